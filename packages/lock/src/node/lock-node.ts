@@ -1,0 +1,53 @@
+// What the control flow may ask of one Redis master. The promises of these methods never reject for anything the world does: a node that cannot be
+// asked answers `unreachable`, within nodeTimeoutMs of the call. No counting, no retries, no policy here.
+import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../ballot.js";
+
+export interface Ownership {
+  /** One or more; taken all or none. */
+  readonly resources: readonly string[];
+  /** The secret of one attempt. */
+  readonly owner: string;
+}
+
+export interface GrantQuestion extends Ownership {
+  /** For humans: host, pid, service. */
+  readonly label: string;
+  readonly ttlMs: number;
+}
+
+export interface LockNode {
+  /** "n1"… in the order of configuration. */
+  readonly name: string;
+  /** host:port without credentials. */
+  readonly address: string;
+
+  /**
+   * The node's epoch as last heard, or undefined before first contact. Every admission of any member of the fleet gives the nodes it reads a new random epoch.
+   * An attempt notes the epochs before its first byte leaves and counts only ballots that carry the same one: a ballot with another epoch was cast after some
+   * member's memory had been rebuilt from this node's floor, so a token stored here now was not seen by that rebuilding (T2).
+   */
+  epoch(): string | undefined;
+
+  grant(question: GrantQuestion): Promise<GrantBallot>;
+  /** Store `token` for all resources if they are all still ours there. */
+  seal(question: Ownership & { readonly token: number }): Promise<SealBallot>;
+  /** Renew where it is still ours; never creates a key. */
+  extend(question: Ownership & { readonly ttlMs: number }): Promise<ExtendBallot>;
+  /** Plant our key again where there is none; only after a quorum confirmed ownership in the same round. */
+  heal(question: GrantQuestion & { readonly token: number }): Promise<ExtendBallot>;
+  /**
+   * Compare-and-delete, then publish. Travels behind every earlier question on the same connection, so it also gives back a grant that is still on its way; if
+   * the connection was lost meanwhile it is sent again on the next one, for as long as the key could live.
+   */
+  release(question: Ownership): Promise<ReleaseBallot>;
+  inspect(resource: string): Promise<InspectBallot>;
+  /** Raise the counter to at least `token` whoever owns it; with `remove: "holder"` also delete the lock key and publish. */
+  raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Promise<RaiseBallot>;
+
+  /** Calls back on each release published for the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
+  onReleased(resource: string, listener: () => void): () => void;
+
+  /** Resolves when the first connection attempt has succeeded or failed. */
+  met(): Promise<void>;
+  close(): Promise<void>;
+}
