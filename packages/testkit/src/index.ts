@@ -1,1 +1,3 @@
-export {};
+// Everything the testkit offers, by name; no logic.
+export { type Child, type ChildExit, type ChildSpec, startChild } from "./process/child.js";
+export { livingChildren, removeFolderAtExit } from "./process/living-children.js";

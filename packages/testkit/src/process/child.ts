@@ -1,0 +1,166 @@
+// Starts a server as a child that cannot outlive this process, keeps the last lines it said, and knows when it has gone.
+// It must not know what kind of server it is: readiness, ports and data belong to the callers.
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import { LastLines, lastLinesOfFile } from "./last-lines.js";
+import { killGroup, type LivingChild, noteEnded, noteStarted } from "./living-children.js";
+import { type GuardedCommand, orphanGuard } from "./orphan-guard.js";
+
+export interface ChildSpec {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Added to this process's environment. LD_* and DYLD_* reach only the command itself, not what starts it. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly uid?: number;
+  readonly gid?: number;
+  /** What the child is called in messages and in `livingChildren()`; the command by default. */
+  readonly name?: string;
+  /** Output goes to the end of this file (opened by us, so the child's uid does not matter); without it, to a pipe. */
+  readonly logTo?: string;
+  /** Called with every line of output; only without `logTo`. */
+  readonly onLine?: (line: string) => void;
+}
+
+export interface ChildExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/**
+ * Starts the child. It dies with this process, whatever kills this process.
+ *
+ * The kernel's signal is bound to the THREAD that spawns: a child started in a worker thread dies when that worker ends. Start shared servers in the main thread.
+ */
+export function startChild(spec: ChildSpec): Child {
+  return new Child(spec);
+}
+
+export class Child implements LivingChild {
+  readonly pid: number;
+  readonly name: string;
+  readonly #process: ChildProcess;
+  readonly #spec: ChildSpec;
+  readonly #lines = new LastLines();
+  readonly #gone: Promise<ChildExit>;
+  #exit: ChildExit | undefined;
+
+  constructor(spec: ChildSpec) {
+    this.#spec = spec;
+    this.name = spec.name ?? spec.command;
+    this.#process = spawnGuarded(spec);
+    this.#gone = this.#watch();
+    const pid = this.#process.pid;
+    if (pid === undefined) throw new Error(`${this.name} could not be started: ${spec.command} is missing or not executable`);
+    this.pid = pid;
+    orphanGuard().started(pid);
+    noteStarted(this);
+  }
+
+  get alive(): boolean {
+    return this.#exit === undefined;
+  }
+
+  /** How it ended; undefined while it lives. */
+  get exit(): ChildExit | undefined {
+    return this.#exit;
+  }
+
+  /** Waits for the end, and keeps this process alive meanwhile. */
+  async waitForExit(): Promise<ChildExit> {
+    if (this.alive) this.#process.ref();
+    return this.#gone;
+  }
+
+  /** Sends a signal to the child alone; says whether it was still there. */
+  signal(signal: NodeJS.Signals): boolean {
+    return this.alive && this.#process.kill(signal);
+  }
+
+  /** SIGKILL to the child and what it forked; resolves when it is gone. */
+  async kill(): Promise<ChildExit> {
+    if (this.alive) killGroup(this.pid);
+    return this.waitForExit();
+  }
+
+  /** Asks first, then kills: for servers with something to finish. */
+  async stop({ signal = "SIGTERM", graceMs = 5_000 }: { signal?: NodeJS.Signals; graceMs?: number } = {}): Promise<ChildExit> {
+    this.signal(signal);
+    const impatience = setTimeout(() => killGroup(this.pid), graceMs);
+    try {
+      return await this.waitForExit();
+    } finally {
+      clearTimeout(impatience);
+    }
+  }
+
+  /** The end of what it wrote, for error messages. */
+  lastLines(count = 20): readonly string[] {
+    return this.#spec.logTo === undefined ? this.#lines.last(count) : lastLinesOfFile(this.#spec.logTo, count);
+  }
+
+  /** One sentence for an error message: how it ended, and what it said last. */
+  obituary(): string {
+    const end = this.#exit;
+    const fate = end === undefined ? "is still running" : end.signal === null ? `exited with ${end.code}` : `was ended by ${end.signal}`;
+    const said = this.lastLines();
+    return `${this.name} ${fate}; ${said.length === 0 ? "it said nothing" : `its last lines:\n  ${said.join("\n  ")}`}`;
+  }
+
+  #watch(): Promise<ChildExit> {
+    const child = this.#process;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding("utf8").on("data", (text: string) => this.#lines.add(text, this.#spec.onLine));
+      // An idle pipe must not keep this process alive; the types do not know that it is a socket.
+      (stream as unknown as { unref?: () => void } | null)?.unref?.();
+    }
+    child.unref();
+    return new Promise((resolve) => {
+      child.once("exit", (code, signal) => {
+        this.#exit = { code, signal };
+        orphanGuard().ended(this.pid);
+        noteEnded(this);
+        resolve(this.#exit);
+      });
+      // Without a pid there is nothing to wait for, and the constructor throws; with one, this is a signal that could not be sent.
+      child.on("error", (cause) => this.#lines.add(`${cause.message}\n`, this.#spec.onLine));
+    });
+  }
+}
+
+function spawnGuarded(spec: ChildSpec): ChildProcess {
+  const { command, args } = orphanGuard().wrap(withLoaderVariables(spec));
+  const log = spec.logTo === undefined ? undefined : openLog(spec.logTo);
+  try {
+    return spawn(command, args, {
+      env: { ...process.env, ...withoutLoaderVariables(spec.env ?? {}) },
+      stdio: ["ignore", log ?? "pipe", log ?? "pipe"],
+      // Its own session: Ctrl-C at the terminal reaches us, and we end the servers in our order.
+      detached: true,
+      ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
+      ...(spec.uid === undefined ? {} : { uid: spec.uid }),
+      ...(spec.gid === undefined ? {} : { gid: spec.gid }),
+    });
+  } finally {
+    if (log !== undefined) closeSync(log);
+  }
+}
+
+function openLog(path: string): number {
+  mkdirSync(dirname(path), { recursive: true });
+  return openSync(path, "a");
+}
+
+// setpriv and sh must not load the libraries that were meant for the server, so these variables are set by env(1), last in the chain.
+const isLoaderVariable = (name: string): boolean => name.startsWith("LD_") || name.startsWith("DYLD_");
+
+function withLoaderVariables({ command, args = [], env = {} }: ChildSpec): GuardedCommand {
+  const variables = Object.entries(env).filter(([name]) => isLoaderVariable(name));
+  if (variables.length === 0) return { command, args };
+  return { command: "env", args: [...variables.map(([name, value]) => `${name}=${value}`), command, ...args] };
+}
+
+function withoutLoaderVariables(env: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !isLoaderVariable(name)));
+}

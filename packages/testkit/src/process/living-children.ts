@@ -1,0 +1,83 @@
+// The register of every child this process has started and not yet seen die, and of what must be undone when this process ends.
+// It must not start or stop anything in the ordinary course of things: that is for whoever started the child.
+import { rmSync } from "node:fs";
+
+export interface LivingChild {
+  readonly pid: number;
+  readonly name: string;
+}
+
+interface Register {
+  readonly children: Map<number, LivingChild>;
+  readonly folders: Set<string>;
+}
+
+// One register for the process, even when this module is loaded twice (from src by a test, from dist by a package).
+const key = Symbol.for("palisade.testkit.register");
+const holder = globalThis as unknown as Record<symbol, Register | undefined>;
+const register = ownRegister();
+
+/** Every child process of this process that is still alive, oldest first. A test fails when one is left that it did not expect. */
+export function livingChildren(): readonly LivingChild[] {
+  return [...register.children.values()];
+}
+
+export function noteStarted(child: LivingChild): void {
+  register.children.set(child.pid, child);
+}
+
+export function noteEnded(child: LivingChild): void {
+  register.children.delete(child.pid);
+}
+
+/** The folder is removed when this process ends, unless `keepFolder` is called first. */
+export function removeFolderAtExit(folder: string): void {
+  register.folders.add(folder);
+}
+
+export function keepFolder(folder: string): void {
+  register.folders.delete(folder);
+}
+
+function ownRegister(): Register {
+  const existing = holder[key];
+  if (existing !== undefined) return existing;
+  const created: Register = { children: new Map(), folders: new Set() };
+  holder[key] = created;
+  process.once("exit", () => undoEverything(created));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    const onSignal = (): void => {
+      // Somebody else listens: the program ends itself in its own order, and our exit handler does the rest.
+      if (process.listenerCount(signal) > 1) return;
+      undoEverything(created);
+      process.removeListener(signal, onSignal);
+      process.kill(process.pid, signal);
+    };
+    process.on(signal, onSignal);
+  }
+  return created;
+}
+
+function undoEverything(all: Register): void {
+  for (const { pid } of all.children.values()) killGroup(pid);
+  for (const folder of all.folders) {
+    try {
+      rmSync(folder, { recursive: true, force: true });
+    } catch (cause) {
+      process.stderr.write(`left behind: ${folder} (${(cause as Error).message})\n`);
+    }
+  }
+}
+
+/** SIGKILL to the child and to what it forked; a child that has already gone is what was wanted. */
+export function killGroup(pid: number): void {
+  for (const target of [-pid, pid]) {
+    try {
+      process.kill(target, "SIGKILL");
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException;
+      // macOS answers EPERM for a group of zombies; the child itself is asked next.
+      if (code !== "ESRCH" && !(code === "EPERM" && target < 0)) throw cause;
+    }
+  }
+}
