@@ -35,6 +35,15 @@ export interface Held {
   readonly remainingMs: number;
 }
 
+/**
+ * A grant or seal that must not be counted: between the noting of the node's epoch and this answer, some member's memory was rebuilt from this node, and what
+ * it stored for us was not seen by that rebuilding. Made from a node's answer by the round that compares the epochs; never sent by a node.
+ */
+export interface EpochMoved {
+  readonly kind: "epoch_moved";
+  readonly node: string;
+}
+
 export type GrantBallot = Granted | Held | Quarantined | Unreachable;
 
 /** `sealed`: the node still had us as owner and now stores the token. `lost`: it had not, and stored nothing. */
@@ -52,9 +61,12 @@ export type ExtendBallot =
   | Quarantined
   | Unreachable;
 
-/** `absent`: it was not ours there any more; the caller did nothing wrong. */
+/**
+ * `absent`: it was not ours there any more; the caller did nothing wrong. `listeners`: how many subscribers the node told of it (the highest over the resources),
+ * this process included; a process that has just released yields to them.
+ */
 export type ReleaseBallot =
-  | { readonly kind: "released"; readonly node: string }
+  | { readonly kind: "released"; readonly node: string; readonly listeners: number }
   | { readonly kind: "absent"; readonly node: string }
   | Unreachable;
 

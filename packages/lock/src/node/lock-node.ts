@@ -15,6 +15,14 @@ export interface GrantQuestion extends Ownership {
   readonly ttlMs: number;
 }
 
+/** Told by one node about one resource. Calls must not throw. */
+export interface ReleaseListener {
+  /** A release was published; `listeners` (≥ 1) is how many subscribers the node counted for the resource when it published. */
+  released(listeners: number): void;
+  /** Listening began, for the first time or again after the connection was lost: whatever was published before may have been missed. */
+  listening(): void;
+}
+
 export interface LockNode {
   /** "n1"… in the order of configuration. */
   readonly name: string;
@@ -44,8 +52,8 @@ export interface LockNode {
   /** Raise the counter to at least `token` whoever owns it; with `remove: "holder"` also delete the lock key and publish. */
   raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Promise<RaiseBallot>;
 
-  /** Calls back on each release published for the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
-  onReleased(resource: string, listener: () => void): () => void;
+  /** Tells the listener of each release published for the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
+  onReleased(resource: string, listener: ReleaseListener): () => void;
 
   /** Resolves when the first connection attempt has succeeded or failed. */
   met(): Promise<void>;
