@@ -1,0 +1,34 @@
+// A server whose every process is stopped by SIGSTOP, as on a suspended machine: connections stay open and nothing answers. It must not outlive us:
+// a stopped backend does not notice that its postmaster has died, so a process of its own waits for our end and kills what we had stopped.
+import { type ChildProcess, spawn } from "node:child_process";
+import { continueTree, stopTree } from "./process-tree.js";
+
+// read ends when the last copy of our end of the pipe closes, however we went.
+const killWhenAlone = 'read -r _ || kill -KILL "$@"';
+
+export class Frozen {
+  readonly #root: number;
+  readonly #keeper: ChildProcess;
+
+  constructor(root: number) {
+    this.#root = root;
+    const below = stopTree(root);
+    this.#keeper = spawn("/bin/sh", ["-c", killWhenAlone, "sh", ...[root, ...below].map(String)], {
+      stdio: ["pipe", "ignore", "ignore"],
+      detached: true, // Ctrl-C at the terminal must not reach it before us.
+    });
+    this.#keeper.on("error", (cause) => process.emitWarning(`nobody watches over the paused server ${root}: ${cause.message}`));
+    this.#keeper.unref();
+    (this.#keeper.stdin as unknown as { unref?: () => void } | null)?.unref?.();
+  }
+
+  thaw(): void {
+    this.forget();
+    continueTree(this.#root);
+  }
+
+  /** Lifts the watch and leaves the processes as they are, for whoever kills them next. */
+  forget(): void {
+    this.#keeper.kill("SIGKILL");
+  }
+}

@@ -1,0 +1,77 @@
+// Signals a Postgres server as a whole. Every backend makes a session of its own, so a signal to the process group reaches only the postmaster;
+// the tree has to be walked. It must not decide what a signal means for the server's data.
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+interface ProcessEntry {
+  readonly pid: number;
+  readonly parent: number;
+  readonly state: string;
+}
+
+/** Linux by /proc, because slim images have no ps; elsewhere by ps. */
+function processTable(): ProcessEntry[] {
+  if (process.platform !== "linux") {
+    const table = execFileSync("ps", ["-A", "-o", "pid=,ppid=,state="], { encoding: "utf8" });
+    return table.split("\n").flatMap((line) => {
+      const [pid, parent, state] = line.trim().split(/\s+/);
+      return state === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), state: state.slice(0, 1) }];
+    });
+  }
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const text = readFileSync(`/proc/${name}/stat`, "utf8");
+        const [state, parent] = text.slice(text.lastIndexOf(")") + 2).split(" "); // The name before it may hold anything, ")" included.
+        return state === undefined ? [] : [{ pid: Number(name), parent: Number(parent), state }];
+      } catch {
+        return []; // It ended between the two calls.
+      }
+    });
+}
+
+function descendants(root: number): number[] {
+  const table = processTable();
+  const found = [root];
+  for (let index = 0; index < found.length; index += 1) {
+    for (const entry of table) if (entry.parent === found[index]) found.push(entry.pid);
+  }
+  return found.slice(1);
+}
+
+/** Says whether the process was still there. */
+function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+    throw error;
+  }
+}
+
+/** Stops the whole tree, the root first so that it cannot fork meanwhile. Answers the processes below the root. */
+export function stopTree(root: number): number[] {
+  signal(root, "SIGSTOP");
+  const below = descendants(root);
+  for (const pid of below) signal(pid, "SIGSTOP");
+  return below;
+}
+
+export function continueTree(root: number): void {
+  for (const pid of descendants(root)) signal(pid, "SIGCONT");
+  signal(root, "SIGCONT");
+}
+
+function gone(pids: readonly number[]): boolean {
+  const living = new Set(processTable().flatMap((entry) => (entry.state === "Z" || entry.state === "X" ? [] : [entry.pid])));
+  return !pids.some((pid) => living.has(pid));
+}
+
+/** Kills the whole tree in one instant, as a power cut would: nobody is left to tidy up, because everyone was stopped before the first one died. */
+export async function killTree(root: number): Promise<void> {
+  const all = [root, ...stopTree(root)];
+  for (const pid of all) signal(pid, "SIGKILL");
+  while (!gone(all)) await sleep(2);
+}

@@ -1,0 +1,80 @@
+// A real Postgres that a test can break: databases on one side, faults on the other. It decides which provider runs it; how, is the provider's business.
+import { superuser } from "./data-folder.js";
+import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "./databases.js";
+import type { HostOptions, PostgresHost } from "./host.js";
+import { LocalPostgres } from "./local-postgres.js";
+
+export interface PostgresOptions {
+  readonly provider?: "local" | "docker";
+  /** true: every commit is forced to the disk, for tests of crashes. false, the default: no flush, which starts and commits faster; a SIGKILL loses nothing
+   * even so, because the kernel has the bytes, only a crash of the machine would. */
+  readonly durable?: boolean;
+  /** Extra server settings by name, for example `{ max_connections: "20" }`. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export class PostgresServer implements AsyncDisposable {
+  readonly #host: PostgresHost;
+  readonly #databases: PostgresDatabases;
+
+  constructor(host: PostgresHost) {
+    this.#host = host;
+    this.#databases = new PostgresDatabases(this.url);
+  }
+
+  static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
+    const hostOptions: HostOptions = { durable: options.durable ?? false, settings: options.settings ?? {} };
+    const provider = options.provider ?? process.env.PALISADE_TEST_PROVIDER ?? "local";
+    if (provider !== "local") throw new TypeError(`there is no provider of Postgres called ${JSON.stringify(provider)}; there is "local"`);
+    return new PostgresServer(await LocalPostgres.start(hostOptions));
+  }
+
+  /** The database "postgres" as superuser; the same after every crash and restart. */
+  get url(): string {
+    return `postgres://${superuser}@${this.#host.host}:${this.#host.port}/postgres`;
+  }
+
+  get port(): number {
+    return this.#host.port;
+  }
+
+  /** One line that says which Postgres was chosen. */
+  get notice(): string {
+    return this.#host.notice;
+  }
+
+  async createDatabase(options: DatabaseOptions | string = {}): Promise<TestDatabase> {
+    return await this.#databases.createDatabase(options);
+  }
+
+  async template(name: string, migrate: (url: string) => Promise<unknown>): Promise<void> {
+    await this.#databases.template(name, migrate);
+  }
+
+  /** SIGKILL to every process of the server in the same instant. */
+  async crash(): Promise<void> {
+    await this.#host.crash();
+  }
+
+  /** On the same port with the same data; shuts down cleanly first if it runs. */
+  async restart(): Promise<void> {
+    await this.#host.restart();
+  }
+
+  /** Connections stay open and nothing answers, until `resume`. */
+  async pause(): Promise<void> {
+    await this.#host.pause();
+  }
+
+  async resume(): Promise<void> {
+    await this.#host.resume();
+  }
+
+  async stop(): Promise<void> {
+    await this.#host.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}

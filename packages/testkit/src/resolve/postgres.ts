@@ -1,0 +1,86 @@
+// Decides which Postgres a local server runs: the folder that was asked for, else the pinned npm binaries, else the system's own. Whatever it returns has
+// been executed once as the account that will run it. It must not start a server, and it must not fall back silently from a folder that was asked for.
+import { readdir, realpath } from "node:fs/promises";
+import { delimiter, dirname, join } from "node:path";
+import { type Account, run, serverAccount } from "./postgres-cache.js";
+import { npmBinaries, npmPackageName } from "./postgres-npm.js";
+
+export interface PostgresInstallation {
+  readonly binFolder: string;
+  readonly version: string;
+  readonly account: Account | undefined;
+  /** One line that says what was chosen and why. */
+  readonly notice: string;
+}
+
+/** A base copy uses pg_backup_start, which carries this name since 15. */
+const oldestMajor = 15;
+
+const remedy = [
+  "Install the dependencies of this workspace (the binaries come with them), or a Postgres of the system (`apt-get install postgresql`,",
+  `\`brew install postgresql@17\`), or point PALISADE_POSTGRES_BIN at a folder with \`postgres\` and \`initdb\` of version ${oldestMajor} or newer,`,
+  "or set PALISADE_TEST_PROVIDER=docker.",
+].join(" ");
+
+/** The version of a bin folder; throws what is wrong with it. */
+async function probe(binFolder: string, account: Account | undefined): Promise<string> {
+  const answers = await Promise.all(
+    ["postgres", "initdb"].map((program) => run(join(binFolder, program), ["--version"], { ...account, timeout: 10_000 })),
+  );
+  const version = / (\d+(?:\.\d+)*)/.exec(answers[0]?.stdout ?? "")?.[1];
+  if (version === undefined) throw new Error(`postgres --version said ${JSON.stringify(answers[0]?.stdout)}`);
+  if (Number.parseInt(version, 10) < oldestMajor) throw new Error(`it is version ${version}, older than ${oldestMajor}`);
+  return version;
+}
+
+function reason(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" ? "no postgres and initdb there" : code === "EACCES" ? "not executable by the server's account" : message.trim();
+}
+
+async function newestVersions(root: string): Promise<string[]> {
+  const versions = await readdir(root).catch(() => []); // Only Debian and its relatives have this folder.
+  return versions.sort((a, b) => Number.parseFloat(b) - Number.parseFloat(a)).map((version) => join(root, version, "bin"));
+}
+
+async function systemFolders(environment: NodeJS.ProcessEnv): Promise<string[]> {
+  const onPath = (environment.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
+  const real = await Promise.all(onPath.map((folder) => realpath(join(folder, "postgres")).catch(() => undefined))); // Absent from most folders.
+  const found = real.filter((program) => program !== undefined).map((program) => dirname(program));
+  return [...new Set([...found, ...(await newestVersions("/usr/lib/postgresql"))])];
+}
+
+async function explicit(binFolder: string, account: Account | undefined): Promise<PostgresInstallation> {
+  try {
+    const version = await probe(binFolder, account);
+    return { binFolder, version, account, notice: `Postgres ${version} from PALISADE_POSTGRES_BIN (${binFolder})` };
+  } catch (error) {
+    throw new Error(`PALISADE_POSTGRES_BIN=${binFolder} cannot be used: ${reason(error)}. ${remedy}`, { cause: error });
+  }
+}
+
+export async function resolvePostgres(environment: NodeJS.ProcessEnv = process.env): Promise<PostgresInstallation> {
+  const account = serverAccount();
+  const asked = environment.PALISADE_POSTGRES_BIN;
+  if (asked) return await explicit(asked, account);
+  const refusals: string[] = [];
+  try {
+    const binFolder = await npmBinaries(account);
+    if (binFolder === undefined) refusals.push(`npm package ${npmPackageName()}: not installed`);
+    else {
+      const version = await probe(binFolder, account);
+      return { binFolder, version, account, notice: `Postgres ${version} from the npm package ${npmPackageName()}` };
+    }
+  } catch (error) {
+    refusals.push(`npm package ${npmPackageName()}: ${reason(error)}`);
+  }
+  for (const binFolder of await systemFolders(environment)) {
+    try {
+      const version = await probe(binFolder, account);
+      return { binFolder, version, account, notice: `Postgres ${version} of this system (${binFolder}); ${refusals.join("; ")}` };
+    } catch (error) {
+      refusals.push(`${binFolder}: ${reason(error)}`);
+    }
+  }
+  throw new Error(`No Postgres to run. ${refusals.join("; ")}; nothing on PATH or in /usr/lib/postgresql. ${remedy}`);
+}
