@@ -1,0 +1,28 @@
+// The fencing token: an integer from 1 to 999 999 999 999 999, the range of an RFC 9651 Integer, exact in JavaScript, Lua and bigint columns.
+// Says what a token is and how it is written. Imports nothing; decides nothing about leases.
+
+/** The highest token there can be. */
+export const MAX_TOKEN = 999_999_999_999_999;
+
+const WRITTEN = /^[1-9][0-9]{0,14}$/;
+
+/** Whether the value can be a fencing token. */
+export function isToken(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= MAX_TOKEN;
+}
+
+/** The token written as `text`, or undefined if that is not exactly how a token is written: no sign, no blanks, no leading zeros, no exponent. */
+export function parseToken(text: string): number | undefined {
+  return WRITTEN.test(text) ? Number(text) : undefined;
+}
+
+/** The token in decimal digits. */
+export function formatToken(token: number): string {
+  if (!isToken(token)) throw new RangeError(`${String(token)} is not a fencing token: an integer from 1 to ${MAX_TOKEN}`);
+  return String(token);
+}
+
+/** Negative if `a` was issued before `b`, positive if after, 0 if they are the same: for sorting. */
+export function compareTokens(a: number, b: number): number {
+  return a - b;
+}
