@@ -1,0 +1,85 @@
+// Runs one child process so that it cannot outlive us, whatever kills us: the kernel kills it with us where setpriv exists, elsewhere it watches for our death.
+// The child gets its own process group: a Ctrl-C of the terminal reaches only us, we tell the child once, and when it is gone whatever it left in its group goes too.
+import { spawn, spawnSync } from "node:child_process";
+import { constants } from "node:os";
+import { root } from "./checkout.mjs";
+
+const graceMs = 10_000;
+
+/** Thrown instead of starting another child once we were asked to stop. */
+export class Interrupted extends Error {}
+
+/** @type {Set<import("node:child_process").ChildProcess>} */
+const running = new Set();
+let interrupted = false;
+
+export function throwIfInterrupted() {
+  if (interrupted) throw new Interrupted();
+}
+
+/**
+ * Asks every child to end. A second call, or a child that has not ended in time, kills.
+ * @param {NodeJS.Signals} signal
+ */
+export function interrupt(signal) {
+  if (interrupted) return killAll();
+  interrupted = true;
+  for (const child of running) child.kill(signal);
+  setTimeout(killAll, graceMs).unref();
+}
+
+function killAll() {
+  for (const child of running) killGroup(child);
+}
+
+/** @param {import("node:child_process").ChildProcess} child */
+function killGroup(child) {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ESRCH") throw error; // ESRCH: nobody left in the group, which is the usual end
+  }
+}
+
+/**
+ * Runs a command to its end. `output`: "shown" passes our terminal through, "kept" gathers both streams as text.
+ * @param {readonly string[]} command
+ * @param {{ output: "shown" | "kept", env?: Record<string, string | undefined>, cwd?: string }} options
+ * @returns {Promise<{ code: number, output: string }>} code is 128 + n when a signal ended it
+ */
+export function run(command, { output, env = process.env, cwd = root }) {
+  throwIfInterrupted();
+  const [file = "", ...args] = tethered(command);
+  const child = spawn(file, args, { cwd, env, detached: true, stdio: output === "shown" ? "inherit" : ["ignore", "pipe", "pipe"] });
+  running.add(child);
+  /** @type {Buffer[]} */
+  const written = [];
+  child.stdout?.on("data", (chunk) => written.push(chunk));
+  child.stderr?.on("data", (chunk) => written.push(chunk));
+  return new Promise((resolve, reject) => {
+    child.once("error", (error) => {
+      running.delete(child);
+      reject(error);
+    });
+    child.once("exit", () => {
+      running.delete(child);
+      killGroup(child);
+    });
+    child.once("close", (code, signal) => {
+      if (interrupted) reject(new Interrupted());
+      else resolve({ code: code ?? 128 + (signal === null ? 0 : constants.signals[signal]), output: Buffer.concat(written).toString() });
+    });
+  });
+}
+
+/** @type {boolean | undefined} */
+let kernelKillsOrphans;
+
+/** @param {readonly string[]} command */
+function tethered(command) {
+  const setpriv = ["setpriv", "--pdeathsig", "KILL"];
+  kernelKillsOrphans ??= spawnSync("setpriv", [...setpriv.slice(1), "true"], { stdio: "ignore" }).status === 0;
+  if (kernelKillsOrphans) return [...setpriv, ...command];
+  const [file = "", ...args] = command;
+  return file === process.execPath ? [file, "--import", new URL("die-with-parent.mjs", import.meta.url).href, ...args] : command;
+}

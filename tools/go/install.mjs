@@ -1,0 +1,69 @@
+// Makes node_modules match the lockfile, and decides when that is already so: a stamp of everything the result depends on, written last.
+// An installation that was interrupted leaves its marker behind; the next one starts from nothing, because a half-linked package looks like a whole one.
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { inRoot, packageDirectories } from "./checkout.mjs";
+import { run } from "./child.mjs";
+import { pnpm } from "./pnpm.mjs";
+import { step } from "./progress.mjs";
+import { Refusal } from "./refusal.mjs";
+import { unreachable } from "./unreachable.mjs";
+
+const stamp = inRoot("node_modules", ".palisade-installed");
+const marker = inRoot("node_modules", ".palisade-installing");
+/** A dead registry is known after two quick retries; the defaults take minutes. */
+const impatience = ["--config.fetchRetries=2", "--config.fetchRetryMintimeout=500", "--config.fetchRetryMaxtimeout=2000"];
+
+export async function install() {
+  const wanted = fingerprint();
+  if (installed(wanted)) return;
+  const first = !existsSync(inRoot("node_modules"));
+  const command = [...(await pnpm()), "install", "--frozen-lockfile", "--prefer-offline", "--prod=false", "--reporter=append-only"];
+  await step(`installing dependencies${first ? " (first run)" : ""}`, async () => {
+    if (existsSync(marker)) await removeAll();
+    mkdirSync(inRoot("node_modules"), { recursive: true });
+    rmSync(stamp, { force: true });
+    writeFileSync(marker, "");
+    const { code, output } = await run([...command, "--config.confirmModulesPurge=false", ...impatience], { output: "kept" });
+    if (code !== 0) throw explain(output);
+  });
+  writeFileSync(stamp, wanted);
+  rmSync(marker);
+}
+
+/** @param {string} wanted */
+function installed(wanted) {
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === wanted && moduleDirectories().every((directory) => existsSync(directory));
+}
+
+function fingerprint() {
+  const hash = createHash("sha256").update([process.platform, process.arch, process.versions.modules].join());
+  const manifests = [
+    "pnpm-lock.yaml",
+    "pnpm-workspace.yaml",
+    "package.json",
+    ...packageDirectories().map((directory) => join(directory, "package.json")),
+  ];
+  for (const file of manifests) hash.update(`\0${file}\0`).update(readFileSync(inRoot(file)));
+  return hash.digest("hex");
+}
+
+function moduleDirectories() {
+  return ["", ...packageDirectories()].map((directory) => inRoot(directory, "node_modules"));
+}
+
+async function removeAll() {
+  for (const directory of moduleDirectories()) await rm(directory, { recursive: true, force: true });
+}
+
+/** @param {string} output */
+function explain(output) {
+  if (output.includes("ERR_PNPM_OUTDATED_LOCKFILE")) {
+    return new Refusal(
+      'pnpm-lock.yaml does not fit the package.json files. Run "pnpm install" with the pinned version and commit the lockfile.',
+    );
+  }
+  return unreachable("the dependencies", output) ?? new Refusal(`pnpm could not install the dependencies:\n${output}`);
+}

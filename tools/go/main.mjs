@@ -1,0 +1,61 @@
+// One task from start to exit code: prepare the clone in turn with other runs, run the task, and pass on whatever ends us. Decides the exit code.
+import { watchAncestors } from "./ancestors.mjs";
+import { build } from "./build.mjs";
+import { Interrupted, interrupt } from "./child.mjs";
+import { settleHome } from "./home.mjs";
+import { install } from "./install.mjs";
+import { Refusal } from "./refusal.mjs";
+import { tasks } from "./tasks.mjs";
+import { inTurn } from "./turn.mjs";
+
+/** npm passes on the Ctrl-C that the terminal has already sent us; both together are one wish. */
+const sameWishMs = 700;
+const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
+
+/** @param {string | undefined} name @param {readonly string[]} args */
+export async function main(name, args) {
+  const ending = listenForTheEnd();
+  try {
+    const code = await perform(name, args);
+    process.exit(ending.code ?? code);
+  } catch (error) {
+    if (error instanceof Refusal) console.error(`palisade: ${error.message}`);
+    else if (!(error instanceof Interrupted)) console.error(error);
+    process.exit(ending.code ?? 1);
+  }
+}
+
+/** @param {string | undefined} name @param {readonly string[]} args */
+async function perform(name, args) {
+  const task = name === undefined ? undefined : tasks[name];
+  if (task === undefined) throw new Refusal(`there is no task "${name ?? ""}"; there are ${Object.keys(tasks).join(", ")}.`);
+  const remark = settleHome();
+  if (remark !== undefined) console.error(`palisade: ${remark}`);
+  await inTurn(async () => {
+    await install();
+    if (task.builds) await build();
+  });
+  return task.run(args);
+}
+
+/** Signals and the death of npm above us end the children; the returned code is then ours. */
+function listenForTheEnd() {
+  /** @type {{ code: number | undefined }} */
+  const ending = { code: undefined };
+  let lastAt = Number.NEGATIVE_INFINITY;
+  for (const [signal, code] of /** @type {[keyof typeof exitCodes, number][]} */ (Object.entries(exitCodes))) {
+    process.on(signal, () => {
+      const again = performance.now() - lastAt < sameWishMs;
+      lastAt = performance.now();
+      if (again) return;
+      ending.code ??= code;
+      interrupt(signal === "SIGINT" ? "SIGINT" : "SIGTERM");
+    });
+  }
+  watchAncestors(() => {
+    ending.code ??= exitCodes.SIGHUP;
+    interrupt("SIGTERM");
+  });
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {}); // the reader of our output left; the exit code still tells
+  return ending;
+}

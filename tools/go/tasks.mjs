@@ -1,0 +1,53 @@
+// What each task runs once the clone is prepared. Decides nothing about the clone, the machine or signals.
+import { existsSync } from "node:fs";
+import { inRoot } from "./checkout.mjs";
+import { run } from "./child.mjs";
+import { Refusal } from "./refusal.mjs";
+
+const modules = (/** @type {string[]} */ ...path) => inRoot("node_modules", ...path);
+const vitest = [modules("vitest", "vitest.mjs"), "run"];
+const biome = [modules("@biomejs", "biome", "bin", "biome"), "check", "--error-on-warnings"];
+
+/**
+ * @typedef {object} Task
+ * @property {boolean} builds whether it needs the compiled packages
+ * @property {(args: readonly string[]) => Promise<number>} run the exit code
+ */
+
+/** @type {Readonly<Record<string, Task>>} */
+export const tasks = {
+  demo: program("packages/demo-client/dist/main.js"),
+  dev: program("packages/demo-client/dist/dev.js"),
+  bench: program("packages/bench/dist/main.js"),
+  faults: program("packages/bench/dist/faults/main.js"),
+  packages: program("tools/packages.mjs"),
+  test: { builds: true, run: (args) => node([...vitest, ...args]) },
+  lint: { builds: false, run: () => node(biome) },
+  fix: { builds: false, run: () => node([...biome, "--write"]) },
+  build: { builds: true, run: async () => 0 },
+  check: { builds: true, run: check },
+};
+
+/** Both parts always run, so that one look shows everything there is to repair. @param {readonly string[]} args */
+async function check(args) {
+  const style = await node(biome);
+  const unit = await node([...vitest, "--project", "unit", ...args]);
+  return style || unit;
+}
+
+/** @param {string} file @returns {Task} */
+function program(file) {
+  return {
+    builds: true,
+    run: async (args) => {
+      if (!existsSync(inRoot(file)))
+        throw new Refusal(`there is no ${file} in this checkout, so there is nothing to run for this task yet.`);
+      return node([inRoot(file), ...args]);
+    },
+  };
+}
+
+/** @param {readonly string[]} args */
+async function node(args) {
+  return (await run([process.execPath, ...args], { output: "shown" })).code;
+}
