@@ -1,0 +1,92 @@
+// Finds what a test file leaves behind: child processes, sockets to the shared servers, sessions in its database. It watches this process from the moment
+// it is asked to, and only answers what is left; whether that fails a test is decided elsewhere.
+import type { ChildProcess } from "node:child_process";
+import { subscribe } from "node:diagnostics_channel";
+import { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { withClient } from "../postgres/databases.js";
+
+// A socket or a process that has been told to end needs a moment; one that has not will not go by itself.
+const graceMs = 1_000;
+const pollMs = 5;
+
+interface Watch {
+  readonly children: Set<ChildProcess>;
+  /** Every open outgoing connection, with the place that opened it. */
+  readonly sockets: Map<Socket, string>;
+}
+
+let watch: Watch | undefined;
+
+/** The lines of a stack that are somebody's code: not this file, not Node's own. */
+function opener(): string {
+  const lines = new Error().stack?.split("\n").slice(1) ?? [];
+  return lines
+    .filter((line) => !line.includes("node:") && !line.includes("vitest/leaks."))
+    .slice(0, 6)
+    .join("\n");
+}
+
+function trackSockets(sockets: Watch["sockets"]): void {
+  // Node announces net.connect() on a channel of diagnostics_channel, but not new Socket().connect(), which is what pg does.
+  const connect = Socket.prototype.connect;
+  Socket.prototype.connect = function (this: Socket, ...args: unknown[]) {
+    sockets.set(this, opener());
+    this.once("close", () => sockets.delete(this));
+    return Reflect.apply(connect, this, args) as Socket;
+  } as typeof connect;
+}
+
+function trackChildren(children: Watch["children"]): void {
+  subscribe("child_process", (message) => {
+    const child = (message as { process: ChildProcess }).process;
+    children.add(child);
+    child.once("exit", () => children.delete(child));
+    child.once("error", () => {
+      if (child.pid === undefined) children.delete(child); // It never started.
+    });
+  });
+}
+
+/** From here on this process remembers what it opens. Calling it again changes nothing. */
+export function watchForLeaks(): void {
+  if (watch !== undefined) return;
+  watch = { children: new Set(), sockets: new Map() };
+  trackSockets(watch.sockets);
+  trackChildren(watch.children);
+}
+
+function leaksNow({ children, sockets }: Watch, ports: ReadonlySet<number>): string[] {
+  const living = [...children].filter((child) => !child.spawnargs[0]?.startsWith("palisade-")); // Our own guards, which end with this process.
+  const open = [...sockets].filter(([socket]) => ports.has(socket.remotePort ?? 0));
+  return [
+    ...living.map((child) => `process ${child.pid}: ${child.spawnargs.join(" ").slice(0, 200)}`),
+    ...open.map(([socket, stack]) => `connection to ${socket.remoteAddress}:${socket.remotePort}, opened\n${stack}`),
+  ];
+}
+
+/** What is still there after a moment's grace: child processes, and connections to these ports. */
+export async function leaksOf(ports: readonly number[]): Promise<string[]> {
+  if (watch === undefined) throw new Error("nothing was watched: call watchForLeaks first");
+  const these = new Set(ports);
+  const givenUpAt = performance.now() + graceMs;
+  for (;;) {
+    const leaks = leaksNow(watch, these);
+    if (leaks.length === 0 || performance.now() > givenUpAt) return leaks;
+    await sleep(pollMs);
+  }
+}
+
+/** The client sessions of a database that do not end by themselves, whichever process holds them. */
+export async function connectionsLeft(adminUrl: string, database: string): Promise<string[]> {
+  const sessions = `select pid, application_name, state, left(query, 100) as query from pg_stat_activity
+    where datname = $1 and backend_type = 'client backend'`;
+  return await withClient(adminUrl, async (admin) => {
+    const givenUpAt = performance.now() + graceMs;
+    for (;;) {
+      const { rows } = await admin.query<Record<string, unknown>>(sessions, [database]);
+      if (rows.length === 0 || performance.now() > givenUpAt) return rows.map((row) => JSON.stringify(row));
+      await sleep(pollMs);
+    }
+  });
+}

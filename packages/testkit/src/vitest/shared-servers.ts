@@ -1,0 +1,23 @@
+// The addresses that the global set-up hands to every test file. It must not start anything.
+import { inject } from "vitest";
+
+export interface SharedServers {
+  /** The superuser's URL of the shared Postgres. */
+  readonly postgresUrl: string;
+  /** Through the proxies of the shared fleet, node 1 first. */
+  readonly redisUrls: readonly string[];
+}
+
+declare module "vitest" {
+  interface ProvidedContext {
+    palisadeServers: SharedServers;
+  }
+}
+
+/** The shared servers, or what to do about their absence. */
+export function sharedServers(): SharedServers {
+  const servers = inject("palisadeServers");
+  if (servers === undefined)
+    throw new Error("No shared servers: this file has to run in the vitest project whose globalSetup is the testkit's global-setup.ts");
+  return servers;
+}
