@@ -1,0 +1,56 @@
+// Hands out TCP ports that no other process using this file will take, below the range from which the system gives ports to outgoing connections.
+// It must not promise that a stranger's program does not sit on one: whoever binds moves on to the next.
+import { createServer, type Server } from "node:net";
+
+const firstPort = 20_000;
+const lastPort = 32_000;
+const blockSize = 50;
+
+// The first port of a block is held open as long as this process lives: that is the claim, and the kernel drops it when we die.
+const claims: Server[] = [];
+const free: number[] = [];
+let claiming: Promise<void> | undefined;
+
+/** A port on 127.0.0.1 that stays reserved for this process, also while nothing listens on it. */
+export async function takePort(): Promise<number> {
+  for (;;) {
+    const port = free.shift();
+    if (port !== undefined) return port;
+    claiming ??= claimBlock().finally(() => {
+      claiming = undefined;
+    });
+    await claiming;
+  }
+}
+
+/** Last in, last out: a port is not used again soon, for the sake of those who still try to reach its former server. */
+export function returnPort(port: number): void {
+  free.push(port);
+}
+
+async function claimBlock(): Promise<void> {
+  const blocks = Math.floor((lastPort - firstPort) / blockSize);
+  const start = Math.floor(Math.random() * blocks);
+  for (let step = 0; step < blocks; step += 1) {
+    const base = firstPort + ((start + step) % blocks) * blockSize;
+    const claim = await listenOn(base);
+    if (claim === undefined) continue;
+    claims.push(claim);
+    for (let port = base + 1; port < base + blockSize; port += 1) free.push(port);
+    return;
+  }
+  throw new Error(`no free block of ${blockSize} ports between ${firstPort} and ${lastPort}: ${blocks} other processes hold them`);
+}
+
+function listenOn(port: number): Promise<Server | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once("error", (cause: NodeJS.ErrnoException) =>
+      cause.code === "EADDRINUSE" || cause.code === "EACCES" ? resolve(undefined) : reject(cause),
+    );
+    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => {
+      server.unref();
+      resolve(server);
+    });
+  });
+}

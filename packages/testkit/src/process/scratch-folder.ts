@@ -1,0 +1,42 @@
+// Temporary folders that go away with this process; what a killed process left behind goes with the next one that starts.
+// It must not touch a folder whose process may still live.
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { removeFolderAtExit } from "./living-children.js";
+
+// The host is part of the name, because two containers may share /tmp and not their process ids.
+const prefix = `palisade-${hostname()}-`;
+let swept = false;
+
+/** A new private folder; it is removed at the end of this process, if its owner has not removed it before. */
+export function scratchFolder(label: string): string {
+  sweepOnce();
+  const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-${label}-`));
+  removeFolderAtExit(folder);
+  return folder;
+}
+
+function sweepOnce(): void {
+  if (swept) return;
+  swept = true;
+  for (const name of readdirSync(tmpdir())) {
+    const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
+    if (Number.isNaN(pid) || isAlive(pid)) continue;
+    try {
+      rmSync(join(tmpdir(), name), { recursive: true, force: true });
+    } catch (cause) {
+      // Another user's: theirs to sweep.
+      if (!["EACCES", "EPERM"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;
+    }
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (cause) {
+    return (cause as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,186 @@
+// A TCP proxy in front of one server that breaks the network on demand. It knows bytes, not protocols: Redis, Postgres and HTTP are the same to it.
+// It must never reorder, repeat or invent a byte. A fault is on when its call returns (a promise is for those who need the port open or closed); faults add up until `heal()`.
+import { setTimeout as expire } from "node:timers/promises";
+import { Connection, type Upstream } from "./connection.js";
+import { Listener } from "./listener.js";
+import { reset } from "./one-way.js";
+import { type Direction, type Gate, noTraffic, type Rules, type Traffic, transparent } from "./rules.js";
+
+export class FaultProxy {
+  readonly host = "127.0.0.1";
+  readonly #rules: Rules = transparent();
+  readonly #traffic: Traffic = noTraffic();
+  readonly #connections = new Set<Connection>();
+  readonly #watchers = new Set<() => void>();
+  readonly #listener: Listener;
+  #upstream: Upstream;
+  #serverDown = false;
+  #stopped = false;
+
+  private constructor(upstream: Upstream) {
+    this.#upstream = upstream;
+    this.#listener = new Listener((client) => {
+      if (this.#rules.refusing || this.#stopped) return reset(client);
+      const connection = new Connection({
+        client,
+        rules: this.#rules,
+        traffic: this.#traffic,
+        onTraffic: () => this.#changed(),
+        onClosed: () => this.#connections.delete(connection) && this.#changed(),
+      });
+      this.#connections.add(connection);
+      if (!this.#rules.newConnectionsHang) connection.connect(this.#upstream);
+      this.#changed();
+    });
+  }
+
+  static async start({ upstream }: { readonly upstream: Upstream }): Promise<FaultProxy> {
+    const proxy = new FaultProxy(upstream);
+    await proxy.#listener.openSomewhere();
+    return proxy;
+  }
+
+  /** Stays the same for the proxy's whole life. */
+  get port(): number {
+    return this.#listener.port;
+  }
+
+  /** Connections from clients that are still open here. */
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /** Bytes passed and dropped since the start, and bytes that wait in the proxy now. */
+  get traffic(): Traffic {
+    return this.#traffic;
+  }
+
+  /** Nothing passes either way, connections stay open on both ends; new connections find nobody behind the proxy. */
+  partition(): Promise<void> {
+    this.#rules.newConnectionsHang = true;
+    this.#setGate("requests", "drop");
+    this.#setGate("replies", "drop");
+    return this.#openOrClose();
+  }
+
+  /** Every chunk takes this much longer, each way. */
+  slow(delayMs: number): void {
+    if (!(delayMs >= 0)) throw new RangeError(`a delay must be a number of milliseconds from 0 up, not ${delayMs}`);
+    this.#rules.delayMs = delayMs;
+    this.#pump();
+  }
+
+  /** Requests reach the server, its replies are discarded. */
+  dropReplies(): void {
+    this.#setGate("replies", "drop");
+  }
+
+  /** Requests are discarded: the server never sees them. */
+  dropRequests(): void {
+    this.#setGate("requests", "drop");
+  }
+
+  /** Replies are kept in the proxy, until `deliver()` or `heal()`. */
+  holdReplies(): void {
+    this.#setGate("replies", "hold");
+  }
+
+  /** Requests are kept in the proxy: packets under way, which arrive even if their sender is gone by then. */
+  holdRequests(): void {
+    this.#setGate("requests", "hold");
+  }
+
+  /** What is held is delivered in order, and traffic flows again; other faults stay. */
+  deliver(direction?: Direction): void {
+    for (const name of ["requests", "replies"] as const) {
+      if ((direction ?? name) === name && this.#rules[name].gate === "hold") this.#setGate(name, "pass");
+    }
+  }
+
+  /** Cuts every connection, and has new ones refused. */
+  refuse(): Promise<void> {
+    this.#rules.refusing = true;
+    this.cut();
+    return this.#openOrClose();
+  }
+
+  /** Cuts every connection once; new ones are welcome. */
+  cut(): void {
+    for (const connection of this.#connections) connection.cut();
+  }
+
+  /** Each connection, old or new, is cut when this many more bytes have passed in the direction. 0: cut in place of the next byte. */
+  cutAfter(afterBytes: number, direction: Direction = "replies"): void {
+    if (!Number.isInteger(afterBytes) || afterBytes < 0) throw new RangeError(`bytes are counted from 0 up, not ${afterBytes}`);
+    this.#rules[direction].cut = { afterBytes };
+  }
+
+  /** Transparent again. What was held or delayed is delivered; connections that lost bytes are cut. Resolves when new connections are let in. */
+  async heal(): Promise<void> {
+    Object.assign(this.#rules, transparent());
+    for (const connection of [...this.#connections]) {
+      connection.connect(this.#upstream);
+      connection.pump();
+      if (connection.lostBytes) connection.finish();
+    }
+    await this.#openOrClose();
+  }
+
+  /** The server is gone: new connections are refused, as its own port would refuse them. */
+  async serverDown(): Promise<void> {
+    this.#serverDown = true;
+    await this.#openOrClose();
+  }
+
+  /** The server is there again, perhaps elsewhere. */
+  async serverUp(upstream: Upstream = this.#upstream): Promise<void> {
+    this.#upstream = upstream;
+    this.#serverDown = false;
+    await this.#openOrClose();
+  }
+
+  /** Resolves as soon as the condition holds, looked at whenever bytes move or connections change. */
+  async until(condition: (traffic: Traffic) => boolean, timeoutMs = 5_000): Promise<void> {
+    if (condition(this.#traffic)) return;
+    const impatience = new AbortController();
+    let watcher = (): void => {};
+    const met = new Promise<"met">((resolve) => {
+      watcher = () => condition(this.#traffic) && resolve("met");
+      this.#watchers.add(watcher);
+    });
+    const late = expire(timeoutMs, "late" as const, { signal: impatience.signal }).catch(() => "met" as const); // aborted: it was met
+    const outcome = await Promise.race([met, late]);
+    impatience.abort();
+    this.#watchers.delete(watcher);
+    if (outcome === "late")
+      throw new Error(`not seen by the proxy within ${timeoutMs} ms; traffic so far: ${JSON.stringify(this.#traffic)}`);
+  }
+
+  /** Ends every connection and gives the port back. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.cut();
+    await this.#listener.close();
+  }
+
+  #setGate(direction: Direction, gate: Gate): void {
+    this.#rules[direction].gate = gate;
+    this.#pump();
+  }
+
+  #pump(): void {
+    for (const connection of [...this.#connections]) connection.pump();
+  }
+
+  // In a partition nobody is told that the server is gone.
+  #openOrClose(): Promise<void> {
+    if (this.#stopped) return Promise.resolve();
+    const { refusing, newConnectionsHang } = this.#rules;
+    return this.#listener.set(refusing || (this.#serverDown && !newConnectionsHang) ? "closed" : "open");
+  }
+
+  #changed(): void {
+    for (const watcher of this.#watchers) watcher();
+  }
+}

@@ -1,0 +1,70 @@
+// The proxy's door: one port that stays the same while it is closed and opened again. It must not know what happens to those who come in.
+import { createServer, type Server, type Socket } from "node:net";
+import { returnPort, takePort } from "../process/port-block.js";
+
+const attempts = 50;
+
+export class Listener {
+  readonly host = "127.0.0.1";
+  #port = 0;
+  #server: Server | undefined;
+  #wanted = false;
+  #opening: Promise<void> = Promise.resolve();
+  readonly #onClient: (client: Socket) => void;
+
+  constructor(onClient: (client: Socket) => void) {
+    this.#onClient = onClient;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Opens on a port nobody else has. */
+  async openSomewhere(): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      this.#port = await takePort();
+      try {
+        this.#wanted = true;
+        return await this.#listen();
+      } catch (cause) {
+        if ((cause as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === attempts) throw cause;
+      }
+    }
+  }
+
+  /** Open: clients come in. Closed: the system refuses them, from this very call on. */
+  async set(state: "open" | "closed"): Promise<void> {
+    this.#wanted = state === "open";
+    if (state === "closed") {
+      this.#server?.close();
+      this.#server = undefined;
+      return;
+    }
+    const open = (): Promise<void> | undefined => (this.#server === undefined && this.#wanted ? this.#listen() : undefined);
+    // An earlier failure was that caller's to report.
+    this.#opening = this.#opening.then(open, open);
+    await this.#opening;
+  }
+
+  /** Closed for good. */
+  async close(): Promise<void> {
+    await this.set("closed");
+    returnPort(this.#port);
+  }
+
+  #listen(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const server = createServer({ allowHalfOpen: true, noDelay: true }, this.#onClient);
+      server.once("error", reject);
+      server.listen({ port: this.#port, host: this.host, exclusive: true }, () => {
+        server.unref();
+        server.off("error", reject);
+        // Closed again while it was opening.
+        if (this.#wanted) this.#server = server;
+        else server.close();
+        resolve();
+      });
+    });
+  }
+}

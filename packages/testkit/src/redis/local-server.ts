@@ -1,0 +1,141 @@
+// One redis-server process on 127.0.0.1 with a data folder of its own: started, killed, paused, started again.
+// It must not know about proxies or other nodes.
+import { existsSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Child, startChild } from "../process/child.js";
+import { returnPort, takePort } from "../process/port-block.js";
+import { scratchFolder } from "../process/scratch-folder.js";
+import type { RedisBinary } from "../resolve/redis.js";
+import type { RedisServer, RedisServerSpec } from "./provider.js";
+import { untilReady } from "./ready.js";
+
+const sameAddressAttempts = 25;
+const otherAddressAttempts = 50;
+
+export class LocalRedisServer implements RedisServer {
+  readonly host = "127.0.0.1";
+  readonly #binary: RedisBinary;
+  readonly #spec: RedisServerSpec;
+  readonly #folder: string;
+  #port = 0;
+  #child: Child | undefined;
+
+  private constructor(binary: RedisBinary, spec: RedisServerSpec) {
+    this.#binary = binary;
+    this.#spec = spec;
+    this.#folder = scratchFolder(`redis-${spec.name}`);
+  }
+
+  static async start(binary: RedisBinary, spec: RedisServerSpec): Promise<LocalRedisServer> {
+    const server = new LocalRedisServer(binary, spec);
+    try {
+      await server.#startSomewhere();
+      return server;
+    } catch (cause) {
+      await server.stop();
+      throw cause;
+    }
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.alive === true ? this.#child.pid : undefined;
+  }
+
+  async kill(): Promise<void> {
+    await this.#child?.kill();
+  }
+
+  async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
+    await this.kill();
+    if (memory === "forgotten") await rm(this.#dataFolder, { recursive: true, force: true });
+    for (let attempt = 1; attempt <= sameAddressAttempts; attempt += 1) {
+      if ((await this.#startHere()) === "ready") return;
+      await delay(20);
+    }
+    // A stranger sits on our port and stays. The proxy in front of us hides the move.
+    await this.#startSomewhere();
+  }
+
+  async pause(): Promise<void> {
+    this.#living().signal("SIGSTOP");
+  }
+
+  async resume(): Promise<void> {
+    this.#living().signal("SIGCONT");
+  }
+
+  async shiftClock(_byMs: number): Promise<void> {
+    throw new Error("not yet");
+  }
+
+  async lastLines(): Promise<readonly string[]> {
+    return this.#child?.lastLines() ?? [];
+  }
+
+  async stop(): Promise<void> {
+    await this.kill();
+    await rm(this.#folder, { recursive: true, force: true });
+    if (this.#port !== 0) returnPort(this.#port);
+    this.#port = 0;
+  }
+
+  get #dataFolder(): string {
+    return join(this.#folder, "data");
+  }
+
+  #living(): Child {
+    if (this.#child?.alive === true) return this.#child;
+    throw new Error(`${this.#spec.name} is not running: ${this.#child?.obituary() ?? "it was never started"}`);
+  }
+
+  async #startSomewhere(): Promise<void> {
+    for (let attempt = 1; attempt <= otherAddressAttempts; attempt += 1) {
+      this.#port = await takePort();
+      if ((await this.#startHere()) === "ready") return;
+    }
+    throw new Error(`${this.#spec.name} found ${otherAddressAttempts} ports in use, the last of them ${this.#port}`);
+  }
+
+  async #startHere(): Promise<"ready" | "address in use"> {
+    if (!existsSync(this.#folder)) throw new Error(`${this.#spec.name} has been stopped for good`);
+    await mkdir(this.#dataFolder, { recursive: true });
+    const child = startChild({
+      name: `redis ${this.#spec.name}`,
+      command: this.#binary.binary,
+      args: this.#arguments(),
+      cwd: this.#dataFolder,
+      env: this.#binary.libraryPath === undefined ? {} : { LD_LIBRARY_PATH: this.#binary.libraryPath },
+      logTo: join(this.#folder, "log"),
+    });
+    this.#child = child;
+    try {
+      await untilReady({ port: this.#port, pid: child.pid, failure: () => (child.alive ? undefined : child.obituary()) });
+      return "ready";
+    } catch (cause) {
+      await child.kill();
+      if (child.lastLines(5).some((line) => line.includes("Address already in use"))) return "address in use";
+      throw new Error(`${this.#spec.name} did not start on port ${this.#port}: ${(cause as Error).message}`, { cause });
+    }
+  }
+
+  #arguments(): readonly string[] {
+    const directives: Record<string, string> = {
+      port: String(this.#port),
+      bind: this.host,
+      dir: this.#dataFolder,
+      save: "",
+      appendonly: "yes",
+      appendfsync: this.#spec.appendfsync,
+      // Lets tests look inside (DEBUG SLEEP, DEBUG RELOAD).
+      "enable-debug-command": "local",
+      ...this.#spec.config,
+    };
+    return Object.entries(directives).flatMap(([name, value]) => [`--${name}`, value]);
+  }
+}

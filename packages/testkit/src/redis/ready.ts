@@ -1,0 +1,50 @@
+// Waits until a server answers, and only believes the very process that was started: another server may sit on the port.
+// It must not use a client library, whose reconnects would hide what is going on.
+import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+
+export interface Readiness {
+  readonly port: number;
+  /** The process that must answer. */
+  readonly pid: number;
+  /** Why waiting is pointless by now, or undefined. */
+  readonly failure: () => string | undefined;
+}
+
+const firstLookMs = 4;
+const betweenLooksMs = 3;
+const deadlineMs = 20_000;
+
+/** Resolves when the server answers PING and has loaded its data. */
+export async function untilReady({ port, pid, failure }: Readiness): Promise<void> {
+  const giveUpAt = performance.now() + deadlineMs;
+  await delay(firstLookMs);
+  for (;;) {
+    const why = failure();
+    if (why !== undefined) throw new Error(why);
+    const answer = await ask(port);
+    if (answer.includes(`process_id:${pid}\r\n`) && answer.includes("+PONG")) return;
+    if (performance.now() > giveUpAt)
+      throw new Error(`not ready after ${deadlineMs} ms; it answered ${JSON.stringify(answer.slice(0, 200))}`);
+    await delay(betweenLooksMs);
+  }
+}
+
+// INFO is answered while a server loads its log, PING is not: together they tell who it is and whether it is ready.
+function ask(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    let answer = "";
+    const socket = connect({ port, host: "127.0.0.1" });
+    socket.setEncoding("utf8").setTimeout(1_000, () => socket.destroy());
+    socket.on("connect", () => socket.write("INFO server\r\nPING\r\n"));
+    socket.on("data", (text: string) => {
+      answer += text;
+      if (/\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/.test(answer)) socket.destroy();
+    });
+    // Refused is an answer too: not yet.
+    socket.on("error", (cause) => {
+      answer = cause.message;
+    });
+    socket.on("close", () => resolve(answer));
+  });
+}

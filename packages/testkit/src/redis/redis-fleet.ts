@@ -1,0 +1,72 @@
+// N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo needs them.
+// It must not relate the servers to each other: they share nothing, as the lock's nodes must.
+import { type AppendFsync, chooseProvider, type ProviderName, type RedisServerSpec } from "./provider.js";
+import { RedisNode } from "./redis-node.js";
+
+export interface RedisFleetOptions {
+  readonly nodes: number;
+  /** "always" by default: what an acknowledged write needs to survive a kill. */
+  readonly appendfsync?: AppendFsync;
+  /** Who runs the servers; `PALISADE_TEST_PROVIDER` or this machine by default. */
+  readonly provider?: ProviderName;
+  /** More redis.conf directives, e.g. `{ "maxmemory-policy": "allkeys-lru" }` or `{ appendonly: "no" }`. */
+  readonly config?: Readonly<Record<string, string>>;
+  /** "shiftable" (the default) where this machine has a compiler; "real" leaves the servers exactly as they are, for measurements. */
+  readonly clock?: RedisServerSpec["clock"];
+}
+
+export class RedisFleet implements AsyncDisposable {
+  /** n1, n2, … */
+  readonly nodes: readonly RedisNode[];
+  /** One line for a human: how many of what run, and where they come from. */
+  readonly description: string;
+
+  private constructor(nodes: readonly RedisNode[], description: string) {
+    this.nodes = nodes;
+    this.description = description;
+  }
+
+  static async start({
+    nodes: count,
+    appendfsync = "always",
+    provider: wanted,
+    config = {},
+    clock = "shiftable",
+  }: RedisFleetOptions): Promise<RedisFleet> {
+    if (!Number.isInteger(count) || count < 1) throw new RangeError(`a fleet has one node or more, not ${count}`);
+    const provider = await chooseProvider(wanted);
+    const origin = await provider.describe();
+    const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
+    const started = await Promise.allSettled(
+      names.map(async (name) => RedisNode.inFrontOf(name, await provider.start({ name, appendfsync, config, clock }))),
+    );
+    const nodes = started.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    const failures = started.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : []));
+    if (failures.length > 0) {
+      await Promise.all(nodes.map((node) => node.stop()));
+      throw failures.length === 1 ? failures[0] : new AggregateError(failures, failures.map((failure) => failure.message).join("\n"));
+    }
+    return new RedisFleet(nodes, `${count} × ${origin}, appendfsync ${appendfsync}`);
+  }
+
+  /** Through the proxies; the same over restarts. */
+  get urls(): string[] {
+    return this.nodes.map((node) => node.url);
+  }
+
+  /** The node called n1, n2, …; for when an index would need explaining. */
+  node(name: string): RedisNode {
+    const found = this.nodes.find((node) => node.name === name);
+    if (found === undefined) throw new RangeError(`no node is called ${name}; there are ${this.nodes.map((node) => node.name).join(", ")}`);
+    return found;
+  }
+
+  /** Ends every server and removes all they left. */
+  async stop(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.stop()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}

@@ -1,0 +1,160 @@
+// One member of a fleet: a real server behind its own fault proxy, under one address that outlives restarts.
+// It must not judge what a fault means to a lock; it only makes it happen.
+import { Redis, ReplyError } from "ioredis";
+import { FaultProxy } from "../proxy/fault-proxy.js";
+import type { Direction } from "../proxy/rules.js";
+import type { RedisServer } from "./provider.js";
+
+const cliTimeoutMs = 5_000;
+
+export class RedisNode {
+  readonly name: string;
+  /** The way clients take, for faults beyond the shorthands below. */
+  readonly proxy: FaultProxy;
+  readonly #server: RedisServer;
+  readonly #moreProxies = new Set<FaultProxy>();
+
+  private constructor(name: string, server: RedisServer, proxy: FaultProxy) {
+    this.name = name;
+    this.#server = server;
+    this.proxy = proxy;
+  }
+
+  /** Takes over a running server. */
+  static async inFrontOf(name: string, server: RedisServer): Promise<RedisNode> {
+    return new RedisNode(name, server, await FaultProxy.start({ upstream: server }));
+  }
+
+  /** Through the proxy; the same over restarts. */
+  get url(): string {
+    return `redis://${this.proxy.host}:${this.proxy.port}`;
+  }
+
+  /** Past the proxy. */
+  get directUrl(): string {
+    return `redis://${this.#server.host}:${this.#server.port}`;
+  }
+
+  /** Of the server on this machine; undefined while it is killed, or when it runs elsewhere. */
+  get pid(): number | undefined {
+    return this.#server.pid;
+  }
+
+  /** SIGKILL. Its connections die, and new ones are refused. */
+  async kill(): Promise<void> {
+    await this.#server.kill();
+    await Promise.all(this.#proxies.map((proxy) => proxy.serverDown()));
+  }
+
+  /** Starts it again, killing it first if it runs; with `forget` it has lost its memory. Faults of the network stay on. */
+  async restart({ forget = false }: { readonly forget?: boolean } = {}): Promise<void> {
+    await this.kill();
+    await this.#server.restart({ memory: forget ? "forgotten" : "kept" });
+    await Promise.all(this.#proxies.map((proxy) => proxy.serverUp(this.#server)));
+  }
+
+  /** SIGSTOP: it stands still, and its connections stay. */
+  pause(): Promise<void> {
+    return this.#server.pause();
+  }
+
+  /** SIGCONT. */
+  resume(): Promise<void> {
+    return this.#server.resume();
+  }
+
+  /** Moves the server's wall clock by so much from where it is now, while the monotonic clock goes on. */
+  shiftClock(byMs: number): Promise<void> {
+    return this.#server.shiftClock(byMs);
+  }
+
+  partition(): Promise<void> {
+    return this.proxy.partition();
+  }
+
+  slow(delayMs: number): void {
+    this.proxy.slow(delayMs);
+  }
+
+  dropReplies(): void {
+    this.proxy.dropReplies();
+  }
+
+  dropRequests(): void {
+    this.proxy.dropRequests();
+  }
+
+  holdReplies(): void {
+    this.proxy.holdReplies();
+  }
+
+  holdRequests(): void {
+    this.proxy.holdRequests();
+  }
+
+  deliver(direction?: Direction): void {
+    this.proxy.deliver(direction);
+  }
+
+  refuse(): Promise<void> {
+    return this.proxy.refuse();
+  }
+
+  cut(): void {
+    this.proxy.cut();
+  }
+
+  cutAfter(afterBytes: number, direction?: Direction): void {
+    this.proxy.cutAfter(afterBytes, direction);
+  }
+
+  heal(): Promise<void> {
+    return this.proxy.heal();
+  }
+
+  /** One command over a connection of its own past the proxy; the reply as ioredis gives it. */
+  async cli(command: string, ...args: readonly (string | number)[]): Promise<unknown> {
+    const client = new Redis(this.directUrl, {
+      lazyConnect: true,
+      retryStrategy: null,
+      connectTimeout: cliTimeoutMs,
+      commandTimeout: cliTimeoutMs,
+      enableReadyCheck: false,
+      maxRetriesPerRequest: 0,
+    });
+    // ioredis rejects with "Connection is closed." and tells the reason only here.
+    let reason: Error | undefined;
+    client.on("error", (cause: Error) => {
+      reason = cause;
+    });
+    try {
+      await client.connect();
+      return await client.call(command, ...args);
+    } catch (cause) {
+      if (cause instanceof ReplyError) throw cause;
+      throw new Error(`${this.name} did not answer ${command}: ${(reason ?? (cause as Error)).message}`, { cause });
+    } finally {
+      client.disconnect();
+    }
+  }
+
+  /** The end of the server's log. */
+  lastLines(): Promise<readonly string[]> {
+    return this.#server.lastLines();
+  }
+
+  /** One more way to this server, with faults of its own: what one client's part of the network does, while the others' is fine. */
+  async anotherWay(): Promise<FaultProxy> {
+    const proxy = await FaultProxy.start({ upstream: this.#server });
+    this.#moreProxies.add(proxy);
+    return proxy;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#proxies.map((proxy) => proxy.stop()), this.#server.stop()]);
+  }
+
+  get #proxies(): readonly FaultProxy[] {
+    return [this.proxy, ...this.#moreProxies];
+  }
+}

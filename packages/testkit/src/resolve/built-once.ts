@@ -1,0 +1,98 @@
+// Keeps what was built or downloaded for this machine, so that it happens once: in the clone's node_modules, or in a temporary folder where that is read-only.
+// It must never show a half-built entry: an entry is built under another name and renamed, and of two builders at once the first wins.
+import { chmod, lstat, mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
+import { tmpdir, userInfo } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { keepFolder, removeFolderAtExit } from "../process/living-children.js";
+
+const abandonedAfterMs = 600_000;
+
+/** The folder called `name`, built by `build` in a folder of its own if no earlier run has left it. */
+export async function builtOnce(name: string, build: (folder: string) => Promise<void>): Promise<string> {
+  const homes = await cacheHomes();
+  for (const home of homes) {
+    if (await isThere(join(home, name))) return join(home, name);
+  }
+  const refusals: string[] = [];
+  for (const home of homes) {
+    const workshop = await openWorkshop(home, name);
+    if (workshop instanceof Error) refusals.push(workshop.message);
+    else return finish(workshop, { home, name, build });
+  }
+  throw new Error(`nowhere to keep ${name}: ${refusals.join("; ")}`);
+}
+
+interface Entry {
+  readonly home: string;
+  readonly name: string;
+  readonly build: (folder: string) => Promise<void>;
+}
+
+async function finish(workshop: string, { home, name, build }: Entry): Promise<string> {
+  const final = join(home, name);
+  try {
+    await build(workshop);
+    // mkdtemp makes it private; another user of the same clone may read it.
+    await chmod(workshop, 0o755);
+    await rename(workshop, final);
+  } catch (cause) {
+    await rm(workshop, { recursive: true, force: true });
+    // Somebody else was first, and theirs is as good as ours.
+    if (!["ENOTEMPTY", "EEXIST"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;
+  } finally {
+    keepFolder(workshop);
+  }
+  return final;
+}
+
+async function openWorkshop(home: string, name: string): Promise<string | Error> {
+  try {
+    await mkdir(home, { recursive: true });
+    const workshop = await mkdtemp(join(home, `.${name}-`));
+    removeFolderAtExit(workshop);
+    await sweepAbandoned(home, name);
+    return workshop;
+  } catch (cause) {
+    return cause as Error;
+  }
+}
+
+// A builder that was killed leaves its workshop behind.
+async function sweepAbandoned(home: string, name: string): Promise<void> {
+  for (const entry of await readdir(home)) {
+    if (!entry.startsWith(`.${name}-`)) continue;
+    const path = join(home, entry);
+    const found = await stat(path).catch(() => undefined); // gone meanwhile: finished by its builder
+    if (found !== undefined && Date.now() - found.mtimeMs > abandonedAfterMs) await rm(path, { recursive: true, force: true });
+  }
+}
+
+/** Where entries may live, best first. `PALISADE_CACHE_DIR` replaces them all. */
+async function cacheHomes(): Promise<readonly string[]> {
+  const wanted = process.env.PALISADE_CACHE_DIR;
+  if (wanted !== undefined && wanted !== "") return [wanted];
+  const clone = await cloneFolder(dirname(fileURLToPath(import.meta.url)));
+  const temporary = join(tmpdir(), `palisade-cache-${userInfo().uid}`);
+  const inClone = clone === undefined ? [] : [join(clone, "node_modules", ".cache", "palisade")];
+  return [...inClone, ...((await mayTrust(temporary)) ? [temporary] : [])];
+}
+
+async function cloneFolder(from: string): Promise<string | undefined> {
+  if (await isThere(join(from, "pnpm-workspace.yaml"))) return from;
+  return dirname(from) === from ? undefined : cloneFolder(dirname(from));
+}
+
+// Anyone may make a folder in /tmp under our name, and we run what lies in it.
+async function mayTrust(folder: string): Promise<boolean> {
+  const found = await lstat(folder).catch(() => undefined); // not there yet: we will make it
+  if (found === undefined) return true;
+  return found.isDirectory() && (process.getuid === undefined || found.uid === process.getuid()) && (found.mode & 0o022) === 0;
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
