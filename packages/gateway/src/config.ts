@@ -1,0 +1,150 @@
+// What a gateway can be told, and the first look at whether it makes sense. The single source for createGateway, the environment, --help and the README is
+// settings.ts. Must not read files or the network: that a key file exists or a database answers is found out at start.
+import type { ApiKeyFile } from "./http/api-keys.js";
+import { settings } from "./settings.js";
+
+/** Every setting with its value. A setting without a default that was not given is undefined. */
+export interface Settings {
+  readonly databaseUrl: string;
+  readonly host: string;
+  readonly port: number;
+  readonly adminHost: string | undefined;
+  readonly adminPort: number;
+  readonly migrations: "on" | "off";
+  readonly durability: "local" | "sync";
+  readonly history: "off" | "on";
+  readonly redisUrls: readonly string[] | undefined;
+  readonly namespace: string | undefined;
+  readonly verify: "off" | "open" | "closed" | undefined;
+  readonly apiKeysFile: string | undefined;
+  readonly apiKeys: ApiKeyFile["keys"] | undefined;
+  readonly jwtSecret: string | undefined;
+  readonly jwtJwksUrl: string | undefined;
+  readonly jwtAudience: string | undefined;
+  readonly jwtIssuer: string | undefined;
+  readonly jwtAlgorithms: readonly string[] | undefined;
+  readonly rateLimitPerSecond: number;
+  readonly bodyLimitBytes: number;
+  readonly bodyBudgetBytes: number;
+  readonly maxConnections: number;
+  readonly maxRequests: number;
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly drainMs: number;
+  readonly poolSize: number | undefined;
+  readonly statementsInFlight: number | undefined;
+  readonly maxBatchRows: number | undefined;
+  readonly maxQueuedWrites: number | undefined;
+  readonly writeTimeoutMs: number | undefined;
+  readonly readTimeoutMs: number | undefined;
+  readonly lockWaitMs: number | undefined;
+  readonly idempotencyRetentionMs: number | undefined;
+  readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
+}
+
+/** What createGateway takes: only `databaseUrl` must be there. */
+export type GatewayConfig = { readonly [K in keyof Settings]?: Settings[K] | undefined } & { readonly databaseUrl: string };
+
+/** The gateway was told something it cannot do. Each problem is one sentence that names the setting. */
+export class GatewayConfigError extends Error {
+  override readonly name = "GatewayConfigError";
+  readonly code = "GATEWAY_CONFIG_INVALID";
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join("\n"));
+  }
+}
+
+/** How a setting is called where the reader of the message can change it: DATABASE_URL or databaseUrl. */
+export type Naming = (setting: keyof Settings) => string;
+
+/** Throws GatewayConfigError with everything that is wrong at once. */
+export function resolveSettings(config: Readonly<Record<string, unknown>>, naming: Naming): Settings {
+  const problems: string[] = [];
+  const resolved: Record<string, unknown> = {};
+  for (const key of Object.keys(config)) {
+    if (!(key in settings)) problems.push(`${key} is not a setting of the gateway.`);
+  }
+  for (const [key, setting] of Object.entries(settings)) {
+    const given = config[key];
+    const value = given === undefined ? setting.fallback : given;
+    if (given !== undefined && !setting.schema.safeParse(given).success)
+      problems.push(`${naming(key as keyof Settings)} must be ${setting.mustBe}${shown(setting, given)}.`);
+    resolved[key] = value;
+  }
+  if (config.databaseUrl === undefined) problems.push(`${naming("databaseUrl")} is missing: it must be ${settings.databaseUrl.mustBe}.`);
+  const complete = resolved as unknown as Settings;
+  if (problems.length === 0) problems.push(...contradictions(complete, naming));
+  if (problems.length > 0) throw new GatewayConfigError(problems);
+  return complete;
+}
+
+// Passwords and keys stand in some of the values; those are never shown.
+function shown(setting: { readonly secret: boolean }, given: unknown): string {
+  if (setting.secret || !(typeof given === "string" || typeof given === "number")) return "";
+  return `, not ${JSON.stringify(given)}`;
+}
+
+export function hasCredentials(settings: Settings): boolean {
+  return settings.apiKeysFile !== undefined || settings.apiKeys !== undefined || hasJwt(settings);
+}
+
+export function hasJwt(settings: Settings): boolean {
+  return settings.jwtSecret !== undefined || settings.jwtJwksUrl !== undefined;
+}
+
+/** Absent means closed where there is a lock to ask, and off where there is none. */
+export function verifyMode(settings: Settings): "off" | "open" | "closed" {
+  return settings.verify ?? (settings.redisUrls === undefined ? "off" : "closed");
+}
+
+function contradictions(settings: Settings, naming: Naming): string[] {
+  const problems: string[] = [];
+  const refuse = (sentence: string): void => void problems.push(sentence);
+  if (!hasCredentials(settings) && !isLoopback(settings.host)) {
+    refuse(
+      `${naming("host")} is ${settings.host}, but without ${naming("apiKeysFile")}, ${naming("apiKeys")} or a JWT setting the gateway serves only loopback addresses such as 127.0.0.1.`,
+    );
+  }
+  if (settings.apiKeysFile !== undefined && settings.apiKeys !== undefined)
+    refuse(`${naming("apiKeysFile")} and ${naming("apiKeys")} cannot both be set.`);
+  if (settings.verify !== undefined && settings.verify !== "off" && settings.redisUrls === undefined) {
+    refuse(`${naming("verify")} is ${settings.verify}, which needs ${naming("redisUrls")}.`);
+  }
+  if (settings.port !== 0 && settings.port === settings.adminPort)
+    refuse(`${naming("port")} and ${naming("adminPort")} are both ${settings.port}.`);
+  if (settings.bodyBudgetBytes < settings.bodyLimitBytes)
+    refuse(`${naming("bodyBudgetBytes")} must be at least ${naming("bodyLimitBytes")}.`);
+  problems.push(...jwtContradictions(settings, naming));
+  return problems;
+}
+
+function jwtContradictions(settings: Settings, naming: Naming): string[] {
+  const { jwtSecret, jwtJwksUrl, jwtAudience, jwtIssuer, jwtAlgorithms } = settings;
+  if (!hasJwt(settings)) {
+    const orphans = [
+      jwtAudience === undefined ? undefined : naming("jwtAudience"),
+      jwtIssuer === undefined ? undefined : naming("jwtIssuer"),
+      jwtAlgorithms === undefined ? undefined : naming("jwtAlgorithms"),
+    ].filter((name) => name !== undefined);
+    return orphans.map((name) => `${name} needs ${naming("jwtSecret")} or ${naming("jwtJwksUrl")}.`);
+  }
+  const problems: string[] = [];
+  if (jwtSecret !== undefined && jwtJwksUrl !== undefined)
+    problems.push(`${naming("jwtSecret")} and ${naming("jwtJwksUrl")} cannot both be set.`);
+  if (jwtAudience === undefined)
+    problems.push(`${naming("jwtAudience")} is missing: without it a token made for another service would pass here.`);
+  const shared = jwtSecret !== undefined;
+  for (const algorithm of jwtAlgorithms ?? []) {
+    if (algorithm.startsWith("HS") !== shared) {
+      problems.push(
+        `${naming("jwtAlgorithms")} names ${algorithm}, which does not go with ${naming(shared ? "jwtSecret" : "jwtJwksUrl")}.`,
+      );
+    }
+  }
+  return problems;
+}
+
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}

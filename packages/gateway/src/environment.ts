@@ -1,0 +1,41 @@
+// Environment variables to configuration. Must not guess: an empty variable counts as absent, and a misspelled PALISADE_ name is worth a word, because the setting
+// it was meant to be keeps its default in silence otherwise.
+import { GatewayConfigError, resolveSettings, type Settings } from "./config.js";
+import { settings } from "./settings.js";
+
+export interface EnvironmentSettings {
+  readonly settings: Settings;
+  /** Names that begin with PALISADE_ and mean nothing here. */
+  readonly unknownNames: readonly string[];
+}
+
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): EnvironmentSettings {
+  const config: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries(settings)) {
+    const text = env[setting.env]?.trim();
+    if (text !== undefined && text !== "") config[key] = setting.read(text);
+  }
+  const unknownNames = Object.keys(env).filter((name) => name.startsWith("PALISADE_") && !knownNames.has(name));
+  const misspelled = unknownNames.flatMap((name) => {
+    const meant = [...knownNames].find((known) => distance(name, known) <= 2);
+    return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`];
+  });
+  if (misspelled.length > 0) throw new GatewayConfigError(misspelled);
+  return { settings: resolveSettings(config, (key) => settings[key].env), unknownNames };
+}
+
+const knownNames = new Set(Object.values(settings).map((setting) => setting.env));
+
+/** How many letters must be put in, left out or changed to get from one word to the other. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const changed = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(changed, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}

@@ -1,0 +1,90 @@
+// The bytes of a request body: read only when somebody asks, up to a limit each and a budget for all at once, and never believed when they end too early.
+// Decides nothing about their meaning beyond "is it UTF-8".
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { beginWork, type Exchange, endWork } from "./exchange.js";
+import { Problem } from "./problem.js";
+
+/** How many bytes of bodies the process may hold at a time, so that many large requests cannot exhaust its memory. */
+export class BodyBudget {
+  #held = 0;
+  constructor(readonly limitBytes: number) {}
+
+  get heldBytes(): number {
+    return this.#held;
+  }
+
+  tryTake(bytes: number): boolean {
+    if (this.#held + bytes > this.limitBytes) return false;
+    this.#held += bytes;
+    return true;
+  }
+
+  give(bytes: number): void {
+    this.#held -= bytes;
+  }
+}
+
+/** Requests that came with `Expect: 100-continue` and have not been told to go on. */
+export const awaitsContinue = new WeakSet<IncomingMessage>();
+
+/** The whole body as text. Its bytes stay counted in `exchange.heldBytes` until the exchange is over. */
+export function readBody(exchange: Exchange, limitBytes: number, budget: BodyBudget): Promise<string | Problem> {
+  const { request, response } = exchange;
+  if (Number(exchange.headers.contentLength ?? 0) > limitBytes) return Promise.resolve(tooLarge(limitBytes));
+  if (awaitsContinue.delete(request)) response.writeContinue();
+  endWork(request.socket);
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const settle = (result: string | Problem): void => {
+      request.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);
+      beginWork(request.socket);
+      resolve(result);
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length > limitBytes) return settle(tooLarge(limitBytes));
+      if (!budget.tryTake(chunk.length)) return settle(tooBusy());
+      exchange.heldBytes += chunk.length;
+      chunks.push(chunk);
+    };
+    const onEnd = (): void => settle(request.complete ? toText(chunks, length) : truncated());
+    const onBroken = (): void => settle(truncated());
+    request.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken);
+  });
+}
+
+const discardLimitBytes = 16 * 1024 * 1024;
+
+/**
+ * After a refusal that did not need the body: let the client finish sending, so that it reads the answer instead of a connection reset, but not without end. The
+ * request timeout bounds how long that may take.
+ */
+export function discardRest(request: IncomingMessage): void {
+  if (request.complete) return;
+  let length = 0;
+  request.on("error", () => undefined);
+  request.on("data", (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > discardLimitBytes) request.destroy();
+  });
+}
+
+function toText(chunks: readonly Buffer[], length: number): string | Problem {
+  const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length);
+  if (!isUtf8(bytes)) return new Problem("json_invalid", "The body is not UTF-8.");
+  return bytes.toString("utf8");
+}
+
+function tooLarge(limitBytes: number): Problem {
+  return new Problem("body_too_large", `The body is larger than ${limitBytes} bytes.`);
+}
+
+function tooBusy(): Problem {
+  return new Problem("unavailable", "Too many bytes are being received at once.", { outcome: "not_applied", retryAfterSeconds: 1 });
+}
+
+function truncated(): Problem {
+  return new Problem("request_malformed", "The body ended before its announced length.");
+}

@@ -1,0 +1,57 @@
+// One request on its way to one answer: what is known about it so far, and whether its connection may still be answered by somebody else.
+// Decides nothing; must stay cheap, one is made for every request.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { RequestHeaders } from "./request-headers.js";
+import type { Principal } from "./scopes.js";
+
+export class Exchange {
+  /** Bytes of the body that count against the budget of the process until the answer is sent. */
+  heldBytes = 0;
+  /** For the log: what the request was about, once that is known. */
+  resource: string | undefined;
+  token: number | undefined;
+
+  constructor(
+    readonly request: IncomingMessage,
+    readonly response: ServerResponse,
+    readonly headers: RequestHeaders,
+    readonly requestId: string,
+    readonly principal: Principal,
+    readonly startedAt: number,
+  ) {}
+}
+
+const working = Symbol("requests of this connection that are being worked on");
+interface CountingSocket extends Socket {
+  [working]?: number;
+}
+
+/**
+ * A parser error later on the same connection (a pipelined request that is garbage, a timeout) must not be answered while an earlier request is still being worked
+ * on: the client would take that 400 for the answer to its write, which may well be applied (G3).
+ */
+export function beginWork(socket: Socket): void {
+  const counting: CountingSocket = socket;
+  counting[working] = (counting[working] ?? 0) + 1;
+}
+
+export function endWork(socket: Socket): void {
+  const counting: CountingSocket = socket;
+  counting[working] = (counting[working] ?? 1) - 1;
+}
+
+export function isWorking(socket: Socket): boolean {
+  return ((socket as CountingSocket)[working] ?? 0) > 0;
+}
+
+const processName = Math.random().toString(36).slice(2, 8);
+let requestCount = 0;
+const acceptableId = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** The caller's own id where it is harmless, so that one id follows a request through several services. */
+export function requestIdOf(presented: string | undefined): string {
+  if (presented !== undefined && acceptableId.test(presented)) return presented;
+  requestCount += 1;
+  return `${processName}-${requestCount.toString(36)}`;
+}

@@ -1,0 +1,37 @@
+// What a credential may do: an action on every resource whose name begins with a prefix, written as `write:orders/`. An empty prefix is every resource.
+// Decides nothing about who the caller is. A prefix is plain text, not a path: `write:orders` also covers `orders-archive/1`.
+import { characterFault, resourceNameLimitBytes } from "./resource-name.js";
+
+/** `seal` raises a fence and returns the document, so it implies reading that document; `admin` is for moving fences by hand and implies nothing else. */
+export const actions = ["read", "write", "seal", "admin"] as const;
+export type Action = (typeof actions)[number];
+
+export interface Scope {
+  readonly action: Action;
+  readonly prefix: string;
+}
+
+/** Whom a request speaks for. `id` is safe to log; it is not the credential. */
+export interface Principal {
+  readonly id: string;
+  readonly scopes: readonly Scope[];
+}
+
+export const everything: readonly Scope[] = actions.map((action) => ({ action, prefix: "" }));
+
+/** Undefined when the text is not a scope. */
+export function parseScope(text: string): Scope | undefined {
+  const separator = text.indexOf(":");
+  const action = actions.find((known) => known === text.slice(0, separator));
+  const prefix = text.slice(separator + 1);
+  if (separator === -1 || action === undefined) return undefined;
+  if (Buffer.byteLength(prefix) > resourceNameLimitBytes || characterFault(prefix) !== undefined) return undefined;
+  return { action, prefix };
+}
+
+export function allows(principal: Principal, action: Action, resource: string): boolean {
+  for (const scope of principal.scopes) {
+    if (scope.action === action && resource.startsWith(scope.prefix)) return true;
+  }
+  return false;
+}
