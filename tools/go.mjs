@@ -5,7 +5,7 @@ const major = version[0] || 0;
 const supported = major > 20 || (major === 20 && (version[1] || 0) >= 19);
 
 if (!supported) {
-  console.error("palisade: Node 20.19 or newer is needed; this is Node " + process.versions.node + " (" + process.execPath + ").");
+  console.error(`palisade: Node 20.19 or newer is needed; this is Node ${process.versions.node} (${process.execPath}).`);
   process.exit(1);
 }
 

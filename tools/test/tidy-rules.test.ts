@@ -1,0 +1,214 @@
+// Feeds each rule a sample that breaks it and one that only looks as if it did. A rule that finds nothing here would find nothing anywhere.
+import { describe, expect, test } from "vitest";
+import { checkoutOf } from "../tidy/checkout.js";
+import { clockOnly } from "../tidy/clock-only.js";
+import { noCycles } from "../tidy/cycles.js";
+import { importDirections } from "../tidy/directions.js";
+import { oneEntry } from "../tidy/entries.js";
+import { exactVersions } from "../tidy/exact-versions.js";
+import { honestTests } from "../tidy/honest-tests.js";
+import { noMachinePaths, nothingLeftOver } from "../tidy/leftovers.js";
+import { fileNames } from "../tidy/names.js";
+import { openingComments } from "../tidy/openings.js";
+import { promisesAreTested } from "../tidy/promises.js";
+import { documentsPointSomewhere } from "../tidy/references.js";
+import type { Rule } from "../tidy/rule.js";
+import { rules } from "../tidy/rules.js";
+import { fileLength, functionLength, parameterCount } from "../tidy/sizes.js";
+
+type Files = Readonly<Record<string, string>>;
+
+interface Sample {
+  readonly rule: Rule;
+  readonly breaks: readonly Files[];
+  readonly keeps: readonly Files[];
+}
+
+const lines = (count: number): string => "// line\n".repeat(count);
+const inLock = (text: string): Files => ({ "packages/lock/src/locker.ts": text });
+const inTest = (text: string): Files => ({ "packages/lock/test/unit/locker.test.ts": text });
+const spec = (promises: string, tests = ""): Files => ({ "spec/invariants.md": promises, "packages/lock/test/unit/x.test.ts": tests });
+const promise = "## G1 Fence\n\n**Checked by** races.\n";
+const word = (...halves: readonly string[]): string => halves.join("");
+
+const samples: readonly Sample[] = [
+  {
+    rule: fileLength,
+    breaks: [inLock(lines(301)), inTest(lines(501)), { "packages/lock/src/node/lua/grant.lua": lines(301) }],
+    keeps: [inLock(lines(300)), inTest(lines(500)), { "docs/operating.md": lines(900) }],
+  },
+  {
+    rule: functionLength,
+    breaks: [
+      inLock(`function long() {\n${lines(50)}}`),
+      inTest(`test("x", () => {\n${lines(50)}});`),
+      inLock(`class A { m() {\n${lines(50)}} }`),
+    ],
+    keeps: [inLock(`function fits() {\n${lines(48)}}`), inTest(`describe("chapter", () => {\n${lines(90)}});`)],
+  },
+  {
+    rule: parameterCount,
+    breaks: [inLock("const f = (a, b, c, d) => a;"), inLock("class A { constructor(readonly a: 1, b: 2, c: 3, d: 4) {} }")],
+    keeps: [
+      inLock("const f = (a, b, c) => a;"),
+      { "packages/gateway/src/http/problem.ts": "export const handle = (error, req, res, next) => 1;" },
+    ],
+  },
+  {
+    rule: fileNames,
+    breaks: ["utils", "redis-helpers", "types", "lock.constants", "RedisNode", "redis_node"].map((name) => ({
+      [`packages/lock/src/${name}.ts`]: "",
+    })),
+    keeps: ["media-type", "redis-node", "commonwealth", "lua.generated"].map((name) => ({ [`packages/lock/src/${name}.ts`]: "" })),
+  },
+  {
+    rule: importDirections,
+    breaks: [
+      inLock('import "@palisade/testkit";'),
+      inLock('import { x } from "../../gateway/src/index.js";'),
+      inLock('import { x } from "../test/fleet.js";'),
+      inLock('export { test } from "vitest";'),
+      { "packages/gateway/src/app.ts": 'import type { Lease } from "@palisade/lock/src/lease.js";' },
+      { "packages/gateway/src/app.ts": 'const kit = await import("@palisade/testkit");' },
+      { "packages/bench/src/main.ts": 'import { x } from "../../lock/src/index.js";' },
+    ],
+    keeps: [
+      inLock('import Redis from "ioredis";\nimport { x } from "./node/keys.js";'),
+      { "packages/gateway/src/app.ts": 'import type { Locker } from "@palisade/lock";' },
+      { "packages/bench/src/main.ts": 'import { RedisFleet } from "@palisade/testkit";' },
+    ],
+  },
+  {
+    rule: noCycles,
+    breaks: [
+      {
+        "packages/lock/src/a.ts": 'import "./b.js";',
+        "packages/lock/src/b.ts": 'import "./c.js";',
+        "packages/lock/src/c.ts": 'import type { A } from "./a.js";',
+      },
+      { "packages/lock/src/a.ts": 'export * from "./a.js";' },
+    ],
+    keeps: [
+      {
+        "packages/lock/src/a.ts": 'import "./b.js";\nimport "./c.js";',
+        "packages/lock/src/b.ts": 'import "./c.js";',
+        "packages/lock/src/c.ts": "",
+      },
+    ],
+  },
+  {
+    rule: clockOnly,
+    breaks: [
+      "Date.now();",
+      "new Date();",
+      "performance.now();",
+      "setTimeout(() => {}, 1);",
+      "globalThis.setInterval(() => {}, 1);",
+      "Math.random();",
+      "AbortSignal.timeout(5);",
+      "process.hrtime.bigint();",
+      'import { setTimeout as sleep } from "node:timers/promises";',
+    ].map(inLock),
+    keeps: [
+      inLock("clock.now(); clock.setTimeout(() => {}, 1); const date: Date = given;"),
+      { "packages/lock/src/clock.ts": "export const now = () => performance.now();" },
+      { "packages/gateway/src/app.ts": "Date.now();" },
+    ],
+  },
+  {
+    rule: oneEntry,
+    breaks: [
+      { "packages/lock/package.json": '{ "exports": { ".": { "default": "./dist/index.js" } } }', "packages/lock/src/node/index.ts": "" },
+    ],
+    keeps: [
+      {
+        "packages/lock/package.json": '{ "exports": { ".": { "default": "./dist/index.js" }, "./client": "./dist/client/index.js" } }',
+        "packages/lock/src/index.ts": "",
+        "packages/lock/src/client/index.ts": "",
+      },
+    ],
+  },
+  {
+    rule: openingComments,
+    breaks: [inLock("export {};\n// late"), { "packages/lock/src/node/lua/grant.lua": "local x = 1" }],
+    keeps: [
+      inLock("// What it decides.\n"),
+      { "packages/lock/src/node/lua/grant.lua": "-- What it decides." },
+      { "tools/run.mjs": "#!/usr/bin/env node\n// What it decides." },
+    ],
+  },
+  {
+    rule: honestTests,
+    breaks: [
+      'test.only("x", () => {});',
+      'describe.skip("x", () => {});',
+      'it.todo("x");',
+      'test.skipIf(true)("x", () => {});',
+      'test.concurrent.only("x", () => {});',
+      'test("x", { retry: 3 }, () => {});',
+      'test("x", { skip: true }, () => {});',
+    ].map(inTest),
+    keeps: ['test("x", async () => { list.only; createLocker({ retry: 3 }); });', 'test.each([1])("x %i", { timeout: 5 }, () => {});'].map(
+      inTest,
+    ),
+  },
+  {
+    rule: nothingLeftOver,
+    breaks: [inLock(`// ${word("TO", "DO")}: later`), { "docs/operating.md": word("FIX", "ME") }],
+    keeps: [inLock("const todo = list;"), inLock("// TODOS is a name")],
+  },
+  {
+    rule: noMachinePaths,
+    breaks: ["home/ada", "Users/ada", "root", "work"].map((start) => ({ "docs/operating.md": `see /${start}/palisade/x` })),
+    keeps: ["/v1/work/orders", "https://example.org/home/page", "~/work/x", "/usr/bin/node"].map((path) => ({
+      "docs/operating.md": `see ${path}`,
+    })),
+  },
+  {
+    rule: exactVersions,
+    breaks: ["^1.2.3", "~1.2.3", "1.2", "latest", "*", "npm:redlock@^4.0.0"].map((version) => ({
+      "package.json": `{ "dependencies": { "x": "${version}" } }`,
+    })),
+    keeps: ["1.2.3", "5.0.0-beta.2", "workspace:*", "npm:redlock@4.2.0"].map((version) => ({
+      "packages/x/package.json": `{ "devDependencies": { "x": "${version}" } }`,
+    })),
+  },
+  {
+    rule: promisesAreTested,
+    breaks: [
+      {},
+      spec(promise),
+      spec(`${promise}\n## Pending\n\n- G1\n`, 'test("G1 holds", () => {});'),
+      spec(promise, 'test("it is G1 that holds", () => {});'),
+      spec(promise, 'test("G1 holds", () => {});\ntest("G9 holds", () => {});'),
+      spec(`${promise}\n## Pending\n\n- G7\n`, 'test("G1 holds", () => {});'),
+      spec("## G1 Fence\n\nNothing checks it.\n", 'test("G1 holds", () => {});'),
+    ],
+    keeps: [
+      spec(`${promise}\n## Pending\n\n- G1\n`),
+      spec(promise, 'test("G1 holds", () => {});'),
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the sample is a template
+      spec(promise, "test.each([1])(`G1 holds ${1}`, () => {});"),
+    ],
+  },
+  {
+    rule: documentsPointSomewhere,
+    breaks: [{ "README.md": "[how](docs/none.md)" }, { "docs/a.md": "see `packages/lock/src/none.ts`" }],
+    keeps: [{ "README.md": "[how](docs/a.md#part) [web](https://example.org) `npm test`", "docs/a.md": "[back](../README.md) in `docs/`" }],
+  },
+];
+
+test("every rule has samples", () => {
+  expect(samples.map(({ rule }) => rule.name).sort()).toEqual(rules.map(({ name }) => name).sort());
+});
+
+for (const { rule, breaks, keeps } of samples) {
+  describe(rule.name, () => {
+    test.each(breaks.map((files) => [files]))("is broken by sample %#", (files) => {
+      expect(rule.findings(checkoutOf(files))).not.toEqual([]);
+    });
+    test.each(keeps.map((files) => [files]))("is kept by sample %#", (files) => {
+      expect(rule.findings(checkoutOf(files))).toEqual([]);
+    });
+  });
+}

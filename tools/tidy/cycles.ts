@@ -1,0 +1,29 @@
+// No file reaches itself through its imports, type imports included: what needs each other to be understood is one idea in two files, or two ideas in a knot.
+import type { Checkout, SourceFile } from "./checkout.js";
+import { neighboursOf } from "./imports.js";
+import type { Finding, Rule } from "./rule.js";
+
+export const noCycles: Rule = {
+  name: "there is no cycle of imports",
+  findings: (checkout) => {
+    const done = new Set<SourceFile>();
+    return checkout.code.flatMap((file) => cyclesFrom(checkout, { file, path: [], done }));
+  },
+};
+
+interface Visit {
+  readonly file: SourceFile;
+  /** How we came here. */
+  readonly path: readonly SourceFile[];
+  /** Files from which every way was followed. */
+  readonly done: Set<SourceFile>;
+}
+
+function cyclesFrom(checkout: Checkout, { file, path, done }: Visit): readonly Finding[] {
+  const before = path.indexOf(file);
+  if (before >= 0) return [`${file.path}:1: ${[...path.slice(before), file].map((one) => one.path).join(" → ")}`];
+  if (done.has(file)) return [];
+  const found = neighboursOf(checkout, file).flatMap((next) => cyclesFrom(checkout, { file: next, path: [...path, file], done }));
+  done.add(file);
+  return found;
+}

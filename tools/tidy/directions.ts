@@ -1,0 +1,31 @@
+// Who may import whom. The lock knows nobody here, the gateway knows the lock by its public name, and neither knows that tests exist.
+import type { Checkout, SourceFile } from "./checkout.js";
+import { type Import, importsOf } from "./imports.js";
+import type { Finding, Rule } from "./rule.js";
+
+/** Workspace names that the source of a package may import; a package that is not listed may import any. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  lock: [],
+  gateway: ["@palisade/lock"],
+  testkit: [],
+};
+const testTools = /^(vitest|@testcontainers\/|testcontainers|fast-check)(\/|$)/;
+
+export const importDirections: Rule = {
+  name: "imports point in one direction: lock → nobody, gateway → lock by name, nobody → tests",
+  findings: (checkout) => ["lock", "gateway", "testkit", "demo-client", "bench"].flatMap((name) => judgePackage(checkout, name)),
+};
+
+function judgePackage(checkout: Checkout, name: string): readonly Finding[] {
+  const sources = checkout.sourcesOf(name).filter((file) => file.isCode);
+  return sources.flatMap((file) => importsOf(file).flatMap((one) => judgeImport(name, file, one)));
+}
+
+function judgeImport(name: string, file: SourceFile, { specifier, target, offset }: Import): readonly Finding[] {
+  const where = `${file.at(offset)}: ${specifier}`;
+  if (target !== undefined && !target.startsWith(`packages/${name}/src/`)) return [`${where} leaves the package's source`];
+  if (specifier.startsWith("@palisade/") && !(allowed[name] ?? [specifier]).includes(specifier))
+    return [`${where} is not for ${name} to know`];
+  if (["lock", "gateway"].includes(name) && testTools.test(specifier)) return [`${where} belongs to tests`];
+  return [];
+}

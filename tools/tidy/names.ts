@@ -1,0 +1,17 @@
+// A file is named after its one idea, in kebab case. Names that say only "something is in here" are refused.
+import { posix } from "node:path";
+import type { Rule } from "./rule.js";
+
+const empty = /(^|[-.])(utils?|helpers?|common|misc|types|constants|interfaces)([-.]|$)/;
+const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
+
+export const fileNames: Rule = {
+  name: "every file is named in kebab case after what it is about",
+  findings: (checkout) =>
+    checkout.files.flatMap(({ path }) => {
+      if (!/^(packages\/[^/]+\/(src|test)|tools)\/.*\.(ts|mjs|lua|sql)$/.test(path)) return [];
+      const name = posix.basename(path);
+      if (!kebab.test(name)) return [`${path}:1: not in kebab case`];
+      return empty.test(name.replace(/\.[a-z]+$/, "")) ? [`${path}:1: the name does not say what is in it`] : [];
+    }),
+};
