@@ -75,11 +75,13 @@ export function run(command, { output, env = process.env, cwd = root }) {
 /** @type {boolean | undefined} */
 let kernelKillsOrphans;
 
+/** If we die before the kernel knows the child's wish, no signal comes. Its parent is then no longer us, so it looks before it becomes the command. */
+const look = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"';
+
 /** @param {readonly string[]} command */
 function tethered(command) {
-  const setpriv = ["setpriv", "--pdeathsig", "KILL"];
-  kernelKillsOrphans ??= spawnSync("setpriv", [...setpriv.slice(1), "true"], { stdio: "ignore" }).status === 0;
-  if (kernelKillsOrphans) return [...setpriv, ...command];
+  kernelKillsOrphans ??= spawnSync("setpriv", ["--pdeathsig", "KILL", "true"], { stdio: "ignore" }).status === 0;
+  if (kernelKillsOrphans) return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", look, "sh", String(process.pid), ...command];
   const [file = "", ...args] = command;
   return file === process.execPath ? [file, "--import", new URL("die-with-parent.mjs", import.meta.url).href, ...args] : command;
 }
