@@ -1,11 +1,16 @@
 // Makes data folders for local servers. initdb takes half a second and its result does not depend on the server, so it runs once per version and account,
 // and every server gets a copy. It must not start a server.
 import { createHash } from "node:crypto";
-import { chown, mkdir } from "node:fs/promises";
+import { access, chmod, chown, constants, mkdir, statfs } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeFolderAtExit } from "../process/living-children.js";
+import { scratchFolder } from "../process/scratch-folder.js";
 import type { PostgresInstallation } from "../resolve/postgres.js";
-import { cached, run, temporaryFolder } from "../resolve/postgres-cache.js";
+import { cached, reachableBy, run } from "../resolve/postgres-cache.js";
+import type { HostOptions } from "./host.js";
+
+// Room for the cluster and all the WAL that it keeps by default.
+const roomBytes = 1_500_000_000;
 
 /** The superuser of every server. Anyone on this machine may connect as anyone: the servers listen on loopback and hold test data only. */
 export const superuser = "postgres";
@@ -46,21 +51,45 @@ async function emptyCluster(installation: PostgresInstallation): Promise<string>
   return join(content, "data");
 }
 
+/** Where the data of servers lies. Without durability that is memory where there is some: a cluster is a thousand files, and creating them on a disk
+ * takes from 40 to 700 ms, depending on the file system's mood. Files in memory survive a SIGKILL as well as cached ones do. */
+async function rootsFor({ durable }: Pick<HostOptions, "durable">): Promise<string[]> {
+  const onDisk = [...new Set([tmpdir(), "/tmp", "/var/tmp"])];
+  return !durable && (await hasRoom("/dev/shm")) ? ["/dev/shm", ...onDisk] : onDisk;
+}
+
+async function hasRoom(root: string): Promise<boolean> {
+  const space = await statfs(root).catch(() => undefined); // Only Linux has it, and containers may have a tiny one.
+  return space !== undefined && space.bavail * space.bsize > roomBytes;
+}
+
 export interface DataFolder {
   /** The temporary folder that holds it; removing this removes everything. */
   readonly root: string;
   readonly data: string;
 }
 
-/** A folder for one server, still empty. It is removed when this process ends, if not before. */
-export async function makeRoot({ account }: PostgresInstallation): Promise<string> {
-  const root = await temporaryFolder("palisade-postgres-", account);
-  removeFolderAtExit(root);
-  return root;
+/** A folder for one server, still without data. It is removed when this process ends, if not before. */
+export async function newRoot({ account }: PostgresInstallation, options: Pick<HostOptions, "durable">): Promise<string> {
+  const roots = await rootsFor(options);
+  for (const root of roots) {
+    if (!(await writable(root)) || !(await reachableBy(root, account))) continue;
+    const folder = scratchFolder("postgres", root);
+    if (account !== undefined) await chmod(folder, 0o711);
+    return folder;
+  }
+  throw new Error(`No folder for the data of a Postgres server: tried ${roots.join(", ")}. Set TMPDIR to a folder that can be written.`);
 }
 
-export async function newDataFolder(installation: PostgresInstallation): Promise<DataFolder> {
-  const [root, source] = await Promise.all([makeRoot(installation), emptyCluster(installation)]);
+async function writable(root: string): Promise<boolean> {
+  return await access(root, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+export async function newDataFolder(installation: PostgresInstallation, options: Pick<HostOptions, "durable">): Promise<DataFolder> {
+  const [root, source] = await Promise.all([newRoot(installation, options), emptyCluster(installation)]);
   const data = join(root, "data");
   await run("cp", ["-a", source, data]); // With owner and mode: Postgres refuses a folder that is not its own or is open to others.
   return { root, data };

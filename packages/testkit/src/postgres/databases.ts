@@ -1,6 +1,7 @@
 // Makes and drops databases on a server that runs somewhere, possibly for many test processes at once. It knows the server only by its URL, so that a worker
 // can use a server that another process started. It must not start, stop or break the server.
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 
 export interface TestDatabase extends AsyncDisposable {
@@ -16,6 +17,7 @@ export interface DatabaseOptions {
   readonly name?: string;
 }
 
+const settleMs = 200;
 const quoted = pg.escapeIdentifier;
 const templateDatabase = (name: string): string => `template_${name}`;
 
@@ -28,6 +30,16 @@ export async function withClient<T>(url: string, use: (client: pg.Client) => Pro
     return await use(client);
   } finally {
     await client.end();
+  }
+}
+
+/** Postgres looks ten times a second whether a database is free to be copied, renamed or dropped; the session of a client that has just left is gone much sooner. */
+async function settled(admin: pg.Client, database: string): Promise<void> {
+  const givenUpAt = performance.now() + settleMs;
+  for (;;) {
+    const { rowCount } = await admin.query("select from pg_stat_activity where datname = $1", [database]);
+    if (rowCount === 0 || performance.now() > givenUpAt) return; // Whoever stays longer is Postgres's to judge: it cuts them, or refuses.
+    await sleep(1);
   }
 }
 
@@ -52,7 +64,11 @@ export class PostgresDatabases {
     const source = from === undefined ? "template0" : templateDatabase(checkedName(from));
     await withClient(this.#adminUrl, (admin) => admin.query(`create database ${quoted(database)} template ${quoted(source)}`));
     const drop = async (): Promise<void> => {
-      await withClient(this.#adminUrl, (admin) => admin.query(`drop database if exists ${quoted(database)} with (force)`));
+      await withClient(this.#adminUrl, async (admin) => {
+        await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [database]);
+        await settled(admin, database);
+        await admin.query(`drop database if exists ${quoted(database)} with (force)`);
+      });
     };
     return { name: database, url: this.urlOf(database), drop, [Symbol.asyncDispose]: drop };
   }
@@ -67,6 +83,7 @@ export class PostgresDatabases {
       const draft = await this.createDatabase();
       try {
         await migrate(draft.url);
+        await settled(admin, draft.name);
         // Only a finished template ever carries the name, and nobody can connect to it, which would keep it from being copied.
         await admin.query(`alter database ${quoted(draft.name)} with is_template true allow_connections false`);
         await admin.query(`alter database ${quoted(draft.name)} rename to ${quoted(target)}`);

@@ -3,10 +3,11 @@ import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child } from "../process/child.js";
 import { keepFolder } from "../process/living-children.js";
+import { returnPort, takePort } from "../process/port-block.js";
 import { type PostgresInstallation, resolvePostgres } from "../resolve/postgres.js";
+import { sweepAbandonedMemory } from "./abandoned-memory.js";
 import { boot, PortTaken } from "./boot.js";
 import { type DataFolder, newDataFolder } from "./data-folder.js";
-import { freePort } from "./free-port.js";
 import { Frozen } from "./frozen.js";
 import type { HostOptions, PostgresHost } from "./host.js";
 import { killTree } from "./process-tree.js";
@@ -35,14 +36,15 @@ export class LocalPostgres implements PostgresHost {
 
   static async start(options: HostOptions): Promise<LocalPostgres> {
     const installation = await resolvePostgres();
-    return await LocalPostgres.startOn({ installation, folder: await newDataFolder(installation) }, options);
+    const [folder] = await Promise.all([newDataFolder(installation, options), sweepAbandonedMemory(installation.account?.uid)]);
+    return await LocalPostgres.startOn({ installation, folder }, options);
   }
 
   /** Starts on data that is already there. The folder belongs to the server from here on, and is removed with it. */
   static async startOn(origin: LocalOrigin, options: HostOptions): Promise<LocalPostgres> {
     const { installation, folder } = origin;
     for (let attempt = 1; ; attempt += 1) {
-      const port = await freePort();
+      const port = await takePort();
       try {
         return new LocalPostgres(origin, options, port, await boot({ ...options, installation, data: folder.data, port }));
       } catch (error) {
@@ -99,6 +101,7 @@ export class LocalPostgres implements PostgresHost {
     if (this.#frozen !== undefined) await this.crash();
     await this.#postmaster.stop({ signal: "SIGQUIT" }); // An immediate shutdown: the data is thrown away anyway.
     await removeFolder(this.origin.folder.root);
+    returnPort(this.port);
   }
 }
 

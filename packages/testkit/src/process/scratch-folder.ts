@@ -7,24 +7,24 @@ import { removeFolderAtExit } from "./living-children.js";
 
 // The host is part of the name, because two containers may share /tmp and not their process ids.
 const prefix = `palisade-${hostname()}-`;
-let swept = false;
+const swept = new Set<string>();
 
-/** A new private folder; it is removed at the end of this process, if its owner has not removed it before. */
-export function scratchFolder(label: string): string {
-  sweepOnce();
-  const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-${label}-`));
+/** A new private folder below `root`; it is removed at the end of this process, if its owner has not removed it before. */
+export function scratchFolder(label: string, root = tmpdir()): string {
+  sweepOnce(root);
+  const folder = mkdtempSync(join(root, `${prefix}${process.pid}-${label}-`));
   removeFolderAtExit(folder);
   return folder;
 }
 
-function sweepOnce(): void {
-  if (swept) return;
-  swept = true;
-  for (const name of readdirSync(tmpdir())) {
+function sweepOnce(root: string): void {
+  if (swept.has(root)) return;
+  swept.add(root);
+  for (const name of readdirSync(root)) {
     const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
     if (Number.isNaN(pid) || isAlive(pid)) continue;
     try {
-      rmSync(join(tmpdir(), name), { recursive: true, force: true });
+      rmSync(join(root, name), { recursive: true, force: true });
     } catch (cause) {
       // Another user's: theirs to sweep.
       if (!["EACCES", "EPERM"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;

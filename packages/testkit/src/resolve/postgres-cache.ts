@@ -19,7 +19,7 @@ export function serverAccount(): Account | undefined {
 }
 
 /** Every folder on the way down must let strangers pass; a root whose home is 0700 has a clone that nobody cannot enter. */
-async function reachableBy(directory: string, account: Account | undefined): Promise<boolean> {
+export async function reachableBy(directory: string, account: Account | undefined): Promise<boolean> {
   if (account === undefined) return true;
   for (let path = await realpath(directory); ; path = dirname(path)) {
     if (((await stat(path)).mode & 0o001) === 0) return false;
@@ -42,6 +42,8 @@ async function usable(directory: string, account: Account | undefined): Promise<
 }
 
 function candidates(account: Account | undefined): string[] {
+  const wanted = process.env.PALISADE_CACHE_DIR;
+  if (wanted !== undefined && wanted !== "") return [wanted];
   const temporary = [...new Set([tmpdir(), "/tmp", "/var/tmp"])].map((root) =>
     join(root, `palisade-cache-${process.getuid?.() ?? "user"}`),
   );
@@ -53,20 +55,8 @@ function candidates(account: Account | undefined): string[] {
 export async function cacheFolder(account: Account | undefined): Promise<string> {
   const tried = candidates(account);
   for (const directory of tried) if (await usable(directory, account)) return directory;
-  throw new Error(`No folder to keep prepared Postgres files in: tried ${tried.join(", ")}. Set TMPDIR to a folder that can be written.`);
-}
-
-/** A fresh folder for one server's data; the server's account can reach it. */
-export async function temporaryFolder(prefix: string, account: Account | undefined): Promise<string> {
-  for (const root of new Set([tmpdir(), "/tmp", "/var/tmp"])) {
-    const directory = await mkdtemp(join(root, prefix)).catch(() => undefined); // Not writable: the next root may be.
-    if (directory === undefined) continue;
-    if (account !== undefined) await chmod(directory, 0o711);
-    if (await reachableBy(directory, account)) return directory;
-    await rm(directory, { recursive: true });
-  }
   throw new Error(
-    `No temporary folder for a Postgres data directory: tried ${tmpdir()}, /tmp, /var/tmp. Set TMPDIR to a folder that can be written.`,
+    `No folder to keep prepared Postgres files in: tried ${tried.join(", ")}. Set PALISADE_CACHE_DIR to a folder that can be written${account === undefined ? "" : ` and that uid ${account.uid} can enter`}.`,
   );
 }
 

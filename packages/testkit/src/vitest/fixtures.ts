@@ -1,7 +1,9 @@
 // What a test may ask for by naming it: a namespace on the shared fleet, private fleets, a database of its file. Everything handed out is taken back.
 // It must not hand out the means to break a shared server.
+import { randomBytes } from "node:crypto";
 import { test as plain } from "vitest";
 import { PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
+import { RedisFleet, type RedisFleetOptions } from "../redis/redis-fleet.js";
 import { connectionsLeft } from "./leaks.js";
 import { sharedServers } from "./shared-servers.js";
 
@@ -18,7 +20,30 @@ export interface DatabaseTemplate {
   readonly migrate: (url: string) => Promise<unknown>;
 }
 
+/** Starts fleets of its own for a test, which may break them at will. They are stopped after it. */
+export type StartFleet = (options?: Partial<RedisFleetOptions>) => Promise<RedisFleet>;
+
+/** The shared fleet as one test sees it: the same nodes as everybody's, and names that are nobody else's. */
+export interface SharedRedis {
+  readonly urls: readonly string[];
+  readonly namespace: string;
+}
+
 export const test = plain
+  .extend("redis", (): SharedRedis => ({ urls: sharedServers().redisUrls, namespace: `t${randomBytes(6).toString("hex")}` }))
+  // vitest reads the names in the pattern as dependencies and refuses a fixture without a pattern.
+  .extend("fleet", ({ task: _test }, { onCleanup }): StartFleet => {
+    const started: Promise<RedisFleet>[] = [];
+    onCleanup(async () => {
+      const fleets = await Promise.allSettled(started); // A start that failed has told the test.
+      await Promise.all(fleets.map((fleet) => (fleet.status === "fulfilled" ? fleet.value.stop() : undefined)));
+    });
+    return (options = {}) => {
+      const fleet = RedisFleet.start({ nodes: 5, ...options });
+      started.push(fleet);
+      return fleet;
+    };
+  })
   /** The shared server, for tests that need more than one database. */
   .extend("postgres", { scope: "file" }, (): SharedPostgres => {
     const { postgresUrl: url } = sharedServers();

@@ -1,0 +1,156 @@
+// Every fault of a Postgres server does what its name says, and heals. Each test runs on the one server of this file and leaves it running.
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { PostgresServer } from "@palisade/testkit";
+import { afterAll, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
+import pg from "pg";
+
+let server: PostgresServer;
+
+beforeAll(async () => {
+  // The WAL writer sleeps for long, so that what was not flushed by its own commit is certainly not flushed by chance.
+  server = await PostgresServer.start({ durable: true, settings: { wal_writer_delay: "10s" } });
+  await query("create table writes (number int primary key)");
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+async function connected(): Promise<pg.Client> {
+  const client = new pg.Client(server.url);
+  client.on("error", () => {}); // Each crash cuts the connection; the waiting statement reports it.
+  await client.connect();
+  return client;
+}
+
+async function query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
+  const client = await connected();
+  try {
+    return (await client.query<Row>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+async function pids(): Promise<number[]> {
+  const rows = await query<{ pid: number }>(
+    "select pid from pg_stat_activity where pid <> pg_backend_pid() union select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int",
+  );
+  return rows.map((row) => row.pid);
+}
+
+/** Which of these still run. A dead process whose new parent has not looked yet is dead. */
+function living(among: readonly number[]): number[] {
+  const { stdout } = spawnSync("ps", ["-o", "pid=,state=", "-p", among.join(",")], { encoding: "utf8" });
+  const running = stdout.split("\n").filter((line) => line.trim() !== "" && !line.includes("Z"));
+  return running.map((line) => Number.parseInt(line, 10));
+}
+
+/** Writes one number after another until the connection breaks; answers those that Postgres acknowledged. */
+async function writeUntilCut(client: pg.Client, onWrite: (count: number) => void): Promise<number[]> {
+  const acknowledged: number[] = [];
+  for (let number = 1; ; number += 1) {
+    try {
+      await client.query("insert into writes values ($1)", [number]);
+    } catch {
+      return acknowledged; // Cut: this one may be stored or not.
+    }
+    acknowledged.push(number);
+    onWrite(acknowledged.length);
+  }
+}
+
+async function stored(): Promise<number[]> {
+  return (await query<{ number: number }>("select number from writes order by number")).map((row) => row.number);
+}
+
+describe("crash", () => {
+  test("a crash in the middle of writes keeps every acknowledged one, and the address", async () => {
+    const { url } = server;
+    const client = await connected();
+    let enough = (): void => {};
+    const fiftyWrites = new Promise<void>((resolve) => {
+      enough = resolve;
+    });
+    const writing = writeUntilCut(client, (count) => count >= 50 && enough());
+    await fiftyWrites;
+    await server.crash();
+    const acknowledged = await writing;
+    await server.restart();
+    expect(server.url).toBe(url);
+    expect(await stored()).toEqual(expect.arrayContaining(acknowledged));
+    await query("truncate writes");
+  });
+
+  test("control: a crash loses an acknowledged write whose session did not wait for the flush", async () => {
+    const client = await connected();
+    await client.query("set synchronous_commit = off");
+    await client.query("insert into writes values (1)");
+    await server.crash();
+    await server.restart();
+    expect(await stored()).toEqual([]);
+  });
+
+  test("a crash ends every process of the server and every connection to it", async () => {
+    const client = await connected();
+    const cut = new Promise((resolve) => client.once("end", resolve));
+    const before = await pids();
+    expect(living(before).length).toBe(before.length);
+    await server.crash();
+    expect(living(before)).toEqual([]);
+    await cut;
+    await expect(connected()).rejects.toThrow("ECONNREFUSED");
+    await server.restart();
+  });
+
+  test("a crash of a paused server ends it as well", async () => {
+    const before = await pids();
+    await server.pause();
+    await server.crash();
+    expect(living(before)).toEqual([]);
+    await server.restart();
+    expect(await query("select 1 as one")).toEqual([{ one: 1 }]);
+  });
+});
+
+describe("restart", () => {
+  test("a restart of a running server shuts it down cleanly and keeps its data", async () => {
+    await query("set synchronous_commit = off; insert into writes values (7)");
+    await server.restart();
+    expect(await stored()).toEqual([7]);
+  });
+
+  test("a restart waits for its port when somebody else has taken it", async () => {
+    await server.crash();
+    const squatter = createServer().listen(server.port, "127.0.0.1");
+    await once(squatter, "listening");
+    const restarted = server.restart();
+    await expect(Promise.race([restarted, sleep(50, "still waiting")])).resolves.toBe("still waiting");
+    squatter.close();
+    await restarted;
+    expect(await query("select 1 as one")).toEqual([{ one: 1 }]);
+  });
+});
+
+describe("pause", () => {
+  test("a paused server answers neither its connections nor new ones, and answers both when it resumes", async () => {
+    const client = await connected();
+    await server.pause();
+    const answers = Promise.all([client.query("select 1"), query("select 1")]);
+    await expect(Promise.race([answers, sleep(50, "silence")])).resolves.toBe("silence");
+    await server.resume();
+    expect((await answers)[0].rowCount).toBe(1);
+    await client.end();
+  });
+});
+
+describe("address", () => {
+  test("a server listens on loopback and on no socket file", async () => {
+    expect(await query("select current_setting('listen_addresses') as tcp, current_setting('unix_socket_directories') as files")).toEqual([
+      { tcp: "127.0.0.1", files: "" },
+    ]);
+  });
+});
