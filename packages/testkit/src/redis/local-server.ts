@@ -4,15 +4,17 @@ import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { WallClock } from "../clock/wall-clock.js";
 import { type Child, startChild } from "../process/child.js";
 import { returnPort, takePort } from "../process/port-block.js";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { RedisBinary } from "../resolve/redis.js";
 import type { RedisServer, RedisServerSpec } from "./provider.js";
-import { untilReady } from "./ready.js";
+import { serverTimeMs, untilReady } from "./ready.js";
 
 const sameAddressAttempts = 25;
 const otherAddressAttempts = 50;
+const clockToleranceMs = 5_000;
 
 export class LocalRedisServer implements RedisServer {
   readonly host = "127.0.0.1";
@@ -21,6 +23,8 @@ export class LocalRedisServer implements RedisServer {
   readonly #folder: string;
   #port = 0;
   #child: Child | undefined;
+  #paused = false;
+  #clock: WallClock | { readonly missing: string } | "real" = "real";
 
   private constructor(binary: RedisBinary, spec: RedisServerSpec) {
     this.#binary = binary;
@@ -31,6 +35,7 @@ export class LocalRedisServer implements RedisServer {
   static async start(binary: RedisBinary, spec: RedisServerSpec): Promise<LocalRedisServer> {
     const server = new LocalRedisServer(binary, spec);
     try {
+      if (spec.clock === "shiftable") server.#clock = await WallClock.in(join(server.#folder, "clock"));
       await server.#startSomewhere();
       return server;
     } catch (cause) {
@@ -49,6 +54,7 @@ export class LocalRedisServer implements RedisServer {
 
   async kill(): Promise<void> {
     await this.#child?.kill();
+    this.#paused = false;
   }
 
   async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
@@ -64,14 +70,26 @@ export class LocalRedisServer implements RedisServer {
 
   async pause(): Promise<void> {
     this.#living().signal("SIGSTOP");
+    this.#paused = true;
   }
 
   async resume(): Promise<void> {
     this.#living().signal("SIGCONT");
+    this.#paused = false;
   }
 
-  async shiftClock(_byMs: number): Promise<void> {
-    throw new Error("not yet");
+  async shiftClock(byMs: number): Promise<void> {
+    if (this.#clock === "real")
+      throw new Error(`the clock of ${this.#spec.name} is real: start the fleet with clock "shiftable" to move it`);
+    if ("missing" in this.#clock) throw new Error(`the clock of ${this.#spec.name} cannot be moved here: ${this.#clock.missing}`);
+    this.#clock.shift(byMs);
+    // A paused or killed server looks at its clock when it runs again.
+    if (this.pid === undefined || this.#paused) return;
+    const expected = Date.now() + this.#clock.offsetMs;
+    const shown = await serverTimeMs(this.#port);
+    if (Math.abs(shown - expected) > clockToleranceMs) {
+      throw new Error(`the clock of ${this.#spec.name} did not move: it shows ${shown}, expected about ${expected}`);
+    }
   }
 
   async lastLines(): Promise<readonly string[]> {
@@ -110,7 +128,7 @@ export class LocalRedisServer implements RedisServer {
       command: this.#binary.binary,
       args: this.#arguments(),
       cwd: this.#dataFolder,
-      env: this.#binary.libraryPath === undefined ? {} : { LD_LIBRARY_PATH: this.#binary.libraryPath },
+      env: this.#environment(),
       logTo: join(this.#folder, "log"),
     });
     this.#child = child;
@@ -122,6 +140,12 @@ export class LocalRedisServer implements RedisServer {
       if (child.lastLines(5).some((line) => line.includes("Address already in use"))) return "address in use";
       throw new Error(`${this.#spec.name} did not start on port ${this.#port}: ${(cause as Error).message}`, { cause });
     }
+  }
+
+  #environment(): Record<string, string> {
+    const { libraryPath } = this.#binary;
+    if (this.#clock instanceof WallClock) return this.#clock.environment(libraryPath);
+    return libraryPath ? { LD_LIBRARY_PATH: libraryPath } : {};
   }
 
   #arguments(): readonly string[] {

@@ -22,7 +22,8 @@ export async function untilReady({ port, pid, failure }: Readiness): Promise<voi
   for (;;) {
     const why = failure();
     if (why !== undefined) throw new Error(why);
-    const answer = await ask(port);
+    // INFO is answered while a server loads its log, PING is not: together they tell who it is and whether it is ready.
+    const answer = await ask(port, "INFO server\r\nPING\r\n", /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/);
     if (answer.includes(`process_id:${pid}\r\n`) && answer.includes("+PONG")) return;
     if (performance.now() > giveUpAt)
       throw new Error(`not ready after ${deadlineMs} ms; it answered ${JSON.stringify(answer.slice(0, 200))}`);
@@ -30,16 +31,23 @@ export async function untilReady({ port, pid, failure }: Readiness): Promise<voi
   }
 }
 
-// INFO is answered while a server loads its log, PING is not: together they tell who it is and whether it is ready.
-function ask(port: number): Promise<string> {
+/** What the server's wall clock shows. */
+export async function serverTimeMs(port: number): Promise<number> {
+  const answer = await ask(port, "TIME\r\n", /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/);
+  const [, seconds, microseconds] = /\r\n(\d+)\r\n\$\d+\r\n(\d+)\r\n$/.exec(answer) ?? [];
+  if (seconds === undefined || microseconds === undefined) throw new Error(`no answer to TIME but ${JSON.stringify(answer)}`);
+  return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+}
+
+function ask(port: number, commands: string, complete: RegExp): Promise<string> {
   return new Promise((resolve) => {
     let answer = "";
     const socket = connect({ port, host: "127.0.0.1" });
     socket.setEncoding("utf8").setTimeout(1_000, () => socket.destroy());
-    socket.on("connect", () => socket.write("INFO server\r\nPING\r\n"));
+    socket.on("connect", () => socket.write(commands));
     socket.on("data", (text: string) => {
       answer += text;
-      if (/\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/.test(answer)) socket.destroy();
+      if (complete.test(answer)) socket.destroy();
     });
     // Refused is an answer too: not yet.
     socket.on("error", (cause) => {

@@ -1,11 +1,11 @@
 // Fetches redis-server and the libraries it lacks from the distribution's package archive, without root and without touching the system's package state.
 // It must not install anything: packages are unpacked into the cache folder, and used from there.
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
-import { arch } from "node:os";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { builtOnce } from "./built-once.js";
+import { distribution } from "./distribution.js";
 
 const run = promisify(execFile);
 const commandTimeoutMs = 120_000;
@@ -20,8 +20,7 @@ export interface UnpackedRedis {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export async function fetchRedisPackages(env: Environment): Promise<UnpackedRedis> {
-  const system = await distribution();
-  const folder = await builtOnce(`redis-${system}-${arch()}`, async (workshop) => {
+  const folder = await builtOnce(`redis-${await distribution()}`, async (workshop) => {
     process.stderr.write("no Redis server is installed: fetching the distribution's package, without root (once)\n");
     const apt = new PrivateApt(workshop, env);
     await apt.fetch(["redis-server", "redis-tools"]);
@@ -29,12 +28,6 @@ export async function fetchRedisPackages(env: Environment): Promise<UnpackedRedi
     await apt.tidy();
   });
   return unpacked(join(folder, "root"));
-}
-
-async function distribution(): Promise<string> {
-  const text = await readFile("/etc/os-release", "utf8").catch(() => ""); // not Linux, or a bare one: apt-get will be missing as well
-  const field = (name: string): string => new RegExp(`^${name}="?([\\w.-]+)`, "m").exec(text)?.[1] ?? "unknown";
-  return `${field("ID")}${field("VERSION_ID")}`;
 }
 
 /** apt-get with all its state in our folder: no root, no locks, no change to the system. */
@@ -137,6 +130,7 @@ async function missingLibraries(root: string): Promise<readonly string[]> {
 
 async function unpacked(root: string): Promise<UnpackedRedis> {
   const files = await readdir(root, { recursive: true, withFileTypes: true });
-  const folders = files.filter((file) => /\.so(\.|$)/.test(file.name)).map((file) => file.parentPath);
+  // Versioned libraries only: the plug-ins beside them are nobody's to preload.
+  const folders = files.filter((file) => /\.so\.\d/.test(file.name)).map((file) => file.parentPath);
   return { binary: join(root, "usr", "bin", "redis-server"), libraryPath: [...new Set(folders)].join(":") };
 }

@@ -11,7 +11,7 @@ const oldestMajor = 7;
 
 export interface RedisBinary {
   readonly binary: string;
-  /** For LD_LIBRARY_PATH, when the server brings its own libraries. */
+  /** For LD_LIBRARY_PATH, when the server brings its own libraries; may be empty. */
   readonly libraryPath?: string;
   readonly product: "Redis" | "Valkey";
   readonly version: string;
@@ -89,7 +89,7 @@ async function fromPackages(env: Readonly<Record<string, string | undefined>>): 
 /** Asks the server for its version: the proof that it runs here. */
 async function inspect(candidate: Pick<RedisBinary, "binary" | "libraryPath" | "from">): Promise<Found> {
   const { binary, libraryPath } = candidate;
-  const env = libraryPath === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraryPath };
+  const env = libraryPath ? { ...process.env, LD_LIBRARY_PATH: libraryPath } : process.env;
   let answer: string;
   try {
     answer = (await run(binary, ["--version"], { env, timeout: 10_000 })).stdout;
