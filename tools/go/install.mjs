@@ -14,7 +14,7 @@ import { unreachable } from "./unreachable.mjs";
 const stamp = inRoot("node_modules", ".palisade-installed");
 const marker = inRoot("node_modules", ".palisade-installing");
 /** A dead registry is known after two quick retries; the defaults take minutes. */
-const impatience = ["--config.fetchRetries=2", "--config.fetchRetryMintimeout=500", "--config.fetchRetryMaxtimeout=2000"];
+const impatience = ["--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
 
 export async function install() {
   const wanted = fingerprint();
@@ -26,7 +26,7 @@ export async function install() {
     mkdirSync(inRoot("node_modules"), { recursive: true });
     rmSync(stamp, { force: true });
     writeFileSync(marker, "");
-    const { code, output } = await run([...command, "--config.confirmModulesPurge=false", ...impatience], { output: "kept" });
+    const { code, output } = await run([...command, "--config.confirm-modules-purge=false", ...impatience], { output: "kept" });
     if (code !== 0) throw explain(output);
   });
   writeFileSync(stamp, wanted);

@@ -1,0 +1,69 @@
+// The task runner leaves nothing running: real processes, real signals.
+import { expect, test, vi } from "vitest";
+import { moduleOf, Program, runs } from "./programs.js";
+
+const soon = { timeout: 10_000, interval: 10 };
+const sleeper = 'console.log("child", process.pid); setInterval(() => {}, 1000);';
+
+/** Runs `source` as the child that tools/go/child.mjs guards. */
+const guarding = (source: string): string => `
+  import { interrupt, Interrupted, run } from ${moduleOf("go/child.mjs")};
+  process.on("SIGINT", () => interrupt("SIGINT"));
+  await run([process.execPath, "-e", ${JSON.stringify(source)}], { output: "shown" }).then(
+    ({ code }) => console.log("ended with", code),
+    (error) => console.log(error instanceof Interrupted ? "interrupted" : error),
+  );`;
+
+test("a child dies when its parent is killed without a word", async () => {
+  const parent = new Program(guarding(sleeper));
+  const child = Number((await parent.says(/child (\d+)/))[1]);
+  parent.process.kill("SIGKILL");
+  await vi.waitFor(() => expect(runs(child)).toBe(false), soon);
+});
+
+test("a child that asks for its last second gets it, and its parent hears of the end", async () => {
+  const parent = new Program(guarding(`process.on("SIGINT", () => { console.log("cleaned up"); process.exit(0); }); ${sleeper}`));
+  await parent.says(/child \d+/);
+  parent.process.kill("SIGINT");
+  await parent.says(/cleaned up\ninterrupted/);
+});
+
+test("a child that ignores the first signal is killed by the second", async () => {
+  const parent = new Program(guarding(`process.on("SIGINT", () => console.log("no")); ${sleeper}`));
+  const child = Number((await parent.says(/child (\d+)/))[1]);
+  parent.process.kill("SIGINT");
+  await parent.says(/no/);
+  parent.process.kill("SIGINT");
+  await parent.says(/interrupted/);
+  expect(runs(child)).toBe(false);
+});
+
+test("what a child leaves behind in its group ends with it", async () => {
+  const leftBehind = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(sleeper)}], { stdio: ["ignore", "inherit", "inherit"] });`;
+  const parent = new Program(guarding(`${leftBehind} setTimeout(() => process.exit(3), 300);`));
+  const grandchild = Number((await parent.says(/child (\d+)/))[1]);
+  await parent.says(/ended with 3/);
+  await vi.waitFor(() => expect(runs(grandchild)).toBe(false), soon);
+});
+
+test("the exit code of a child that a signal ended is 128 and the number of the signal", async () => {
+  await new Program(guarding('process.kill(process.pid, "SIGKILL")')).says(/ended with 137/);
+});
+
+test.each(["npm", "sh"])("the death of the %s above the task runner is noticed", async (victim) => {
+  const watcher = `import { watchAncestors } from ${moduleOf("go/ancestors.mjs")};
+    watchAncestors(() => { console.log("noticed"); process.exit(); });
+    console.log("watcher", process.pid);
+    setInterval(() => {}, 1000);`;
+  // "node npm" → "sh" → the watcher, as a package manager starts a script.
+  const shell = `console.log("sh", process.pid); require("node:child_process").spawn(process.execPath, ["--input-type=module", "-e", process.env.WATCHER], { stdio: "inherit" });`;
+  const npm = `process.title = "npm test"; console.log("npm", process.pid);
+    const { spawn } = await import("node:child_process");
+    spawn(process.execPath, ["-e", process.env.SHELL_PROGRAM], { stdio: "inherit" });
+    setInterval(() => {}, 1000);`;
+  const program = new Program(npm, { ...process.env, npm_lifecycle_event: "test", WATCHER: watcher, SHELL_PROGRAM: shell });
+  await program.says(/watcher \d+/);
+  process.kill(Number((await program.says(new RegExp(`${victim} (\\d+)`)))[1]), "SIGKILL");
+  await vi.waitFor(() => expect(program.output).toContain("noticed"), soon);
+  program.process.kill("SIGKILL");
+});
