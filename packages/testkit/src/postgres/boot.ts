@@ -1,12 +1,11 @@
-// Starts one postmaster on an existing data folder and waits until it accepts connections, by what it says and not by trying. It decides the settings that
-// every local server has in common. It must not create, copy or remove data.
+// Starts one postmaster on an existing data folder and waits until it accepts connections, by what it says and not by trying.
+// It must not create, configure, copy or remove data.
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Child, startChild } from "../process/child.js";
 import type { PostgresInstallation } from "../resolve/postgres.js";
-import type { HostOptions } from "./host.js";
 
-export interface BootSpec extends HostOptions {
+export interface BootSpec {
   readonly installation: PostgresInstallation;
   readonly data: string;
   readonly port: number;
@@ -17,21 +16,9 @@ export class PortTaken extends Error {}
 
 const bootTimeoutMs = 30_000;
 
-/** Only the flushes differ between durable and not; what a client sees of a commit is the same. */
-function settingsOf({ port, durable, settings }: BootSpec): Record<string, string> {
-  const flushes = durable ? "on" : "off";
-  return {
-    listen_addresses: "127.0.0.1",
-    port: String(port),
-    unix_socket_directories: "",
-    fsync: flushes,
-    full_page_writes: flushes,
-    max_connections: "200",
-    dynamic_shared_memory_type: "mmap", // In the data folder, where it vanishes with it; the default leaves files in /dev/shm after a SIGKILL.
-    log_min_messages: "log", // Readiness and failures of the server; errors of clients are the clients' business.
-    log_checkpoints: "off",
-    ...settings,
-  };
+/** The address is nobody's to change, so it is not a setting in a file. */
+function address(port: number): string[] {
+  return ["-c", "listen_addresses=127.0.0.1", "-c", `port=${port}`, "-c", "unix_socket_directories="];
 }
 
 /** Resolves with the running postmaster. Throws PortTaken, or what the server said before it gave up. */
@@ -43,7 +30,7 @@ export async function boot(spec: BootSpec): Promise<Child> {
   });
   const postmaster = startChild({
     command: join(installation.binFolder, "postgres"),
-    args: ["-D", data, ...Object.entries(settingsOf(spec)).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
+    args: ["-D", data, ...address(spec.port)],
     cwd: data,
     name: `postgres:${spec.port}`,
     ...installation.account,

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { PostgresInstallation } from "../resolve/postgres.js";
 import { cached, reachableBy, run } from "../resolve/postgres-cache.js";
-import type { HostOptions } from "./host.js";
+import { appendSettings, configure } from "./configuration.js";
+import { type Address, type HostOptions, standbyName } from "./provider.js";
 
 // Room for the cluster and all the WAL that it keeps by default.
 const roomBytes = 1_500_000_000;
@@ -88,9 +89,20 @@ async function writable(root: string): Promise<boolean> {
   );
 }
 
-export async function newDataFolder(installation: PostgresInstallation, options: Pick<HostOptions, "durable">): Promise<DataFolder> {
+export async function newDataFolder(installation: PostgresInstallation, options: HostOptions): Promise<DataFolder> {
   const [root, source] = await Promise.all([newRoot(installation, options), emptyCluster(installation)]);
   const data = join(root, "data");
   await run("cp", ["-a", source, data]); // With owner and mode: Postgres refuses a folder that is not its own or is open to others.
+  await configure(data, options);
   return { root, data };
+}
+
+/** Turns a copy of the empty cluster into a standby of another copy. Both descend from the same clean shutdown, so the WAL of the one continues the other's and
+ * no base backup is needed; pg_basebackup does not come with the npm binaries anyway. */
+export async function makeStandby({ data }: DataFolder, { host, port }: Address): Promise<void> {
+  await run("cp", ["-p", join(data, "PG_VERSION"), join(data, "standby.signal")]); // Its existence counts, not its content; its owner has to be the server's account.
+  await appendSettings(data, {
+    primary_conninfo: `host=${host} port=${port} user=${superuser} application_name=${standbyName}`,
+    wal_retrieve_retry_interval: "20ms", // How soon it looks for its primary again; the default of 5 s is for wide networks.
+  });
 }

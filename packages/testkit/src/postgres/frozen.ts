@@ -1,5 +1,5 @@
 // A server whose every process is stopped by SIGSTOP, as on a suspended machine: connections stay open and nothing answers. It must not outlive us:
-// a stopped backend does not notice that its postmaster has died, so a process of its own waits for our end and kills what we had stopped.
+// a stopped backend does not description that its postmaster has died, so a process of its own waits for our end and kills what we had stopped.
 import { type ChildProcess, spawn } from "node:child_process";
 import { continueTree, stopTree } from "./process-tree.js";
 

@@ -1,4 +1,4 @@
-// One Postgres server as processes of this machine: its data folder, its port, and the ways to break it. It must not know about databases or replication.
+// One Postgres server as processes of this machine: its data folder, its port, and the ways to break it. It must not know about databases.
 import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child } from "../process/child.js";
@@ -7,60 +7,66 @@ import { returnPort, takePort } from "../process/port-block.js";
 import { type PostgresInstallation, resolvePostgres } from "../resolve/postgres.js";
 import { sweepAbandonedMemory } from "./abandoned-memory.js";
 import { boot, PortTaken } from "./boot.js";
-import { type DataFolder, newDataFolder } from "./data-folder.js";
+import { type DataFolder, makeStandby, newDataFolder } from "./data-folder.js";
 import { Frozen } from "./frozen.js";
-import type { HostOptions, PostgresHost } from "./host.js";
 import { killTree } from "./process-tree.js";
+import type { PostgresHost, PostgresProvider } from "./provider.js";
 
 const portAttempts = 10;
 const portPatienceMs = 5_000;
+const shutdownPatienceMs = 3_000;
 
-export interface LocalOrigin {
-  readonly installation: PostgresInstallation;
-  readonly folder: DataFolder;
-}
-
-export class LocalPostgres implements PostgresHost {
-  readonly host = "127.0.0.1";
-  #postmaster: Child;
-  #frozen: Frozen | undefined;
-
-  private constructor(
-    readonly origin: LocalOrigin,
-    readonly options: HostOptions,
-    readonly port: number,
-    postmaster: Child,
-  ) {
-    this.#postmaster = postmaster;
-  }
-
-  static async start(options: HostOptions): Promise<LocalPostgres> {
+export const localPostgres: PostgresProvider = {
+  start: async (options) => {
     const installation = await resolvePostgres();
     const [folder] = await Promise.all([newDataFolder(installation, options), sweepAbandonedMemory(installation.account?.uid)]);
-    return await LocalPostgres.startOn({ installation, folder }, options);
+    return await LocalPostgres.startOn(installation, folder);
+  },
+  startStandby: async (options, upstream) => {
+    const installation = await resolvePostgres();
+    const folder = await newDataFolder(installation, options);
+    await makeStandby(folder, upstream);
+    return await LocalPostgres.startOn(installation, folder);
+  },
+};
+
+class LocalPostgres implements PostgresHost {
+  readonly host = "127.0.0.1";
+  readonly port: number;
+  readonly #installation: PostgresInstallation;
+  readonly #folder: DataFolder;
+  #postmaster: Child;
+  #frozen: Frozen | undefined;
+  #stopped = false;
+
+  private constructor(
+    installation: PostgresInstallation,
+    folder: DataFolder,
+    running: { readonly port: number; readonly postmaster: Child },
+  ) {
+    this.#installation = installation;
+    this.#folder = folder;
+    this.port = running.port;
+    this.#postmaster = running.postmaster;
   }
 
-  /** Starts on data that is already there. The folder belongs to the server from here on, and is removed with it. */
-  static async startOn(origin: LocalOrigin, options: HostOptions): Promise<LocalPostgres> {
-    const { installation, folder } = origin;
+  /** The folder belongs to the server from here on, and is removed with it. */
+  static async startOn(installation: PostgresInstallation, folder: DataFolder): Promise<LocalPostgres> {
     for (let attempt = 1; ; attempt += 1) {
       const port = await takePort();
       try {
-        return new LocalPostgres(origin, options, port, await boot({ ...options, installation, data: folder.data, port }));
+        const postmaster = await boot({ installation, data: folder.data, port });
+        return new LocalPostgres(installation, folder, { port, postmaster });
       } catch (error) {
-        if (error instanceof PortTaken && attempt < portAttempts) continue;
+        if (error instanceof PortTaken && attempt < portAttempts) continue; // By a stranger, who does not know of our claim.
         await removeFolder(folder.root);
         throw error;
       }
     }
   }
 
-  get notice(): string {
-    return this.origin.installation.notice;
-  }
-
-  get pid(): number {
-    return this.#postmaster.pid;
+  get description(): string {
+    return this.#installation.description;
   }
 
   async crash(): Promise<void> {
@@ -72,16 +78,14 @@ export class LocalPostgres implements PostgresHost {
   }
 
   async restart(): Promise<void> {
-    if (this.#frozen !== undefined) await this.crash();
-    await this.#postmaster.stop({ signal: "SIGINT" }); // Postgres calls this a fast shutdown: clients are cut, and what they were told is checkpointed.
-    const { installation, folder } = this.origin;
+    await this.#end("SIGINT"); // Postgres calls this a fast shutdown: clients are cut, and all that was committed is checkpointed.
     const givenUpAt = performance.now() + portPatienceMs;
     for (;;) {
       try {
-        this.#postmaster = await boot({ ...this.options, installation, data: folder.data, port: this.port });
+        this.#postmaster = await boot({ installation: this.#installation, data: this.#folder.data, port: this.port });
         return;
       } catch (error) {
-        // The address must not change, so there is nothing to do but to wait for whoever probed our port meanwhile.
+        // The address must not change, so there is nothing to do but to wait for the stranger who took it meanwhile.
         if (!(error instanceof PortTaken) || performance.now() > givenUpAt) throw error;
         await sleep(20);
       }
@@ -98,10 +102,23 @@ export class LocalPostgres implements PostgresHost {
   }
 
   async stop(): Promise<void> {
-    if (this.#frozen !== undefined) await this.crash();
-    await this.#postmaster.stop({ signal: "SIGQUIT" }); // An immediate shutdown: the data is thrown away anyway.
-    await removeFolder(this.origin.folder.root);
+    if (this.#stopped) return;
+    this.#stopped = true;
+    await this.#end("SIGQUIT"); // An immediate shutdown, because the data is thrown away anyway.
+    await removeFolder(this.#folder.root);
     returnPort(this.port);
+  }
+
+  /** A paused server cannot hear a signal, and one whose standby is cut off waits for it; both are killed in the end. */
+  async #end(signal: "SIGINT" | "SIGQUIT"): Promise<void> {
+    if (this.#frozen === undefined) {
+      this.#postmaster.signal(signal);
+      const patience = new AbortController();
+      const late = sleep(shutdownPatienceMs, undefined, { signal: patience.signal }).catch(() => undefined); // Aborted: it has ended.
+      await Promise.race([this.#postmaster.waitForExit(), late]);
+      patience.abort();
+    }
+    await this.crash();
   }
 }
 

@@ -1,16 +1,20 @@
 // A real Postgres that a test can break: databases on one side, faults on the other. It decides which provider runs it; how, is the provider's business.
 import { superuser } from "./data-folder.js";
 import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "./databases.js";
-import type { HostOptions, PostgresHost } from "./host.js";
-import { LocalPostgres } from "./local-postgres.js";
+import { chooseProvider, type HostOptions, type PostgresHost, type PostgresProviderName } from "./provider.js";
 
 export interface PostgresOptions {
-  readonly provider?: "local" | "docker";
+  /** Who runs it; `PALISADE_TEST_PROVIDER` or this machine by default. */
+  readonly provider?: PostgresProviderName;
   /** true: every commit is forced to the disk, for tests of crashes. false, the default: no flush, which starts and commits faster; a SIGKILL loses nothing
    * even so, because the kernel has the bytes, only a crash of the machine would. */
   readonly durable?: boolean;
   /** Extra server settings by name, for example `{ max_connections: "20" }`. */
   readonly settings?: Readonly<Record<string, string>>;
+}
+
+export function hostOptions({ durable = false, settings = {} }: PostgresOptions): HostOptions {
+  return { durable, settings };
 }
 
 export class PostgresServer implements AsyncDisposable {
@@ -23,10 +27,8 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
-    const hostOptions: HostOptions = { durable: options.durable ?? false, settings: options.settings ?? {} };
-    const provider = options.provider ?? process.env.PALISADE_TEST_PROVIDER ?? "local";
-    if (provider !== "local") throw new TypeError(`there is no provider of Postgres called ${JSON.stringify(provider)}; there is "local"`);
-    return new PostgresServer(await LocalPostgres.start(hostOptions));
+    const provider = await chooseProvider(options.provider);
+    return new PostgresServer(await provider.start(hostOptions(options)));
   }
 
   /** The database "postgres" as superuser; the same after every crash and restart. */
@@ -39,8 +41,8 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   /** One line that says which Postgres was chosen. */
-  get notice(): string {
-    return this.#host.notice;
+  get description(): string {
+    return this.#host.description;
   }
 
   async createDatabase(options: DatabaseOptions | string = {}): Promise<TestDatabase> {

@@ -10,7 +10,7 @@ export interface PostgresInstallation {
   readonly version: string;
   readonly account: Account | undefined;
   /** One line that says what was chosen and why. */
-  readonly notice: string;
+  readonly description: string;
 }
 
 /** A base copy uses pg_backup_start, which carries this name since 15. */
@@ -53,7 +53,7 @@ async function systemFolders(environment: NodeJS.ProcessEnv): Promise<string[]> 
 async function explicit(binFolder: string, account: Account | undefined): Promise<PostgresInstallation> {
   try {
     const version = await probe(binFolder, account);
-    return { binFolder, version, account, notice: `Postgres ${version} from PALISADE_POSTGRES_BIN (${binFolder})` };
+    return { binFolder, version, account, description: `Postgres ${version} from PALISADE_POSTGRES_BIN (${binFolder})` };
   } catch (error) {
     throw new Error(`PALISADE_POSTGRES_BIN=${binFolder} cannot be used: ${reason(error)}. ${remedy}`, { cause: error });
   }
@@ -69,7 +69,7 @@ export async function resolvePostgres(environment: NodeJS.ProcessEnv = process.e
     if (binFolder === undefined) refusals.push(`npm package ${npmPackageName()}: not installed`);
     else {
       const version = await probe(binFolder, account);
-      return { binFolder, version, account, notice: `Postgres ${version} from the npm package ${npmPackageName()}` };
+      return { binFolder, version, account, description: `Postgres ${version} from the npm package ${npmPackageName()}` };
     }
   } catch (error) {
     refusals.push(`npm package ${npmPackageName()}: ${reason(error)}`);
@@ -77,7 +77,7 @@ export async function resolvePostgres(environment: NodeJS.ProcessEnv = process.e
   for (const binFolder of await systemFolders(environment)) {
     try {
       const version = await probe(binFolder, account);
-      return { binFolder, version, account, notice: `Postgres ${version} of this system (${binFolder}); ${refusals.join("; ")}` };
+      return { binFolder, version, account, description: `Postgres ${version} of this system (${binFolder}); ${refusals.join("; ")}` };
     } catch (error) {
       refusals.push(`${binFolder}: ${reason(error)}`);
     }

@@ -16,7 +16,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     RedisFleet.start({ nodes: sharedNodes, appendfsync: "no", clock: "real" }),
   );
   project.provide("palisadeServers", { postgresUrl: postgres.url, redisUrls: fleet.urls });
-  console.log(`shared servers, ready in ${Math.round(performance.now() - startedAt)} ms: ${postgres.notice}; ${fleet.description}`);
+  console.log(`shared servers, ready in ${Math.round(performance.now() - startedAt)} ms: ${postgres.description}; ${fleet.description}`);
   return async () => {
     await both(postgres.stop(), fleet.stop());
   };

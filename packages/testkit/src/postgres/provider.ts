@@ -1,0 +1,55 @@
+// What a Postgres server needs from whoever runs its processes, and the choice of who that is. It must not know about databases.
+
+export interface HostOptions {
+  /** Durable servers force every commit to the disk; the others only say so, which is faster and enough where no crash of the machine is played. */
+  readonly durable: boolean;
+  /** More settings of postgresql.conf, which win over the testkit's own. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** One server that can be broken on purpose. Its address stays the same through crashes and restarts. */
+export interface PostgresHost extends Address {
+  /** One line for a human: which Postgres this is, and where it comes from. */
+  readonly description: string;
+  /** Every process of the server dies at once. Nothing is flushed, nobody is told. */
+  crash(): Promise<void>;
+  /** Starts it again with the same data; one that is running is shut down cleanly first. */
+  restart(): Promise<void>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Ends it and removes all it left. */
+  stop(): Promise<void>;
+}
+
+export interface PostgresProvider {
+  start(options: HostOptions): Promise<PostgresHost>;
+  /** A standby that streams from `upstream`, where a primary of this provider answers that has not been written to since its start. It is ready for reads
+   * when this resolves, and introduces itself as `standbyName`. */
+  startStandby(options: HostOptions, upstream: Address): Promise<PostgresHost>;
+}
+
+/** How a standby is called in the primary's `synchronous_standby_names`. */
+export const standbyName = "standby";
+
+export type PostgresProviderName = "local" | "docker";
+
+/** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
+const providers: Readonly<Partial<Record<PostgresProviderName, () => Promise<PostgresProvider>>>> = {
+  local: async () => (await import("./local-postgres.js")).localPostgres,
+};
+
+/** The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one. */
+export async function chooseProvider(wanted: PostgresProviderName | undefined): Promise<PostgresProvider> {
+  const name = wanted ?? (process.env.PALISADE_TEST_PROVIDER || "local");
+  const make = Object.hasOwn(providers, name) ? providers[name as PostgresProviderName] : undefined;
+  if (make === undefined) {
+    const known = Object.keys(providers).join(", ");
+    throw new RangeError(`no Postgres provider is called ${JSON.stringify(name)} (PALISADE_TEST_PROVIDER); there are: ${known}`);
+  }
+  return await make();
+}
