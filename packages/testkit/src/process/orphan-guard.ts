@@ -66,7 +66,8 @@ class ReaperGuard implements OrphanGuard {
 
   #pipe(): Writable {
     if (this.#reaper?.stdin?.writable !== true) {
-      const reaper = spawn(process.execPath, ["-e", reaperProgram], { detached: true, stdio: ["pipe", "ignore", "ignore"], env: {} });
+      const options = { argv0: "palisade-reaper", detached: true, stdio: ["pipe", "ignore", "ignore"], env: {} } as const;
+      const reaper = spawn(process.execPath, ["-e", reaperProgram], { ...options, stdio: [...options.stdio] });
       reaper.on("error", (cause) => process.emitWarning(`the reaper could not start, servers may outlive this process: ${cause.message}`));
       reaper.stdin?.on("error", (cause) => process.emitWarning(`the reaper is gone, servers may outlive this process: ${cause.message}`));
       reaper.unref();

@@ -8,9 +8,13 @@ import { keepFolder, removeFolderAtExit } from "../process/living-children.js";
 
 const abandonedAfterMs = 600_000;
 
-/** The folder called `name`, built by `build` in a folder of its own if no earlier run has left it. */
-export async function builtOnce(name: string, build: (folder: string) => Promise<void>): Promise<string> {
-  const homes = await cacheHomes();
+/** The folder called `name`, built by `build` in a folder of its own if no earlier run has left it. `PALISADE_CACHE_DIR` says where it must be. */
+export async function builtOnce(
+  name: string,
+  build: (folder: string) => Promise<void>,
+  home = process.env.PALISADE_CACHE_DIR,
+): Promise<string> {
+  const homes = home ? [home] : await cacheHomes();
   for (const home of homes) {
     if (await isThere(join(home, name))) return join(home, name);
   }
@@ -68,10 +72,8 @@ async function sweepAbandoned(home: string, name: string): Promise<void> {
   }
 }
 
-/** Where entries may live, best first. `PALISADE_CACHE_DIR` replaces them all. */
+/** Where entries may live, best first. */
 async function cacheHomes(): Promise<readonly string[]> {
-  const wanted = process.env.PALISADE_CACHE_DIR;
-  if (wanted !== undefined && wanted !== "") return [wanted];
   const clone = await cloneFolder(dirname(fileURLToPath(import.meta.url)));
   const temporary = join(tmpdir(), `palisade-cache-${userInfo().uid}`);
   const inClone = clone === undefined ? [] : [join(clone, "node_modules", ".cache", "palisade")];

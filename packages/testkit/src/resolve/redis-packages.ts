@@ -20,13 +20,15 @@ export interface UnpackedRedis {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export async function fetchRedisPackages(env: Environment): Promise<UnpackedRedis> {
-  const folder = await builtOnce(`redis-${await distribution()}`, async (workshop) => {
-    process.stderr.write("no Redis server is installed: fetching the distribution's package, without root (once)\n");
+  const build = async (workshop: string): Promise<void> => {
     const apt = new PrivateApt(workshop, env);
+    await apt.mustBeThere();
+    process.stderr.write("no Redis server is installed: fetching the distribution's package, without root (once)\n");
     await apt.fetch(["redis-server", "redis-tools"]);
     await addMissingLibraries(apt);
     await apt.tidy();
-  });
+  };
+  const folder = await builtOnce(`redis-${await distribution()}`, build, env.PALISADE_CACHE_DIR);
   return unpacked(join(folder, "root"));
 }
 
@@ -42,6 +44,10 @@ class PrivateApt {
     this.#workshop = workshop;
     this.root = join(workshop, "root");
     this.#env = { ...env, LC_ALL: "C" };
+  }
+
+  async mustBeThere(): Promise<void> {
+    for (const command of ["apt-get", "dpkg"]) await this.#run(command, ["--version"]);
   }
 
   /** Downloads and unpacks; when the system's package lists are absent or out of date, with lists of our own. */

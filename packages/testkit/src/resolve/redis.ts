@@ -80,7 +80,7 @@ async function fromPackages(env: Readonly<Record<string, string | undefined>>): 
   try {
     const fetched = await fetchRedisPackages(env);
     const found = await inspect({ ...fetched, from: "packages of this distribution, unpacked without root" });
-    return "missing" in found ? { missing: `packages without root: ${found.missing}` } : found;
+    return "missing" in found ? { missing: `packages without root: ${found.missing} (delete it to have it fetched again)` } : found;
   } catch (cause) {
     return { missing: `packages without root: ${(cause as Error).message}` };
   }

@@ -1,0 +1,57 @@
+// A fleet is so many servers that share nothing, quickly there and gone without a trace.
+import { existsSync } from "node:fs";
+import { expect, test } from "vitest";
+import { livingChildren } from "../../src/process/living-children.js";
+import { RedisFleet } from "../../src/redis/redis-fleet.js";
+
+const folderOf = async (fleet: RedisFleet): Promise<string[]> =>
+  Promise.all(fleet.nodes.map(async (node) => ((await node.cli("CONFIG", "GET", "dir")) as string[])[1] ?? ""));
+
+test("two fleets at once are ten servers that know nothing of each other", async () => {
+  const [starting, alsoStarting] = [RedisFleet.start({ nodes: 5 }), RedisFleet.start({ nodes: 5 })];
+  await using first = await starting;
+  await using second = await alsoStarting;
+  const nodes = [...first.nodes, ...second.nodes];
+  await Promise.all(nodes.map((node, index) => node.cli("SET", "who", index)));
+  expect(await Promise.all(nodes.map((node) => node.cli("GET", "who")))).toEqual(nodes.map((_, index) => String(index)));
+  expect(new Set(nodes.map((node) => node.pid)).size).toBe(10);
+  expect(new Set([...first.urls, ...second.urls]).size).toBe(10);
+  expect(first.nodes.map((node) => node.name)).toEqual(["n1", "n2", "n3", "n4", "n5"]);
+});
+
+test("stopped, a fleet leaves no process and no folder", async () => {
+  const before = livingChildren().length;
+  const fleet = await RedisFleet.start({ nodes: 3 });
+  expect(livingChildren().length).toBe(before + 3);
+  const folders = await folderOf(fleet);
+  expect(folders.every(existsSync)).toBe(true);
+  await fleet.nodes[0]?.kill();
+  await fleet.nodes[1]?.pause();
+  await fleet.stop();
+  await fleet.stop();
+  expect(livingChildren().length).toBe(before);
+  expect(folders.some(existsSync)).toBe(false);
+});
+
+test("the log's durability and any other directive are what was asked for", async () => {
+  await using fleet = await RedisFleet.start({ nodes: 1, appendfsync: "everysec", config: { "maxmemory-policy": "allkeys-lru" } });
+  const ask = (name: string) => fleet.nodes[0]?.cli("CONFIG", "GET", name);
+  expect(await ask("appendfsync")).toEqual(["appendfsync", "everysec"]);
+  expect(await ask("appendonly")).toEqual(["appendonly", "yes"]);
+  expect(await ask("maxmemory-policy")).toEqual(["maxmemory-policy", "allkeys-lru"]);
+  expect(fleet.description).toMatch(/^1 × (Redis|Valkey) [\d.]+ \(.*\), appendfsync everysec$/);
+});
+
+test("a server that does not start is an error that quotes it, and leaves nothing", async () => {
+  const before = livingChildren().length;
+  await expect(RedisFleet.start({ nodes: 2, config: { "no-such-directive": "yes" } })).rejects.toThrow(
+    /n1 did not start on port \d+: [\s\S]*no-such-directive/,
+  );
+  expect(livingChildren().length).toBe(before);
+});
+
+test("an unknown provider is an error that names those there are", async () => {
+  await expect(RedisFleet.start({ nodes: 1, provider: "cloud" as "local" })).rejects.toThrow(
+    /no Redis provider is called "cloud".*there are: local/,
+  );
+});

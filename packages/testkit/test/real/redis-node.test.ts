@@ -1,0 +1,160 @@
+// What can be done to one node: it dies, forgets, stands still; and a client of the lock's kind sees what the name of the fault says.
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { RedisFleet } from "../../src/redis/redis-fleet.js";
+import type { RedisNode } from "../../src/redis/redis-node.js";
+
+let fleet: RedisFleet;
+let node: RedisNode;
+
+beforeAll(async () => {
+  fleet = await RedisFleet.start({ nodes: 1 });
+  node = fleet.nodes[0] as RedisNode;
+});
+
+afterEach(async () => {
+  await node.heal();
+  if (node.pid === undefined) await node.restart();
+});
+
+afterAll(async () => {
+  await fleet.stop();
+});
+
+/** Without retries, as the lock connects; in a partition its good-bye is not heard, and it must not wait for an answer. */
+async function client(url = node.url, commandTimeout = 5_000): Promise<Redis> {
+  const patience = { commandTimeout, retryStrategy: null, maxRetriesPerRequest: 0, disconnectTimeout: 20 };
+  const redis = new Redis(url, { ...patience, lazyConnect: true, enableOfflineQueue: false });
+  redis.on("error", () => {});
+  onTestFinished(() => redis.disconnect());
+  await redis.connect();
+  return redis;
+}
+
+const closed = (redis: Redis): Promise<unknown> =>
+  new Promise((resolve) => (redis.status === "end" ? resolve("end") : redis.once("end", resolve)));
+
+describe("the server", () => {
+  test("it answers through the proxy and past it, on loopback only", async () => {
+    const [through, past] = [await client(node.url), await client(node.directUrl)];
+    await through.set("k", "v");
+    expect(await past.get("k")).toBe("v");
+    expect(await node.cli("GET", "k")).toBe("v");
+    expect(await node.cli("CONFIG", "GET", "bind")).toEqual(["bind", "127.0.0.1"]);
+    expect(await node.cli("CONFIG", "GET", "save")).toEqual(["save", ""]);
+  });
+
+  test("killed, its connections die, new ones are refused, and it has no pid", async () => {
+    const redis = await client();
+    await node.kill();
+    await closed(redis);
+    await expect(client()).rejects.toThrow();
+    await expect(node.cli("PING")).rejects.toThrow(/n1 did not answer PING: connect ECONNREFUSED/);
+    expect(node.pid).toBeUndefined();
+  });
+
+  test("restarted, it remembers every acknowledged write, under the same addresses, in a new life", async () => {
+    const before = { url: node.url, directUrl: node.directUrl, pid: node.pid };
+    const redis = await client();
+    for (let index = 0; index < 50; index += 1) await redis.set(`acknowledged:${index}`, index);
+    await node.kill();
+    await node.restart();
+    expect(await node.cli("EXISTS", ...Array.from({ length: 50 }, (_, index) => `acknowledged:${index}`))).toBe(50);
+    expect([node.url, node.directUrl]).toEqual([before.url, before.directUrl]);
+    expect(node.pid).not.toBe(before.pid);
+  });
+
+  test("restarted with forget, it has lost all it knew", async () => {
+    await node.cli("SET", "k", "v");
+    await node.restart({ forget: true });
+    expect(await node.cli("DBSIZE")).toBe(0);
+    await node.cli("SET", "k", "w");
+    await node.restart();
+    expect(await node.cli("GET", "k")).toBe("w");
+  });
+
+  test("paused, it stands still with its connections open; resumed, it answers what was asked meanwhile", async () => {
+    const redis = await client();
+    await node.pause();
+    const answer = redis.set("k", "asked while paused");
+    await expect(Promise.race([answer, node.proxy.until(({ replies }) => replies.passedBytes < 0, 100)])).rejects.toThrow("not seen");
+    expect(redis.status).toBe("ready");
+    await node.resume();
+    expect(await answer).toBe("OK");
+  });
+
+  test("paused, it can still be killed and started again", async () => {
+    await node.pause();
+    await node.restart();
+    expect(await node.cli("PING")).toBe("PONG");
+  });
+});
+
+describe("the network in front of it", () => {
+  test("partition: a command finds no answer and the connection stays; healed, a new client is served", async () => {
+    const redis = await client(node.url, 100);
+    await node.partition();
+    await expect(redis.set("partitioned", 1)).rejects.toThrow("Command timed out");
+    expect(redis.status).toBe("ready");
+    await node.heal();
+    expect(await node.cli("GET", "partitioned")).toBeNull();
+    expect(await (await client()).ping()).toBe("PONG");
+  });
+
+  test("partition outlasts a restart of the server", async () => {
+    await node.partition();
+    await node.restart();
+    const before = node.proxy.traffic.requests.droppedBytes;
+    await expect(client(node.url, 50)).rejects.toThrow();
+    expect(node.proxy.traffic.requests.droppedBytes).toBeGreaterThan(before);
+    await node.heal();
+    expect(await (await client()).ping()).toBe("PONG");
+  });
+
+  test("slow: a round trip takes the delay twice", async () => {
+    const redis = await client();
+    node.slow(30);
+    const askedAt = performance.now();
+    await redis.ping();
+    expect(performance.now() - askedAt).toBeGreaterThanOrEqual(60);
+  });
+
+  test("dropReplies: the command is executed and its caller never learns it", async () => {
+    const redis = await client(node.url, 100);
+    node.dropReplies();
+    await expect(redis.set("dropped", "executed")).rejects.toThrow("Command timed out");
+    expect(await node.cli("GET", "dropped")).toBe("executed");
+  });
+
+  test("refuse: connections are cut and refused, while the server is well", async () => {
+    const redis = await client();
+    await node.refuse();
+    await closed(redis);
+    await expect(client()).rejects.toThrow();
+    expect(await node.cli("PING")).toBe("PONG");
+  });
+
+  test("holdRequests: a command is executed when it is delivered, after its caller has gone", async () => {
+    const redis = await client();
+    node.holdRequests();
+    redis.set("late", "arrived").catch(() => "its connection is ended below");
+    await node.proxy.until(({ requests }) => requests.waitingBytes > 0);
+    redis.disconnect();
+    await closed(redis);
+    expect(await node.cli("GET", "late")).toBeNull();
+    node.deliver();
+    await expect.poll(() => node.cli("GET", "late")).toBe("arrived");
+  });
+
+  test("another way to the same server has faults of its own", async () => {
+    const way = await node.anotherWay();
+    const [cutOff, fine] = [await client(`redis://${way.host}:${way.port}`, 50), await client()];
+    await way.partition();
+    await expect(cutOff.ping()).rejects.toThrow("Command timed out");
+    expect(await fine.ping()).toBe("PONG");
+    await node.kill();
+    await node.restart();
+    await way.heal();
+    expect(await (await client(`redis://${way.host}:${way.port}`)).ping()).toBe("PONG");
+  });
+});
