@@ -1,12 +1,16 @@
 // The door of the node layer: from what the user configured to the nodes that the control flow may question, and the fleet they form. It wires; it decides
 // nothing itself. Import nothing else of src/node from outside, besides the interfaces in lock-node.ts and node-events.ts.
-import type { Cluster, Redis, RedisOptions } from "ioredis";
 import type { Clock } from "../clock.js";
+import { Admission } from "./admission.js";
+import { checkedAddresses, type NodeSource } from "./connect.js";
+import { type Finding, probeFleet } from "./doctor.js";
+import { keysOf } from "./keys.js";
 import type { LockNode } from "./lock-node.js";
 import type { NodeEvent } from "./node-events.js";
+import { RedisNode } from "./redis-node.js";
 
-/** redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated, never used or closed). */
-export type NodeSource = string | RedisOptions | Redis | Cluster;
+export type { NodeSource } from "./connect.js";
+export type { Finding } from "./doctor.js";
 
 export interface OpenNodesOptions {
   readonly nodes: readonly NodeSource[];
@@ -14,8 +18,8 @@ export interface OpenNodesOptions {
   /** A node that has not answered by then is unreachable for this question. */
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;
-  /** Stored with a new fleet; a fleet that stored less refuses us. */
-  readonly maxTtlMs: number;
+  /** Stored with a new fleet; a fleet that stored less refuses us. undefined: whatever the fleet allows. */
+  readonly maxTtlMs: number | undefined;
   /** How long a counter outlives its last use. At least maxTtlMs. */
   readonly retentionMs: number;
   readonly clock: Clock;
@@ -36,15 +40,8 @@ export interface FleetState {
   readonly quarantined: readonly { readonly node: string; readonly readyInMs?: number; readonly reason: string }[];
   readonly unreachable: readonly { readonly node: string; readonly cause: string }[];
   readonly refusal: FleetRefusal | undefined;
-}
-
-export interface Finding {
-  readonly severity: "error" | "warning" | "info";
-  readonly node: string;
-  /** Stable: eviction_policy, not_durable, same_server, replica, clock_skew, version, acl, fleet_mismatch, unreachable, quarantined… */
-  readonly code: string;
-  readonly message: string;
-  readonly remedy: string;
+  /** The longest lease the fleet allows, once known. */
+  readonly maxTtlMs: number | undefined;
 }
 
 export interface Fleet {
@@ -63,6 +60,61 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
+const DAY_MS = 86_400_000;
+
+/** Connects to all nodes. TypeError or RangeError, before any I/O, if the sources cannot be nodes of one fleet. */
 export function openNodes(options: OpenNodesOptions): Fleet {
-  throw new Error(`not built yet: ${options.namespace}`);
+  const { namespace, clock, onEvent, maxTtlMs } = options;
+  const addresses = checkedAddresses(options.nodes);
+  const keys = keysOf(namespace);
+  let admission: Admission | undefined;
+  const nodes = options.nodes.map(
+    (source, index) =>
+      new RedisNode({
+        ...options,
+        maxTtlMs: maxTtlMs ?? DAY_MS,
+        source,
+        keys,
+        name: `n${index + 1}`,
+        address: addresses[index] ?? "",
+        connectionName: `palisade:${namespace}`,
+        onNews: () => admission?.onNews(),
+      }),
+  );
+  const expected = { size: nodes.length, maxTtlMs };
+  const ours = new Admission({ nodes, keys, clock, expected, onEvent });
+  admission = ours;
+  return {
+    nodes,
+    refusal: () => ours.refusal,
+    state: () => stateOf(nodes, ours),
+    async settled() {
+      await ours.settled;
+      return stateOf(nodes, ours);
+    },
+    probe: () => probeFleet({ nodes, admission: ours, clock }),
+    async close() {
+      ours.close();
+      await Promise.all(nodes.map((node) => node.close()));
+    },
+  };
+}
+
+function stateOf(nodes: readonly RedisNode[], admission: Admission): FleetState {
+  const up = nodes.filter(({ connection }) => connection.isUp);
+  return {
+    admitted: up.filter(({ isQuarantined }) => !isQuarantined).map(({ name }) => name),
+    quarantined: up
+      .filter(({ isQuarantined }) => isQuarantined)
+      .map(({ name, readyInMs }) => ({
+        node: name,
+        ...(readyInMs === undefined ? {} : { readyInMs }),
+        reason: admission.blockedBecause ?? (readyInMs ? "waiting until every lease it may have forgotten is over" : "being admitted"),
+      })),
+    unreachable: nodes
+      .filter(({ connection }) => !connection.isUp)
+      .map(({ name, connection }) => ({ node: name, cause: connection.cause })),
+    refusal: admission.refusal,
+    maxTtlMs: admission.maxTtlMs,
+  };
 }

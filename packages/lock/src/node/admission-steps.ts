@@ -1,0 +1,169 @@
+// One look at the fleet, and one step of an admission. The order inside a step is what makes tokens unique (T2): the mark, which pins the life and the memory of
+// the node, was made before; now the visits, which read the others' floors and give those nodes new epochs in the same breath; only then the floor is raised and
+// the node believed, if it is still in that life and that memory. Never decides which step to take: that is admission-plan.ts.
+import { createHash } from "node:crypto";
+import type { Clock } from "../clock.js";
+import type { SeenNode, Step } from "./admission-plan.js";
+import type { Expected } from "./fleet-check.js";
+import type { Keys } from "./keys.js";
+import type { AdmissionWay, NodeEvent } from "./node-events.js";
+import { type AdmitArguments, admit, isAdmitted, type Mark, mark, type NodeStatus, status, visit } from "./node-record.js";
+import type { RedisNode } from "./redis-node.js";
+
+export interface AdmissionSettings {
+  readonly nodes: readonly RedisNode[];
+  readonly keys: Keys;
+  readonly clock: Clock;
+  readonly expected: Expected;
+  readonly onEvent: (event: NodeEvent) => void;
+}
+
+/** What a new fleet allows if nobody asked for anything else. */
+const DEFAULT_MAX_TTL_MS = 60_000;
+/** How long others leave an admission to the one who began it. */
+const CLAIM_MS = 1_000;
+
+/** Asks every node that can be asked how it stands. One that does not answer is not seen. */
+export async function lookAtAll({ nodes, keys }: AdmissionSettings): Promise<readonly { node: RedisNode; status: NodeStatus }[]> {
+  const looks = await Promise.all(
+    nodes.map(async (node) => {
+      const answer = await answered(() => node.connection.run(status(keys)), node);
+      if (answer === undefined) return [];
+      node.noteStatus(answer);
+      return [{ node, status: answer }];
+    }),
+  );
+  return looks.flat();
+}
+
+/** Opens the admission of a node that is not admitted, and sees how it stands. */
+export async function openAdmission(
+  settings: AdmissionSettings,
+  node: RedisNode,
+  seen: NodeStatus,
+  claim: string,
+): Promise<SeenNode | undefined> {
+  if (isAdmitted(seen)) return { name: node.name, status: seen };
+  const { keys, clock, expected } = settings;
+  const given = {
+    ticket: clock.secret(),
+    id: clock.secret(),
+    wallMs: clock.wallMs(),
+    maxTtlMs: expected.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
+    claim,
+    claimMs: CLAIM_MS,
+  };
+  return answered(async () => {
+    const made = await node.connection.run(mark(keys, given));
+    // Somebody else has admitted it since we looked, and its life may be another by now: not seen, this time.
+    if (made === undefined || made.runId !== seen.runId) return undefined;
+    return { name: node.name, status: seen, mark: made, isDurable: await isDurable(node) };
+  }, node);
+}
+
+/** Everything this server answers is on its disk. A server that does not tell counts as not durable. */
+export async function isDurable({ connection }: RedisNode): Promise<boolean> {
+  try {
+    const [appendonly, appendfsync] = await Promise.all([connection.setting("appendonly"), connection.setting("appendfsync")]);
+    return appendonly === "yes" && appendfsync === "always";
+  } catch {
+    return false;
+  }
+}
+
+/** Takes the admissions that have nothing to wait for any more; true if a node was admitted. */
+export async function admitAll(
+  settings: AdmissionSettings,
+  steps: readonly Exclude<Step, { kind: "found" | "blocked" }>[],
+): Promise<boolean> {
+  const floors = await visitAdmitted(settings, steps);
+  const highest = Math.max(0, ...floors.values());
+  const admitted = await Promise.all(
+    steps.map((step) => {
+      const others = [...floors.keys()].filter((name) => name !== step.node.name).length;
+      if (step.kind === "rebuilt" && others < step.needed) return false;
+      const wall = step.kind === "outlived" ? (step.node.mark?.proposedFloor ?? 0) : 0;
+      return admitOne(settings, step.node, { floor: Math.max(highest, wall), way: step.kind === "outlived" ? "bootstrap" : step.kind });
+    }),
+  );
+  return admitted.includes(true);
+}
+
+/** Founds the fleet: every locker that does so at the same time reads the same marks, and so founds the same fleet with the same floor. */
+export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[]): Promise<boolean> {
+  const marks = nodes.flatMap(({ mark: made }) => made ?? []);
+  const floor = Math.max(...marks.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
+  const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way: "bootstrap", founders: nodes })));
+  return admitted.includes(true);
+}
+
+async function visitAdmitted(
+  settings: AdmissionSettings,
+  steps: readonly { readonly node: SeenNode }[],
+): Promise<ReadonlyMap<string, number>> {
+  const { nodes, keys, clock } = settings;
+  const guests = new Set(steps.map(({ node }) => node.name));
+  const floors = new Map<string, number>();
+  await Promise.all(
+    nodes.map(async (node) => {
+      if (guests.has(node.name)) return;
+      const floor = await answered(() => node.connection.run(visit(keys, clock.secret())), node);
+      if (floor !== undefined) floors.set(node.name, floor);
+    }),
+  );
+  return floors;
+}
+
+interface Admission {
+  readonly floor: number;
+  readonly way: AdmissionWay;
+  /** All nodes of a fleet that is being founded. */
+  readonly founders?: readonly SeenNode[];
+}
+
+async function admitOne(settings: AdmissionSettings, seen: SeenNode, { floor, way, founders }: Admission): Promise<boolean> {
+  const node = settings.nodes.find(({ name }) => name === seen.name);
+  if (node === undefined || seen.mark === undefined) return false;
+  const given: AdmitArguments = {
+    runId: seen.mark.runId,
+    ticket: seen.mark.ticket,
+    floor,
+    epoch: settings.clock.secret(),
+    id: seen.mark.id,
+    size: settings.expected.size,
+    durable: seen.isDurable === true ? "durable" : "not durable",
+    ...(founders === undefined ? knownFleet(settings) : newFleet(founders)),
+  };
+  const admittedAt = await answered(() => node.connection.run(admit(settings.keys, given)), node);
+  if (admittedAt === undefined) return false;
+  settings.onEvent({ kind: "admitted", node: node.name, way, floor: admittedAt });
+  return true;
+}
+
+type Membership = Pick<AdmitArguments, "fleet" | "maxTtlMs">;
+
+function knownFleet({ nodes }: AdmissionSettings): Membership {
+  const member = nodes.find(({ status: seen }) => seen?.fleet !== undefined)?.status;
+  return { fleet: member?.fleet ?? "", maxTtlMs: member?.maxTtlMs ?? DEFAULT_MAX_TTL_MS };
+}
+
+function newFleet(founders: readonly SeenNode[]): Membership {
+  const member = founders.find(({ status: seen }) => seen.fleet !== undefined)?.status;
+  if (member?.fleet !== undefined && member.maxTtlMs !== undefined) return { fleet: member.fleet, maxTtlMs: member.maxTtlMs };
+  const marks = founders.flatMap(({ mark: made }: { mark?: Mark }) => made ?? []);
+  const ids = marks.map(({ id }) => id).sort();
+  return {
+    fleet: createHash("sha256").update(ids.join(" ")).digest("base64url").slice(0, 16),
+    maxTtlMs: Math.max(...marks.map(({ proposedMaxTtlMs }) => proposedMaxTtlMs)),
+  };
+}
+
+/** The node's answer, or undefined if it cannot be asked: the next look sees why. */
+async function answered<T>(ask: () => Promise<T>, { connection }: RedisNode): Promise<T | undefined> {
+  if (!connection.isUp) return undefined;
+  try {
+    return await ask();
+  } catch {
+    return undefined;
+  }
+}

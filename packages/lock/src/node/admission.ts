@@ -1,0 +1,148 @@
+// Decides when to look at the fleet and what comes of it: keeps a locker silent that must not vote, brings nodes whose memory is not believed back, founds new
+// fleets. Any number of lockers may do so at once, since every step is conditional on the node itself. Never stands in the way of a question: a node that is not
+// admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in docs/adr/0001.
+import type { Timer } from "../clock.js";
+import { planAdmission, type SeenNode, type Step } from "./admission-plan.js";
+import { type AdmissionSettings, admitAll, found, lookAtAll, openAdmission } from "./admission-steps.js";
+import { fleetMaxTtlMs, fleetRefusal, type MetNode } from "./fleet-check.js";
+import type { FleetRefusal } from "./open-nodes.js";
+import type { RedisNode } from "./redis-node.js";
+
+const OTHERS_CLAIM_POLL_MS = 40;
+const BLOCKED_POLL_MS = 1_000;
+
+/** When to look again: at once, after some time, or when there is news. */
+type Next = "now" | number | "on news";
+
+export class Admission {
+  readonly #settings: AdmissionSettings;
+  /** Under which we go ahead with an admission, so that others need not. */
+  readonly #claim: string;
+  #timer: Timer | undefined;
+  #looking: Promise<void> | undefined;
+  #hasNews = false;
+  #isClosed = false;
+  #refusal: FleetRefusal | undefined;
+  #blockedBecause: string | undefined;
+  #settle: (() => void) | undefined;
+  /** Resolves when a look has found nothing more that could be done at once. */
+  readonly settled: Promise<void>;
+
+  constructor(settings: AdmissionSettings) {
+    this.#settings = settings;
+    this.#claim = settings.clock.secret();
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    // The first look waits for everybody; later ones follow the news.
+    const { nodes } = settings;
+    void Promise.all(nodes.map((node) => node.met())).then(() => this.#look());
+  }
+
+  get refusal(): FleetRefusal | undefined {
+    return this.#refusal;
+  }
+
+  /** The longest lease the fleet allows, once known. */
+  get maxTtlMs(): number | undefined {
+    return fleetMaxTtlMs(this.#met());
+  }
+
+  get blockedBecause(): string | undefined {
+    return this.#blockedBecause;
+  }
+
+  /** A node was met, or said that it does not believe its memory. Refusals are known before the node can be asked anything. */
+  onNews(): void {
+    if (this.#isClosed) return;
+    this.#check();
+    if (this.#looking !== undefined) this.#hasNews = true;
+    else this.#lookIn(0);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#settings.clock.clearTimer(this.#timer);
+    this.#settle?.();
+  }
+
+  #met(): readonly MetNode[] {
+    return this.#settings.nodes.flatMap(({ name, address, status }) => (status === undefined ? [] : [{ name, address, status }]));
+  }
+
+  #check(): void {
+    const refusal = fleetRefusal(this.#met(), this.#settings.expected);
+    if (refusal?.message === this.#refusal?.message) return;
+    this.#refusal = refusal;
+    const silence = refusal === undefined ? undefined : `FLEET_MISMATCH: ${refusal.message}`;
+    for (const node of this.#settings.nodes) node.keepSilent(silence);
+    if (refusal !== undefined) this.#settings.onEvent({ kind: "fleet_refused", reason: refusal.message });
+  }
+
+  #lookIn(ms: number): void {
+    const { clock } = this.#settings;
+    clock.clearTimer(this.#timer);
+    this.#timer = clock.setBackgroundTimer(ms, () => this.#look());
+  }
+
+  #look(): void {
+    if (this.#isClosed || this.#looking !== undefined) return;
+    this.#settings.clock.clearTimer(this.#timer);
+    this.#hasNews = false;
+    this.#looking = this.#takeSteps().then((next) => {
+      this.#looking = undefined;
+      if (next !== "now" && next !== OTHERS_CLAIM_POLL_MS) this.#settle?.();
+      if (this.#isClosed) return;
+      if (next === "now" || this.#hasNews) this.#lookIn(0);
+      else if (next !== "on news") this.#lookIn(next * (1 + this.#settings.clock.random() / 4));
+    });
+  }
+
+  /** Never rejects: nodes that cannot be asked are not seen. */
+  async #takeSteps(): Promise<Next> {
+    const settings = this.#settings;
+    const looked = await lookAtAll(settings);
+    this.#check();
+    if (this.#refusal !== undefined || this.#isClosed) return "on news";
+    const seen = await Promise.all(looked.map(({ node, status }) => openAdmission(settings, node, status, this.#claim)));
+    const view = { size: settings.expected.size, seen: seen.filter((node) => node !== undefined) };
+    const steps = planAdmission(view);
+    // One that was admitted or restarted while we looked is not in the view.
+    if (steps.length === 0) return view.seen.length < looked.length ? "now" : this.#rest();
+    return this.#carryOut(steps);
+  }
+
+  #rest(): Next {
+    this.#blockedBecause = undefined;
+    return "on news";
+  }
+
+  async #carryOut(steps: readonly Step[]): Promise<Next> {
+    const [first] = steps;
+    if (first?.kind === "blocked") return this.#blocked(first);
+    this.#blockedBecause = undefined;
+    if (first?.kind === "found") return (await found(this.#settings, first.nodes)) ? "now" : OTHERS_CLAIM_POLL_MS;
+    const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
+    for (const step of singles) this.#nodeOf(step.node)?.noteReadyIn(waitOf(step));
+    const due = singles.filter((step) => waitOf(step) === 0);
+    const ours = due.filter((step) => step.node.mark?.claimed);
+    if (ours.length > 0) return (await admitAll(this.#settings, ours)) ? "now" : OTHERS_CLAIM_POLL_MS;
+    return due.length > 0 ? OTHERS_CLAIM_POLL_MS : Math.max(1, Math.min(...singles.map(waitOf)));
+  }
+
+  #blocked({ nodes, reason }: Extract<Step, { kind: "blocked" }>): Next {
+    if (reason !== this.#blockedBecause) {
+      this.#blockedBecause = reason;
+      this.#settings.onEvent({ kind: "admission_blocked", nodes: nodes.map(({ name }) => name), reason });
+    }
+    return BLOCKED_POLL_MS;
+  }
+
+  #nodeOf({ name }: SeenNode): RedisNode | undefined {
+    return this.#settings.nodes.find((node) => node.name === name);
+  }
+}
+
+function waitOf(step: Exclude<Step, { kind: "found" | "blocked" }>): number {
+  return step.kind === "durable" ? 0 : step.waitMs;
+}

@@ -1,0 +1,142 @@
+// How a connection to one Redis master is opened: which of ioredis' options, and why each. Decides nothing about what travels over it. A user's own instance is
+// duplicated: its queues, retries and subscriptions are made for other work.
+import { type Cluster, Redis, type RedisOptions } from "ioredis";
+import type { Clock } from "../clock.js";
+import { shown } from "../option.js";
+
+/** redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated, never used or closed). */
+export type NodeSource = string | RedisOptions | Redis | Cluster;
+
+export type Client = Redis | Cluster;
+
+export interface ConnectSettings {
+  readonly connectTimeoutMs: number;
+  /** Shown by CLIENT LIST. */
+  readonly connectionName: string;
+  readonly clock: Clock;
+}
+
+const FIRST_RETRY_MS = 20;
+const LAST_RETRY_MS = 2_000;
+const KEEP_ALIVE_MS = 10_000;
+const HALF_CLOSE_MS = 100;
+
+function options({ connectTimeoutMs, connectionName, clock }: ConnectSettings) {
+  return {
+    // We attach our listeners first.
+    lazyConnect: true,
+    // Flat replies are all we read; and HELLO is one more command that an ACL would have to allow.
+    protocol: 2,
+    replyMapping: "legacy",
+    stringNumbers: false,
+    // A grant that waits in a queue and is executed after a reconnect leaves a lock that nobody holds for a whole ttl.
+    enableOfflineQueue: false,
+    // The same, for a grant that was on its way when the connection was lost.
+    autoResendUnfulfilledCommands: false,
+    // Fail what was on its way with the connection, not some reconnects later.
+    maxRetriesPerRequest: 0,
+    // Would turn a READONLY reply into a reconnect in the middle of other questions.
+    reconnectOnError: null,
+    connectTimeout: connectTimeoutMs,
+    // Questions have one timer per script call (outbox.ts). A timeout must leave the connection open: a release sent later has to stay behind the grant.
+    commandTimeout: undefined,
+    socketTimeout: undefined,
+    // Ours: the first question on every connection is the node's status, which says LOADING if it is.
+    enableReadyCheck: false,
+    retryStrategy: (times: number) => retryDelayMs(times, clock),
+    // How long a connection that is being closed may stay half-open.
+    disconnectTimeout: HALF_CLOSE_MS,
+    keepAlive: KEEP_ALIVE_MS,
+    noDelay: true,
+    connectionName,
+    // Two more commands per connection, unknown to older servers.
+    disableClientInfo: true,
+    autoResubscribe: false,
+    enableAutoPipelining: false,
+    readOnly: false,
+    monitor: false,
+    // Key names carry their namespace already, and channels are not prefixed.
+    keyPrefix: "",
+  } as const;
+}
+
+/** Exponential from 20 ms to 2 s, half of it at random: a fleet of lockers must not come back in step. */
+export function retryDelayMs(times: number, clock: Clock): number {
+  const full = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(times - 1, 10));
+  return full / 2 + (full / 2) * clock.random();
+}
+
+function isInstance(source: Exclude<NodeSource, string>): source is Client {
+  // Not instanceof: the user's ioredis may be another copy than ours.
+  return typeof (source as { duplicate?: unknown }).duplicate === "function";
+}
+
+function isCluster(client: Client): client is Cluster {
+  return client.isCluster;
+}
+
+/** A client for the source, not connected yet. */
+export function openClient(source: NodeSource, settings: ConnectSettings): Client {
+  const ours = options(settings);
+  if (typeof source === "string") return new Redis(source, ours);
+  if (!isInstance(source)) return new Redis({ ...source, ...ours });
+  if (!isCluster(source)) return source.duplicate(ours);
+  const { retryStrategy, enableOfflineQueue, readOnly, lazyConnect, keyPrefix, enableAutoPipelining, ...redisOptions } = ours;
+  return source.duplicate([], {
+    redisOptions,
+    enableOfflineQueue,
+    lazyConnect,
+    keyPrefix,
+    enableAutoPipelining,
+    clusterRetryStrategy: retryStrategy,
+    // Grants are refused rather than kept until the cluster has recovered.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    maxRedirections: 3,
+    scaleReads: "master",
+  });
+}
+
+/** Where the source leads, without credentials: host:port, or a socket's path. */
+export function addressOf(source: NodeSource): string {
+  if (typeof source === "string") return addressOfUrl(source);
+  if (!isInstance(source)) return addressOfOptions(source);
+  if (!isCluster(source)) return addressOfOptions(source.options);
+  const [first] = Reflect.get(source, "startupNodes") as readonly unknown[];
+  if (typeof first === "string") return `cluster ${addressOfUrl(first)}`;
+  return typeof first === "object" && first !== null ? `cluster ${addressOfOptions(first)}` : `cluster localhost:${String(first)}`;
+}
+
+function addressOfUrl(text: string): string {
+  // The text may hold a password: no message shows it.
+  if (!/^rediss?:\/\//i.test(text)) throw new TypeError("a node's URL must begin with redis:// or rediss://");
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new TypeError("a node's URL is malformed");
+  }
+  return `${url.hostname === "" ? "localhost" : url.hostname}:${url.port === "" ? 6379 : url.port}`;
+}
+
+function addressOfOptions(given: RedisOptions): string {
+  if (given.sentinels) return `sentinel ${given.name}`;
+  return given.path ? given.path : `${given.host ?? "localhost"}:${given.port ?? 6379}`;
+}
+
+/** The addresses of all sources; TypeError if one is none, RangeError if two lead to the same place. */
+export function checkedAddresses(sources: readonly NodeSource[]): readonly string[] {
+  const seen = new Map<string, number>();
+  return sources.map((source, index) => {
+    if ((typeof source !== "string" && typeof source !== "object") || source === null) {
+      throw new TypeError(`nodes[${index}] must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
+    }
+    const address = addressOf(source);
+    const twin = seen.get(address.toLowerCase());
+    if (twin !== undefined) {
+      throw new RangeError(`nodes[${twin}] and nodes[${index}] are both ${address}: one server must not vote twice`);
+    }
+    seen.set(address.toLowerCase(), index);
+    return address;
+  });
+}

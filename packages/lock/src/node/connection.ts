@@ -1,0 +1,188 @@
+// The life of one connection to one master: connecting, first questions (status and script), up, lost, again. Knows whether the node can be asked and, if not, why.
+// Never retries a question: what was on its way when the connection was lost has an unknown outcome, and only the caller knows what that means.
+import type { Clock, Timer } from "../clock.js";
+import { causeOf, LOST } from "./causes.js";
+import { type Client, type ConnectSettings, openClient } from "./connect.js";
+import type { Keys } from "./keys.js";
+import { callScript } from "./lua.generated.js";
+import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
+import type { NodeSource } from "./open-nodes.js";
+
+export interface ConnectionSettings extends ConnectSettings {
+  readonly source: NodeSource;
+  readonly keys: Keys;
+  /** The node answered its first questions: ask away. */
+  readonly onUp: (status: NodeStatus) => void;
+  /** The node cannot be asked any more, or still not. */
+  readonly onDown: (cause: string) => void;
+}
+
+const GREET_AGAIN_FIRST_MS = 50;
+const GREET_AGAIN_LAST_MS = 2_000;
+
+/** A connection that fails, fails with `error` and `close`; the rejection says nothing that they do not say. */
+function toldByEvents(): void {}
+
+export class Connection {
+  readonly #settings: ConnectionSettings;
+  readonly #clock: Clock;
+  readonly #client: Client;
+  #state: "down" | "up" | "closed" = "down";
+  #cause = "connecting";
+  /** What was last heard to be wrong with the connection that is being made or used. */
+  #trouble: string | undefined;
+  /** Of the socket that is open now: answers of an earlier one's greeting are ignored. */
+  #greeting = 0;
+  #greetings = 0;
+  #timer: Timer | undefined;
+  #met: (() => void) | undefined;
+  readonly met: Promise<void>;
+
+  constructor(settings: ConnectionSettings) {
+    this.#settings = settings;
+    this.#clock = settings.clock;
+    this.met = new Promise((resolve) => {
+      this.#met = resolve;
+    });
+    this.#client = openClient(settings.source, settings);
+    // Whatever goes wrong with a connection ends in `close`, which is where we act; `error` only says why.
+    this.#client.on("error", (error: unknown) => {
+      this.#trouble = causeOf(error);
+    });
+    this.#client.on("connect", () => this.#limitGreeting());
+    this.#client.on("ready", () => this.#greet());
+    this.#client.on("close", () => this.#lost());
+    this.#client.connect().catch(toldByEvents);
+  }
+
+  get isUp(): boolean {
+    return this.#state === "up";
+  }
+
+  /** Why the node cannot be asked, while it is not up. */
+  get cause(): string {
+    return this.#cause;
+  }
+
+  /** The stream of requests; the server executes calls in the order of these calls. Rejects with whatever ioredis throws. */
+  evalsha(callArguments: readonly string[]): Promise<unknown> {
+    return this.#client.evalsha(callScript.sha, callArguments[0] ?? "0", ...callArguments.slice(1)) as Promise<unknown>;
+  }
+
+  /** The same with the script's text, for a server that forgot it. */
+  eval(callArguments: readonly string[]): Promise<unknown> {
+    return this.#client.eval(callScript.source, callArguments[0] ?? "0", ...callArguments.slice(1)) as Promise<unknown>;
+  }
+
+  /** One script call of its own. Rejects when there is no answer in time, or another than the script gives. */
+  async run<Reply>(call: ScriptCall<Reply>): Promise<Reply> {
+    const asked = this.#client.eval(call.source, call.keys.length, ...call.keys, ...call.args) as Promise<unknown>;
+    return call.read(await this.#inTime(asked));
+  }
+
+  /** A setting of the server, or undefined if it does not tell. */
+  async setting(name: string): Promise<string | undefined> {
+    const reply: unknown = await this.#inTime(this.#client.call("CONFIG", "GET", name));
+    return Array.isArray(reply) && typeof reply[1] === "string" ? reply[1] : undefined;
+  }
+
+  /** Gives up a connection that has gone silent; a new one is made. What was not sent yet never arrives. */
+  breakOff(cause: string): void {
+    if (this.#state === "closed") return;
+    this.#trouble = cause;
+    if (this.#client.isCluster) {
+      this.#client.disconnect(true);
+      return;
+    }
+    const { stream } = this.#client as Exclude<Client, { nodes: unknown }>;
+    // A reset, where the socket allows it, so that the kernel does not go on trying to deliver an old grant.
+    if ("resetAndDestroy" in stream && !("encrypted" in stream)) stream.resetAndDestroy();
+    else stream.destroy();
+  }
+
+  close(): void {
+    this.#state = "closed";
+    this.#cause = "closed";
+    this.#clock.clearTimer(this.#timer);
+    this.#client.disconnect();
+    this.#met?.();
+  }
+
+  #lost(): void {
+    this.#clock.clearTimer(this.#timer);
+    this.#greeting = 0;
+    const cause = this.#trouble ?? LOST;
+    this.#trouble = undefined;
+    if (this.#state !== "closed") this.#down(cause);
+  }
+
+  #down(cause: string): void {
+    this.#state = "down";
+    this.#cause = cause;
+    this.#settings.onDown(cause);
+    this.#met?.();
+  }
+
+  /** A server that accepts connections and then says nothing (stopped, half-open) must not keep us waiting for ever. */
+  #limitGreeting(): void {
+    const { connectTimeoutMs } = this.#settings;
+    this.#clock.clearTimer(this.#timer);
+    this.#timer = this.#clock.setBackgroundTimer(connectTimeoutMs, () => this.breakOff(`TIMEOUT: no answer for ${connectTimeoutMs} ms`));
+  }
+
+  #greet(): void {
+    if (this.#state !== "down") return;
+    this.#limitGreeting();
+    this.#greeting = ++this.#greetings;
+    this.#firstQuestions().then(this.#answerTo(this.#greeting), this.#failureOf(this.#greeting));
+  }
+
+  #answerTo(greeting: number): (answer: NodeStatus) => void {
+    return (answer) => {
+      if (greeting !== this.#greeting || this.#state !== "down") return;
+      this.#clock.clearTimer(this.#timer);
+      this.#state = "up";
+      this.#settings.onUp(answer);
+      this.#met?.();
+    };
+  }
+
+  #failureOf(greeting: number): (error: unknown) => void {
+    return (error) => {
+      // Another greeting, or the connection is gone: `close` has told it.
+      if (greeting !== this.#greeting || this.#state !== "down") return;
+      this.#clock.clearTimer(this.#timer);
+      this.#down(causeOf(error));
+      // The server is there and says no (loading, a replica, a missing permission): ask again, it may change.
+      const delayMs = Math.min(GREET_AGAIN_LAST_MS, GREET_AGAIN_FIRST_MS * 2 ** Math.min(this.#greetings, 10));
+      this.#timer = this.#clock.setBackgroundTimer(delayMs * (0.5 + this.#clock.random() / 2), () => this.#greet());
+    };
+  }
+
+  /** What is the node, and does it know the script? Both at once. */
+  async #firstQuestions(): Promise<NodeStatus> {
+    const { keys } = this.#settings;
+    const statusCall = status(keys);
+    const [answer] = await Promise.all([
+      this.#client.eval(statusCall.source, statusCall.keys.length, ...statusCall.keys),
+      // No requests at all: this only teaches the server the script, in a way that needs no permission but the one to run scripts.
+      this.#client.eval(callScript.source, 2, keys.node, keys.floor, "0"),
+    ]);
+    const known = statusCall.read(answer);
+    if (known.role !== "master") throw new Error("READONLY");
+    const [major = 0, minor = 0] = known.version.split(".").map(Number);
+    if (major < 6 || (major === 6 && minor < 2))
+      throw new Error(`version ${known.version} is too old: Redis 6.2 or newer, or Valkey, is needed`);
+    return known;
+  }
+
+  #inTime<T>(asked: Promise<T>): Promise<T> {
+    const { connectTimeoutMs } = this.#settings;
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.setBackgroundTimer(connectTimeoutMs, () =>
+        reject(new Error(`TIMEOUT: no answer for ${connectTimeoutMs} ms`)),
+      );
+      asked.then(resolve, reject).finally(() => this.#clock.clearTimer(timer));
+    });
+  }
+}

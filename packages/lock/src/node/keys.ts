@@ -1,0 +1,29 @@
+// The names of everything we store: the only place that knows them. All keys of a namespace share one hash tag, so a member of the fleet may itself be a
+// cluster. Every kind of key has a fixed word after the tag and a resource comes last and unchanged, so no resource can take the name of another key.
+
+export interface Keys {
+  /** The node's record: life, fleet, epoch. */
+  readonly node: string;
+  /** Highest token ever stored for any resource. */
+  readonly floor: string;
+  /** Who holds the resource; also the name of the channel on which its release is told. */
+  lock(resource: string): string;
+  /** Highest token stored for the resource. */
+  token(resource: string): string;
+  /** The resource of a lock key. */
+  resourceOf(lockKey: string): string;
+}
+
+/** The keys of a namespace, which must not be empty nor contain braces. */
+export function keysOf(namespace: string): Keys {
+  if (namespace === "" || /[{}]/.test(namespace)) throw new RangeError("a namespace must not be empty nor contain braces");
+  const lockPrefix = `{${namespace}}:lock:`;
+  const tokenPrefix = `{${namespace}}:token:`;
+  return {
+    node: `{${namespace}}:node`,
+    floor: `{${namespace}}:floor`,
+    lock: (resource) => lockPrefix + resource,
+    token: (resource) => tokenPrefix + resource,
+    resourceOf: (lockKey) => lockKey.slice(lockPrefix.length),
+  };
+}

@@ -1,0 +1,47 @@
+-- What   Open the admission of a quarantined node: give it an id if it has none, and a ticket that only this memory in this life of the server holds. The ticket
+--        dies with the memory (restart, FLUSHALL) and is consumed by the admission, so whoever comes back with an old one admits nothing. All is set if
+--        absent: lockers that race read the same ticket and the same proposals.
+-- KEYS   1 {ns}:node, 2 {ns}:floor
+-- ARGV   a fresh ticket, a fresh id, our Unix milliseconds, our maxTtlMs, our claim, how long the claim lasts in ms
+-- Reply  { '0', run_id, id, ticket, ms since the ticket was set, ms since the server started (0: cannot be told), proposed floor, proposed maxTtlMs, '1' if the
+--          claim is ours now, else '0' }, or { '1' } if the node is admitted
+-- Note   The claim is a courtesy that spares the fleet many admissions at once; nothing depends on it. The server's start counts as the moment the memory was
+--        lost only if the record survived the start: without a record, a FLUSHALL may have come at any time since.
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local record = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil')
+local admittedRun, floor = record[1], redis.call('GET', KEYS[2])
+if admittedRun == run and record[2] and record[3] and floor then
+  return { '1' }
+end
+local id, ticket, ticketAt, proposedFloor, proposedMaxTtlMs = record[4], record[5], record[7], record[8], record[9]
+if not id then
+  id = ARGV[2]
+  redis.call('HSET', KEYS[1], 'id', id)
+end
+if not ticket or record[6] ~= run then
+  ticket, ticketAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), ARGV[3], ARGV[4]
+  redis.call('HSET', KEYS[1], 'ticket', ticket, 'ticketRun', run, 'ticketAt', ticketAt, 'proposedFloor', proposedFloor, 'proposedMaxTtlMs', proposedMaxTtlMs)
+end
+local claimed = '0'
+if not record[10] or record[10] == ARGV[5] or tonumber(record[11]) <= now then
+  claimed = '1'
+  redis.call('HSET', KEYS[1], 'claim', ARGV[5], 'claimUntil', string.format('%.0f', now + ARGV[6]))
+end
+local sinceStart = 0
+if admittedRun and admittedRun ~= run then
+  -- Whole seconds, cut off at both ends: one less is certain.
+  sinceStart = math.max(0, (string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') - 1) * 1000)
+end
+return {
+  '0',
+  run,
+  id,
+  ticket,
+  string.format('%.0f', math.max(0, now - ticketAt)),
+  string.format('%.0f', sinceStart),
+  proposedFloor,
+  proposedMaxTtlMs,
+  claimed,
+}

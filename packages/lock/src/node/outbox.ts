@@ -1,0 +1,254 @@
+// Gathers what is asked of one node in one turn of the event loop into one script call, keeps what was sent until it is answered, and gives every question an
+// answer in time. Questions leave in the order in which they were asked. Never retries a question; a release whose outcome is unknown becomes a debt.
+import type { Ballot, Unreachable } from "../ballot.js";
+import type { Clock, Timer } from "../clock.js";
+import { causeOf, causeOfText } from "./causes.js";
+import type { Keys } from "./keys.js";
+import type { Ownership } from "./lock-node.js";
+import type { ReleaseDebts } from "./release-debts.js";
+import { type CallText, GarbageReply, type Heard, type RequestKind, release } from "./scripts.js";
+
+/** The stream the calls go into; see Connection. */
+export interface Stream {
+  readonly isUp: boolean;
+  readonly cause: string;
+  evalsha(callArguments: readonly string[]): Promise<unknown>;
+  eval(callArguments: readonly string[]): Promise<unknown>;
+  breakOff(cause: string): void;
+}
+
+export interface OutboxSettings {
+  readonly node: string;
+  readonly keys: Keys;
+  readonly clock: Clock;
+  readonly nodeTimeoutMs: number;
+  readonly retentionMs: number;
+  readonly stream: Stream;
+  readonly debts: ReleaseDebts;
+  /** Told with every reply, late ones included, in the order in which the node spoke. The empty epoch: quarantined. */
+  readonly onHeard: (epoch: string) => void;
+}
+
+/** What a node that does not believe its memory answers; the caller makes a ballot of it. */
+export interface NotBelieved {
+  readonly kind: "quarantined";
+  readonly node: string;
+}
+
+interface Asked {
+  readonly kind: RequestKind<unknown, Ballot>;
+  readonly question: unknown;
+  readonly resolve: (ballot: Ballot) => void;
+}
+
+interface Sent {
+  readonly asked: readonly Asked[];
+  readonly sentAt: number;
+  expired: boolean;
+}
+
+const MAX_REQUESTS_PER_CALL = 256;
+/** Sent and unanswered, late ones included. Only releases are sent to a node that has gone silent, so this is rarely met. */
+const MAX_UNANSWERED = 8_192;
+/** After our own event loop stood still, the answers are often there already: let them be read before anybody is called too late. */
+const GRACE_MS = 1;
+const SILENCE_TIMEOUTS = 10;
+const SILENCE_MIN_MS = 2_000;
+
+export class Outbox {
+  readonly #settings: OutboxSettings;
+  readonly #silenceMs: number;
+  readonly #retention: string;
+  #queue: Asked[] = [];
+  #sent: Sent[] = [];
+  #unanswered = 0;
+  #timer: Timer | undefined;
+  readonly #flush = (): void => this.#flushQueue();
+  readonly #scheduleFlush = (): void => process.nextTick(this.#flush);
+
+  constructor(settings: OutboxSettings) {
+    this.#settings = settings;
+    this.#silenceMs = Math.max(SILENCE_MIN_MS, SILENCE_TIMEOUTS * settings.nodeTimeoutMs);
+    this.#retention = String(settings.retentionMs);
+  }
+
+  /** The node's answer, or why there is none. Never rejects. */
+  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Promise<B | NotBelieved | Unreachable> {
+    const refusal = this.#refusal(kind as RequestKind<unknown, Ballot>);
+    if (refusal !== undefined) {
+      this.#owe(kind as RequestKind<unknown, Ballot>, question);
+      return Promise.resolve(this.#unreachable(refusal));
+    }
+    return new Promise((resolve) => {
+      // After all microtasks of this turn, wherever in the turn we are: callers that wake together travel together.
+      if (this.#queue.length === 0) queueMicrotask(this.#scheduleFlush);
+      this.#queue.push({ kind: kind as RequestKind<unknown, Ballot>, question, resolve: resolve as (ballot: Ballot) => void });
+    });
+  }
+
+  /** The connection is gone: what was on its way has an unknown outcome. */
+  lost(cause: string): void {
+    const sent = this.#sent;
+    this.#sent = [];
+    this.#unanswered = 0;
+    for (const batch of sent) this.#giveUp(batch, cause);
+  }
+
+  /** Pays what is owed; the node can be asked again. */
+  payDebts(): void {
+    for (const debt of this.#settings.debts.take(this.#settings.clock.monotonicMs())) {
+      // The outcome is nobody's business any more; if it stays unknown it is owed again.
+      void this.ask(release, debt);
+    }
+  }
+
+  close(): void {
+    this.#settings.clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+    this.#flushQueue();
+    this.lost("closed");
+  }
+
+  /** Nothing is on its way any more that could still be answered in time. */
+  get isIdle(): boolean {
+    return this.#queue.length === 0 && !this.#sent.some((batch) => !batch.expired);
+  }
+
+  #refusal(kind: RequestKind<unknown, Ballot>): string | undefined {
+    const { stream, clock } = this.#settings;
+    if (!stream.isUp) return stream.cause;
+    if (this.#unanswered + this.#queue.length >= MAX_UNANSWERED) return `overloaded: ${MAX_UNANSWERED} questions unanswered`;
+    const oldest = this.#sent[0];
+    // An answer could only come behind one that is late already. A release must still be sent: it gives back what may have been granted.
+    if (oldest?.expired && kind !== release) return `TIMEOUT: silent for ${Math.round(clock.monotonicMs() - oldest.sentAt)} ms`;
+    return undefined;
+  }
+
+  #flushQueue(): void {
+    const queue = this.#queue;
+    this.#queue = [];
+    for (let start = 0; start < queue.length; start += MAX_REQUESTS_PER_CALL) {
+      const asked = queue.length <= MAX_REQUESTS_PER_CALL ? queue : queue.slice(start, start + MAX_REQUESTS_PER_CALL);
+      const batch: Sent = { asked, sentAt: this.#settings.clock.monotonicMs(), expired: false };
+      if (this.#settings.stream.isUp) this.#send(batch);
+      else this.#giveUp(batch, this.#settings.stream.cause);
+    }
+  }
+
+  #send(batch: Sent): void {
+    this.#sent.push(batch);
+    this.#unanswered += batch.asked.length;
+    this.#arm(this.#settings.nodeTimeoutMs);
+    const text = this.#write(batch.asked);
+    this.#settings.stream.evalsha(text).then(
+      (reply) => this.#answered(batch, reply),
+      (error: unknown) => this.#failed(batch, text, error),
+    );
+  }
+
+  #write(asked: readonly Asked[]): readonly string[] {
+    const { keys } = this.#settings;
+    const call: CallText = { keys: [keys.node, keys.floor], args: [this.#retention] };
+    for (const { kind, question } of asked) kind.write(call, keys, question);
+    return [String(call.keys.length), ...call.keys, ...call.args];
+  }
+
+  /** False if it is not on its way any more: its connection was lost, and it has been given up. */
+  #settle(batch: Sent): boolean {
+    const index = this.#sent[0] === batch ? 0 : this.#sent.indexOf(batch);
+    if (index < 0) return false;
+    if (index === 0) this.#sent.shift();
+    else this.#sent.splice(index, 1);
+    this.#unanswered -= batch.asked.length;
+    return true;
+  }
+
+  #answered(batch: Sent, reply: unknown): void {
+    const { onHeard, node } = this.#settings;
+    if (!this.#settle(batch)) return;
+    if (!Array.isArray(reply) || reply.length !== batch.asked.length + 1 || typeof reply[0] !== "string") {
+      this.#giveUp(batch, causeOf(new GarbageReply(reply)));
+      return;
+    }
+    const epoch = reply[0];
+    onHeard(epoch);
+    if (batch.expired) return;
+    const heard: Heard = { node, epoch };
+    let index = 0;
+    for (const asked of batch.asked) asked.resolve(this.#read(asked, heard, reply[++index]));
+    if (this.#sent.length === 0 && this.#settings.debts.size > 0) this.payDebts();
+  }
+
+  #read({ kind, question }: Asked, heard: Heard, reply: unknown): Ballot {
+    if (reply === null) return { kind: "quarantined", node: heard.node };
+    if (typeof reply === "string") return this.#unreachable(causeOfText(reply));
+    try {
+      return kind.read(heard, reply, question);
+    } catch (error) {
+      return this.#unreachable(causeOf(error));
+    }
+  }
+
+  #failed(batch: Sent, text: readonly string[], error: unknown): void {
+    const { stream } = this.#settings;
+    // Nothing was executed. Sent again only if nothing has been asked since: a grant must not overtake its own release.
+    const forgotten = error instanceof Error && error.message.startsWith("NOSCRIPT");
+    if (forgotten && stream.isUp && !batch.expired && this.#sent.at(-1) === batch) {
+      stream.eval(text).then(
+        (reply) => this.#answered(batch, reply),
+        (again: unknown) => this.#failed(batch, text, again),
+      );
+      return;
+    }
+    // While the connection is lost ioredis only says that it is.
+    if (this.#settle(batch)) this.#giveUp(batch, stream.isUp ? causeOf(error) : stream.cause);
+  }
+
+  #giveUp(batch: Sent, cause: string): void {
+    const answer = this.#unreachable(cause);
+    for (const { kind, question, resolve } of batch.asked) {
+      this.#owe(kind, question);
+      if (!batch.expired) resolve(answer);
+    }
+  }
+
+  #owe(kind: RequestKind<unknown, Ballot>, question: unknown): void {
+    if (kind === release) this.#settings.debts.add(question as Ownership, this.#settings.clock.monotonicMs());
+  }
+
+  #unreachable(cause: string): Unreachable {
+    return { kind: "unreachable", node: this.#settings.node, cause };
+  }
+
+  // One timer for all calls on their way: it goes off for the oldest and is set again for the next.
+  #arm(delayMs: number): void {
+    this.#timer ??= this.#settings.clock.setBackgroundTimer(delayMs, () => {
+      this.#timer = this.#settings.clock.setBackgroundTimer(GRACE_MS, () => {
+        this.#timer = undefined;
+        this.#expire();
+      });
+    });
+  }
+
+  #expire(): void {
+    const { clock, nodeTimeoutMs, stream } = this.#settings;
+    const now = clock.monotonicMs();
+    const answer = this.#unreachable(`TIMEOUT after ${nodeTimeoutMs} ms`);
+    let next = Number.POSITIVE_INFINITY;
+    for (const batch of this.#sent) {
+      if (batch.expired) continue;
+      const leftMs = batch.sentAt + nodeTimeoutMs - now;
+      if (leftMs > GRACE_MS) {
+        next = leftMs;
+        break;
+      }
+      batch.expired = true;
+      for (const { resolve } of batch.asked) resolve(answer);
+    }
+    const oldest = this.#sent[0];
+    if (oldest === undefined) return;
+    const silenceLeftMs = oldest.sentAt + this.#silenceMs - now;
+    if (silenceLeftMs <= 0) stream.breakOff(`TIMEOUT: silent for ${this.#silenceMs} ms`);
+    else this.#arm(Math.max(1, Math.min(next, silenceLeftMs)));
+  }
+}

@@ -1,0 +1,151 @@
+// What travels to a node and what comes back: the letters, the order of KEYS and ARGV, the shapes of replies. Together with keys.ts the only place that knows
+// them; the Lua files say the same from the other side. Decides nothing: a reply of another shape is an error with the cause "garbage reply".
+import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../ballot.js";
+import { MAX_TOKEN } from "../token.js";
+import type { Keys } from "./keys.js";
+import type { GrantQuestion, Ownership } from "./lock-node.js";
+
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** The lists of one script call while they are being written. */
+export interface CallText {
+  readonly keys: string[];
+  readonly args: string[];
+}
+
+/** Who answered, and its epoch at that moment. */
+export interface Heard {
+  readonly node: string;
+  readonly epoch: string;
+}
+
+/** One kind of request: how it is asked and how its reply is read. `read` never sees the replies that every kind shares (quarantined, failed). */
+export interface RequestKind<Question, Ballot> {
+  write(call: CallText, keys: Keys, question: Question): void;
+  read(heard: Heard, reply: unknown, question: Question): Ballot;
+}
+
+/** A reply that none of our scripts gives: something else answered. */
+export class GarbageReply extends Error {
+  constructor(reply: unknown) {
+    super(`garbage reply ${(JSON.stringify(reply) ?? String(reply)).slice(0, 60)}`);
+  }
+}
+
+export type RaiseQuestion = { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" };
+export type SealQuestion = Ownership & { readonly token: number };
+export type ExtendQuestion = Ownership & { readonly ttlMs: number };
+export type HealQuestion = GrantQuestion & { readonly token: number };
+
+function open({ keys: names, args }: CallText, keys: Keys, letter: string, resources: readonly string[]): void {
+  for (const resource of resources) names.push(keys.lock(resource), keys.token(resource));
+  args.push(letter, String(resources.length));
+}
+
+function integer(reply: unknown, least: number): number {
+  if (typeof reply === "number" && Number.isInteger(reply) && reply >= least && reply <= MAX_TOKEN) return reply;
+  throw new GarbageReply(reply);
+}
+
+function text(reply: unknown): string {
+  if (typeof reply === "string") return reply;
+  throw new GarbageReply(reply);
+}
+
+function list(reply: unknown, length: number): readonly unknown[] {
+  if (Array.isArray(reply) && reply.length === length) return reply;
+  throw new GarbageReply(reply);
+}
+
+/** The label of a lock value `owner|label`. A value of another form is somebody else's key in our place; it is shown whole. */
+function holderOf(reply: unknown): string {
+  const value = text(reply);
+  return value.slice(value.indexOf("|") + 1);
+}
+
+/** PTTL: −1 is a key without an end, which we never make; the longest time that a timer can wait stands for it. */
+function remainingOf(reply: unknown): number {
+  const ms = integer(reply, -2);
+  return ms === -1 ? LONGEST_MS : Math.max(0, ms);
+}
+
+export const grant: RequestKind<GrantQuestion, GrantBallot> = {
+  write(call, keys, { resources, owner, label, ttlMs }) {
+    open(call, keys, "g", resources);
+    call.args.push(owner, label, String(ttlMs));
+  },
+  read({ node, epoch }, reply, { resources }) {
+    if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };
+    const [index, value, pttl] = list(reply, 3);
+    const resource = resources[integer(index, 1) - 1];
+    if (resource === undefined) throw new GarbageReply(reply);
+    return { kind: "held", node, resource, holder: holderOf(value), remainingMs: remainingOf(pttl) };
+  },
+};
+
+export const seal: RequestKind<SealQuestion, SealBallot> = {
+  write(call, keys, { resources, owner, token }) {
+    open(call, keys, "s", resources);
+    call.args.push(owner, String(token));
+  },
+  read: ({ node, epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
+};
+
+function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
+  if (typeof reply === "number") return integer(reply, 0) === 1 ? { kind: "extended", node } : { kind: "missing", node };
+  const [value, pttl] = list(reply, 2);
+  return { kind: "taken", node, holder: holderOf(value), remainingMs: remainingOf(pttl) };
+}
+
+export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
+  write(call, keys, { resources, owner, ttlMs }) {
+    open(call, keys, "e", resources);
+    call.args.push(owner, String(ttlMs));
+  },
+  read: readExtended,
+};
+
+export const heal: RequestKind<HealQuestion, ExtendBallot> = {
+  write(call, keys, { resources, owner, label, ttlMs, token }) {
+    open(call, keys, "h", resources);
+    call.args.push(owner, label, String(ttlMs), String(token));
+  },
+  read: readExtended,
+};
+
+export const release: RequestKind<Ownership, ReleaseBallot> = {
+  write(call, keys, { resources, owner }) {
+    open(call, keys, "r", resources);
+    call.args.push(owner);
+  },
+  read({ node }, reply) {
+    const told = integer(reply, 0);
+    return told === 0 ? { kind: "absent", node } : { kind: "released", node, listeners: told - 1 };
+  },
+};
+
+export const inspect: RequestKind<string, InspectBallot> = {
+  write: (call, keys, resource) => open(call, keys, "i", [resource]),
+  read({ node }, reply) {
+    const [value, pttl, token] = list(reply, 3);
+    const held = text(value) !== "";
+    return {
+      kind: "seen",
+      node,
+      holder: held ? holderOf(value) : null,
+      remainingMs: held ? remainingOf(pttl) : null,
+      token: integer(token, 0),
+    };
+  },
+};
+
+export const raise: RequestKind<RaiseQuestion, RaiseBallot> = {
+  write(call, keys, { resource, token, remove }) {
+    open(call, keys, "t", [resource]);
+    call.args.push(String(token), remove);
+  },
+  read({ node, epoch }, reply) {
+    const [token, removed] = list(reply, 2);
+    return { kind: "raised", node, token: integer(token, 1), epoch, removed: text(removed) === "" ? null : holderOf(removed) };
+  },
+};
