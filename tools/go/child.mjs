@@ -9,8 +9,8 @@ const graceMs = 10_000;
 /** Thrown instead of starting another child once we were asked to stop. */
 export class Interrupted extends Error {}
 
-/** @type {Set<import("node:child_process").ChildProcess>} */
-const running = new Set();
+/** What runs now, with whether the user sees it. @type {Map<import("node:child_process").ChildProcess, "shown" | "kept">} */
+const running = new Map();
 let interrupted = false;
 
 export function throwIfInterrupted() {
@@ -18,18 +18,18 @@ export function throwIfInterrupted() {
 }
 
 /**
- * Asks every child to end. A second call, or a child that has not ended in time, kills.
+ * Asks what the user sees to end, and kills what only prepares it: the next run repairs that. A second call, or no end in time, kills all.
  * @param {NodeJS.Signals} signal
  */
 export function interrupt(signal) {
   if (interrupted) return killAll();
   interrupted = true;
-  for (const child of running) child.kill(signal);
+  for (const [child, output] of running) output === "shown" ? child.kill(signal) : killGroup(child);
   setTimeout(killAll, graceMs).unref();
 }
 
 function killAll() {
-  for (const child of running) killGroup(child);
+  for (const child of running.keys()) killGroup(child);
 }
 
 /** @param {import("node:child_process").ChildProcess} child */
@@ -51,7 +51,7 @@ export function run(command, { output, env = process.env, cwd = root }) {
   throwIfInterrupted();
   const [file = "", ...args] = tethered(command);
   const child = spawn(file, args, { cwd, env, detached: true, stdio: output === "shown" ? "inherit" : ["ignore", "pipe", "pipe"] });
-  running.add(child);
+  running.set(child, output);
   /** @type {Buffer[]} */
   const written = [];
   child.stdout?.on("data", (chunk) => written.push(chunk));
