@@ -1,47 +1,7 @@
 // What a gateway can be told, and the first look at whether it makes sense. The single source for createGateway, the environment, --help and the README is
-// settings.ts. Must not read files or the network: that a key file exists or a database answers is found out at start.
-import type { ApiKeyFile } from "./http/api-keys.js";
-import { settings } from "./settings.js";
-
-/** Every setting with its value. A setting without a default that was not given is undefined. */
-export interface Settings {
-  readonly databaseUrl: string;
-  readonly host: string;
-  readonly port: number;
-  readonly adminHost: string | undefined;
-  readonly adminPort: number;
-  readonly migrations: "on" | "off";
-  readonly durability: "local" | "sync";
-  readonly history: "off" | "on";
-  readonly redisUrls: readonly string[] | undefined;
-  readonly namespace: string | undefined;
-  readonly verify: "off" | "open" | "closed" | undefined;
-  readonly apiKeysFile: string | undefined;
-  readonly apiKeys: ApiKeyFile["keys"] | undefined;
-  readonly jwtSecret: string | undefined;
-  readonly jwtJwksUrl: string | undefined;
-  readonly jwtAudience: string | undefined;
-  readonly jwtIssuer: string | undefined;
-  readonly jwtAlgorithms: readonly string[] | undefined;
-  readonly rateLimitPerSecond: number;
-  readonly bodyLimitBytes: number;
-  readonly bodyBudgetBytes: number;
-  readonly maxConnections: number;
-  readonly maxRequests: number;
-  readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
-  readonly idleTimeoutMs: number;
-  readonly drainMs: number;
-  readonly poolSize: number | undefined;
-  readonly statementsInFlight: number | undefined;
-  readonly maxBatchRows: number | undefined;
-  readonly maxQueuedWrites: number | undefined;
-  readonly writeTimeoutMs: number | undefined;
-  readonly readTimeoutMs: number | undefined;
-  readonly lockWaitMs: number | undefined;
-  readonly idempotencyRetentionMs: number | undefined;
-  readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
-}
+// the table in settings.ts. Must not read files or the network: that a key file exists or a database answers is found out at start.
+import type { Setting } from "./setting.js";
+import { type Settings, settings } from "./settings.js";
 
 /** What createGateway takes: only `databaseUrl` must be there. */
 export type GatewayConfig = { readonly [K in keyof Settings]?: Settings[K] | undefined } & { readonly databaseUrl: string };
@@ -80,8 +40,8 @@ export function resolveSettings(config: Readonly<Record<string, unknown>>, namin
 }
 
 // Passwords and keys stand in some of the values; those are never shown.
-function shown(setting: { readonly secret: boolean }, given: unknown): string {
-  if (setting.secret || !(typeof given === "string" || typeof given === "number")) return "";
+function shown(setting: Setting, given: unknown): string {
+  if (setting.secret === true || !(typeof given === "string" || typeof given === "number")) return "";
   return `, not ${JSON.stringify(given)}`;
 }
 

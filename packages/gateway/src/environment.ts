@@ -1,7 +1,7 @@
 // Environment variables to configuration. Must not guess: an empty variable counts as absent, and a misspelled PALISADE_ name is worth a word, because the setting
 // it was meant to be keeps its default in silence otherwise.
-import { GatewayConfigError, resolveSettings, type Settings } from "./config.js";
-import { settings } from "./settings.js";
+import { GatewayConfigError, resolveSettings } from "./config.js";
+import { type Settings, settings } from "./settings.js";
 
 export interface EnvironmentSettings {
   readonly settings: Settings;
@@ -13,7 +13,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   const config: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries(settings)) {
     const text = env[setting.env]?.trim();
-    if (text !== undefined && text !== "") config[key] = setting.read(text);
+    if (text !== undefined && text !== "") config[key] = setting.read === undefined ? text : setting.read(text);
   }
   const unknownNames = Object.keys(env).filter((name) => name.startsWith("PALISADE_") && !knownNames.has(name));
   const misspelled = unknownNames.flatMap((name) => {

@@ -1,1 +1,6 @@
-export {};
+// The public API of the gateway as a library: named exports, no logic. The client stands apart in @palisade/gateway/client, so that it brings no server along.
+export { type GatewayConfig, GatewayConfigError } from "./config.js";
+export { createGateway, type Gateway, type GatewayOptions } from "./gateway.js";
+export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
+export { openApiDocument } from "./http/openapi.js";
+export { type MigrationReport, migrate } from "./store/migrate.js";

@@ -3,23 +3,30 @@ import type { ServerResponse } from "node:http";
 import { formatETag } from "./etag.js";
 import { success } from "./problem.js";
 
+/** What the ETag and Fencing-Token headers say, and further headers as name, value, name, value. */
+export interface Stored {
+  readonly rev?: number | undefined;
+  readonly token?: number | undefined;
+  readonly headers?: readonly string[] | undefined;
+}
+
+const nothingStored: Stored = {};
+
 export class Answer {
   constructor(
     readonly status: number,
     readonly body: string | undefined,
-    /** The stored revision and fence, for the ETag and Fencing-Token headers. */
-    readonly rev: number | undefined = undefined,
-    readonly token: number | undefined = undefined,
-    readonly extraHeaders: readonly string[] | undefined = undefined,
+    readonly stored: Stored = nothingStored,
   ) {}
 }
 
 export function sendAnswer(response: ServerResponse, answer: Answer, requestId: string): void {
   const headers: string[] = ["X-Request-Id", requestId, "Cache-Control", "private, no-cache"];
+  const { rev, token, headers: further } = answer.stored;
   // A revision of 0 is a resource that was sealed and never written: it has a fence, but nothing an entity tag could stand for.
-  if (answer.rev !== undefined && answer.rev > 0) headers.push("ETag", formatETag(answer.rev));
-  if (answer.token !== undefined) headers.push("Fencing-Token", String(answer.token));
-  if (answer.extraHeaders !== undefined) headers.push(...answer.extraHeaders);
+  if (rev !== undefined && rev > 0) headers.push("ETag", formatETag(rev));
+  if (token !== undefined) headers.push("Fencing-Token", String(token));
+  if (further !== undefined) headers.push(...further);
   if (answer.body !== undefined) {
     headers.push("Content-Type", "application/json", "Content-Length", String(Buffer.byteLength(answer.body)));
   } else if (answer.status === success.ok) {

@@ -8,11 +8,9 @@ export const apiKeyPrefix = "palisade_";
 const shortestKeyLength = 22;
 const keyShape = /^[A-Za-z0-9\-._~+/]+=*$/;
 
-const scopeText = z
-  .string()
-  .refine((text) => parseScope(text) !== undefined, {
-    error: 'must be read, write, seal or admin, a colon and a prefix, such as "write:orders/"',
-  });
+const scopeText = z.string().refine((text) => parseScope(text) !== undefined, {
+  error: 'must be read, write, seal or admin, a colon and a prefix, such as "write:orders/"',
+});
 export const apiKeyFile = z.strictObject({
   keys: z.array(
     z.strictObject({

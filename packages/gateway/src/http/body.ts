@@ -32,6 +32,8 @@ export const awaitsContinue = new WeakSet<IncomingMessage>();
 export function readBody(exchange: Exchange, limitBytes: number, budget: BodyBudget): Promise<string | Problem> {
   const { request, response } = exchange;
   if (Number(exchange.headers.contentLength ?? 0) > limitBytes) return Promise.resolve(tooLarge(limitBytes));
+  // Gone before anybody listened (a credential had to be checked elsewhere first): no event would ever come.
+  if (request.destroyed) return Promise.resolve(truncated());
   if (awaitsContinue.delete(request)) response.writeContinue();
   endWork(request.socket);
   return new Promise((resolve) => {
@@ -44,10 +46,12 @@ export function readBody(exchange: Exchange, limitBytes: number, budget: BodyBud
     };
     const onData = (chunk: Buffer): void => {
       length += chunk.length;
-      if (length > limitBytes) return settle(tooLarge(limitBytes));
-      if (!budget.tryTake(chunk.length)) return settle(tooBusy());
-      exchange.heldBytes += chunk.length;
-      chunks.push(chunk);
+      if (length > limitBytes) settle(tooLarge(limitBytes));
+      else if (!budget.tryTake(chunk.length)) settle(tooBusy());
+      else {
+        exchange.heldBytes += chunk.length;
+        chunks.push(chunk);
+      }
     };
     const onEnd = (): void => settle(request.complete ? toText(chunks, length) : truncated());
     const onBroken = (): void => settle(truncated());

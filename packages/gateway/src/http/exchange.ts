@@ -3,9 +3,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { RequestHeaders } from "./request-headers.js";
-import type { Principal } from "./scopes.js";
+import { nobody, type Principal } from "./scopes.js";
 
 export class Exchange {
+  readonly startedAt = performance.now();
+  readonly requestId: string;
+  /** Who asks; nobody until the credential has been looked at. */
+  principal: Principal = nobody;
   /** Bytes of the body that count against the budget of the process until the answer is sent. */
   heldBytes = 0;
   /** For the log: what the request was about, once that is known. */
@@ -16,10 +20,9 @@ export class Exchange {
     readonly request: IncomingMessage,
     readonly response: ServerResponse,
     readonly headers: RequestHeaders,
-    readonly requestId: string,
-    readonly principal: Principal,
-    readonly startedAt: number,
-  ) {}
+  ) {
+    this.requestId = requestIdOf(headers.requestId);
+  }
 }
 
 const working = Symbol("requests of this connection that are being worked on");
@@ -50,7 +53,7 @@ let requestCount = 0;
 const acceptableId = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** The caller's own id where it is harmless, so that one id follows a request through several services. */
-export function requestIdOf(presented: string | undefined): string {
+function requestIdOf(presented: string | undefined): string {
   if (presented !== undefined && acceptableId.test(presented)) return presented;
   requestCount += 1;
   return `${processName}-${requestCount.toString(36)}`;

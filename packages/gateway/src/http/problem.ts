@@ -22,6 +22,7 @@ const problems = {
   sequence_out_of_order: [409, "The sequence number does not rise"],
   idempotency_in_flight: [409, "The same request is still being answered"],
   contention: [409, "The database could not order this write in time"],
+  fence_unchanged: [409, "The fence is already there"],
   fencing_token_stale: [412, "A newer holder has written: this lease is lost"],
   etag_mismatch: [412, "The resource has changed"],
   body_too_large: [413, "The body is too large"],

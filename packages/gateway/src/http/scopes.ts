@@ -19,6 +19,9 @@ export interface Principal {
 
 export const everything: readonly Scope[] = actions.map((action) => ({ action, prefix: "" }));
 
+/** The caller before it has said who it is. */
+export const nobody: Principal = { id: "nobody", scopes: [] };
+
 /** Undefined when the text is not a scope. */
 export function parseScope(text: string): Scope | undefined {
   const separator = text.indexOf(":");

@@ -1,80 +1,91 @@
 // Verdict to HTTP: every answer the store can give, in the words of the contract. Pure; adds no judgement of its own.
 // Must not turn "unknown" into "refused" or the other way round (G3).
-import type { Accepted, Refused, Unavailable, Undecided } from "../guard/verdict.js";
+import type { Accepted, Refused, Unavailable, Undecided, Verdict, WriteOperation } from "../guard/verdict.js";
 import { Answer } from "./answer.js";
 import { formatETag } from "./etag.js";
 import { Problem, success } from "./problem.js";
 
-const replayedHeader = ["Idempotent-Replayed", "true"] as const;
+export const replayedHeader = ["Idempotent-Replayed", "true"] as const;
 
-/** PUT and DELETE say what is stored now; PATCH and seal also return the document, as the text Postgres gave. */
-export function acceptedAnswer(accepted: Accepted, op: "put" | "patch" | "delete" | "seal"): Answer {
-  const extra = accepted.replayed ? replayedHeader : undefined;
-  if (op === "delete") return new Answer(success.noContent, undefined, accepted.rev, accepted.token, extra);
+/** Whether the caller may see the document: a credential that may only write must not learn it from an empty patch. */
+export type Sight = "may_read" | "must_not_read";
+
+export function acceptedAnswer(accepted: Accepted, op: WriteOperation, sight: Sight): Answer {
+  const stored = { rev: accepted.rev, token: accepted.token, headers: accepted.replayed ? replayedHeader : undefined };
+  if (op === "delete") return new Answer(success.noContent, undefined, stored);
   const status = accepted.created && op !== "seal" ? success.created : success.ok;
-  return new Answer(status, receipt(accepted, op), accepted.rev, accepted.token, extra);
+  return new Answer(status, receipt(accepted, op, sight), stored);
 }
 
-export function receipt(accepted: Accepted, op: "put" | "patch" | "delete" | "seal"): string {
+/** What is stored now. PATCH and seal add the document, as the text Postgres gave. */
+export function receipt(accepted: Accepted, op: WriteOperation, sight: Sight): string {
   const start = `{"resource":${JSON.stringify(accepted.resource)},"token":${accepted.token},"rev":${accepted.rev}`;
-  if (op === "patch" || op === "seal") return `${start},"value":${accepted.value ?? "null"}}`;
-  return `${start}}`;
+  const shown = op === "seal" || (op === "patch" && sight === "may_read");
+  return shown && accepted.value !== undefined ? `${start},"value":${accepted.value ?? "null"}}` : `${start}}`;
+}
+
+export function verdictProblem(verdict: Exclude<Verdict, Accepted>): Problem {
+  switch (verdict.kind) {
+    case "idempotency_in_flight":
+    case "idempotency_key_reused":
+    case "unavailable":
+    case "outcome_unknown":
+      return undecidedProblem(verdict);
+    default:
+      return refusalProblem(verdict);
+  }
 }
 
 export function refusalProblem(refused: Refused): Problem {
   const { resource } = refused;
   switch (refused.kind) {
-    case "stale":
-      return new Problem(
-        "fencing_token_stale",
-        "A newer holder has raised the fence of this resource. The lease behind this token is lost for good; do not retry.",
-        {
-          resource,
-          presentedToken: refused.presentedToken,
-          ...(refused.currentToken === undefined ? {} : { currentToken: refused.currentToken }),
-        },
-      );
-    case "etag_mismatch":
-      return new Problem(
-        "etag_mismatch",
-        "The resource is not in the state the request insists on. The lease is still good: read again and retry.",
-        {
-          resource,
-          ...(refused.currentRev === null || refused.currentRev === 0 ? {} : { currentETag: formatETag(refused.currentRev) }),
-        },
-      );
+    case "stale": {
+      const { presentedToken, currentToken } = refused;
+      return new Problem("fencing_token_stale", details.stale, { resource, presentedToken, ...given({ currentToken }) });
+    }
+    case "etag_mismatch": {
+      const currentETag = refused.currentRev === null || refused.currentRev === 0 ? undefined : formatETag(refused.currentRev);
+      return new Problem("etag_mismatch", details.etag_mismatch, { resource, ...given({ currentETag }) });
+    }
     case "sequence_out_of_order":
-      return new Problem("sequence_out_of_order", "A write of this holder with the same or a higher sequence number was stored before.", {
+      return new Problem("sequence_out_of_order", details.sequence_out_of_order, {
         resource,
-        ...(refused.currentSeq === undefined ? {} : { currentSeq: refused.currentSeq }),
+        ...given({ currentSeq: refused.currentSeq }),
       });
     case "not_found":
-      return new Problem("not_found", "The resource has no document to change.", { resource });
+      return new Problem("not_found", details.not_found, { resource });
     case "value_rejected":
       return new Problem("json_invalid", `The database cannot keep this document: ${refused.message}`, { resource });
     case "token_unissued":
-      return new Problem("fencing_token_unissued", "The lock never issued this token for this resource: it is forged or corrupt.", {
+      return new Problem("fencing_token_unissued", details.token_unissued, { resource, presentedToken: refused.presentedToken });
+    case "verification_unavailable":
+      return new Problem("verification_unavailable", details.verification_unavailable, {
         resource,
         presentedToken: refused.presentedToken,
+        ...notApplied,
       });
-    case "verification_unavailable":
-      return new Problem(
-        "verification_unavailable",
-        "This token would raise the fence, and too few of the lock's nodes answered whether it was issued.",
-        {
-          resource,
-          presentedToken: refused.presentedToken,
-          outcome: "not_applied",
-          retryAfterSeconds: 1,
-        },
-      );
     case "contention":
-      return new Problem("contention", "The write lost a race in the database too often. Nothing was applied; it can be sent again.", {
-        resource,
-        outcome: "not_applied",
-        retryAfterSeconds: 1,
-      });
+      return new Problem("contention", details.contention, { resource, ...notApplied });
   }
+}
+
+const notApplied = { outcome: "not_applied", retryAfterSeconds: 1 } as const;
+
+const details = {
+  stale: "A newer holder has raised the fence of this resource. The lease behind this token is lost for good; do not retry.",
+  etag_mismatch: "The resource is not in the state the request insists on. The lease is still good: read again and retry.",
+  sequence_out_of_order: "A write of this holder with the same or a higher sequence number was stored before.",
+  not_found: "The resource has no document to change.",
+  token_unissued: "The lock never issued this token for this resource: it is forged or corrupt.",
+  verification_unavailable: "This token would raise the fence, and too few of the lock's nodes answered whether it was issued.",
+  contention: "The write lost a race in the database too often. Nothing was applied; it can be sent again.",
+} as const;
+
+/** Without the members that are undefined. */
+function given<T extends object>(facts: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
 }
 
 export function undecidedProblem(undecided: Undecided): Problem {

@@ -1,0 +1,126 @@
+// What the program palisade-gateway can be told to do. Each command answers with its exit code; configuration comes from the environment alone.
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { GatewayConfigError, hasCredentials, verifyMode } from "./config.js";
+import { loadCredentials } from "./credentials.js";
+import { type EnvironmentSettings, readEnvironment } from "./environment.js";
+import { createGateway, type Gateway } from "./gateway.js";
+import { apiKeyFile, makeApiKey } from "./http/api-keys.js";
+import { firstIssue } from "./http/schemas.js";
+import { createLog } from "./observe/log.js";
+import { type Settings, settings as table } from "./settings.js";
+import { bringUpToDate } from "./start.js";
+
+const naming = (key: keyof Settings): string => table[key].env;
+
+function read(): EnvironmentSettings {
+  const environment = readEnvironment(process.env);
+  for (const name of environment.unknownNames) console.error(`palisade-gateway: ${name} is not a setting of the gateway; it is ignored.`);
+  return environment;
+}
+
+export async function serve(args: readonly string[]): Promise<number> {
+  noArguments(args);
+  const { settings } = read();
+  const gateway = createGateway(settings, { naming });
+  const signalled = nextSignal();
+  try {
+    // Told to stop while still waiting for Postgres: stop.
+    await Promise.race([gateway.listen(), signalled]);
+  } catch (error) {
+    await gateway.close();
+    throw error;
+  }
+  await signalled;
+  return leave(gateway);
+}
+
+// The listener stays: without one, a second SIGTERM during the drain would be the default one and look like a crash.
+function nextSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let count = 0;
+    for (const [signal, number] of [
+      ["SIGTERM", 15],
+      ["SIGINT", 2],
+    ] as const) {
+      process.on(signal, () => {
+        count += 1;
+        if (count > 1) process.exit(128 + number);
+        resolve();
+      });
+    }
+  });
+}
+
+async function leave(gateway: Gateway): Promise<number> {
+  const { unfinished } = await gateway.close();
+  // Whatever still holds the event loop now was given its time.
+  setTimeout(() => process.exit(), 1_000).unref();
+  return unfinished === 0 ? 0 : 1;
+}
+
+export async function runMigrations(args: readonly string[]): Promise<number> {
+  noArguments(args);
+  const { settings } = read();
+  await bringUpToDate(settings.databaseUrl, createLog("info"));
+  return 0;
+}
+
+export function checkConfig(args: readonly string[]): number {
+  noArguments(args);
+  const { settings } = read();
+  const { summary } = loadCredentials(settings, naming);
+  console.log(
+    `The configuration is good. Credentials: ${summary}. Durability: ${settings.durability}. Tokens above a fence are verified: ${verifyMode(settings)}.`,
+  );
+  if (!hasCredentials(settings)) console.log(`Without credentials the gateway listens on ${settings.host} only.`);
+  return 0;
+}
+
+/** Prints a new key and the entry for the key file; the key itself is stored nowhere. */
+export function keygen(args: readonly string[]): number {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { id: { type: "string" }, scope: { type: "string", multiple: true } },
+    strict: true,
+  });
+  const { key, sha256 } = makeApiKey();
+  const entry = apiKeyFile.shape.keys.element.safeParse({ id: values.id, sha256, scopes: values.scope ?? [] });
+  if (!entry.success)
+    throw new GatewayConfigError([`keygen needs --id NAME and --scope ACTION:PREFIX at least once (${firstIssue(entry.error)}).`]);
+  console.log(JSON.stringify({ key, entry: entry.data }, null, 2));
+  return 0;
+}
+
+export function printVersion(): number {
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  console.log(manifest.version);
+  return 0;
+}
+
+export function printHelp(): number {
+  console.log(helpText());
+  return 0;
+}
+
+function helpText(): string {
+  const lines = Object.values(table).map(({ env, help, mustBe, fallback }) => {
+    const otherwise = fallback === undefined ? "" : ` Default: ${String(fallback)}.`;
+    return `  ${env}\n      ${help} Must be ${mustBe}.${otherwise}`;
+  });
+  return `palisade-gateway [serve]        serve resources over HTTP until SIGTERM
+palisade-gateway migrate        bring the schema of the database up to date
+palisade-gateway keygen --id NAME --scope ACTION:PREFIX [--scope …]
+                                make an API key; prints it once, with the entry for the key file
+palisade-gateway --check-config say whether the environment is understood
+palisade-gateway --version
+palisade-gateway --help
+
+Everything is configured by environment variables; an empty one counts as absent.
+
+${lines.join("\n")}`;
+}
+
+function noArguments(args: readonly string[]): void {
+  if (args.length > 0) throw new GatewayConfigError([`${JSON.stringify(args[0])} is not understood here; --help lists what is.`]);
+}

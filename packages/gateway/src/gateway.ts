@@ -1,0 +1,212 @@
+// One gateway from start to stop: puts the parts together, opens the two ports, and closes everything in the order that loses nothing.
+// Decides no request; must not connect or listen before it is told to.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Express } from "express";
+import { createAdminApp } from "./admin.js";
+import { createApp } from "./app.js";
+import { type GatewayConfig, type Naming, resolveSettings, verifyMode } from "./config.js";
+import { type Credentials, loadCredentials } from "./credentials.js";
+import { BodyBudget } from "./http/body.js";
+import { Gate } from "./http/gate.js";
+import { openApiText } from "./http/openapi.js";
+import { RateLimit } from "./http/rate-limit.js";
+import { createLog, type Log } from "./observe/log.js";
+import { Metrics } from "./observe/metrics.js";
+import { createGatewayServer } from "./server.js";
+import type { Settings } from "./settings.js";
+import { bringUpToDate } from "./start.js";
+import { type FencedStore, openStore, type Readiness, type StoreConfig } from "./store/fenced-store.js";
+import { connectToLock, type IssuedTokens, verifyThrough } from "./verification.js";
+
+export interface Gateway {
+  /** The Express application, to mount elsewhere: then call open() in place of listen(). */
+  readonly app: Express;
+  /** Migrates and opens the store, without a port. */
+  open(): Promise<void>;
+  /** open(), then both ports. */
+  listen(): Promise<void>;
+  readonly url: string;
+  readonly adminUrl: string;
+  /** Takes nothing new, answers what was taken, closes everything. `unfinished` counts requests that took longer than `drainMs`. */
+  close(): Promise<{ readonly unfinished: number }>;
+}
+
+export interface GatewayOptions {
+  /** In place of one made from `logLevel`. */
+  readonly log?: Log | undefined;
+  /** How settings are called in messages; createGateway's own names when absent. */
+  readonly naming?: Naming | undefined;
+}
+
+/** Throws GatewayConfigError at once when the configuration cannot work. */
+export function createGateway(config: GatewayConfig, options: GatewayOptions = {}): Gateway {
+  const naming = options.naming ?? ((key) => key);
+  const settings = resolveSettings(config, naming);
+  return new RunningGateway(settings, loadCredentials(settings, naming), options.log ?? createLog(settings.logLevel));
+}
+
+class RunningGateway implements Gateway {
+  readonly app: Express;
+  readonly #settings: Settings;
+  readonly #credentials: Credentials;
+  readonly #log: Log;
+  readonly #budget: BodyBudget;
+  readonly #metrics: Metrics;
+  readonly #gate: Gate;
+  #store: FencedStore | undefined;
+  #lock: IssuedTokens | undefined;
+  #opening: Promise<void> | undefined;
+  #servers: { readonly api: Server; readonly admin: Server } | undefined;
+  #closing: Promise<{ readonly unfinished: number }> | undefined;
+
+  constructor(settings: Settings, credentials: Credentials, log: Log) {
+    this.#settings = settings;
+    this.#credentials = credentials;
+    this.#log = log;
+    this.#budget = new BodyBudget(settings.bodyBudgetBytes);
+    this.#metrics = new Metrics({
+      stats: () => this.#store?.stats(),
+      requestsInFlight: () => this.#gate.inFlight,
+      bodyBytesHeld: () => this.#budget.heldBytes,
+    });
+    this.#gate = new Gate({
+      authenticator: credentials.authenticator,
+      rateLimit: new RateLimit(settings.rateLimitPerSecond),
+      budget: this.#budget,
+      maxRequests: settings.maxRequests,
+      log,
+      metrics: this.#metrics,
+    });
+    this.app = this.#createApp();
+  }
+
+  get url(): string {
+    return urlOf(this.#servers?.api);
+  }
+
+  get adminUrl(): string {
+    return urlOf(this.#servers?.admin);
+  }
+
+  open(): Promise<void> {
+    this.#opening ??= this.#open();
+    return this.#opening;
+  }
+
+  async listen(): Promise<void> {
+    await this.open();
+    const { host, port, adminHost, adminPort } = this.#settings;
+    const api = createGatewayServer(this.app, this.#settings);
+    const admin = createServer(createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text() }));
+    this.#servers = { api, admin };
+    await listenOn(api, host, port);
+    await listenOn(admin, adminHost ?? host, adminPort);
+    this.#log.info(
+      { url: this.url, adminUrl: this.adminUrl, credentials: this.#credentials.summary, verify: verifyMode(this.#settings) },
+      "listening",
+    );
+  }
+
+  close(): Promise<{ readonly unfinished: number }> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  #createApp(): Express {
+    const gateway = this;
+    return createApp({
+      get store(): FencedStore {
+        if (gateway.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
+        return gateway.#store;
+      },
+      gate: this.#gate,
+      metrics: this.#metrics,
+      budget: this.#budget,
+      bodyLimitBytes: this.#settings.bodyLimitBytes,
+      description: openApiText(),
+    });
+  }
+
+  async #open(): Promise<void> {
+    const settings = this.#settings;
+    if (this.#credentials.isOpen)
+      this.#log.warn(
+        "NO CREDENTIALS ARE CONFIGURED: everybody who reaches this port may read, write and move fences; it listens on loopback only",
+      );
+    if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log);
+    if (settings.redisUrls !== undefined && verifyMode(settings) !== "off")
+      this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
+    this.#store = await openStore(this.#storeConfig());
+  }
+
+  #storeConfig(): StoreConfig {
+    const { verify: _mode, ...settings } = this.#settings;
+    return {
+      ...settings,
+      verify: this.#lock === undefined ? undefined : verifyThrough(this.#lock, this.#log),
+      verifyUnreachable: verifyMode(this.#settings) === "open" ? "accept" : "refuse",
+      observe: (event) => {
+        this.#metrics.storeEvent(event);
+        if (event.kind === "connection_error") this.#log.warn({ err: event.error }, "a connection to Postgres failed");
+      },
+    };
+  }
+
+  async #ready(): Promise<Readiness> {
+    const readiness = (await this.#store?.ready()) ?? { ready: false, checks: [] };
+    const checks = [...readiness.checks, this.#credentials.readiness];
+    if (this.#closing === undefined) return { ready: readiness.ready, checks };
+    return {
+      ready: false,
+      checks: [...checks, { name: "shutdown", status: "failed", detail: "the gateway is finishing its last requests" }],
+    };
+  }
+
+  async #close(): Promise<{ readonly unfinished: number }> {
+    const { drainMs } = this.#settings;
+    const startedAt = performance.now();
+    const drained = this.#gate.drain();
+    const closed = this.#servers === undefined ? [] : [closeServer(this.#servers.api)];
+    await within(drained, drainMs);
+    const unfinished = this.#gate.inFlight;
+    await this.#store?.close({ drainMs: Math.max(0, drainMs - (performance.now() - startedAt)) });
+    this.#servers?.api.closeAllConnections();
+    await this.#lock?.close();
+    if (this.#servers !== undefined) closed.push(closeServer(this.#servers.admin));
+    this.#servers?.admin.closeAllConnections();
+    await Promise.all(closed);
+    this.#log.info({ unfinished }, "closed");
+    return { unfinished };
+  }
+}
+
+function listenOn(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+/** A server that never came to listen is closed already. */
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+async function within(work: Promise<void>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([work, limit]);
+  clearTimeout(timer);
+}
+
+function urlOf(server: Server | undefined): string {
+  const address = server?.address() as AddressInfo | null | undefined;
+  if (address === null || address === undefined) throw new Error("the gateway is not listening: await listen() first");
+  return `http://${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}`;
+}

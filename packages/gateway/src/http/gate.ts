@@ -1,0 +1,117 @@
+// What every request passes on its way in and out: header count, credential, rate, capacity; then the work of its route; then one answer, one count, one log line.
+// Must not read the body, and must not let anything thrown inside become a hanging request.
+import type { RequestHandler } from "express";
+import { type Log, logFinished } from "../observe/log.js";
+import type { Metrics } from "../observe/metrics.js";
+import { type Answer, sendAnswer } from "./answer.js";
+import type { Authenticator } from "./auth.js";
+import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
+import { beginWork, Exchange, endWork } from "./exchange.js";
+import { Problem, sendProblem } from "./problem.js";
+import type { RateLimit } from "./rate-limit.js";
+import { readHeaders, tooManyHeaders } from "./request-headers.js";
+import { nobody, type Principal } from "./scopes.js";
+
+export type Work = (exchange: Exchange) => Answer | Problem | Promise<Answer | Problem>;
+
+interface Route {
+  readonly name: string;
+  readonly work: Work;
+}
+
+export interface GateParts {
+  readonly authenticator: Authenticator;
+  readonly rateLimit: RateLimit;
+  readonly budget: BodyBudget;
+  readonly maxRequests: number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export class Gate {
+  readonly #parts: GateParts;
+  #inFlight = 0;
+  #draining = false;
+  #onIdle: (() => void) | undefined;
+
+  constructor(parts: GateParts) {
+    this.#parts = parts;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** From now on nothing new is admitted; resolves when everything admitted has been answered. */
+  drain(): Promise<void> {
+    this.#draining = true;
+    if (this.#inFlight === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  /** For routes whose callers must say who they are. */
+  guarded(name: string, work: Work): RequestHandler {
+    const route = { name, work };
+    return (request, response) => {
+      const exchange = this.#begin(request, response);
+      const principal = this.#admit(exchange);
+      if (principal instanceof Promise) return principal.then((known) => this.#work(route, exchange, known));
+      return this.#work(route, exchange, principal);
+    };
+  }
+
+  /** For answers that depend on nothing and nobody. */
+  open(name: string, work: Work): RequestHandler {
+    const route = { name, work };
+    return (request, response) => this.#work(route, this.#begin(request, response), nobody);
+  }
+
+  #begin(request: Exchange["request"], response: Exchange["response"]): Exchange {
+    const headers = readHeaders(request.rawHeaders);
+    this.#inFlight += 1;
+    beginWork(request.socket);
+    return new Exchange(request, response, headers);
+  }
+
+  #admit(exchange: Exchange): Principal | Problem | Promise<Principal | Problem> {
+    const { request, headers } = exchange;
+    if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
+    if (this.#draining) return busy("The gateway is shutting down.");
+    if (this.#inFlight > this.#parts.maxRequests) return busy("Too many requests are being answered at once.");
+    return this.#parts.authenticator.authenticate(headers.authorization, request.headers.host);
+  }
+
+  async #work(route: Route, exchange: Exchange, principal: Principal | Problem): Promise<void> {
+    let result: Answer | Problem;
+    try {
+      if (!(principal instanceof Problem)) exchange.principal = principal;
+      result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await route.work(exchange)));
+    } catch (error) {
+      this.#parts.log.error({ requestId: exchange.requestId, route: route.name, err: error }, "a route failed");
+      result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
+    }
+    this.#finish(route.name, exchange, result);
+  }
+
+  #finish(route: string, exchange: Exchange, result: Answer | Problem): void {
+    const { request, response } = exchange;
+    if (this.#draining || awaitsContinue.has(request)) response.shouldKeepAlive = false;
+    if (result instanceof Problem) sendProblem(response, result, exchange.requestId);
+    else sendAnswer(response, result, exchange.requestId);
+    discardRest(request);
+    endWork(request.socket);
+    this.#parts.budget.give(exchange.heldBytes);
+    const outcome = result instanceof Problem ? result.code : "ok";
+    const durationMs = performance.now() - exchange.startedAt;
+    this.#parts.metrics.requestDone(route, outcome, durationMs);
+    logFinished(this.#parts.log, { exchange, route, outcome, status: result.status, durationMs });
+    this.#inFlight -= 1;
+    if (this.#inFlight === 0) this.#onIdle?.();
+  }
+}
+
+function busy(detail: string): Problem {
+  return new Problem("unavailable", detail, { outcome: "not_applied", retryAfterSeconds: 1 });
+}

@@ -1,0 +1,53 @@
+// Break-glass: an administrator moves a fence by hand. Raising shuts out a holder that must not write any more; lowering undoes a fence that a wrong token raised, and
+// is the one act that can let an old holder in again (G1), so who did it and why is always stored with it.
+import { Answer } from "../answer.js";
+import { readBody } from "../body.js";
+import type { Work } from "../gate.js";
+import { jsonFault } from "../json-text.js";
+import { mediaTypeFault } from "../media-type.js";
+import { Problem, success } from "../problem.js";
+import { fenceChange, firstIssue } from "../schemas.js";
+import { refusalProblem, undecidedProblem } from "../verdict-answer.js";
+import { fencePrefix } from "./read.js";
+import { targetOf } from "./target.js";
+import type { WriteParts } from "./write.js";
+
+const smallBodyBytes = 16 * 1024;
+
+export function fenceChangeRoute(parts: WriteParts): Work {
+  return async (exchange) => {
+    const resource = targetOf(exchange, fencePrefix, "admin");
+    if (resource instanceof Problem) return resource;
+    const unreadable = mediaTypeFault(exchange.headers, "document");
+    if (unreadable !== undefined) return unreadable;
+    const text = await readBody(exchange, smallBodyBytes, parts.budget);
+    if (text instanceof Problem) return text;
+    const fault = jsonFault(text, smallBodyBytes);
+    if (fault !== undefined) return fault;
+    const parsed = fenceChange.safeParse(JSON.parse(text));
+    if (!parsed.success) return new Problem("json_invalid", firstIssue(parsed.error));
+    const { action, token, reason } = parsed.data;
+    exchange.token = token;
+    const change = { resource, token, reason, by: exchange.principal.id };
+    const verdict = await (action === "raise" ? parts.store.raiseFence(change) : parts.store.lowerFence(change));
+    switch (verdict.kind) {
+      case "changed":
+        return new Answer(success.ok, JSON.stringify({ resource, previousToken: verdict.previousToken, token: verdict.token }), {
+          token: verdict.token,
+        });
+      case "unchanged":
+        return new Problem(
+          "fence_unchanged",
+          `The fence is not ${action === "raise" ? "below" : "above"} the given token, so there is nothing to ${action}.`,
+          {
+            resource,
+            ...(verdict.currentToken === null ? {} : { currentToken: verdict.currentToken }),
+          },
+        );
+      case "contention":
+        return refusalProblem(verdict);
+      default:
+        return undecidedProblem(verdict);
+    }
+  };
+}

@@ -1,0 +1,97 @@
+// Reads: one resource, pages of resources, the history of one, the state of a fence. None of them ever raises a fence.
+import type { ReadResult, ResourceState } from "../../store/fenced-store.js";
+import { Answer } from "../answer.js";
+import { parseReadCondition } from "../etag.js";
+import type { Exchange } from "../exchange.js";
+import type { Work } from "../gate.js";
+import { Problem, success } from "../problem.js";
+import { parseQuery } from "../query.js";
+import { characterFault, resourceNameLimitBytes } from "../resource-name.js";
+import { historyQuery, listQuery } from "../schemas.js";
+import { allows } from "../scopes.js";
+import { unavailableProblem } from "../verdict-answer.js";
+import type { StoreAccess } from "./store-access.js";
+import { pathOf, targetBeforeQuery, targetOf } from "./target.js";
+import { resourcePrefix } from "./write.js";
+
+export function readRoute(parts: StoreAccess): Work {
+  return async (exchange) => {
+    const resource = targetOf(exchange, resourcePrefix, "read");
+    if (resource instanceof Problem) return resource;
+    const known = parseReadCondition(exchange.headers);
+    if (known instanceof Problem) return known;
+    const result = await parts.store.read(resource);
+    if (result.kind !== "found") return withoutDocument(result);
+    if (known?.(result.rev)) return new Answer(success.notModified, undefined, result);
+    return new Answer(success.ok, result.value, result);
+  };
+}
+
+function withoutDocument(result: Exclude<ReadResult, { kind: "found" }>): Problem {
+  switch (result.kind) {
+    case "absent":
+      return new Problem("not_found", "The resource has a fence but no document.", {
+        resource: result.resource,
+        currentToken: result.token,
+      });
+    case "unknown_resource":
+      return new Problem("not_found", "Nothing was ever written here.", { resource: result.resource });
+    case "unavailable":
+      return unavailableProblem(result);
+  }
+}
+
+export function listRoute(parts: StoreAccess): Work {
+  return async (exchange) => {
+    const query = parseQuery(pathOf(exchange.request.url ?? "/"), listQuery);
+    if (query instanceof Problem) return query;
+    const refused = prefixFault(exchange, query.prefix);
+    if (refused !== undefined) return refused;
+    const cursor = query.cursor === undefined ? undefined : Buffer.from(query.cursor, "base64url").toString("utf8");
+    const result = await parts.store.list({ prefix: query.prefix, limit: query.limit, cursor, include: query.include });
+    if (result.kind === "unavailable") return unavailableProblem(result);
+    const next = result.nextCursor === null ? null : Buffer.from(result.nextCursor).toString("base64url");
+    return new Answer(success.ok, `{"items":[${result.items.map(itemText).join(",")}],"nextCursor":${JSON.stringify(next)}}`);
+  };
+}
+
+function prefixFault(exchange: Exchange, prefix: string): Problem | undefined {
+  const fault = Buffer.byteLength(prefix) > resourceNameLimitBytes ? "is too long" : characterFault(prefix);
+  if (fault !== undefined) return new Problem("query_invalid", `The prefix ${fault}.`);
+  if (allows(exchange.principal, "read", prefix)) return undefined;
+  return new Problem("forbidden_scope", "No read scope covers this prefix; ask for a longer one.");
+}
+
+function itemText(item: ResourceState & { readonly value?: string | undefined }): string {
+  const { resource, token, rev, seq, holder, updatedAt } = item;
+  const text = JSON.stringify({ resource, token, rev, seq, holder, updatedAt });
+  return item.value === undefined ? text : `${text.slice(0, -1)},"value":${item.value}}`;
+}
+
+export const historyPrefix = "/v1/history/";
+
+export function historyRoute(parts: StoreAccess): Work {
+  return async (exchange) => {
+    const resource = targetBeforeQuery(exchange, historyPrefix, "read");
+    if (resource instanceof Problem) return resource;
+    const query = parseQuery(pathOf(exchange.request.url ?? "/"), historyQuery);
+    if (query instanceof Problem) return query;
+    const result = await parts.store.history({ resource, limit: query.limit, beforeRev: query.before });
+    if (result.kind === "unavailable") return unavailableProblem(result);
+    if (result.kind === "off") return new Problem("not_found", "This gateway keeps no history.", { resource });
+    return new Answer(success.ok, JSON.stringify({ resource, entries: result.entries, nextBefore: result.nextBeforeRev }));
+  };
+}
+
+export const fencePrefix = "/v1/fences/";
+
+/** Who holds the fence, also where there is no document. */
+export function fenceRoute(parts: StoreAccess): Work {
+  return async (exchange) => {
+    const resource = targetOf(exchange, fencePrefix, "read");
+    if (resource instanceof Problem) return resource;
+    const result = await parts.store.read(resource);
+    if (result.kind !== "found" && result.kind !== "absent") return withoutDocument(result);
+    return new Answer(success.ok, itemText({ ...result, value: undefined }), { token: result.token });
+  };
+}

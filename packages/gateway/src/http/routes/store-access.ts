@@ -1,0 +1,6 @@
+// How a route reaches the store: through an object, because the routes exist before the store is open.
+import type { FencedStore } from "../../store/fenced-store.js";
+
+export interface StoreAccess {
+  readonly store: FencedStore;
+}

@@ -1,0 +1,42 @@
+// From the raw request target to the resource it names. Must not use req.params, req.path or req.query: they are decoded by rules that are not those of a name.
+import { authorize } from "../auth.js";
+import type { Exchange } from "../exchange.js";
+import { Problem } from "../problem.js";
+import { parseResourceName } from "../resource-name.js";
+import type { Action } from "../scopes.js";
+
+/** A client talking to a proxy may send the whole URL; what counts begins at the path. */
+export function pathOf(url: string): string {
+  if (url.startsWith("/")) return url;
+  const authority = url.indexOf("//");
+  const path = authority === -1 ? -1 : url.indexOf("/", authority + 2);
+  return path === -1 ? "/" : url.slice(path);
+}
+
+/** The name after `prefix`, if the caller may do `action` with it. Everything after the prefix is the name, even a "?": it would otherwise be cut off in silence. */
+export function targetOf(exchange: Exchange, prefix: string, action: Action): string | Problem {
+  return admitted(exchange, pathOf(exchange.request.url ?? "/").slice(prefix.length), action);
+}
+
+const sealSuffix = "/seal";
+
+/** POST has no other use under /v1/resources, so that the last segment is the verb even of a resource whose own name ends in /seal. */
+export function sealTargetOf(exchange: Exchange, prefix: string): string | Problem | undefined {
+  const path = pathOf(exchange.request.url ?? "/");
+  if (!path.endsWith(sealSuffix)) return undefined;
+  return admitted(exchange, path.slice(prefix.length, -sealSuffix.length), "seal");
+}
+
+/** For routes with a query: the name ends where the query begins. */
+export function targetBeforeQuery(exchange: Exchange, prefix: string, action: Action): string | Problem {
+  const path = pathOf(exchange.request.url ?? "/");
+  const query = path.indexOf("?");
+  return admitted(exchange, path.slice(prefix.length, query === -1 ? undefined : query), action);
+}
+
+function admitted(exchange: Exchange, encoded: string, action: Action): string | Problem {
+  const resource = parseResourceName(encoded);
+  if (resource instanceof Problem) return resource;
+  exchange.resource = resource;
+  return authorize(exchange.principal, action, resource) ?? resource;
+}

@@ -1,0 +1,102 @@
+// POST /v1/transactions: several resources, all or nothing. The whole transaction is refused when one of its operations is.
+import type { TransactionVerdict } from "../../guard/verdict.js";
+import { Answer } from "../answer.js";
+import { readBody } from "../body.js";
+import { parseWriteCondition } from "../etag.js";
+import type { Exchange } from "../exchange.js";
+import { type PresentedToken, parseFencingToken } from "../fencing-header.js";
+import type { Work } from "../gate.js";
+import { idempotencyOf, parseIdempotencyKey } from "../idempotency-key.js";
+import { jsonFault } from "../json-text.js";
+import { mediaTypeFault } from "../media-type.js";
+import { type Operations, parseOperations } from "../operation-list.js";
+import { Problem, success } from "../problem.js";
+import { allows, type Principal } from "../scopes.js";
+import { receipt, refusalProblem, replayedHeader, undecidedProblem } from "../verdict-answer.js";
+import { sightOf, type WriteParts } from "./write.js";
+
+export function transactionRoute(parts: WriteParts): Work {
+  return async (exchange) => {
+    const shared = readShared(exchange);
+    if (shared instanceof Problem) return shared;
+    const unreadable = mediaTypeFault(exchange.headers, "document");
+    if (unreadable !== undefined) return unreadable;
+    const text = await readBody(exchange, parts.bodyLimitBytes, parts.budget);
+    if (text instanceof Problem) return text;
+    const fault = jsonFault(text, parts.bodyLimitBytes);
+    if (fault !== undefined) return fault;
+    const operations = parseOperations(text, shared.presented, exchange.principal.id);
+    if (operations instanceof Problem) return operations;
+    return scopeFault(exchange, operations) ?? apply(parts, exchange, { operations, text, shared });
+  };
+}
+
+interface Shared {
+  readonly presented: PresentedToken | undefined;
+  readonly idempotencyKey: string | undefined;
+}
+
+function readShared(exchange: Exchange): Shared | Problem {
+  const { fencingToken, idempotencyKey } = exchange.headers;
+  if (!exchange.principal.scopes.some(({ action }) => action === "write" || action === "seal")) {
+    return new Problem("forbidden_scope", `The credential ${exchange.principal.id} has neither a write nor a seal scope.`);
+  }
+  const presented = fencingToken === undefined ? undefined : parseFencingToken(fencingToken);
+  if (presented instanceof Problem) return presented;
+  exchange.token = presented?.token;
+  const condition = parseWriteCondition(exchange.headers);
+  if (condition instanceof Problem) return condition;
+  if (condition.expected !== undefined) {
+    return new Problem(
+      "precondition_unsupported",
+      "A transaction has no revision of its own; put ifMatch or ifNoneMatch into its operations.",
+    );
+  }
+  const key = parseIdempotencyKey(idempotencyKey);
+  return key instanceof Problem ? key : { presented, idempotencyKey: key };
+}
+
+function scopeFault(exchange: Exchange, operations: Operations): Problem | undefined {
+  for (const [index, { op, resource }] of operations.entries()) {
+    const action = op === "seal" ? "seal" : "write";
+    if (!allows(exchange.principal, action, resource)) {
+      return new Problem("forbidden_scope", `The credential ${exchange.principal.id} has no ${action} scope that covers this resource.`, {
+        resource,
+        operation: index,
+      });
+    }
+  }
+  return undefined;
+}
+
+async function apply(
+  parts: WriteParts,
+  exchange: Exchange,
+  request: { readonly operations: Operations; readonly text: string; readonly shared: Shared },
+): Promise<Answer | Problem> {
+  const { operations, text, shared } = request;
+  const idempotency =
+    shared.idempotencyKey === undefined
+      ? undefined
+      : idempotencyOf(exchange.principal, shared.idempotencyKey, ["transaction", exchange.headers.fencingToken, text]);
+  const verdict = await parts.store.transaction({ operations, idempotency });
+  for (const { op } of operations) parts.metrics.writeDone(op, verdict.kind === "committed" ? "accepted" : `transaction_${verdict.kind}`);
+  return answerOf(verdict, operations, exchange.principal);
+}
+
+function answerOf(verdict: TransactionVerdict, operations: Operations, principal: Principal): Answer | Problem {
+  if (verdict.kind === "refused") return firstRefusal(verdict);
+  if (verdict.kind !== "committed") return undecidedProblem(verdict);
+  const results = verdict.results.map((accepted, index) =>
+    receipt(accepted, operations[index]?.op ?? "put", sightOf(principal, accepted.resource)),
+  );
+  return new Answer(success.ok, `{"results":[${results.join(",")}]}`, { headers: verdict.replayed ? replayedHeader : undefined });
+}
+
+/** A stale token first: then the lease is lost, and whatever else is wrong does not matter any more. */
+function firstRefusal({ refusals }: Extract<TransactionVerdict, { kind: "refused" }>): Problem {
+  const first = refusals.find(({ refusal }) => refusal.kind === "stale") ?? refusals[0];
+  if (first === undefined) return new Problem("internal", "A transaction was refused without a reason.");
+  const problem = refusalProblem(first.refusal);
+  return new Problem(problem.code, problem.detail, { ...problem.facts, operation: first.index });
+}

@@ -1,0 +1,103 @@
+// PUT, PATCH, DELETE and seal of one resource: from the header to a request the store understands, and from its verdict to an answer.
+// Everything that can be refused without the body is refused before the body is read.
+import type { WriteOperation, WriteRequest } from "../../guard/verdict.js";
+import type { Metrics } from "../../observe/metrics.js";
+import type { Answer } from "../answer.js";
+import { type BodyBudget, readBody } from "../body.js";
+import { parseWriteCondition } from "../etag.js";
+import type { Exchange } from "../exchange.js";
+import { parseFencingToken } from "../fencing-header.js";
+import type { Work } from "../gate.js";
+import { idempotencyOf, parseIdempotencyKey } from "../idempotency-key.js";
+import { jsonFault } from "../json-text.js";
+import { mediaTypeFault } from "../media-type.js";
+import { Problem } from "../problem.js";
+import { allows, type Principal } from "../scopes.js";
+import { acceptedAnswer, type Sight, verdictProblem } from "../verdict-answer.js";
+import type { StoreAccess } from "./store-access.js";
+import { sealTargetOf, targetOf } from "./target.js";
+
+export interface WriteParts extends StoreAccess {
+  readonly metrics: Metrics;
+  readonly budget: BodyBudget;
+  readonly bodyLimitBytes: number;
+}
+
+export const resourcePrefix = "/v1/resources/";
+
+export function putRoute(parts: WriteParts): Work {
+  return (exchange) => writeDocument(parts, exchange, "put");
+}
+
+export function patchRoute(parts: WriteParts): Work {
+  return (exchange) => writeDocument(parts, exchange, "patch");
+}
+
+export function deleteRoute(parts: WriteParts): Work {
+  return (exchange) => {
+    const intent = readIntent(exchange, "delete", targetOf(exchange, resourcePrefix, "write"));
+    return intent instanceof Problem ? intent : apply(parts, exchange, intent);
+  };
+}
+
+export function sealRoute(parts: WriteParts, elsewhere: Work): Work {
+  return (exchange) => {
+    const target = sealTargetOf(exchange, resourcePrefix);
+    if (target === undefined) return elsewhere(exchange);
+    const intent = readIntent(exchange, "seal", target);
+    if (intent instanceof Problem) return intent;
+    if (intent.expected === undefined) return apply(parts, exchange, intent);
+    return new Problem("precondition_unsupported", "A seal changes no document, so it takes no If-Match or If-None-Match.");
+  };
+}
+
+async function writeDocument(parts: WriteParts, exchange: Exchange, op: "put" | "patch"): Promise<Answer | Problem> {
+  const intent = readIntent(exchange, op, targetOf(exchange, resourcePrefix, "write"));
+  if (intent instanceof Problem) return intent;
+  const unreadable = mediaTypeFault(exchange.headers, op === "put" ? "document" : "merge_patch");
+  if (unreadable !== undefined) return unreadable;
+  const text = await readBody(exchange, parts.bodyLimitBytes, parts.budget);
+  if (text instanceof Problem) return text;
+  return jsonFault(text, parts.bodyLimitBytes) ?? apply(parts, exchange, { ...intent, value: text });
+}
+
+/** What the store will be asked, with the Idempotency-Key still as it came: its fingerprint also covers the document. */
+interface Intent extends Omit<WriteRequest, "idempotency"> {
+  readonly idempotencyKey: string | undefined;
+}
+
+function readIntent(exchange: Exchange, op: WriteOperation, resource: string | Problem): Intent | Problem {
+  if (resource instanceof Problem) return resource;
+  const presented = parseFencingToken(exchange.headers.fencingToken);
+  if (presented instanceof Problem) return presented;
+  exchange.token = presented.token;
+  const condition = parseWriteCondition(exchange.headers);
+  if (condition instanceof Problem) return condition;
+  const idempotencyKey = parseIdempotencyKey(exchange.headers.idempotencyKey);
+  if (idempotencyKey instanceof Problem) return idempotencyKey;
+  return {
+    op,
+    resource,
+    token: presented.token,
+    seq: presented.seq ?? undefined,
+    expected: condition.expected,
+    holder: exchange.principal.id,
+    // A seal may be repeated as it is.
+    idempotencyKey: op === "seal" ? undefined : idempotencyKey,
+  };
+}
+
+async function apply(parts: WriteParts, exchange: Exchange, intent: Intent): Promise<Answer | Problem> {
+  const { idempotencyKey, op, resource, token, seq, expected, value, holder } = intent;
+  const idempotency =
+    idempotencyKey === undefined
+      ? undefined
+      : idempotencyOf(exchange.principal, idempotencyKey, [op, resource, token, seq, expected, value]);
+  const verdict = await parts.store.write({ op, resource, token, seq, expected, value, holder, idempotency });
+  parts.metrics.writeDone(op, verdict.kind);
+  return verdict.kind === "accepted" ? acceptedAnswer(verdict, op, sightOf(exchange.principal, resource)) : verdictProblem(verdict);
+}
+
+export function sightOf(principal: Principal, resource: string): Sight {
+  return allows(principal, "read", resource) ? "may_read" : "must_not_read";
+}

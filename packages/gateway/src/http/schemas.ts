@@ -1,0 +1,116 @@
+// The shapes of everything that travels as JSON, once: what requests are checked against and what the OpenAPI document is generated from.
+// Must not hold rules that only a parser can keep (names, header syntax, numbers as text); those stand in their own files and are quoted here.
+import { z } from "zod";
+import { fencingTokenPattern } from "./fencing-header.js";
+import { problemCodes } from "./problem.js";
+
+export const pageLimit = 1_000;
+export const operationLimit = 1_000;
+
+const largest = 999_999_999_999_999;
+const token = z.int().min(1).max(largest).meta({ description: "A fencing token: only ever rises for one resource" });
+const seq = z.int().min(1).max(largest).meta({ description: "Position among the writes of one holder; must rise within one token" });
+const rev = z.int().min(0).max(largest).meta({ description: "Counts the accepted writes of the resource; 0 when there was none" });
+const resource = z.string().min(1).max(512);
+const document = z.unknown().meta({ description: "Any JSON; numbers keep every digit" });
+
+export const fencingTokenHeader = z.string().regex(fencingTokenPattern);
+
+export const writeReceipt = z.strictObject({ resource, token, rev }).meta({ id: "WriteReceipt" });
+export const patchReceipt = z
+  .strictObject({ resource, token, rev, value: document.optional().meta({ description: "The new document, for callers who may read it" }) })
+  .meta({ id: "PatchReceipt" });
+export const sealReceipt = z.strictObject({ resource, token, rev, value: document }).meta({ id: "SealReceipt" });
+
+const item = z.strictObject({
+  resource,
+  token,
+  rev,
+  seq: z.int().min(0).max(largest),
+  holder: z.string().nullable().meta({ description: "The credential that wrote last" }),
+  updatedAt: z.iso.datetime(),
+  value: document.optional(),
+});
+export const fenceState = item.omit({ value: true }).meta({ id: "FenceState" });
+export const resourcePage = z.strictObject({ items: z.array(item), nextCursor: z.string().nullable() }).meta({ id: "ResourcePage" });
+
+export const listQuery = z.strictObject({
+  prefix: z.string().max(512).default(""),
+  limit: z
+    .string()
+    .regex(/^[1-9][0-9]{0,3}$/)
+    .transform(Number)
+    .pipe(z.int().max(pageLimit))
+    .default(100),
+  cursor: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,1000}$/)
+    .optional(),
+  include: z.enum(["fences", "documents"]).default("fences"),
+});
+
+export const historyQuery = z.strictObject({
+  limit: listQuery.shape.limit,
+  before: z
+    .string()
+    .regex(/^[1-9][0-9]{0,14}$/)
+    .transform(Number)
+    .optional(),
+});
+const historyEntry = z.strictObject({
+  rev: z.int().min(1),
+  op: z.enum(["put", "patch", "delete"]),
+  token,
+  seq: z.int().min(0),
+  holder: z.string().nullable(),
+  at: z.iso.datetime(),
+});
+export const historyPage = z
+  .strictObject({ resource, entries: z.array(historyEntry), nextBefore: rev.nullable() })
+  .meta({ id: "HistoryPage" });
+
+// `value` is left out here: it stays text (see operation-list.ts).
+const operationHead = { resource: z.string(), token: token.optional(), seq: seq.optional() };
+const ifMatch = z.union([z.int().min(1).max(largest), z.string()]).optional();
+const conditions = { ifMatch, ifNoneMatch: z.literal("*").optional() };
+export const operation = z.discriminatedUnion("op", [
+  z.strictObject({ op: z.literal("put"), ...operationHead, ...conditions, value: document }),
+  z.strictObject({ op: z.literal("patch"), ...operationHead, ...conditions, value: document }),
+  z.strictObject({ op: z.literal("delete"), ...operationHead, ...conditions }),
+  z.strictObject({ op: z.literal("seal"), ...operationHead }),
+]);
+export const transactionRequest = z.strictObject({ operations: z.array(operation).min(1).max(operationLimit) }).meta({ id: "Transaction" });
+export const transactionReceipt = z
+  .strictObject({ results: z.array(z.strictObject({ resource, token, rev, value: document.optional() })) })
+  .meta({ id: "TransactionReceipt" });
+
+export const fenceChange = z
+  .strictObject({ action: z.enum(["raise", "lower"]), token, reason: z.string().trim().min(1).max(1_000) })
+  .meta({ id: "FenceChange" });
+export const fenceReceipt = z.strictObject({ resource, previousToken: token.nullable(), token }).meta({ id: "FenceReceipt" });
+
+export const problem = z
+  .strictObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    code: z.enum(problemCodes),
+    detail: z.string(),
+    resource: resource.optional(),
+    presentedToken: token.optional(),
+    currentToken: token.optional(),
+    currentSeq: z.int().optional(),
+    currentETag: z.string().optional(),
+    outcome: z.enum(["not_applied", "unknown"]).optional(),
+    operation: z.int().optional().meta({ description: "Which operation of a transaction, counted from 0" }),
+    requestId: z.string().optional(),
+  })
+  .meta({ id: "Problem" });
+
+/** The first thing wrong, with the place it is wrong at, for a `detail`. */
+export function firstIssue(error: z.ZodError): string {
+  const [issue] = error.issues;
+  if (issue === undefined) return "does not have the expected shape";
+  const place = issue.path.map(String).join(".");
+  return `${place === "" ? "the body" : place}: ${issue.message}`;
+}

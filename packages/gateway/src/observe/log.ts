@@ -1,0 +1,62 @@
+// The log: one line of JSON per refusal, failure and change of state; every request only at debug level. A line names request, resource, token and outcome.
+// Must never hold a credential or a document.
+import { type Logger, pino } from "pino";
+import type { Exchange } from "../http/exchange.js";
+
+export type Log = Logger;
+
+export function createLog(level: string): Log {
+  return pino({ level, base: { service: "palisade-gateway" }, timestamp: pino.stdTimeFunctions.isoTime });
+}
+
+/** The W3C trace context of the request, so that a line is found from a trace and the other way round. */
+const traceparent = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
+
+export function traceOf(field: string | undefined): { readonly traceId: string; readonly parentSpanId: string } | undefined {
+  const [, traceId, parentSpanId] = traceparent.exec(field ?? "") ?? [];
+  return traceId === undefined || parentSpanId === undefined ? undefined : { traceId, parentSpanId };
+}
+
+export interface Finished {
+  readonly exchange: Exchange;
+  readonly route: string;
+  /** `ok`, or the code of the problem. */
+  readonly outcome: string;
+  readonly status: number;
+  readonly durationMs: number;
+}
+
+// A refusal is the product at work, so it is worth a line; a stale token means that somebody lost a lease and has not noticed.
+export function logFinished(log: Log, finished: Finished): void {
+  const level = levelOf(finished);
+  if (!log.isLevelEnabled(level)) return;
+  const { exchange, route, outcome, status, durationMs } = finished;
+  log[level](
+    {
+      requestId: exchange.requestId,
+      route,
+      outcome,
+      status,
+      principal: exchange.principal.id,
+      resource: exchange.resource,
+      token: exchange.token,
+      durationMs: Math.round(durationMs * 100) / 100,
+      ...traceOf(exchange.headers.traceparent),
+    },
+    outcome === "ok" ? "answered" : "refused",
+  );
+}
+
+const loud = new Set([
+  "fencing_token_stale",
+  "fencing_token_unissued",
+  "outcome_unknown",
+  "unavailable",
+  "verification_unavailable",
+  "internal",
+]);
+
+function levelOf({ outcome }: Finished): "debug" | "info" | "warn" {
+  if (outcome === "ok" || outcome === "not_found") return "debug";
+  return loud.has(outcome) ? "warn" : "info";
+}

@@ -1,0 +1,73 @@
+// The HTTP server around the application: its limits in time and number, and an answer for bytes that never become a request.
+// Must not answer over the head of a request that is being worked on (see http/exchange.ts).
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import type { Socket } from "node:net";
+import { allowed } from "./app.js";
+import { awaitsContinue } from "./http/body.js";
+import { Exchange, isWorking } from "./http/exchange.js";
+import { Problem, rawProblem, sendProblem } from "./http/problem.js";
+import { readHeaders } from "./http/request-headers.js";
+
+export interface ServerLimits {
+  readonly maxConnections: number;
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+}
+
+export function createGatewayServer(handle: RequestListener, limits: ServerLimits): Server {
+  const server = createServer(
+    {
+      headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.idleTimeoutMs,
+      // Node looks for requests that are overdue only this often; its own default of 30 s would make the two timeouts above a wish.
+      connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.requestTimeoutMs / 4)),
+      maxHeaderSize: 32 * 1024,
+      noDelay: true,
+    },
+    handle,
+  );
+  // Node would otherwise keep the first 2 000 header lines and drop the rest; with no limit here the count is seen and refused. Their size is bounded above.
+  server.maxHeadersCount = 0;
+  server.maxConnections = limits.maxConnections;
+  server.setTimeout(limits.idleTimeoutMs);
+  // A client that has sent everything may close its half and still wants the answer.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.on("checkContinue", (request, response) => {
+    awaitsContinue.add(request);
+    handle(request, response);
+  });
+  server.on("checkExpectation", (request, response) => {
+    const { requestId } = new Exchange(request, response, readHeaders(request.rawHeaders));
+    response.shouldKeepAlive = false;
+    sendProblem(response, new Problem("expectation_failed", "Only Expect: 100-continue is known."), requestId);
+  });
+  server.on("clientError", answerBrokenRequest);
+  server.on("connect", (_request: IncomingMessage, socket) => socket.end(rawProblem(notAllowed)));
+  return server;
+}
+
+const notAllowed = new Problem("method_not_allowed", "There is no such method here.", { allow: allowed.resource });
+
+function answerBrokenRequest(error: NodeJS.ErrnoException, stream: unknown): void {
+  const socket = stream as Socket;
+  if (error.code === "ECONNRESET" || !socket.writable || isWorking(socket)) {
+    socket.destroy();
+    return;
+  }
+  socket.end(rawProblem(problemOf(error)), () => socket.destroy());
+}
+
+function problemOf(error: NodeJS.ErrnoException & { readonly rawPacket?: Buffer }): Problem {
+  switch (error.code) {
+    case "HPE_HEADER_OVERFLOW":
+      return new Problem("headers_too_many", "The header of the request is too large.");
+    case "HPE_INVALID_METHOD":
+      return notAllowed;
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return new Problem("request_timeout", "The request did not arrive in time.");
+    default:
+      return new Problem("request_malformed", "The request breaks the grammar of HTTP/1.1 or ended too early.");
+  }
+}

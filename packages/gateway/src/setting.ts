@@ -1,0 +1,61 @@
+// How one setting is described, and the few kinds there are. Decides nothing about which settings exist.
+import { z } from "zod";
+
+export interface Setting {
+  readonly env: string;
+  readonly schema: z.ZodType;
+  /** Completes the sentence "NAME must be …". */
+  readonly mustBe: string;
+  readonly help: string;
+  readonly fallback?: unknown;
+  /** Its value may hold a password or key and is never shown. */
+  readonly secret?: boolean;
+  /** How the text of an environment variable becomes a value for the schema; as it is when absent. */
+  readonly read?: (text: string) => unknown;
+}
+
+type Described<K extends keyof Setting> = Pick<Setting, "env" | "help" | "fallback" | K>;
+
+export function number(described: Described<"env"> & { readonly range: readonly [number, number] }): Setting {
+  const { range, ...rest } = described;
+  const [least, most] = range;
+  return {
+    ...rest,
+    schema: z.int().min(least).max(most),
+    mustBe: `a whole number from ${least} to ${most}`,
+    read: (text) => (/^\d{1,15}$/.test(text) ? Number(text) : text),
+  };
+}
+
+export function choice(described: Described<"env"> & { readonly choices: readonly string[] }): Setting {
+  const { choices, ...rest } = described;
+  return { ...rest, schema: z.enum(choices), mustBe: `${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}` };
+}
+
+export function list(described: Described<"mustBe"> & { readonly item: z.ZodType }): Setting {
+  const { item, ...rest } = described;
+  const read = (text: string): unknown =>
+    text
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== "");
+  return { ...rest, schema: z.array(item).min(1), read };
+}
+
+export function secret(setting: Setting): Setting {
+  return { ...setting, secret: true };
+}
+
+export function urlOf(...protocols: string[]): z.ZodType {
+  return z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol));
+}
+
+export const shortText: z.ZodType = z.string().min(1).max(255);
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,36 @@
+// Waits for Postgres at start, so that a gateway and its database may be started together, and brings the schema up to date.
+// Gives up on everything that waiting does not mend.
+import type { Log } from "./observe/log.js";
+import { migrate } from "./store/migrate.js";
+
+const patienceMs = 30_000;
+const pauseMs = 250;
+// Nobody listens yet, or somebody does and is still starting up (57P03) or short of connections (53300).
+const passing = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "57P03", "53300"]);
+
+export async function bringUpToDate(databaseUrl: string, log: Log): Promise<void> {
+  const startedAt = performance.now();
+  for (;;) {
+    try {
+      const { applied } = await migrate(databaseUrl);
+      if (applied.length > 0) log.info({ applied }, "the schema was brought up to date");
+      return;
+    } catch (error) {
+      if (!isPassing(error) || performance.now() - startedAt > patienceMs) throw error;
+      log.warn({ code: codeOf(error) }, "Postgres is not there yet");
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  const code = codeOf(error);
+  return code !== undefined && passing.has(code);
+}
+
+/** The code of an error or of what caused it. */
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code } = error as NodeJS.ErrnoException;
+  return code !== undefined && passing.has(code) ? code : (codeOf(error.cause) ?? code);
+}
