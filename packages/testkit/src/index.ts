@@ -9,6 +9,7 @@ export { returnPort, takePort } from "./process/port-block.js";
 export { scratchFolder } from "./process/scratch-folder.js";
 export { FaultProxy } from "./proxy/fault-proxy.js";
 export type { Direction, Traffic } from "./proxy/rules.js";
+export type { FleetWay } from "./redis/fleet-way.js";
 export type { AppendFsync, ProviderName, RedisProvider, RedisServer, RedisServerSpec } from "./redis/provider.js";
 export { RedisFleet, type RedisFleetOptions } from "./redis/redis-fleet.js";
 export type { RedisNode } from "./redis/redis-node.js";

@@ -26,8 +26,8 @@ function sweepOnce(root: string): void {
     try {
       rmSync(join(root, name), { recursive: true, force: true });
     } catch (cause) {
-      // Another user's: theirs to sweep.
-      if (!["EACCES", "EPERM"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;
+      // Another user's, theirs to sweep; or somebody else sweeps at this moment.
+      if (!["EACCES", "EPERM", "ENOENT", "ENOTEMPTY"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;
     }
   }
 }

@@ -1,4 +1,4 @@
-// One redis-server process on 127.0.0.1 with a data folder of its own: started, killed, paused, started again.
+// One server process on 127.0.0.1 with a data folder of its own: started, killed, paused, started again.
 // It must not know about proxies or other nodes.
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
@@ -7,8 +7,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { WallClock } from "../clock/wall-clock.js";
 import { type Child, startChild } from "../process/child.js";
 import { returnPort, takePort } from "../process/port-block.js";
+import { untilStopped } from "../process/process-state.js";
 import { scratchFolder } from "../process/scratch-folder.js";
-import type { RedisBinary } from "../resolve/redis.js";
+import type { RedisProgram } from "./program.js";
 import type { RedisServer, RedisServerSpec } from "./provider.js";
 import { serverTimeMs, untilReady } from "./ready.js";
 
@@ -18,7 +19,7 @@ const clockToleranceMs = 5_000;
 
 export class LocalRedisServer implements RedisServer {
   readonly host = "127.0.0.1";
-  readonly #binary: RedisBinary;
+  readonly #program: RedisProgram;
   readonly #spec: RedisServerSpec;
   readonly #folder: string;
   #port = 0;
@@ -26,16 +27,16 @@ export class LocalRedisServer implements RedisServer {
   #paused = false;
   #clock: WallClock | { readonly missing: string } | "real" = "real";
 
-  private constructor(binary: RedisBinary, spec: RedisServerSpec) {
-    this.#binary = binary;
+  private constructor(program: RedisProgram, spec: RedisServerSpec) {
+    this.#program = program;
     this.#spec = spec;
     this.#folder = scratchFolder(`redis-${spec.name}`);
   }
 
-  static async start(binary: RedisBinary, spec: RedisServerSpec): Promise<LocalRedisServer> {
-    const server = new LocalRedisServer(binary, spec);
+  static async start(program: RedisProgram, spec: RedisServerSpec): Promise<LocalRedisServer> {
+    const server = new LocalRedisServer(program, spec);
     try {
-      if (spec.clock === "shiftable") server.#clock = await WallClock.in(join(server.#folder, "clock"));
+      if (spec.clock === "shiftable") server.#clock = await clockFor(program, join(server.#folder, "clock"));
       await server.#startSomewhere();
       return server;
     } catch (cause) {
@@ -69,8 +70,10 @@ export class LocalRedisServer implements RedisServer {
   }
 
   async pause(): Promise<void> {
-    this.#living().signal("SIGSTOP");
+    const child = this.#living();
+    child.signal("SIGSTOP");
     this.#paused = true;
+    await untilStopped(child.pid);
   }
 
   async resume(): Promise<void> {
@@ -125,15 +128,14 @@ export class LocalRedisServer implements RedisServer {
     await mkdir(this.#dataFolder, { recursive: true });
     const child = startChild({
       name: `redis ${this.#spec.name}`,
-      command: this.#binary.binary,
-      args: this.#arguments(),
-      cwd: this.#dataFolder,
+      ...this.#program.launch(this.#spec, { port: this.#port, dataFolder: this.#dataFolder }),
       env: this.#environment(),
       logTo: join(this.#folder, "log"),
     });
     this.#child = child;
     try {
-      await untilReady({ port: this.#port, pid: child.pid, failure: () => (child.alive ? undefined : child.obituary()) });
+      const signature = this.#program.signature(child.pid, this.#port);
+      await untilReady({ port: this.#port, signature, failure: () => (child.alive ? undefined : child.obituary()) });
       return "ready";
     } catch (cause) {
       await child.kill();
@@ -143,23 +145,12 @@ export class LocalRedisServer implements RedisServer {
   }
 
   #environment(): Record<string, string> {
-    const { libraryPath } = this.#binary;
+    const { libraryPath } = this.#program;
     if (this.#clock instanceof WallClock) return this.#clock.environment(libraryPath);
-    return libraryPath ? { LD_LIBRARY_PATH: libraryPath } : {};
+    return libraryPath === "" ? {} : { LD_LIBRARY_PATH: libraryPath };
   }
+}
 
-  #arguments(): readonly string[] {
-    const directives: Record<string, string> = {
-      port: String(this.#port),
-      bind: this.host,
-      dir: this.#dataFolder,
-      save: "",
-      appendonly: "yes",
-      appendfsync: this.#spec.appendfsync,
-      // Lets tests look inside (DEBUG SLEEP, DEBUG RELOAD).
-      "enable-debug-command": "local",
-      ...this.#spec.config,
-    };
-    return Object.entries(directives).flatMap(([name, value]) => [`--${name}`, value]);
-  }
+async function clockFor(program: RedisProgram, file: string): Promise<WallClock | { readonly missing: string }> {
+  return program.clockIsFixed === undefined ? WallClock.in(file) : { missing: program.clockIsFixed };
 }

@@ -32,7 +32,7 @@ export interface RedisServer {
 
 export interface RedisProvider {
   readonly name: ProviderName;
-  /** One line for a human: what runs, and where it comes from. */
+  /** One line for a human: what runs, and where it comes from. Fails with what would help, when nothing can be run. */
   describe(): Promise<string>;
   start(spec: RedisServerSpec): Promise<RedisServer>;
 }
@@ -42,6 +42,7 @@ export type ProviderName = "local" | "docker" | "wasm";
 /** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
 const providers: Readonly<Partial<Record<ProviderName, () => Promise<RedisProvider>>>> = {
   local: async () => (await import("./local-provider.js")).localRedis,
+  wasm: async () => (await import("./local-provider.js")).wasmRedis,
 };
 
 /** The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one. */

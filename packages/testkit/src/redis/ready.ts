@@ -5,8 +5,8 @@ import { setTimeout as delay } from "node:timers/promises";
 
 export interface Readiness {
   readonly port: number;
-  /** The process that must answer. */
-  readonly pid: number;
+  /** What the server's INFO must contain, to be the one that was started. */
+  readonly signature: string;
   /** Why waiting is pointless by now, or undefined. */
   readonly failure: () => string | undefined;
 }
@@ -16,7 +16,7 @@ const betweenLooksMs = 3;
 const deadlineMs = 20_000;
 
 /** Resolves when the server answers PING and has loaded its data. */
-export async function untilReady({ port, pid, failure }: Readiness): Promise<void> {
+export async function untilReady({ port, signature, failure }: Readiness): Promise<void> {
   const giveUpAt = performance.now() + deadlineMs;
   await delay(firstLookMs);
   for (;;) {
@@ -24,7 +24,7 @@ export async function untilReady({ port, pid, failure }: Readiness): Promise<voi
     if (why !== undefined) throw new Error(why);
     // INFO is answered while a server loads its log, PING is not: together they tell who it is and whether it is ready.
     const answer = await ask(port, "INFO server\r\nPING\r\n", /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/);
-    if (answer.includes(`process_id:${pid}\r\n`) && answer.includes("+PONG")) return;
+    if (answer.includes(signature) && answer.includes("+PONG")) return;
     if (performance.now() > giveUpAt)
       throw new Error(`not ready after ${deadlineMs} ms; it answered ${JSON.stringify(answer.slice(0, 200))}`);
     await delay(betweenLooksMs);

@@ -1,6 +1,8 @@
 // N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo needs them.
 // It must not relate the servers to each other: they share nothing, as the lock's nodes must.
-import { type AppendFsync, chooseProvider, type ProviderName, type RedisServerSpec } from "./provider.js";
+
+import { FleetWay } from "./fleet-way.js";
+import { type AppendFsync, chooseProvider, type ProviderName, type RedisProvider, type RedisServerSpec } from "./provider.js";
 import { RedisNode } from "./redis-node.js";
 
 export interface RedisFleetOptions {
@@ -9,6 +11,8 @@ export interface RedisFleetOptions {
   readonly appendfsync?: AppendFsync;
   /** Who runs the servers; `PALISADE_TEST_PROVIDER` or this machine by default. */
   readonly provider?: ProviderName;
+  /** "wasm": when no Redis server can be had, Valkey in WebAssembly will do, and a notice is printed. For demos: it keeps nothing on disk. */
+  readonly fallback?: "wasm";
   /** More redis.conf directives, e.g. `{ "maxmemory-policy": "allkeys-lru" }` or `{ appendonly: "no" }`. */
   readonly config?: Readonly<Record<string, string>>;
   /** "shiftable" (the default) where this machine has a compiler; "real" leaves the servers exactly as they are, for measurements. */
@@ -26,16 +30,10 @@ export class RedisFleet implements AsyncDisposable {
     this.description = description;
   }
 
-  static async start({
-    nodes: count,
-    appendfsync = "always",
-    provider: wanted,
-    config = {},
-    clock = "shiftable",
-  }: RedisFleetOptions): Promise<RedisFleet> {
+  static async start(options: RedisFleetOptions): Promise<RedisFleet> {
+    const { nodes: count, appendfsync = "always", config = {}, clock = "shiftable" } = options;
     if (!Number.isInteger(count) || count < 1) throw new RangeError(`a fleet has one node or more, not ${count}`);
-    const provider = await chooseProvider(wanted);
-    const origin = await provider.describe();
+    const { provider, origin } = await whoRuns(options);
     const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
     const started = await Promise.allSettled(
       names.map(async (name) => RedisNode.inFrontOf(name, await provider.start({ name, appendfsync, config, clock }))),
@@ -46,7 +44,8 @@ export class RedisFleet implements AsyncDisposable {
       await Promise.all(nodes.map((node) => node.stop()));
       throw failures.length === 1 ? failures[0] : new AggregateError(failures, failures.map((failure) => failure.message).join("\n"));
     }
-    return new RedisFleet(nodes, `${count} × ${origin}, appendfsync ${appendfsync}`);
+    const log = provider.name === "wasm" ? "" : `, appendfsync ${appendfsync}`;
+    return new RedisFleet(nodes, `${count} × ${origin}${log}`);
   }
 
   /** Through the proxies; the same over restarts. */
@@ -61,6 +60,11 @@ export class RedisFleet implements AsyncDisposable {
     return found;
   }
 
+  /** Ways of their own to the same servers: for one client, whose part of the network breaks while the others' is fine. */
+  async anotherWay(): Promise<FleetWay> {
+    return new FleetWay(await Promise.all(this.nodes.map((node) => node.anotherWay())));
+  }
+
   /** Ends every server and removes all they left. */
   async stop(): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.stop()));
@@ -68,5 +72,18 @@ export class RedisFleet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
+  }
+}
+
+async function whoRuns({ provider: wanted, fallback }: RedisFleetOptions): Promise<{ provider: RedisProvider; origin: string }> {
+  const provider = await chooseProvider(wanted);
+  try {
+    return { provider, origin: await provider.describe() };
+  } catch (cause) {
+    const asked = wanted ?? process.env.PALISADE_TEST_PROVIDER;
+    if (fallback === undefined || asked) throw cause;
+    process.stderr.write(`${(cause as Error).message}\nUntil then this runs on Valkey in WebAssembly, which keeps nothing on disk.\n`);
+    const instead = await chooseProvider(fallback);
+    return { provider: instead, origin: await instead.describe() };
   }
 }

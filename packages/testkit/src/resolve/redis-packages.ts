@@ -17,6 +17,11 @@ export interface UnpackedRedis {
   readonly libraryPath: string;
 }
 
+interface Output {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export async function fetchRedisPackages(env: Environment): Promise<UnpackedRedis> {
@@ -54,11 +59,13 @@ class PrivateApt {
   async fetch(packages: readonly string[]): Promise<void> {
     const archives = join(this.#workshop, "archives");
     await mkdir(archives, { recursive: true });
-    const download = (): Promise<string> => this.#apt("apt-get", ["download", ...packages], archives);
+    const download = (): Promise<Output> => this.#apt("apt-get", ["download", ...packages], archives);
     await download().catch(async (cause: Error) => {
       if (this.#lists.length > 0) throw cause;
-      await this.#updatePrivateLists();
-      return download();
+      const warning = await this.#updatePrivateLists();
+      await download().catch((again: Error) => {
+        throw warning === undefined ? again : new Error(`${again.message}, after apt-get update: ${warning}`, { cause: again });
+      });
     });
     for (const name of packages) this.#fetched.add(name);
     for (const archive of await readdir(archives)) await this.#run("dpkg", ["-x", join(archives, archive), this.root]);
@@ -67,8 +74,8 @@ class PrivateApt {
 
   /** The libraries these packages name as dependencies, without those already fetched. */
   async libraryDependencies(): Promise<readonly string[]> {
-    const answer = await this.#apt("apt-cache", ["depends", "--no-recommends", "--no-suggests", ...this.#fetched], this.#workshop);
-    const lines = answer.split("\n");
+    const { stdout } = await this.#apt("apt-cache", ["depends", "--no-recommends", "--no-suggests", ...this.#fetched], this.#workshop);
+    const lines = stdout.split("\n");
     // " |Depends: a" means "a, or else the next line": the first alternative is enough.
     const firstChoices = lines.filter((_, index) => lines[index - 1]?.startsWith(" |Depends") !== true);
     const names = firstChoices.map((line) => /^ [ |]Depends: ((?:lib|lua)[\w.+-]+)/.exec(line)?.[1]);
@@ -81,14 +88,15 @@ class PrivateApt {
     }
   }
 
-  async #updatePrivateLists(): Promise<void> {
+  /** Resolves to the first complaint: apt-get ends well even when it could not fetch a list. */
+  async #updatePrivateLists(): Promise<string | undefined> {
     const lists = join(this.#workshop, "lists");
     await mkdir(join(lists, "partial"), { recursive: true });
     this.#lists = ["-o", `Dir::State::lists=${lists}`];
-    await this.#apt("apt-get", ["update"], this.#workshop);
+    return firstComplaint((await this.#apt("apt-get", ["update"], this.#workshop)).stderr);
   }
 
-  async #apt(command: "apt-get" | "apt-cache", args: readonly string[], cwd: string): Promise<string> {
+  async #apt(command: "apt-get" | "apt-cache", args: readonly string[], cwd: string): Promise<Output> {
     const [cache, state] = [join(this.#workshop, "cache"), join(this.#workshop, "state")];
     await mkdir(join(cache, "archives", "partial"), { recursive: true });
     await mkdir(state, { recursive: true });
@@ -104,16 +112,19 @@ class PrivateApt {
     return this.#run(command, [...flags, ...this.#lists, "-q", ...args], cwd);
   }
 
-  async #run(command: string, args: readonly string[], cwd = this.#workshop): Promise<string> {
+  async #run(command: string, args: readonly string[], cwd = this.#workshop): Promise<Output> {
     try {
-      return (await run(command, [...args], { cwd, env: this.#env, timeout: commandTimeoutMs, maxBuffer: 16 * 1024 * 1024 })).stdout;
+      return await run(command, [...args], { cwd, env: this.#env, timeout: commandTimeoutMs, maxBuffer: 16 * 1024 * 1024 });
     } catch (cause) {
       const { code, stderr = "", message } = cause as NodeJS.ErrnoException & { stderr?: string };
       if (code === "ENOENT") throw new Error(`${command} is not on PATH`, { cause });
-      const complaint = stderr.split("\n").find((line) => /^(E|W|Err|dpkg)/.test(line)) ?? message.split("\n")[0];
-      throw new Error(`${command} failed: ${complaint}`, { cause });
+      throw new Error(`${command} failed: ${firstComplaint(stderr) ?? message.split("\n")[0]}`, { cause });
     }
   }
+}
+
+function firstComplaint(stderr: string): string | undefined {
+  return stderr.split("\n").find((line) => /^(E:|W:|dpkg)/.test(line));
 }
 
 // Level by level, until the loader finds everything: most machines lack only what redis-server names itself.

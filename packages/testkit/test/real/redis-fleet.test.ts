@@ -1,8 +1,10 @@
 // A fleet is so many servers that share nothing, quickly there and gone without a trace.
 import { existsSync } from "node:fs";
+import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { livingChildren } from "../../src/process/living-children.js";
 import { RedisFleet } from "../../src/redis/redis-fleet.js";
+import type { RedisNode } from "../../src/redis/redis-node.js";
 
 const folderOf = async (fleet: RedisFleet): Promise<string[]> =>
   Promise.all(fleet.nodes.map(async (node) => ((await node.cli("CONFIG", "GET", "dir")) as string[])[1] ?? ""));
@@ -50,8 +52,35 @@ test("a server that does not start is an error that quotes it, and leaves nothin
   expect(livingChildren().length).toBe(before);
 });
 
+test("one client's way to all nodes can break while everybody else's is fine", async () => {
+  await using fleet = await RedisFleet.start({ nodes: 3 });
+  const way = await fleet.anotherWay();
+  expect(new Set([...way.urls, ...fleet.urls]).size).toBe(6);
+  await way.refuse();
+  const cutOff = new Redis(way.urls[0] ?? "", { lazyConnect: true, retryStrategy: null });
+  cutOff.on("error", () => {});
+  await expect(cutOff.connect()).rejects.toThrow();
+  const fine = new Redis(fleet.urls[0] ?? "");
+  expect(await fine.ping()).toBe("PONG");
+  fine.disconnect();
+  await way.heal();
+  await cutOff.connect();
+  expect(await cutOff.ping()).toBe("PONG");
+  cutOff.disconnect();
+});
+
+test("Valkey in WebAssembly is a fleet too, which forgets when it restarts and says so", async () => {
+  await using fleet = await RedisFleet.start({ nodes: 1, provider: "wasm" });
+  const node = fleet.nodes[0] as RedisNode;
+  await node.cli("SET", "k", "v");
+  expect(await node.cli("GET", "k")).toBe("v");
+  await node.restart();
+  expect(await node.cli("GET", "k")).toBeNull();
+  expect(fleet.description).toMatch(/^1 × Valkey in WebAssembly .*a restarted node has forgotten everything/);
+});
+
 test("an unknown provider is an error that names those there are", async () => {
   await expect(RedisFleet.start({ nodes: 1, provider: "cloud" as "local" })).rejects.toThrow(
-    /no Redis provider is called "cloud".*there are: local/,
+    /no Redis provider is called "cloud".*there are: local, wasm/,
   );
 });
