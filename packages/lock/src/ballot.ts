@@ -36,7 +36,7 @@ export interface Held {
 }
 
 /**
- * A grant or seal that must not be counted: between the noting of the node's epoch and this answer, some member's memory was rebuilt from this node, and what
+ * A grant, seal or raise that must not be counted: between the noting of the node's epoch and this answer, some member's memory was rebuilt from this node, and what
  * it stored for us was not seen by that rebuilding. Made from a node's answer by the round that compares the epochs; never sent by a node.
  */
 export interface EpochMoved {
@@ -84,8 +84,8 @@ export type InspectBallot =
 
 /** Answer to raising the counter of a resource without owning it (break-glass and read repair). */
 export type RaiseBallot =
-  | { readonly kind: "raised"; readonly node: string; readonly token: number; readonly removed: string | null }
+  | { readonly kind: "raised"; readonly node: string; readonly token: number; readonly epoch: string; readonly removed: string | null }
   | Quarantined
   | Unreachable;
 
-export type Ballot = GrantBallot | SealBallot | ExtendBallot | ReleaseBallot | InspectBallot | RaiseBallot;
+export type Ballot = GrantBallot | EpochMoved | SealBallot | ExtendBallot | ReleaseBallot | InspectBallot | RaiseBallot;

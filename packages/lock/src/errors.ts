@@ -6,10 +6,11 @@ import type { Ballot } from "./ballot.js";
 export type LossReason = "held" | "no_quorum" | "too_slow";
 
 /**
- * Why a lease ended otherwise than by its release. `expired`: its time ran out. `taken`: a quorum of nodes has another owner, or none. `unreachable`: its time ran
- * out while too few nodes could be asked to renew it. `quarantined`: too few of them were believed. `closed`: the locker was closed.
+ * Why a lease is no longer held. `expired`: its time ran out. `taken`: it was taken away before its time: too many nodes have another owner, or none. `unreachable`:
+ * its time ran out while too few nodes could be asked to renew it. `quarantined`: the same, and some of them were up but not believed. `released`: by its holder.
+ * `closed`: the locker was closed.
  */
-export type LeaseLostReason = "expired" | "taken" | "unreachable" | "quarantined" | "closed";
+export type LeaseLostReason = "expired" | "taken" | "unreachable" | "quarantined" | "released" | "closed";
 
 /** Stable names for what happened. */
 export type LockErrorCode = "LOCK_HELD" | "LOCK_NO_QUORUM" | "LOCK_TOO_SLOW" | "LOCK_ABORTED" | "LEASE_LOST" | "FLEET_MISMATCH";

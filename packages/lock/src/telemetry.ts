@@ -3,6 +3,7 @@
 import { channel } from "node:diagnostics_channel";
 import type { Ballot } from "./ballot.js";
 import type { LeaseLostReason, LossReason } from "./errors.js";
+import type { NodeEvent } from "./node/node-events.js";
 
 /** One attempt to take resources, published when every node has answered it or run out of time: also after a success with nodes down. */
 export interface AttemptEvent {
@@ -57,26 +58,6 @@ export interface ForceReleaseEvent {
   readonly removed: readonly string[];
 }
 
-/** A node was met whose memory is not believed in this life of its server. */
-export interface QuarantineEvent {
-  readonly node: string;
-  readonly address: string;
-  /** Why, in words. */
-  readonly cause: string;
-  /** Until it can be admitted, where known. */
-  readonly readyInMs?: number;
-}
-
-/** A node was admitted to the vote. */
-export interface AdmissionEvent {
-  readonly node: string;
-  readonly address: string;
-  /** On which ground its memory is believed again. */
-  readonly ground: "durable" | "waited" | "bootstrap";
-  /** No token of any resource will be at or below this. */
-  readonly floor: number;
-}
-
 /** The names of the channels, for `diagnostics_channel.subscribe`. */
 export const channelNames = {
   attempt: "palisade:lock:attempt",
@@ -85,8 +66,7 @@ export const channelNames = {
   danger: "palisade:lock:danger",
   loss: "palisade:lock:loss",
   forceRelease: "palisade:lock:force-release",
-  quarantine: "palisade:lock:quarantine",
-  admission: "palisade:lock:admission",
+  node: "palisade:lock:node",
 } as const;
 
 interface Teller<Event> {
@@ -104,6 +84,6 @@ export const channels = {
   danger: open<DangerEvent>(channelNames.danger),
   loss: open<LossEvent>(channelNames.loss),
   forceRelease: open<ForceReleaseEvent>(channelNames.forceRelease),
-  quarantine: open<QuarantineEvent>(channelNames.quarantine),
-  admission: open<AdmissionEvent>(channelNames.admission),
+  /** Connections, quarantine, admission: facts about one node or about the fleet. */
+  node: open<NodeEvent>(channelNames.node),
 } as const;

@@ -1,0 +1,85 @@
+// Says in one sentence what happened, with numbers, then what it means. For people: nothing may depend on the wording, which is why errors have codes.
+import type { Lost } from "./attempt.js";
+import type { Ballot } from "./ballot.js";
+import type { LeaseLostReason } from "./errors.js";
+import type { FleetState } from "./node/open-nodes.js";
+import type { Policy } from "./policy.js";
+import type { Electorate } from "./quorum/tally.js";
+
+/** An attempt that took nothing. */
+export function describeAttempt(resources: readonly string[], lost: Lost, policy: Policy): string {
+  const what = resources.join(", ");
+  const granted = `${lost.grants} of ${policy.size} nodes granted ${what}, ${policy.quorum} needed`;
+  const others = describeBallots(lost.ballots.filter((ballot) => ballot.kind !== "granted"));
+  const voiceless = policy.size - lost.ballots.length;
+  const details = [others, voiceless > 0 ? `${voiceless} had not answered when that was settled` : ""]
+    .filter((part) => part !== "")
+    .join(", ");
+  const account = details === "" ? granted : `${granted}; ${details}`;
+  if (lost.leftMs !== undefined) return `${account}; it took so long that ${lost.leftMs.toFixed(0)} ms of the lease were left: given back`;
+  if (lost.seals.length > 0) return `${account}; the token could not be stored on a quorum: ${describeBallots(lost.seals)}`;
+  return account;
+}
+
+/** Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5 unreachable (ECONNREFUSED)". */
+export function describeBallots(ballots: readonly Ballot[]): string {
+  const nodesBySaying = new Map<string, string[]>();
+  for (const ballot of ballots) {
+    const saying = describeBallot(ballot);
+    const nodes = nodesBySaying.get(saying);
+    if (nodes === undefined) nodesBySaying.set(saying, [ballot.node]);
+    else nodes.push(ballot.node);
+  }
+  return [...nodesBySaying].map(([saying, nodes]) => `${enumerate(nodes)} ${saying}`).join(", ");
+}
+
+/** A lease that is no longer held. */
+export function describeLoss(
+  lease: { readonly resources: readonly string[]; readonly token: number },
+  reason: LeaseLostReason,
+  lastedMs: number,
+): string {
+  const what = `the lease of ${lease.resources.join(", ")} with token ${lease.token}`;
+  const time = `${Math.round(lastedMs)} ms`;
+  if (reason === "released") return `${what} was released by its holder`;
+  if (reason === "closed") return `${what} ended: its locker was closed`;
+  if (reason === "taken") return `${what} was lost: too many nodes have another owner for it, or none; somebody else may hold it now`;
+  if (reason === "expired") return `${what} was lost: its ${time} ran out without a renewal; somebody else may hold it now`;
+  const why = reason === "quarantined" ? "nodes had restarted and were not believed yet" : "nodes could not be reached";
+  return `${what} was lost: its ${time} ran out and it could not be renewed, because too many ${why}; somebody else may hold it now`;
+}
+
+/** A fleet in which too few nodes are believed. */
+export function describeState(state: FleetState, { size, quorum }: Electorate): string {
+  const unreachable = state.unreachable.map(({ node, cause }) => ({ kind: "unreachable", node, cause }) as const);
+  const account = describeBallots([...state.quarantined.map((ballot) => ({ ...ballot, kind: "quarantined" }) as const), ...unreachable]);
+  return `${state.admitted.length} of ${size} nodes are ready, ${quorum} needed; ${account}`;
+}
+
+function describeBallot(ballot: Ballot): string {
+  switch (ballot.kind) {
+    case "unreachable":
+      return `unreachable (${ballot.cause})`;
+    case "quarantined":
+      return `quarantined after a restart${ballot.readyInMs === undefined ? "" : ` for ${Math.ceil(ballot.readyInMs)} ms more`}`;
+    case "held":
+      return `held for ${Math.ceil(ballot.remainingMs)} ms more by ${ballot.holder}`;
+    case "taken":
+      return `taken for ${Math.ceil(ballot.remainingMs)} ms more by ${ballot.holder}`;
+    case "epoch_moved":
+      return "granted while another node was being readmitted, which does not count";
+    case "missing":
+      return "without an owner";
+    case "lost":
+      return "no longer ours";
+    case "seen":
+      return ballot.holder === null ? "free" : `held for ${Math.ceil(ballot.remainingMs ?? 0)} ms more by ${ballot.holder}`;
+    default:
+      return ballot.kind;
+  }
+}
+
+function enumerate(nodes: readonly string[]): string {
+  if (nodes.length < 2) return nodes.join("");
+  return `${nodes.slice(0, -1).join(", ")} and ${nodes.at(-1)}`;
+}

@@ -1,0 +1,127 @@
+// How one caller gets what it asks for: its turn in this process, attempts, and waiting in between, until it has it or its patience ends. Every way out but success
+// has given back, on every node, whatever an attempt may have taken.
+import { attempt, type Outcome, type Won } from "./attempt.js";
+import type { Core } from "./core.js";
+import type { Introduction } from "./introduction.js";
+import { lossError, queueError, tooManyError } from "./loss-error.js";
+import { Patience } from "./patience.js";
+import { giveBack } from "./release.js";
+import type { LeaseRequest } from "./request.js";
+import { Waiting } from "./waiting.js";
+
+export class Acquisition {
+  readonly #core: Core;
+  readonly #introduction: Introduction;
+  #waiters = 0;
+
+  constructor(core: Core, introduction: Introduction) {
+    this.#core = core;
+    this.#introduction = introduction;
+  }
+
+  /** One attempt, at once. */
+  async once(request: LeaseRequest): Promise<Outcome> {
+    const { clock, dormitory, work } = this.#core;
+    const patience = new Patience(clock, dormitory, { waitMs: Number.POSITIVE_INFINITY, signal: undefined });
+    work.begin();
+    try {
+      if (!this.#introduction.done) await this.#introduction.wait(patience);
+      return await this.#attempt(request, patience);
+    } finally {
+      work.end();
+    }
+  }
+
+  /** Attempts until it is won, or throws. */
+  async wait(request: LeaseRequest): Promise<Won> {
+    const { resources } = request;
+    const { clock, dormitory } = this.#core;
+    const patience = new Patience(clock, dormitory, request);
+    // In the same order for everybody: of two callers who want several resources, one gets them all.
+    const order = resources.length === 1 ? resources : [...resources].sort();
+    let entered = 0;
+    this.#core.work.begin();
+    try {
+      patience.check(resources);
+      if (!this.#introduction.done) await this.#introduction.wait(patience);
+      for (const resource of order) {
+        if (!this.#core.turnstile.tryEnter(resource)) await this.#queue(resource, request, patience);
+        entered++;
+      }
+      return await this.#contend(request, patience);
+    } finally {
+      for (const resource of order.slice(0, entered)) this.#core.turnstile.leave(resource);
+      this.#core.work.end();
+    }
+  }
+
+  // In front of everybody else in this process.
+  async #contend(request: LeaseRequest, patience: Patience): Promise<Won> {
+    const { resources } = request;
+    const courtesyMs = this.#core.courtesy.dueMs(resources);
+    if (courtesyMs > 0) await patience.sleep(courtesyMs);
+    let waiting: Waiting | undefined;
+    try {
+      for (let tries = 1; ; tries++) {
+        waiting?.attempting();
+        const outcome = await this.#attempt(request, patience);
+        if (outcome.kind === "won") return outcome;
+        for (const resource of resources) this.#core.turnstile.tell(resource, outcome);
+        if (tries >= this.#core.policy.retry.tries || patience.leftMs === 0) throw lossError(resources, outcome, this.#core.policy);
+        if (waiting === undefined) {
+          this.#countWaiter(resources);
+          waiting = new Waiting(this.#core, resources, patience);
+        }
+        await waiting.rest(outcome);
+      }
+    } finally {
+      if (waiting !== undefined) {
+        waiting.stop();
+        this.#waiters--;
+      }
+    }
+  }
+
+  // Behind others of this process. Comes back when it is our turn.
+  async #queue(resource: string, { resources }: LeaseRequest, patience: Patience): Promise<void> {
+    const inFront = this.#core.turnstile.length(resource) + 1;
+    this.#countWaiter(resources);
+    let ourTurn = false;
+    const stepOut = this.#core.turnstile.enqueue(resource, () => {
+      ourTurn = true;
+      patience.wake();
+    });
+    await patience.sleep(patience.leftMs);
+    this.#waiters--;
+    if (ourTurn) return;
+    const last = this.#core.turnstile.lastWord(resource);
+    stepOut();
+    patience.check(resources);
+    throw queueError(resources, { inFront, last }, this.#core.policy);
+  }
+
+  async #attempt(request: LeaseRequest, patience: Patience): Promise<Outcome> {
+    patience.check(request.resources);
+    this.#introduction.check();
+    const outcome = await attempt(this.#core, request);
+    if (outcome.kind === "lost") this.#introduction.check();
+    else this.#stillWanted(outcome, patience);
+    return outcome;
+  }
+
+  // The caller gave up, or the locker was closed, while the nodes were voting.
+  #stillWanted(won: Won, patience: Patience): void {
+    try {
+      patience.check(won.resources);
+    } catch (error) {
+      giveBack(this.#core, won, won.votes);
+      throw error;
+    }
+  }
+
+  #countWaiter(resources: readonly string[]): void {
+    const { maxWaiters } = this.#core.policy;
+    if (this.#waiters >= maxWaiters) throw tooManyError(resources, maxWaiters);
+    this.#waiters++;
+  }
+}

@@ -1,0 +1,30 @@
+// Puts a locker together: options to policy, nodes to a fleet, facts about nodes to the telemetry. No logic of the lock.
+import { systemClock } from "./clock.js";
+import { QuorumLocker } from "./locker.js";
+import type { Locker } from "./locker-contract.js";
+import { openNodes } from "./node/open-nodes.js";
+import { type LockerOptions, readPolicy } from "./policy.js";
+import { channels } from "./telemetry.js";
+
+/**
+ * A locker over N independent Redis masters. Begins to connect at once; nothing needs to be awaited before the first call. Throws TypeError or RangeError for
+ * options that cannot be right, before any I/O.
+ */
+export function createLocker(options: LockerOptions): Locker {
+  const policy = readPolicy(options);
+  const clock = systemClock();
+  const { namespace, nodeTimeoutMs, connectTimeoutMs, maxTtlMs, retentionMs } = policy;
+  const fleet = openNodes({
+    nodes: options.nodes,
+    namespace,
+    nodeTimeoutMs,
+    connectTimeoutMs,
+    maxTtlMs,
+    retentionMs,
+    clock,
+    onEvent: (event) => {
+      if (channels.node.hasSubscribers) channels.node.publish(event);
+    },
+  });
+  return new QuorumLocker(fleet, policy, clock);
+}

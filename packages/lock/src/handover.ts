@@ -1,0 +1,51 @@
+// A lease as text, from one process to another. Contains the owner's secret and no instant: clocks of two machines differ, so the adopter asks the nodes anew
+// instead of believing a deadline that somebody else computed.
+import { knownOptions, wellFormedText, wholeNumber } from "./option.js";
+import { readResources } from "./request.js";
+import { MAX_TOKEN } from "./token.js";
+
+export interface HandedOver {
+  readonly namespace: string;
+  readonly resources: readonly string[];
+  readonly owner: string;
+  readonly token: number;
+  readonly ttlMs: number;
+}
+
+const FORMAT = 1;
+
+export function handOver(lease: HandedOver): string {
+  const { namespace, resources, owner, token, ttlMs } = lease;
+  return JSON.stringify({ palisade: FORMAT, namespace, resources, owner, token, ttlMs });
+}
+
+/** What the text says, or TypeError or RangeError if it is not the text of a lease. */
+export function takeOver(text: string): HandedOver {
+  const fields = parse(text);
+  const given = knownOptions<HandedOver & { palisade: number }>("the text of a lease", fields, [
+    "palisade",
+    "namespace",
+    "resources",
+    "owner",
+    "token",
+    "ttlMs",
+  ]);
+  if (given.palisade !== FORMAT) throw new TypeError(`this is not the text of a lease in format ${FORMAT}`);
+  return {
+    namespace: wellFormedText("namespace", given.namespace, 128),
+    resources: readResources(given.resources),
+    owner: wellFormedText("owner", given.owner, 64),
+    token: wholeNumber("token", given.token, { min: 1, max: MAX_TOKEN }),
+    ttlMs: wholeNumber("ttlMs", given.ttlMs, { min: 1, max: Number.MAX_SAFE_INTEGER }),
+  };
+}
+
+function parse(text: string): unknown {
+  if (typeof text !== "string") throw new TypeError("the text of a lease must be a string");
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's message would quote the text, and with it the owner's secret.
+    throw new TypeError("this is not the text of a lease");
+  }
+}

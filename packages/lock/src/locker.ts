@@ -1,0 +1,157 @@
+// What createLocker gives: reads what a call asks for, has it acquired, and gives out leases. Knows no Redis, and does not count: attempts and waiting are
+// acquisition.ts, votes are quorum/.
+
+import { describeAttempt } from "./account.js";
+import { Acquisition } from "./acquisition.js";
+import { Alarms } from "./alarms.js";
+import type { Lost } from "./attempt.js";
+import type { Clock } from "./clock.js";
+import type { Core } from "./core.js";
+import { Courtesy } from "./courtesy.js";
+import { takeOver } from "./handover.js";
+import { HeldLease } from "./held-lease.js";
+import { Introduction } from "./introduction.js";
+import type { Lease } from "./lease.js";
+import type { Attempted, Locker, Resources } from "./locker-contract.js";
+import { adoptionError } from "./loss-error.js";
+import type { Finding, Fleet, FleetState } from "./node/open-nodes.js";
+import { shown, wellFormedText, wholeNumber } from "./option.js";
+import { closedError, Patience } from "./patience.js";
+import { checkTtl, type Policy } from "./policy.js";
+import { type ForcedRelease, forceRelease, wasIssued } from "./raise.js";
+import { renew } from "./renewal.js";
+import {
+  type AcquireOptions,
+  type KeepOptions,
+  readAdoptOptions,
+  readLeaseRequest,
+  readResource,
+  type TryAcquireOptions,
+  type UsingOptions,
+} from "./request.js";
+import { conclude, type Inspection, survey } from "./survey.js";
+import { MAX_TOKEN } from "./token.js";
+import { Turnstile } from "./turnstile.js";
+import { Work } from "./work.js";
+
+type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
+
+export class QuorumLocker implements Locker {
+  readonly #fleet: Fleet;
+  readonly #core: Core;
+  readonly #introduction: Introduction;
+  readonly #acquisition: Acquisition;
+  #closing: Promise<void> | undefined;
+
+  constructor(fleet: Fleet, policy: Policy, clock: Clock) {
+    this.#fleet = fleet;
+    const turnstile = new Turnstile<Lost>();
+    const courtesy = new Courtesy(clock, (resource) => turnstile.occupied(resource));
+    const dormitory = { closed: false, sleepers: new Set<Patience>() };
+    this.#core = { nodes: fleet.nodes, policy, clock, turnstile, courtesy, dormitory, alarms: new Alarms(clock), work: new Work() };
+    this.#introduction = new Introduction(this.#core, fleet);
+    this.#acquisition = new Acquisition(this.#core, this.#introduction);
+  }
+
+  ready(): Promise<FleetState> {
+    return this.#introduction.ready();
+  }
+
+  async acquire(resources: Resources, options?: AcquireOptions): Promise<Lease> {
+    const request = readLeaseRequest("acquire", this.#core.policy, { resources, options });
+    return new HeldLease(this.#core, await this.#acquisition.wait(request), request);
+  }
+
+  async tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted> {
+    const { policy } = this.#core;
+    const request = readLeaseRequest("tryAcquire", policy, { resources, options });
+    const outcome = await this.#acquisition.once(request);
+    if (outcome.kind === "won") {
+      const lease = new HeldLease(this.#core, outcome, request);
+      return { ok: true, lease, ballots: lease.ballots };
+    }
+    const { reason, ballots, freeInMs } = outcome;
+    const retry = reason === "held" && freeInMs !== undefined ? { retryAfterMs: freeInMs } : {};
+    return { ok: false, reason, ...retry, message: describeAttempt(request.resources, outcome, policy), ballots };
+  }
+
+  async using<Result>(resources: Resources, ...rest: [UsingOptions | undefined, Routine<Result>] | [Routine<Result>]): Promise<Result> {
+    const [options, routine] = rest.length === 1 ? [undefined, rest[0]] : rest;
+    if (typeof routine !== "function") throw new TypeError(`using needs a routine to run, not ${shown(routine)}`);
+    const request = readLeaseRequest("using", this.#core.policy, { resources, options });
+    const lease = new HeldLease(this.#core, await this.#acquisition.wait(request), request);
+    try {
+      return await routine(lease);
+    } finally {
+      // Never throws: the routine's own result or error is what the caller gets.
+      await lease[Symbol.asyncDispose]();
+    }
+  }
+
+  async adopt(text: string, options?: KeepOptions): Promise<Lease> {
+    const keeping = readAdoptOptions(options);
+    const { clock, policy, dormitory } = this.#core;
+    const { namespace, ...told } = takeOver(text);
+    if (namespace !== policy.namespace) throw new RangeError(`this lease belongs to namespace ${namespace}, not ${policy.namespace}`);
+    checkTtl(policy, told.ttlMs);
+    await this.#begin(told.resources);
+    const startMonotonicMs = clock.monotonicMs();
+    const startWallMs = clock.wallMs();
+    const { verdict, ballots } = await renew(this.#core, { ...told, wanted: () => !dormitory.closed });
+    if (dormitory.closed) throw closedError(told.resources);
+    if (verdict !== "renewed") throw adoptionError(told, { verdict, ballots });
+    const lease = new HeldLease(this.#core, { ...told, startMonotonicMs, startWallMs, votes: ballots }, keeping);
+    lease.assertHeld();
+    return lease;
+  }
+
+  async inspect(resource: string): Promise<Inspection> {
+    readResource(resource);
+    await this.#begin([resource]);
+    return conclude(resource, await survey(this.#core, resource), this.#core.policy.quorum);
+  }
+
+  async forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease> {
+    readResource(resource);
+    const reason = wellFormedText("reason", options?.reason, 1_024);
+    await this.#begin([resource]);
+    return forceRelease(this.#core, resource, reason);
+  }
+
+  async issued(resource: string, token: number): Promise<boolean> {
+    readResource(resource);
+    wholeNumber("token", token, { min: 1, max: MAX_TOKEN });
+    await this.#begin([resource]);
+    return wasIssued(this.#core, resource, token);
+  }
+
+  async doctor(): Promise<readonly Finding[]> {
+    if (this.#core.dormitory.closed) throw closedError([]);
+    return this.#fleet.probe();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    this.#core.dormitory.closed = true;
+    for (const sleeper of [...this.#core.dormitory.sleepers]) sleeper.wake();
+    await this.#core.alarms.close();
+    await this.#core.work.idle();
+    await this.#fleet.close();
+  }
+
+  async #begin(resources: readonly string[]): Promise<void> {
+    const { clock, dormitory, policy } = this.#core;
+    const patience = new Patience(clock, dormitory, { waitMs: policy.waitMs, signal: undefined });
+    if (!this.#introduction.done) await this.#introduction.wait(patience);
+    patience.check(resources);
+    this.#introduction.check();
+  }
+}

@@ -1,0 +1,55 @@
+// Makes errors of attempts that were lost and of patience that ended: tells held from unreachable from too slow, also for callers who never had their turn.
+import { describeAttempt, describeBallots } from "./account.js";
+import type { Lost } from "./attempt.js";
+import { codeOf, LockError } from "./errors.js";
+import type { Policy } from "./policy.js";
+import type { RenewalAnswer } from "./renewal.js";
+
+/** The last attempt of a caller whose patience, or number of tries, is used up. */
+export function lossError(resources: readonly string[], lost: Lost, policy: Policy): LockError {
+  return new LockError(codeOf(lost.reason), describeAttempt(resources, lost, policy), details(resources, lost));
+}
+
+/** A caller whose patience ended behind others of this process: it is told what the one in front learnt. */
+export function queueError(
+  resources: readonly string[],
+  waited: { readonly inFront: number; readonly last: Lost | undefined },
+  policy: Policy,
+): LockError {
+  const { inFront, last } = waited;
+  const account = `no turn for ${resources.join(", ")} within waitMs: ${inFront} of this process ${inFront === 1 ? "was" : "were"} in front`;
+  // Nobody in front has learnt anything yet: not even one attempt fitted into the time.
+  if (last === undefined) return new LockError("LOCK_TOO_SLOW", `${account}, and the nodes had not answered`, { resources });
+  return new LockError(
+    codeOf(last.reason),
+    `${account}; at the last attempt ${describeAttempt(resources, last, policy)}`,
+    details(resources, last),
+  );
+}
+
+/** One waiter too many. */
+export function tooManyError(resources: readonly string[], maxWaiters: number): LockError {
+  return new LockError(
+    "LOCK_HELD",
+    `${maxWaiters} callers (maxWaiters) wait in this process already; ${resources.join(", ")} is not waited for`,
+    { resources },
+  );
+}
+
+function details(resources: readonly string[], lost: Lost): ConstructorParameters<typeof LockError>[2] {
+  const retry = lost.reason === "held" && lost.freeInMs !== undefined ? { retryAfterMs: lost.freeInMs } : {};
+  return { resources, ballots: [...lost.ballots, ...lost.seals], ...retry };
+}
+
+/** A lease that could not be adopted. */
+export function adoptionError(told: { readonly resources: readonly string[]; readonly token: number }, answer: RenewalAnswer): LockError {
+  const { resources, token } = told;
+  const { ballots, verdict } = answer;
+  const account = describeBallots(ballots);
+  if (verdict === "lost") {
+    const message = `the lease of ${resources.join(", ")} with token ${token} is no longer held: ${account}`;
+    return new LockError("LEASE_LOST", message, { resources, ballots, reason: "taken" });
+  }
+  const message = `the lease of ${resources.join(", ")} with token ${token} was not adopted: too few nodes could be asked; ${account}`;
+  return new LockError("LOCK_NO_QUORUM", message, { resources, ballots });
+}

@@ -1,0 +1,81 @@
+// Reads one option of a caller: the right type, within its bounds, or an error that names the option, what was given and what would do. Knows no option by name.
+
+// With the u flag a pair is one character: only a surrogate without its partner matches.
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+export interface Bounds {
+  readonly min: number;
+  readonly max: number;
+  /** Used when the option is left out; without one the option is required. */
+  readonly fallback?: number;
+}
+
+/** A whole number within bounds. */
+export function wholeNumber(name: string, value: unknown, bounds: Bounds): number {
+  const number = anyNumber(name, value, bounds);
+  if (Number.isInteger(number) || number === Number.POSITIVE_INFINITY) return number;
+  throw new RangeError(`${name} must be a whole number, not ${number}`);
+}
+
+/** A number within bounds, fractions included. */
+export function anyNumber(name: string, value: unknown, { min, max, fallback }: Bounds): number {
+  if (value === undefined && fallback !== undefined) return fallback;
+  if (typeof value !== "number") throw new TypeError(`${name} must be a number, not ${shown(value)}`);
+  if (value >= min && value <= max) return value;
+  throw new RangeError(`${name} must be from ${min} to ${max}, not ${value}`);
+}
+
+/** Text that survives the way to UTF-8 and back: without lone surrogates, and within a number of bytes. */
+export function wellFormedText(name: string, value: unknown, maxBytes: number): string {
+  if (typeof value !== "string") throw new TypeError(`${name} must be a string, not ${shown(value)}`);
+  if (value === "") throw new RangeError(`${name} must not be empty`);
+  // Three bytes are the most that one UTF-16 unit can need: counting is only worth it for long texts.
+  if (value.length * 3 > maxBytes && Buffer.byteLength(value) > maxBytes) {
+    throw new RangeError(`${name} must be at most ${maxBytes} bytes of UTF-8, not ${Buffer.byteLength(value)}`);
+  }
+  // Two different lone surrogates become the same U+FFFD on the way to Redis: two resources would share one lock.
+  if (LONE_SURROGATE.test(value)) throw new RangeError(`${name} is not well-formed Unicode: ${JSON.stringify(value)}`);
+  return value;
+}
+
+/** An object, none of whose names is unknown: a misspelt option that is silently ignored is a bug found in production. */
+export function knownOptions<T extends object>(name: string, value: unknown, known: readonly string[]): Partial<Record<keyof T, unknown>> {
+  if (value === undefined) return {};
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new TypeError(`${name} must be an object, not ${shown(value)}`);
+  for (const key of Object.keys(value)) {
+    if (!known.includes(key)) throw new TypeError(`${name} has no option ${JSON.stringify(key)}${suggestion(key, known)}`);
+  }
+  return value as Partial<Record<keyof T, unknown>>;
+}
+
+/** The value as it may appear in a message: short, and never a secret's content. */
+export function shown(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "function") return "a function";
+  return typeof value === "object" ? "an object" : `${typeof value} ${String(value).slice(0, 40)}`;
+}
+
+function suggestion(wrong: string, known: readonly string[]): string {
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(wrong.length / 3)) + 1;
+  for (const name of known) {
+    const distance = editDistance(wrong.toLowerCase(), name.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [name, distance];
+  }
+  return best === undefined ? `; it has ${known.join(", ")}` : `; did you mean ${best}?`;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

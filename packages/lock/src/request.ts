@@ -1,0 +1,107 @@
+// What one call asks for, read and checked before any I/O: resources and options of acquire, tryAcquire, using and adopt.
+import { knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
+import { checkTtl, type Policy, readWaitMs } from "./policy.js";
+
+/** How a lease is kept once it is held. Times are in milliseconds. */
+export interface KeepOptions {
+  /** Renew it at about a third of its ttl until it is released. Default: false for acquire, tryAcquire and adopt; `using` always renews. */
+  readonly renew?: boolean;
+  /** The lease ends so long after it was granted, renewed or not. Default: no limit. */
+  readonly maxHoldMs?: number;
+}
+
+/** Options of tryAcquire. Times are in milliseconds. */
+export interface TryAcquireOptions extends KeepOptions {
+  /** How long the lease lasts unless it is renewed. Default: the locker's ttlMs. */
+  readonly ttlMs?: number;
+}
+
+/** Options of acquire. Times are in milliseconds. */
+export interface AcquireOptions extends TryAcquireOptions {
+  /** How long to wait for it; 0: one attempt; Infinity: as long as it takes. Default: the locker's waitMs. An attempt under way is finished. */
+  readonly waitMs?: number;
+  /** Gives up waiting: acquire rejects with LockError `LOCK_ABORTED`, whose cause is the signal's reason. Has no effect on a lease once granted. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of using, which always renews. */
+export type UsingOptions = Omit<AcquireOptions, "renew">;
+
+export interface LeaseRequest {
+  readonly resources: readonly string[];
+  readonly ttlMs: number;
+  readonly renew: boolean;
+  readonly maxHoldMs: number;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const MAX_RESOURCE_BYTES = 512;
+const MAX_RESOURCES = 128;
+
+const keepNames = ["renew", "maxHoldMs"];
+const tryNames = [...keepNames, "ttlMs"];
+const acquireNames = [...tryNames, "waitMs", "signal"];
+const usingNames = acquireNames.filter((name) => name !== "renew");
+
+export type Call = "acquire" | "tryAcquire" | "using";
+
+const namesOf: Readonly<Record<Call, readonly string[]>> = { acquire: acquireNames, tryAcquire: tryNames, using: usingNames };
+
+export function readLeaseRequest(
+  call: Call,
+  policy: Policy,
+  input: { readonly resources: unknown; readonly options: unknown },
+): LeaseRequest {
+  const resources = readResources(input.resources);
+  if (input.options === undefined) return ordinary(call, policy, resources);
+  const given = knownOptions<AcquireOptions>(call, input.options, namesOf[call]);
+  const keep = readKeepOptions(given);
+  const ttlMs = Math.min(given.ttlMs === undefined ? policy.ttlMs : checkTtl(policy, given.ttlMs as number), keep.maxHoldMs);
+  return {
+    resources,
+    ttlMs: checkTtl(policy, ttlMs),
+    renew: call === "using" || keep.renew,
+    maxHoldMs: keep.maxHoldMs,
+    waitMs: readWaitMs(given.waitMs, policy.waitMs),
+    signal: readSignal(given.signal),
+  };
+}
+
+export function readKeepOptions(given: { readonly renew?: unknown; readonly maxHoldMs?: unknown }): { renew: boolean; maxHoldMs: number } {
+  if (given.renew !== undefined && typeof given.renew !== "boolean")
+    throw new TypeError(`renew must be a boolean, not ${shown(given.renew)}`);
+  const max = Number.POSITIVE_INFINITY;
+  return { renew: given.renew ?? false, maxHoldMs: wholeNumber("maxHoldMs", given.maxHoldMs, { min: 1, max, fallback: max }) };
+}
+
+/** Adopt has only these two. */
+export function readAdoptOptions(options: unknown): { renew: boolean; maxHoldMs: number } {
+  return readKeepOptions(knownOptions<KeepOptions>("adopt", options, keepNames));
+}
+
+/** One resource or a list of different ones, frozen. */
+export function readResources(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) return Object.freeze([readResource(value)]);
+  if (value.length === 0 || value.length > MAX_RESOURCES)
+    throw new RangeError(`a lease is of 1 to ${MAX_RESOURCES} resources, not ${value.length}`);
+  const resources = value.map(readResource);
+  if (new Set(resources).size === resources.length) return Object.freeze(resources);
+  const twice = resources.find((resource, i) => resources.indexOf(resource) !== i);
+  throw new RangeError(`the resource ${JSON.stringify(twice)} is named twice in one lease`);
+}
+
+/** One resource. */
+export function readResource(value: unknown): string {
+  return wellFormedText("resource", value, MAX_RESOURCE_BYTES);
+}
+
+function ordinary(call: Call, policy: Policy, resources: readonly string[]): LeaseRequest {
+  const { ttlMs, waitMs } = policy;
+  return { resources, ttlMs, renew: call === "using", maxHoldMs: Number.POSITIVE_INFINITY, waitMs, signal: undefined };
+}
+
+function readSignal(value: unknown): AbortSignal | undefined {
+  if (value === undefined || value instanceof AbortSignal) return value;
+  throw new TypeError(`signal must be an AbortSignal, not ${shown(value)}`);
+}
