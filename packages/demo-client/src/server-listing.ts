@@ -6,7 +6,7 @@ export function describeServers({ redis, postgres, startedInMs }: Servers): stri
   return [
     pc.bold(`real servers, up in ${startedInMs} ms`),
     `  ${redis.description}`,
-    `  ${postgres.notice}`,
+    `  ${postgres.description}`,
     "",
     ...redis.nodes.map((node) => `  ${pc.dim(node.name.padEnd(9))}${node.url}`),
     `  ${pc.dim("postgres ")}${postgres.url}`,
