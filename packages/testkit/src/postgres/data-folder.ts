@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { PostgresInstallation } from "../resolve/postgres.js";
-import { cached, reachableBy, run } from "../resolve/postgres-cache.js";
+import { prepared, reachableBy, run } from "../resolve/postgres-cache.js";
 import { appendSettings, configure } from "./configuration.js";
 import { type Address, type HostOptions, standbyName } from "./provider.js";
 
@@ -48,12 +48,16 @@ async function emptyCluster(installation: PostgresInstallation): Promise<string>
     .update(JSON.stringify([binFolder, version, account, initdbArguments]))
     .digest("hex")
     .slice(0, 8);
-  const content = await cached({ name: `postgres-data-${version}-${recipe}`, account, fill: (folder) => initialise(installation, folder) });
+  const content = await prepared({
+    name: `postgres-data-${version}-${recipe}`,
+    account,
+    fill: (folder) => initialise(installation, folder),
+  });
   return join(content, "data");
 }
 
 /** Where the data of servers lies. Without durability that is memory where there is some: a cluster is a thousand files, and creating them on a disk
- * takes from 40 to 700 ms, depending on the file system's mood. Files in memory survive a SIGKILL as well as cached ones do. */
+ * takes from 40 to 700 ms, depending on the file system's mood. Files in memory survive a SIGKILL as well as prepared ones do. */
 async function rootsFor({ durable }: Pick<HostOptions, "durable">): Promise<string[]> {
   const onDisk = [...new Set([tmpdir(), "/tmp", "/var/tmp"])];
   return !durable && (await hasRoom("/dev/shm")) ? ["/dev/shm", ...onDisk] : onDisk;

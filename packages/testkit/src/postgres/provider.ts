@@ -1,7 +1,7 @@
 // What a Postgres server needs from whoever runs its processes, and the choice of who that is. It must not know about databases.
 
 export interface HostOptions {
-  /** Durable servers force every commit to the disk; the others only say so, which is faster and enough where no crash of the machine is played. */
+  /** Durable servers force every commit to the disk; the others leave it to the kernel, which is enough unless the whole machine crashes. */
   readonly durable: boolean;
   /** More settings of postgresql.conf, which win over the testkit's own. */
   readonly settings: Readonly<Record<string, string>>;

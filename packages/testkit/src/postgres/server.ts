@@ -6,8 +6,8 @@ import { chooseProvider, type HostOptions, type PostgresHost, type PostgresProvi
 export interface PostgresOptions {
   /** Who runs it; `PALISADE_TEST_PROVIDER` or this machine by default. */
   readonly provider?: PostgresProviderName;
-  /** true: every commit is forced to the disk, for tests of crashes. false, the default: no flush, which starts and commits faster; a SIGKILL loses nothing
-   * even so, because the kernel has the bytes, only a crash of the machine would. */
+  /** Whether the bytes of a commit are forced to a disk. `crash()` loses nothing that was acknowledged either way, because the kernel has it; only the crash of
+   * a whole machine would. So false, the default, is right for tests, and true for measurements. */
   readonly durable?: boolean;
   /** Extra server settings by name, for example `{ max_connections: "20" }`. */
   readonly settings?: Readonly<Record<string, string>>;

@@ -73,7 +73,7 @@ async function sweepAbandoned(home: string, name: string): Promise<void> {
 }
 
 /** Where entries may live, best first. */
-async function cacheHomes(): Promise<readonly string[]> {
+export async function cacheHomes(): Promise<readonly string[]> {
   const clone = await cloneFolder(dirname(fileURLToPath(import.meta.url)));
   const temporary = join(tmpdir(), `palisade-cache-${userInfo().uid}`);
   const inClone = clone === undefined ? [] : [join(clone, "node_modules", ".cache", "palisade")];

@@ -1,10 +1,10 @@
-// Decides where prepared Postgres files (runnable binaries, empty data directories) are kept between runs, and publishes them so that any number of
-// processes may prepare the same entry at once. It must not hand out an entry that is half written or half deleted.
+// Keeps prepared Postgres files (runnable binaries, empty clusters) between runs, in a place that the server's account can enter. It must not hand out an entry
+// that has lost some of its files.
 import { execFile } from "node:child_process";
-import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { access, chmod, constants, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { builtOnce, cacheHomes } from "./built-once.js";
 
 export const run = promisify(execFile);
 
@@ -27,97 +27,72 @@ export async function reachableBy(directory: string, account: Account | undefine
   }
 }
 
-/** A folder with a known name below /tmp may have been planted by another user: it has to be a real folder, ours, and closed to their writes. */
-async function usable(directory: string, account: Account | undefined): Promise<boolean> {
+async function usable(home: string, account: Account | undefined): Promise<boolean> {
   try {
-    await mkdir(directory, { recursive: true, mode: account === undefined ? 0o700 : 0o755 });
-    const entry = await lstat(directory);
-    const ours = entry.isDirectory() && entry.uid === (process.getuid?.() ?? entry.uid) && (entry.mode & 0o022) === 0;
-    if (!ours || !(await reachableBy(directory, account))) return false;
-    await rm(await mkdtemp(join(directory, ".writable-")), { recursive: true });
-    return true;
+    const made = await mkdir(home, { recursive: true });
+    if (made !== undefined && account !== undefined) await chmod(home, 0o755); // Whatever the umask says.
+    await access(home, constants.W_OK);
+    return await reachableBy(home, account);
   } catch {
-    return false; // A folder we cannot make or look at is simply not usable; the caller tries the next one.
+    return false; // A folder that cannot be made or written is not usable; there may be another.
   }
 }
 
-function candidates(account: Account | undefined): string[] {
+async function cacheHome(account: Account | undefined): Promise<string> {
   const wanted = process.env.PALISADE_CACHE_DIR;
-  if (wanted !== undefined && wanted !== "") return [wanted];
-  const temporary = [...new Set([tmpdir(), "/tmp", "/var/tmp"])].map((root) =>
-    join(root, `palisade-cache-${process.getuid?.() ?? "user"}`),
-  );
-  if (account !== undefined) return ["/var/cache/palisade", ...temporary];
-  return [join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "palisade"), ...temporary];
+  const tried = wanted ? [wanted] : await cacheHomes();
+  for (const home of tried) if (await usable(home, account)) return home;
+  const demand = account === undefined ? "can be written" : `can be written and that uid ${account.uid} can enter`;
+  throw new Error(`nowhere to keep prepared Postgres files: tried ${tried.join(", ")}. Set PALISADE_CACHE_DIR to a folder that ${demand}.`);
 }
 
-/** The folder that survives between runs. A read-only HOME or a private one is no obstacle: the temporary folders come next. */
-export async function cacheFolder(account: Account | undefined): Promise<string> {
-  const tried = candidates(account);
-  for (const directory of tried) if (await usable(directory, account)) return directory;
-  throw new Error(
-    `No folder to keep prepared Postgres files in: tried ${tried.join(", ")}. Set PALISADE_CACHE_DIR to a folder that can be written${account === undefined ? "" : ` and that uid ${account.uid} can enter`}.`,
-  );
+async function countFiles(folder: string): Promise<number> {
+  return (await readdir(folder, { recursive: true })).length;
 }
 
-async function countEntries(directory: string): Promise<number> {
-  return (await readdir(directory, { recursive: true })).length;
-}
-
-/** Folders below /tmp are thinned out by age, file by file, so an entry counts only while it still has all of its files. */
-async function complete(entry: string): Promise<boolean> {
+/** Temporary folders are thinned out by age, file by file, so an entry counts only while it still has all of its files. */
+async function isWhole(entry: string): Promise<boolean> {
   try {
-    return Number(await readFile(join(entry, "entries"), "utf8")) === (await countEntries(join(entry, "content")));
+    return Number(await readFile(join(entry, "files"), "utf8")) === (await countFiles(join(entry, "content")));
   } catch {
-    return false; // Missing or unreadable is not complete; the caller builds it again.
+    return false; // What cannot be read is not whole.
   }
 }
 
-/** Puts a finished draft in its place unless another process was faster; then theirs is as good. */
-async function publish(draft: string, entry: string): Promise<void> {
-  try {
-    await rename(draft, entry);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
-    await rm(draft, { recursive: true, force: true });
-  }
-}
-
-/** A damaged entry steps aside before it is deleted. If another process has just replaced it by a whole one, that one is put back. */
-async function stepAside(entry: string): Promise<void> {
+/** Out of the way before it is deleted, so that nobody sees it shrink. If another process has just replaced it by a whole one, that one is put back. */
+async function removeDamaged(entry: string): Promise<void> {
   const aside = await mkdtemp(`${entry}-damaged-`);
   const moved = join(aside, "entry");
-  await rename(entry, moved).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error; // Not there: nothing is damaged.
-  });
-  if (await complete(moved)) await publish(moved, entry);
+  await rename(entry, moved).catch(onlyIf("ENOENT")); // Somebody else has moved it.
+  if (await isWhole(moved)) await rename(moved, entry).catch(onlyIf("ENOTEMPTY", "EEXIST")); // Or has built yet another one.
   await rm(aside, { recursive: true, force: true });
 }
 
-export interface CacheEntry {
+function onlyIf(...expected: readonly string[]): (error: NodeJS.ErrnoException) => void {
+  return (error) => {
+    if (!expected.includes(error.code ?? "")) throw error;
+  };
+}
+
+export interface Preparation {
   readonly name: string;
   readonly account: Account | undefined;
   readonly fill: (content: string) => Promise<void>;
 }
 
-/** The content folder of an entry, filled first when it is not there. Two processes that fill at once both succeed: a rename decides whose is kept. */
-export async function cached({ name, account, fill }: CacheEntry): Promise<string> {
-  const root = await cacheFolder(account);
-  const entry = join(root, name);
-  if (await complete(entry)) return join(entry, "content");
-  const draft = await mkdtemp(`${entry}-draft-`);
-  try {
-    if (account !== undefined) await chmod(draft, 0o755);
-    const content = join(draft, "content");
+/** The folder that `fill` has filled, now or in an earlier run. */
+export async function prepared({ name, account, fill }: Preparation): Promise<string> {
+  const home = await cacheHome(account);
+  const build = async (folder: string): Promise<void> => {
+    if (account !== undefined) await chmod(folder, 0o755); // The account works in there.
+    const content = join(folder, "content");
     await mkdir(content);
+    if (account !== undefined) await chmod(content, 0o755);
     await fill(content);
-    await writeFile(join(draft, "entries"), String(await countEntries(content)));
-    if (!(await complete(entry))) await stepAside(entry);
-    await publish(draft, entry);
-    return join(entry, "content");
-  } catch (error) {
-    await rm(draft, { recursive: true, force: true });
-    throw error;
-  }
+    await writeFile(join(folder, "files"), String(await countFiles(content)));
+  };
+  const entry = await builtOnce(name, build, home);
+  if (await isWhole(entry)) return join(entry, "content");
+  await removeDamaged(entry);
+  return join(await builtOnce(name, build, home), "content");
 }

@@ -3,7 +3,7 @@
 import { readFile, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
-import { type Account, cached, run } from "./postgres-cache.js";
+import { type Account, prepared, run } from "./postgres-cache.js";
 
 interface Link {
   readonly source: string;
@@ -41,6 +41,6 @@ export async function npmBinaries(account: Account | undefined): Promise<string 
   if (source === undefined) return undefined;
   const { version } = JSON.parse(await readFile(join(source, "package.json"), "utf8")) as { version: string };
   const name = `postgres-${version}-${process.platform}-${process.arch}`;
-  const content = await cached({ name, account, fill: (folder) => copyNative(source, folder) });
+  const content = await prepared({ name, account, fill: (folder) => copyNative(source, folder) });
   return join(content, "bin");
 }

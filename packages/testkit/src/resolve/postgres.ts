@@ -39,48 +39,59 @@ function reason(error: unknown): string {
 }
 
 async function newestVersions(root: string): Promise<string[]> {
-  const versions = await readdir(root).catch(() => []); // Only Debian and its relatives have this folder.
+  const versions = await readdir(root).catch(() => []); // Only Debian and its relatives have such a folder.
   return versions.sort((a, b) => Number.parseFloat(b) - Number.parseFloat(a)).map((version) => join(root, version, "bin"));
 }
 
-async function systemFolders(environment: NodeJS.ProcessEnv): Promise<string[]> {
+async function systemFolders({ environment, distributionRoot }: Sources): Promise<string[]> {
   const onPath = (environment.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
   const real = await Promise.all(onPath.map((folder) => realpath(join(folder, "postgres")).catch(() => undefined))); // Absent from most folders.
   const found = real.filter((program) => program !== undefined).map((program) => dirname(program));
-  return [...new Set([...found, ...(await newestVersions("/usr/lib/postgresql"))])];
+  return [...new Set([...found, ...(await newestVersions(distributionRoot))])];
 }
 
 async function explicit(binFolder: string, account: Account | undefined): Promise<PostgresInstallation> {
   try {
     const version = await probe(binFolder, account);
-    return { binFolder, version, account, description: `Postgres ${version} from PALISADE_POSTGRES_BIN (${binFolder})` };
+    return { binFolder, version, account, description: `Postgres ${version} (PALISADE_POSTGRES_BIN=${binFolder})` };
   } catch (error) {
     throw new Error(`PALISADE_POSTGRES_BIN=${binFolder} cannot be used: ${reason(error)}. ${remedy}`, { cause: error });
   }
 }
 
-export async function resolvePostgres(environment: NodeJS.ProcessEnv = process.env): Promise<PostgresInstallation> {
+/** Where to look; the parameters exist so that every branch can be tested on one machine. */
+export interface Sources {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The bin folder of the npm binaries, or undefined where they are not installed. */
+  readonly fromNpm: (account: Account | undefined) => Promise<string | undefined>;
+  /** Holds one folder per major version, each with a bin folder. */
+  readonly distributionRoot: string;
+}
+
+const thisMachine: Sources = { environment: process.env, fromNpm: npmBinaries, distributionRoot: "/usr/lib/postgresql" };
+
+export async function resolvePostgres(sources: Sources = thisMachine): Promise<PostgresInstallation> {
   const account = serverAccount();
-  const asked = environment.PALISADE_POSTGRES_BIN;
+  const asked = sources.environment.PALISADE_POSTGRES_BIN;
   if (asked) return await explicit(asked, account);
   const refusals: string[] = [];
   try {
-    const binFolder = await npmBinaries(account);
+    const binFolder = await sources.fromNpm(account);
     if (binFolder === undefined) refusals.push(`npm package ${npmPackageName()}: not installed`);
     else {
       const version = await probe(binFolder, account);
-      return { binFolder, version, account, description: `Postgres ${version} from the npm package ${npmPackageName()}` };
+      return { binFolder, version, account, description: `Postgres ${version} (npm package ${npmPackageName()})` };
     }
   } catch (error) {
     refusals.push(`npm package ${npmPackageName()}: ${reason(error)}`);
   }
-  for (const binFolder of await systemFolders(environment)) {
+  for (const binFolder of await systemFolders(sources)) {
     try {
       const version = await probe(binFolder, account);
-      return { binFolder, version, account, description: `Postgres ${version} of this system (${binFolder}); ${refusals.join("; ")}` };
+      return { binFolder, version, account, description: `Postgres ${version} (${binFolder}; ${refusals.join("; ")})` };
     } catch (error) {
       refusals.push(`${binFolder}: ${reason(error)}`);
     }
   }
-  throw new Error(`No Postgres to run. ${refusals.join("; ")}; nothing on PATH or in /usr/lib/postgresql. ${remedy}`);
+  throw new Error(`no Postgres can be had on this machine. Tried: ${refusals.join("; ")}; PATH and ${sources.distributionRoot}. ${remedy}`);
 }

@@ -10,28 +10,43 @@ import { withClient } from "../postgres/databases.js";
 const graceMs = 1_000;
 const pollMs = 5;
 
+interface Connection {
+  readonly port: number;
+  /** The stack of whoever opened it. */
+  readonly openedAt: string;
+}
+
 interface Watch {
   readonly children: Set<ChildProcess>;
-  /** Every open outgoing connection, with the place that opened it. */
-  readonly sockets: Map<Socket, string>;
+  /** Every outgoing connection that is open or being opened. */
+  readonly sockets: Map<Socket, Connection>;
 }
 
 let watch: Watch | undefined;
 
-/** The lines of a stack that are somebody's code: not this file, not Node's own. */
+/** The lines of the stack that are somebody's code: not this file, not Node's own. */
 function opener(): string {
+  const usual = Error.stackTraceLimit;
+  Error.stackTraceLimit = 40; // A client library may be many calls deep.
   const lines = new Error().stack?.split("\n").slice(1) ?? [];
+  Error.stackTraceLimit = usual;
   return lines
     .filter((line) => !line.includes("node:") && !line.includes("vitest/leaks."))
-    .slice(0, 6)
+    .slice(0, 8)
     .join("\n");
+}
+
+/** connect() takes a port, or options, or an array that begins with options. A socket itself knows its port only once it is connected. */
+function targetPort([first]: readonly unknown[]): number {
+  const target: unknown = Array.isArray(first) ? first[0] : first;
+  return Number(typeof target === "object" && target !== null && "port" in target ? target.port : target);
 }
 
 function trackSockets(sockets: Watch["sockets"]): void {
   // Node announces net.connect() on a channel of diagnostics_channel, but not new Socket().connect(), which is what pg does.
   const connect = Socket.prototype.connect;
   Socket.prototype.connect = function (this: Socket, ...args: unknown[]) {
-    sockets.set(this, opener());
+    sockets.set(this, { port: targetPort(args), openedAt: opener() });
     this.once("close", () => sockets.delete(this));
     return Reflect.apply(connect, this, args) as Socket;
   } as typeof connect;
@@ -58,10 +73,10 @@ export function watchForLeaks(): void {
 
 function leaksNow({ children, sockets }: Watch, ports: ReadonlySet<number>): string[] {
   const living = [...children].filter((child) => !child.spawnargs[0]?.startsWith("palisade-")); // Our own guards, which end with this process.
-  const open = [...sockets].filter(([socket]) => ports.has(socket.remotePort ?? 0));
+  const open = [...sockets.values()].filter(({ port }) => ports.has(port));
   return [
     ...living.map((child) => `process ${child.pid}: ${child.spawnargs.join(" ").slice(0, 200)}`),
-    ...open.map(([socket, stack]) => `connection to ${socket.remoteAddress}:${socket.remotePort}, opened\n${stack}`),
+    ...open.map(({ port, openedAt }) => `connection to port ${port}, opened\n${openedAt}`),
   ];
 }
 

@@ -11,7 +11,7 @@ let server: PostgresServer;
 
 beforeAll(async () => {
   // The WAL writer sleeps for long, so that what was not flushed by its own commit is certainly not flushed by chance.
-  server = await PostgresServer.start({ durable: true, settings: { wal_writer_delay: "10s" } });
+  server = await PostgresServer.start({ settings: { wal_writer_delay: "10s" } });
   await query("create table writes (number int primary key)");
 });
 

@@ -1,0 +1,50 @@
+// A file that leaves something behind fails, and is told what; one that cleans up in its hooks passes. Proven by a run of vitest over files that leak on purpose.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { basename, dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { beforeAll, expect, test } from "@palisade/testkit/vitest";
+
+interface FileResult {
+  readonly name: string;
+  readonly status: "passed" | "failed";
+  readonly message: string;
+  readonly assertionResults: readonly { readonly status: string }[];
+}
+
+const results = new Map<string, FileResult>();
+
+beforeAll(async () => {
+  const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
+  const config = fileURLToPath(new URL("leaky/vitest.config.ts", import.meta.url));
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST"))); // It is no worker of ours.
+  const run = spawn(process.execPath, [vitest, "run", "--config", config], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const [output] = await Promise.all([text(run.stdout), once(run, "exit")]);
+  const report = JSON.parse(output.slice(output.indexOf('{"num'))) as { testResults: FileResult[] };
+  for (const result of report.testResults) results.set(basename(result.name, ".leaky.ts"), result);
+});
+
+function messageOf(file: string): string {
+  const result = results.get(file);
+  expect(result?.status).toBe("failed");
+  expect(result?.assertionResults.map((test) => test.status)).toEqual(["passed"]); // Its test is fine; the file is not.
+  return result?.message ?? "";
+}
+
+test("a forgotten child process fails its file, which names the command", () => {
+  expect(messageOf("child")).toMatch(/leaves behind:\n +process \d+: .*sleep 600/);
+});
+
+test("a forgotten connection to the shared fleet fails its file, which says where it was opened", () => {
+  expect(messageOf("connection")).toMatch(/leaves behind:\n +connection to port \d+, opened\n.*connection\.leaky\.ts:6/);
+});
+
+test("a forgotten session in the file's database fails the file, which names the session", () => {
+  expect(messageOf("session")).toMatch(/connections to its database open:\n.*forgetful/);
+});
+
+test("a file that cleans up in a hook passes", () => {
+  expect(results.get("tidy")?.status).toBe("passed");
+});

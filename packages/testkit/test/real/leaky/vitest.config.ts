@@ -1,0 +1,16 @@
+// A run of its own for files that leak on purpose, with the servers and the guard of the real project.
+import { defineConfig } from "vitest/config";
+
+const testkit = new URL("../../../src/vitest/", import.meta.url).pathname;
+
+export default defineConfig({
+  root: new URL(".", import.meta.url).pathname,
+  oxc: { target: "es2022" },
+  test: {
+    include: ["*.leaky.ts"],
+    globalSetup: [`${testkit}global-setup.ts`],
+    setupFiles: [`${testkit}leak-guard.ts`],
+    reporters: ["json"],
+    maxWorkers: 4, // They spend their time waiting for leaks to go away.
+  },
+});
