@@ -1,11 +1,9 @@
 // One member of a fleet: a real server behind its own fault proxy, under one address that outlives restarts.
 // It must not judge what a fault means to a lock; it only makes it happen.
-import { Redis, ReplyError } from "ioredis";
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import type { Direction } from "../proxy/rules.js";
+import { runCommand } from "./command.js";
 import type { RedisServer } from "./provider.js";
-
-const cliTimeoutMs = 5_000;
 
 export class RedisNode {
   readonly name: string;
@@ -113,29 +111,8 @@ export class RedisNode {
   }
 
   /** One command over a connection of its own past the proxy; the reply as ioredis gives it. */
-  async cli(command: string, ...args: readonly (string | number)[]): Promise<unknown> {
-    const client = new Redis(this.directUrl, {
-      lazyConnect: true,
-      retryStrategy: null,
-      connectTimeout: cliTimeoutMs,
-      commandTimeout: cliTimeoutMs,
-      enableReadyCheck: false,
-      maxRetriesPerRequest: 0,
-    });
-    // ioredis rejects with "Connection is closed." and tells the reason only here.
-    let reason: Error | undefined;
-    client.on("error", (cause: Error) => {
-      reason = cause;
-    });
-    try {
-      await client.connect();
-      return await client.call(command, ...args);
-    } catch (cause) {
-      if (cause instanceof ReplyError) throw cause;
-      throw new Error(`${this.name} did not answer ${command}: ${(reason ?? (cause as Error)).message}`, { cause });
-    } finally {
-      client.disconnect();
-    }
+  cli(command: string, ...args: readonly (string | number)[]): Promise<unknown> {
+    return runCommand({ url: this.directUrl, name: this.name }, command, args);
   }
 
   /** The end of the server's log. */
