@@ -1,7 +1,7 @@
 // Keeps what was built or downloaded for this machine, so that it happens once: in the clone's node_modules, or in a temporary folder where that is read-only.
 // It must never show a half-built entry: an entry is built under another name and renamed, and of two builders at once the first wins.
 import { chmod, lstat, mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
-import { tmpdir, userInfo } from "node:os";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { keepFolder, removeFolderAtExit } from "../process/living-children.js";
@@ -75,7 +75,7 @@ async function sweepAbandoned(home: string, name: string): Promise<void> {
 /** Where entries may live, best first. */
 export async function cacheHomes(): Promise<readonly string[]> {
   const clone = await cloneFolder(dirname(fileURLToPath(import.meta.url)));
-  const temporary = join(tmpdir(), `palisade-cache-${userInfo().uid}`);
+  const temporary = join(tmpdir(), `palisade-cache-${process.getuid?.() ?? "user"}`);
   const inClone = clone === undefined ? [] : [join(clone, "node_modules", ".cache", "palisade")];
   return [...inClone, ...((await mayTrust(temporary)) ? [temporary] : [])];
 }
