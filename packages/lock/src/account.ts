@@ -23,14 +23,20 @@ export function describeAttempt(resources: readonly string[], lost: Lost, policy
 
 /** Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5 unreachable (ECONNREFUSED)". */
 export function describeBallots(ballots: readonly Ballot[]): string {
-  const nodesBySaying = new Map<string, string[]>();
+  const groups = new Map<string, { readonly nodes: string[]; atMostMs: number | undefined }>();
   for (const ballot of ballots) {
-    const saying = describeBallot(ballot);
-    const nodes = nodesBySaying.get(saying);
-    if (nodes === undefined) nodesBySaying.set(saying, [ballot.node]);
-    else nodes.push(ballot.node);
+    const [saying, forMs] = describeBallot(ballot);
+    const group = groups.get(saying);
+    if (group === undefined) groups.set(saying, { nodes: [ballot.node], atMostMs: forMs });
+    else {
+      group.nodes.push(ballot.node);
+      if (forMs !== undefined) group.atMostMs = Math.max(forMs, group.atMostMs ?? 0);
+    }
   }
-  return [...nodesBySaying].map(([saying, nodes]) => `${enumerate(nodes)} ${saying}`).join(", ");
+  const sentences = [...groups].map(([saying, { nodes, atMostMs }]) => {
+    return `${enumerate(nodes)} ${atMostMs === undefined ? saying : saying.replace("#", String(Math.ceil(atMostMs)))}`;
+  });
+  return sentences.join(", ");
 }
 
 /** A lease that is no longer held. */
@@ -56,26 +62,28 @@ export function describeState(state: FleetState, { size, quorum }: Electorate): 
   return `${state.admitted.length} of ${size} nodes are ready, ${quorum} needed; ${account}`;
 }
 
-function describeBallot(ballot: Ballot): string {
+// What it says, with # in the place of the milliseconds that follow: nodes that say the same for a slightly different time are told together.
+function describeBallot(ballot: Ballot): [string, number?] {
   switch (ballot.kind) {
     case "unreachable":
-      return `unreachable (${ballot.cause})`;
+      return [`unreachable (${ballot.cause})`];
     case "quarantined":
-      return `quarantined after a restart${ballot.readyInMs === undefined ? "" : ` for ${Math.ceil(ballot.readyInMs)} ms more`}`;
+      return ballot.readyInMs === undefined
+        ? ["quarantined after a restart"]
+        : ["quarantined after a restart for # ms more", ballot.readyInMs];
     case "held":
-      return `held for ${Math.ceil(ballot.remainingMs)} ms more by ${ballot.holder}`;
     case "taken":
-      return `taken for ${Math.ceil(ballot.remainingMs)} ms more by ${ballot.holder}`;
+      return [`${ballot.kind} for # ms more by ${ballot.holder}`, ballot.remainingMs];
     case "epoch_moved":
-      return "granted while another node was being readmitted, which does not count";
+      return ["answered while another node was being readmitted, which does not count"];
     case "missing":
-      return "without an owner";
+      return ["without an owner"];
     case "lost":
-      return "no longer ours";
+      return ["no longer ours"];
     case "seen":
-      return ballot.holder === null ? "free" : `held for ${Math.ceil(ballot.remainingMs ?? 0)} ms more by ${ballot.holder}`;
+      return ballot.holder === null ? ["free"] : [`held for # ms more by ${ballot.holder}`, ballot.remainingMs ?? 0];
     default:
-      return ballot.kind;
+      return [ballot.kind];
   }
 }
 

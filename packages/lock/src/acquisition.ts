@@ -103,6 +103,7 @@ export class Acquisition {
   async #attempt(request: LeaseRequest, patience: Patience): Promise<Outcome> {
     patience.check(request.resources);
     this.#introduction.check();
+    this.#core.checkFleetTtl(request.ttlMs);
     const outcome = await attempt(this.#core, request);
     if (outcome.kind === "lost") this.#introduction.check();
     else this.#stillWanted(outcome, patience);

@@ -13,6 +13,8 @@ export interface Core {
   readonly nodes: readonly LockNode[];
   readonly policy: Policy;
   readonly clock: Clock;
+  /** Throws RangeError if the fleet is known to allow only shorter leases. */
+  checkFleetTtl(ttlMs: number): void;
   readonly alarms: Alarms;
   readonly work: Work;
   readonly courtesy: Courtesy;

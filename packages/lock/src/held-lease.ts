@@ -116,7 +116,10 @@ export class HeldLease implements Lease, Alarm {
   }
 
   async extend(ttlMs?: number): Promise<Renewal> {
-    if (ttlMs !== undefined) checkTtl(this.#core.policy, ttlMs);
+    if (ttlMs !== undefined) {
+      checkTtl(this.#core.policy, ttlMs);
+      this.#core.checkFleetTtl(ttlMs);
+    }
     // One at a time: of two answers that overtake each other, the older one would tell of a ttl that the nodes do not have any more.
     while (this.#extending !== undefined) await this.#extending.then(ignored, ignored);
     this.assertHeld();

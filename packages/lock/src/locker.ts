@@ -31,6 +31,7 @@ import {
 } from "./request.js";
 import { conclude, type Inspection, survey } from "./survey.js";
 import { MAX_TOKEN } from "./token.js";
+import { TtlLimit } from "./ttl-limit.js";
 import { Turnstile } from "./turnstile.js";
 import { Work } from "./work.js";
 
@@ -48,7 +49,18 @@ export class QuorumLocker implements Locker {
     const turnstile = new Turnstile<Lost>();
     const courtesy = new Courtesy(clock, (resource) => turnstile.occupied(resource));
     const dormitory = { closed: false, sleepers: new Set<Patience>() };
-    this.#core = { nodes: fleet.nodes, policy, clock, turnstile, courtesy, dormitory, alarms: new Alarms(clock), work: new Work() };
+    const limit = new TtlLimit(fleet);
+    this.#core = {
+      nodes: fleet.nodes,
+      policy,
+      clock,
+      checkFleetTtl: (ttlMs) => limit.check(ttlMs),
+      turnstile,
+      courtesy,
+      dormitory,
+      alarms: new Alarms(clock),
+      work: new Work(),
+    };
     this.#introduction = new Introduction(this.#core, fleet);
     this.#acquisition = new Acquisition(this.#core, this.#introduction);
   }
@@ -95,6 +107,7 @@ export class QuorumLocker implements Locker {
     if (namespace !== policy.namespace) throw new RangeError(`this lease belongs to namespace ${namespace}, not ${policy.namespace}`);
     checkTtl(policy, told.ttlMs);
     await this.#begin(told.resources);
+    this.#core.checkFleetTtl(told.ttlMs);
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
     const { verdict, ballots } = await renew(this.#core, { ...told, wanted: () => !dormitory.closed });

@@ -23,7 +23,7 @@ export interface LockerOptions {
   readonly namespace?: string;
   /** How long a lease lasts unless it is renewed. Default 10 000. */
   readonly ttlMs?: number;
-  /** The longest lease of the whole fleet, stored with it; also how long a node that lost its memory must wait. Default 60 000, or ttlMs if that is more. */
+  /** The longest lease of the whole fleet, stored with it; also how long a node that lost its memory must wait. Default: what the fleet has stored; 60 000 for a new fleet. */
   readonly maxTtlMs?: number;
   /** A node that has not answered by then counts as unreachable for that question. Default: a quarter of ttlMs, at most 250. */
   readonly nodeTimeoutMs?: number;
@@ -52,7 +52,8 @@ export interface Policy {
   readonly namespace: string;
   readonly label: string;
   readonly ttlMs: number;
-  readonly maxTtlMs: number;
+  /** undefined: what the fleet has stored. */
+  readonly maxTtlMs: number | undefined;
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly driftFactor: number;
@@ -81,7 +82,7 @@ export function readPolicy(options: LockerOptions): Policy {
   const given = knownOptions<LockerOptions>("createLocker", options, optionNames);
   const size = readSize(given.nodes);
   const ttlMs = wholeNumber("ttlMs", given.ttlMs, { min: 1, max: DAY_MS, fallback: 10_000 });
-  const maxTtlMs = wholeNumber("maxTtlMs", given.maxTtlMs, { min: 1, max: DAY_MS, fallback: Math.max(60_000, ttlMs) });
+  const maxTtlMs = given.maxTtlMs === undefined ? undefined : wholeNumber("maxTtlMs", given.maxTtlMs, { min: 1, max: DAY_MS });
   const policy: Policy = Object.freeze({
     size,
     quorum: readQuorum(given.quorum, size),
@@ -92,11 +93,11 @@ export function readPolicy(options: LockerOptions): Policy {
     ...readTimeouts(given, ttlMs),
     driftFactor: anyNumber("driftFactor", given.driftFactor, { min: 0, max: 0.5, fallback: 0.01 }),
     minValidityMs:
-      given.minValidityMs === undefined ? undefined : wholeNumber("minValidityMs", given.minValidityMs, { min: 1, max: maxTtlMs }),
+      given.minValidityMs === undefined ? undefined : wholeNumber("minValidityMs", given.minValidityMs, { min: 1, max: DAY_MS }),
     waitMs: readWaitMs(given.waitMs, 10_000),
     retry: readRetry(given.retry),
     maxWaiters: wholeNumber("maxWaiters", given.maxWaiters, { min: 1, max: 10_000_000, fallback: 10_000 }),
-    retentionMs: wholeNumber("retentionMs", given.retentionMs, { min: maxTtlMs, max: 365 * DAY_MS, fallback: Math.max(DAY_MS, maxTtlMs) }),
+    retentionMs: wholeNumber("retentionMs", given.retentionMs, { min: maxTtlMs ?? ttlMs, max: 365 * DAY_MS, fallback: DAY_MS }),
   });
   checkTtl(policy, ttlMs);
   return policy;
@@ -104,7 +105,7 @@ export function readPolicy(options: LockerOptions): Policy {
 
 /** A ttl that the policy allows and that leaves something after the allowance for drift. */
 export function checkTtl(policy: Policy, ttlMs: number): number {
-  wholeNumber("ttlMs", ttlMs, { min: 1, max: policy.maxTtlMs });
+  wholeNumber("ttlMs", ttlMs, { min: 1, max: policy.maxTtlMs ?? DAY_MS });
   const leftMs = ttlMs - driftMs(ttlMs, policy.driftFactor);
   const neededMs = minValidityMs(policy, ttlMs);
   if (leftMs >= neededMs && leftMs > 0) return ttlMs;

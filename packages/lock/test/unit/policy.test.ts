@@ -1,0 +1,148 @@
+// Options: defaults, bounds, and words for whoever gets them wrong.
+import { describe, expect, test } from "vitest";
+import { type LockerOptions, readPolicy } from "../../src/policy.js";
+import { readAdoptOptions, readLeaseRequest, readResources } from "../../src/request.js";
+
+const nodes = (count: number): string[] => Array.from({ length: count }, (_, i) => `redis://127.0.0.1:${7000 + i}`);
+const policyOf = (options: Partial<LockerOptions>): ReturnType<typeof readPolicy> => readPolicy({ nodes: nodes(5), ...options });
+/** For what TypeScript would not let through. */
+const loose = (options: object): ReturnType<typeof readPolicy> => readPolicy(options as LockerOptions);
+
+describe("options of createLocker", () => {
+  test("have defaults, frozen", () => {
+    const policy = policyOf({});
+    expect(policy).toMatchObject({
+      size: 5,
+      quorum: 3,
+      namespace: "palisade",
+      ttlMs: 10_000,
+      nodeTimeoutMs: 250,
+      driftFactor: 0.01,
+      waitMs: 10_000,
+    });
+    expect(policy).toMatchObject({ maxTtlMs: undefined, retentionMs: 86_400_000, retry: { minDelayMs: 4, maxDelayMs: 500 } });
+    expect(Object.isFrozen(policy) && Object.isFrozen(policy.retry)).toBe(true);
+  });
+
+  test("the majority is the quorum; a stricter one may be asked for, a laxer one may not", () => {
+    expect([1, 2, 3, 4, 5, 6, 7].map((count) => readPolicy({ nodes: nodes(count) }).quorum)).toEqual([1, 2, 2, 3, 3, 4, 4]);
+    expect(policyOf({ quorum: 5 }).quorum).toBe(5);
+    for (const quorum of [0, 1, 2, 6, 3.5, Number.NaN]) expect(() => policyOf({ quorum })).toThrow(RangeError);
+  });
+
+  test.each([
+    { ttlMs: 0 },
+    { ttlMs: -1 },
+    { ttlMs: Number.NaN },
+    { ttlMs: Number.POSITIVE_INFINITY },
+    { ttlMs: 1.5 },
+    { ttlMs: 2 },
+    { ttlMs: 2_000, maxTtlMs: 1_000 },
+    { maxTtlMs: 0 },
+    { nodeTimeoutMs: 0 },
+    { nodeTimeoutMs: 20_000 },
+    { driftFactor: -0.1 },
+    { driftFactor: 0.9 },
+    { minValidityMs: 0 },
+    { minValidityMs: 9_990 },
+    { waitMs: -1 },
+    { maxWaiters: 0 },
+    { retentionMs: 10, maxTtlMs: 10_000 },
+    { retry: { tries: 0 } },
+    { retry: { minDelayMs: 10, maxDelayMs: 5 } },
+    { label: "" },
+    { label: "x".repeat(257) },
+    { namespace: "" },
+    { namespace: "a{b}" },
+    { namespace: "a b" },
+    { nodes: [] },
+  ])("%o is a RangeError", (options) => {
+    expect(() => policyOf(options)).toThrow(RangeError);
+  });
+
+  test.each([
+    [{ nodes: "redis://127.0.0.1" }, "nodes must be an array"],
+    [{ nodes: nodes(3), ttlMs: "10" }, "ttlMs must be a number, not string 10"],
+    [{ nodes: nodes(3), ttlMS: 10 }, "did you mean ttlMs?"],
+    [{ nodes: nodes(3), retryCount: 10 }, 'has no option "retryCount"'],
+    [{ nodes: nodes(3), retry: 3 }, "retry must be an object"],
+    [{ nodes: nodes(3), retry: { maxDelay: 3 } }, "did you mean maxDelayMs?"],
+    [{ nodes: nodes(3), namespace: 7 }, "namespace must be a string"],
+    [{ nodes: nodes(3), label: 7 }, "label must be a string"],
+  ])("%o is a TypeError that says: %s", (options, words) => {
+    expect(() => loose(options)).toThrow(TypeError);
+    expect(() => loose(options)).toThrow(words);
+  });
+
+  test("no options at all are a TypeError", () => {
+    expect(() => loose([])).toThrow(TypeError);
+    expect(() => (readPolicy as () => unknown)()).toThrow(TypeError);
+  });
+});
+
+describe("resources", () => {
+  test("one, or a list of different ones, of any characters", () => {
+    expect(readResources("orders/42")).toEqual(["orders/42"]);
+    expect(readResources(["b", "a"])).toEqual(["b", "a"]);
+    for (const resource of ["a:b", "{a}b", "}{", "a\u0000b", "日本語", "👩‍🚀", " ", "ü".repeat(256)])
+      expect(readResources(resource)).toEqual([resource]);
+  });
+
+  test.each([
+    [""],
+    [[]],
+    ["x".repeat(513)],
+    ["ü".repeat(257)],
+    [["a", "b", "a"]],
+    ["\ud800"],
+    ["a\udc00"],
+    [Array.from({ length: 129 }, (_, i) => `r${i}`)],
+  ])("%j is a RangeError", (value) => {
+    expect(() => readResources(value)).toThrow(RangeError);
+  });
+
+  test.each([[undefined], [null], [7], [{}], [["a", 7]]])("%j is a TypeError", (value) => {
+    expect(() => readResources(value)).toThrow(TypeError);
+  });
+});
+
+describe("options of a lease", () => {
+  const policy = policyOf({ maxTtlMs: 60_000 });
+  const read = (options: unknown): ReturnType<typeof readLeaseRequest> => readLeaseRequest("acquire", policy, { resources: "r", options });
+
+  test("are those of the locker unless given", () => {
+    expect(read(undefined)).toMatchObject({ ttlMs: 10_000, waitMs: 10_000, renew: false });
+    expect(read({ ttlMs: 500, waitMs: 0, renew: true })).toMatchObject({ ttlMs: 500, waitMs: 0, renew: true });
+  });
+
+  test("maxHoldMs shortens the ttl", () => {
+    expect(read({ maxHoldMs: 300 })).toMatchObject({ ttlMs: 300, maxHoldMs: 300 });
+  });
+
+  test("using renews, whatever the locker says, and does not take the option", () => {
+    expect(readLeaseRequest("using", policy, { resources: "r", options: {} }).renew).toBe(true);
+    expect(() => readLeaseRequest("using", policy, { resources: "r", options: { renew: false } })).toThrow(TypeError);
+  });
+
+  test.each([
+    { ttlMs: 0 },
+    { ttlMs: -5 },
+    { ttlMs: Number.NaN },
+    { ttlMs: 60_001 },
+    { ttlMs: 2 },
+    { waitMs: -1 },
+    { waitMs: Number.NaN },
+    { maxHoldMs: 0 },
+  ])("%o is a RangeError", (options) => {
+    expect(() => read(options)).toThrow(RangeError);
+  });
+
+  test.each([{ ttlMs: "5" }, { renew: 1 }, { signal: {} }, { wait: 5 }, 7, null, []])("%o is a TypeError", (options) => {
+    expect(() => read(options)).toThrow(TypeError);
+  });
+
+  test("adopt takes only how the lease is kept", () => {
+    expect(readAdoptOptions({ renew: true, maxHoldMs: 9 })).toEqual({ renew: true, maxHoldMs: 9 });
+    expect(() => readAdoptOptions({ ttlMs: 9 })).toThrow(TypeError);
+  });
+});
