@@ -35,11 +35,19 @@ async function initialise({ binFolder, account }: PostgresInstallation, content:
   await mkdir(data, { mode: 0o700 });
   if (account !== undefined) await chown(data, account.uid, account.gid);
   // initdb wants a current folder it may look at; ours can be closed to its account.
-  await run(join(binFolder, "initdb"), [...initdbArguments, "--pgdata", data], {
-    ...account,
-    cwd: data,
-    env: { PATH: process.env.PATH, TZ: "UTC" },
-  });
+  const options = { ...account, cwd: data, env: { PATH: process.env.PATH, TZ: "UTC" } };
+  try {
+    await run(join(binFolder, "initdb"), [...initdbArguments, "--pgdata", data], options);
+  } catch (error) {
+    throw new Error(`no empty cluster could be made: ${whyNot(error as { stderr?: string } & Error)}`, { cause: error });
+  }
+}
+
+function whyNot({ stderr = "", message }: { stderr?: string } & Error): string {
+  const said = stderr.trim() || message;
+  return said.includes("could not look up effective user ID")
+    ? `${said}. Postgres only runs as a user that has a name: add one (useradd), or set PALISADE_TEST_PROVIDER=docker.`
+    : said;
 }
 
 async function emptyCluster(installation: PostgresInstallation): Promise<string> {
