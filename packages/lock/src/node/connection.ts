@@ -23,6 +23,11 @@ const GREET_AGAIN_LAST_MS = 2_000;
 /** A connection that fails, fails with `error` and `close`; the rejection says nothing that they do not say. */
 function toldByEvents(): void {}
 
+/** A server that does not say who we are to it, or may not be told to end a connection: a courtesy less. */
+function notTold(): undefined {
+  return undefined;
+}
+
 export class Connection {
   readonly #settings: ConnectionSettings;
   readonly #clock: Clock;
@@ -35,6 +40,8 @@ export class Connection {
   #greeting = 0;
   #greetings = 0;
   #timer: Timer | undefined;
+  /** The last connection that was up, as the server calls it. */
+  #predecessor: { readonly runId: string; readonly id: number } | undefined;
   #met: (() => void) | undefined;
   readonly met: Promise<void>;
 
@@ -159,21 +166,34 @@ export class Connection {
     };
   }
 
-  /** What is the node, and does it know the script? Both at once. */
+  /** What is the node, does it know the script, and who are we to it? All at once. */
   async #firstQuestions(): Promise<NodeStatus> {
     const { keys } = this.#settings;
     const statusCall = status(keys);
-    const [answer] = await Promise.all([
+    const [answer, , id] = await Promise.all([
       this.#client.eval(statusCall.source, statusCall.keys.length, ...statusCall.keys),
       // No requests at all: this only teaches the server the script, in a way that needs no permission but the one to run scripts.
       this.#client.eval(callScript.source, 2, keys.node, keys.floor, "0"),
+      this.#client.isCluster ? undefined : this.#client.call("CLIENT", "ID").catch(notTold),
     ]);
     const known = statusCall.read(answer);
     if (known.role !== "master") throw new Error("READONLY");
     const [major = 0, minor = 0] = known.version.split(".").map(Number);
     if (major < 6 || (major === 6 && minor < 2))
       throw new Error(`version ${known.version} is too old: Redis 6.2 or newer, or Valkey, is needed`);
+    await this.#endPredecessor(known.runId);
+    this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
     return known;
+  }
+
+  /**
+   * A grant may still be on its way on the connection before this one, and would be executed after the release that is about to be sent again on this one, if the
+   * server does not know yet that it is over. Not for the numbers of an earlier life of the server: they are other clients' by now.
+   */
+  async #endPredecessor(runId: string): Promise<void> {
+    if (this.#predecessor?.runId !== runId) return;
+    // Where this is not allowed, or the connection is gone already, the time to live does the work.
+    await this.#client.call("CLIENT", "KILL", "ID", String(this.#predecessor.id)).catch(notTold);
   }
 
   #inTime<T>(asked: Promise<T>): Promise<T> {

@@ -1,12 +1,22 @@
-// What is wrong, or risky, with how the nodes are configured. Only looks; each finding names the node and the remedy.
+// What is wrong, or risky, with how the nodes are configured. Only looks, except that it may have to ask for settings that a user is not allowed to read; each
+// finding names the node and the remedy.
 import type { Clock } from "../clock.js";
 import type { Admission } from "./admission.js";
+import { isDurable } from "./admission-steps.js";
+import { causeOf } from "./causes.js";
+import type { Keys } from "./keys.js";
+import { type NodeStatus, status } from "./node-record.js";
+import type { FleetRefusal } from "./open-nodes.js";
 import type { RedisNode } from "./redis-node.js";
 
 export interface Finding {
   readonly severity: "error" | "warning" | "info";
+  /** "fleet" for what is about all of them. */
   readonly node: string;
-  /** Stable: eviction_policy, not_durable, same_server, replica, clock_skew, version, acl, fleet_mismatch, unreachable, quarantined… */
+  /**
+   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable,
+   * clock_skew, settings_hidden, subscription.
+   */
   readonly code: string;
   readonly message: string;
   readonly remedy: string;
@@ -15,9 +25,149 @@ export interface Finding {
 export interface DoctorSettings {
   readonly nodes: readonly RedisNode[];
   readonly admission: Admission;
+  readonly keys: Keys;
   readonly clock: Clock;
 }
 
-export async function probeFleet(_settings: DoctorSettings): Promise<readonly Finding[]> {
-  return [];
+type Say = (severity: Finding["severity"], code: string, message: string, remedy: string) => void;
+
+const SKEW_MS = 1_000;
+
+const refusalRemedies: Readonly<Record<FleetRefusal["code"], string>> = {
+  same_server: "Configure each server once.",
+  fleet_mismatch: "Give every locker of this namespace the same nodes, or use another namespace.",
+  max_ttl: "Ask for shorter leases here, or found a new fleet under another namespace.",
+};
+
+/** Asks every node, all at once. Never rejects. */
+export async function probeFleet(settings: DoctorSettings): Promise<readonly Finding[]> {
+  const findings: Finding[] = [...fleetFindings(settings)];
+  const perNode = await Promise.all(settings.nodes.map((node) => probeNode(settings, node)));
+  return findings.concat(...perNode);
+}
+
+function fleetFindings({ nodes, admission }: DoctorSettings): readonly Finding[] {
+  const findings: Finding[] = [];
+  const say = speaker(findings, "fleet");
+  const { refusal } = admission;
+  if (refusal !== undefined) say("error", refusal.code, refusal.message, refusalRemedies[refusal.code]);
+  if (nodes.length % 2 === 0) {
+    const tolerated = nodes.length / 2 - 1;
+    say(
+      "info",
+      "even_size",
+      `${nodes.length} nodes tolerate ${tolerated} failures, as many as ${nodes.length - 1} do`,
+      "Use an odd number of nodes.",
+    );
+  }
+  return findings;
+}
+
+async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  const say = speaker(findings, node.name);
+  if (!node.connection.isUp) {
+    sayUnreachable(say, node, node.connection.cause);
+    return findings;
+  }
+  try {
+    const askedAt = settings.clock.wallMs();
+    const seen = await node.connection.run(status(settings.keys));
+    judgeClock(say, seen, { askedAt, answeredAt: settings.clock.wallMs() });
+    judgeAdmission(say, node, settings.admission);
+    await judgeSettings(say, node);
+  } catch (error) {
+    sayUnreachable(say, node, causeOf(error));
+  }
+  if (node.subscriptionTrouble !== undefined) {
+    say(
+      "warning",
+      "subscription",
+      `releases are not heard: ${node.subscriptionTrouble}`,
+      "Allow SUBSCRIBE on the channels {namespace}:lock:*.",
+    );
+  }
+  return findings;
+}
+
+function judgeClock(say: Say, seen: NodeStatus, { askedAt, answeredAt }: { readonly askedAt: number; readonly answeredAt: number }): void {
+  const aheadMs = seen.timeMs > answeredAt ? seen.timeMs - answeredAt : Math.min(0, seen.timeMs - askedAt);
+  if (Math.abs(aheadMs) < SKEW_MS) return;
+  const direction = aheadMs > 0 ? "ahead of" : "behind";
+  say(
+    "warning",
+    "clock_skew",
+    `its clock is ${Math.abs(Math.round(aheadMs))} ms ${direction} ours`,
+    "Synchronise the clocks (chrony, ntpd) by slewing. Tokens do not depend on it; times to live change while a clock is being set.",
+  );
+}
+
+function judgeAdmission(say: Say, node: RedisNode, { blockedBecause }: Admission): void {
+  if (!node.isQuarantined) return;
+  const wait = node.readyInMs === undefined ? "" : `, admitted in ${node.readyInMs} ms at the earliest`;
+  const why = blockedBecause === undefined ? "" : `: ${blockedBecause}`;
+  say("warning", "quarantined", `its memory is not believed, so it does not vote${wait}${why}`, "Wait, or bring the other nodes back.");
+}
+
+async function judgeSettings(say: Say, node: RedisNode): Promise<void> {
+  let policy: string | undefined;
+  let limit: string | undefined;
+  try {
+    [policy, limit] = await Promise.all([node.connection.setting("maxmemory-policy"), node.connection.setting("maxmemory")]);
+  } catch (error) {
+    say(
+      "info",
+      "settings_hidden",
+      `its settings cannot be read (${causeOf(error)})`,
+      "Allow CONFIG GET, or check eviction and persistence by hand.",
+    );
+    return;
+  }
+  if (policy !== undefined && policy !== "noeviction") {
+    const now = limit === "0" ? "; no memory limit is set, so nothing is evicted yet" : "";
+    say(
+      limit === "0" ? "warning" : "error",
+      "eviction_policy",
+      `maxmemory-policy is ${policy}: under memory pressure it deletes locks that are held, and counters${now}`,
+      "CONFIG SET maxmemory-policy noeviction, and in the server's configuration.",
+    );
+  }
+  if (!(await isDurable(node))) {
+    say(
+      "info",
+      "not_durable",
+      "it may forget what it answered: after a restart it does not vote until it has caught up",
+      "For a restart without that wait: appendonly yes and appendfsync always.",
+    );
+  } else if (node.status?.wasDurable === false && !node.isQuarantined) {
+    say(
+      "info",
+      "not_durable",
+      "it is durable now but was not when it was admitted, so its next restart counts as a loss of memory",
+      "None is needed.",
+    );
+  }
+}
+
+/** A node that cannot be asked, by the beginning of the cause. */
+const troubles: readonly (readonly [cause: string, code: string, remedy: string])[] = [
+  ["READONLY", "replica", "Give the address of the master, or promote this server."],
+  ["WRONGPASS", "password", "Correct user name and password of this node."],
+  ["NOAUTH", "password", "Give user name and password of this node."],
+  [
+    "NOPERM",
+    "acl",
+    "Allow the user the commands of the lock's scripts (docs/operating.md lists them), the keys {namespace}:* and those channels.",
+  ],
+  ["version", "version", "Upgrade it to Redis 6.2 or newer, or to Valkey."],
+  ["garbage", "not_redis", "Check host and port: something else answers there."],
+];
+
+function sayUnreachable(say: Say, { address }: RedisNode, cause: string): void {
+  const [, code, remedy] = troubles.find(([start]) => cause.startsWith(start)) ?? [];
+  say("error", code ?? "unreachable", `${address}: ${cause}`, remedy ?? "Start it, or correct its address; check the network between.");
+}
+
+function speaker(findings: Finding[], node: string): Say {
+  return (severity, code, message, remedy) => findings.push({ severity, node, code, message, remedy });
 }

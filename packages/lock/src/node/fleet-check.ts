@@ -38,6 +38,7 @@ function twins(met: readonly MetNode[]): FleetRefusal | undefined {
     if (twin === undefined) continue;
     return {
       kind: "mismatch",
+      code: "same_server",
       message: `${called(twin)} and ${called(node)} are one server (run_id ${node.status.runId.slice(0, 8)}…), which would vote twice; configure each server once`,
     };
   }
@@ -49,6 +50,7 @@ function otherSize(met: readonly MetNode[], size: number): FleetRefusal | undefi
   if (stranger === undefined) return undefined;
   return {
     kind: "mismatch",
+    code: "fleet_mismatch",
     message: `${called(stranger)} belongs to a fleet of ${stranger.status.size} nodes, but ${size} are configured here; configure every locker of a namespace with the same nodes, or use another namespace`,
   };
 }
@@ -60,6 +62,7 @@ function otherFleet(met: readonly MetNode[]): FleetRefusal | undefined {
   if (first === undefined || stranger === undefined) return undefined;
   return {
     kind: "mismatch",
+    code: "fleet_mismatch",
     message: `${called(first)} belongs to fleet ${first.status.fleet}, ${called(stranger)} to fleet ${stranger.status.fleet}; configure every locker of a namespace with the same nodes, or use another namespace`,
   };
 }
@@ -69,6 +72,7 @@ function tooLong(met: readonly MetNode[], maxTtlMs: number | undefined): FleetRe
   if (stored === undefined || maxTtlMs === undefined || maxTtlMs <= stored) return undefined;
   return {
     kind: "ttl",
+    code: "max_ttl",
     message: `maxTtlMs is ${maxTtlMs}, but this fleet was founded with ${stored} ms: a node that lost its memory waits only that long before it votes again; ask for at most ${stored} ms`,
   };
 }

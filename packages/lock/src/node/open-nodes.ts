@@ -30,6 +30,8 @@ export interface OpenNodesOptions {
 /** Why this locker must not vote in this fleet. `ttl` deserves a RangeError, `mismatch` a FLEET_MISMATCH. */
 export interface FleetRefusal {
   readonly kind: "mismatch" | "ttl";
+  /** Stable; also the code of the doctor's finding. */
+  readonly code: "same_server" | "fleet_mismatch" | "max_ttl";
   /** Names nodes, numbers and the remedy. */
   readonly message: string;
 }
@@ -92,7 +94,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
       await ours.settled;
       return stateOf(nodes, ours);
     },
-    probe: () => probeFleet({ nodes, admission: ours, clock }),
+    probe: () => probeFleet({ nodes, admission: ours, keys, clock }),
     async close() {
       ours.close();
       await Promise.all(nodes.map((node) => node.close()));

@@ -53,7 +53,7 @@ const MAX_UNANSWERED = 8_192;
 /** After our own event loop stood still, the answers are often there already: let them be read before anybody is called too late. */
 const GRACE_MS = 1;
 const SILENCE_TIMEOUTS = 10;
-const SILENCE_MIN_MS = 2_000;
+const SILENCE_MIN_MS = 500;
 
 export class Outbox {
   readonly #settings: OutboxSettings;
