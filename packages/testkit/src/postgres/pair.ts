@@ -3,8 +3,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { FaultProxy } from "../proxy/fault-proxy.js";
+import { chooseProvider } from "./choose-provider.js";
 import { withClient } from "./databases.js";
-import { chooseProvider, type PostgresHost, standbyName } from "./provider.js";
+import { type PostgresHost, standbyName } from "./provider.js";
 import { hostOptions, type PostgresOptions, PostgresServer } from "./server.js";
 
 const joinTimeoutMs = 10_000;

@@ -1,4 +1,4 @@
-// What a Postgres server needs from whoever runs its processes, and the choice of who that is. It must not know about databases.
+// What a Postgres server needs from whoever runs its processes. It must not know about databases, nor who there is to run them.
 
 export interface HostOptions {
   /** Durable servers force every commit to the disk; the others leave it to the kernel, which is enough unless the whole machine crashes. */
@@ -35,21 +35,3 @@ export interface PostgresProvider {
 
 /** How a standby is called in the primary's `synchronous_standby_names`. */
 export const standbyName = "standby";
-
-export type PostgresProviderName = "local" | "docker";
-
-/** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
-const providers: Readonly<Partial<Record<PostgresProviderName, () => Promise<PostgresProvider>>>> = {
-  local: async () => (await import("./local-postgres.js")).localPostgres,
-};
-
-/** The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one. */
-export async function chooseProvider(wanted: PostgresProviderName | undefined): Promise<PostgresProvider> {
-  const name = wanted ?? (process.env.PALISADE_TEST_PROVIDER || "local");
-  const make = Object.hasOwn(providers, name) ? providers[name as PostgresProviderName] : undefined;
-  if (make === undefined) {
-    const known = Object.keys(providers).join(", ");
-    throw new RangeError(`no Postgres provider is called ${JSON.stringify(name)} (PALISADE_TEST_PROVIDER); there are: ${known}`);
-  }
-  return await make();
-}

@@ -1,7 +1,9 @@
 // A real Postgres that a test can break: databases on one side, faults on the other. It decides which provider runs it; how, is the provider's business.
+
+import { chooseProvider, type PostgresProviderName } from "./choose-provider.js";
 import { superuser } from "./data-folder.js";
 import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "./databases.js";
-import { chooseProvider, type HostOptions, type PostgresHost, type PostgresProviderName } from "./provider.js";
+import type { HostOptions, PostgresHost } from "./provider.js";
 
 export interface PostgresOptions {
   /** Who runs it; `PALISADE_TEST_PROVIDER` or this machine by default. */
