@@ -1,6 +1,6 @@
 // Notices that a process between us and the package manager died without a word (kill -9 of npm or of its shell), which no signal tells us.
 // Decides only which processes those are; what to do then is the caller's. Watches nothing when we were not started by a package manager.
-import { commandOf, lookIsCheap, parentOf } from "./process-table.mjs";
+import { commandOf, lookIsCheap, parentOf, sessionOf } from "./process-table.mjs";
 
 const everyMs = lookIsCheap ? 200 : 1000;
 const furthest = 5;
@@ -9,6 +9,7 @@ const furthest = 5;
 export function watchAncestors(onGone) {
   if (process.env.npm_lifecycle_event === undefined) return;
   const chain = chainToPackageManager();
+  if (chain.length === 1) return onGone();
   const timer = setInterval(() => {
     if (intact(chain)) return;
     clearInterval(timer);
@@ -16,14 +17,17 @@ export function watchAncestors(onGone) {
   }, everyMs).unref();
 }
 
-/** Us first, then parent by parent up to npm or pnpm; only our parent when no such name is found. */
+/**
+ * Us first, then parent by parent up to the package manager; only our parent when none is found. Us alone: it was killed before we could look, and we have been
+ * handed to a stranger, who is of another session.
+ */
 function chainToPackageManager() {
   const chain = [process.pid];
-  for (let pid = process.ppid; pid > 1 && chain.length < furthest; pid = parentOf(pid)) {
+  for (let pid = process.ppid; pid > 0 && chain.length < furthest; pid = parentOf(pid)) {
     chain.push(pid);
-    if (/(^|[\s/])(npm|pnpm|npx|yarn)\b/.test(commandOf(pid))) return chain;
+    if (/(^|[\s/])(npm|pnpm|npx|yarn|bun)\b/.test(commandOf(pid))) return chain;
   }
-  return chain.slice(0, 2);
+  return sessionOf(process.pid) === sessionOf(process.ppid) ? chain.slice(0, 2) : [process.pid];
 }
 
 /**

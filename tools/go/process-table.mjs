@@ -11,6 +11,11 @@ export function parentOf(pid) {
 }
 
 /** @param {number} pid */
+export function sessionOf(pid) {
+  return lookIsCheap ? stat(pid)[3] : ps("sess=", pid);
+}
+
+/** @param {number} pid */
 export function commandOf(pid) {
   return lookIsCheap ? read(pid, "cmdline").replaceAll("\0", " ") : ps("args=", pid);
 }

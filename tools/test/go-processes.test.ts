@@ -67,3 +67,16 @@ test.each(["npm", "sh"])("the death of the %s above the task runner is noticed",
   await vi.waitFor(() => expect(program.output).toContain("noticed"), soon);
   program.process.kill("SIGKILL");
 });
+
+test("a task runner that finds itself orphaned at its start ends", async () => {
+  const watcher = `import { watchAncestors } from ${moduleOf("go/ancestors.mjs")};
+    while (process.ppid === Number(process.env.PARENT)) await new Promise((resolve) => setTimeout(resolve, 5));
+    watchAncestors(() => console.log("noticed"));`;
+  const program = new Program(
+    `const { spawn } = await import("node:child_process");
+     const env = { ...process.env, PARENT: process.pid };
+     spawn(process.execPath, ["--input-type=module", "-e", process.env.WATCHER], { stdio: "inherit", detached: true, env }).once("spawn", process.exit);`,
+    { ...process.env, npm_lifecycle_event: "test", WATCHER: watcher },
+  );
+  await vi.waitFor(() => expect(program.output).toContain("noticed"), soon);
+});
