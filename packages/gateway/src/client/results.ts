@@ -1,0 +1,76 @@
+// What each call of the client answers: a union that the caller must look at, never an exception for something the world does.
+import type { RefusalCode } from "./refusal-code.js";
+
+export interface Refusal {
+  readonly ok: false;
+  readonly code: RefusalCode;
+  /** One or two sentences for a log. */
+  readonly detail: string;
+  /** `unknown`: the request may or may not have changed something. */
+  readonly outcome: "not_applied" | "unknown";
+  /** Undefined when no answer came. */
+  readonly status?: number | undefined;
+  readonly resource?: string | undefined;
+  readonly presentedToken?: number | undefined;
+  readonly currentToken?: number | undefined;
+  readonly currentSeq?: number | undefined;
+  readonly currentETag?: string | undefined;
+  /** Which operation of a transaction, counted from 0. */
+  readonly operation?: number | undefined;
+  /** What the gateway's log calls this request. */
+  readonly requestId?: string | undefined;
+  /** How long the gateway asks to wait before another try. */
+  readonly retryAfterMs?: number | undefined;
+  /** How often the request was sent. */
+  readonly attempts: number;
+}
+
+interface Stored {
+  readonly ok: true;
+  readonly resource: string;
+  /** The stored fence. */
+  readonly token: number;
+  /** The stored revision; `ifMatch` of a later write. */
+  readonly rev: number;
+  /** The gateway, or the sequence number, knew this write from an earlier try: it was stored once. */
+  readonly replayed: boolean;
+}
+
+export type PutResult = (Stored & { readonly created: boolean }) | Refusal;
+export type DeleteResult = Stored | Refusal;
+/** `value` and `text` are there for callers with a read scope. */
+export type PatchResult<T = unknown> = (Stored & { readonly value?: T; readonly text?: string }) | Refusal;
+/** `value` is null where there is no document; `text` is the same with every digit. */
+export type SealResult<T = unknown> =
+  | {
+      readonly ok: true;
+      readonly resource: string;
+      readonly token: number;
+      readonly rev: number;
+      readonly value: T | null;
+      readonly text: string;
+    }
+  | Refusal;
+export type GetResult<T = unknown> =
+  | { readonly ok: true; readonly modified: true; readonly token: number; readonly rev: number; readonly value: T; readonly text: string }
+  /** What `ifNoneMatch` named is still what is stored. */
+  | { readonly ok: true; readonly modified: false; readonly token: number; readonly rev: number }
+  | Refusal;
+export type TransactionResult =
+  | {
+      readonly ok: true;
+      readonly results: readonly { readonly resource: string; readonly token: number; readonly rev: number; readonly value?: unknown }[];
+      readonly replayed: boolean;
+    }
+  | Refusal;
+
+export interface ListedResource {
+  readonly resource: string;
+  readonly token: number;
+  readonly rev: number;
+  readonly seq: number;
+  readonly holder: string | null;
+  readonly updatedAt: string;
+  readonly value?: unknown;
+}
+export type ListResult = { readonly ok: true; readonly items: readonly ListedResource[]; readonly nextCursor: string | null } | Refusal;

@@ -1,0 +1,65 @@
+// Which refusals are worth another try, and when. Never one that the gateway has decided: a stale token stays stale.
+
+import type { Refusal } from "./results.js";
+import { type Call, local, type Success, type Transport } from "./transport.js";
+
+export interface RetryPolicy {
+  /** Tries in all; 1 is no retry. */
+  readonly attempts: number;
+  readonly firstPauseMs: number;
+  readonly longestPauseMs: number;
+}
+
+export interface Retried extends Call {
+  /** Whether sending it twice does no more than sending it once. */
+  readonly repeatable: "yes" | "no";
+  /** Aborts when the lease behind the call is over: nothing more is sent then, but an answer under way is waited for. */
+  readonly leaseSignal?: AbortSignal | undefined;
+}
+
+const passing = new Set(["unavailable", "verification_unavailable", "contention", "rate_limited", "idempotency_in_flight"]);
+const undecided = new Set(["outcome_unknown", "connection_failed", "timed_out"]);
+
+export async function sendWithRetry(transport: Transport, call: Retried, policy: RetryPolicy): Promise<Success | Refusal> {
+  for (let attempts = 1; ; attempts++) {
+    if (call.leaseSignal?.aborted === true)
+      return {
+        ...local("lease_lost", "The lease is over, so nothing was sent.", attempts === 1 ? "not_applied" : "unknown"),
+        attempts: attempts - 1,
+      };
+    const result = await transport(call);
+    if (result.ok || attempts >= policy.attempts || !worthRetrying(result, call)) return result.ok ? result : { ...result, attempts };
+    const waited = await pause(pauseMs(result, attempts, policy), call);
+    if (!waited) return { ...result, attempts };
+  }
+}
+
+function worthRetrying(refusal: Refusal, call: Retried): boolean {
+  if (refusal.outcome === "not_applied") return passing.has(refusal.code) || refusal.code === "connection_failed";
+  return undecided.has(refusal.code) && call.repeatable === "yes";
+}
+
+function pauseMs(refusal: Refusal, attempts: number, policy: RetryPolicy): number {
+  const longest = Math.min(policy.longestPauseMs, policy.firstPauseMs * 2 ** (attempts - 1));
+  // Jitter over the whole range: clients that failed together must not come back together.
+  const jittered = longest * (0.5 + Math.random() / 2);
+  return refusal.retryAfterMs === undefined ? jittered : Math.min(refusal.retryAfterMs, policy.longestPauseMs) * (1 + Math.random() / 4);
+}
+
+/** False when there is nobody left to wait for. */
+function pause(ms: number, call: Retried): Promise<boolean> {
+  const signals = [call.signal, call.leaseSignal].filter((signal) => signal !== undefined);
+  return new Promise((resolve) => {
+    const settle = (waited: boolean): void => {
+      clearTimeout(timer);
+      for (const signal of signals) signal.removeEventListener("abort", onAbort);
+      resolve(waited);
+    };
+    const onAbort = (): void => settle(false);
+    const timer = setTimeout(() => settle(true), ms);
+    for (const signal of signals) {
+      if (signal.aborted) return settle(false);
+      signal.addEventListener("abort", onAbort);
+    }
+  });
+}

@@ -1,0 +1,15 @@
+// A retry under the same sequence number whose first try was stored after all: the gateway refuses the second one because it knows the first.
+import type { Refusal } from "./results.js";
+import type { Success } from "./transport.js";
+
+/**
+ * Only after more than one try, and only if what is stored is exactly this token with exactly this number: then it is the write of an earlier try. Anything else
+ * remains the refusal it is.
+ */
+export function seenBefore(answer: Success | Refusal, seq: number | undefined): Success | undefined {
+  if (answer.ok || answer.code !== "sequence_out_of_order" || answer.attempts < 2) return undefined;
+  const rev = /^"(\d+)"$/.exec(answer.currentETag ?? "")?.[1];
+  if (seq === undefined || answer.currentSeq !== seq || answer.currentToken !== answer.presentedToken || rev === undefined)
+    return undefined;
+  return { ok: true, status: answer.status ?? 0, text: "{}", rev: Number(rev), token: answer.currentToken ?? 0, replayed: true };
+}

@@ -1,0 +1,126 @@
+// One request, sent once, under one timeout, to one answer or one refusal. Knows which failures may have changed something; does not retry.
+import type { RefusalCode } from "./refusal-code.js";
+import { problemCodes } from "./refusal-code.js";
+import type { Refusal } from "./results.js";
+
+export interface Call {
+  readonly method: "GET" | "PUT" | "PATCH" | "DELETE" | "POST";
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs: number;
+}
+
+export interface Success {
+  readonly ok: true;
+  readonly status: number;
+  readonly text: string;
+  readonly rev: number;
+  readonly token: number;
+  readonly replayed: boolean;
+}
+
+export type Transport = (call: Call) => Promise<Success | Refusal>;
+
+export function createTransport(base: string, apiKey: string | undefined, fetchWith: typeof fetch): Transport {
+  const authorization: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  return async (call) => {
+    const timeout = AbortSignal.timeout(call.timeoutMs);
+    const signal = call.signal === undefined ? timeout : AbortSignal.any([call.signal, timeout]);
+    try {
+      const response = await fetchWith(base + call.path, {
+        method: call.method,
+        headers: { ...authorization, ...call.headers },
+        signal,
+        // A redirect would send the credential and the write somewhere the caller did not name.
+        redirect: "error",
+        ...(call.body === undefined ? {} : { body: call.body }),
+      });
+      const text = await response.text();
+      return response.ok || response.status === 304 ? success(response, text) : refusalOf(response, text);
+    } catch (error) {
+      if (call.signal?.aborted === true) return local("aborted", "The call was given up by its caller.", "unknown");
+      if (timeout.aborted) return local("timed_out", `No complete answer came within ${call.timeoutMs} ms.`, "unknown");
+      return local(
+        "connection_failed",
+        `The gateway could not be reached: ${reasonOf(error)}.`,
+        neverSent(error) ? "not_applied" : "unknown",
+      );
+    }
+  };
+}
+
+function success(response: Response, text: string): Success {
+  return {
+    ok: true,
+    status: response.status,
+    text,
+    rev: Number(/^"(\d+)"$/.exec(response.headers.get("etag") ?? "")?.[1] ?? 0),
+    token: Number(response.headers.get("fencing-token") ?? 0),
+    replayed: response.headers.get("idempotent-replayed") === "true",
+  };
+}
+
+export function local(code: RefusalCode, detail: string, outcome: Refusal["outcome"]): Refusal {
+  return { ok: false, code, detail, outcome, attempts: 1 };
+}
+
+/** A status without one of our codes comes from something in between, which may have passed the request on. */
+function refusalOf(response: Response, text: string): Refusal {
+  const problem = parseProblem(text);
+  if (problem === undefined) {
+    return {
+      ...local("answer_not_understood", `Status ${response.status} came without a problem document.`, "unknown"),
+      status: response.status,
+    };
+  }
+  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+  return {
+    ok: false,
+    code: problem.code,
+    detail: problem.detail,
+    outcome: problem.outcome ?? (problem.code === "internal" ? "unknown" : "not_applied"),
+    status: response.status,
+    resource: problem.resource,
+    presentedToken: problem.presentedToken,
+    currentToken: problem.currentToken,
+    currentSeq: problem.currentSeq,
+    currentETag: problem.currentETag,
+    operation: problem.operation,
+    requestId: problem.requestId,
+    retryAfterMs: Number.isFinite(retryAfter) ? retryAfter * 1_000 : undefined,
+    attempts: 1,
+  };
+}
+
+interface ProblemDocument extends Omit<Refusal, "ok" | "outcome" | "attempts"> {
+  readonly outcome?: Refusal["outcome"];
+}
+
+function parseProblem(text: string): ProblemDocument | undefined {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const problem = document as Partial<ProblemDocument> | null;
+  const known = problemCodes.some((code) => code === problem?.code);
+  return known && typeof problem?.detail === "string" ? (problem as ProblemDocument) : undefined;
+}
+
+/** Only what surely happened before the first byte was sent. Codes are Node's; elsewhere nothing is sure. */
+function neverSent(error: unknown): boolean {
+  const code = causeCode(error);
+  return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "UND_ERR_CONNECT_TIMEOUT";
+}
+
+function causeCode(error: unknown): string | undefined {
+  const cause = error instanceof Error ? (error.cause as { readonly code?: unknown } | undefined) : undefined;
+  return typeof cause?.code === "string" ? cause.code : undefined;
+}
+
+function reasonOf(error: unknown): string {
+  return causeCode(error) ?? (error instanceof Error ? error.message : String(error));
+}

@@ -1,0 +1,99 @@
+// The contract as a whole: codes, statuses, and that server, client and OpenAPI document speak of the same ones.
+import Ajv2020 from "ajv/dist/2020.js";
+import { describe, expect, test } from "vitest";
+import { problemCodes as clientCodes } from "../../../src/client/refusal-code.js";
+import { openApiDocument, openApiText } from "../../../src/http/openapi.js";
+import { Problem, problemCodes, problemDocument, rawProblem, statusOf } from "../../../src/http/problem.js";
+import { problem as problemSchema } from "../../../src/http/schemas.js";
+
+describe("the contract", () => {
+  test("has one status for each code, and these do not change", () => {
+    expect(Object.fromEntries(problemCodes.map((code) => [code, statusOf(code)]))).toMatchInlineSnapshot(`
+      {
+        "body_too_large": 413,
+        "contention": 409,
+        "etag_mismatch": 412,
+        "expectation_failed": 417,
+        "fence_unchanged": 409,
+        "fencing_token_malformed": 400,
+        "fencing_token_required": 428,
+        "fencing_token_stale": 412,
+        "fencing_token_unissued": 403,
+        "forbidden_scope": 403,
+        "headers_too_many": 431,
+        "idempotency_in_flight": 409,
+        "idempotency_key_malformed": 400,
+        "idempotency_key_reused": 422,
+        "internal": 500,
+        "json_invalid": 400,
+        "media_type_unsupported": 415,
+        "method_not_allowed": 405,
+        "not_found": 404,
+        "outcome_unknown": 504,
+        "precondition_unsupported": 400,
+        "query_invalid": 400,
+        "rate_limited": 429,
+        "request_malformed": 400,
+        "request_timeout": 408,
+        "resource_name_invalid": 400,
+        "route_not_found": 404,
+        "sequence_out_of_order": 409,
+        "unauthenticated": 401,
+        "unavailable": 503,
+        "verification_unavailable": 503,
+      }
+    `);
+  });
+
+  test("is the same for the client", () => {
+    expect(new Set(clientCodes)).toEqual(new Set(problemCodes));
+  });
+
+  test("describes every problem in a document that names its code, and nothing unnamed", () => {
+    for (const code of problemCodes) {
+      const document = problemDocument(
+        new Problem(code, "Because.", { resource: "r", currentToken: 1, retryAfterSeconds: 1, outcome: "unknown" }),
+        "id-1",
+      );
+      expect(problemSchema.safeParse(document).error).toBeUndefined();
+      expect(document).toMatchObject({ code, status: statusOf(code), type: `urn:palisade:problem:${code}` });
+    }
+  });
+
+  test("can be answered as bytes, to a request that never became one", () => {
+    const [head = "", body = ""] = rawProblem(new Problem("request_malformed", "Because.")).split("\r\n\r\n");
+    expect(head).toMatch(/^HTTP\/1\.1 400 /);
+    expect(head).toContain("Connection: close");
+    expect(head).toContain(`Content-Length: ${Buffer.byteLength(body)}`);
+    expect(JSON.parse(body)).toMatchObject({ code: "request_malformed" });
+  });
+
+  test("is published as OpenAPI 3.1 in which every reference leads somewhere and no code is missing", () => {
+    const document = openApiDocument();
+    const text = openApiText();
+    expect(JSON.parse(text)).toEqual(document);
+    const references = new Set([...text.matchAll(/"\$ref":"#([^"]+)"/g)].map(([, pointer = ""]) => pointer));
+    expect(references.size).toBeGreaterThan(8);
+    for (const pointer of references) expect([pointer, at(document, pointer)]).toEqual([pointer, expect.any(Object)]);
+    const unnamed = problemCodes.filter(
+      (code) => !Object.values(document.paths as object).some((path) => JSON.stringify(path).includes(`"${code}"`)),
+    );
+    // Answers to what is no operation at all.
+    expect(unnamed).toEqual(["route_not_found", "expectation_failed"]);
+  });
+
+  test("publishes the problem as a schema that problems match", () => {
+    const validate = new Ajv2020().compile(at(openApiDocument(), "/components/schemas/Problem") as object);
+    const document = problemDocument(new Problem("fencing_token_stale", "Because.", { presentedToken: 1, currentToken: 2 }), "id-1");
+    expect([validate(document), validate.errors]).toEqual([true, null]);
+    expect(validate({ ...document, code: "other" })).toBe(false);
+    expect(validate({ ...document, document: {} })).toBe(false);
+  });
+});
+
+function at(document: unknown, pointer: string): unknown {
+  return pointer
+    .split("/")
+    .slice(1)
+    .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], document);
+}

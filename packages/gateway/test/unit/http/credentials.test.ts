@@ -1,0 +1,152 @@
+// API keys, scopes, JWTs and the rate of calls: who may do what, and how often.
+import { SignJWT } from "jose";
+import { describe, expect, test } from "vitest";
+import { ApiKeyring, hashApiKey, makeApiKey } from "../../../src/http/api-keys.js";
+import { credentialAuthenticator, openAuthenticator } from "../../../src/http/auth.js";
+import { JwtVerifier } from "../../../src/http/jwt.js";
+import { RateLimit } from "../../../src/http/rate-limit.js";
+import { allows, parseScope } from "../../../src/http/scopes.js";
+
+const { key, sha256 } = makeApiKey();
+const keyring = new ApiKeyring({ keys: [{ id: "worker", sha256, scopes: ["write:orders/", "read:"] }] });
+const keysOnly = credentialAuthenticator(keyring, undefined);
+const unauthenticated = expect.objectContaining({ code: "unauthenticated", status: 401 });
+
+describe("an API key", () => {
+  test("has 256 random bits, is found by its hash and known by its id", () => {
+    expect(Buffer.from(key.slice("palisade_".length), "base64url")).toHaveLength(32);
+    expect(makeApiKey().key).not.toBe(key);
+    expect(keyring.find(key)).toMatchObject({ id: "worker" });
+    expect(keysOnly.authenticate(`Bearer ${key}`, undefined)).toMatchObject({ id: "worker" });
+    expect(keysOnly.authenticate(`bearer  ${key}`, undefined)).toMatchObject({ id: "worker" });
+  });
+
+  test("that is missing, wrong, doubled or of another scheme is not let in, and is not repeated in the answer", () => {
+    const changed = `${key.slice(0, -1)}${key.endsWith("A") ? "B" : "A"}`;
+    for (const field of [
+      undefined,
+      "",
+      "Bearer",
+      "Bearer ",
+      key,
+      `Basic ${key}`,
+      `Bearer ${changed}`,
+      `Bearer ${key} x`,
+      `Bearer ${key}\nBearer ${key}`,
+      `Bearer ${sha256}`,
+    ]) {
+      const answer = keysOnly.authenticate(field, undefined);
+      expect([field, answer]).toEqual([field, unauthenticated]);
+      expect(JSON.stringify(answer)).not.toContain(key.slice(10));
+    }
+  });
+
+  test("too short to hold 128 bits is not let in, even if somebody stored its hash", () => {
+    const short = new ApiKeyring({ keys: [{ id: "short", sha256: hashApiKey("x".repeat(21)), scopes: ["read:"] }] });
+    expect(short.find("x".repeat(21))).toBeUndefined();
+  });
+
+  test("cannot be listed twice", () => {
+    const entry = { id: "a", sha256, scopes: ["read:"] };
+    expect(() => new ApiKeyring({ keys: [entry, { ...entry, id: "b" }] })).toThrow(RangeError);
+    expect(() => new ApiKeyring({ keys: [entry, { ...entry, sha256: "0".repeat(64) }] })).toThrow(RangeError);
+  });
+});
+
+describe("a scope", () => {
+  test("allows its action on names that begin with its prefix, and nothing else", () => {
+    const worker = keyring.find(key) ?? { id: "", scopes: [] };
+    expect(allows(worker, "write", "orders/42")).toBe(true);
+    expect(allows(worker, "write", "order")).toBe(false);
+    expect(allows(worker, "write", "invoices/1")).toBe(false);
+    expect(allows(worker, "read", "invoices/1")).toBe(true);
+    expect(allows(worker, "seal", "orders/42")).toBe(false);
+    expect(allows(worker, "admin", "orders/42")).toBe(false);
+  });
+
+  test("is an action, a colon and a prefix", () => {
+    expect(parseScope("write:a:b")).toEqual({ action: "write", prefix: "a:b" });
+    for (const text of ["", "read", "READ:", "delete:", ":", "read:\u0000", `read:${"x".repeat(513)}`])
+      expect([text, parseScope(text)]).toEqual([text, undefined]);
+  });
+});
+
+describe("a JWT", () => {
+  const secret = "0123456789abcdef0123456789abcdef";
+  const jwt = new JwtVerifier({ secret, audience: "palisade", issuer: "https://issuer.example", algorithms: ["HS256"] });
+  const both = credentialAuthenticator(keyring, jwt);
+  const sign = (claims: Record<string, unknown>, using = secret, alg = "HS256") =>
+    new SignJWT({
+      iss: "https://issuer.example",
+      aud: "palisade",
+      sub: "billing",
+      exp: Math.floor(Date.now() / 1_000) + 60,
+      scope: "write:orders/ openid",
+      ...claims,
+    })
+      .setProtectedHeader({ alg })
+      .sign(new TextEncoder().encode(using));
+  const ask = async (token: string) => both.authenticate(`Bearer ${token}`, undefined);
+
+  test("speaks for its subject with the scopes it names, again and again", async () => {
+    const token = await sign({});
+    expect(await ask(token)).toEqual({ id: "jwt:billing", scopes: [{ action: "write", prefix: "orders/" }] });
+    expect(await ask(token)).toMatchObject({ id: "jwt:billing" });
+  });
+
+  test("is not believed when it is expired, for somebody else, by somebody else, without end, without scope or without signature", async () => {
+    const past = Math.floor(Date.now() / 1_000) - 60;
+    const unsigned = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${Buffer.from('{"aud":"palisade","sub":"x","scope":"write:"}').toString("base64url")}.x`;
+    const tokens = [
+      sign({ exp: past }),
+      sign({ exp: undefined }),
+      sign({ aud: "other" }),
+      sign({ iss: "https://other.example" }),
+      sign({ sub: undefined }),
+      sign({ scope: undefined }),
+      sign({ scope: "openid" }),
+      sign({ scope: "write:%zz" }),
+      sign({}, "f".repeat(32)),
+      sign({}, secret.repeat(2), "HS512"),
+      unsigned,
+    ];
+    for (const token of await Promise.all(tokens)) expect(await ask(token)).toEqual(unauthenticated);
+  });
+
+  test("is not even looked at where none is configured", async () => {
+    expect(keysOnly.authenticate(`Bearer ${await sign({})}`, undefined)).toEqual(unauthenticated);
+  });
+});
+
+describe("without credentials", () => {
+  test("only callers who mean this machine are answered: a page in a browser sends its own host name", () => {
+    for (const host of ["localhost:8080", "127.0.0.1", "127.0.0.1:80", "[::1]:8080", "LOCALHOST", undefined])
+      expect(openAuthenticator.authenticate(undefined, host)).toMatchObject({ id: "anonymous" });
+    for (const host of ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""]) {
+      expect(openAuthenticator.authenticate(undefined, host)).toMatchObject({ code: "forbidden_scope" });
+    }
+  });
+});
+
+describe("the rate limit", () => {
+  test("lets each caller spend its own second, and says when there is more", () => {
+    let now = 0;
+    const limit = new RateLimit(2, () => now);
+    expect([limit.take("a"), limit.take("a")]).toEqual([undefined, undefined]);
+    expect(limit.take("a")).toMatchObject({ code: "rate_limited", facts: { retryAfterSeconds: 1 } });
+    expect(limit.take("b")).toBeUndefined();
+    now = 500;
+    expect(limit.take("a")).toBeUndefined();
+    expect(limit.take("a")).toMatchObject({ code: "rate_limited" });
+    now = 1e9;
+    expect([limit.take("a"), limit.take("a"), limit.take("a")?.code]).toEqual([undefined, undefined, "rate_limited"]);
+  });
+
+  test("remembers a bounded number of callers, and is off at 0", () => {
+    const limit = new RateLimit(1, () => 0);
+    for (let caller = 0; caller < 10_001; caller++) limit.take(`caller ${caller}`);
+    expect(limit.take("caller 10000")).toMatchObject({ code: "rate_limited" });
+    expect(limit.take("caller 0")).toBeUndefined();
+    expect(new RateLimit(0).take("a")).toBeUndefined();
+  });
+});
