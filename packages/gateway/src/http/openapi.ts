@@ -38,7 +38,7 @@ export function openApiDocument(): Json {
       securitySchemes: { bearer: { type: "http", scheme: "bearer", description: "An API key or a JWT" } },
       parameters: parameters(),
       headers: headers(),
-      schemas: { Problem: jsonSchema(schemas.problem, "output") },
+      schemas: Object.fromEntries(Object.entries(schemas.named).map(([name, schema]) => [name, jsonSchema(schema)])),
     },
   };
 }
@@ -58,7 +58,7 @@ function describe(operation: OperationDescription): Json {
     parameters: [...named, ...query],
     ...(operation.request === undefined
       ? {}
-      : { requestBody: { required: true, content: content(operation.request.mediaTypes, operation.request.schema, "input") } }),
+      : { requestBody: { required: true, content: content(operation.request.mediaTypes, operation.request.schema) } }),
     responses: { ...answers(operation), ...problemAnswers([...everywhere, ...operation.problems]) },
   };
 }
@@ -73,7 +73,7 @@ function answers(operation: OperationDescription): Json {
       {
         description: "Success",
         headers: answerHeaders,
-        ...(schema === null ? {} : { content: content(["application/json"], schema, "output") }),
+        ...(schema === null ? {} : { content: content(["application/json"], schema) }),
       },
     ]),
   );
@@ -99,12 +99,14 @@ function problemAnswers(codes: readonly ProblemCode[]): Json {
   );
 }
 
-function content(mediaTypes: readonly string[], schema: z.ZodType, io: "input" | "output"): Json {
-  return Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema: jsonSchema(schema, io) }]));
+function content(mediaTypes: readonly string[], schema: z.ZodType): Json {
+  const [name] = Object.entries(schemas.named).find(([, known]) => known === schema) ?? [];
+  const shown = name === undefined ? jsonSchema(schema) : { $ref: `#/components/schemas/${name}` };
+  return Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema: shown }]));
 }
 
-function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
-  const { $schema: _dialect, id: _id, ...rest } = z.toJSONSchema(schema, { target: "draft-2020-12", io });
+function jsonSchema(schema: z.ZodType): Json {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { target: "draft-2020-12", io: "input" });
   return rest;
 }
 
@@ -113,13 +115,13 @@ function queryParameters(query: z.ZodObject): Json[] {
     name,
     in: "query",
     required: false,
-    schema: jsonSchema(schema as z.ZodType, "input"),
+    schema: jsonSchema(schema as z.ZodType),
   }));
 }
 
 function parameters(): Json {
   const header = (name: string, schema: Json, description: string): Json => ({ name, in: "header", required: false, schema, description });
-  const token = jsonSchema(schemas.fencingTokenHeader, "input");
+  const token = jsonSchema(schemas.fencingTokenHeader);
   return {
     Resource: {
       name: "resource",

@@ -1,5 +1,5 @@
 // The shapes of everything that travels as JSON, once: what requests are checked against and what the OpenAPI document is generated from.
-// Must not hold rules that only a parser can keep (names, header syntax, numbers as text); those stand in their own files and are quoted here.
+// Requests are closed, so that a misspelled member is refused; answers are open, so that one can be added later. Must not hold rules that only a parser can keep (names, header syntax, numbers as text); those stand in their own files and are quoted here.
 import { z } from "zod";
 import { fencingTokenPattern } from "./fencing-header.js";
 import { problemCodes } from "./problem.js";
@@ -16,13 +16,16 @@ const document = z.unknown().meta({ description: "Any JSON; numbers keep every d
 
 export const fencingTokenHeader = z.string().regex(fencingTokenPattern);
 
-export const writeReceipt = z.strictObject({ resource, token, rev }).meta({ id: "WriteReceipt" });
-export const patchReceipt = z
-  .strictObject({ resource, token, rev, value: document.optional().meta({ description: "The new document, for callers who may read it" }) })
-  .meta({ id: "PatchReceipt" });
-export const sealReceipt = z.strictObject({ resource, token, rev, value: document }).meta({ id: "SealReceipt" });
+export const writeReceipt = z.object({ resource, token, rev });
+export const patchReceipt = z.object({
+  resource,
+  token,
+  rev,
+  value: document.optional().meta({ description: "The new document, for callers who may read it" }),
+});
+export const sealReceipt = z.object({ resource, token, rev, value: document });
 
-const item = z.strictObject({
+const item = z.object({
   resource,
   token,
   rev,
@@ -31,8 +34,8 @@ const item = z.strictObject({
   updatedAt: z.iso.datetime(),
   value: document.optional(),
 });
-export const fenceState = item.omit({ value: true }).meta({ id: "FenceState" });
-export const resourcePage = z.strictObject({ items: z.array(item), nextCursor: z.string().nullable() }).meta({ id: "ResourcePage" });
+export const fenceState = item.omit({ value: true });
+export const resourcePage = z.object({ items: z.array(item), nextCursor: z.string().nullable() });
 
 export const listQuery = z.strictObject({
   prefix: z.string().max(512).default(""),
@@ -57,7 +60,7 @@ export const historyQuery = z.strictObject({
     .transform(Number)
     .optional(),
 });
-const historyEntry = z.strictObject({
+const historyEntry = z.object({
   rev: z.int().min(1),
   op: z.enum(["put", "patch", "delete"]),
   token,
@@ -65,9 +68,7 @@ const historyEntry = z.strictObject({
   holder: z.string().nullable(),
   at: z.iso.datetime(),
 });
-export const historyPage = z
-  .strictObject({ resource, entries: z.array(historyEntry), nextBefore: rev.nullable() })
-  .meta({ id: "HistoryPage" });
+export const historyPage = z.object({ resource, entries: z.array(historyEntry), nextBefore: rev.nullable() });
 
 // `value` is left out here: it stays text (see operation-list.ts).
 const operationHead = { resource: z.string(), token: token.optional(), seq: seq.optional() };
@@ -79,33 +80,44 @@ export const operation = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("delete"), ...operationHead, ...conditions }),
   z.strictObject({ op: z.literal("seal"), ...operationHead }),
 ]);
-export const transactionRequest = z.strictObject({ operations: z.array(operation).min(1).max(operationLimit) }).meta({ id: "Transaction" });
-export const transactionReceipt = z
-  .strictObject({ results: z.array(z.strictObject({ resource, token, rev, value: document.optional() })) })
-  .meta({ id: "TransactionReceipt" });
+export const transactionRequest = z.strictObject({ operations: z.array(operation).min(1).max(operationLimit) });
+export const transactionReceipt = z.object({
+  results: z.array(z.object({ resource, token, rev, value: document.optional() })),
+});
 
-export const fenceChange = z
-  .strictObject({ action: z.enum(["raise", "lower"]), token, reason: z.string().trim().min(1).max(1_000) })
-  .meta({ id: "FenceChange" });
-export const fenceReceipt = z.strictObject({ resource, previousToken: token.nullable(), token }).meta({ id: "FenceReceipt" });
+export const fenceChange = z.strictObject({ action: z.enum(["raise", "lower"]), token, reason: z.string().trim().min(1).max(1_000) });
+export const fenceReceipt = z.object({ resource, previousToken: token.nullable(), token });
 
-export const problem = z
-  .strictObject({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    code: z.enum(problemCodes),
-    detail: z.string(),
-    resource: resource.optional(),
-    presentedToken: token.optional(),
-    currentToken: token.optional(),
-    currentSeq: z.int().optional(),
-    currentETag: z.string().optional(),
-    outcome: z.enum(["not_applied", "unknown"]).optional(),
-    operation: z.int().optional().meta({ description: "Which operation of a transaction, counted from 0" }),
-    requestId: z.string().optional(),
-  })
-  .meta({ id: "Problem" });
+export const problem = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  code: z.enum(problemCodes),
+  detail: z.string(),
+  resource: resource.optional(),
+  presentedToken: token.optional(),
+  currentToken: token.optional(),
+  currentSeq: z.int().optional(),
+  currentETag: z.string().optional(),
+  outcome: z.enum(["not_applied", "unknown"]).optional(),
+  operation: z.int().optional().meta({ description: "Which operation of a transaction, counted from 0" }),
+  requestId: z.string().optional(),
+});
+
+/** What the OpenAPI document calls those that have a name of their own there. */
+export const named: Readonly<Record<string, z.ZodType>> = {
+  WriteReceipt: writeReceipt,
+  PatchReceipt: patchReceipt,
+  SealReceipt: sealReceipt,
+  FenceState: fenceState,
+  ResourcePage: resourcePage,
+  HistoryPage: historyPage,
+  Transaction: transactionRequest,
+  TransactionReceipt: transactionReceipt,
+  FenceChange: fenceChange,
+  FenceReceipt: fenceReceipt,
+  Problem: problem,
+};
 
 /** The first thing wrong, with the place it is wrong at, for a `detail`. */
 export function firstIssue(error: z.ZodError): string {

@@ -1,5 +1,5 @@
 // The contract as a whole: codes, statuses, and that server, client and OpenAPI document speak of the same ones.
-import Ajv2020 from "ajv/dist/2020.js";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { problemCodes as clientCodes } from "../../../src/client/refusal-code.js";
 import { openApiDocument, openApiText } from "../../../src/http/openapi.js";
