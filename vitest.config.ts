@@ -1,19 +1,33 @@
 // Two projects: "unit" needs no server and belongs to `npm run check`; "real" runs against real Redis and Postgres, started once for all of its files.
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
-const typescriptSources = { oxc: { target: "es2022" } } as const;
+const shared = {
+  oxc: { target: "es2022" }, // Node 20 does not know `await using`.
+  test: {
+    pool: "forks", // A server dies with the thread that started it, so tests run in processes.
+    isolate: false, // A new process for every file would cost more than most files take; what a file leaves behind fails it (leak-guard.ts).
+  },
+} as const;
 
 export default defineConfig({
-  ...typescriptSources,
   test: {
+    // Tests wait more than they compute. Files that took longest the last time start first; vitest remembers that by itself.
+    maxWorkers: Math.min(availableParallelism() + 1, 8),
     projects: [
       {
-        ...typescriptSources,
-        test: { name: "unit", include: ["packages/*/test/unit/**/*.test.ts", "tools/test/**/*.test.ts"], testTimeout: 20_000 },
+        ...shared,
+        test: {
+          ...shared.test,
+          name: "unit",
+          include: ["packages/*/test/unit/**/*.test.ts", "tools/test/**/*.test.ts"],
+          testTimeout: 20_000,
+        },
       },
       {
-        ...typescriptSources,
+        ...shared,
         test: {
+          ...shared.test,
           name: "real",
           include: ["packages/*/test/real/**/*.test.ts"],
           globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],

@@ -22,7 +22,9 @@ interface Watch {
   readonly sockets: Map<Socket, Connection>;
 }
 
-let watch: Watch | undefined;
+// One watch for the process, however often this module is loaded: by file after file, from src and from dist.
+const key = Symbol.for("palisade.testkit.leaks");
+const holder = globalThis as unknown as Record<symbol, Watch | undefined>;
 
 /** The lines of the stack that are somebody's code: not this file, not Node's own. */
 function opener(): string {
@@ -65,8 +67,9 @@ function trackChildren(children: Watch["children"]): void {
 
 /** From here on this process remembers what it opens. Calling it again changes nothing. */
 export function watchForLeaks(): void {
-  if (watch !== undefined) return;
-  watch = { children: new Set(), sockets: new Map() };
+  if (holder[key] !== undefined) return;
+  const watch: Watch = { children: new Set(), sockets: new Map() };
+  holder[key] = watch;
   trackSockets(watch.sockets);
   trackChildren(watch.children);
 }
@@ -80,14 +83,20 @@ function leaksNow({ children, sockets }: Watch, ports: ReadonlySet<number>): str
   ];
 }
 
-/** What is still there after a moment's grace: child processes, and connections to these ports. */
+/** What is still there after a moment's grace: child processes, and connections to these ports. It is told once: the next file of this process did not open it. */
 export async function leaksOf(ports: readonly number[]): Promise<string[]> {
+  const watch = holder[key];
   if (watch === undefined) throw new Error("nothing was watched: call watchForLeaks first");
   const these = new Set(ports);
   const givenUpAt = performance.now() + graceMs;
   for (;;) {
     const leaks = leaksNow(watch, these);
-    if (leaks.length === 0 || performance.now() > givenUpAt) return leaks;
+    if (leaks.length === 0) return [];
+    if (performance.now() > givenUpAt) {
+      watch.children.clear();
+      watch.sockets.clear();
+      return leaks;
+    }
     await sleep(pollMs);
   }
 }

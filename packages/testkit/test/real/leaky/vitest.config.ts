@@ -11,6 +11,7 @@ export default defineConfig({
     globalSetup: [`${testkit}global-setup.ts`],
     setupFiles: [`${testkit}leak-guard.ts`],
     reporters: ["json"],
-    maxWorkers: 4, // They spend their time waiting for leaks to go away.
+    maxWorkers: 2, // So that some files share a process, as they do in the real project.
+    isolate: false,
   },
 });
