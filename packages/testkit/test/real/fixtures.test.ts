@@ -1,6 +1,8 @@
 // The fixtures that every other test stands on: what they hand out is fresh, apart from everybody else's, and taken back.
-import { test as base, expect } from "@palisade/testkit/vitest";
+import { test as base, describe, expect } from "@palisade/testkit/vitest";
+import { Redis } from "ioredis";
 import pg from "pg";
+import { isAlive } from "../unit/process-gone.js";
 
 const test = base.extend("databaseTemplate", { scope: "file" }, async () => ({
   name: "fixtures",
@@ -12,22 +14,58 @@ const test = base.extend("databaseTemplate", { scope: "file" }, async () => ({
   },
 }));
 
-const namespaces: string[] = [];
-
-test("a database begins as a copy of its file's template", async ({ database }) => {
-  const client = new pg.Client(database.url);
+async function query(url: string, text: string): Promise<unknown[]> {
+  const client = new pg.Client(url);
   await client.connect();
-  expect((await client.query("select count(*)::int as notes from notes")).rows).toEqual([{ notes: 0 }]);
+  const { rows } = await client.query(text);
   await client.end();
+  return rows;
+}
+
+describe("database", () => {
+  let seenBefore = "";
+
+  test("it begins as a copy of the file's template", async ({ database }) => {
+    expect(await query(database.url, "select text from notes")).toEqual([]);
+    await query(database.url, "insert into notes values ('from the first test')");
+    seenBefore = database.name;
+  });
+
+  test("it is one for all tests of a file", async ({ database }) => {
+    expect(database.name).toBe(seenBefore);
+    expect(await query(database.url, "select text from notes")).toEqual([{ text: "from the first test" }]);
+  });
 });
 
-test("a namespace is unique to its test", async ({ redis }) => {
-  namespaces.push(redis.namespace);
-  expect(redis.urls.length).toBe(5);
+describe("redis", () => {
+  const namespaces: string[] = [];
+
+  test("it is five nodes that answer", async ({ redis }) => {
+    namespaces.push(redis.namespace);
+    const clients = redis.urls.map((url) => new Redis(url));
+    expect(await Promise.all(clients.map((client) => client.ping()))).toEqual(Array(5).fill("PONG"));
+    for (const client of clients) client.disconnect();
+  });
+
+  test("every test has a namespace of its own", ({ redis }) => {
+    expect(redis.namespace).toMatch(/^t[0-9a-f]{12}$/);
+    expect(namespaces).not.toContain(redis.namespace);
+  });
 });
 
-test("a private fleet", async ({ fleet, redis }) => {
-  expect(namespaces).not.toContain(redis.namespace);
-  const own = await fleet({ nodes: 1 });
-  await own.nodes[0]?.kill();
+describe("fleet", () => {
+  const pids: number[] = [];
+
+  test("it is private, and may be broken", async ({ fleet, redis }) => {
+    const [own, another] = await Promise.all([fleet({ nodes: 2 }), fleet({ nodes: 1 })]);
+    const nodes = [...own.nodes, ...another.nodes];
+    expect(redis.urls).not.toEqual(expect.arrayContaining([nodes[0]?.url]));
+    pids.push(...nodes.flatMap((node) => node.pid ?? []));
+    await own.nodes[0]?.kill();
+    expect(pids.map(isAlive)).toEqual([false, true, true]);
+  });
+
+  test("it is stopped when its test is over", () => {
+    expect(pids.map(isAlive)).toEqual([false, false, false]);
+  });
 });
