@@ -55,7 +55,10 @@ export function open(urls: readonly NodeSource[], options: Partial<OpenNodesOpti
 }
 
 /** Opens and waits until the fleet has been founded or met. */
-export async function opened(urls: readonly NodeSource[], options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">): Promise<Opened> {
+export async function opened(
+  urls: readonly NodeSource[],
+  options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">,
+): Promise<Opened> {
   const fleet = open(urls, options);
   await fleet.fleet.settled();
   return fleet;
@@ -65,5 +68,10 @@ let owners = 0;
 
 /** A question for one or more resources with an owner of its own. */
 export function asking(resources: string | readonly string[], ttlMs = 5_000) {
-  return { resources: typeof resources === "string" ? [resources] : resources, owner: `owner-${++owners}`, label: `label ${owners}`, ttlMs };
+  return {
+    resources: typeof resources === "string" ? [resources] : resources,
+    owner: `owner-${++owners}`,
+    label: `label ${owners}`,
+    ttlMs,
+  };
 }

@@ -101,7 +101,26 @@ describe("grant", () => {
 });
 
 describe("names", () => {
-  const names = ["a", "a:b", "a}:lock:b", "{a}", "lock:a", "token:a", "floor", "node", " ", "\0", "é", "e\u0301", "名", "😀", "a\r\nb", "'", '"', "$0"];
+  const names = [
+    "a",
+    "a:b",
+    "a}:lock:b",
+    "{a}",
+    "lock:a",
+    "token:a",
+    "floor",
+    "node",
+    " ",
+    "\0",
+    "é",
+    "e\u0301",
+    "名",
+    "😀",
+    "a\r\nb",
+    "'",
+    '"',
+    "$0",
+  ];
 
   test("resources with colons, braces, blanks, unicode and control characters are all different resources", async ({ redis }) => {
     await using one = await oneNode(redis);
@@ -191,7 +210,13 @@ describe("release, inspect and raise", () => {
     const question = asking("a");
     await one.node.grant(question);
     const epoch = one.node.epoch();
-    expect(await one.node.raise({ resource: "a", token, remove: "nothing" })).toEqual({ kind: "raised", node: "n1", token, epoch, removed: null });
+    expect(await one.node.raise({ resource: "a", token, remove: "nothing" })).toEqual({
+      kind: "raised",
+      node: "n1",
+      token,
+      epoch,
+      removed: null,
+    });
     expect(await one.node.raise({ resource: "a", token: 5, remove: "holder" })).toMatchObject({ token, removed: question.label });
     expect(await one.node.grant(asking("a"))).toMatchObject({ kind: "granted", token: token + 1 });
   });

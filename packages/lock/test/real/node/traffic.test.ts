@@ -1,0 +1,215 @@
+// How questions travel to one node: together, in order, bounded, answered in time; and what becomes of them when the connection breaks.
+import type { RedisNode as TestNode } from "@palisade/testkit";
+import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
+import { delayingNetwork } from "./delaying-network.js";
+import { asking, type Opened, opened } from "./opened-fleet.js";
+
+const namespace = "traffic";
+
+async function callsOf(server: TestNode): Promise<number> {
+  const stats = String(await server.cli("INFO", "commandstats"));
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+}
+
+function keysLeft(server: TestNode): Promise<unknown> {
+  return server.cli("KEYS", `{${namespace}}:lock:*`);
+}
+
+/** The connections of the lock, as the server numbers them. */
+async function clientsOf(server: TestNode): Promise<string[]> {
+  const list = String(await server.cli("CLIENT", "LIST"));
+  return [...list.matchAll(/id=(\d+) .*name=palisade:traffic /g)].map(([, id]) => id ?? "");
+}
+
+async function oneNode(
+  fleet: StartFleet,
+  options: { readonly nodeTimeoutMs?: number; readonly connectTimeoutMs?: number } = {},
+): Promise<{ server: TestNode; lock: Opened }> {
+  const started = await fleet({ nodes: 1 });
+  const [server] = started.nodes;
+  if (server === undefined) throw new Error("a fleet of one node has one node");
+  return { server, lock: await opened(started.urls, { namespace, ...options }) };
+}
+
+describe("together", () => {
+  test("what is asked in one turn of the event loop travels as one script call, 256 requests at most", async ({ fleet }) => {
+    const { server, lock } = await oneNode(fleet);
+    await using _ = lock;
+    const node = lock.node("n1");
+    const before = await callsOf(server);
+    const questions = Array.from({ length: 100 }, (_unused, index) => asking(`a${index}`));
+    await Promise.all(questions.map((question) => node.grant(question)));
+    expect(await callsOf(server)).toBe(before + 1);
+    // Askers that go on when their answers arrive, each in a microtask of its own, travel together again.
+    await Promise.all(
+      questions.map((question) =>
+        node
+          .release(question)
+          .then(() => Promise.resolve())
+          .then(() => node.grant(question)),
+      ),
+    );
+    expect(await callsOf(server)).toBe(before + 3);
+    await Promise.all(Array.from({ length: 600 }, (_unused, index) => node.grant(asking(`b${index}`))));
+    expect(await callsOf(server)).toBe(before + 6);
+  });
+
+  test("questions of one turn are executed in the order in which they were asked", async ({ fleet }) => {
+    const { server, lock } = await oneNode(fleet);
+    await using _ = lock;
+    const node = lock.node("n1");
+    const [first, second] = [asking("a"), asking("a")];
+    const ballots = await Promise.all([
+      node.grant(first),
+      node.release(first),
+      node.grant(second),
+      node.extend(first),
+      node.release(second),
+    ]);
+    expect(ballots.map(({ kind }) => kind)).toEqual(["granted", "released", "granted", "taken", "released"]);
+    expect(await keysLeft(server)).toEqual([]);
+  });
+});
+
+describe("in time", () => {
+  test("a node that does not answer is unreachable after nodeTimeoutMs, and at once while it stays silent", async ({ fleet }) => {
+    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 50 });
+    await using _ = lock;
+    const node = lock.node("n1");
+    const clients = await clientsOf(server);
+    server.holdReplies();
+    const askedAt = performance.now();
+    expect(await node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "TIMEOUT after 50 ms" });
+    expect(performance.now() - askedAt).toBeGreaterThanOrEqual(49);
+    const calls = await callsOf(server);
+    expect(await node.grant(asking("b"))).toMatchObject({
+      kind: "unreachable",
+      cause: expect.stringMatching(/^TIMEOUT: silent for \d+ ms$/),
+    });
+    expect(await callsOf(server)).toBe(calls);
+    server.deliver();
+    await expect.poll(() => node.inspect("a")).toMatchObject({ kind: "seen" });
+    expect(await clientsOf(server)).toEqual(clients);
+  });
+
+  test("a release that is sent after a grant timed out arrives behind it, on the same connection", async ({ fleet }) => {
+    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 50 });
+    await using _ = lock;
+    const node = lock.node("n1");
+    server.holdRequests();
+    const question = asking("a");
+    expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
+    const released = node.release(question);
+    server.deliver();
+    expect(await released).toEqual({ kind: "released", node: "n1", listeners: 0 });
+    expect(await keysLeft(server)).toEqual([]);
+  });
+
+  test("an answer that arrived while our own event loop stood still is not too late", async ({ fleet }) => {
+    // Past the proxy, which stands in this very process.
+    const { nodes } = await fleet({ nodes: 1 });
+    await using lock = await opened([nodes[0]?.directUrl ?? ""], { namespace, nodeTimeoutMs: 40 });
+    const asked = lock.node("n1").grant(asking("a"));
+    // Let it be sent, then stand still for much longer than the node may take.
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const until = performance.now() + 200; performance.now() < until; );
+    expect(await asked).toMatchObject({ kind: "granted" });
+  });
+
+  test("a node that goes on being asked without answering is overloaded, and all it was given is given back", async ({ fleet }) => {
+    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 5_000 });
+    await using _ = lock;
+    const node = lock.node("n1");
+    server.holdRequests();
+    const questions = Array.from({ length: 8_192 }, (_unused, index) => asking(`a${index}`));
+    const grants = Promise.all(questions.map((question) => node.grant(question)));
+    expect(await node.grant(asking("b"))).toEqual({ kind: "unreachable", node: "n1", cause: "overloaded: 8192 questions unanswered" });
+    const releases = await Promise.all(questions.map((question) => node.release(question)));
+    expect(new Set(releases.map(({ kind }) => kind))).toEqual(new Set(["unreachable"]));
+    server.deliver();
+    expect(new Set((await grants).map(({ kind }) => kind))).toEqual(new Set(["granted"]));
+    await expect.poll(() => keysLeft(server)).toEqual([]);
+  });
+});
+
+describe("over breaks", () => {
+  test("a killed node is unreachable with its cause at once, and what was released meanwhile is released when it is back", async ({
+    fleet,
+  }) => {
+    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 5_000 });
+    await using _ = lock;
+    const node = lock.node("n1");
+    const question = asking("a");
+    await node.grant(question);
+    await server.pause();
+    const asked = node.extend(question);
+    await server.kill();
+    expect(await asked).toMatchObject({ kind: "unreachable", cause: expect.stringMatching(/^(ECONNRESET|connection lost)$/) });
+    expect(await node.release(question)).toMatchObject({ kind: "unreachable" });
+    await expect.poll(() => node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED" });
+    await server.restart();
+    await expect.poll(() => keysLeft(server)).toEqual([]);
+  });
+
+  test("a node that has gone silent gets a new connection, on which a grant without an answer is given back", async ({ fleet }) => {
+    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 20 });
+    await using _ = lock;
+    const node = lock.node("n1");
+    server.dropReplies();
+    const question = asking("a");
+    expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
+    expect(await keysLeft(server)).toHaveLength(1);
+    const released = node.release(question);
+    expect(await lock.heard("disconnected", "n1")).toMatchObject({ cause: "TIMEOUT: silent for 500 ms" });
+    expect(await released).toMatchObject({ kind: "unreachable" });
+    await server.heal();
+    await expect.poll(() => keysLeft(server)).toEqual([]);
+    const next = asking("a");
+    await expect.poll(() => node.grant(next)).toMatchObject({ kind: "granted" });
+  });
+
+  test("a grant that was on its way when its connection was given up is never executed", async ({ fleet }) => {
+    const { nodes } = await fleet({ nodes: 1 });
+    const server = nodes[0] as TestNode;
+    await using network = await delayingNetwork(server.directUrl);
+    await using lock = await opened([network.url], { namespace, nodeTimeoutMs: 20 });
+    const node = lock.node("n1");
+    network.keepPresent();
+    const question = asking("a");
+    expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
+    await lock.heard("disconnected", "n1");
+    await node.release(question);
+    // Our socket is gone, a new one is in use, and only now the network delivers what the old one had sent.
+    const next = asking("b");
+    await expect.poll(() => node.grant(next)).toMatchObject({ kind: "granted" });
+    await network.deliver();
+    expect(await keysLeft(server)).toEqual([`{${namespace}}:lock:b`]);
+  });
+
+  test("a server that forgot the script is taught it again, and a release never arrives before its grant", async ({ fleet }) => {
+    const { server, lock } = await oneNode(fleet);
+    await using _ = lock;
+    const node = lock.node("n1");
+    await server.cli("SCRIPT", "FLUSH");
+    expect(await node.grant(asking("a"))).toMatchObject({ kind: "granted" });
+    await server.cli("SCRIPT", "FLUSH");
+    const question = asking("b");
+    const granted = node.grant(question);
+    await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all([granted, node.release(question)]);
+    await node.inspect("b");
+    expect(await keysLeft(server)).toEqual([`{${namespace}}:lock:a`]);
+  });
+
+  test("closing sends the last releases and then nothing is heard any more", async ({ fleet }) => {
+    const { server, lock } = await oneNode(fleet);
+    const node = lock.node("n1");
+    const question = asking("a");
+    await node.grant(question);
+    const released = node.release(question);
+    await lock.fleet.close();
+    expect(await released).toMatchObject({ kind: "released" });
+    expect(await node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "closed" });
+    expect(await keysLeft(server)).toEqual([]);
+  });
+});
