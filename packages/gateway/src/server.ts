@@ -1,10 +1,12 @@
 // The HTTP server around the application: its limits in time and number, and an answer for bytes that never become a request.
 // Must not answer over the head of a request that is being worked on (see http/exchange.ts).
-import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { Socket } from "node:net";
+import type { Express } from "express";
 import { allowed } from "./app.js";
 import { awaitsContinue } from "./http/body.js";
 import { Exchange, isWorking } from "./http/exchange.js";
+import { bornForExpress } from "./http/express-prototypes.js";
 import { Problem, rawProblem, sendProblem } from "./http/problem.js";
 import { readHeaders } from "./http/request-headers.js";
 
@@ -15,9 +17,10 @@ export interface ServerLimits {
   readonly idleTimeoutMs: number;
 }
 
-export function createGatewayServer(handle: RequestListener, limits: ServerLimits): Server {
+export function createGatewayServer(app: Express, limits: ServerLimits): Server {
   const server = createServer(
     {
+      ...bornForExpress(app),
       headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
@@ -26,7 +29,7 @@ export function createGatewayServer(handle: RequestListener, limits: ServerLimit
       maxHeaderSize: 32 * 1024,
       noDelay: true,
     },
-    handle,
+    app,
   );
   // Node would otherwise keep the first 2 000 header lines and drop the rest; with no limit here the count is seen and refused. Their size is bounded above.
   server.maxHeadersCount = 0;
@@ -36,7 +39,7 @@ export function createGatewayServer(handle: RequestListener, limits: ServerLimit
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on("checkContinue", (request, response) => {
     awaitsContinue.add(request);
-    handle(request, response);
+    app(request, response);
   });
   server.on("checkExpectation", (request, response) => {
     const { requestId } = new Exchange(request, response, readHeaders(request.rawHeaders));
