@@ -1,21 +1,37 @@
 // The fenced store as the HTTP layer sees it: every question it may ask of Postgres, and the one place where the parts of the store are put together.
 // It knows neither HTTP nor Redis: the lock's nodes are asked through the `verify` hook only.
-import type {
-  Token,
-  TransactionRequest,
-  TransactionVerdict,
-  Unavailable,
-  Verdict,
-  WriteOperation,
-  WriteRequest,
-} from "../guard/verdict.js";
+import { fencedWrite } from "../guard/fenced-write.js";
+import { type BatchEvent, GroupCommit } from "../guard/group-commit.js";
+import { RaiseCheck, type RaiseEvent, type VerifyToken } from "../guard/raise-check.js";
+import { Transactions } from "../guard/transaction.js";
+import type { TransactionOperation, TransactionRequest, TransactionVerdict, Unavailable, Verdict, WriteRequest } from "../guard/verdict.js";
+import { checkName, checkTransaction, checkWrite, isName } from "../guard/write-request.js";
+import { type FenceChange, type FenceVerdict, moveFence } from "./break-glass.js";
+import { type Readiness, readiness } from "./durability.js";
+import { forgetUsedKeys } from "./key-retention.js";
+import { LaneLine } from "./lane-line.js";
+import { Lanes } from "./lanes.js";
+import { ReadPool } from "./pool.js";
+import {
+  type HistoryPage,
+  type HistoryRequest,
+  type ListRequest,
+  type ListResult,
+  listResources,
+  type ReadResult,
+  readHistory,
+  readResource,
+} from "./read.js";
+import type { Durability } from "./session.js";
+import { type StoreLimits, storeLimits } from "./store-limits.js";
 
-/** Was this token, or a higher one, ever issued for this resource? Called only when a write carries a token above the stored fence. Must not throw; a throw counts as unreachable. */
-export type VerifyToken = (resource: string, token: Token) => Promise<"issued" | "unissued" | "unreachable">;
+export type { VerifyToken } from "../guard/raise-check.js";
+export type { FenceChange, FenceVerdict } from "./break-glass.js";
+export type { Readiness, ReadinessCheck } from "./durability.js";
+export type { HistoryEntry, HistoryRequest, ListItem, ListRequest, ListResult, ReadResult, ResourceState } from "./read.js";
+export type { Durability } from "./session.js";
 
-export type Durability = "local" | "sync";
-
-export type StoreConfig = {
+export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> & {
   readonly databaseUrl: string;
   readonly durability?: Durability | undefined;
   readonly history?: "off" | "on" | undefined;
@@ -23,100 +39,13 @@ export type StoreConfig = {
   readonly verify?: VerifyToken | undefined;
   /** What becomes of a raise that could not be verified: refused (closed, the default) or accepted (open). */
   readonly verifyUnreachable?: "refuse" | "accept" | undefined;
-  /** Connections for reads and transactions, and, apart from them, `statementsInFlight` for single writes. */
-  readonly poolSize?: number | undefined;
-  readonly statementsInFlight?: number | undefined;
-  readonly maxBatchRows?: number | undefined;
-  readonly maxBatchBytes?: number | undefined;
-  /** Waiting writes; beyond it the answer is unavailable/overloaded. */
-  readonly maxQueuedWrites?: number | undefined;
-  readonly maxQueuedBytes?: number | undefined;
-  /** Own timer from sending to answer; then outcome_unknown, and the connection is destroyed. */
-  readonly writeTimeoutMs?: number | undefined;
-  readonly readTimeoutMs?: number | undefined;
-  readonly connectTimeoutMs?: number | undefined;
-  /** How long a write waits for a row that somebody's transaction has locked; then contention. */
-  readonly lockWaitMs?: number | undefined;
-  /** How long a used idempotency key is remembered (default 24 h). */
-  readonly idempotencyRetentionMs?: number | undefined;
   /** For metrics and logs; must not throw. */
   readonly observe?: ((event: StoreEvent) => void) | undefined;
 };
 
-export type StoreEvent =
-  | {
-      readonly kind: "batch";
-      readonly rows: number;
-      readonly durationMs: number;
-      readonly outcome: "ok" | "retried" | "unavailable" | "unknown";
-    }
-  | { readonly kind: "raised"; readonly resource: string; readonly token: Token }
-  | { readonly kind: "verified"; readonly resource: string; readonly token: Token; readonly answer: "issued" | "unissued" | "unreachable" }
-  | { readonly kind: "retried"; readonly code: string; readonly rows: number }
-  | { readonly kind: "connection_error"; readonly error: Error };
+export type StoreEvent = BatchEvent | RaiseEvent | { readonly kind: "connection_error"; readonly error: Error };
 
-export type ResourceState = {
-  readonly resource: string;
-  readonly token: Token;
-  readonly rev: number;
-  readonly seq: number;
-  readonly holder: string | null;
-  readonly updatedAt: Date;
-};
-
-export type ReadResult =
-  | (ResourceState & { readonly kind: "found"; readonly value: string })
-  /** A fence without a document: deleted, or sealed and never written. */
-  | (ResourceState & { readonly kind: "absent" })
-  | { readonly kind: "unknown_resource"; readonly resource: string }
-  | Unavailable;
-
-export type ListRequest = {
-  readonly prefix?: string | undefined;
-  readonly limit: number;
-  /** The `nextCursor` of the page before. */
-  readonly cursor?: string | undefined;
-  /** "documents" adds `value`; a page then also ends when its documents reach about 4 MB. */
-  readonly include?: "fences" | "documents" | undefined;
-};
-export type ListResult =
-  | {
-      readonly kind: "page";
-      readonly items: readonly (ResourceState & { readonly value?: string | undefined })[];
-      readonly nextCursor: string | null;
-    }
-  | Unavailable;
-
-export type HistoryRequest = {
-  readonly resource: string;
-  readonly limit: number /** Entries with a revision below this one. */;
-  readonly beforeRev?: number | undefined;
-};
-export type HistoryEntry = {
-  readonly rev: number;
-  readonly op: Exclude<WriteOperation, "seal">;
-  readonly token: Token;
-  readonly seq: number;
-  readonly holder: string | null;
-  readonly at: Date;
-};
-/** Newest first. */
-export type HistoryResult =
-  | { readonly kind: "history"; readonly entries: readonly HistoryEntry[]; readonly nextBeforeRev: number | null }
-  | { readonly kind: "off" }
-  | Unavailable;
-
-/** Break-glass: who did it and why goes to the audit table in the same transaction. */
-export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
-export type FenceVerdict =
-  | { readonly kind: "changed"; readonly resource: string; readonly previousToken: Token | null; readonly token: Token }
-  /** raise to less than the stored fence, or lower to no less than it: nothing was changed. */
-  | { readonly kind: "unchanged"; readonly resource: string; readonly currentToken: Token | null }
-  | Extract<Verdict, { kind: "unavailable" | "outcome_unknown" | "contention" }>;
-
-export type ReadinessCheck = { readonly name: string; readonly status: "ok" | "warning" | "failed"; readonly detail: string };
-/** ready is false when any check failed. Warnings name what the operator chose to live with (local durability, tokens taken on trust). */
-export type Readiness = { readonly ready: boolean; readonly checks: readonly ReadinessCheck[] };
+export type HistoryResult = HistoryPage | { readonly kind: "off" } | Unavailable;
 
 export type StoreStats = {
   readonly queuedWrites: number;
@@ -139,7 +68,196 @@ export interface FencedStore {
   close(options?: { readonly drainMs?: number | undefined }): Promise<void>;
 }
 
-/** Checks the configuration and opens no connection that it could not open lazily: it resolves even when Postgres is away, and `ready()` says so. Migrations are `migrate(databaseUrl)`. */
+/** Checks the configuration and connects only when it is asked something: it resolves even when Postgres is away, and `ready()` says so. Migrations are `migrate(databaseUrl)`. */
 export async function openStore(config: StoreConfig): Promise<FencedStore> {
-  throw new Error(`not built yet: ${config.databaseUrl.length}`);
+  return new PostgresStore(config, storeLimits(config));
+}
+
+class PostgresStore implements FencedStore {
+  readonly #limits: StoreLimits;
+  readonly #durability: Durability;
+  readonly #history: "off" | "on";
+  readonly #verify: "on" | "off";
+  readonly #pool: ReadPool;
+  readonly #writeLanes: Lanes;
+  readonly #transactionLanes: Lanes;
+  readonly #line: LaneLine;
+  readonly #commit: GroupCommit;
+  readonly #transactions: Transactions;
+  readonly #raises: RaiseCheck;
+  readonly #keysInFlight = new Map<string, string>();
+  readonly #retention: { stop(): void };
+  #closed: Promise<void> | undefined;
+
+  constructor(config: StoreConfig, limits: StoreLimits) {
+    const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
+    const { statementsInFlight, maxQueuedWrites, maxWaitMs } = limits;
+    const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
+    const connection = { ...limits, databaseUrl, durability, onIdleError };
+    const form = { history, durability } as const;
+    const statements = (scope: "each" | "all") => ({
+      plain: fencedWrite({ ...form, scope, keys: "none" }),
+      keyed: fencedWrite({ ...form, scope, keys: "named" }),
+    });
+    this.#limits = limits;
+    this.#durability = durability;
+    this.#history = history;
+    this.#verify = verify === undefined ? "off" : "on";
+    this.#pool = new ReadPool({ ...limits, databaseUrl, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
+    this.#writeLanes = new Lanes(statementsInFlight, connection);
+    this.#transactionLanes = new Lanes(statementsInFlight, connection);
+    this.#line = new LaneLine(this.#transactionLanes, { maxWaiting: maxQueuedWrites, maxWaitMs });
+    this.#commit = new GroupCommit({ lanes: this.#writeLanes, statements: statements("each"), durability, limits, observe });
+    this.#transactions = new Transactions({
+      lanes: this.#transactionLanes,
+      line: this.#line,
+      statements: statements("all"),
+      durability,
+      observe,
+    });
+    this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
+    this.#retention = forgetUsedKeys({ pool: this.#pool, retentionMs: limits.idempotencyRetentionMs, onError: onIdleError });
+  }
+
+  async write(request: WriteRequest): Promise<Verdict> {
+    checkWrite(request);
+    return await this.#withKey(request, () => this.#write(request));
+  }
+
+  async #write(request: WriteRequest): Promise<Verdict> {
+    const { resource, token } = request;
+    const standing = this.#raises.standingOf(resource, token);
+    if (standing !== "ask") {
+      const verdict = await this.#commit.submit(request, standing);
+      if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "not asked");
+      if (verdict.kind !== "unverified") return verdict;
+    }
+    const refusal = await this.#verifyRaise(resource, token);
+    if (refusal !== undefined) return refusal;
+    const verdict = await this.#commit.submit(request, "verified");
+    if (verdict.kind === "unverified") throw new Error("invariant: G4: a verified write was taken for an unverified one");
+    if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "asked");
+    return verdict;
+  }
+
+  async #verifyRaise(
+    resource: string,
+    token: number,
+  ): Promise<(Verdict & { readonly kind: "token_unissued" | "verification_unavailable" }) | undefined> {
+    const answer = await this.#raises.ask(resource, token);
+    if (answer === "verified") return undefined;
+    return { kind: answer === "unissued" ? "token_unissued" : "verification_unavailable", resource, presentedToken: token };
+  }
+
+  async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
+    checkTransaction(request);
+    return await this.#withKey(request, () => this.#transaction(request));
+  }
+
+  async #transaction(request: TransactionRequest): Promise<TransactionVerdict> {
+    const { operations } = request;
+    const asked = new Set<TransactionOperation>();
+    let toAsk = operations.filter(({ resource, token }) => this.#raises.standingOf(resource, token) === "ask");
+    for (;;) {
+      const refused = await this.#verifyAll(toAsk, operations);
+      if (refused.length > 0) return { kind: "refused", refusals: refused };
+      for (const operation of toAsk) asked.add(operation);
+      const isVerified = (operation: TransactionOperation) =>
+        asked.has(operation) || this.#raises.standingOf(operation.resource, operation.token) === "verified";
+      const verdict = await this.#transactions.run(request, isVerified);
+      if (verdict.kind === "unverified") {
+        toAsk = [...verdict.operations];
+        continue;
+      }
+      if (verdict.kind === "committed" && !verdict.replayed)
+        for (const operation of operations)
+          this.#raises.accepted(operation.resource, operation.token, asked.has(operation) ? "asked" : "not asked");
+      return verdict;
+    }
+  }
+
+  async #verifyAll(toAsk: readonly TransactionOperation[], operations: readonly TransactionOperation[]) {
+    const answers = await Promise.all(
+      toAsk.map(async (operation) => ({ operation, refusal: await this.#verifyRaise(operation.resource, operation.token) })),
+    );
+    return answers.flatMap(({ operation, refusal }) => (refusal === undefined ? [] : [{ index: operations.indexOf(operation), refusal }]));
+  }
+
+  /** Two requests of this process with one key: the second is told at once, without a statement. Between processes the statement itself sees to it. */
+  async #withKey<T>(request: WriteRequest | TransactionRequest, work: () => Promise<T>) {
+    const { idempotency } = request;
+    if (idempotency === undefined) return await work();
+    const { key, fingerprint } = idempotency;
+    const inFlight = this.#keysInFlight.get(key);
+    if (inFlight !== undefined) return { kind: inFlight === fingerprint ? "idempotency_in_flight" : "idempotency_key_reused" } as const;
+    this.#keysInFlight.set(key, fingerprint);
+    try {
+      return await work();
+    } finally {
+      this.#keysInFlight.delete(key);
+    }
+  }
+
+  async read(resource: string): Promise<ReadResult> {
+    checkName(resource);
+    return await readResource(this.#pool, resource);
+  }
+
+  async list(request: ListRequest): Promise<ListResult> {
+    if (request.prefix !== undefined && request.prefix !== "") checkName(request.prefix);
+    // Cursors pass through clients. One that is no name came from nowhere, and nothing comes after it.
+    if (request.cursor !== undefined && !isName(request.cursor)) return { kind: "page", items: [], nextCursor: null };
+    return await listResources(this.#pool, request);
+  }
+
+  async history(request: HistoryRequest): Promise<HistoryResult> {
+    checkName(request.resource);
+    return this.#history === "off" ? { kind: "off" } : await readHistory(this.#pool, request);
+  }
+
+  async raiseFence(change: FenceChange): Promise<FenceVerdict> {
+    return await moveFence({ lanes: this.#transactionLanes, line: this.#line }, "raise", change);
+  }
+
+  async lowerFence(change: FenceChange): Promise<FenceVerdict> {
+    return await moveFence({ lanes: this.#transactionLanes, line: this.#line }, "lower", change);
+  }
+
+  async ready(): Promise<Readiness> {
+    return await readiness({ pool: this.#pool, durability: this.#durability, verify: this.#verify });
+  }
+
+  stats(): StoreStats {
+    const { writes, bytes } = this.#commit.queued;
+    const { total, idle, waiting } = this.#pool.connections;
+    const lanes = [this.#writeLanes, this.#transactionLanes];
+    const inFlight = lanes.reduce((sum, { inFlight: running }) => sum + running, 0);
+    const open = lanes.reduce((sum, { open: opened }) => sum + opened, 0);
+    return {
+      queuedWrites: writes,
+      queuedBytes: bytes,
+      statementsInFlight: inFlight,
+      connections: { total: total + open, idle: idle + Math.max(0, open - inFlight), waiting: waiting + this.#line.waiting },
+    };
+  }
+
+  close({ drainMs = 10_000 }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    this.#closed ??= this.#close(drainMs);
+    return this.#closed;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    this.#retention.stop();
+    const drained = Promise.all([this.#commit.drain(), this.#line.drain()]);
+    const timer = setTimeout(() => {
+      this.#commit.abandonQueue();
+      this.#line.abandon();
+      this.#writeLanes.destroy();
+      this.#transactionLanes.destroy();
+    }, drainMs);
+    await drained;
+    clearTimeout(timer);
+    const patienceMs = this.#limits.connectTimeoutMs;
+    await Promise.all([this.#writeLanes.end(patienceMs), this.#transactionLanes.end(patienceMs), this.#pool.end()]);
+  }
 }

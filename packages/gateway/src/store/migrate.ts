@@ -1,8 +1,100 @@
 // Brings a database to the schema this version needs: numbered SQL files, applied once each, in order, under a lock. It never edits or skips a file that was applied.
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import pg from "pg";
+
+/** From dist/ as from src/: the SQL files are shipped in src. */
+const folder = new URL("../../src/store/migrations/", import.meta.url);
+const advisoryLock = 4_702_111_233; // Any number, as long as every version uses the same.
+
+interface Migration {
+  readonly name: string;
+  readonly text: string;
+  readonly checksum: string;
+}
 
 export type MigrationReport = { readonly applied: readonly string[]; readonly alreadyThere: number };
 
+export class MigrationError extends Error {
+  override readonly name = "MigrationError";
+}
+
 /** Safe to call from several processes at once. Throws MigrationError when an applied file was changed, or the database is newer than this version. */
 export async function migrate(databaseUrl: string): Promise<MigrationReport> {
-  throw new Error(`not built yet: ${databaseUrl.length}`);
+  const files = await migrationFiles();
+  const client = new pg.Client({ connectionString: databaseUrl, application_name: "palisade-migrate" });
+  client.on("error", () => {}); // A lost connection also rejects the statement that waits on it.
+  await client.connect();
+  try {
+    const before = missing(files, await appliedTo(client));
+    // A role without the right to create anything can still start a gateway on a database that is up to date.
+    if (before.length === 0) return { applied: [], alreadyThere: files.length };
+    return await applyUnderLock(client, files);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The names of the files a database still lacks; empty when `migrate` would do nothing. */
+export async function pendingMigrations(client: Queryable): Promise<readonly string[]> {
+  return missing(await migrationFiles(), await appliedTo(client)).map((file) => file.name);
+}
+
+export interface Queryable {
+  query(text: string): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
+}
+
+async function migrationFiles(): Promise<readonly Migration[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".sql")).sort();
+  return await Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(new URL(name, folder), "utf8");
+      return { name, text, checksum: createHash("sha256").update(text).digest("hex") };
+    }),
+  );
+}
+
+async function appliedTo(client: Queryable): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await client.query("select to_regclass('palisade.migrations') is not null as exists");
+  if (rows[0]?.exists !== true) return new Map();
+  const applied = await client.query("select name, checksum from palisade.migrations");
+  return new Map(applied.rows.map((row) => [String(row.name), String(row.checksum)]));
+}
+
+function missing(files: readonly Migration[], applied: ReadonlyMap<string, string>): readonly Migration[] {
+  const known = new Map(files.map((file) => [file.name, file.checksum]));
+  for (const [name, checksum] of applied) {
+    const expected = known.get(name);
+    if (expected === undefined)
+      throw new MigrationError(`the database has ${name}, which this version does not know: it was migrated by a newer one`);
+    if (expected !== checksum)
+      throw new MigrationError(`${name} was changed after it was applied to this database (${checksum} then, ${expected} now)`);
+  }
+  const missingFiles = files.filter((file) => !applied.has(file.name));
+  const [first] = missingFiles;
+  const late = [...applied.keys()].find((name) => first !== undefined && name > first.name);
+  if (late !== undefined) throw new MigrationError(`${first?.name} is missing although the later ${late} was applied`);
+  return missingFiles;
+}
+
+/** One transaction for all files: a database is never half-way between two versions. */
+async function applyUnderLock(client: pg.Client, files: readonly Migration[]): Promise<MigrationReport> {
+  await client.query("begin");
+  try {
+    await client.query("select pg_advisory_xact_lock($1)", [advisoryLock]);
+    const toApply = missing(files, await appliedTo(client)); // Somebody else may have been here while we waited.
+    await client.query(`create schema if not exists palisade;
+      create table if not exists palisade.migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now())`);
+    for (const file of toApply) {
+      await client.query(file.text);
+      await client.query("insert into palisade.migrations (name, checksum) values ($1, $2)", [file.name, file.checksum]);
+    }
+    await client.query("commit");
+    return { applied: toApply.map((file) => file.name), alreadyThere: files.length - toApply.length };
+  } catch (error) {
+    await client.query("rollback").catch((second: unknown) => {
+      throw new AggregateError([error, second], "the migration failed, and so did its rollback");
+    });
+    throw error;
+  }
 }

@@ -1,0 +1,136 @@
+// Sends one batch on one connection and finds the answer to each of its rows: accepted, refused and why, unknown, or to be sent again by itself. It keeps no state.
+// A row that may have been applied is never among those to be sent again (G3).
+import type { Lanes } from "../store/lanes.js";
+import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
+import { explain, explanationOf, type UsedKey } from "./explain.js";
+import { type Failure, rejectsValue } from "./failure.js";
+import { arrayOf, parametersOf, type Statement } from "./fenced-write.js";
+import { type Accepted, refusalOf, type StoredState, type WriteRequest } from "./verdict.js";
+import { type Entry, isKeyed, type Settled } from "./write-queue.js";
+
+export interface BatchParts {
+  readonly lanes: Lanes;
+  readonly statements: { readonly plain: Statement; readonly keyed: Statement };
+  readonly durability: "local" | "sync";
+}
+
+/** again: nothing of it was applied; alone it may pass. */
+export type RowAnswer = Settled | { readonly kind: "again"; readonly code: string };
+export interface BatchAnswers {
+  /** In the order of the batch. */
+  readonly answers: readonly RowAnswer[];
+  readonly outcome: "ok" | "retried" | "unavailable" | "unknown";
+}
+
+export async function sendBatch(parts: BatchParts, connection: WriteConnection, batch: readonly Entry[]): Promise<BatchAnswers> {
+  const reply = await parts.lanes.run(connection, statementFor(parts, batch));
+  if ("rows" in reply) return { answers: await answersTo({ parts, connection, batch, rows: reply.rows }), outcome: "ok" };
+  const { failure } = reply;
+  const [only] = batch;
+  if (failure.kind === "apart" && only !== undefined && batch.length === 1)
+    return { answers: [await failedAlone({ parts, connection, entry: only, failure })], outcome: "retried" };
+  const answer = sharedAnswer(failure);
+  return {
+    answers: batch.map(() => answer),
+    outcome: failure.kind === "unknown" || failure.kind === "unavailable" ? failure.kind : "retried",
+  };
+}
+
+function statementFor({ statements }: BatchParts, batch: readonly Entry[]): BoundStatement {
+  const values = parametersOf(batch);
+  const [first] = batch;
+  if (first === undefined || !isKeyed(first)) return { ...statements.plain, values };
+  const keys = arrayOf(batch.map(({ request }) => request.idempotency?.key ?? ""));
+  const fingerprints = arrayOf(batch.map(({ request }) => request.idempotency?.fingerprint ?? ""));
+  return { ...statements.keyed, values: [...values, keys, fingerprints] };
+}
+
+function sharedAnswer(failure: Failure): RowAnswer {
+  const { error: cause } = failure;
+  if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause };
+  if (failure.kind === "unavailable") return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause };
+  return { kind: "again", code: failure.code };
+}
+
+interface Answered {
+  readonly parts: BatchParts;
+  readonly connection: WriteConnection;
+  readonly batch: readonly Entry[];
+  readonly rows: readonly Row[];
+}
+
+async function answersTo({ parts, connection, batch, rows }: Answered): Promise<RowAnswer[]> {
+  const accepted = new Map(rows.map((row) => [row[0], row]));
+  const answers = batch.map(({ request }): RowAnswer | undefined => {
+    const row = accepted.get(request.resource);
+    return row === undefined ? undefined : acceptedOf(request, row);
+  });
+  const refused = batch.filter((_, index) => answers[index] === undefined);
+  if (refused.length === 0) return answers as RowAnswer[];
+  const reasons = await explainRefused(parts, connection, refused);
+  return answers.map((answer) => answer ?? (reasons.shift() as RowAnswer));
+}
+
+/** In the order of the refused. They were refused for certain; only why is asked here. */
+async function explainRefused(parts: BatchParts, connection: WriteConnection, refused: readonly Entry[]): Promise<RowAnswer[]> {
+  const keys = refused.map(({ request }) => request.idempotency?.key);
+  const names = refused.map(({ request }) => request.resource);
+  const reply = await parts.lanes.run(connection, explain(names, keys));
+  if ("failure" in reply)
+    return refused.map(() => ({ kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: reply.failure.error }));
+  const { states, usedKeys, synchronousStandbyNames } = explanationOf(reply.rows);
+  const mayWrite = parts.durability === "local" || synchronousStandbyNames !== "";
+  return refused.map((entry, index): RowAnswer => {
+    const reason = reasonOf(entry, states[index], usedKeys.get(keys[index] ?? ""));
+    if (reason.kind !== "admissible") return reason;
+    return mayWrite ? { kind: "again", code: "race" } : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
+  });
+}
+
+function reasonOf(
+  { request, verified }: Entry,
+  state: StoredState | undefined,
+  used: UsedKey | undefined,
+): Settled | { readonly kind: "admissible" } {
+  if (used === undefined) return refusalOf(request, verified ? "verified" : "unverified", state);
+  return replayOf(request, used) ?? { kind: "idempotency_key_reused" };
+}
+
+interface FailedAlone {
+  readonly parts: BatchParts;
+  readonly connection: WriteConnection;
+  readonly entry: Entry;
+  readonly failure: Extract<Failure, { kind: "apart" }>;
+}
+
+async function failedAlone({ parts, connection, entry, failure: { code, error } }: FailedAlone): Promise<RowAnswer> {
+  const { resource } = entry.request;
+  // Another connection used the same key at the same time, and won.
+  if (code === "23505" && isKeyed(entry)) return (await explainRefused(parts, connection, [entry]))[0] as RowAnswer;
+  if (code === "55P03") return { kind: "contention", resource, code };
+  if (rejectsValue(code)) return { kind: "value_rejected", resource, message: error.message };
+  return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause: error };
+}
+
+export function acceptedOf({ op, resource, token }: Pick<WriteRequest, "op" | "resource" | "token">, row: Row): Accepted {
+  const [, rev, created, deleted, value] = row;
+  const shown = op === "patch" || op === "seal" ? { value: value as string | null } : {};
+  return {
+    kind: "accepted",
+    resource,
+    rev: Number(rev),
+    token,
+    created: created === true,
+    deleted: deleted === true,
+    ...shown,
+    replayed: false,
+  };
+}
+
+/** What the first attempt was told; undefined when the key was spent on something else. */
+function replayOf({ op, resource, idempotency }: WriteRequest, used: UsedKey): Accepted | undefined {
+  const outcome = Object.hasOwn(used.outcome, resource) ? used.outcome[resource] : undefined;
+  if (outcome === undefined || used.fingerprint !== idempotency?.fingerprint) return undefined;
+  const { rev, token, created, deleted, value } = outcome;
+  return { kind: "accepted", resource, rev, token, created, deleted, ...(op === "patch" ? { value } : {}), replayed: true };
+}

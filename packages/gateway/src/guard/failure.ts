@@ -1,0 +1,53 @@
+// What an error of the connection or of Postgres means for the writes of the statement it ended: not applied, unknown, or worth running again. Pure.
+// Must never call something "not applied" that may have been committed (G3).
+import pg from "pg";
+import type { UnavailableReason, UnknownReason } from "./verdict.js";
+
+export type Failure =
+  /** Perhaps committed. Must not be run again here. */
+  | { readonly kind: "unknown"; readonly reason: UnknownReason; readonly error: Error }
+  /** Rolled back or never sent, and running it again now would meet the same. */
+  | { readonly kind: "unavailable"; readonly reason: UnavailableReason; readonly error: Error }
+  /** Rolled back because of others; the same again may pass. */
+  | { readonly kind: "again"; readonly code: string; readonly error: Error }
+  /** Rolled back because of one of its rows: run each by itself, and this is the answer to the one that fails alone. */
+  | { readonly kind: "apart"; readonly code: string; readonly error: Error };
+
+/** SQLSTATEs that end the session: whether the commit came before is not known. 08 is also what a connection pooler answers when it loses its server. */
+const sessionEnds = /^(08|57P)/;
+/** Internal and system errors abort the transaction like any other, unless they are FATAL; but the severity may come in the server's language. */
+const doubtful = /^(XX|58|F0)/;
+const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
+  [/^25006$/, "read_only"],
+  [/^(53|57014|42|3F|3D|28)/, "refused"],
+];
+
+/** The prepared statement is gone or outdated (a pooler, DISCARD ALL, a migration): nothing was run. A new connection prepares it again. */
+const needsNewSession = new Set(["26000", "0A000", "42P05"]);
+
+/** For an error after the statement was handed to the socket. */
+export function failureOf(error: Error): Failure {
+  if (!(error instanceof pg.DatabaseError) || error.code === undefined) return { kind: "unknown", reason: "connection_lost", error };
+  const { code, severity } = error;
+  if (sessionEnds.test(code) || severity === "FATAL" || severity === "PANIC" || (doubtful.test(code) && severity !== "ERROR"))
+    return { kind: "unknown", reason: "connection_lost", error };
+  if (code === "40001" || code === "40P01" || needsNewSession.has(code)) return { kind: "again", code, error };
+  const reason = unavailable.find(([pattern]) => pattern.test(code))?.[1];
+  return reason === undefined ? { kind: "apart", code, error } : { kind: "unavailable", reason, error };
+}
+
+/** Whether the session must not be used for another statement. */
+export function endsSession(failure: Failure): boolean {
+  if (failure.kind === "unknown") return true;
+  return failure.kind === "unavailable" ? failure.reason === "read_only" : failure.kind === "again" && needsNewSession.has(failure.code);
+}
+
+/** For an error before anything was sent: certainly not applied. Postgres answered, or it could not be reached. */
+export function connectFailure(error: Error): Failure {
+  return { kind: "unavailable", reason: error instanceof pg.DatabaseError ? "refused" : "unreachable", error };
+}
+
+/** The document's own fault: Postgres could not take it. */
+export function rejectsValue(code: string): boolean {
+  return /^(22|23514|54)/.test(code);
+}

@@ -1,0 +1,126 @@
+// Gathers the writes of one turn of the event loop into one statement, and keeps a few statements in flight. It decides when a batch starts and what becomes of rows
+// that have to go again; what travels together is the queue's decision, and whether a row is accepted the statement's.
+import type { WriteConnection } from "../store/write-connection.js";
+import { type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
+import type { WriteRequest } from "./verdict.js";
+import { type Entry, type QueueLimits, type Settled, WriteQueue } from "./write-queue.js";
+
+export interface GroupCommitLimits extends QueueLimits {
+  /** A write that has waited longer is answered "overloaded" instead of being sent. */
+  readonly maxWaitMs: number;
+}
+
+export type BatchEvent =
+  | {
+      readonly kind: "batch";
+      readonly rows: number;
+      readonly durationMs: number;
+      readonly outcome: "ok" | "retried" | "unavailable" | "unknown";
+    }
+  | { readonly kind: "retried"; readonly code: string; readonly rows: number };
+
+export interface GroupCommitParts extends BatchParts {
+  readonly limits: GroupCommitLimits;
+  readonly observe: (event: BatchEvent) => void;
+}
+
+/** A row that lost a race is sent again at most so often. */
+const maxAttempts = 5;
+const overloaded: Settled = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
+const closing: Settled = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
+
+export class GroupCommit {
+  readonly #parts: GroupCommitParts;
+  readonly #queue: WriteQueue;
+  #state: "open" | "closing" = "open";
+  #pumpIsDue = false;
+  #onDrained: (() => void) | undefined;
+
+  constructor(parts: GroupCommitParts) {
+    this.#parts = parts;
+    this.#queue = new WriteQueue(parts.limits);
+  }
+
+  get queued(): { readonly writes: number; readonly bytes: number } {
+    return { writes: this.#queue.writes, bytes: this.#queue.bytes };
+  }
+
+  submit(request: WriteRequest, standing: "verified" | "unverified"): Promise<Settled> {
+    if (this.#state === "closing") return Promise.resolve(closing);
+    return new Promise((settle) => {
+      const entry: Entry = { request, verified: standing === "verified", acceptedAt: performance.now(), settle, attempts: 0 };
+      if (this.#queue.add(entry) === "full") settle(overloaded);
+      else this.#pumpAfterThisTurn();
+    });
+  }
+
+  /** Takes nothing new; resolves when everything accepted has its verdict. */
+  async drain(): Promise<void> {
+    this.#state = "closing";
+    if (this.#queue.writes === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onDrained = resolve;
+    });
+  }
+
+  /** What was not sent yet is answered now. */
+  abandonQueue(): void {
+    for (let batch = this.#queue.take(); batch.length > 0; batch = this.#queue.take())
+      for (const entry of batch) this.#finish(entry, closing);
+  }
+
+  /** Not at once: the requests that arrived together with this one are still being parsed. It costs an idle write the rest of the turn, which is microseconds. */
+  #pumpAfterThisTurn(): void {
+    if (this.#pumpIsDue) return;
+    this.#pumpIsDue = true;
+    setImmediate(() => {
+      this.#pumpIsDue = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    while (this.#queue.hasWork) {
+      const connection = this.#parts.lanes.tryTake();
+      if (connection === undefined) return; // Whoever gives one back pumps again.
+      const batch = this.#queue.take().filter((entry) => this.#isInTime(entry));
+      if (batch.length > 0) void this.#run(connection, batch);
+      else this.#parts.lanes.giveBack(connection);
+    }
+  }
+
+  #isInTime(entry: Entry): boolean {
+    if (performance.now() - entry.acceptedAt <= this.#parts.limits.maxWaitMs) return true;
+    this.#finish(entry, overloaded);
+    return false;
+  }
+
+  async #run(connection: WriteConnection, batch: readonly Entry[]): Promise<void> {
+    const startedAt = performance.now();
+    const { answers, outcome } = await sendBatch(this.#parts, connection, batch);
+    this.#parts.lanes.giveBack(connection);
+    this.#parts.observe({ kind: "batch", rows: batch.length, durationMs: performance.now() - startedAt, outcome });
+    for (const [index, entry] of batch.entries()) this.#take(entry, answers[index] ?? closing);
+    this.#pump();
+  }
+
+  #take(entry: Entry, answer: RowAnswer): void {
+    if (answer.kind !== "again") {
+      this.#finish(entry, answer);
+      return;
+    }
+    entry.attempts += 1;
+    this.#parts.observe({ kind: "retried", code: answer.code, rows: 1 });
+    if (entry.attempts < maxAttempts) this.#queue.again(entry);
+    else this.#finish(entry, { kind: "contention", resource: entry.request.resource, code: answer.code });
+  }
+
+  #finish(entry: Entry, verdict: Settled): void {
+    const { resource } = entry.request;
+    if (verdict.kind === "contention") this.#queue.markSlow(resource);
+    else if (verdict.kind === "accepted") this.#queue.markPassed(resource);
+    this.#queue.done(entry);
+    entry.settle(verdict);
+    if (this.#queue.writes === 0) this.#onDrained?.();
+  }
+}

@@ -1,0 +1,81 @@
+// Whether a token may raise a fence (G4): asks the lock's nodes, once per lease and not once per write. What it remembers only ever saves a question; it never
+// refuses a write by memory, because a fence may have been moved by another gateway or by hand.
+import type { Token } from "./verdict.js";
+
+export type Issued = "issued" | "unissued" | "unreachable";
+/** Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable. */
+export type VerifyToken = (resource: string, token: Token) => Promise<Issued>;
+
+export type RaiseEvent =
+  | { readonly kind: "raised"; readonly resource: string; readonly token: Token }
+  | { readonly kind: "verified"; readonly resource: string; readonly token: Token; readonly answer: Issued };
+
+export interface RaiseCheckParts {
+  /** Absent: tokens are taken on trust. */
+  readonly verify: VerifyToken | undefined;
+  readonly unreachable: "refuse" | "accept";
+  readonly observe: (event: RaiseEvent) => void;
+}
+
+/** verified: send it as such. unverified: send it so that it is accepted only where it raises nothing. ask: it would raise for certain, so ask first. */
+export type Standing = "verified" | "unverified" | "ask";
+
+const maxRemembered = 10_000;
+
+export class RaiseCheck {
+  readonly #parts: RaiseCheckParts;
+  /** The highest token per resource that was stored or verified through this process. The oldest are forgotten. */
+  readonly #known = new Map<string, Token>();
+  readonly #asking = new Map<string, Promise<Issued>>();
+
+  constructor(parts: RaiseCheckParts) {
+    this.#parts = parts;
+  }
+
+  standingOf(resource: string, token: Token): Standing {
+    if (this.#parts.verify === undefined) return "verified";
+    const known = this.#known.get(resource);
+    // A fence that is known to be lower saves the statement that would only find that out.
+    if (known === undefined) return "unverified";
+    return token <= known ? "verified" : "ask";
+  }
+
+  /** One question at a time per resource and token, however many writes wait for it. */
+  async ask(resource: string, token: Token): Promise<"verified" | "unissued" | "unreachable"> {
+    const question = `${token} ${resource}`;
+    const asking = this.#asking.get(question) ?? this.#askNodes(resource, token).finally(() => this.#asking.delete(question));
+    this.#asking.set(question, asking);
+    const answer = await asking;
+    if (answer === "issued") return "verified";
+    return answer === "unreachable" && this.#parts.unreachable === "accept" ? "verified" : answer;
+  }
+
+  async #askNodes(resource: string, token: Token): Promise<Issued> {
+    let answer: Issued = "unreachable";
+    try {
+      answer = (await this.#parts.verify?.(resource, token)) ?? "issued";
+    } catch {
+      // Named above: unreachable, and reported below.
+    }
+    if (answer === "issued") this.#remember(resource, token);
+    this.#parts.observe({ kind: "verified", resource, token, answer });
+    return answer;
+  }
+
+  /** A write or seal of this token was accepted. Reports a raise when this process knew a lower fence, or had to ask. */
+  accepted(resource: string, token: Token, asked: "asked" | "not asked"): void {
+    const known = this.#known.get(resource);
+    if (asked === "asked" || (known !== undefined && known < token)) this.#parts.observe({ kind: "raised", resource, token });
+    this.#remember(resource, token);
+  }
+
+  #remember(resource: string, token: Token): void {
+    const known = this.#known.get(resource) ?? 0;
+    if (known === token) return;
+    this.#known.delete(resource);
+    this.#known.set(resource, Math.max(known, token));
+    if (this.#known.size <= maxRemembered) return;
+    const [oldest] = this.#known.keys();
+    if (oldest !== undefined) this.#known.delete(oldest);
+  }
+}

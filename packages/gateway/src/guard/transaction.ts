@@ -1,0 +1,172 @@
+// Several writes, all or nothing: the same statement as a single write, with one more clause that fails it when a row was refused. It decides how often a lost race is
+// run again, and which operations stood in the way. It must not split a transaction.
+import type { LaneLine } from "../store/lane-line.js";
+import type { Lanes } from "../store/lanes.js";
+import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
+import { acceptedOf } from "./batch.js";
+import { type Explanation, explain, explanationOf } from "./explain.js";
+import { type Failure, rejectsValue } from "./failure.js";
+import { parametersOf, type Statement } from "./fenced-write.js";
+import {
+  type Accepted,
+  type Refused,
+  refusalOf,
+  type TransactionOperation,
+  type TransactionRequest,
+  type Unavailable,
+  type Undecided,
+} from "./verdict.js";
+
+export interface TransactionParts {
+  readonly lanes: Lanes;
+  readonly line: LaneLine;
+  readonly statements: { readonly plain: Statement; readonly keyed: Statement };
+  readonly durability: "local" | "sync";
+  readonly observe: (event: { readonly kind: "retried"; readonly code: string; readonly rows: number }) => void;
+}
+
+export type TransactionAnswer =
+  | { readonly kind: "committed"; readonly results: readonly Accepted[]; readonly replayed: boolean }
+  | { readonly kind: "refused"; readonly refusals: readonly { readonly index: number; readonly refusal: Refused }[] }
+  /** These would raise a fence and were not verified. */
+  | { readonly kind: "unverified"; readonly operations: readonly TransactionOperation[] }
+  | Undecided;
+
+type Again = { readonly kind: "again"; readonly code: string };
+
+const maxAttempts = 5;
+const unavailable = (reason: Unavailable["reason"], cause?: Error): Unavailable => ({
+  kind: "unavailable",
+  reason,
+  outcome: "not_applied",
+  cause,
+});
+
+export class Transactions {
+  readonly #parts: TransactionParts;
+
+  constructor(parts: TransactionParts) {
+    this.#parts = parts;
+  }
+
+  async run(request: TransactionRequest, isVerified: (operation: TransactionOperation) => boolean): Promise<TransactionAnswer> {
+    return await this.#parts.line.use((connection) => this.#attempts({ request, isVerified, connection }));
+  }
+
+  async #attempts(attempt: Attempt): Promise<TransactionAnswer> {
+    for (let attempts = 1; ; attempts += 1) {
+      const answer = await this.#attempt(attempt);
+      if (answer.kind !== "again") return answer;
+      const { operations } = attempt.request;
+      this.#parts.observe({ kind: "retried", code: answer.code, rows: operations.length });
+      if (attempts === maxAttempts) return contention(operations, answer.code);
+    }
+  }
+
+  async #attempt(attempt: Attempt): Promise<TransactionAnswer | Again> {
+    const { request, connection } = attempt;
+    const reply = await this.#parts.lanes.run(connection, this.#statementFor(attempt));
+    if ("failure" in reply) return await this.#failed(attempt, reply.failure);
+    if (reply.rows.length === 0) return await this.#explain(attempt);
+    const byName = new Map<unknown, Row>(reply.rows.map((row) => [row[0], row]));
+    const results = request.operations.map((operation) => {
+      const row = byName.get(operation.resource);
+      if (row === undefined) throw new Error(`invariant: a committed transaction wrote ${reply.rows.length} of ${byName.size} rows`);
+      return acceptedOf(operation, row);
+    });
+    return { kind: "committed", results, replayed: false };
+  }
+
+  #statementFor({ request, isVerified }: Attempt): BoundStatement {
+    const { operations, idempotency } = request;
+    const sorted = [...operations].sort((a, b) => (a.resource < b.resource ? -1 : 1));
+    const values = parametersOf(sorted.map((operation) => ({ request: operation, verified: isVerified(operation) })));
+    const { plain, keyed } = this.#parts.statements;
+    if (idempotency === undefined) return { ...plain, values };
+    return { ...keyed, values: [...values, idempotency.key, idempotency.fingerprint] };
+  }
+
+  async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Again> {
+    const { operations, idempotency } = attempt.request;
+    if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
+    if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
+    if (failure.kind === "again") return { kind: "again", code: failure.code };
+    const { code, error } = failure;
+    // Refused by our own clause, after a row was refused under its lock; or another connection spent the key at the same time.
+    if (code === "PLS05" || (code === "23505" && idempotency !== undefined)) return await this.#explain(attempt);
+    if (code === "55P03") return contention(operations, code);
+    if (rejectsValue(code)) return await this.#findRejected(attempt, error.message);
+    return unavailable("refused", error);
+  }
+
+  async #explain({ request, isVerified, connection }: Attempt): Promise<TransactionAnswer | Again> {
+    const { operations, idempotency } = request;
+    const names = operations.map((operation) => operation.resource);
+    const keys = operations.map(() => idempotency?.key);
+    const reply = await this.#parts.lanes.run(connection, explain(names, keys));
+    if ("failure" in reply) return unavailable("unreachable", reply.failure.error);
+    const explanation = explanationOf(reply.rows);
+    const replayed = idempotency === undefined ? undefined : replayOf(request, explanation);
+    if (replayed !== undefined) return replayed;
+    const unverified: TransactionOperation[] = [];
+    const refusals: { readonly index: number; readonly refusal: Refused }[] = [];
+    for (const [index, operation] of operations.entries()) {
+      const refusal = refusalOf(operation, isVerified(operation) ? "verified" : "unverified", explanation.states[index]);
+      if (refusal.kind === "unverified") unverified.push(operation);
+      else if (refusal.kind !== "admissible") refusals.push({ index, refusal });
+    }
+    if (refusals.length > 0) return { kind: "refused", refusals };
+    if (unverified.length > 0) return { kind: "unverified", operations: unverified };
+    const mayWrite = this.#parts.durability === "local" || explanation.synchronousStandbyNames !== "";
+    return mayWrite ? { kind: "again", code: "race" } : unavailable("not_durable");
+  }
+
+  /** Which document Postgres does not take. Each is read by itself; a patch may also fail where it is merged, and then the first one has to answer for it. */
+  async #findRejected({ request, connection }: Attempt, message: string): Promise<TransactionAnswer> {
+    const documents = [...request.operations.entries()].filter(([, operation]) => operation.value !== undefined);
+    for (const [index, { resource, value }] of documents) {
+      const reply: Reply = await this.#parts.lanes.run(connection, {
+        name: "palisade-read-document",
+        text: "select $1::jsonb is null",
+        values: [value ?? null],
+      });
+      if (!("failure" in reply)) continue;
+      const { failure } = reply;
+      if (failure.kind === "apart") return rejected(index, resource, failure.error.message);
+      return unavailable("unreachable", failure.error);
+    }
+    const [first] = documents;
+    return rejected(first?.[0] ?? 0, first?.[1].resource ?? request.operations[0]?.resource ?? "", message);
+  }
+}
+
+interface Attempt {
+  readonly request: TransactionRequest;
+  readonly isVerified: (operation: TransactionOperation) => boolean;
+  readonly connection: WriteConnection;
+}
+
+function rejected(index: number, resource: string, message: string): TransactionAnswer {
+  return { kind: "refused", refusals: [{ index, refusal: { kind: "value_rejected", resource, message } }] };
+}
+
+function contention(operations: readonly TransactionOperation[], code: string): TransactionAnswer {
+  return {
+    kind: "refused",
+    refusals: operations.map(({ resource }, index) => ({ index, refusal: { kind: "contention", resource, code } })),
+  };
+}
+
+function replayOf({ operations, idempotency }: TransactionRequest, { usedKeys }: Explanation): TransactionAnswer | undefined {
+  const used = usedKeys.get(idempotency?.key ?? "");
+  if (used === undefined) return undefined;
+  if (used.fingerprint !== idempotency?.fingerprint) return { kind: "idempotency_key_reused" };
+  const results: Accepted[] = [];
+  for (const { op, resource } of operations) {
+    const outcome = Object.hasOwn(used.outcome, resource) ? used.outcome[resource] : undefined;
+    if (outcome === undefined) return { kind: "idempotency_key_reused" };
+    const { value, ...rest } = outcome;
+    results.push({ kind: "accepted", resource, ...rest, ...(op === "patch" || op === "seal" ? { value } : {}), replayed: true });
+  }
+  return { kind: "committed", results, replayed: true };
+}

@@ -1,0 +1,46 @@
+// Moves a fence by hand, up or down, with an audit row in the same statement. For the operator only: an old fence that is lowered lets old holders write again.
+import type { Contention, OutcomeUnknown, Token, Unavailable } from "../guard/verdict.js";
+import { checkName, checkText, checkToken } from "../guard/write-request.js";
+import type { LaneLine } from "./lane-line.js";
+import type { Lanes } from "./lanes.js";
+
+/** Who did it and why is kept for ever. */
+export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
+export type FenceVerdict =
+  | { readonly kind: "changed"; readonly resource: string; readonly previousToken: Token | null; readonly token: Token }
+  /** raise to no more than the stored fence, or lower to no less than it. */
+  | { readonly kind: "unchanged"; readonly resource: string; readonly currentToken: Token | null }
+  | Unavailable
+  | OutcomeUnknown
+  | Contention;
+
+const text = "select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5)";
+
+export interface BreakGlass {
+  readonly lanes: Lanes;
+  readonly line: LaneLine;
+}
+
+export async function moveFence({ lanes, line }: BreakGlass, direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
+  const { resource, token, by, reason } = change;
+  checkName(resource);
+  checkToken(token);
+  checkText({ text: by, what: "who moves a fence", maxBytes: 512 });
+  checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
+  const statement = { name: "palisade-move-fence", text, values: [direction, resource, String(token), by, reason] };
+  return await line.use(async (connection): Promise<FenceVerdict> => {
+    const reply = await lanes.run(connection, statement);
+    if ("rows" in reply) {
+      const [changed, previous] = reply.rows[0] ?? [];
+      const previousToken = typeof previous === "number" ? previous : null;
+      return changed === true
+        ? { kind: "changed", resource, previousToken, token }
+        : { kind: "unchanged", resource, currentToken: previousToken };
+    }
+    const { failure } = reply;
+    if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
+    if (failure.kind === "unavailable")
+      return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause: failure.error };
+    return { kind: "contention", resource, code: failure.code };
+  });
+}

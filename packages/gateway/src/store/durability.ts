@@ -1,0 +1,85 @@
+// Whether this database can keep what the gateway promises, as a list of checks for the operator. It decides readiness, not writes: a connection that must not be
+// written through is refused where it is opened, and the statement itself refuses when synchronous replication is switched off under it.
+import { sql } from "drizzle-orm";
+import { pendingMigrations } from "./migrate.js";
+import type { ReadPool } from "./pool.js";
+import type { Durability } from "./session.js";
+
+export type ReadinessCheck = { readonly name: string; readonly status: "ok" | "warning" | "failed"; readonly detail: string };
+/** ready is false when any check failed. Warnings name what the operator chose to live with. */
+export type Readiness = { readonly ready: boolean; readonly checks: readonly ReadinessCheck[] };
+
+const facts = sql`
+  select
+    pg_is_in_recovery() as standby,
+    current_setting('transaction_read_only') = 'on' as read_only,
+    current_setting('fsync') = 'on' as fsync,
+    current_setting('synchronous_standby_names') as standby_names,
+    -- Null where this role may not see it (it takes pg_read_all_stats).
+    (select count(*) filter (where sync_state in ('sync', 'quorum')) from pg_stat_replication
+      where pg_has_role('pg_read_all_stats', 'usage')) as synchronous,
+    pg_has_role('pg_read_all_stats', 'usage') as sees_replication,
+    has_table_privilege(to_regclass('palisade.resources'), 'delete') or has_table_privilege(to_regclass('palisade.resources'), 'truncate') as may_delete`;
+
+interface Facts {
+  readonly standby: boolean;
+  readonly read_only: boolean;
+  readonly fsync: boolean;
+  readonly standby_names: string;
+  readonly synchronous: string | null;
+  readonly sees_replication: boolean;
+  readonly may_delete: boolean | null;
+}
+
+export interface ReadinessParts {
+  readonly pool: ReadPool;
+  readonly durability: Durability;
+  readonly verify: "on" | "off";
+}
+
+export async function readiness({ pool, durability, verify }: ReadinessParts): Promise<Readiness> {
+  const startedAt = performance.now();
+  const found = await pool.read(async (db) => {
+    const { rows } = await db.execute<Record<string, unknown>>(facts);
+    const query = async (text: string) => ({ rows: (await db.execute<Record<string, unknown>>(sql.raw(text))).rows });
+    const pending = await pendingMigrations({ query }).catch((error: unknown) => [error instanceof Error ? error.message : String(error)]);
+    return { facts: rows[0] as unknown as Facts, pending, tookMs: performance.now() - startedAt };
+  });
+  if ("kind" in found) return judged([check("database", "failed", `no answer (${found.reason}): ${found.cause?.message ?? "none"}`)]);
+  const { facts: seen, pending, tookMs } = found;
+  return judged([
+    check("database", "ok", `answers in ${tookMs.toFixed(1)} ms`),
+    pending.length === 0 ? check("schema", "ok", "up to date") : check("schema", "failed", `not up to date: ${pending.join(", ")}`),
+    seen.standby || seen.read_only ? check("writable", "failed", "this server is a standby or read-only") : check("writable", "ok", "yes"),
+    durabilityCheck(seen, durability),
+    seen.fsync
+      ? check("fsync", "ok", "on")
+      : check("fsync", "warning", "off: a crash of the machine may lose acknowledged writes and fences"),
+    seen.may_delete === true
+      ? check("rights", "warning", "this role may delete fences; see the grants of palisade_gateway")
+      : check("rights", "ok", "this role cannot delete fences"),
+    verify === "on"
+      ? check("tokens", "ok", "verified with the lock")
+      : check("tokens", "warning", "taken on trust: no lock nodes are configured"),
+  ]);
+}
+
+function durabilityCheck(seen: Facts, durability: Durability): ReadinessCheck {
+  if (durability === "local")
+    return check("durability", "warning", "local: a failover to a standby may forget acknowledged writes and fences");
+  if (seen.standby_names === "")
+    return check("durability", "failed", "sync was asked for, but synchronous_standby_names is empty; writes are refused");
+  if (!seen.sees_replication)
+    return check("durability", "ok", `sync: waits for ${seen.standby_names} (this role may not see whether it is connected)`);
+  if (seen.synchronous === null || Number(seen.synchronous) === 0)
+    return check("durability", "failed", `sync: no synchronous standby of ${seen.standby_names} is connected; writes would wait for ever`);
+  return check("durability", "ok", `sync: ${seen.synchronous} synchronous standby connected for ${seen.standby_names}`);
+}
+
+function check(name: string, status: ReadinessCheck["status"], detail: string): ReadinessCheck {
+  return { name, status, detail };
+}
+
+function judged(checks: readonly ReadinessCheck[]): Readiness {
+  return { ready: checks.every(({ status }) => status !== "failed"), checks };
+}

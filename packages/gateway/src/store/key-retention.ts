@@ -1,0 +1,25 @@
+// Forgets idempotency keys that are older than their retention, a bounded number at a time. The gateway's role cannot delete: a function of the schema's owner does it,
+// and only this. Several gateways may do it at once.
+import { sql } from "drizzle-orm";
+import type { ReadPool } from "./pool.js";
+
+export interface Retention {
+  readonly pool: ReadPool;
+  readonly retentionMs: number;
+  readonly onError: (error: Error) => void;
+}
+
+const atMost = 5_000;
+const longestIntervalMs = 60_000;
+
+export function forgetUsedKeys({ pool, retentionMs, onError }: Retention): { stop(): void } {
+  const forget = async (): Promise<void> => {
+    const result = await pool.read((db) =>
+      db.execute(sql`select palisade.forget_used_keys(make_interval(secs => ${retentionMs / 1_000}), ${atMost})`),
+    );
+    if ("kind" in result && result.reason === "refused" && result.cause !== undefined) onError(result.cause);
+  };
+  const timer = setInterval(() => void forget(), Math.min(longestIntervalMs, retentionMs / 10));
+  timer.unref();
+  return { stop: () => clearInterval(timer) };
+}

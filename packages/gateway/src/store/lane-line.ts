@@ -1,0 +1,77 @@
+// Who waits for a lane, first come, first served: for work that needs a write connection to itself. The line is bounded in length and in time.
+// It must not know what the work is.
+import { Fifo } from "../guard/fifo.js";
+import type { Unavailable } from "../guard/verdict.js";
+import type { Lanes } from "./lanes.js";
+import type { WriteConnection } from "./write-connection.js";
+
+export interface LineLimits {
+  readonly maxWaiting: number;
+  readonly maxWaitMs: number;
+}
+
+const overloaded: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
+const closing: Unavailable = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
+
+export class LaneLine {
+  readonly #lanes: Lanes;
+  readonly #limits: LineLimits;
+  readonly #waiting = new Fifo<(connection: WriteConnection | undefined) => void>();
+  #inside = 0;
+  #state: "open" | "closing" = "open";
+  #onDrained: (() => void) | undefined;
+
+  constructor(lanes: Lanes, limits: LineLimits) {
+    this.#lanes = lanes;
+    this.#limits = limits;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  async use<T>(work: (connection: WriteConnection) => Promise<T>): Promise<T | Unavailable> {
+    if (this.#state === "closing") return closing;
+    if (this.#waiting.length >= this.#limits.maxWaiting) return overloaded;
+    const arrivedAt = performance.now();
+    this.#inside += 1;
+    let connection: WriteConnection | undefined;
+    try {
+      connection = this.#lanes.tryTake() ?? (await this.#turn());
+      if (connection === undefined) return closing;
+      if (performance.now() - arrivedAt > this.#limits.maxWaitMs) return overloaded;
+      return await work(connection);
+    } finally {
+      this.#inside -= 1;
+      if (connection !== undefined) this.#giveBack(connection);
+      if (this.#inside === 0) this.#onDrained?.();
+    }
+  }
+
+  /** Takes nobody new; resolves when everybody is through. */
+  async drain(): Promise<void> {
+    this.#state = "closing";
+    if (this.#inside === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onDrained = resolve;
+    });
+  }
+
+  /** Sends everybody away who has no lane yet. */
+  abandon(): void {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) next(undefined);
+  }
+
+  #turn(): Promise<WriteConnection | undefined> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #giveBack(connection: WriteConnection): void {
+    this.#lanes.giveBack(connection);
+    while (this.#waiting.length > 0) {
+      const free = this.#lanes.tryTake();
+      if (free === undefined) return;
+      this.#waiting.shift()?.(free);
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// The connections that read. They never write, so losing one loses nothing; what waits for one is bounded in number and in time.
+import { drizzle } from "drizzle-orm/node-postgres";
+import pg from "pg";
+import type { Unavailable } from "../guard/verdict.js";
+
+export interface ReadPoolOptions {
+  readonly databaseUrl: string;
+  readonly size: number;
+  readonly maxWaiting: number;
+  readonly readTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly onIdleError: (error: Error) => void;
+}
+
+export class ReadPool {
+  readonly #pool: pg.Pool;
+  readonly #maxWaiting: number;
+  readonly db: ReturnType<typeof drizzle>;
+
+  constructor({ databaseUrl, size, maxWaiting, readTimeoutMs, connectTimeoutMs, onIdleError }: ReadPoolOptions) {
+    this.#maxWaiting = maxWaiting;
+    this.#pool = new pg.Pool({
+      connectionString: databaseUrl,
+      max: size,
+      application_name: "palisade-gateway",
+      keepAlive: true,
+      // Also bounds the wait for a free connection.
+      connectionTimeoutMillis: connectTimeoutMs,
+      // The pool throws a connection away whose query ended with an error, so an answer that comes late meets nobody.
+      query_timeout: readTimeoutMs,
+      statement_timeout: readTimeoutMs,
+    });
+    this.#pool.on("error", onIdleError); // Without a listener an idle connection that Postgres closes would end the process.
+    this.db = drizzle(this.#pool);
+  }
+
+  get connections(): { readonly total: number; readonly idle: number; readonly waiting: number } {
+    return { total: this.#pool.totalCount, idle: this.#pool.idleCount, waiting: this.#pool.waitingCount };
+  }
+
+  /** Whatever goes wrong while reading is one answer: unavailable, and nothing was changed. */
+  async read<T>(work: (db: ReturnType<typeof drizzle>) => Promise<T>): Promise<T | Unavailable> {
+    if (this.#pool.ending) return { kind: "unavailable", reason: "closing", outcome: "not_applied" };
+    if (this.#pool.waitingCount >= this.#maxWaiting)
+      return { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
+    try {
+      return await work(this.db);
+    } catch (error) {
+      const cause = causeOf(error);
+      return { kind: "unavailable", reason: cause instanceof pg.DatabaseError ? "refused" : "unreachable", outcome: "not_applied", cause };
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+/** drizzle wraps what pg threw in an error that repeats the statement and its parameters; names and documents do not belong into a log. */
+function causeOf(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  return error.cause instanceof Error ? error.cause : error;
+}

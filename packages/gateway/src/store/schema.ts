@@ -1,0 +1,83 @@
+// The tables as drizzle sees them, for reads and for the user's own queries. The SQL files in migrations/ are what is applied; a test holds the two together.
+// Must not be used for fenced writes: those have one statement, in guard/fenced-write.ts.
+import { sql } from "drizzle-orm";
+import { bigint, boolean, check, customType, index, jsonb, pgSchema, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+
+/** Text compared byte by byte: prefix lists use the key. drizzle has no word for a collation. */
+const name = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
+/** int8 arrives as text and is made a number: every such column is checked to stay within 15 digits, or counts something that will. */
+const count = (column: string) => bigint(column, { mode: "number" });
+const instant = (column: string) => timestamp(column, { withTimezone: true });
+
+export const palisade = pgSchema("palisade");
+
+export const resources = palisade.table(
+  "resources",
+  {
+    token: count("token").notNull(),
+    seq: count("seq").notNull(),
+    rev: count("rev").notNull(),
+    born: count("born").notNull(),
+    expected: count("expected"),
+    updatedAt: instant("updated_at").notNull(),
+    deleted: boolean("deleted").notNull(),
+    resource: name("resource").notNull(),
+    op: text("op", { enum: ["put", "patch", "delete", "seal"] }).notNull(),
+    holder: text("holder"),
+    value: jsonb("value"),
+  },
+  (table) => [
+    primaryKey({ name: "resources_pkey", columns: [table.resource] }),
+    check("resources_token_check", sql`${table.token} between 1 and 999999999999999`),
+    check("resources_seq_check", sql`${table.seq} between 0 and 999999999999999`),
+    check("resources_rev_check", sql`${table.rev} >= 0`),
+    check("resources_resource_check", sql`octet_length(${table.resource}) between 1 and 512`),
+    check("resources_op_check", sql`${table.op} in ('put', 'patch', 'delete', 'seal')`),
+    check("resources_deleted_check", sql`${table.deleted} = (${table.value} is null)`),
+  ],
+);
+
+export const history = palisade.table(
+  "history",
+  {
+    rev: count("rev").notNull(),
+    token: count("token").notNull(),
+    seq: count("seq").notNull(),
+    writtenAt: instant("written_at").notNull(),
+    resource: name("resource").notNull(),
+    op: text("op", { enum: ["put", "patch", "delete"] }).notNull(),
+    holder: text("holder"),
+  },
+  (table) => [primaryKey({ name: "history_pkey", columns: [table.resource, table.rev] })],
+);
+
+export const usedKeys = palisade.table(
+  "used_keys",
+  {
+    usedAt: instant("used_at").notNull(),
+    key: name("key").notNull(),
+    fingerprint: text("fingerprint").notNull(),
+    outcome: jsonb("outcome").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "used_keys_pkey", columns: [table.key] }),
+    index("used_keys_used_at").using("brin", table.usedAt).with({ pages_per_range: 16 }),
+    check("used_keys_key_check", sql`octet_length(${table.key}) between 1 and 512`),
+  ],
+);
+
+export const fenceChanges = palisade.table("fence_changes", {
+  id: count("id").primaryKey().generatedAlwaysAsIdentity(),
+  changedAt: instant("changed_at").notNull().defaultNow(),
+  previousToken: count("previous_token"),
+  token: count("token").notNull(),
+  resource: name("resource").notNull(),
+  changedBy: text("changed_by").notNull(),
+  reason: text("reason").notNull(),
+});
+
+export const migrations = palisade.table("migrations", {
+  name: text("name").primaryKey(),
+  checksum: text("checksum").notNull(),
+  appliedAt: instant("applied_at").notNull().defaultNow(),
+});

@@ -1,0 +1,63 @@
+// Every limit of the store, its default, and the range it must lie in. A wrong value is a RangeError that names it, before anything is opened.
+
+export interface StoreLimits {
+  /** Connections that read. */
+  readonly poolSize: number;
+  /** Connections for single writes, and as many again for transactions. */
+  readonly statementsInFlight: number;
+  readonly maxBatchRows: number;
+  readonly maxBatchBytes: number;
+  /** Accepted and not answered; beyond it the answer is unavailable/overloaded. */
+  readonly maxQueuedWrites: number;
+  readonly maxQueuedBytes: number;
+  /** A write that was not sent within this time is not sent any more. */
+  readonly maxWaitMs: number;
+  /** Own timer from sending to answer; then outcome_unknown, and the connection is destroyed. */
+  readonly writeTimeoutMs: number;
+  /** Postgres's own timer, shorter, so that it can say "not applied" first. */
+  readonly statementTimeoutMs: number;
+  readonly readTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  /** How long a write waits for a row that somebody's transaction has locked; then contention. */
+  readonly lockWaitMs: number;
+  /** How long a used idempotency key is remembered. */
+  readonly idempotencyRetentionMs: number;
+}
+
+interface Range {
+  readonly preset: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+const dayMs = 86_400_000;
+const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
+  poolSize: { preset: 8, from: 1, to: 1_000 },
+  statementsInFlight: { preset: 2, from: 1, to: 100 },
+  maxBatchRows: { preset: 128, from: 1, to: 1_000 },
+  maxBatchBytes: { preset: 1_000_000, from: 1_000, to: 64_000_000 },
+  maxQueuedWrites: { preset: 10_000, from: 1, to: 1_000_000 },
+  maxQueuedBytes: { preset: 64_000_000, from: 1_000, to: 4_000_000_000 },
+  maxWaitMs: { preset: 5_000, from: 1, to: 600_000 },
+  writeTimeoutMs: { preset: 5_000, from: 10, to: 600_000 },
+  statementTimeoutMs: { preset: 4_000, from: 1, to: 600_000 },
+  readTimeoutMs: { preset: 5_000, from: 10, to: 600_000 },
+  connectTimeoutMs: { preset: 2_000, from: 10, to: 600_000 },
+  lockWaitMs: { preset: 500, from: 1, to: 600_000 },
+  idempotencyRetentionMs: { preset: dayMs, from: 60_000, to: 365 * dayMs },
+};
+
+export function storeLimits(given: { readonly [Limit in keyof StoreLimits]?: number | undefined }): StoreLimits {
+  const limits: Record<string, number> = {};
+  for (const [name, { preset, from, to }] of Object.entries(ranges)) {
+    const value = given[name as keyof StoreLimits] ?? preset;
+    if (!Number.isInteger(value) || value < from || value > to)
+      throw new RangeError(`${name} is an integer from ${from} to ${to}, not ${String(value)}`);
+    limits[name] = value;
+  }
+  const { writeTimeoutMs = 0, statementTimeoutMs = 0, lockWaitMs = 0 } = limits;
+  // Only what was not asked for gives way: a shorter write timeout shortens the other two.
+  if (given.statementTimeoutMs === undefined) limits.statementTimeoutMs = Math.min(statementTimeoutMs, Math.floor(writeTimeoutMs * 0.8));
+  if (given.lockWaitMs === undefined) limits.lockWaitMs = Math.min(lockWaitMs, Math.max(1, Math.floor(writeTimeoutMs * 0.5)));
+  return limits as unknown as StoreLimits;
+}

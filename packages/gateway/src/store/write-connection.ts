@@ -1,0 +1,149 @@
+// One connection that writes: opens itself when it is needed, runs one statement at a time under our own timer, and says of every failure whether something may have
+// been applied. It never retries, and it never hands out a session whose state is in doubt.
+import pg from "pg";
+import { connectFailure, endsSession, type Failure, failureOf } from "../guard/failure.js";
+import { type Durability, openSession, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
+
+export interface WriteConnectionOptions extends SessionLimits {
+  readonly databaseUrl: string;
+  readonly durability: Durability;
+  readonly connectTimeoutMs: number;
+  /** From sending to answer. */
+  readonly writeTimeoutMs: number;
+  /** A connection that broke while nobody was using it. */
+  readonly onIdleError: (error: Error) => void;
+}
+
+export interface BoundStatement {
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly (string | null)[];
+}
+
+export type Row = readonly unknown[];
+export type Reply = { readonly rows: readonly Row[] } | { readonly failure: Failure };
+
+/** int8 as a number: every such column is bounded by 15 digits. */
+const numericTypes = {
+  getTypeParser: (oid: number, format?: "text" | "binary") => (oid === 20 ? Number : pg.types.getTypeParser(oid, format)),
+};
+
+export class WriteConnection {
+  readonly #options: WriteConnectionOptions;
+  #client: pg.Client | undefined;
+  #busy = false;
+  /** Set by a notice during a commit: committed here, but the wait for the standby was cut short. */
+  #notReplicated: Error | undefined;
+
+  constructor(options: WriteConnectionOptions) {
+    this.#options = options;
+  }
+
+  get isOpen(): boolean {
+    return this.#client !== undefined;
+  }
+
+  async run(statement: BoundStatement): Promise<Reply> {
+    if (this.#busy) throw new Error("invariant: one statement at a time on a connection");
+    this.#busy = true;
+    try {
+      const client = this.#client ?? (await this.#open());
+      if (!(client instanceof pg.Client)) return { failure: client };
+      const reply = await this.#send(client, statement);
+      if ("failure" in reply && endsSession(reply.failure)) this.destroy();
+      return reply;
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  async #open(): Promise<pg.Client | Failure> {
+    const { databaseUrl, connectTimeoutMs, durability } = this.#options;
+    let client: pg.Client | undefined;
+    try {
+      client = new pg.Client({
+        connectionString: databaseUrl,
+        connectionTimeoutMillis: connectTimeoutMs,
+        keepAlive: true,
+        application_name: "palisade-gateway",
+        types: numericTypes,
+      });
+      this.#listen(client);
+      await client.connect();
+      const setUp = { text: openSession, values: sessionParameters(this.#options), query_timeout: connectTimeoutMs };
+      const { rows } = await client.query<Record<string, unknown>>(setUp);
+      const fault = sessionFault(sessionReport(rows[0] ?? {}), durability);
+      if (fault !== undefined) {
+        discard(client);
+        return { kind: "unavailable", reason: fault.reason, error: new Error(fault.message) };
+      }
+      this.#client = client;
+      return client;
+    } catch (error) {
+      if (client !== undefined) discard(client);
+      return connectFailure(asError(error));
+    }
+  }
+
+  #listen(client: pg.Client): void {
+    client.on("error", (error) => {
+      if (this.#client !== client) return;
+      this.#client = undefined;
+      if (!this.#busy) this.#options.onIdleError(error); // A running statement is told by itself.
+    });
+    client.on("end", () => {
+      if (this.#client === client) this.#client = undefined;
+    });
+    client.on("notice", (notice) => {
+      // When the wait for the synchronous standby is cancelled, the commit succeeds all the same, with a WARNING as the only trace. Its words and its severity come
+      // in the server's language; the name of the routine does not.
+      if (notice.routine === "SyncRepWaitForLSN") this.#notReplicated = new Error(`${notice.message ?? "synchronous wait cancelled"}`);
+    });
+  }
+
+  #send(client: pg.Client, { name, text, values }: BoundStatement): Promise<Reply> {
+    this.#notReplicated = undefined;
+    return new Promise((resolve) => {
+      // node-pg's own query_timeout would leave the statement on the connection, to be answered into the next one.
+      const timer = setTimeout(() => {
+        const error = new Error(`no answer within ${this.#options.writeTimeoutMs} ms`);
+        resolve({ failure: { kind: "unknown", reason: "timed_out", error } });
+        this.destroy();
+      }, this.#options.writeTimeoutMs);
+      const settle = (error: Error | undefined, result: pg.QueryArrayResult | undefined): void => {
+        clearTimeout(timer);
+        if (this.#notReplicated !== undefined)
+          resolve({ failure: { kind: "unknown", reason: "not_replicated", error: this.#notReplicated } });
+        else if (error) resolve({ failure: failureOf(error) });
+        else resolve({ rows: result?.rows ?? [] });
+      };
+      client.query({ name, text, values: values as string[], rowMode: "array" }, settle as never);
+    });
+  }
+
+  /** Ends the connection without a word; a statement that runs on it ends as connection_lost. */
+  destroy(): void {
+    const client = this.#client;
+    this.#client = undefined;
+    if (client !== undefined) discard(client);
+  }
+
+  /** Says goodbye to Postgres, for at most `patienceMs`. */
+  async end(patienceMs: number): Promise<void> {
+    const client = this.#client;
+    this.#client = undefined;
+    if (client === undefined) return;
+    const timer = setTimeout(() => discard(client), patienceMs);
+    await client.end();
+    clearTimeout(timer);
+  }
+}
+
+/** pg says goodbye politely unless a statement runs; the socket is what must go. */
+function discard(client: pg.Client): void {
+  (client as unknown as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream.destroy();
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
