@@ -25,14 +25,14 @@ export const LOST = "connection lost";
 /** The cause of a failure, without anything secret in it. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return shorten(String(error));
-  if (error.name === "MaxRetriesPerRequestError" || error.message === "Connection is closed.") return LOST;
+  if (error.name === "MaxRetriesPerRequestError" || /^(Connection is closed|Stream isn't writeable)/.test(error.message)) return LOST;
   if ("code" in error && typeof error.code === "string" && error.code !== "") return error.code;
   return causeOfText(error.message);
 }
 
 /** The cause behind an error text of the server, as thrown by ioredis or handed through by a script. */
 export function causeOfText(message: string): string {
-  if (message.includes("Protocol error")) return "garbage reply: not a Redis server";
+  if (/Protocol error|RESP type/.test(message)) return "garbage reply: not a Redis server";
   // Inside a script Redis words a missing permission in its own way.
   if (/can't run this command|no permission|can't access/i.test(message)) return explain("NOPERM", message);
   const word = /\b[A-Z]{3,}\b/g;

@@ -116,12 +116,12 @@ function addressOfUrl(text: string): string {
   } catch {
     throw new TypeError("a node's URL is malformed");
   }
-  return `${url.hostname === "" ? "localhost" : url.hostname}:${url.port === "" ? 6379 : url.port}`;
+  return `${url.hostname === "" ? "localhost" : url.hostname.toLowerCase()}:${url.port === "" ? 6379 : url.port}`;
 }
 
 function addressOfOptions(given: RedisOptions): string {
   if (given.sentinels) return `sentinel ${given.name}`;
-  return given.path ? given.path : `${given.host ?? "localhost"}:${given.port ?? 6379}`;
+  return given.path ? given.path : `${(given.host ?? "localhost").toLowerCase()}:${given.port ?? 6379}`;
 }
 
 /** The addresses of all sources; TypeError if one is none, RangeError if two lead to the same place. */
@@ -131,12 +131,20 @@ export function checkedAddresses(sources: readonly NodeSource[]): readonly strin
     if ((typeof source !== "string" && typeof source !== "object") || source === null) {
       throw new TypeError(`nodes[${index}] must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
     }
-    const address = addressOf(source);
-    const twin = seen.get(address.toLowerCase());
+    const address = addressAt(source, index);
+    const twin = seen.get(address);
     if (twin !== undefined) {
       throw new RangeError(`nodes[${twin}] and nodes[${index}] are both ${address}: one server must not vote twice`);
     }
-    seen.set(address.toLowerCase(), index);
+    seen.set(address, index);
     return address;
   });
+}
+
+function addressAt(source: NodeSource, index: number): string {
+  try {
+    return addressOf(source);
+  } catch (error) {
+    throw new TypeError(`nodes[${index}]: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }

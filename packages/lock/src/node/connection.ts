@@ -156,10 +156,11 @@ export class Connection {
 
   #failureOf(greeting: number): (error: unknown) => void {
     return (error) => {
-      // Another greeting, or the connection is gone: `close` has told it.
-      if (greeting !== this.#greeting || this.#state !== "down") return;
+      const cause = causeOf(error);
+      // The connection is gone, or another one is being made: `close` tells, and knows why.
+      if (greeting !== this.#greeting || this.#state !== "down" || cause === LOST) return;
       this.#clock.clearTimer(this.#timer);
-      this.#down(causeOf(error));
+      this.#down(cause);
       // The server is there and says no (loading, a replica, a missing permission): ask again, it may change.
       const delayMs = Math.min(GREET_AGAIN_LAST_MS, GREET_AGAIN_FIRST_MS * 2 ** Math.min(this.#greetings, 10));
       this.#timer = this.#clock.setBackgroundTimer(delayMs * (0.5 + this.#clock.random() / 2), () => this.#greet());

@@ -1,0 +1,214 @@
+// What a node that cannot vote is called, and how connections are made: whatever is configured wrongly is named, nothing is left unhandled, and the user's own
+// instances stay the user's.
+import { describe, expect, test } from "@palisade/testkit/vitest";
+import { Cluster, Redis } from "ioredis";
+import { asking, open, opened } from "./opened-fleet.js";
+import { speakingServer } from "./speaking-server.js";
+
+const namespace = "connecting";
+
+function withUser(url: string, user: string): string {
+  return url.replace("redis://", `redis://${user}@`);
+}
+
+describe("a node that cannot be asked", () => {
+  test("says that nobody listens there", async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 1 });
+    await nodes[0]?.kill();
+    await using lock = await opened(urls, { namespace });
+    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED" });
+    expect(lock.fleet.state().unreachable).toEqual([{ node: "n1", cause: "ECONNREFUSED" }]);
+  });
+
+  test("says that a password is missing or wrong, and never shows it", async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 1 });
+    await nodes[0]?.cli("CONFIG", "SET", "requirepass", "right");
+    const [url = ""] = urls;
+    await using none = await opened([url], { namespace });
+    expect(await none.node("n1").grant(asking("a"))).toMatchObject({
+      cause: "NOAUTH: the server asks for a password and none was configured",
+    });
+    await using wrong = await opened([withUser(url, ":s3cret")], { namespace });
+    expect(await wrong.node("n1").grant(asking("a"))).toMatchObject({ cause: "WRONGPASS: user name or password refused" });
+    await using right = await opened([withUser(url, ":right")], { namespace });
+    expect(await right.node("n1").grant(asking("a"))).toMatchObject({ kind: "granted" });
+    const told = JSON.stringify([wrong.events, wrong.fleet.state(), await wrong.fleet.probe(), right.node("n1").address]);
+    expect(told).not.toMatch(/s3cret|right/);
+  });
+
+  test("says that it is a replica, and votes once it is a master", async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 2 });
+    const [url = ""] = urls;
+    const [first, second] = nodes;
+    await first?.cli("REPLICAOF", "127.0.0.1", new URL(second?.directUrl ?? "").port);
+    await using lock = await opened([url], { namespace });
+    const cause = "READONLY: a replica; the lock needs the address of its master";
+    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause });
+    expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", node: "n1", code: "replica" }));
+    await first?.cli("REPLICAOF", "NO", "ONE");
+    const question = asking("a");
+    await expect.poll(() => lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
+  });
+
+  test("says which permission is missing", async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 1 });
+    const all = ["on", ">p", "~*", "&*", "+@all"];
+    await nodes[0]?.cli("ACL", "SETUSER", "blind", ...all, "-info");
+    await nodes[0]?.cli("ACL", "SETUSER", "mute", ...all, "-eval");
+    const [url = ""] = urls;
+    await using blind = await opened([withUser(url, "blind:p")], { namespace });
+    expect(await blind.node("n1").grant(asking("a"))).toMatchObject({
+      cause: expect.stringMatching(/^NOPERM: the user lacks a permission/),
+    });
+    await using mute = await opened([withUser(url, "mute:p")], { namespace });
+    expect(await mute.node("n1").grant(asking("a"))).toMatchObject({ cause: "NOPERM: the user lacks a permission the lock needs (+eval)" });
+    expect(await mute.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", code: "acl" }));
+  });
+
+  test("works for a user who may do only what the lock needs", async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 1 });
+    const commands =
+      "+eval +evalsha +info +time +get +set +del +pttl +pexpire +hget +hset +hdel +hmget +publish +pubsub|numsub +subscribe +unsubscribe";
+    await nodes[0]?.cli("ACL", "SETUSER", "least", "on", ">p", `~{${namespace}}:*`, `&{${namespace}}:*`, "-@all", ...commands.split(" "));
+    await using lock = await opened([withUser(urls[0] ?? "", "least:p")], { namespace });
+    const question = asking("a");
+    expect(await lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
+    expect(await lock.node("n1").extend(question)).toMatchObject({ kind: "extended" });
+    const heard: string[] = [];
+    const listener = { listening: () => heard.push("listening"), released: (count: number) => heard.push(`released to ${count}`) };
+    lock.node("n1").onReleased("a", listener);
+    await expect.poll(() => heard).toEqual(["listening"]);
+    expect(await lock.node("n1").release(question)).toMatchObject({ kind: "released", listeners: 1 });
+    await expect.poll(() => heard).toEqual(["listening", "released to 1"]);
+    expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "info", code: "settings_hidden" }));
+  });
+
+  test("says that something else than Redis answers there", async () => {
+    await using web = await speakingServer(() => "HTTP/1.1 400 Bad Request\r\n\r\n");
+    await using lock = await opened([web.url], { namespace });
+    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ cause: "garbage reply: not a Redis server" });
+    expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ code: "not_redis" }));
+  });
+
+  test("says that its answers are not those of the lock's scripts", async () => {
+    await using other = await speakingServer((commands) => "+OK\r\n".repeat(commands));
+    await using lock = await opened([other.url], { namespace });
+    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ cause: 'garbage reply "OK"' });
+  });
+
+  test("says that it is too old", async () => {
+    const words = ["0123abcd", "6.0.16", "master", "10", "1700000000000", ...Array.from({ length: 10 }, () => "")];
+    const reply = `*16\r\n${[...words, ""].map((word) => `$${word.length}\r\n${word}\r\n`).join("")}`;
+    await using old = await speakingServer((commands) => reply.repeat(commands));
+    await using lock = await opened([old.url], { namespace });
+    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({
+      cause: "version 6.0.16 is too old: Redis 6.2 or newer, or Valkey, is needed",
+    });
+    expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ code: "version" }));
+  });
+
+  test("a server that accepts connections and never says a word is unreachable after connectTimeoutMs", async () => {
+    await using silent = await speakingServer(() => "");
+    await using lock = await opened([silent.url], { namespace, connectTimeoutMs: 30 });
+    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ cause: "TIMEOUT: no answer for 30 ms" });
+  });
+});
+
+describe("sources", () => {
+  test("a URL, options and the user's own instance lead to the same node, and the instance stays the user's", async ({ redis }) => {
+    const [url = ""] = redis.urls;
+    const own = new Redis(url, { keyPrefix: "mine:", enableOfflineQueue: true, maxRetriesPerRequest: 7 });
+    const { hostname, port } = new URL(url);
+    const question = asking("a");
+    const tokens: unknown[] = [];
+    for (const source of [url, { host: hostname, port: Number(port) }, own]) {
+      await using lock = await opened([source], { namespace: redis.namespace });
+      expect(lock.node("n1").address).toBe(`127.0.0.1:${port}`);
+      tokens.push(await lock.node("n1").grant(question));
+    }
+    expect(tokens[1]).toEqual(tokens[0]);
+    expect(tokens[2]).toEqual(tokens[0]);
+    expect(await own.ping()).toBe("PONG");
+    expect([own.options.maxRetriesPerRequest, own.options.keyPrefix]).toEqual([7, "mine:"]);
+    own.disconnect();
+  });
+
+  test("a member may be a cluster: all keys of a namespace live in one slot", async ({ fleet }) => {
+    const { nodes } = await fleet({ nodes: 1, config: { "cluster-enabled": "yes", "cluster-announce-ip": "127.0.0.1" } });
+    await nodes[0]?.cli("CLUSTER", "ADDSLOTSRANGE", 0, 16383);
+    // A cluster lets two seconds pass before it serves anybody.
+    await nodes[0]?.shiftClock(3_000);
+    await expect.poll(async () => String(await nodes[0]?.cli("CLUSTER", "INFO"))).toContain("cluster_state:ok");
+    const { hostname, port } = new URL(nodes[0]?.directUrl ?? "");
+    const own = new Cluster([{ host: hostname, port: Number(port) }]);
+    await using lock = await opened([own], { namespace });
+    const question = asking(["a", "b{x}", "c"]);
+    expect(await lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
+    expect(await lock.node("n1").release(question)).toMatchObject({ kind: "released" });
+    own.disconnect();
+  });
+
+  test("sources that cannot be nodes of one fleet are refused before anything is sent", () => {
+    const refused = (...nodes: unknown[]) => {
+      return () => open(nodes as string[], { namespace });
+    };
+    expect(refused("localhost:6379")).toThrow(new TypeError("nodes[0]: a node's URL must begin with redis:// or rediss://"));
+    expect(refused("redis://:s3cret@[bad")).toThrow(new TypeError("nodes[0]: a node's URL is malformed"));
+    expect(refused("redis://a", 7)).toThrow(
+      new TypeError("nodes[1] must be a Redis URL, ioredis options or an ioredis instance, not number 7"),
+    );
+    expect(refused("redis://a:6379", "redis://b", "redis://:pw@A/3")).toThrow(
+      new RangeError("nodes[0] and nodes[2] are both a:6379: one server must not vote twice"),
+    );
+    expect(refused("redis://a", { host: "a" })).toThrow(RangeError);
+  });
+});
+
+describe("listening for releases", () => {
+  test("tells everybody of the same resource, with the number of subscribers, and nobody of another", async ({ redis }) => {
+    const [url = ""] = redis.urls;
+    await using first = await opened([url], { namespace: redis.namespace });
+    await using second = await opened([url], { namespace: redis.namespace });
+    const heard: string[] = [];
+    const listenerOf = (who: string) => ({
+      listening: () => heard.push(`${who} listens`),
+      released: (count: number) => heard.push(`${who} is one of ${count}`),
+    });
+    const undo = first.node("n1").onReleased("a", listenerOf("first"));
+    first.node("n1").onReleased("a", listenerOf("also first"));
+    second.node("n1").onReleased("a", listenerOf("second"));
+    second.node("n1").onReleased("b", listenerOf("other"));
+    await expect.poll(() => heard.filter((line) => line.endsWith("listens"))).toHaveLength(4);
+    heard.length = 0;
+    undo();
+    const question = asking("a");
+    await first.node("n1").grant(question);
+    expect(await first.node("n1").release(question)).toMatchObject({ kind: "released", listeners: 2 });
+    await expect.poll(() => heard.toSorted()).toEqual(["also first is one of 2", "second is one of 2"]);
+  });
+
+  test("listening begins again after the connection was lost, and says so", async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 1 });
+    await using lock = await opened(urls, { namespace });
+    const heard: string[] = [];
+    lock.node("n1").onReleased("a", { listening: () => heard.push("listening"), released: () => heard.push("released") });
+    await expect.poll(() => heard).toEqual(["listening"]);
+    nodes[0]?.cut();
+    await expect.poll(() => heard).toEqual(["listening", "listening"]);
+  });
+
+  test("coming and going many times in one turn ends with what was wanted last", async ({ redis }) => {
+    await using lock = await opened([redis.urls[0] ?? ""], { namespace: redis.namespace });
+    const node = lock.node("n1");
+    const heard: string[] = [];
+    const listener = (name: string) => ({ listening: () => heard.push(`${name} listens`), released: () => heard.push(`${name} released`) });
+    for (let index = 0; index < 50; index++) node.onReleased("a", listener("gone"))();
+    node.onReleased("a", listener("here"));
+    await expect.poll(() => heard).toEqual(["here listens"]);
+    for (let index = 0; index < 50; index++) node.onReleased("a", listener("guest"))();
+    const question = asking("a");
+    await node.grant(question);
+    expect(await node.release(question)).toMatchObject({ listeners: 1 });
+    await expect.poll(() => heard).toEqual(["here listens", "here released"]);
+  });
+});
