@@ -22,17 +22,16 @@ export class MigrationError extends Error {
 /** Safe to call from several processes at once. Throws MigrationError when an applied file was changed, or the database is newer than this version. */
 export async function migrate(databaseUrl: string): Promise<MigrationReport> {
   const files = await migrationFiles();
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: "palisade-migrate" });
-  client.on("error", () => {}); // A lost connection also rejects the statement that waits on it.
-  await client.connect();
-  try {
-    const before = missing(files, await appliedTo(client));
+  return await withClient(databaseUrl, async (client) => {
     // A role without the right to create anything can still start a gateway on a database that is up to date.
-    if (before.length === 0) return { applied: [], alreadyThere: files.length };
-    return await applyUnderLock(client, files);
-  } finally {
-    await client.end();
-  }
+    if (missing(files, await appliedTo(client)).length === 0) return { applied: [], alreadyThere: files.length };
+    return await underLock(client, () => applyTo(client, files));
+  });
+}
+
+/** Work on the schema that must not meet a migration, all of it or nothing. */
+export async function underMigrationLock(databaseUrl: string, work: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  await withClient(databaseUrl, (client) => underLock(client, () => work(client)));
 }
 
 /** The names of the files a database still lacks; empty when `migrate` would do nothing. */
@@ -77,20 +76,36 @@ function missing(files: readonly Migration[], applied: ReadonlyMap<string, strin
   return missingFiles;
 }
 
-/** One transaction for all files: a database is never half-way between two versions. */
-async function applyUnderLock(client: pg.Client, files: readonly Migration[]): Promise<MigrationReport> {
+async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<MigrationReport> {
+  const toApply = missing(files, await appliedTo(client)); // Somebody else may have been here while we waited.
+  await client.query(`create schema if not exists palisade;
+    create table if not exists palisade.migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now())`);
+  for (const file of toApply) {
+    await client.query(file.text);
+    await client.query("insert into palisade.migrations (name, checksum) values ($1, $2)", [file.name, file.checksum]);
+  }
+  return { applied: toApply.map((file) => file.name), alreadyThere: files.length - toApply.length };
+}
+
+async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: databaseUrl, application_name: "palisade-migrate" });
+  client.on("error", () => {}); // A lost connection also rejects the statement that waits on it.
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** One transaction for all of it: a database is never half-way between two versions. */
+async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   await client.query("begin");
   try {
     await client.query("select pg_advisory_xact_lock($1)", [advisoryLock]);
-    const toApply = missing(files, await appliedTo(client)); // Somebody else may have been here while we waited.
-    await client.query(`create schema if not exists palisade;
-      create table if not exists palisade.migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now())`);
-    for (const file of toApply) {
-      await client.query(file.text);
-      await client.query("insert into palisade.migrations (name, checksum) values ($1, $2)", [file.name, file.checksum]);
-    }
+    const result = await work();
     await client.query("commit");
-    return { applied: toApply.map((file) => file.name), alreadyThere: files.length - toApply.length };
+    return result;
   } catch (error) {
     await client.query("rollback").catch((second: unknown) => {
       throw new AggregateError([error, second], "the migration failed, and so did its rollback");

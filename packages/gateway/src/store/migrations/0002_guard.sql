@@ -42,6 +42,13 @@ end
 $$;
 revoke execute on function palisade.guard(text, bigint, bigint, text) from public;
 
+-- The fence of a resource; null where there is none.
+create function palisade.fence_of(resource text) returns bigint
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select stored.token from palisade.resources as stored where stored.resource = $1
+$$;
+revoke execute on function palisade.fence_of(text) from public;
+
 -- Presents a token for the rest of this transaction, for the row trigger. The transaction's number goes with it: a token set by a plain SET outlives its
 -- transaction and, through a connection pool, its owner; the trigger would fence a stranger's writes with it.
 create function palisade.present(token bigint) returns void language plpgsql as $$

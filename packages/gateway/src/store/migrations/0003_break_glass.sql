@@ -25,3 +25,4 @@ begin
   return next;
 end
 $$;
+revoke execute on function palisade.move_fence(text, text, bigint, text, text) from public;
