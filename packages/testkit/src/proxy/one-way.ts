@@ -116,9 +116,7 @@ export class OneWay {
     this.#passedBytes += bytes.length;
     traffic.passedBytes += bytes.length;
     if (bytes.length > 0) sink.write(bytes);
-    if (parcel.bytes.length < allowance) return;
-    this.#lost = true;
-    onBudgetSpent();
+    if (parcel.bytes.length >= allowance) onBudgetSpent();
   }
 
   #breathe(): void {

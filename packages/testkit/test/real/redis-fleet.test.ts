@@ -2,12 +2,31 @@
 import { existsSync } from "node:fs";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { startChild } from "../../src/process/child.js";
 import { livingChildren } from "../../src/process/living-children.js";
+import { returnPort, takePort } from "../../src/process/port-block.js";
 import { RedisFleet } from "../../src/redis/redis-fleet.js";
 import type { RedisNode } from "../../src/redis/redis-node.js";
+import { resolveRedis } from "../../src/resolve/redis.js";
 
 const folderOf = async (fleet: RedisFleet): Promise<string[]> =>
   Promise.all(fleet.nodes.map(async (node) => ((await node.cli("CONFIG", "GET", "dir")) as string[])[1] ?? ""));
+
+test("a port on which a stranger's Redis answers is passed over", async () => {
+  const [port, { binary, libraryPath = "" }] = [await takePort(), await resolveRedis()];
+  // Ports are given out in order until a block is used up, and this is the first test here: the next one is what the fleet would take for its server.
+  const args = ["--port", String(port + 1), "--bind", "127.0.0.1", "--save", ""];
+  const stranger = startChild({ command: binary, args, env: { LD_LIBRARY_PATH: libraryPath } });
+  try {
+    await expect.poll(() => stranger.lastLines().join("\n")).toContain("Ready to accept connections");
+    await using fleet = await RedisFleet.start({ nodes: 1 });
+    expect(await fleet.nodes[0]?.cli("INFO", "server")).toContain(`process_id:${fleet.nodes[0]?.pid}\r\n`);
+    expect(fleet.nodes[0]?.directUrl).toBe(`redis://127.0.0.1:${port + 2}`);
+  } finally {
+    await stranger.kill();
+    returnPort(port);
+  }
+});
 
 test("two fleets at once are ten servers that know nothing of each other", async () => {
   const [starting, alsoStarting] = [RedisFleet.start({ nodes: 5 }), RedisFleet.start({ nodes: 5 })];

@@ -7,6 +7,8 @@ await fleet.nodes[0]?.pause();
 process.stdout.write(`${JSON.stringify({ pids: fleet.nodes.map((node) => node.pid), folders: folders.map((reply) => reply[1]) })}\n`);
 if (process.argv[2] === "stop") {
   process.once("SIGTERM", async () => {
+    // Throws when the server has been taken away before its owner was done with it.
+    await fleet.nodes[1]?.cli("PING");
     await fleet.stop();
     process.exit(0);
   });

@@ -98,6 +98,20 @@ describe("partition", () => {
   });
 });
 
+test("a request held while its connection hangs in a partition arrives when that heals", async () => {
+  await using stage = await Stage.open();
+  stage.proxy.partition();
+  stage.proxy.holdRequests();
+  const client = await stage.client();
+  client.send("patient");
+  await stage.proxy.until(({ requests }) => requests.waitingBytes === 7);
+  stage.proxy.deliver();
+  expect([client.ending, stage.served.length]).toEqual([undefined, 0]);
+  await stage.proxy.heal();
+  await stage.proxy.until(({ requests }) => requests.passedBytes === 7);
+  expect(client.ending).toBeUndefined();
+});
+
 describe("slow", () => {
   test("every chunk takes the delay, each way, and order is kept", async () => {
     await using stage = await Stage.open();

@@ -1,9 +1,10 @@
 // Whatever faults come and go, a proxy never reorders, repeats or invents a byte, and never keeps more than it may.
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { FaultProxy } from "../../src/proxy/fault-proxy.js";
-import { Stage } from "./proxy-apparatus.js";
+import { type End, Stage } from "./proxy-apparatus.js";
 
 test("megabytes pass unchanged both ways at once", async () => {
   await using stage = await Stage.open();
@@ -17,18 +18,42 @@ test("megabytes pass unchanged both ways at once", async () => {
   expect(client.received.equals(down)).toBe(true);
 });
 
+// Far more than the kernel buffers between the sender and the proxy.
+const flood = randomBytes(32_000_000);
+
+/** Until the sender gets rid of no more bytes. */
+async function untilStuck({ socket }: End): Promise<void> {
+  for (let before = -1; before !== socket.writableLength; ) {
+    before = socket.writableLength;
+    await delay(30);
+  }
+}
+
 test("a proxy that holds keeps a bounded number of bytes, and the sender feels it", async () => {
   await using stage = await Stage.open();
   const { client, server } = await stage.pair();
   stage.proxy.holdReplies();
-  const reply = randomBytes(16_000_000);
-  server.send(reply);
-  await stage.proxy.until(({ replies }) => replies.waitingBytes > 1_000_000);
-  expect(server.socket.writableNeedDrain).toBe(true);
+  server.send(flood);
+  await stage.proxy.until(({ replies }) => replies.waitingBytes > 0);
+  await untilStuck(server);
+  expect(server.socket.writableLength).toBeGreaterThan(0);
   expect(stage.proxy.traffic.replies.waitingBytes).toBeLessThan(2_000_000);
   await stage.proxy.heal();
-  await client.until((end) => end.receivedBytes >= reply.length, "all of the reply arrived");
-  expect(client.received.equals(reply)).toBe(true);
+  await client.until((end) => end.receivedBytes >= flood.length, "all of the flood arrived");
+  expect(client.received.equals(flood)).toBe(true);
+});
+
+test("a receiver that does not read is felt by the sender, through the proxy", async () => {
+  await using stage = await Stage.open();
+  const { client, server } = await stage.pair();
+  client.socket.pause();
+  server.send(flood);
+  await stage.proxy.until(({ replies }) => replies.passedBytes > 0);
+  await untilStuck(server);
+  expect(server.socket.writableLength).toBeGreaterThan(0);
+  client.socket.resume();
+  await client.until((end) => end.receivedBytes >= flood.length, "all of the flood arrived");
+  expect(client.received.equals(flood)).toBe(true);
 });
 
 type Step = "send" | "slow" | "fast" | "hold" | "deliver" | "turn";
