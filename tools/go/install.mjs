@@ -13,8 +13,8 @@ import { unreachable } from "./unreachable.mjs";
 
 const stamp = inRoot("node_modules", ".palisade-installed");
 const marker = inRoot("node_modules", ".palisade-installing");
-/** A dead registry is known after two quick retries; the defaults take minutes. */
-const impatience = ["--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
+/** A dead registry is known after two quick retries, a silent one after three times 10 s; the defaults take minutes. */
+const impatience = ["--fetch-timeout=10000", "--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
 
 export async function install() {
   const wanted = fingerprint();

@@ -55,7 +55,7 @@ async function fetch() {
     "--prefer-offline",
     "--loglevel=error",
   ];
-  const impatience = ["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-timeout=15000"];
+  const impatience = ["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-timeout=10000"];
   const command = ["npm", "install", "--prefix", home, ...options, ...impatience, `pnpm@${pinned.version}`];
   const { code, output } = await step(`fetching pnpm ${pinned.version}`, () => run(command, { output: "kept" })).catch((error) => {
     if (error.code === "ENOENT") throw new Refusal("npm is not on PATH; it comes with Node and is needed to fetch pnpm.");

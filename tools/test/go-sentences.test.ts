@@ -40,6 +40,11 @@ test.each([
   expect(message).not.toContain("\n");
 });
 
+test("a registry that has not got it is one sentence too", () => {
+  const output = "ERR_PNPM_FETCH_404  GET http://127.0.0.1:9/core/-/core-0.18.5.tgz: Not Found - 404";
+  expect(unreachable("the dependencies", output)?.message).toContain("http://127.0.0.1:9/core/-/core-0.18.5.tgz was answered with 404.");
+});
+
 test("any other failure of an installation is not blamed on the network", () => {
   expect(unreachable("the dependencies", "ENOSPC: no space left on device")).toBeUndefined();
 });
