@@ -1,0 +1,206 @@
+// The promise of the whole product over real HTTP and a real Postgres: once a token was accepted, nothing below it changes the resource, whoever asks, by whichever
+// gateway, in whatever order the requests arrive.
+import type { Gateway } from "@palisade/gateway";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { type Answer, get, put, remove, seal, send } from "../support/wire.js";
+
+const stale = { status: 412, json: { code: "fencing_token_stale" } };
+
+function patch(base: string, name: string, { token, value }: { readonly token: number; readonly value: unknown }): Promise<Answer> {
+  const headers = ["Content-Type", "application/merge-patch+json", "Fencing-Token", String(token)];
+  return send(base, { method: "PATCH", path: `/v1/resources/${name}`, headers, body: JSON.stringify(value) });
+}
+
+describe("stale writes are rejected", () => {
+  test("G1 a higher token is accepted, and so is the same one again", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    expect(await put(url, name, { token: 33, value: { by: 33 } })).toMatchObject({
+      status: 201,
+      json: { resource: name, token: 33, rev: 1 },
+    });
+    expect(await put(url, name, { token: 34, value: { by: 34 } })).toMatchObject({ status: 200, json: { token: 34, rev: 2 } });
+    expect(await put(url, name, { token: 34, value: { by: 34, again: true } })).toMatchObject({ status: 200, json: { token: 34, rev: 3 } });
+    expect(await get(url, name)).toMatchObject({
+      status: 200,
+      json: { by: 34, again: true },
+      headers: { etag: '"3"', "fencing-token": "34" },
+    });
+  });
+
+  test("G1 a lower token is refused and changes nothing, and the answer says which token is current", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    await put(url, name, { token: 34, value: { by: 34 } });
+    const refused = await put(url, name, { token: 33, value: { by: 33 } });
+    expect(refused).toMatchObject({ ...stale, headers: { "content-type": "application/problem+json" } });
+    expect(refused.json).toMatchObject({ resource: name, presentedToken: 33, currentToken: 34 });
+    expect(await get(url, name)).toMatchObject({ json: { by: 34 }, headers: { etag: '"1"', "fencing-token": "34" } });
+  });
+
+  test("G1 a lower token is refused for every way to write", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    await put(url, name, { token: 34, value: { by: 34 } });
+    expect(await patch(url, name, { token: 33, value: { by: 33 } })).toMatchObject(stale);
+    expect(await remove(url, name, { token: 33 })).toMatchObject(stale);
+    expect(await seal(url, name, 33)).toMatchObject(stale);
+    const operations = [{ op: "put", resource: name, value: { by: 33 } }];
+    const headers = ["Content-Type", "application/json", "Fencing-Token", "33"];
+    expect(await send(url, { method: "POST", path: "/v1/transactions", headers, body: JSON.stringify({ operations }) })).toMatchObject(
+      stale,
+    );
+    expect(await get(url, name)).toMatchObject({ json: { by: 34 }, headers: { etag: '"1"' } });
+  });
+
+  test("G1 a deleted resource remembers its fence: the old holder cannot make it anew", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    await put(url, name, { token: 34, value: { by: 34 } });
+    expect(await remove(url, name, { token: 35 })).toMatchObject({ status: 204, headers: { "fencing-token": "35" } });
+    expect(await put(url, name, { token: 34, value: { by: 34 } })).toMatchObject({ ...stale, json: { currentToken: 35 } });
+    expect(await put(url, name, { token: 34, value: {}, headers: ["If-None-Match", "*"] })).toMatchObject(stale);
+    expect(await get(url, name)).toMatchObject({ status: 404, headers: { "fencing-token": "35" } });
+    expect(await put(url, name, { token: 35, value: { by: 35 } })).toMatchObject({ status: 201, json: { rev: 3 } });
+  });
+
+  test("G1 a seal raises the fence with no write, of a resource that is there and of one that is not", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    expect(await seal(url, name, 7)).toMatchObject({ status: 200, json: { resource: name, token: 7, rev: 0, value: null } });
+    expect(await put(url, name, { token: 6, value: {} })).toMatchObject(stale);
+    await put(url, name, { token: 7, value: { n: 1 } });
+    expect(await seal(url, name, 9)).toMatchObject({ status: 200, json: { token: 9, rev: 1, value: { n: 1 } }, headers: { etag: '"1"' } });
+    expect(await put(url, name, { token: 8, value: {} })).toMatchObject(stale);
+  });
+
+  test("G1 a stale token is told so even when its condition would fail as well", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    await put(url, name, { token: 34, value: {} });
+    for (const condition of [
+      ["If-Match", '"99"'],
+      ["If-Match", '"not-ours"'],
+      ["If-None-Match", "*"],
+    ]) {
+      expect(await put(url, name, { token: 33, value: {}, headers: condition })).toMatchObject(stale);
+      expect(await put(url, name, { token: 34, value: {}, headers: condition })).toMatchObject({
+        status: 412,
+        json: { code: "etag_mismatch", currentETag: '"1"' },
+      });
+    }
+  });
+
+  test("G1 a refused write with a higher token does not raise the fence", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    await put(url, name, { token: 34, value: {} });
+    expect(await put(url, name, { token: 99, value: {}, headers: ["If-Match", '"7"'] })).toMatchObject({
+      status: 412,
+      json: { code: "etag_mismatch" },
+    });
+    expect(await put(url, name, { token: 35, value: {} })).toMatchObject({ status: 200 });
+  });
+
+  test("G1 the sequence number of a holder must rise, and begins anew with the next token", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    expect(await put(url, name, { token: "34;seq=7", value: { n: 7 } })).toMatchObject({ status: 201 });
+    for (const late of ["34;seq=7", "34;seq=6"]) {
+      expect(await put(url, name, { token: late, value: {} })).toMatchObject({
+        status: 409,
+        json: { code: "sequence_out_of_order", currentSeq: 7 },
+      });
+    }
+    expect(await put(url, name, { token: "34;seq=8", value: { n: 8 } })).toMatchObject({ status: 200 });
+    expect(await put(url, name, { token: "35;seq=1", value: { n: 1 } })).toMatchObject({ status: 200 });
+    expect(await put(url, name, { token: "34;seq=9", value: {} })).toMatchObject(stale);
+  });
+
+  test("G1 the largest token there is fences all others", async ({ gateway: { url } }) => {
+    const name = uniqueName();
+    expect(await put(url, name, { token: "999999999999999;seq=999999999999999", value: {} })).toMatchObject({ status: 201 });
+    expect(await put(url, name, { token: 999_999_999_999_998, value: {} })).toMatchObject({
+      ...stale,
+      json: { currentToken: 999_999_999_999_999 },
+    });
+  });
+});
+
+/** Two writes on the way at once; answers in the order of the arguments. */
+async function race(first: () => Promise<Answer>, second: () => Promise<Answer>): Promise<readonly [Answer, Answer]> {
+  const one = first();
+  const other = second();
+  return [await one, await other];
+}
+
+async function expectNewerRemains(url: string, name: string, [older, newer]: readonly [Answer, Answer]): Promise<void> {
+  expect(newer.status).toBeOneOf([200, 201]);
+  if (older.status === 412) expect(older.json).toMatchObject({ code: "fencing_token_stale" });
+  else expect(older.json).toMatchObject({ token: 7 });
+  expect(await get(url, name)).toMatchObject({ json: { by: 8 }, headers: { "fencing-token": "8" } });
+  // Whoever came first, the older one is out from now on.
+  expect(await put(url, name, { token: 7, value: { by: 7 } })).toMatchObject(stale);
+}
+
+describe("races", () => {
+  const rounds = 40;
+  const older = (url: string, name: string) => () => put(url, name, { token: 7, value: { by: 7 } });
+  const newer = (url: string, name: string) => () => put(url, name, { token: 8, value: { by: 8 } });
+
+  test("G1 tokens 7 and 8 race: 8 remains, in either order of arrival", async ({ gateway: { url } }) => {
+    for (let round = 0; round < rounds; round++) {
+      const name = uniqueName("race");
+      if (round % 4 > 1) await put(url, name, { token: 1, value: {} });
+      const answers =
+        round % 2 === 0 ? await race(older(url, name), newer(url, name)) : swapped(await race(newer(url, name), older(url, name)));
+      await expectNewerRemains(url, name, answers);
+    }
+  });
+
+  test("G1 tokens 7 and 8 race through two gateways at once: 8 remains", async ({ gateway: first, startGateway }) => {
+    const second = await startGateway();
+    for (let round = 0; round < rounds; round++) {
+      const name = uniqueName("race");
+      if (round % 4 > 1) await put(second.url, name, { token: 1, value: {} });
+      const answers =
+        round % 2 === 0
+          ? await race(older(first.url, name), newer(second.url, name))
+          : swapped(await race(newer(second.url, name), older(first.url, name)));
+      await expectNewerRemains(first.url, name, answers);
+      await expectNewerRemains(second.url, name, answers);
+    }
+  });
+
+  test("G1 a deletion by the newer holder races a write of the older one: nothing is there afterwards", async ({
+    gateway: first,
+    startGateway,
+  }) => {
+    const second = await startGateway();
+    for (let round = 0; round < rounds; round++) {
+      const name = uniqueName("race");
+      await put(first.url, name, { token: 7, value: { by: 7 } });
+      const [written, deleted] = await race(older(first.url, name), () => remove(second.url, name, { token: 8 }));
+      expect(deleted.status).toBe(204);
+      expect(written.status).toBeOneOf([200, 412]);
+      expect(await get(first.url, name)).toMatchObject({ status: 404, headers: { "fencing-token": "8" } });
+    }
+  });
+
+  test("G1 many holders at once through two gateways: the fence never falls, and the last document is of the highest token", async ({
+    gateway: first,
+    startGateway,
+  }) => {
+    const second = await startGateway();
+    const name = uniqueName("race");
+    const tokens = Array.from({ length: 200 }, (_, index) => ((index * 73) % 200) + 1);
+    const answers = await Promise.all(
+      tokens.map((token, index) => put(gatewayOf(index, first, second).url, name, { token, value: { by: token } })),
+    );
+    const accepted = answers.filter(({ status }) => status < 300).map(({ json }) => json as { token: number; rev: number });
+    const inOrder = accepted.toSorted((a, b) => a.rev - b.rev);
+    expect(inOrder.map(({ rev }) => rev)).toEqual(inOrder.map((_, index) => index + 1));
+    expect(inOrder.map(({ token }) => token)).toEqual(inOrder.map(({ token }) => token).toSorted((a, b) => a - b));
+    expect(await get(first.url, name)).toMatchObject({ json: { by: 200 }, headers: { "fencing-token": "200" } });
+  });
+});
+
+function swapped([newer, older]: readonly [Answer, Answer]): readonly [Answer, Answer] {
+  return [older, newer];
+}
+
+function gatewayOf(index: number, first: Gateway, second: Gateway): Gateway {
+  return index % 2 === 0 ? first : second;
+}

@@ -1,0 +1,40 @@
+// A gateway for a test file, over a database of its own, and more of them for a test that asks. All are closed again.
+import { createGateway, type Gateway, type GatewayConfig, migrate } from "@palisade/gateway";
+import type { TestDatabase } from "@palisade/testkit";
+import { test as base } from "@palisade/testkit/vitest";
+
+export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
+
+export type StartGateway = (config?: Partial<GatewayConfig>) => Promise<Gateway>;
+
+let names = 0;
+/** A resource name that no other test of this process has. */
+export function uniqueName(prefix = "r"): string {
+  names += 1;
+  return `${prefix}/${process.pid}-${names}`;
+}
+
+export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent" } as const;
+
+export const test = base
+  .extend("databaseTemplate", { scope: "file" }, async () => ({ name: "gateway", migrate }))
+  .extend("gateway", { scope: "file" }, async ({ database }: { database: TestDatabase }, { onCleanup }): Promise<Gateway> => {
+    const gateway = createGateway({ ...quiet, databaseUrl: database.url, history: "on" });
+    await gateway.listen();
+    onCleanup(async () => {
+      await gateway.close();
+    });
+    return gateway;
+  })
+  .extend("startGateway", ({ database }, { onCleanup }): StartGateway => {
+    const started: Gateway[] = [];
+    onCleanup(async () => {
+      await Promise.all(started.map((gateway) => gateway.close()));
+    });
+    return async (config = {}) => {
+      const gateway = createGateway({ ...quiet, databaseUrl: database.url, ...config });
+      started.push(gateway);
+      await gateway.listen();
+      return gateway;
+    };
+  });
