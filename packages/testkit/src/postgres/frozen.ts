@@ -23,11 +23,11 @@ export class Frozen {
   }
 
   thaw(): void {
-    this.forget();
     continueTree(this.#root);
+    this.forget();
   }
 
-  /** Lifts the watch and leaves the processes as they are, for whoever kills them next. */
+  /** Lifts the watch, once nothing is left to watch over. */
   forget(): void {
     this.#keeper.kill("SIGKILL");
   }

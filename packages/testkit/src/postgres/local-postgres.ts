@@ -70,11 +70,12 @@ class LocalPostgres implements PostgresHost {
   }
 
   async crash(): Promise<void> {
-    this.#frozen?.forget();
+    if (this.#postmaster.alive) {
+      await killTree(this.#postmaster.pid);
+      await this.#postmaster.waitForExit();
+    }
+    this.#frozen?.forget(); // Not earlier: if we die in between, somebody still has to end the stopped ones.
     this.#frozen = undefined;
-    if (!this.#postmaster.alive) return;
-    await killTree(this.#postmaster.pid);
-    await this.#postmaster.waitForExit();
   }
 
   async restart(): Promise<void> {
