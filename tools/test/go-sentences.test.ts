@@ -14,17 +14,20 @@ const goWith = (version: string, ...args: string[]): Program =>
      await import(${moduleOf("go.mjs")});`,
   );
 
-test.each(["12.22.12", "18.20.0", "20.18.3"])("Node %s is refused", async (version) => {
+test.each(["12.22.12", "18.20.0", "20.18.3", "21.7.0", "22.11.0"])("Node %s is refused", async (version) => {
   const program = goWith(version, "test");
   expect((await program.ends()).code).toBe(1);
-  expect(program.output).toMatch(/^palisade: Node 20\.19 or newer is needed; this is Node [\d.]+ \(.+\)\.\n$/);
+  expect(program.output).toMatch(/^palisade: Node 20\.19, 22\.12 or newer is needed; this is Node [\d.]+ \(.+\)\.\n$/);
 });
 
-test.each(["20.19.0", "22.0.0", "24.1.0"])("Node %s is taken, and an unknown task is refused with the names of all", async (version) => {
-  const program = goWith(version, "tset");
-  expect((await program.ends()).code).toBe(1);
-  expect(program.output).toMatch(/^palisade: there is no task "tset"; there are .*\bdemo\b.*\btest\b.*\n$/);
-});
+test.each(["20.19.0", "22.12.0", "23.0.0", "24.1.0"])(
+  "Node %s is taken, and an unknown task is refused with the names of all",
+  async (version) => {
+    const program = goWith(version, "tset");
+    expect((await program.ends()).code).toBe(1);
+    expect(program.output).toMatch(/^palisade: there is no task "tset"; there are .*\bdemo\b.*\btest\b.*\n$/);
+  },
+);
 
 test.each([
   [

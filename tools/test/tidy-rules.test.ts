@@ -6,6 +6,7 @@ import { noCycles } from "../tidy/cycles.js";
 import { importDirections } from "../tidy/directions.js";
 import { oneEntry } from "../tidy/entries.js";
 import { exactVersions } from "../tidy/exact-versions.js";
+import { fileUrls } from "../tidy/file-urls.js";
 import { honestTests } from "../tidy/honest-tests.js";
 import { noMachinePaths, nothingLeftOver } from "../tidy/leftovers.js";
 import { fileNames } from "../tidy/names.js";
@@ -151,6 +152,11 @@ const samples: readonly Sample[] = [
     keeps: ['test("x", async () => { list.only; createLocker({ retry: 3 }); });', 'test.each([1])("x %i", { timeout: 5 }, () => {});'].map(
       inTest,
     ),
+  },
+  {
+    rule: fileUrls,
+    breaks: [inTest(word('const path = new URL(".", import.meta', ".url).pathname;"))],
+    keeps: [inTest('const path = fileURLToPath(new URL(".", import.meta.url));'), inTest("const path = new URL(request.url).pathname;")],
   },
   {
     rule: nothingLeftOver,

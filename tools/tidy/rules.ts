@@ -4,6 +4,7 @@ import { noCycles } from "./cycles.js";
 import { importDirections } from "./directions.js";
 import { oneEntry } from "./entries.js";
 import { exactVersions } from "./exact-versions.js";
+import { fileUrls } from "./file-urls.js";
 import { honestTests } from "./honest-tests.js";
 import { noMachinePaths, nothingLeftOver } from "./leftovers.js";
 import { fileNames } from "./names.js";
@@ -24,6 +25,7 @@ export const rules: readonly Rule[] = [
   oneEntry,
   openingComments,
   honestTests,
+  fileUrls,
   nothingLeftOver,
   noMachinePaths,
   exactVersions,

@@ -1,10 +1,11 @@
 // A run of its own for files that leak on purpose, with the servers and the guard of the real project.
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-const testkit = new URL("../../../src/vitest/", import.meta.url).pathname;
+const testkit = fileURLToPath(new URL("../../../src/vitest/", import.meta.url));
 
 export default defineConfig({
-  root: new URL(".", import.meta.url).pathname,
+  root: fileURLToPath(new URL(".", import.meta.url)),
   oxc: { target: "es2022" },
   test: {
     include: ["*.leaky.ts"],
