@@ -1,0 +1,131 @@
+// What the fence costs Postgres: nothing at all for a refusal, no index work for an update, and one look-up by key however large the table has grown.
+import type pg from "pg";
+import { fencedWrite } from "../../src/guard/fenced-write.js";
+import type { TransactionOperation } from "../../src/guard/verdict.js";
+import { openSession, sessionParameters } from "../../src/store/session.js";
+import { plainForm, put, runStatement, statementText, statementValues } from "../support/statement.js";
+import { expect, test, uniqueName } from "../support/store.js";
+
+interface Plan {
+  readonly "WAL Records": number;
+  readonly "WAL Bytes": number;
+  readonly "Node Type": string;
+  readonly Plans?: readonly Plan[];
+}
+
+/** The plan as it was executed, and whether a transaction number was taken: without one there is nothing to commit and nothing to wait for. */
+async function execute(
+  client: pg.Client,
+  text: string,
+  operations: readonly TransactionOperation[],
+): Promise<{ plan: Plan; tookNumber: boolean }> {
+  await client.query("begin");
+  const { rows } = await client.query<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
+    `explain (analyze, wal, format json) ${text}`,
+    statementValues(operations),
+  );
+  const taken = await client.query<{ taken: boolean }>("select pg_current_xact_id_if_assigned() is not null as taken");
+  await client.query("commit");
+  const plan = rows[0]?.["QUERY PLAN"][0].Plan;
+  if (plan === undefined) throw new Error("no plan");
+  return { plan, tookNumber: taken.rows[0]?.taken === true };
+}
+
+const refused = (resource: string): TransactionOperation[] => [
+  put(resource, 34, "1"),
+  { ...put(resource, 35, "1"), seq: 6 },
+  { ...put(resource, 35, "1"), expected: 9 },
+  { ...put(resource, 36, "1"), expected: "absent" },
+  { op: "delete", resource: uniqueName("nothing"), token: 34 },
+  { op: "patch", resource: uniqueName("nothing"), token: 34, value: "{}" },
+  { ...put(uniqueName("nothing"), 34, "1"), expected: "present" },
+];
+
+test("every kind of refused write adds 0 bytes of WAL and takes no transaction number", async ({ connect }) => {
+  const client = await connect();
+  const resource = uniqueName();
+  await runStatement(client, { ...put(resource, 35, "1"), seq: 6 });
+  const accepted = await execute(client, statementText, [{ ...put(resource, 35, "2"), seq: 7 }]);
+  expect(accepted.plan["WAL Bytes"]).toBeGreaterThan(0);
+  expect(accepted.tookNumber).toBe(true);
+  for (const operation of refused(resource)) {
+    const { plan, tookNumber } = await execute(client, statementText, [operation]);
+    expect({ operation, records: plan["WAL Records"], bytes: plan["WAL Bytes"], tookNumber }).toEqual({
+      operation,
+      records: 0,
+      bytes: 0,
+      tookNumber: false,
+    });
+  }
+});
+
+test("control: without the look at the snapshot a refused write locks the row and writes WAL", async ({ connect }) => {
+  const client = await connect();
+  const resource = uniqueName();
+  await runStatement(client, put(resource, 35, "1"));
+  const withoutLook = statementText.replace(/where\s+case when seen\.token is null[\s\S]*?\bend\b(?=\s*\) as request)/, "");
+  expect(withoutLook).not.toBe(statementText);
+  const { plan, tookNumber } = await execute(client, withoutLook, [put(resource, 34, "2")]);
+  expect(plan["WAL Bytes"]).toBeGreaterThan(50);
+  expect(tookNumber).toBe(true);
+});
+
+test("a refused transaction adds 0 bytes of WAL as well, however many of its operations would pass", async ({ connect }) => {
+  const client = await connect();
+  const resource = uniqueName();
+  await runStatement(client, put(resource, 35, "1"));
+  const { text } = fencedWrite({ ...plainForm, scope: "all" });
+  const operations = [put(resource, 34, "2"), ...Array.from({ length: 10 }, () => put(uniqueName("other"), 34, "2"))];
+  const { plan, tookNumber } = await execute(client, text, operations);
+  expect({ bytes: plan["WAL Bytes"], tookNumber }).toEqual({ bytes: 0, tookNumber: false });
+});
+
+test("updates are heap-only: they leave the index alone", async ({ connect }) => {
+  const client = await connect();
+  const resources = Array.from({ length: 20 }, () => uniqueName("hot"));
+  const counters = async () => {
+    await client.query("select pg_stat_force_next_flush()");
+    const { rows } = await client.query<{ all: string; hot: string }>(
+      "select n_tup_upd as all, n_tup_hot_upd as hot from pg_stat_user_tables where schemaname = 'palisade' and relname = 'resources'",
+    );
+    return { all: Number(rows[0]?.all), hot: Number(rows[0]?.hot) };
+  };
+  await runStatement(client, ...resources.map((resource) => put(resource, 1, '"some document"')));
+  const before = await counters();
+  for (let token = 2; token <= 26; token += 1)
+    await runStatement(client, ...resources.map((resource) => put(resource, token, `"document ${token}"`)));
+  const after = await counters();
+  const updates = after.all - before.all;
+  expect(updates).toBe(500);
+  expect((after.hot - before.hot) / updates).toBeGreaterThan(0.9);
+});
+
+test("a plan made while the table was empty still looks rows up by key", async ({ connect }) => {
+  const client = await connect();
+  await client.query("analyze palisade.resources"); // Now Postgres knows that reading all of it would be cheapest today.
+  await client.query(openSession, sessionParameters({ lockWaitMs: 500, statementTimeoutMs: 4_000 }));
+  const { plan } = await execute(client, statementText, [put(uniqueName(), 1, "1")]);
+  const nodes = (node: Plan): string[] => [node["Node Type"], ...(node.Plans ?? []).flatMap(nodes)];
+  expect(nodes(plan)).toContain("Index Scan");
+  expect(nodes(plan)).not.toContain("Seq Scan");
+});
+
+test("the table itself refuses tokens, sequences and revisions that JavaScript could not hold", async ({ connect }) => {
+  const client = await connect();
+  const insert = (column: "token" | "seq" | "rev", number: string) =>
+    client.query(
+      `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, updated_at)
+       values ($1, $2, $3, $4, 0, 'seal', true, now())`,
+      [uniqueName(), column === "token" ? number : "1", column === "seq" ? number : "0", column === "rev" ? number : "0"],
+    );
+  for (const [column, number] of [
+    ["token", "0"],
+    ["token", "1000000000000000"],
+    ["token", "-1"],
+    ["seq", "1000000000000000"],
+    ["seq", "-1"],
+    ["rev", "-1"],
+  ] as const)
+    await expect(insert(column, number)).rejects.toMatchObject({ code: "23514" });
+  await insert("token", "999999999999999");
+});

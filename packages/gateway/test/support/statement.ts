@@ -1,0 +1,28 @@
+// THE statement on a plain connection, so that a test can hold it open in a transaction, race it, or look at its plan.
+import type pg from "pg";
+import { type FencedRow, fencedWrite, parametersOf } from "../../src/guard/fenced-write.js";
+import type { TransactionOperation } from "../../src/guard/verdict.js";
+
+export const plainForm = { scope: "each", keys: "none", history: "off", durability: "local" } as const;
+export const { text: statementText } = fencedWrite(plainForm);
+
+/** The names of the resources it accepted. */
+export async function runStatement(client: pg.Client, ...operations: TransactionOperation[]): Promise<string[]> {
+  const { rows } = await client.query<{ resource: string }>(statementText, statementValues(operations));
+  return rows.map((row) => row.resource);
+}
+
+export function statementValues(operations: readonly TransactionOperation[]): string[] {
+  return parametersOf(operations.map((request): FencedRow => ({ request, verified: true })));
+}
+
+export function put(resource: string, token: number, value: string): TransactionOperation {
+  return { op: "put", resource, token, value };
+}
+
+export async function storedValue(client: pg.Client, resource: string): Promise<unknown> {
+  const { rows } = await client.query<{ value: string | null }>("select value::text as value from palisade.resources where resource = $1", [
+    resource,
+  ]);
+  return rows[0]?.value;
+}

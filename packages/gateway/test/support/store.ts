@@ -1,0 +1,57 @@
+// Stores and plain connections for a test, over the database of its file. All are closed again.
+import { migrate } from "@palisade/gateway";
+import type { TestDatabase } from "@palisade/testkit";
+import { test as base } from "@palisade/testkit/vitest";
+import pg from "pg";
+import { type FencedStore, openStore, type StoreConfig } from "../../src/store/fenced-store.js";
+
+export { describe, expect } from "@palisade/testkit/vitest";
+
+export type OpenStore = (config?: Partial<StoreConfig>) => Promise<FencedStore>;
+/** A connection of the test's own; one per call. */
+export type Connect = () => Promise<pg.Client>;
+
+let names = 0;
+/** A resource name that no other test of this process has. */
+export function uniqueName(prefix = "r"): string {
+  names += 1;
+  return `${prefix}/${process.pid}-${names}`;
+}
+
+export const test = base
+  .extend("databaseTemplate", { scope: "file" }, async () => ({ name: "gateway", migrate }))
+  .extend("openStore", ({ database }: { database: TestDatabase }, { onCleanup }): OpenStore => {
+    const opened: FencedStore[] = [];
+    onCleanup(async () => {
+      await Promise.all(opened.map((store) => store.close({ drainMs: 0 })));
+    });
+    return async (config = {}) => {
+      const store = await openStore({ databaseUrl: database.url, ...config });
+      opened.push(store);
+      return store;
+    };
+  })
+  .extend("store", async ({ openStore }: { openStore: OpenStore }): Promise<FencedStore> => await openStore())
+  .extend("connect", ({ database }: { database: TestDatabase }, { onCleanup }): Connect => {
+    const clients: pg.Client[] = [];
+    onCleanup(async () => {
+      await Promise.all(clients.map((client) => client.end()));
+    });
+    return async () => {
+      const client = new pg.Client({ connectionString: database.url });
+      client.on("error", () => {}); // A test may cut it; its statement is told.
+      await client.connect();
+      clients.push(client);
+      return client;
+    };
+  });
+
+/** Resolves as soon as some session of the database waits for a lock. */
+export async function untilSomebodyWaits(client: pg.Client, waiting = 1): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ waiting: number }>(
+      "select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    if ((rows[0]?.waiting ?? 0) >= waiting) return;
+  }
+}
