@@ -60,7 +60,9 @@ const samples: readonly Sample[] = [
     breaks: ["utils", "redis-helpers", "types", "lock.constants", "RedisNode", "redis_node"].map((name) => ({
       [`packages/lock/src/${name}.ts`]: "",
     })),
-    keeps: ["media-type", "redis-node", "commonwealth", "lua.generated"].map((name) => ({ [`packages/lock/src/${name}.ts`]: "" })),
+    keeps: ["media-type.ts", "redis-node.ts", "commonwealth.ts", "lua.generated.ts", "0001_resources.sql"].map((name) => ({
+      [`packages/lock/src/${name}`]: "",
+    })),
   },
   {
     rule: importDirections,

@@ -1,11 +1,10 @@
 // No test is left out, alone, expected to fail or tried again: a suite that is green has run whole, once.
 import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
-import { isNode, memberName, type Node, nodesOf, rootName, testCalls } from "./syntax.js";
+import { isNode, isRunner, memberName, type Node, nodesOf, rootName, testCalls } from "./syntax.js";
 
 const modifiers = new Set(["only", "skip", "todo", "skipIf", "runIf", "fails"]);
 const options = new Set([...modifiers, "retry"]);
-const runners = new Set(["test", "it", "describe", "bench", "suite"]);
 
 export const honestTests: Rule = {
   name: "no test is skipped, singled out, postponed or retried",
@@ -15,7 +14,7 @@ export const honestTests: Rule = {
 function modified(file: SourceFile): readonly Finding[] {
   return [...nodesOf(file.program)].flatMap(({ node }) => {
     const name = memberName(node) ?? "";
-    return modifiers.has(name) && runners.has(rootName(node.object) ?? "") ? [`${file.at(node.start)}: .${name}`] : [];
+    return modifiers.has(name) && isRunner(rootName(node.object)) ? [`${file.at(node.start)}: .${name}`] : [];
   });
 }
 

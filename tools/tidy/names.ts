@@ -3,6 +3,8 @@ import { posix } from "node:path";
 import type { Rule } from "./rule.js";
 
 const empty = /(^|[-.])(utils?|helpers?|common|misc|types|constants|interfaces)([-.]|$)/;
+/** Migrations are numbered. */
+const migration = /^\d{4}_[a-z0-9]+(_[a-z0-9]+)*\.sql$/;
 const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
 
 export const fileNames: Rule = {
@@ -11,6 +13,7 @@ export const fileNames: Rule = {
     checkout.files.flatMap(({ path }) => {
       if (!/^(packages\/[^/]+\/(src|test)|tools)\/.*\.(ts|mjs|lua|sql)$/.test(path)) return [];
       const name = posix.basename(path);
+      if (migration.test(name)) return [];
       if (!kebab.test(name)) return [`${path}:1: not in kebab case`];
       return empty.test(name.replace(/\.[a-z]+$/, "")) ? [`${path}:1: the name does not say what is in it`] : [];
     }),

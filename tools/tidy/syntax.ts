@@ -49,12 +49,16 @@ export function leadingText(expression: unknown): string | undefined {
   return (expression.quasis as readonly { value: { cooked: string } }[])[0]?.value.cooked;
 }
 
+export function isRunner(name: string | undefined): boolean {
+  return name !== undefined && ["test", "it", "describe", "bench", "suite"].includes(name);
+}
+
 /** Calls of test(…) and it(…) in any of their forms: test.each(…)(…), test.for(…)(…). */
 export function* testCalls(
   program: Program,
 ): Generator<{ readonly call: Node; readonly title: string | undefined; readonly args: readonly unknown[] }> {
   for (const { node } of nodesOf(program)) {
-    if (node.type !== "CallExpression" || !["test", "it", "describe", "bench"].includes(rootName(node.callee) ?? "")) continue;
+    if (node.type !== "CallExpression" || !isRunner(rootName(node.callee))) continue;
     const args = Array.isArray(node.arguments) ? node.arguments : [];
     yield { call: node, title: leadingText(args[0]), args };
   }
