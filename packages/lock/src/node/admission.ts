@@ -21,6 +21,7 @@ export class Admission {
   #timer: Timer | undefined;
   #looking: Promise<void> | undefined;
   #hasNews = false;
+  #hasMetAll = false;
   #isClosed = false;
   #refusal: FleetRefusal | undefined;
   #blockedBecause: string | undefined;
@@ -34,9 +35,10 @@ export class Admission {
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
-    // The first look waits for everybody; later ones follow the news.
-    const { nodes } = settings;
-    void Promise.all(nodes.map((node) => node.met())).then(() => this.#look());
+    void Promise.all(settings.nodes.map((node) => node.met())).then(() => {
+      this.#hasMetAll = true;
+      this.#look();
+    });
   }
 
   get refusal(): FleetRefusal | undefined {
@@ -56,7 +58,8 @@ export class Admission {
   onNews(): void {
     if (this.#isClosed) return;
     this.#check();
-    if (this.#looking !== undefined) this.#hasNews = true;
+    // The first look waits until everybody was met, or could not be; later ones follow the news.
+    if (this.#looking !== undefined || !this.#hasMetAll) this.#hasNews = true;
     else this.#lookIn(0);
   }
 

@@ -6,12 +6,12 @@ export interface Keys {
   readonly node: string;
   /** Highest token ever stored for any resource. */
   readonly floor: string;
-  /** Who holds the resource; also the name of the channel on which its release is told. */
+  /** Who holds the resource; also the name of the channel on which everybody who waits for it is counted. */
   lock(resource: string): string;
+  /** The channel on which those who wait in this seat are told of a release. */
+  seat(resource: string, seat: number): string;
   /** Highest token stored for the resource. */
   token(resource: string): string;
-  /** The resource of a lock key. */
-  resourceOf(lockKey: string): string;
 }
 
 /** The keys of a namespace, which must not be empty nor contain braces. */
@@ -24,6 +24,6 @@ export function keysOf(namespace: string): Keys {
     floor: `{${namespace}}:floor`,
     lock: (resource) => lockPrefix + resource,
     token: (resource) => tokenPrefix + resource,
-    resourceOf: (lockKey) => lockKey.slice(lockPrefix.length),
+    seat: (resource, seat) => `{${namespace}}:seat:${seat}:${resource}`,
   };
 }

@@ -15,10 +15,28 @@ export interface GrantQuestion extends Ownership {
   readonly ttlMs: number;
 }
 
+export interface ReleaseQuestion extends Ownership {
+  /**
+   * At which seat to begin to tell who waits: the lease's token, which is the same on every node and rises, so that everybody's turn comes. 0 tells nobody: for an
+   * attempt that gives back its part of a split vote.
+   */
+  readonly turn: number;
+}
+
+/** Who waits sits in one of so many seats per resource, numbered from 0; a release is told to two of them. */
+export const SEATS = 16;
+
+/** What one node tells the waiters of one seat. */
+export interface ReleaseNews {
+  /** 0 for the seat whose turn it is, 1 for the one told in case nobody is awake there. */
+  readonly rank: number;
+  /** How many sit in this seat, the hearer included. */
+  readonly listeners: number;
+}
+
 /** Told by one node about one resource. Calls must not throw. */
 export interface ReleaseListener {
-  /** A release was published; `listeners` (≥ 1) is how many subscribers the node counted for the resource when it published. */
-  released(listeners: number): void;
+  released(news: ReleaseNews): void;
   /** Listening began, for the first time or again after the connection was lost: whatever was published before may have been missed. */
   listening(): void;
 }
@@ -44,16 +62,16 @@ export interface LockNode {
   /** Plant our key again where there is none; only after a quorum confirmed ownership in the same round. */
   heal(question: GrantQuestion & { readonly token: number }): Promise<ExtendBallot>;
   /**
-   * Compare-and-delete, then publish. Travels behind every earlier question on the same connection, so it also gives back a grant that is still on its way; if
+   * Compare-and-delete, then tell who waits. Travels behind every earlier question on the same connection, so it also gives back a grant that is still on its way; if
    * the connection was lost meanwhile it is sent again on the next one, for as long as the key could live.
    */
-  release(question: Ownership): Promise<ReleaseBallot>;
+  release(question: ReleaseQuestion): Promise<ReleaseBallot>;
   inspect(resource: string): Promise<InspectBallot>;
   /** Raise the counter to at least `token` whoever owns it; with `remove: "holder"` also delete the lock key and publish. */
   raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Promise<RaiseBallot>;
 
-  /** Tells the listener of each release published for the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
-  onReleased(resource: string, listener: ReleaseListener): () => void;
+  /** Takes a seat (0 … SEATS − 1) and hears of releases of the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
+  onReleased(resource: string, seat: number, listener: ReleaseListener): () => void;
 
   /** Resolves when the first connection attempt has succeeded or failed. */
   met(): Promise<void>;

@@ -4,7 +4,7 @@ import type { Ballot, Unreachable } from "../ballot.js";
 import type { Clock, Timer } from "../clock.js";
 import { causeOf, causeOfText } from "./causes.js";
 import type { Keys } from "./keys.js";
-import type { Ownership } from "./lock-node.js";
+import type { ReleaseQuestion } from "./lock-node.js";
 import type { ReleaseDebts } from "./release-debts.js";
 import { type CallText, GarbageReply, type Heard, type RequestKind, release } from "./scripts.js";
 
@@ -213,7 +213,7 @@ export class Outbox {
   }
 
   #owe(kind: RequestKind<unknown, Ballot>, question: unknown): void {
-    if (kind === release) this.#settings.debts.add(question as Ownership, this.#settings.clock.monotonicMs());
+    if (kind === release) this.#settings.debts.add(question as ReleaseQuestion, this.#settings.clock.monotonicMs());
   }
 
   #unreachable(cause: string): Unreachable {

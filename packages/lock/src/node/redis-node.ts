@@ -14,7 +14,7 @@ import type {
 import type { Clock } from "../clock.js";
 import { Connection } from "./connection.js";
 import type { Keys } from "./keys.js";
-import type { GrantQuestion, LockNode, Ownership, ReleaseListener } from "./lock-node.js";
+import type { GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "./lock-node.js";
 import type { NodeEvent } from "./node-events.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
 import type { NodeSource } from "./open-nodes.js";
@@ -123,7 +123,7 @@ export class RedisNode implements LockNode {
     return this.#ask(requests.heal, question);
   }
 
-  release(question: Ownership): Promise<ReleaseBallot> {
+  release(question: ReleaseQuestion): Promise<ReleaseBallot> {
     // A release is answered on a quarantined node too, and is never `quarantined`.
     return this.#outbox.ask(requests.release, question) as Promise<ReleaseBallot>;
   }
@@ -136,8 +136,8 @@ export class RedisNode implements LockNode {
     return this.#ask(requests.raise, question);
   }
 
-  onReleased(resource: string, listener: ReleaseListener): () => void {
-    return this.#subscriptions.add(resource, listener);
+  onReleased(resource: string, seat: number, listener: ReleaseListener): () => void {
+    return this.#subscriptions.add(resource, seat, listener);
   }
 
   met(): Promise<void> {

@@ -1,9 +1,9 @@
 // Releases whose outcome is unknown: asked while the node could not be asked, or on their way when the connection was lost. They are sent again when the node is
 // back, unless the key they are about cannot live any more. Bounded: beyond the bound the time to live does their work.
-import type { Ownership } from "./lock-node.js";
+import type { ReleaseQuestion } from "./lock-node.js";
 
 interface Debt {
-  readonly ownership: Ownership;
+  readonly question: ReleaseQuestion;
   readonly until: number;
 }
 
@@ -25,18 +25,18 @@ export class ReleaseDebts {
     return this.#debts.length;
   }
 
-  add(ownership: Ownership, now: number): void {
+  add(question: ReleaseQuestion, now: number): void {
     if (this.#debts.length >= MAX_DEBTS) this.#forgetOld(now);
     // The old ones are kept: they are about keys that were there when the connection was lost; attempts made since found no node to leave anything on.
     if (this.#debts.length >= MAX_DEBTS) this.#dropped++;
-    else this.#debts.push({ ownership, until: now + this.#lifeMs });
+    else this.#debts.push({ question, until: now + this.#lifeMs });
   }
 
   /** All that are still worth paying; from here on they are the caller's. */
-  take(now: number): readonly Ownership[] {
+  take(now: number): readonly ReleaseQuestion[] {
     this.#forgetOld(now);
     if (this.#dropped > 0) this.#onDropped(this.#dropped, `more than ${MAX_DEBTS} were waiting for the node`);
-    const due = this.#debts.map(({ ownership }) => ownership);
+    const due = this.#debts.map(({ question }) => question);
     this.#debts = [];
     this.#dropped = 0;
     return due;

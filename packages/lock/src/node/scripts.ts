@@ -3,7 +3,7 @@
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../ballot.js";
 import { MAX_TOKEN } from "../token.js";
 import type { Keys } from "./keys.js";
-import type { GrantQuestion, Ownership } from "./lock-node.js";
+import type { GrantQuestion, Ownership, ReleaseQuestion } from "./lock-node.js";
 
 const LONGEST_MS = 2 ** 31 - 1;
 
@@ -113,14 +113,14 @@ export const heal: RequestKind<HealQuestion, ExtendBallot> = {
   read: readExtended,
 };
 
-export const release: RequestKind<Ownership, ReleaseBallot> = {
-  write(call, keys, { resources, owner }) {
+export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
+  write(call, keys, { resources, owner, turn }) {
     open(call, keys, "r", resources);
-    call.args.push(owner);
+    call.args.push(owner, String(turn));
   },
   read({ node }, reply) {
-    const told = integer(reply, 0);
-    return told === 0 ? { kind: "absent", node } : { kind: "released", node, listeners: told - 1 };
+    const waiting = integer(reply, 0);
+    return waiting === 0 ? { kind: "absent", node } : { kind: "released", node, listeners: waiting - 1 };
   },
 };
 

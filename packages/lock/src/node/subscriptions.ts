@@ -32,23 +32,20 @@ export class Subscriptions {
     this.#settings = settings;
   }
 
-  /** Tells the listener of every release of the resource until the returned function is called. */
-  add(resource: string, listener: ReleaseListener): () => void {
+  /** Takes a seat among those who wait for the resource, until the returned function is called. */
+  add(resource: string, seat: number, listener: ReleaseListener): () => void {
     if (this.#isClosed) return () => {};
     this.#client ??= this.#open();
-    const name = this.#settings.keys.lock(resource);
-    let channel = this.#channels.get(name);
-    if (channel === undefined) {
-      channel = { listeners: new Set(), isHeard: false };
-      this.#channels.set(name, channel);
-      this.#want(name);
-    } else if (channel.isHeard) {
-      queueMicrotask(() => {
-        if (channel?.listeners.has(listener)) listener.listening();
-      });
-    }
-    channel.listeners.add(listener);
-    return () => this.#remove(name, listener);
+    const { keys } = this.#settings;
+    const [common, ours] = [keys.lock(resource), keys.seat(resource, seat)];
+    // In the common channel we only want to be counted. First, so that whoever hears that it listens is counted.
+    const counted = { released() {}, listening() {} };
+    this.#join(common, counted);
+    this.#join(ours, listener);
+    return () => {
+      this.#leave(ours, listener);
+      this.#leave(common, counted);
+    };
   }
 
   close(): void {
@@ -57,7 +54,21 @@ export class Subscriptions {
     this.#client?.disconnect();
   }
 
-  #remove(name: string, listener: ReleaseListener): void {
+  #join(name: string, listener: ReleaseListener): void {
+    const channel = this.#channels.get(name);
+    if (channel === undefined) {
+      this.#channels.set(name, { listeners: new Set([listener]), isHeard: false });
+      this.#want(name);
+      return;
+    }
+    channel.listeners.add(listener);
+    if (!channel.isHeard) return;
+    queueMicrotask(() => {
+      if (channel.listeners.has(listener)) listener.listening();
+    });
+  }
+
+  #leave(name: string, listener: ReleaseListener): void {
     const channel = this.#channels.get(name);
     if (!channel?.listeners.delete(listener) || channel.listeners.size > 0) return;
     this.#channels.delete(name);
@@ -71,7 +82,7 @@ export class Subscriptions {
     });
     client.on("ready", () => this.#ready());
     client.on("close", () => this.#lost());
-    client.on("message", (name: string, listeners: string) => this.#released(name, Number(listeners)));
+    client.on("message", (name: string, news: string) => this.#released(name, news));
     client.connect().catch((error: unknown) => {
       this.trouble = causeOf(error);
     });
@@ -91,17 +102,19 @@ export class Subscriptions {
     for (const channel of this.#channels.values()) channel.isHeard = false;
   }
 
-  #released(name: string, listeners: number): void {
+  #released(name: string, news: string): void {
     const channel = this.#channels.get(name);
-    if (channel === undefined) return;
-    const count = Number.isInteger(listeners) && listeners > 0 ? listeners : 1;
-    for (const listener of [...channel.listeners]) listener.released(count);
+    // Somebody else's message on our channel is no news.
+    const [, rank, listeners] = /^(\d{1,2}) (\d{1,9})$/.exec(news) ?? [];
+    if (channel === undefined || rank === undefined) return;
+    const told = { rank: Number(rank), listeners: Math.max(1, Number(listeners)) };
+    for (const listener of [...channel.listeners]) listener.released(told);
   }
 
   // Gathered per turn, and in pairs that cancel out: waiters of one resource come and go much faster than a subscription is worth.
   #want(name: string): void {
     if (this.#unwanted.delete(name)) {
-      this.#confirmed(name);
+      queueMicrotask(() => this.#confirmed(name));
       return;
     }
     this.#wanted.add(name);

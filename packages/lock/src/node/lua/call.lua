@@ -51,11 +51,7 @@ local function startsWith(text, start)
   return string.sub(text, 1, #start) == start
 end
 
--- Publishes a release to everybody who waits for the lock, with their number as the message; returns that number.
-local function tell(channel)
-  return call('PUBLISH', channel, call('PUBSUB', 'NUMSUB', channel)[2])
-end
-
+--@include tell
 --@include grant
 --@include seal
 --@include extend
@@ -69,7 +65,7 @@ local requests = {
   s = { seal, 2 },
   e = { extend, 2 },
   h = { heal, 4 },
-  r = { release, 1 },
+  r = { release, 2 },
   i = { inspect, 0 },
   t = { raise, 2 },
 }

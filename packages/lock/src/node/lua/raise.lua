@@ -1,5 +1,5 @@
 -- What   Raise the counter of one resource to at least a token, whoever owns it. 'holder' also takes the lock away and tells who waits for it.
--- KEYS   lock (its name is also the channel), token
+-- KEYS   lock, token
 -- ARGV   token, 'holder' or 'nothing'
 -- Reply  { the token now stored, the removed lock value or '' }
 local function raise(first, _, at)
@@ -11,7 +11,7 @@ local function raise(first, _, at)
   store(KEYS[first + 1], token)
   if removed then
     call('DEL', KEYS[first])
-    tell(KEYS[first])
+    tell(KEYS[first], token)
   end
   return { token, removed or '' }
 end

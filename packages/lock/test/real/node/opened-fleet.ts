@@ -4,19 +4,57 @@ import type { LockNode } from "../../../src/node/lock-node.js";
 import type { NodeEvent } from "../../../src/node/node-events.js";
 import { type Fleet, type NodeSource, type OpenNodesOptions, openNodes } from "../../../src/node/open-nodes.js";
 
-export interface Opened extends AsyncDisposable {
-  readonly fleet: Fleet;
-  readonly nodes: readonly LockNode[];
+/** What is reported from some moment on. */
+export interface Reports {
   readonly events: readonly NodeEvent[];
-  node(name: string): LockNode;
   /** The first event of the kind, about the node if one is named, whether it has happened already or not. */
   heard<Kind extends NodeEvent["kind"]>(kind: Kind, node?: string): Promise<Extract<NodeEvent, { kind: Kind }>>;
 }
 
+export interface Opened extends Reports, AsyncDisposable {
+  readonly fleet: Fleet;
+  node(name: string): LockNode;
+  /** What is reported from now on. */
+  fromNow(): Reports;
+}
+
+class Recorder {
+  readonly #events: NodeEvent[] = [];
+  readonly #waiting = new Set<() => void>();
+
+  record(event: NodeEvent): void {
+    this.#events.push(event);
+    for (const look of [...this.#waiting]) look();
+  }
+
+  fromNow(): Reports {
+    const all = this.#events;
+    const start = all.length;
+    return {
+      get events() {
+        return all.slice(start);
+      },
+      heard: (kind, node) =>
+        new Promise((resolve) => {
+          const look = (): void => {
+            const event = all.find(
+              (each, index) => index >= start && each.kind === kind && (node === undefined || ("node" in each && each.node === node)),
+            );
+            if (event === undefined) return;
+            this.#waiting.delete(look);
+            resolve(event as Extract<NodeEvent, { kind: typeof kind }>);
+          };
+          this.#waiting.add(look);
+          look();
+        }),
+    };
+  }
+}
+
 /** Opens and waits for nothing. */
 export function open(urls: readonly NodeSource[], options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">): Opened {
-  const events: NodeEvent[] = [];
-  const waiting = new Set<() => void>();
+  const recorder = new Recorder();
+  const reports = recorder.fromNow();
   const fleet = openNodes({
     nodes: urls,
     nodeTimeoutMs: 1_000,
@@ -24,32 +62,21 @@ export function open(urls: readonly NodeSource[], options: Partial<OpenNodesOpti
     maxTtlMs: 10_000,
     retentionMs: 60_000,
     clock: systemClock(),
-    onEvent(event) {
-      events.push(event);
-      for (const look of [...waiting]) look();
-    },
+    onEvent: (event) => recorder.record(event),
     ...options,
   });
   return {
     fleet,
-    nodes: fleet.nodes,
-    events,
+    get events() {
+      return reports.events;
+    },
+    heard: (kind, node) => reports.heard(kind, node),
+    fromNow: () => recorder.fromNow(),
     node(name) {
       const found = fleet.nodes.find((node) => node.name === name);
       if (found === undefined) throw new RangeError(`no node is called ${name}`);
       return found;
     },
-    heard: (kind, node) =>
-      new Promise((resolve) => {
-        const look = (): void => {
-          const event = events.find((each) => each.kind === kind && (node === undefined || ("node" in each && each.node === node)));
-          if (event === undefined) return;
-          waiting.delete(look);
-          resolve(event as Extract<NodeEvent, { kind: typeof kind }>);
-        };
-        waiting.add(look);
-        look();
-      }),
     [Symbol.asyncDispose]: () => fleet.close(),
   };
 }
@@ -66,12 +93,13 @@ export async function opened(
 
 let owners = 0;
 
-/** A question for one or more resources with an owner of its own. */
+/** A question for one or more resources with an owner of its own; its release tells nobody. */
 export function asking(resources: string | readonly string[], ttlMs = 5_000) {
   return {
     resources: typeof resources === "string" ? [resources] : resources,
     owner: `owner-${++owners}`,
     label: `label ${owners}`,
     ttlMs,
+    turn: 0,
   };
 }

@@ -200,8 +200,8 @@ describe("release, inspect and raise", () => {
   test("an owner whose name begins like another's is not that other", async ({ redis }) => {
     await using one = await oneNode(redis);
     await one.node.grant({ ...asking("a"), owner: "abc" });
-    expect(await one.node.release({ resources: ["a"], owner: "ab" })).toEqual({ kind: "absent", node: "n1" });
-    expect(await one.node.release({ resources: ["a"], owner: "" })).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.release({ resources: ["a"], owner: "ab", turn: 0 })).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.release({ resources: ["a"], owner: "", turn: 0 })).toEqual({ kind: "absent", node: "n1" });
   });
 
   test("raise lifts the counter whoever holds, never lowers it, and takes the lock away only when asked to", async ({ redis }) => {

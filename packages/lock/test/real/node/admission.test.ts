@@ -1,0 +1,245 @@
+// Who is believed, and when: founding a fleet, nodes that kept or lost their memory, and too few left to prove anything.
+import type { RedisFleet, RedisNode as TestNode } from "@palisade/testkit";
+import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
+import { asking, type Opened, open, opened } from "./opened-fleet.js";
+
+const namespace = "admission";
+const maxTtlMs = 200;
+const options = { namespace, maxTtlMs } as const;
+
+async function recordOf(server: TestNode | undefined): Promise<Record<string, string>> {
+  const flat = (await server?.cli("HGETALL", `{${namespace}}:node`)) as string[];
+  const pairs = flat.flatMap((field, index) => (index % 2 === 0 ? [[field, flat[index + 1] ?? ""] as const] : []));
+  return Object.fromEntries(pairs);
+}
+
+async function floorOf(server: TestNode | undefined): Promise<number> {
+  return Number(await server?.cli("GET", `{${namespace}}:floor`));
+}
+
+function floors({ nodes }: RedisFleet): Promise<number[]> {
+  return Promise.all(nodes.map(floorOf));
+}
+
+/** A fleet that forgets whatever its servers have not written elsewhere, founded. */
+async function founded(
+  fleet: StartFleet,
+  nodes: number,
+  appendfsync: "always" | "no" = "no",
+): Promise<{ servers: RedisFleet; lock: Opened }> {
+  const servers = await fleet({ nodes, appendfsync, ...(appendfsync === "no" ? { config: { appendonly: "no", save: "" } } : {}) });
+  return { servers, lock: await opened(servers.urls, options) };
+}
+
+/** Raises the floor of these nodes, as leases of other resources do. */
+async function issue(lock: Opened, names: readonly string[], token: number): Promise<void> {
+  await Promise.all(names.map((name) => lock.node(name).raise({ resource: "other", token, remove: "nothing" })));
+}
+
+describe("founding", () => {
+  test("lockers that found a fleet at the same time found one fleet, with one floor: the Unix milliseconds", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 5 });
+    const before = Date.now();
+    const lockers = Array.from({ length: 8 }, () => open(servers.urls, options));
+    const states = await Promise.all(lockers.map((locker) => locker.fleet.settled()));
+    expect(states.map(({ admitted }) => admitted.length)).toEqual(lockers.map(() => 5));
+    const records = await Promise.all(servers.nodes.map(recordOf));
+    expect(new Set(records.map(({ fleet: id }) => id)).size).toBe(1);
+    expect(new Set(records.map(({ id }) => id)).size).toBe(5);
+    expect(records.map(({ size, maxTtlMs: max, durable }) => [size, max, durable])).toEqual(records.map(() => ["5", "200", "1"]));
+    const [floor = 0, ...others] = await floors(servers);
+    expect(new Set(others)).toEqual(new Set([floor]));
+    expect(floor).toBeGreaterThanOrEqual(before);
+    expect(floor).toBeLessThanOrEqual(Date.now());
+    const admissions = lockers.flatMap(({ events }) => events.filter(({ kind }) => kind === "admitted"));
+    expect(admissions).toHaveLength(5);
+    await Promise.all(lockers.map((locker) => locker.fleet.close()));
+  });
+
+  test("a new fleet is founded only when all of its nodes can be reached", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 3 });
+    await servers.nodes[2]?.kill();
+    await using lock = await opened(servers.urls, options);
+    const reason = "a new fleet is founded only when all 3 nodes can be reached; 1 cannot";
+    expect(lock.events).toContainEqual({ kind: "admission_blocked", nodes: ["n1", "n2"], reason });
+    expect(lock.fleet.state().quarantined.map((node) => node.reason)).toEqual([reason, reason]);
+    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "quarantined", node: "n1" });
+    await servers.nodes[2]?.restart();
+    await lock.heard("admitted", "n3");
+    await expect.poll(() => lock.fleet.state().admitted).toEqual(["n1", "n2", "n3"]);
+  });
+
+  test("one node is a fleet, and so are two", async ({ fleet }) => {
+    for (const nodes of [1, 2]) {
+      const { lock } = await founded(fleet, nodes);
+      expect(lock.fleet.state().admitted).toHaveLength(nodes);
+      await lock.fleet.close();
+    }
+  });
+});
+
+describe("a node that kept its memory", () => {
+  test("votes again at once, with everything it knew", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 3, "always");
+    await using _ = lock;
+    const question = asking("a", maxTtlMs);
+    const granted = await lock.node("n1").grant(question);
+    const epoch = lock.node("n1").epoch();
+    const later = lock.fromNow();
+    await servers.nodes[0]?.restart();
+    expect(await later.heard("admitted", "n1")).toMatchObject({ way: "durable" });
+    await expect.poll(() => lock.node("n1").epoch()).not.toBe(undefined);
+    expect(lock.node("n1").epoch()).not.toBe(epoch);
+    expect(await lock.node("n1").inspect("a")).toMatchObject({ token: granted.kind === "granted" ? granted.token : 0 });
+  });
+
+  test("T2 gives no token that the others have stored meanwhile: an old backup counts as a node that was away", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 3, "always");
+    await using _ = lock;
+    const question = asking("a", 1);
+    const granted = await lock.node("n1").grant(question);
+    await lock.node("n1").release(question);
+    const stale = granted.kind === "granted" ? granted.token : 0;
+    await servers.nodes[0]?.kill();
+    await lock.node("n2").raise({ resource: "a", token: stale + 50, remove: "nothing" });
+    const later = lock.fromNow();
+    await servers.nodes[0]?.restart();
+    await later.heard("admitted", "n1");
+    const next = asking("a");
+    await expect.poll(() => lock.node("n1").grant(next)).toMatchObject({ kind: "granted", token: stale + 51 });
+  });
+
+  test("a fleet whose nodes all restart at once, keeping everything, goes on where it was", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 3, "always");
+    await using _ = lock;
+    const before = await floors(servers);
+    const later = lock.fromNow();
+    await Promise.all(servers.nodes.map((server) => server.restart()));
+    const admissions = await Promise.all(["n1", "n2", "n3"].map((name) => later.heard("admitted", name)));
+    expect(admissions.map(({ way, floor }) => [way, floor])).toEqual(before.map((floor) => ["durable", floor]));
+  });
+});
+
+describe("a node that lost its memory", () => {
+  test("L2 does not vote before every lease it may have forgotten is over; T2 then gives only tokens above all that was stored meanwhile", async ({
+    fleet,
+  }) => {
+    const { servers, lock } = await founded(fleet, 3);
+    await using _ = lock;
+    const forgottenAt = performance.now();
+    const later = lock.fromNow();
+    await servers.nodes[2]?.restart({ forget: true });
+    await later.heard("quarantined", "n3");
+    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined", node: "n3" });
+    // Stored while it waits: floors read before the wait would miss it.
+    const token = (await floorOf(servers.nodes[0])) + 1_000;
+    await issue(lock, ["n1"], token);
+    const admitted = await later.heard("admitted", "n3");
+    expect(performance.now() - forgottenAt).toBeGreaterThanOrEqual(maxTtlMs);
+    expect(admitted).toMatchObject({ node: "n3", way: "rebuilt", floor: token });
+    const question = asking("a");
+    await expect.poll(() => lock.node("n3").grant(question)).toMatchObject({ kind: "granted", token: token + 1 });
+    expect(await recordOf(servers.nodes[2])).toMatchObject({ fleet: (await recordOf(servers.nodes[0])).fleet, size: "3" });
+  });
+
+  test("L2 waits from the loss on, even if the server has been up for long", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 3);
+    await using _ = lock;
+    await servers.nodes[2]?.shiftClock(3_600_000);
+    const later = lock.fromNow();
+    await servers.nodes[2]?.cli("FLUSHALL");
+    const flushedAt = performance.now();
+    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
+    await later.heard("admitted", "n3");
+    expect(performance.now() - flushedAt).toBeGreaterThanOrEqual(maxTtlMs);
+  });
+
+  test("is not rebuilt from too few others, and is when they are back", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 5);
+    await using _ = lock;
+    const [, , third, fourth] = servers.nodes;
+    await third?.refuse();
+    await third?.partition();
+    await fourth?.refuse();
+    await servers.nodes[4]?.restart({ forget: true });
+    const blocked = await lock.heard("admission_blocked");
+    expect(blocked).toEqual({
+      kind: "admission_blocked",
+      nodes: ["n5"],
+      reason: "2 of 5 nodes are admitted, 3 are needed to rebuild another; 2 cannot be reached",
+    });
+    const token = (await floorOf(fourth)) + 77;
+    await fourth?.cli("SET", `{${namespace}}:floor`, String(token));
+    const later = lock.fromNow();
+    await fourth?.heal();
+    expect(await later.heard("admitted", "n5")).toMatchObject({ way: "rebuilt", floor: token });
+  });
+
+  test("several at once are rebuilt as long as enough others are left", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 5);
+    await using _ = lock;
+    await issue(lock, ["n3"], (await floorOf(servers.nodes[2])) + 5);
+    const floor = await floorOf(servers.nodes[2]);
+    const later = lock.fromNow();
+    await Promise.all([servers.nodes[0]?.restart({ forget: true }), servers.nodes[1]?.restart({ forget: true })]);
+    const admissions = await Promise.all(["n1", "n2"].map((name) => later.heard("admitted", name)));
+    expect(admissions.map(({ way }) => way)).toEqual(["rebuilt", "rebuilt"]);
+    expect((await floors(servers)).slice(0, 3)).toEqual([floor, floor, floor]);
+  });
+
+  test("many lockers bring it back once", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 3);
+    await using _ = lock;
+    const others = await Promise.all(Array.from({ length: 5 }, () => opened(servers.urls, options)));
+    const all = [lock, ...others];
+    await servers.nodes[2]?.restart({ forget: true });
+    await expect.poll(() => all.map(({ fleet: each }) => each.state().admitted.length), { timeout: 5_000 }).toEqual(all.map(() => 3));
+    expect(all.flatMap(({ events }) => events.filter((event) => event.kind === "admitted" && event.way === "rebuilt"))).toHaveLength(1);
+    await Promise.all(others.map(({ fleet: each }) => each.close()));
+  });
+
+  test("one record taken away counts as a lost memory: the node's record, or its floor", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 3);
+    await using _ = lock;
+    for (const key of ["node", "floor"]) {
+      const later = lock.fromNow();
+      await servers.nodes[1]?.cli("DEL", `{${namespace}}:${key}`);
+      expect(await lock.node("n2").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
+      expect(await later.heard("admitted", "n2")).toMatchObject({ way: "rebuilt" });
+    }
+    expect(new Set(await floors(servers)).size).toBe(1);
+  });
+});
+
+describe("too few are left to prove anything", () => {
+  test("T2 a fleet that lost all memory is founded again at once, above every token of before", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 3);
+    await using _ = lock;
+    const before = Math.max(...(await floors(servers)));
+    await Promise.all(servers.nodes.map((server) => server.restart({ forget: true })));
+    await expect
+      .poll(() => lock.events.filter((event) => event.kind === "admitted" && event.floor > before), { timeout: 5_000 })
+      .toHaveLength(3);
+    await expect.poll(() => lock.fleet.state().admitted).toHaveLength(3);
+    const after = await floors(servers);
+    expect(Math.min(...after)).toBeGreaterThan(before);
+    expect(new Set(after).size).toBe(1);
+  });
+
+  test("T2 the majority that lost its memory waits for the leases it may have forgotten, and starts above the wall clock and the survivors", async ({
+    fleet,
+  }) => {
+    const { servers, lock } = await founded(fleet, 5);
+    await using _ = lock;
+    const survivors = Date.now() + 60_000;
+    await issue(lock, ["n1"], survivors);
+    const lostAt = performance.now();
+    const later = lock.fromNow();
+    await Promise.all(servers.nodes.slice(2).map((server) => server.restart({ forget: true })));
+    const admissions = await Promise.all(["n3", "n4", "n5"].map((name) => later.heard("admitted", name)));
+    // Those whose wait ends later may already be rebuilt from the others.
+    expect(admissions.map(({ way }) => way)).toContain("bootstrap");
+    expect(performance.now() - lostAt).toBeGreaterThanOrEqual(maxTtlMs);
+    expect((await floors(servers)).slice(2)).toEqual([survivors, survivors, survivors]);
+  });
+});
