@@ -1,7 +1,7 @@
 // Nothing is too long to be read at one sitting: files and functions have hard limits, and a function with more than three parameters takes a named object.
 import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
-import { isNode, isRunner, type Node, nodesOf, rootName } from "./syntax.js";
+import { isNode, isRunner, memberName, type Node, nodesOf, rootName } from "./syntax.js";
 
 const fileLimit = 300;
 const testFileLimit = 500;
@@ -52,9 +52,13 @@ function isGroup(parent: Node | undefined): boolean {
   return parent?.type === "CallExpression" && rootName(parent.callee) === "describe";
 }
 
-/** The parameters of a test over a table are the columns of the table. */
+/** The parameters of a test over a table are the columns of the table; those of a property are its arbitraries. */
 function isRow(parent: Node | undefined): boolean {
-  return parent?.type === "CallExpression" && (parent.callee as Node).type === "CallExpression" && isRunner(rootName(parent.callee));
+  if (parent?.type !== "CallExpression") return false;
+  const callee = parent.callee as Node;
+  return (
+    (callee.type === "CallExpression" && isRunner(rootName(callee))) || ["property", "asyncProperty"].includes(memberName(callee) ?? "")
+  );
 }
 
 /** Express knows an error handler by its four parameters. */
