@@ -23,7 +23,7 @@ export async function takePort(): Promise<number> {
   }
 }
 
-/** Last in, last out: a port is not used again soon, for the sake of those who still try to reach its former server. */
+/** Last in, last out: the port is not used again soon, for the sake of those who still try to reach its former server. */
 export function returnPort(port: number): void {
   free.push(port);
 }

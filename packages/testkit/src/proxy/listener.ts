@@ -1,5 +1,5 @@
 // The proxy's door: one port that stays the same while it is closed and opened again. It must not know what happens to those who come in.
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { returnPort, takePort } from "../process/port-block.js";
 
 const attempts = 50;
@@ -7,7 +7,7 @@ const attempts = 50;
 export class Listener {
   readonly host = "127.0.0.1";
   #port = 0;
-  #server: Server | undefined;
+  #door: { readonly shut: () => void } | undefined;
   #wanted = false;
   #opening: Promise<void> = Promise.resolve();
   readonly #onClient: (client: Socket) => void;
@@ -33,15 +33,11 @@ export class Listener {
     }
   }
 
-  /** Open: clients come in. Closed: the system refuses them, from this very call on. */
+  /** Open: clients come in. Closed: the system refuses them. What was asked last holds, and is so when the promise resolves. */
   async set(state: "open" | "closed"): Promise<void> {
     this.#wanted = state === "open";
-    if (state === "closed") {
-      this.#server?.close();
-      this.#server = undefined;
-      return;
-    }
-    const open = (): Promise<void> | undefined => (this.#server === undefined && this.#wanted ? this.#listen() : undefined);
+    if (!this.#wanted) this.#door?.shut();
+    const open = (): Promise<void> | undefined => (this.#door === undefined && this.#wanted ? this.#listen() : undefined);
     // An earlier failure was that caller's to report.
     this.#opening = this.#opening.then(open, open);
     await this.#opening;
@@ -56,14 +52,27 @@ export class Listener {
   #listen(): Promise<void> {
     return new Promise((resolve, reject) => {
       const server = createServer({ allowHalfOpen: true, noDelay: true }, this.#onClient);
-      server.once("error", reject);
+      const gone = (): void => {
+        this.#door = undefined;
+      };
+      // The port is bound a moment before we are told. Earlier than that there is nothing to shut yet, and it is done when we are told.
+      const shut = (): void => {
+        if (!server.listening) return;
+        server.close();
+        gone();
+        resolve();
+      };
+      const failed = (cause: Error): void => {
+        gone();
+        reject(cause);
+      };
+      this.#door = { shut };
+      server.once("error", failed);
       server.listen({ port: this.#port, host: this.host, exclusive: true }, () => {
         server.unref();
-        server.off("error", reject);
-        // Closed again while it was opening.
-        if (this.#wanted) this.#server = server;
-        else server.close();
-        resolve();
+        server.off("error", failed);
+        if (this.#wanted) resolve();
+        else shut();
       });
     });
   }

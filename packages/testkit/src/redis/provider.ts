@@ -45,8 +45,9 @@ const providers: Readonly<Partial<Record<ProviderName, () => Promise<RedisProvid
   wasm: async () => (await import("./local-provider.js")).wasmRedis,
 };
 
-/** The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one. */
-export async function chooseProvider(wanted: ProviderName | undefined): Promise<RedisProvider> {
+/** The provider given, else the one asked for by name, else by `PALISADE_TEST_PROVIDER`, else the local one. */
+export async function chooseProvider(wanted: ProviderName | RedisProvider | undefined): Promise<RedisProvider> {
+  if (typeof wanted === "object") return wanted;
   const name = wanted ?? (process.env.PALISADE_TEST_PROVIDER || "local");
   const make = Object.hasOwn(providers, name) ? providers[name as ProviderName] : undefined;
   if (make === undefined) {

@@ -10,7 +10,7 @@ export interface RedisFleetOptions {
   /** "always" by default: what an acknowledged write needs to survive a kill. */
   readonly appendfsync?: AppendFsync;
   /** Who runs the servers; `PALISADE_TEST_PROVIDER` or this machine by default. */
-  readonly provider?: ProviderName;
+  readonly provider?: ProviderName | RedisProvider;
   /** "wasm": when no Redis server can be had, Valkey in WebAssembly will do, and a notice is printed. For demos: it keeps nothing on disk. */
   readonly fallback?: "wasm";
   /** More redis.conf directives, e.g. `{ "maxmemory-policy": "allkeys-lru" }` or `{ appendonly: "no" }`. */

@@ -5,6 +5,8 @@ import { expect, test } from "vitest";
 import { startChild } from "../../src/process/child.js";
 import { livingChildren } from "../../src/process/living-children.js";
 import { returnPort, takePort } from "../../src/process/port-block.js";
+import { localRedis } from "../../src/redis/local-provider.js";
+import type { RedisProvider } from "../../src/redis/provider.js";
 import { RedisFleet } from "../../src/redis/redis-fleet.js";
 import type { RedisNode } from "../../src/redis/redis-node.js";
 import { resolveRedis } from "../../src/resolve/redis.js";
@@ -96,6 +98,16 @@ test("Valkey in WebAssembly is a fleet too, which forgets when it restarts and s
   await node.restart();
   expect(await node.cli("GET", "k")).toBeNull();
   expect(fleet.description).toMatch(/^1 × Valkey in WebAssembly .*a restarted node has forgotten everything/);
+});
+
+test("a fleet of which one server cannot be had is no fleet: the others are stopped", async () => {
+  const before = livingChildren().length;
+  const unlucky: RedisProvider = {
+    ...localRedis,
+    start: (spec) => (spec.name === "n2" ? Promise.reject(new Error("n2 broke in transit")) : localRedis.start(spec)),
+  };
+  await expect(RedisFleet.start({ nodes: 3, provider: unlucky })).rejects.toThrow("n2 broke in transit");
+  expect(livingChildren().length).toBe(before);
 });
 
 test("an unknown provider is an error that names those there are", async () => {
