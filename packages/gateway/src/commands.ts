@@ -104,9 +104,9 @@ export function printHelp(): number {
 }
 
 function helpText(): string {
-  const lines = Object.values(table).map(({ env, help, mustBe, fallback }) => {
-    const otherwise = fallback === undefined ? "" : ` Default: ${String(fallback)}.`;
-    return `  ${env}\n      ${help} Must be ${mustBe}.${otherwise}`;
+  const lines = Object.values(table).map(({ env, help, mustBe, fallback, otherwise = fallback }) => {
+    const preset = otherwise === undefined ? "" : ` Default: ${String(otherwise)}.`;
+    return `  ${env}\n      ${help} Must be ${mustBe}.${preset}`;
   });
   return `palisade-gateway [serve]        serve resources over HTTP until SIGTERM
 palisade-gateway migrate        bring the schema of the database up to date

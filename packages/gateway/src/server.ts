@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { Express } from "express";
 import { allowed } from "./app.js";
 import { awaitsContinue } from "./http/body.js";
-import { Exchange, isWorking } from "./http/exchange.js";
+import { Exchange, mustStaySilent } from "./http/exchange.js";
 import { bornForExpress } from "./http/express-prototypes.js";
 import { Problem, rawProblem, sendProblem } from "./http/problem.js";
 import { readHeaders } from "./http/request-headers.js";
@@ -52,10 +52,11 @@ export function createGatewayServer(app: Express, limits: ServerLimits): Server 
 }
 
 const notAllowed = new Problem("method_not_allowed", "There is no such method here.", { allow: allowed.resource });
+const malformed = new Problem("request_malformed", "The request breaks the grammar of HTTP/1.1 or ended too early.");
 
 function answerBrokenRequest(error: NodeJS.ErrnoException, stream: unknown): void {
   const socket = stream as Socket;
-  if (error.code === "ECONNRESET" || !socket.writable || isWorking(socket)) {
+  if (error.code === "ECONNRESET" || !socket.writable || mustStaySilent(socket)) {
     socket.destroy();
     return;
   }
@@ -67,10 +68,10 @@ function problemOf(error: NodeJS.ErrnoException & { readonly rawPacket?: Buffer 
     case "HPE_HEADER_OVERFLOW":
       return new Problem("headers_too_many", "The header of the request is too large.");
     case "HPE_INVALID_METHOD":
-      return notAllowed;
+      return /^[A-Z-]{1,32} \//.test(String(error.rawPacket?.subarray(0, 40))) ? notAllowed : malformed;
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return new Problem("request_timeout", "The request did not arrive in time.");
     default:
-      return new Problem("request_malformed", "The request breaks the grammar of HTTP/1.1 or ended too early.");
+      return malformed;
   }
 }

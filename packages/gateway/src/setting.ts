@@ -8,13 +8,15 @@ export interface Setting {
   readonly mustBe: string;
   readonly help: string;
   readonly fallback?: unknown;
+  /** What applies without a value, where that is not decided here. */
+  readonly otherwise?: unknown;
   /** Its value may hold a password or key and is never shown. */
   readonly secret?: boolean;
   /** How the text of an environment variable becomes a value for the schema; as it is when absent. */
   readonly read?: (text: string) => unknown;
 }
 
-type Described<K extends keyof Setting> = Pick<Setting, "env" | "help" | "fallback" | K>;
+type Described<K extends keyof Setting> = Pick<Setting, "env" | "help" | "fallback" | "otherwise" | K>;
 
 export function number(described: Described<"env"> & { readonly range: readonly [number, number] }): Setting {
   const { range, ...rest } = described;

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { type ApiKeyFile, apiKeyFile } from "./http/api-keys.js";
 import { choice, list, number, parseJson, type Setting, secret, shortText, urlOf } from "./setting.js";
+import { storeLimits } from "./store/store-limits.js";
 
 /** Every setting with its value. A setting without a default that was not given is undefined. */
 export interface Settings {
@@ -46,6 +47,7 @@ export interface Settings {
 const sharedAlgorithms = ["HS256", "HS384", "HS512"];
 const publicKeyAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"];
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
+const store = storeLimits({});
 const aDay = 24 * 60 * 60 * 1_000;
 
 export const settings: { readonly [K in keyof Settings]: Setting } = {
@@ -209,36 +211,47 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     fallback: 10_000,
     help: "How long accepted requests may take to finish after SIGTERM.",
   }),
-  poolSize: number({ env: "PALISADE_POOL_SIZE", range: [1, 1_000], help: "Connections to Postgres for reads and transactions." }),
+  poolSize: number({ env: "PALISADE_POOL_SIZE", range: [1, 1_000], otherwise: store.poolSize, help: "Connections to Postgres that read." }),
   statementsInFlight: number({
     env: "PALISADE_STATEMENTS_IN_FLIGHT",
     range: [1, 100],
-    help: "Statements for single writes under way at a time, each on its own connection.",
+    otherwise: store.statementsInFlight,
+    help: "Connections to Postgres that write, and as many again for transactions.",
   }),
-  maxBatchRows: number({ env: "PALISADE_MAX_BATCH_ROWS", range: [1, 10_000], help: "Writes gathered into one statement." }),
+  maxBatchRows: number({
+    env: "PALISADE_MAX_BATCH_ROWS",
+    range: [1, 1_000],
+    otherwise: store.maxBatchRows,
+    help: "Writes gathered into one statement.",
+  }),
   maxQueuedWrites: number({
     env: "PALISADE_MAX_QUEUED_WRITES",
     range: [1, 1_000_000],
+    otherwise: store.maxQueuedWrites,
     help: "Writes waiting for a statement; beyond it the answer is 503.",
   }),
   writeTimeoutMs: number({
     env: "PALISADE_WRITE_TIMEOUT_MS",
     range: [10, 600_000],
+    otherwise: store.writeTimeoutMs,
     help: "How long Postgres may take to answer a write; then the answer is 504.",
   }),
   readTimeoutMs: number({
     env: "PALISADE_READ_TIMEOUT_MS",
     range: [10, 600_000],
+    otherwise: store.readTimeoutMs,
     help: "How long Postgres may take to answer a read; then the answer is 503.",
   }),
   lockWaitMs: number({
     env: "PALISADE_LOCK_WAIT_MS",
     range: [1, 600_000],
+    otherwise: store.lockWaitMs,
     help: "How long a write waits for a row that another transaction holds; then the answer is 409.",
   }),
   idempotencyRetentionMs: number({
     env: "PALISADE_IDEMPOTENCY_RETENTION_MS",
-    range: [1_000, 30 * aDay],
+    range: [60_000, 365 * aDay],
+    otherwise: store.idempotencyRetentionMs,
     help: "How long a used Idempotency-Key is remembered.",
   }),
   logLevel: choice({

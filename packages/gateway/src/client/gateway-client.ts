@@ -134,7 +134,8 @@ class HttpClient implements GatewayClient {
 
   async #write(method: "PUT" | "PATCH" | "DELETE", resource: string, options: WriteOptions & Partial<Body>): Promise<Success | Refusal> {
     const { seq, ifMatch, ifNoneMatch, idempotencyKey, lease } = options;
-    const headers: Record<string, string> = { ...options.contentType, "fencing-token": fencingHeader(tokenOf(options), seq) };
+    const token = tokenOf(options);
+    const headers: Record<string, string> = { ...options.contentType, "fencing-token": fencingHeader(token, seq) };
     if (ifMatch !== undefined) headers["if-match"] = ifMatch === "*" ? "*" : `"${ifMatch}"`;
     if (ifNoneMatch !== undefined) headers["if-none-match"] = ifNoneMatch;
     if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
@@ -147,7 +148,7 @@ class HttpClient implements GatewayClient {
       leaseSignal: lease?.signal,
       repeatable: seq === undefined && idempotencyKey === undefined ? "no" : "yes",
     });
-    return seenBefore(answer, seq) ?? answer;
+    return seenBefore(answer, token, seq) ?? answer;
   }
 
   #call(options: CallOptions): Pick<Retried, "signal" | "timeoutMs"> {

@@ -2,7 +2,7 @@
 // Decides nothing about their meaning beyond "is it UTF-8".
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { beginWork, type Exchange, endWork } from "./exchange.js";
+import { type Exchange, markReceiving } from "./exchange.js";
 import { Problem } from "./problem.js";
 
 /** How many bytes of bodies the process may hold at a time, so that many large requests cannot exhaust its memory. */
@@ -35,13 +35,13 @@ export function readBody(exchange: Exchange, limitBytes: number, budget: BodyBud
   // Gone before anybody listened (a credential had to be checked elsewhere first): no event would ever come.
   if (request.destroyed) return Promise.resolve(truncated());
   if (awaitsContinue.delete(request)) response.writeContinue();
-  endWork(request.socket);
+  markReceiving(request.socket, request);
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
     const settle = (result: string | Problem): void => {
       request.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);
-      beginWork(request.socket);
+      markReceiving(request.socket, undefined);
       resolve(result);
     };
     const onData = (chunk: Buffer): void => {

@@ -25,27 +25,36 @@ export class Exchange {
   }
 }
 
-const working = Symbol("requests of this connection that are being worked on");
-interface CountingSocket extends Socket {
+const working = Symbol("requests of this connection that are not answered yet");
+const receiving = Symbol("the one of them whose body is being read");
+interface TrackedSocket extends Socket {
   [working]?: number;
+  [receiving]?: IncomingMessage | undefined;
 }
 
-/**
- * A parser error later on the same connection (a pipelined request that is garbage, a timeout) must not be answered while an earlier request is still being worked
- * on: the client would take that 400 for the answer to its write, which may well be applied (G3).
- */
 export function beginWork(socket: Socket): void {
-  const counting: CountingSocket = socket;
-  counting[working] = (counting[working] ?? 0) + 1;
+  const tracked: TrackedSocket = socket;
+  tracked[working] = (tracked[working] ?? 0) + 1;
 }
 
 export function endWork(socket: Socket): void {
-  const counting: CountingSocket = socket;
-  counting[working] = (counting[working] ?? 1) - 1;
+  const tracked: TrackedSocket = socket;
+  tracked[working] = (tracked[working] ?? 1) - 1;
 }
 
-export function isWorking(socket: Socket): boolean {
-  return ((socket as CountingSocket)[working] ?? 0) > 0;
+export function markReceiving(socket: Socket, request: IncomingMessage | undefined): void {
+  (socket as TrackedSocket)[receiving] = request;
+}
+
+/**
+ * An error of the parser or a timeout on a connection may be answered only if no earlier request is still being worked on: a pipelining client would take the 400 for
+ * the answer to its write, which may well be applied (G3). A request whose body is incomplete can never be applied, so that one may be answered. "Complete" is the
+ * parser's word: when garbage follows in the same packet, the parser fails before anybody has heard the end of the body.
+ */
+export function mustStaySilent(socket: Socket): boolean {
+  const tracked: TrackedSocket = socket;
+  const unanswered = tracked[working] ?? 0;
+  return unanswered > 1 || (unanswered === 1 && tracked[receiving]?.complete !== false);
 }
 
 const processName = Math.random().toString(36).slice(2, 8);

@@ -16,5 +16,9 @@ export function parseIdempotencyKey(field: string | undefined): string | undefin
  * success would report a fence that was never raised (G1).
  */
 export function idempotencyOf(principal: Principal, key: string, parts: readonly (string | number | null | undefined)[]): Idempotency {
-  return { key: `${principal.id} ${key}`, fingerprint: createHash("sha256").update(JSON.stringify(parts)).digest("base64url") };
+  return { key: digest([principal.id, key]), fingerprint: digest(parts) };
+}
+
+function digest(parts: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
 }

@@ -2,6 +2,7 @@
 // Must not accept a token without an expiry, or a shared-secret algorithm beside public keys: a public key would then pass as the secret.
 import { createHash } from "node:crypto";
 import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
+import { characterFault } from "./resource-name.js";
 import { type Principal, parseScope } from "./scopes.js";
 
 export interface JwtConfig {
@@ -55,7 +56,7 @@ export class JwtVerifier {
       return isAboutTheToken(error) ? { kind: "refused", reason: reasonOf(error) } : { kind: "keys_unavailable" };
     }
     const principal = principalOf(payload);
-    if (principal === undefined) return { kind: "refused", reason: "its scope claim is missing or not understood" };
+    if (principal === undefined) return { kind: "refused", reason: "its scope or sub claim is missing or not understood" };
     this.#remember(hash, principal, (payload.exp ?? 0) * 1_000);
     return { kind: "principal", principal };
   }
@@ -70,14 +71,19 @@ export class JwtVerifier {
 
 /** `scope` is a list separated by spaces (RFC 8693), each item like `write:orders/` with the prefix percent-encoded where it needs to be. */
 function principalOf(payload: JWTPayload): Principal | undefined {
-  if (typeof payload.scope !== "string" || typeof payload.sub !== "string") return undefined;
+  if (typeof payload.scope !== "string" || !isName(payload.sub)) return undefined;
   const scopes = [];
   for (const item of payload.scope.split(" ")) {
     const scope = parseScope(decodeLenient(item));
     // Other services' scopes may stand beside ours; they grant nothing here.
     if (scope !== undefined) scopes.push(scope);
   }
-  return scopes.length === 0 ? undefined : { id: `jwt:${payload.sub.slice(0, 128)}`, scopes };
+  return scopes.length === 0 ? undefined : { id: `jwt:${payload.sub}`, scopes };
+}
+
+/** The subject is stored as the holder of what it writes, and logged. */
+function isName(subject: unknown): subject is string {
+  return typeof subject === "string" && subject !== "" && Buffer.byteLength(subject) <= 200 && characterFault(subject) === undefined;
 }
 
 function decodeLenient(item: string): string {
