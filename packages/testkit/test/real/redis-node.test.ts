@@ -1,4 +1,5 @@
 // What can be done to one node: it dies, forgets, stands still; and a client of the lock's kind sees what the name of the fault says.
+import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { RedisFleet } from "../../src/redis/redis-fleet.js";
@@ -81,6 +82,16 @@ describe("the server", () => {
     expect(redis.status).toBe("ready");
     await node.resume();
     expect(await answer).toBe("OK");
+  });
+
+  test("paused is stopped: not a signal on its way", async () => {
+    for (let round = 0; round < 20; round += 1) {
+      await node.pause();
+      const state = process.platform === "linux" ? readFileSync(`/proc/${node.pid}/stat`, "utf8").split(" ")[2] : "T";
+      expect(state).toBe("T");
+      await node.resume();
+      expect(await node.cli("PING")).toBe("PONG");
+    }
   });
 
   test("paused, it can still be killed and started again", async () => {

@@ -1,6 +1,7 @@
 // Every fault of the proxy does what its name says, to both ends of a connection, and heals.
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { takePort } from "../../src/process/port-block.js";
 import { Stage } from "./proxy-apparatus.js";
 
 describe("without a fault", () => {
@@ -260,6 +261,17 @@ describe("refuse and cut", () => {
       await stage.proxy.heal();
       await stage.pair();
     }
+  });
+
+  test("stopped, it ends what is open, lets nobody in, and gives its port back once", async () => {
+    await using stage = await Stage.open();
+    const { client, server } = await stage.pair();
+    await stage.proxy.stop();
+    await stage.proxy.stop();
+    expect([await client.ends(), await server.ends()]).toEqual(["ECONNRESET", expect.anything()]);
+    expect(await (await stage.client()).ends()).toBe("ECONNREFUSED");
+    const ports = await Promise.all(Array.from({ length: 100 }, takePort));
+    expect(new Set(ports).size).toBe(100);
   });
 
   test("cut ends what is open once, and welcomes what comes", async () => {
