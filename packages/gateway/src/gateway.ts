@@ -17,7 +17,7 @@ import { createGatewayServer } from "./server.js";
 import type { Settings } from "./settings.js";
 import { bringUpToDate } from "./start.js";
 import { type FencedStore, openStore, type Readiness, type StoreConfig } from "./store/fenced-store.js";
-import { connectToLock, type IssuedTokens, verifyThrough } from "./verification.js";
+import { connectToLock, type IssuedTokens, lockReadiness, verifyThrough } from "./verification.js";
 
 export interface Gateway {
   /** The Express application, to mount elsewhere: then call open() in place of listen(). */
@@ -155,7 +155,8 @@ class RunningGateway implements Gateway {
 
   async #ready(): Promise<Readiness> {
     const readiness = (await this.#store?.ready()) ?? { ready: false, checks: [] };
-    const checks = [...readiness.checks, this.#credentials.readiness];
+    const lock = this.#lock === undefined ? [] : [await lockReadiness(this.#lock)];
+    const checks = [...readiness.checks, ...lock, this.#credentials.readiness];
     if (this.#closing === undefined) return { ready: readiness.ready, checks };
     return {
       ready: false,

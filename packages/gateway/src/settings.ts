@@ -105,8 +105,8 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
   ),
   namespace: {
     env: "PALISADE_NAMESPACE",
-    schema: shortText,
-    mustBe: "1 to 255 characters",
+    schema: z.string().regex(/^[A-Za-z0-9._:/@-]{1,128}$/),
+    mustBe: "1 to 128 letters, digits or any of . _ : / @ -",
     help: "The namespace of the lock; its own default when absent.",
   },
   verify: choice({

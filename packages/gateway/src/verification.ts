@@ -1,18 +1,38 @@
 // Asks the lock whether it ever issued a token, for the store's one question per raise. Only through the lock's public API.
 // Must not turn "could not be asked" into "never issued": the first is the world's fault, the second an alarm (G4).
+import type { Locker } from "@palisade/lock";
 import type { Log } from "./observe/log.js";
-import type { VerifyToken } from "./store/fenced-store.js";
+import type { ReadinessCheck, VerifyToken } from "./store/fenced-store.js";
 
 /** The part of a locker that verification needs. */
-export interface IssuedTokens {
-  issued(resource: string, token: number): Promise<boolean>;
-  close(): Promise<void>;
-}
+export type IssuedTokens = Pick<Locker, "issued" | "ready" | "close">;
+
+// A write waits for the answer, so it must come soon or not at all.
+const patienceMs = 1_000;
 
 // Loaded only here: a gateway that takes tokens on trust needs no Redis client in its memory.
 export async function connectToLock(redisUrls: readonly string[], namespace: string | undefined): Promise<IssuedTokens> {
-  const lock = (await import("@palisade/lock")) as unknown as { createLocker(options: object): IssuedTokens };
-  return lock.createLocker({ nodes: [...redisUrls], label: "palisade-gateway", ...(namespace === undefined ? {} : { namespace }) });
+  const { createLocker } = await import("@palisade/lock");
+  return createLocker({
+    nodes: redisUrls,
+    label: "palisade-gateway",
+    waitMs: patienceMs,
+    ...(namespace === undefined ? {} : { namespace }),
+  });
+}
+
+/** Not "failed": writes of holders whose token is already the fence go on without the lock. */
+export async function lockReadiness(lock: IssuedTokens): Promise<ReadinessCheck> {
+  try {
+    await lock.ready();
+    return { name: "lock", status: "ok", detail: "a quorum of its nodes answers" };
+  } catch (error) {
+    return {
+      name: "lock",
+      status: "warning",
+      detail: `tokens that would raise a fence cannot be verified: ${error instanceof Error ? error.message : String(error)}`,
+    };
+  }
 }
 
 export function verifyThrough(lock: IssuedTokens, log: Log): VerifyToken {

@@ -80,7 +80,7 @@ export class Gate {
     if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
     if (this.#draining) return busy("The gateway is shutting down.");
     if (this.#inFlight > this.#parts.maxRequests) return busy("Too many requests are being answered at once.");
-    return this.#parts.authenticator.authenticate(headers.authorization, request.headers.host);
+    return this.#parts.authenticator.authenticate(headers.authorization, headers.host);
   }
 
   async #work(route: Route, exchange: Exchange, principal: Principal | Problem): Promise<void> {

@@ -3,6 +3,7 @@
 import type { IncomingMessage } from "node:http";
 
 export interface RequestHeaders {
+  host: string | undefined;
   fencingToken: string | undefined;
   ifMatch: string | undefined;
   ifNoneMatch: string | undefined;
@@ -33,6 +34,7 @@ export function tooManyHeaders(request: IncomingMessage): boolean {
 
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   const found: RequestHeaders = {
+    host: undefined,
     fencingToken: undefined,
     ifMatch: undefined,
     ifNoneMatch: undefined,
@@ -51,6 +53,9 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
 
 function keep(found: RequestHeaders, name: string, value: string): void {
   switch (name.toLowerCase()) {
+    case "host":
+      found.host = join(found.host, value);
+      break;
     case "fencing-token":
       found.fencingToken = join(found.fencingToken, value);
       break;

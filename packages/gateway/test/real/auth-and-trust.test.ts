@@ -1,0 +1,203 @@
+// Who may call, and whose tokens are believed: keys and their scopes, JWTs with public keys, and the lock that is asked before a fence is raised.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { makeApiKey } from "@palisade/gateway";
+import { createLocker } from "@palisade/lock";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { afterAll, beforeAll, describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { get, put, RawConnection, remove, seal, send } from "../support/wire.js";
+
+const keys = { worker: makeApiKey(), reader: makeApiKey(), sealer: makeApiKey(), writer: makeApiKey(), admin: makeApiKey() };
+const apiKeys = [
+  { id: "worker", sha256: keys.worker.sha256, scopes: ["read:orders/", "write:orders/", "seal:orders/"] },
+  { id: "reader", sha256: keys.reader.sha256, scopes: ["read:"] },
+  { id: "sealer", sha256: keys.sealer.sha256, scopes: ["seal:"] },
+  { id: "writer", sha256: keys.writer.sha256, scopes: ["write:"] },
+  { id: "admin", sha256: keys.admin.sha256, scopes: ["admin:orders/", "read:orders/"] },
+];
+const as = (who: keyof typeof keys): readonly string[] => ["Authorization", `Bearer ${keys[who].key}`];
+const forbidden = { status: 403, json: { code: "forbidden_scope" } };
+
+describe("API keys", () => {
+  test("let their holder do what their scopes say, where they say it", async ({ startGateway }) => {
+    const { url } = await startGateway({ apiKeys });
+    const [own, other] = [uniqueName("orders"), uniqueName("invoices")];
+    const write = (name: string, who: keyof typeof keys) => put(url, name, { token: 5, value: { n: 1 }, headers: as(who) });
+    expect(await write(own, "worker")).toMatchObject({ status: 201 });
+    expect(await write(other, "worker")).toMatchObject(forbidden);
+    for (const who of ["reader", "sealer", "admin"] as const) expect(await write(own, who)).toMatchObject(forbidden);
+    expect(await get(url, own, ...as("reader"))).toMatchObject({ status: 200 });
+    expect(await get(url, own, ...as("writer"))).toMatchObject(forbidden);
+    expect(await get(url, other, ...as("worker"))).toMatchObject(forbidden);
+    expect(await remove(url, own, { token: 5, headers: as("reader") })).toMatchObject(forbidden);
+    expect(await send(url, { method: "GET", path: `/v1/fences/${own}`, headers: as("reader") })).toMatchObject({
+      json: { holder: "worker" },
+    });
+  });
+
+  test("that may only write learn nothing from an empty patch", async ({ startGateway }) => {
+    const { url } = await startGateway({ apiKeys });
+    const name = uniqueName("orders");
+    await put(url, name, { token: 5, value: { secret: 1 }, headers: as("worker") });
+    const patch = (who: keyof typeof keys) =>
+      send(url, {
+        method: "PATCH",
+        path: `/v1/resources/${name}`,
+        headers: ["Content-Type", "application/json", "Fencing-Token", "5", ...as(who)],
+        body: "{}",
+      });
+    expect((await patch("writer")).text).not.toContain("secret");
+    expect((await patch("worker")).json.value).toEqual({ secret: 1 });
+  });
+
+  test("are needed for every operation of a transaction, and for every name of a list", async ({ startGateway }) => {
+    const { url } = await startGateway({ apiKeys });
+    const body = JSON.stringify({
+      operations: ["orders/t", "invoices/t"].map((resource) => ({ op: "put", resource, token: 5, value: 1 })),
+    });
+    const transact = (who: keyof typeof keys) =>
+      send(url, { method: "POST", path: "/v1/transactions", headers: ["Content-Type", "application/json", ...as(who)], body });
+    expect(await transact("worker")).toMatchObject({ ...forbidden, json: { operation: 1, resource: "invoices/t" } });
+    expect(await transact("reader")).toMatchObject(forbidden);
+    expect(await transact("writer")).toMatchObject({ status: 200 });
+    const list = (who: keyof typeof keys, prefix: string) =>
+      send(url, { method: "GET", path: `/v1/resources?prefix=${prefix}`, headers: as(who) });
+    expect(await list("worker", "orders/")).toMatchObject({ status: 200 });
+    expect(await list("worker", "orders/t")).toMatchObject({ status: 200 });
+    for (const prefix of ["", "o", "invoices/", "orders"]) expect(await list("worker", prefix)).toMatchObject(forbidden);
+  });
+
+  test("with admin scope move fences, and their id is kept with the reason", async ({ startGateway }) => {
+    const { url } = await startGateway({ apiKeys });
+    const name = uniqueName("orders");
+    const raise = (who: keyof typeof keys) =>
+      send(url, {
+        method: "POST",
+        path: `/v1/fences/${name}`,
+        headers: ["Content-Type", "application/json", ...as(who)],
+        body: JSON.stringify({ action: "raise", token: 9, reason: "drill" }),
+      });
+    for (const who of ["worker", "reader", "sealer", "writer"] as const) expect(await raise(who)).toMatchObject(forbidden);
+    expect(await raise("admin")).toMatchObject({ status: 200 });
+  });
+
+  test("are checked before the body is read, and before anything else is said", async ({ startGateway }) => {
+    const { url } = await startGateway({ apiKeys });
+    for (const headers of [
+      [],
+      ["Authorization", "Bearer nobody-knows-this-key-here"],
+      ["Authorization", "Basic YTpi"],
+      [...as("worker"), ...as("worker")],
+    ]) {
+      const answer = await send(url, { method: "PUT", path: "/v1/resources/..", headers, body: Buffer.alloc(2_000_000, 0x20) });
+      expect(answer).toMatchObject({
+        status: 401,
+        json: { code: "unauthenticated" },
+        headers: { "www-authenticate": 'Bearer realm="palisade"' },
+      });
+    }
+  });
+});
+
+describe("without keys", () => {
+  test.for([["Host: rebound.example"], ["Host: 127.0.0.1", "Host: rebound.example"]])(
+    "a page that reaches this machine under another name is not served: %j",
+    async (hosts, { gateway: { url } }) => {
+      const connection = new RawConnection(url);
+      connection.send(`GET /v1/resources HTTP/1.1\r\n${hosts.join("\r\n")}\r\nConnection: close\r\n\r\n`);
+      await connection.closed;
+      expect(connection.received).toMatch(/^HTTP\/1.1 403 /);
+    },
+  );
+});
+
+describe("JWTs", () => {
+  let jwks: Server;
+  let issue: (claims: Record<string, unknown>) => Promise<string>;
+  let requests = 0;
+
+  beforeAll(async () => {
+    const { publicKey, privateKey } = await generateKeyPair("ES256");
+    const key = { ...(await exportJWK(publicKey)), kid: "k1", alg: "ES256" };
+    jwks = createServer((_request, response) => {
+      requests += 1;
+      response.setHeader("Content-Type", "application/json").end(JSON.stringify({ keys: [key] }));
+    });
+    await new Promise<void>((resolve) => jwks.listen(0, "127.0.0.1", resolve));
+    issue = (claims) =>
+      new SignJWT({ sub: "billing", aud: "palisade", scope: "write:orders/", ...claims })
+        .setProtectedHeader({ alg: "ES256", kid: "k1" })
+        .setExpirationTime("1m")
+        .sign(privateKey);
+  });
+  afterAll(() => new Promise((resolve) => jwks.close(resolve)));
+
+  const jwtConfig = () => ({ jwtJwksUrl: `http://127.0.0.1:${(jwks.address() as AddressInfo).port}/jwks`, jwtAudience: "palisade" });
+  const write = (url: string, token: string) =>
+    put(url, uniqueName("orders"), { token: 5, value: {}, headers: ["Authorization", `Bearer ${token}`] });
+
+  test("signed with a published key are believed, and the keys are fetched once", async ({ startGateway }) => {
+    const { url } = await startGateway(jwtConfig());
+    expect(await write(url, await issue({}))).toMatchObject({ status: 201 });
+    expect(await write(url, await issue({}))).toMatchObject({ status: 201 });
+    expect(requests).toBe(1);
+    expect(await write(url, await issue({ aud: "other" }))).toMatchObject({ status: 401 });
+    expect(await write(url, await issue({ scope: "read:orders/" }))).toMatchObject(forbidden);
+    expect(await write(url, `${await issue({})}x`)).toMatchObject({ status: 401 });
+  });
+
+  test("are neither believed nor refused while the keys cannot be fetched", async ({ startGateway }) => {
+    const { url } = await startGateway({ ...jwtConfig(), jwtJwksUrl: "http://127.0.0.1:1/jwks" });
+    expect(await write(url, await issue({}))).toMatchObject({ status: 503, json: { code: "unavailable", outcome: "not_applied" } });
+  });
+});
+
+describe("tokens that would raise a fence", () => {
+  test("G4 are accepted when the lock issued them, and refused as forged when it did not", async ({ startGateway, redis }) => {
+    const { urls, namespace } = redis;
+    const { url, adminUrl } = await startGateway({ redisUrls: [...urls], namespace });
+    await using locker = createLocker({ nodes: urls, namespace });
+    const name = uniqueName();
+    await using lease = await locker.acquire(name);
+    expect(await put(url, name, { token: lease.token, value: {} })).toMatchObject({ status: 201 });
+    const forged = await put(url, name, { token: lease.token + 1_000_000, value: {} });
+    expect(forged).toMatchObject({
+      status: 403,
+      json: { code: "fencing_token_unissued", resource: name, presentedToken: lease.token + 1_000_000 },
+    });
+    expect(await seal(url, name, 999_999_999_999_999)).toMatchObject({ status: 403, json: { code: "fencing_token_unissued" } });
+    expect(await put(url, name, { token: lease.token, value: {} })).toMatchObject({ status: 200 });
+    expect(await (await fetch(`${adminUrl}/ready`)).json()).toMatchObject({
+      ready: true,
+      checks: expect.arrayContaining([expect.objectContaining({ name: "lock", status: "ok" })]),
+    });
+  });
+
+  test("G4 are refused as not applied while the lock cannot be asked; holders whose token is the fence go on", async ({
+    startGateway,
+    fleet,
+    redis: _redis,
+  }) => {
+    const { nodes, urls } = await fleet({ nodes: 3 });
+    const closed = await startGateway({ redisUrls: [...urls] });
+    const open = await startGateway({ redisUrls: [...urls], verify: "open" });
+    await using locker = createLocker({ nodes: urls });
+    const name = uniqueName();
+    const lease = await locker.acquire(name);
+    expect(await put(closed.url, name, { token: lease.token, value: {} })).toMatchObject({ status: 201 });
+    await Promise.all(nodes.map((node) => node.kill()));
+    const refused = await put(closed.url, name, { token: lease.token + 1, value: {} });
+    expect(refused).toMatchObject({
+      status: 503,
+      json: { code: "verification_unavailable", outcome: "not_applied" },
+      headers: { "retry-after": "1" },
+    });
+    expect(await put(closed.url, name, { token: lease.token, value: {} })).toMatchObject({ status: 200 });
+    expect(await put(open.url, name, { token: lease.token + 1, value: {} })).toMatchObject({ status: 200 });
+    const ready = await fetch(`${closed.adminUrl}/ready`);
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      expect.objectContaining({ checks: expect.arrayContaining([expect.objectContaining({ name: "lock", status: "warning" })]) }),
+    ]);
+  });
+});
