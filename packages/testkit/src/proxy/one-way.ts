@@ -126,9 +126,11 @@ export class OneWay {
   }
 }
 
-/** Ends a socket the hard way (RST), whatever state it is in. */
+/** Ends a socket the hard way (RST) if its state allows it, and in any case now. */
 export function reset(socket: Socket): void {
   if (socket.destroyed) return;
-  if (socket.connecting || socket.pending) socket.destroy();
+  // While its end is on the way, the system refuses the reset, and Node then forgets the socket without closing it: the process could never exit by itself.
+  const ending = socket.writableEnded && !socket.writableFinished;
+  if (socket.connecting || socket.pending || ending) socket.destroy();
   else socket.resetAndDestroy();
 }
