@@ -12,7 +12,7 @@ import { Waiting } from "./waiting.js";
 export class Acquisition {
   readonly #core: Core;
   readonly #introduction: Introduction;
-  #waiters = 0;
+  #underWay = 0;
 
   constructor(core: Core, introduction: Introduction) {
     this.#core = core;
@@ -35,11 +35,13 @@ export class Acquisition {
   /** Attempts until it is won, or throws. */
   async wait(request: LeaseRequest): Promise<Won> {
     const { resources } = request;
-    const { clock, dormitory } = this.#core;
+    const { clock, dormitory, policy } = this.#core;
     const patience = new Patience(clock, dormitory, request);
     // In the same order for everybody: of two callers who want several resources, one gets them all.
     const order = resources.length === 1 ? resources : [...resources].sort();
     let entered = 0;
+    if (this.#underWay >= policy.maxWaiters) throw tooManyError(resources, policy.maxWaiters);
+    this.#underWay++;
     this.#core.work.begin();
     try {
       patience.check(resources);
@@ -51,6 +53,7 @@ export class Acquisition {
       return await this.#contend(request, patience);
     } finally {
       for (const resource of order.slice(0, entered)) this.#core.turnstile.leave(resource);
+      this.#underWay--;
       this.#core.work.end();
     }
   }
@@ -59,40 +62,36 @@ export class Acquisition {
   async #contend(request: LeaseRequest, patience: Patience): Promise<Won> {
     const { resources } = request;
     const courtesyMs = this.#core.courtesy.dueMs(resources);
-    if (courtesyMs > 0) await patience.sleep(courtesyMs);
     let waiting: Waiting | undefined;
     try {
+      if (courtesyMs > 0 && patience.leftMs > 0) {
+        // Already listening meanwhile: the attempt that follows finds either the lock, or its holder whose release we shall hear of.
+        waiting = new Waiting(this.#core, resources, patience);
+        await waiting.yield(courtesyMs);
+      }
       for (let tries = 1; ; tries++) {
         waiting?.attempting();
         const outcome = await this.#attempt(request, patience);
         if (outcome.kind === "won") return outcome;
         for (const resource of resources) this.#core.turnstile.tell(resource, outcome);
         if (tries >= this.#core.policy.retry.tries || patience.leftMs === 0) throw lossError(resources, outcome, this.#core.policy);
-        if (waiting === undefined) {
-          this.#countWaiter(resources);
-          waiting = new Waiting(this.#core, resources, patience);
-        }
+        waiting ??= new Waiting(this.#core, resources, patience);
         await waiting.rest(outcome);
       }
     } finally {
-      if (waiting !== undefined) {
-        waiting.stop();
-        this.#waiters--;
-      }
+      waiting?.stop();
     }
   }
 
   // Behind others of this process. Comes back when it is our turn.
   async #queue(resource: string, { resources }: LeaseRequest, patience: Patience): Promise<void> {
     const inFront = this.#core.turnstile.length(resource) + 1;
-    this.#countWaiter(resources);
     let ourTurn = false;
     const stepOut = this.#core.turnstile.enqueue(resource, () => {
       ourTurn = true;
       patience.wake();
     });
     await patience.sleep(patience.leftMs);
-    this.#waiters--;
     if (ourTurn) return;
     const last = this.#core.turnstile.lastWord(resource);
     stepOut();
@@ -118,11 +117,5 @@ export class Acquisition {
       giveBack(this.#core, won, won.votes);
       throw error;
     }
-  }
-
-  #countWaiter(resources: readonly string[]): void {
-    const { maxWaiters } = this.#core.policy;
-    if (this.#waiters >= maxWaiters) throw tooManyError(resources, maxWaiters);
-    this.#waiters++;
   }
 }

@@ -2,11 +2,9 @@
 // its question leaves before the others have heard of the release. Best effort: it delays, and never decides.
 import type { ReleaseBallot } from "./ballot.js";
 import type { Clock } from "./clock.js";
-import { drawWindowMs } from "./pacing.js";
+import { HEAD_START_MS } from "./pacing.js";
 import type { Ballots } from "./quorum/tally.js";
 
-/** Enough for the others' questions to arrive after the last of them has drawn its delay. */
-const HEAD_START_MS = 2;
 const MOST = 1_024;
 
 export class Courtesy {
@@ -24,8 +22,7 @@ export class Courtesy {
     for (const ballot of ballots) if (ballot?.kind === "released" && ballot.listeners > listeners) listeners = ballot.listeners;
     if (listeners === 0) return;
     for (const resource of resources) {
-      const others = listeners - (this.#waitsHere(resource) ? 1 : 0);
-      if (others > 0) this.#yield(resource, drawWindowMs(others) + HEAD_START_MS);
+      if (listeners > (this.#waitsHere(resource) ? 1 : 0)) this.#yield(resource);
     }
   }
 
@@ -43,8 +40,8 @@ export class Courtesy {
     return dueMs;
   }
 
-  #yield(resource: string, forMs: number): void {
+  #yield(resource: string): void {
     if (this.#until.size >= MOST) this.#until.clear();
-    this.#until.set(resource, this.#clock.monotonicMs() + forMs);
+    this.#until.set(resource, this.#clock.monotonicMs() + HEAD_START_MS);
   }
 }

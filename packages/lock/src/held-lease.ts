@@ -270,7 +270,7 @@ export class HeldLease implements Lease, Alarm {
   }
 
   #giveBack(): Promise<Release> {
-    this.#release ??= releaseEverywhere(this.#core, { resources: this.resources, owner: this.#owner });
+    this.#release ??= releaseEverywhere(this.#core, { resources: this.resources, owner: this.#owner, token: this.token });
     return this.#release;
   }
 

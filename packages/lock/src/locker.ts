@@ -139,7 +139,9 @@ export class QuorumLocker implements Locker {
   }
 
   async doctor(): Promise<readonly Finding[]> {
-    if (this.#core.dormitory.closed) throw closedError([]);
+    const { clock, dormitory, policy } = this.#core;
+    if (dormitory.closed) throw closedError([]);
+    await this.#introduction.wait(new Patience(clock, dormitory, { waitMs: policy.waitMs, signal: undefined }));
     return this.#fleet.probe();
   }
 

@@ -31,7 +31,7 @@ export function queueError(
 export function tooManyError(resources: readonly string[], maxWaiters: number): LockError {
   return new LockError(
     "LOCK_HELD",
-    `${maxWaiters} callers (maxWaiters) wait in this process already; ${resources.join(", ")} is not waited for`,
+    `${maxWaiters} calls of acquire (maxWaiters) are under way in this process already; ${resources.join(", ")} is not waited for`,
     { resources },
   );
 }

@@ -1,19 +1,21 @@
 // When to try again. Pure: chance comes in as a number from 0 to 1. Nothing here knows why somebody waits.
 import type { RetryOptions } from "./policy.js";
 
+/** How long those whose turn it is are left alone: enough for their questions to reach the nodes. */
+export const HEAD_START_MS = 4;
+
 /** Apart by about so much, two questions for the same lock reach all nodes in the same order, and one of them wins. */
 const APART_MS = 0.5;
-/** However many wait: nobody leaves a free lock alone for longer. */
 const WIDEST_MS = 50;
 
-/** Over how long those who heard of a release at the same moment spread their questions, when so many others heard it too. Alone: not at all. */
-export function drawWindowMs(others: number): number {
-  return Math.min(WIDEST_MS, others * APART_MS);
+/** The delay of one who was told of a release at the same moment as so many others, so that their questions do not meet. Alone: none. */
+export function drawDelayMs(others: number, chance: number): number {
+  return chance * Math.min(WIDEST_MS, others * APART_MS);
 }
 
-/** The delay one of them draws. Who has lost more draws than others draws from a shorter window, so that nobody loses for ever. */
-export function drawDelayMs(others: number, lostDraws: number, chance: number): number {
-  return (chance * drawWindowMs(others)) / (1 + lostDraws / 2);
+/** The delay of one who was told of a release in the second place: it takes over if the first is not there any more. */
+export function backupDelayMs(chance: number): number {
+  return HEAD_START_MS * (1.5 + chance);
 }
 
 /** The delay after so many fruitless attempts in a row (1, 2, …): the window doubles, and the draw keeps two who collided from colliding for ever. */

@@ -40,7 +40,7 @@ export interface LockerOptions {
   /** How long acquire waits unless it is told otherwise. Default 10 000. */
   readonly waitMs?: number;
   readonly retry?: RetryOptions;
-  /** How many callers of acquire may wait in this process at the same time. Default 10 000. */
+  /** How many calls of acquire may be under way in this process at the same time; one more is refused at once. Default 100 000. */
   readonly maxWaiters?: number;
   /** How long a node remembers a resource's own counter after its last use. Default 86 400 000 (a day). At least maxTtlMs. */
   readonly retentionMs?: number;
@@ -96,7 +96,7 @@ export function readPolicy(options: LockerOptions): Policy {
       given.minValidityMs === undefined ? undefined : wholeNumber("minValidityMs", given.minValidityMs, { min: 1, max: DAY_MS }),
     waitMs: readWaitMs(given.waitMs, 10_000),
     retry: readRetry(given.retry),
-    maxWaiters: wholeNumber("maxWaiters", given.maxWaiters, { min: 1, max: 10_000_000, fallback: 10_000 }),
+    maxWaiters: wholeNumber("maxWaiters", given.maxWaiters, { min: 1, max: 10_000_000, fallback: 100_000 }),
     retentionMs: wholeNumber("retentionMs", given.retentionMs, { min: maxTtlMs ?? ttlMs, max: 365 * DAY_MS, fallback: DAY_MS }),
   });
   checkTtl(policy, ttlMs);

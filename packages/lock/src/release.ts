@@ -6,9 +6,10 @@ import type { Ownership } from "./node/lock-node.js";
 import { castBallots, holdRound } from "./quorum/round.js";
 import { type Ballots, type ReleaseVerdict, tallyReleases } from "./quorum/tally.js";
 
-/** On all nodes; answers when a quorum has it no longer, or when too few can be told. */
-export async function releaseEverywhere(core: Core, ownership: Ownership): Promise<Release> {
-  const { resources } = ownership;
+/** A held lease, on all nodes: answers when a quorum has it no longer, or when too few can be told. The token says whose turn is next. */
+export async function releaseEverywhere(core: Core, lease: Ownership & { readonly token: number }): Promise<Release> {
+  const { resources, owner, token } = lease;
+  const question = { resources, owner, turn: token };
   const ballots: (ReleaseBallot | undefined)[] = new Array(core.nodes.length).fill(undefined);
   core.work.begin();
   const verdict = await holdRound<ReleaseBallot, Exclude<ReleaseVerdict, "open">>({
@@ -16,7 +17,7 @@ export async function releaseEverywhere(core: Core, ownership: Ownership): Promi
     resources,
     nodes: core.nodes,
     ballots,
-    ask: (node) => node.release(ownership),
+    ask: (node) => node.release(question),
     judge: (cast) => tallyReleases(cast, core.policy),
     complete: () => core.work.end(),
   });
@@ -26,13 +27,13 @@ export async function releaseEverywhere(core: Core, ownership: Ownership): Promi
 
 /**
  * After a lost attempt: on every node that granted, and on every one that may still do so. A node that said no to this owner has nothing of it. Nobody waits for
- * the answers: a node that cannot be told now is told when it comes back.
+ * the answers: a node that cannot be told now is told when it comes back. No waiter is woken (turn 0): a part of the lock is of no use to it.
  */
-export function giveBack(core: Core, ownership: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
+export function giveBack(core: Core, { resources, owner }: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
   for (const [i, node] of core.nodes.entries()) {
     const kind = grants[i]?.kind;
     if (kind === "held" || kind === "quarantined") continue;
     core.work.begin();
-    void node.release(ownership).then(() => core.work.end());
+    void node.release({ resources, owner, turn: 0 }).then(() => core.work.end());
   }
 }

@@ -1,36 +1,48 @@
 // Who waits for a resource of somebody else's, and when it is worth asking again: at the first of a release that a quorum of nodes tells of, the moment at which
 // enough holders run out, and a poll in case nobody tells anything. Decides when; never asks for the lock itself.
+//
+// A release does not wake everybody. Each waiter sits in one of a few seats, and a node tells only the seat whose turn it is, and a second one as its backup. The
+// turn is the token of the released lease: the same on every node, without any state, and rising, so it goes round.
 import type { Lost } from "./attempt.js";
 import type { Core } from "./core.js";
-import { afterExpiryMs, backOffMs, drawDelayMs, safetyPollMs } from "./pacing.js";
+import { type ReleaseNews, SEATS } from "./node/lock-node.js";
+import { afterExpiryMs, backOffMs, backupDelayMs, drawDelayMs, safetyPollMs } from "./pacing.js";
 import type { Patience } from "./patience.js";
 
 export class Waiting {
   readonly #core: Core;
   readonly #patience: Patience;
   readonly #stops: (() => void)[] = [];
-  readonly #releasedBy = new Set<number>();
+  readonly #toldFirst = new Set<number>();
+  readonly #told = new Set<number>();
   readonly #listeningTo = new Set<number>();
   #listeners = 0;
   #fruitless = 0;
-  #lostDraws = 0;
+  #isYielding = false;
 
   constructor(core: Core, resources: readonly string[], patience: Patience) {
     this.#core = core;
     this.#patience = patience;
+    const seat = Math.floor(core.clock.random() * SEATS);
     for (const resource of resources) {
       for (const [i, node] of core.nodes.entries()) {
-        this.#stops.push(
-          node.onReleased(resource, { released: (listeners) => this.#released(i, listeners), listening: () => this.#listening(i) }),
-        );
+        const listener = { released: (news: ReleaseNews) => this.#released(i, news), listening: () => this.#listening(i) };
+        this.#stops.push(node.onReleased(resource, seat, listener));
       }
     }
   }
 
+  /** Leaves the resource to others for a while, unless told that it is our turn. */
+  async yield(forMs: number): Promise<void> {
+    this.#isYielding = true;
+    await this.#patience.sleep(forMs);
+    this.#isYielding = false;
+  }
+
   /** An attempt begins: what was heard before is used up, what is heard from now on may be news. */
   attempting(): void {
-    if (this.#wellTold()) this.#lostDraws++;
-    this.#releasedBy.clear();
+    this.#toldFirst.clear();
+    this.#told.clear();
     this.#listeningTo.clear();
     this.#listeners = 0;
   }
@@ -44,8 +56,7 @@ export class Waiting {
     const plainlyHeld = lost.reason === "held" && lost.grants === 0;
     if (!plainlyHeld) forMs = Math.min(forMs, this.#backOff());
     if (lost.reason === "held" && lost.freeInMs !== undefined) forMs = Math.min(forMs, afterExpiryMs(lost.freeInMs, clock.random()));
-    if (this.#wellTold()) forMs = Math.min(forMs, this.#draw());
-    else if (this.#listeningTo.size >= policy.quorum) forMs = 0;
+    forMs = Math.min(forMs, this.#newsDelayMs());
     await this.#patience.sleep(forMs);
   }
 
@@ -53,22 +64,29 @@ export class Waiting {
     for (const stop of this.#stops) stop();
   }
 
-  // A single release message may be one of an attempt that gave back its part, or the first of a lease that is still held on the other nodes: asking at once would
-  // find the rest taken and split the vote. A quorum of messages is a quorum of free nodes.
-  #wellTold(): boolean {
-    return this.#releasedBy.size >= this.#core.policy.quorum;
+  // What was heard since the attempt began. One node's word may be the first of a lease that is still held on the other nodes: asking at once would find the rest
+  // taken and split the vote. A quorum of words is a quorum of free nodes.
+  #newsDelayMs(): number {
+    const { clock, policy } = this.#core;
+    if (this.#listeningTo.size >= policy.quorum) return 0;
+    if (this.#toldFirst.size >= policy.quorum) return drawDelayMs(this.#listeners - 1, clock.random());
+    if (this.#told.size >= policy.quorum) return backupDelayMs(clock.random());
+    return Number.POSITIVE_INFINITY;
   }
 
-  #released(node: number, listeners: number): void {
-    const before = this.#wellTold();
-    this.#releasedBy.add(node);
+  #released(node: number, { rank, listeners }: ReleaseNews): void {
+    const { quorum } = this.#core.policy;
+    const wasToldFirst = this.#toldFirst.size >= quorum;
+    const wasTold = this.#told.size >= quorum;
+    if (rank === 0) this.#toldFirst.add(node);
+    this.#told.add(node);
     this.#listeners = Math.max(this.#listeners, listeners);
-    if (before) return;
-    if (this.#wellTold()) {
+    if (wasToldFirst || (wasTold && this.#toldFirst.size < quorum)) return;
+    if (this.#told.size >= quorum) {
       this.#fruitless = 0;
-      this.#patience.wakeWithin(this.#draw());
-    } else if (this.#releasedBy.size === 1) {
-      // Messages of the other nodes may be lost with their connections.
+      this.#patience.wakeWithin(this.#newsDelayMs());
+    } else if (this.#told.size === 1) {
+      // The words of the other nodes may be lost with their connections.
       this.#patience.wakeWithin(this.#backOff());
     }
   }
@@ -78,11 +96,7 @@ export class Waiting {
     const before = this.#listeningTo.size;
     this.#listeningTo.add(node);
     const { quorum } = this.#core.policy;
-    if (before < quorum && this.#listeningTo.size >= quorum) this.#patience.wakeWithin(0);
-  }
-
-  #draw(): number {
-    return drawDelayMs(this.#listeners - 1, this.#lostDraws, this.#core.clock.random());
+    if (!this.#isYielding && before < quorum && this.#listeningTo.size >= quorum) this.#patience.wakeWithin(0);
   }
 
   #backOff(): number {

@@ -1,17 +1,17 @@
 // When to try again.
 import { expect, test } from "vitest";
-import { backOffMs, drawDelayMs, drawWindowMs, safetyPollMs } from "../../src/pacing.js";
+import { backOffMs, backupDelayMs, drawDelayMs, HEAD_START_MS, safetyPollMs } from "../../src/pacing.js";
 
 const retry = { tries: Number.POSITIVE_INFINITY, minDelayMs: 4, maxDelayMs: 500 };
 
 test("who waits alone asks at once; many spread out, but not for long", () => {
-  expect(drawDelayMs(0, 0, 0.99)).toBe(0);
-  expect(drawWindowMs(10)).toBeGreaterThan(drawWindowMs(2));
-  expect(drawWindowMs(100_000)).toBeLessThanOrEqual(50);
+  expect(drawDelayMs(0, 0.99)).toBe(0);
+  expect(drawDelayMs(10, 0.5)).toBeGreaterThan(drawDelayMs(2, 0.5));
+  expect(drawDelayMs(100_000, 1)).toBeLessThanOrEqual(50);
 });
 
-test("who has lost more draws asks sooner", () => {
-  expect(drawDelayMs(10, 8, 0.5)).toBeLessThan(drawDelayMs(10, 0, 0.5));
+test("who is told in the second place leaves the first its head start", () => {
+  for (const chance of [0, 0.5, 0.999]) expect(backupDelayMs(chance)).toBeGreaterThan(HEAD_START_MS);
 });
 
 test("the back-off doubles up to its bound and is never the same for two", () => {

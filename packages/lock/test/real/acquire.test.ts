@@ -1,0 +1,197 @@
+// Taking and giving back, on healthy fleets of every size.
+import { LockError, MAX_TOKEN } from "@palisade/lock";
+import { describe, expect, failure, fleetHolders, test, timed } from "./lock-test.js";
+
+describe("a lease", () => {
+  test("T1 carries a higher token than every lease of the resource before it", async ({ locker }) => {
+    let last = 0;
+    for (let i = 0; i < 20; i++) {
+      const lease = await locker.acquire("orders/42");
+      expect(lease.token).toBeGreaterThan(last);
+      last = lease.token;
+      await lease.release();
+    }
+  });
+
+  test("T1 tokens of different lockers rise in the order in which the leases were granted", async ({ redis, open }) => {
+    const lockers = Array.from({ length: 3 }, () => open({ nodes: redis.urls, namespace: redis.namespace }));
+    const tokens: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      const lease = await lockers[i % 3]?.acquire("orders/42");
+      tokens.push(lease?.token ?? 0);
+      await lease?.release();
+    }
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+  });
+
+  test("is stored as owner and label, with a time to live, on every node", async ({ redis, open, eye }) => {
+    const locker = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
+    const lease = await locker.acquire("orders/42", { ttlMs: 5_000 });
+    expect(lease.resource).toBe("orders/42");
+    expect(lease.resources).toEqual(["orders/42"]);
+    expect(lease.held).toBe(true);
+    expect(lease.remainingMs()).toBeGreaterThan(4_000);
+    expect(lease.remainingMs()).toBeLessThanOrEqual(5_000 - 52);
+    await expect.poll(() => eye.holders("orders/42")).toEqual(Array(5).fill(expect.stringMatching(/^[\w-]{22}\|worker-7$/)));
+    expect((await lease.release()).outcome).toBe("free");
+    await eye.gone("orders/42");
+    expect(lease.held).toBe(false);
+    expect(lease.remainingMs()).toBe(0);
+  });
+
+  test("T1 token is written in digits on every node, never as 1.79e+15", async ({ locker, eye }) => {
+    const lease = await locker.acquire("r");
+    expect(lease.token).toBeGreaterThan(1_000_000_000_000);
+    expect(lease.token).toBeLessThanOrEqual(MAX_TOKEN);
+    await expect.poll(() => eye.tokens("r")).toEqual(Array(5).fill(String(lease.token)));
+  });
+
+  test("of a resource of any name is that resource's alone", async ({ locker, eye }) => {
+    const names = [
+      "a",
+      "a:b",
+      "{a}",
+      "a}b{c",
+      "lock:a",
+      "日本語",
+      "👩‍🚀",
+      "x".repeat(512),
+      "a\nb",
+      "a\u0000b",
+      "|",
+      "owner|label",
+      "%2F",
+      " ",
+    ];
+    const leases = await Promise.all(names.map((name) => locker.acquire(name)));
+    for (const name of names) {
+      expect((await locker.tryAcquire(name)).ok).toBe(false);
+      expect((await locker.inspect(name)).state).toBe("held");
+    }
+    await Promise.all(leases.map((lease) => lease.release()));
+    for (const name of names) await eye.gone(name);
+  });
+
+  test("is released once, however often it is asked to be", async ({ locker }) => {
+    const lease = await locker.acquire("r");
+    const first = lease.release();
+    expect(lease.release()).toBe(first);
+    await first;
+    const other = await locker.acquire("r");
+    await lease.release();
+    await lease[Symbol.asyncDispose]();
+    other.assertHeld();
+    expect((await locker.tryAcquire("r")).ok).toBe(false);
+  });
+
+  test("T2 keeps its own token when another holder has come", async ({ locker }) => {
+    const old = await locker.acquire("r");
+    const { token } = old;
+    await old.release();
+    const next = await locker.acquire("r");
+    expect(old.token).toBe(token);
+    expect(next.token).toBeGreaterThan(token);
+    expect(() => old.assertHeld()).toThrow(LockError);
+  });
+
+  test("that ran out does not take the next holder's lock with it when it is released", async ({ locker, eye }) => {
+    const old = await locker.acquire("r", { ttlMs: 40 });
+    const next = await locker.acquire("r");
+    expect(old.held).toBe(false);
+    await old.release();
+    expect((await locker.inspect("r")).state).toBe("held");
+    expect((await eye.holders("r")).filter((holder) => holder !== null).length).toBeGreaterThanOrEqual(3);
+    next.assertHeld();
+  });
+});
+
+describe("several resources in one lease", () => {
+  test("are taken all or none", async ({ locker, eye }) => {
+    const b = await locker.acquire("b");
+    const attempt = await locker.tryAcquire(["a", "b", "c"]);
+    expect(attempt).toMatchObject({ ok: false, reason: "held" });
+    await eye.gone("a");
+    await eye.gone("c");
+    await b.release();
+    const all = await locker.acquire(["c", "a", "b"]);
+    expect(all.resources).toEqual(["c", "a", "b"]);
+    expect(all.resource).toBe("c");
+    expect((await locker.tryAcquire("a")).ok).toBe(false);
+  });
+
+  test("T1 share one token, higher than any before it for each of them, and lower than any after", async ({ locker }) => {
+    let highest = 0;
+    for (const resource of ["a", "b", "b", "b", "a"]) {
+      const lease = await locker.acquire(resource);
+      highest = Math.max(highest, lease.token);
+      await lease.release();
+    }
+    const both = await locker.acquire(["a", "b"]);
+    expect(both.token).toBeGreaterThan(highest);
+    await both.release();
+    for (const resource of ["a", "b"]) expect((await locker.acquire(resource)).token).toBeGreaterThan(both.token);
+  });
+
+  test("wanted in opposite orders by many callers do not lock each other up", async ({ redis, open }) => {
+    const lockers = Array.from({ length: 4 }, () => open({ nodes: redis.urls, namespace: redis.namespace }));
+    const orders = [
+      ["a", "b", "c"],
+      ["c", "b", "a"],
+      ["b", "c"],
+      ["c", "a"],
+    ];
+    const runs = lockers.flatMap((locker, i) => Array.from({ length: 6 }, () => locker.using(orders[i] ?? [], (lease) => lease.token)));
+    const tokens = await Promise.all(runs);
+    expect(new Set(tokens).size).toBe(tokens.length);
+  });
+});
+
+describe("a held resource", () => {
+  test("is LOCK_HELD, by whom and for how long", async ({ redis, open }) => {
+    const holder = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
+    const other = open({ nodes: redis.urls, namespace: redis.namespace });
+    await holder.acquire("orders/42", { ttlMs: 5_000 });
+    const error = await failure(other.acquire("orders/42", { waitMs: 0 }));
+    expect(error).toBeInstanceOf(LockError);
+    expect(error).toMatchObject({ code: "LOCK_HELD", resource: "orders/42", resources: ["orders/42"] });
+    expect((error as LockError).message).toMatch(/^0 of 5 nodes granted orders\/42, 3 needed; .*held for [45]\d{3} ms more by worker-7/);
+    expect((error as LockError).retryAfterMs).toBeGreaterThan(4_000);
+    expect((error as LockError).ballots.length).toBeGreaterThanOrEqual(3);
+  });
+
+  test("is a value for tryAcquire, which never waits", async ({ locker }) => {
+    await locker.acquire("r");
+    const { tookMs, result } = await timed(() => locker.tryAcquire("r"));
+    expect(result).toMatchObject({ ok: false, reason: "held", retryAfterMs: expect.any(Number) });
+    expect(tookMs).toBeLessThan(1_000);
+  });
+});
+
+describe.for([1, 2, 3, 4, 5])("a fleet of %i", (size) => {
+  test("grants, refuses, extends, releases", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: size });
+    const locker = open({ nodes: urls, label: "one" });
+    await locker.ready();
+    const attempt = await locker.tryAcquire("r");
+    if (!attempt.ok) throw new Error(attempt.message);
+    expect(attempt.ballots.filter(({ kind }) => kind === "granted").length).toBeGreaterThanOrEqual(Math.floor(size / 2) + 1);
+    expect((await locker.tryAcquire("r")).ok).toBe(false);
+    expect((await attempt.lease.extend(2_000)).outcome).toBe("renewed");
+    expect((await attempt.lease.release()).outcome).toBe("free");
+    const again = await locker.acquire("r");
+    expect(again.token).toBeGreaterThan(attempt.lease.token);
+    await again.release();
+    await expect.poll(() => fleetHolders({ nodes } as never, "r")).toEqual(Array(size).fill(null));
+  });
+});
+
+test("a quorum stricter than the majority is kept", async ({ fleet, open }) => {
+  const { urls, nodes } = await fleet({ nodes: 3 });
+  const strict = open({ nodes: urls, quorum: 3 });
+  await (await strict.acquire("r")).release();
+  await nodes[0]?.kill();
+  const error = await failure(strict.acquire("r", { waitMs: 0 }));
+  expect(error).toMatchObject({ code: "LOCK_NO_QUORUM" });
+  const lax = open({ nodes: urls });
+  expect((await lax.acquire("r")).held).toBe(true);
+});

@@ -1,0 +1,232 @@
+// Nodes that are dead, frozen, slow, deaf or one-way: what a caller is told, and what is left on the nodes. Each test breaks a fleet of its own.
+
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { type AttemptEvent, channelNames, type LockError, type Locker } from "@palisade/lock";
+import { describe, expect, failure, fleetHolders, test, timed, until } from "./lock-test.js";
+
+const key = "{palisade}:lock:r";
+
+/** Nobody has the resource: neither now nor when what was on its way has arrived. */
+async function nothingLeft(fleet: Parameters<typeof fleetHolders>[0], resource = "r"): Promise<void> {
+  await until(async () => (await fleetHolders(fleet, resource)).every((holder) => holder === null), `nothing is left of ${resource}`);
+}
+
+async function takeAndGiveBack(locker: Locker): Promise<void> {
+  await (await locker.acquire("warm-up")).release();
+}
+
+describe("nodes that are down", () => {
+  test("two of five: the lease is granted, and the two are reported", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet();
+    const locker = open({ nodes: urls, nodeTimeoutMs: 100 });
+    await locker.ready();
+    await Promise.all([nodes[1]?.kill(), nodes[3]?.kill()]);
+    const events: AttemptEvent[] = [];
+    const onEvent = (event: unknown): void => void events.push(event as AttemptEvent);
+    subscribe(channelNames.attempt, onEvent);
+    const attempt = await locker.tryAcquire("r");
+    if (!attempt.ok) throw new Error(attempt.message);
+    await until(() => events.some(({ resources }) => resources[0] === "r"), "the attempt is reported");
+    unsubscribe(channelNames.attempt, onEvent);
+    const event = events.find(({ resources }) => resources[0] === "r");
+    expect(event).toMatchObject({ outcome: "won", token: attempt.lease.token });
+    const down = { kind: "unreachable", cause: expect.any(String) };
+    expect(event?.ballots.filter(({ kind }) => kind === "unreachable")).toEqual([
+      { ...down, node: "n2" },
+      { ...down, node: "n4" },
+    ]);
+    expect(attempt.lease.ballots.filter(({ kind }) => kind === "granted")).toHaveLength(3);
+    expect((await attempt.lease.extend()).outcome).toBe("renewed");
+    expect((await attempt.lease.release()).outcome).toBe("free");
+  });
+
+  test("three of five: LOCK_NO_QUORUM, naming nodes and causes, and never LOCK_HELD", async ({ fleet, open }) => {
+    const running = await fleet();
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 100 });
+    await locker.ready();
+    await Promise.all([0, 2, 4].map((i) => running.nodes[i]?.kill()));
+    const error = (await failure(locker.acquire("r", { waitMs: 50 }))) as LockError;
+    expect(error).toMatchObject({ code: "LOCK_NO_QUORUM", resource: "r" });
+    expect(error.message).toMatch(/^[0-2] of 5 nodes granted r, 3 needed; n1, n3 and n5 unreachable \(.+\)/);
+    const attempt = await locker.tryAcquire("r");
+    expect(attempt).toMatchObject({ ok: false, reason: "no_quorum" });
+    expect(attempt).not.toHaveProperty("retryAfterMs");
+    const alive = running.nodes.filter((_, i) => i % 2 === 1);
+    await until(
+      async () => (await Promise.all(alive.map((node) => node.cli("GET", key)))).every((holder) => holder === null),
+      "it is given back",
+    );
+  });
+
+  test("and come back while somebody waits: the waiter gets its lease", async ({ fleet, open }) => {
+    const running = await fleet({ appendfsync: "always" });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 100 });
+    await locker.ready();
+    await Promise.all([0, 2, 4].map((i) => running.nodes[i]?.kill()));
+    const waiting = locker.acquire("r", { waitMs: 20_000 });
+    await Promise.all([0, 2, 4].map((i) => running.nodes[i]?.restart()));
+    expect((await waiting).held).toBe(true);
+  });
+});
+
+describe("ties and splits", () => {
+  test("a tie of two nodes is lost at once, without waiting for a time-out", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 2 });
+    const locker = open({ nodes: running.urls });
+    await takeAndGiveBack(locker);
+    await running.nodes[1]?.cli("SET", key, "stranger|somebody else", "PX", "60000");
+    const { tookMs, result } = await timed(() => locker.tryAcquire("r"));
+    expect(result).toMatchObject({ ok: false, reason: "held" });
+    expect(tookMs).toBeLessThan(200);
+    await until(async () => (await running.nodes[0]?.cli("GET", key)) === null, "our part is given back");
+  });
+
+  test("one's own leftovers of a lost attempt do not make the next one fail", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 5 });
+    const locker = open({ nodes: running.urls });
+    await takeAndGiveBack(locker);
+    const strangers = [0, 1, 2];
+    await Promise.all(strangers.map((i) => running.nodes[i]?.cli("SET", key, "stranger|somebody else", "PX", "60000")));
+    for (let i = 0; i < 5; i++) expect(await locker.tryAcquire("r")).toMatchObject({ ok: false, reason: "held" });
+    await running.nodes[0]?.cli("DEL", key);
+    expect((await locker.tryAcquire("r")).ok).toBe(true);
+  });
+});
+
+describe("nodes that are slow", () => {
+  test("all of them: no lease is given out with less left than it must have, and it is given back", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 400, ttlMs: 400 });
+    await takeAndGiveBack(locker);
+    for (const node of running.nodes) node.slow(80);
+    const attempt = await locker.tryAcquire("r", { ttlMs: 120 });
+    expect(attempt).toMatchObject({ ok: false, reason: "too_slow" });
+    if (!attempt.ok) expect(attempt.message).toMatch(/it took so long that -?\d+ ms of the lease were left/);
+    await nothingLeft(running);
+    const error = await failure(locker.acquire("r", { ttlMs: 120, waitMs: 0 }));
+    expect(error).toMatchObject({ code: "LOCK_TOO_SLOW" });
+    await nothingLeft(running);
+  });
+
+  test("one of five: costs nobody anything", async ({ fleet, open }) => {
+    const running = await fleet();
+    const locker = open({ nodes: running.urls });
+    await takeAndGiveBack(locker);
+    running.nodes[2]?.slow(150);
+    for (let i = 0; i < 3; i++) {
+      const { tookMs } = await timed(() => takeAndGiveBack(locker));
+      expect(tookMs).toBeLessThan(150);
+    }
+  });
+
+  test("one of three, late for everybody: never two holders", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 3 });
+    const [a, b] = [open({ nodes: running.urls }), open({ nodes: running.urls })];
+    await Promise.all([a.ready(), b.ready()]);
+    running.nodes[0]?.slow(20);
+    for (let i = 0; i < 20; i++) {
+      const attempts = await Promise.all([a.tryAcquire("r"), b.tryAcquire("r")]);
+      const won = attempts.filter(({ ok }) => ok);
+      expect(won.length).toBeLessThanOrEqual(1);
+      await Promise.all(won.map((attempt) => (attempt.ok ? attempt.lease.release() : undefined)));
+    }
+  });
+});
+
+describe("what arrives late", () => {
+  test("a grant that was executed after its time-out is given back when the node speaks again", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 60 });
+    await takeAndGiveBack(locker);
+    await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
+    expect(await locker.tryAcquire("r", { ttlMs: 30_000 })).toMatchObject({ ok: false, reason: "no_quorum" });
+    await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
+    await nothingLeft(running);
+    const lease = await locker.acquire("r");
+    expect(lease.held).toBe(true);
+  });
+
+  test("a grant whose answer was lost is given back", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 60 });
+    await takeAndGiveBack(locker);
+    for (const node of running.nodes) node.dropReplies();
+    expect(await locker.tryAcquire("r", { ttlMs: 30_000 })).toMatchObject({ ok: false, reason: "no_quorum" });
+    for (const node of running.nodes) await node.heal();
+    await nothingLeft(running);
+  });
+
+  test("a connection that breaks under a grant does not plant it after the reconnect", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 60 });
+    await takeAndGiveBack(locker);
+    await Promise.all(running.nodes.map((node) => node.partition()));
+    expect(await locker.tryAcquire("r", { ttlMs: 30_000 })).toMatchObject({ ok: false, reason: "no_quorum" });
+    for (const node of running.nodes) await node.heal();
+    const lease = await locker.acquire("other");
+    expect(lease.held).toBe(true);
+    await nothingLeft(running);
+  });
+});
+
+describe("a quorum that is frozen", () => {
+  test("L1 ends the lease on time, and says that it was unreachable", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, ttlMs: 300, nodeTimeoutMs: 50 });
+    const lease = await locker.acquire("r", { renew: true });
+    const { signal } = lease;
+    await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
+    const frozenAt = performance.now();
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    expect(performance.now() - frozenAt).toBeLessThan(450);
+    expect(signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "unreachable" });
+    expect((signal.reason as LockError).message).toMatch(/could not be renewed, because too many nodes could not be reached/);
+    await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
+  });
+
+  test("neither ends nor prolongs the lease by not answering a renewal; when it answers again, the lease goes on", async ({
+    fleet,
+    open,
+  }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 50 });
+    const lease = await locker.acquire("r", { ttlMs: 5_000 });
+    await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
+    const before = lease.remainingMs();
+    const renewal = await lease.extend();
+    expect(renewal.outcome).toBe("unknown");
+    expect(renewal.remainingMs).toBeLessThan(before);
+    expect(renewal.ballots.filter(({ kind }) => kind === "unreachable").map(({ node }) => node)).toEqual(["n1", "n2"]);
+    lease.assertHeld();
+    await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
+    await until(async () => (await lease.extend()).outcome === "renewed", "the lease is renewed");
+  });
+
+  test("does not keep a release waiting longer than a node may take, and is told when it is back", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 50 });
+    const lease = await locker.acquire("r", { ttlMs: 60_000 });
+    await until(async () => !(await fleetHolders(running, "r")).includes(null), "all nodes have it");
+    await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
+    const { tookMs, result } = await timed(() => lease.release());
+    expect(result.outcome).toBe("unconfirmed");
+    expect(tookMs).toBeLessThan(1_000);
+    await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
+    await nothingLeft(running);
+  });
+});
+
+describe("nodes that restart", () => {
+  test("without their memory are not believed: the lease that they forgot is not granted a second time", async ({ fleet, open }) => {
+    const running = await fleet({ nodes: 3 });
+    const [a, b] = [open({ nodes: running.urls, ttlMs: 20_000 }), open({ nodes: running.urls })];
+    await b.ready();
+    const lease = await a.acquire("r");
+    await until(async () => !(await fleetHolders(running, "r")).includes(null), "all nodes have it");
+    await running.nodes[0]?.restart({ forget: true });
+    await running.nodes[1]?.restart({ forget: true });
+    const attempt = await b.tryAcquire("r");
+    expect(attempt).toMatchObject({ ok: false, reason: "no_quorum" });
+    lease.assertHeld();
+  });
+});

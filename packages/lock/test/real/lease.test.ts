@@ -1,0 +1,310 @@
+// Keeping a lease and losing it: deadlines, renewals, extensions, hand-over.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { setTimeout as sleep } from "node:timers/promises";
+import { channelNames, LockError, type RenewalEvent } from "@palisade/lock";
+import { describe, expect, failure, test } from "./lock-test.js";
+
+/** Collects the events of one resource on one channel until the returned function is called. */
+function listen<Event extends { readonly resources: readonly string[] }>(
+  channel: string,
+  resource: string,
+): { events: Event[]; stop: () => void } {
+  const events: Event[] = [];
+  const onEvent = (message: unknown): void => {
+    const event = message as Event;
+    if (event.resources.includes(resource)) events.push(event);
+  };
+  subscribe(channel, onEvent);
+  return { events, stop: () => unsubscribe(channel, onEvent) };
+}
+
+/** Stops the event loop, as a long garbage collection does. */
+function stall(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+
+/**
+ * Whether a timer that is set now has gone off. On a busy machine all timers are late, but they keep their order: this one against the lease's own. Set at the
+ * beginning of a turn of the event loop, since timers count from there.
+ */
+async function referenceTimer(ms: number): Promise<() => boolean> {
+  await new Promise((resolve) => setImmediate(resolve));
+  let isOver = false;
+  setTimeout(() => {
+    isOver = true;
+  }, ms).unref();
+  return () => isOver;
+}
+
+describe("the end of a lease", () => {
+  test("L1 aborts its signal before the time of the keys is over, without a reply from any node", async ({ redis, open }) => {
+    const locker = open({ nodes: redis.urls, namespace: redis.namespace, driftFactor: 0.2 });
+    await locker.ready();
+    const keysMayBeGone = await referenceTimer(200);
+    const lease = await locker.acquire("r", { ttlMs: 200 });
+    await aborted(lease.signal);
+    expect(keysMayBeGone()).toBe(false);
+    expect(lease.signal.reason).toBeInstanceOf(LockError);
+    expect(lease.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "expired", resource: "r" });
+    expect(() => lease.assertHeld()).toThrow(/ran out without a renewal/);
+  });
+
+  test("L1 is noticed by assertHeld after a stall of the event loop, before any timer had its turn", async ({ locker }) => {
+    const lease = await locker.acquire("r", { ttlMs: 60 });
+    const { signal } = lease;
+    lease.assertHeld();
+    stall(70);
+    expect(signal.aborted).toBe(false);
+    expect(() => lease.assertHeld()).toThrow(LockError);
+    expect(signal.aborted).toBe(true);
+  });
+
+  test("L1 is noticed after a stall although the lease was to be renewed", async ({ locker }) => {
+    const lease = await locker.acquire("r", { ttlMs: 60, renew: true });
+    stall(70);
+    expect(lease.remainingMs()).toBe(0);
+    const error = await failure(lease.extend());
+    expect(error).toMatchObject({ code: "LEASE_LOST" });
+  });
+
+  test("comes with its release: the signal aborts, and says so", async ({ locker }) => {
+    const lease = await locker.acquire("r");
+    const { signal } = lease;
+    await lease.release();
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "released" });
+  });
+
+  test("is already there when the signal is first asked for afterwards", async ({ locker }) => {
+    const lease = await locker.acquire("r", { ttlMs: 30 });
+    await sleep(40);
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  test("is announced once, when a quarter of the time is left", async ({ locker }) => {
+    const lease = await locker.acquire("r", { ttlMs: 100 });
+    const warnings: number[] = [];
+    lease.onDanger((remainingMs) => warnings.push(remainingMs));
+    const silenced: number[] = [];
+    lease.onDanger((remainingMs) => silenced.push(remainingMs))();
+    await aborted(lease.signal);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toBeLessThanOrEqual(27);
+    expect(warnings[0]).toBeGreaterThan(0);
+    expect(silenced).toEqual([]);
+  });
+});
+
+describe("renewal", () => {
+  test("keeps a lease far beyond its ttl, about three times per ttl and not in a hot loop", async ({ locker }) => {
+    const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "long");
+    const lease = await locker.acquire("long", { ttlMs: 200, renew: true });
+    await sleep(800);
+    lease.assertHeld();
+    await lease.release();
+    stop();
+    expect(events.length).toBeGreaterThanOrEqual(5);
+    expect(events.length).toBeLessThanOrEqual(16);
+    expect(events.every(({ outcome, token }) => outcome === "renewed" && token === lease.token)).toBe(true);
+  });
+
+  test("of the shortest ttl does not become a hot loop", async ({ locker }) => {
+    const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "short");
+    const lease = await locker.acquire("short", { ttlMs: 12, renew: true });
+    await sleep(100);
+    await lease.release();
+    stop();
+    expect(events.length).toBeLessThanOrEqual(21);
+  });
+
+  test("ends with maxHoldMs, and the keys with it", async ({ locker, eye }) => {
+    await locker.ready();
+    const before = performance.now();
+    const holdIsOver = await referenceTimer(340);
+    const lease = await locker.acquire("r", { ttlMs: 150, renew: true, maxHoldMs: 300 });
+    await aborted(lease.signal);
+    expect(holdIsOver()).toBe(false);
+    expect(performance.now() - before).toBeGreaterThan(250);
+    expect(lease.signal.reason).toMatchObject({ reason: "expired" });
+    await eye.gone("r");
+  });
+
+  test("stops with the release", async ({ locker }) => {
+    const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "r");
+    const lease = await locker.acquire("r", { ttlMs: 40, renew: true });
+    await lease.release();
+    await sleep(60);
+    stop();
+    expect(events).toEqual([]);
+  });
+});
+
+describe("extend", () => {
+  test("prolongs the lease by another ttl, and keeps the token", async ({ locker }) => {
+    const lease = await locker.acquire("r", { ttlMs: 200 });
+    const { token } = lease;
+    const renewal = await lease.extend(10_000);
+    expect(renewal.outcome).toBe("renewed");
+    expect(renewal.remainingMs).toBeGreaterThan(9_000);
+    expect(lease.remainingMs()).toBeGreaterThan(9_000);
+    expect(lease.token).toBe(token);
+    expect((await locker.inspect("r")).remainingMs).toBeGreaterThan(9_000);
+  });
+
+  test("with a shorter ttl shortens it", async ({ locker }) => {
+    const lease = await locker.acquire("r", { ttlMs: 10_000 });
+    await lease.extend(100);
+    expect(lease.remainingMs()).toBeLessThan(100);
+  });
+
+  test("never re-creates a key that was lost on a quorum: the lease is lost, and what is left of it is given back", async ({
+    locker,
+    eye,
+  }) => {
+    const lease = await locker.acquire("r");
+    const { signal } = lease;
+    await expect.poll(() => eye.holders("r")).not.toContain(null);
+    await eye.remove("r", [0, 2, 4]);
+    const error = await failure(lease.extend());
+    expect(error).toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+    expect(signal.aborted).toBe(true);
+    await eye.gone("r");
+  });
+
+  test("of a lease that somebody else took by now is LEASE_LOST and leaves the other alone", async ({ locker, eye }) => {
+    const lease = await locker.acquire("r");
+    await expect.poll(() => eye.holders("r")).not.toContain(null);
+    await eye.plant("r", [1, 2, 3], 5_000);
+    await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+    expect((await eye.holders("r")).filter((holder) => holder?.startsWith("stranger"))).toHaveLength(3);
+  });
+
+  test("plants the key again on a node that lost it, once a quorum has confirmed the owner", async ({ locker, eye }) => {
+    const lease = await locker.acquire("r");
+    await expect.poll(() => eye.holders("r")).not.toContain(null);
+    const [holder] = await eye.holders("r");
+    await eye.remove("r", [1, 3]);
+    expect((await lease.extend()).outcome).toBe("renewed");
+    await expect.poll(() => eye.holders("r")).toEqual(Array(5).fill(holder));
+    await expect.poll(() => eye.tokens("r")).toEqual(Array(5).fill(String(lease.token)));
+  });
+
+  test("asked for twice at once is done one after the other, and the last word counts", async ({ locker }) => {
+    const lease = await locker.acquire("r");
+    await Promise.all([lease.extend(20_000), lease.extend(1_000)]);
+    expect(lease.remainingMs()).toBeLessThan(1_000);
+  });
+
+  test("with a ttl that cannot be is a RangeError, and leaves the lease as it was", async ({ locker }) => {
+    const lease = await locker.acquire("r");
+    for (const ttlMs of [0, -1, Number.NaN, 60_001]) await expect(lease.extend(ttlMs)).rejects.toThrow(RangeError);
+    lease.assertHeld();
+  });
+});
+
+describe("using", () => {
+  test("renews the lease while the routine runs, releases it, and gives the routine's result", async ({ locker, eye }) => {
+    const result = await locker.using("r", { ttlMs: 150 }, async (lease) => {
+      await sleep(300);
+      lease.assertHeld();
+      return lease.token;
+    });
+    expect(result).toBeGreaterThan(0);
+    await eye.gone("r");
+  });
+
+  test("gives the routine's own error, whatever becomes of the release", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const locker = open({ nodes: urls, nodeTimeoutMs: 50 });
+    const mine = new Error("mine");
+    const error = await failure(
+      locker.using("r", async () => {
+        await Promise.all(nodes.map((node) => node.kill()));
+        throw mine;
+      }),
+    );
+    expect(error).toBe(mine);
+  });
+
+  test("gives the routine's own result, although the lease was lost meanwhile", async ({ locker, eye }) => {
+    const result = await locker.using("r", { ttlMs: 60 }, async (lease) => {
+      await expect.poll(() => eye.holders("r")).not.toContain(null);
+      await eye.remove("r", [0, 1, 2, 3, 4]);
+      await aborted(lease.signal);
+      return "done";
+    });
+    expect(result).toBe("done");
+  });
+
+  test("takes routines that do not return promises, and refuses what is no routine", async ({ locker }) => {
+    expect(await locker.using("r", () => 7)).toBe(7);
+    await expect(locker.using("r", undefined as never)).rejects.toThrow(TypeError);
+  });
+
+  test("a scope gives its lease back at its end, and keeps its own error", async ({ locker, eye }) => {
+    const error = await failure(
+      (async () => {
+        await using lease = await locker.acquire("r");
+        lease.assertHeld();
+        throw new Error("mine");
+      })(),
+    );
+    expect(error).toMatchObject({ message: "mine" });
+    await eye.gone("r");
+  });
+});
+
+describe("a lease handed to another process", () => {
+  test("is the same lease there: same token, extended and released from there", async ({ locker, redis, open, eye }) => {
+    const lease = await locker.acquire(["a", "b"], { ttlMs: 5_000 });
+    const text = lease.serialize();
+    const other = open({ nodes: redis.urls, namespace: redis.namespace });
+    const adopted = await other.adopt(text, { renew: true });
+    expect(adopted.token).toBe(lease.token);
+    expect(adopted.resources).toEqual(["a", "b"]);
+    expect(adopted.remainingMs()).toBeGreaterThan(4_000);
+    await lease[Symbol.asyncDispose]();
+    adopted.assertHeld();
+    expect((await adopted.extend()).outcome).toBe("renewed");
+    await adopted.release();
+    await eye.gone("a");
+    await eye.gone("b");
+  });
+
+  test("outlives the locker that gave it away", async ({ redis, open }) => {
+    const first = open({ nodes: redis.urls, namespace: redis.namespace });
+    const text = (await first.acquire("r")).serialize();
+    await first.close();
+    const second = open({ nodes: redis.urls, namespace: redis.namespace });
+    expect((await second.adopt(text)).held).toBe(true);
+  });
+
+  test("that was released meanwhile is not adopted", async ({ locker }) => {
+    const lease = await locker.acquire("r");
+    const text = lease.serialize();
+    await lease.release();
+    await expect(locker.adopt(text)).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+  });
+
+  test("in a text that is not one of ours is refused before any I/O, without quoting it", async ({ locker, redis, open }) => {
+    const lease = await locker.acquire("r");
+    const text = lease.serialize();
+    for (const bad of [
+      "",
+      "{}",
+      "null",
+      text.slice(1),
+      text.replace('"palisade":1', '"palisade":2'),
+      text.replace('"owner"', '"owned"'),
+      7 as never,
+    ]) {
+      const error = await failure(locker.adopt(bad));
+      expect(error).toBeInstanceOf(TypeError);
+    }
+    const elsewhere = open({ nodes: redis.urls, namespace: `${redis.namespace}x` });
+    await expect(elsewhere.adopt(text)).rejects.toThrow(RangeError);
+  });
+});

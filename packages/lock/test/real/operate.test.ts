@@ -1,0 +1,247 @@
+// Looking inside, breaking the glass, asking whether a token was issued, and the life of a locker.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { channelNames, createLocker, type ForceReleaseEvent, type LockError, MAX_TOKEN } from "@palisade/lock";
+import { describe, expect, failure, test, timed, until } from "./lock-test.js";
+
+describe("inspect", () => {
+  test("says free, and since when by which token", async ({ locker }) => {
+    expect(await locker.inspect("r")).toMatchObject({ resource: "r", state: "free" });
+    const lease = await locker.acquire("r");
+    await lease.release();
+    expect(await locker.inspect("r")).toMatchObject({ state: "free", token: lease.token });
+  });
+
+  test("says who holds it, with which token and for how long, and what each node knows", async ({ redis, open }) => {
+    const locker = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
+    const lease = await locker.acquire("r", { ttlMs: 5_000 });
+    const inspection = await locker.inspect("r");
+    expect(inspection).toMatchObject({ state: "held", holder: "worker-7", token: lease.token });
+    expect(inspection.remainingMs).toBeGreaterThan(4_000);
+    expect(inspection.ballots).toHaveLength(5);
+    expect(inspection).not.toHaveProperty("owner");
+    expect(JSON.stringify(inspection)).not.toContain(JSON.parse(lease.serialize()).owner);
+  });
+
+  test("says split when no holder has a quorum, and unknown when too few nodes answer", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const locker = open({ nodes: urls, nodeTimeoutMs: 50 });
+    await locker.ready();
+    const lock = "{palisade}:lock:r";
+    await nodes[0]?.cli("SET", lock, "a|one", "PX", "60000");
+    await nodes[1]?.cli("SET", lock, "b|two", "PX", "60000");
+    expect(await locker.inspect("r")).toMatchObject({ state: "split" });
+    await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
+    expect(await locker.inspect("r")).toMatchObject({ state: "unknown" });
+  });
+});
+
+describe("forceRelease", () => {
+  test("T1 removes the holder and fences it: the fence is above its token and below the next lease's", async ({ locker, eye }) => {
+    const lease = await locker.acquire("r");
+    const events: ForceReleaseEvent[] = [];
+    const onEvent = (event: unknown): void => void events.push(event as ForceReleaseEvent);
+    subscribe(channelNames.forceRelease, onEvent);
+    const forced = await locker.forceRelease("r", { reason: "the worker hangs" });
+    unsubscribe(channelNames.forceRelease, onEvent);
+    expect(forced.fence).toBeGreaterThan(lease.token);
+    expect(forced.removed).toHaveLength(1);
+    expect(forced.before).toMatchObject({ state: "held", token: lease.token });
+    expect(events.filter(({ resource, fence }) => resource === "r" && fence === forced.fence)).toMatchObject([
+      { reason: "the worker hangs" },
+    ]);
+    await eye.gone("r");
+    await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
+  });
+
+  test("wakes who waits", async ({ redis, open }) => {
+    const [holder, waiter] = [0, 1].map(() => open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 60_000 } }));
+    await holder?.acquire("r", { ttlMs: 60_000 });
+    const waiting = waiter?.acquire("r", { waitMs: 10_000 });
+    await expect.poll(async () => (await holder?.tryAcquire("r"))?.ok).toBe(false);
+    await holder?.forceRelease("r", { reason: "test" });
+    expect((await waiting)?.held).toBe(true);
+  });
+
+  test("of a free resource raises its fence all the same", async ({ locker }) => {
+    const forced = await locker.forceRelease("r", { reason: "test" });
+    expect(forced.removed).toEqual([]);
+    expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
+  });
+
+  test("without a reason is misuse; without a quorum it is LOCK_NO_QUORUM and removes nobody", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const locker = open({ nodes: urls, nodeTimeoutMs: 50 });
+    const lease = await locker.acquire("r");
+    await expect(locker.forceRelease("r", {} as never)).rejects.toThrow(TypeError);
+    await expect(locker.forceRelease("r", { reason: "" })).rejects.toThrow(RangeError);
+    await Promise.all([nodes[0]?.pause(), nodes[1]?.pause()]);
+    await expect(locker.forceRelease("r", { reason: "test" })).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+    await Promise.all([nodes[0]?.resume(), nodes[1]?.resume()]);
+    await expect.poll(async () => (await lease.extend()).outcome).toBe("renewed");
+  });
+});
+
+describe("issued", () => {
+  test("G4 tokens of leases were issued, higher ones were not", async ({ locker }) => {
+    const lease = await locker.acquire("r");
+    expect(await locker.issued("r", lease.token)).toBe(true);
+    expect(await locker.issued("r", lease.token - 1)).toBe(true);
+    expect(await locker.issued("r", lease.token + 1_000_000)).toBe(false);
+    expect(await locker.issued("r", MAX_TOKEN)).toBe(false);
+  });
+
+  test("G4 a token that only one node stores was no lease's", async ({ locker, redis, eye }) => {
+    const lease = await locker.acquire("r");
+    await expect.poll(() => eye.tokens("r")).toEqual(Array(5).fill(String(lease.token)));
+    const { Redis } = await import("ioredis");
+    const client = new Redis(redis.urls[2] ?? "");
+    await client.set(`{${redis.namespace}}:token:r`, String(lease.token + 5));
+    client.disconnect();
+    expect(await locker.issued("r", lease.token + 5)).toBe(false);
+  });
+
+  test("T1 where too few answer to tell, the token is raised on a quorum first: the next lease is above it", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet();
+    const locker = open({ nodes: urls, nodeTimeoutMs: 50 });
+    const first = await locker.acquire("r");
+    await until(
+      async () =>
+        (await Promise.all(nodes.map((node) => node.cli("GET", "{palisade}:token:r")))).every((token) => token === String(first.token)),
+      "all nodes store it",
+    );
+    await first.release();
+    await Promise.all([nodes[3]?.partition(), nodes[4]?.partition()]);
+    const lease = await locker.acquire("r");
+    await lease.release();
+    await nodes[3]?.heal();
+    await nodes[4]?.heal();
+    await until(async () => (await locker.ready()).admitted.length === 5, "all nodes are back");
+    await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
+    expect(await nodes[3]?.cli("GET", "{palisade}:token:r")).toBe(String(first.token));
+    await expect.poll(() => locker.issued("r", lease.token).catch((error: LockError) => error.code)).toBe(true);
+    const tokens = await Promise.all([2, 3, 4].map((i) => nodes[i]?.cli("GET", "{palisade}:token:r")));
+    for (const token of tokens) expect(Number(token)).toBeGreaterThanOrEqual(lease.token);
+  });
+
+  test("is LOCK_NO_QUORUM when too few nodes answer", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const locker = open({ nodes: urls, nodeTimeoutMs: 50 });
+    const lease = await locker.acquire("r");
+    await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
+    const error = await failure(locker.issued("r", lease.token));
+    expect(error).toMatchObject({
+      code: "LOCK_NO_QUORUM",
+      message: expect.stringMatching(/1 of 3 nodes answered .* n1 and n2 unreachable/),
+    });
+  });
+
+  test("of what is no token is misuse", async ({ locker }) => {
+    for (const token of [0, -1, 1.5, MAX_TOKEN + 1, Number.NaN]) await expect(locker.issued("r", token)).rejects.toThrow(RangeError);
+    await expect(locker.issued("r", "7" as never)).rejects.toThrow(TypeError);
+    await expect(locker.issued("", 7)).rejects.toThrow(RangeError);
+  });
+});
+
+describe("a locker", () => {
+  test("is ready when a quorum is believed, and says who is not", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    await open({ nodes: urls }).ready();
+    await nodes[2]?.kill();
+    const state = await open({ nodes: urls }).ready();
+    expect(state.admitted).toEqual(["n1", "n2"]);
+    expect(state.unreachable).toMatchObject([{ node: "n3", cause: expect.stringMatching(/ECONNREFUSED|closed|lost/) }]);
+  });
+
+  test("that cannot become ready says why within its waitMs", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    await Promise.all(nodes.map((node) => node.kill()));
+    const { tookMs, result } = await timed(() => failure(open({ nodes: urls, waitMs: 100 }).ready()));
+    expect(result).toMatchObject({
+      code: "LOCK_NO_QUORUM",
+      message: expect.stringMatching(/^0 of 3 nodes are ready, 2 needed; n1, n2 and n3 unreachable/),
+    });
+    expect(tookMs).toBeLessThan(2_000);
+  });
+
+  test("does not keep the first caller waiting for a node that is not there", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    await open({ nodes: urls }).ready();
+    await nodes[0]?.partition();
+    const { tookMs } = await timed(() => open({ nodes: urls, connectTimeoutMs: 5_000 }).acquire("r"));
+    expect(tookMs).toBeLessThan(2_000);
+  });
+
+  test("refuses leases that are longer than the fleet's", async ({ fleet, open }) => {
+    const { urls } = await fleet({ nodes: 3 });
+    await open({ nodes: urls, maxTtlMs: 5_000, ttlMs: 1_000 }).ready();
+    await expect(open({ nodes: urls, maxTtlMs: 60_000 }).ready()).rejects.toThrow(RangeError);
+    await expect(open({ nodes: urls, maxTtlMs: 60_000 }).acquire("r")).rejects.toThrow(RangeError);
+    const modest = open({ nodes: urls, ttlMs: 1_000 });
+    await expect(modest.acquire("r", { ttlMs: 5_001 })).rejects.toThrow(/longer than this fleet's leases may be: 5000 ms/);
+    expect((await modest.acquire("r", { ttlMs: 5_000 })).held).toBe(true);
+    await expect(modest.using("s", (lease) => lease.extend(6_000))).rejects.toThrow(RangeError);
+  });
+
+  test("of another fleet's nodes is refused before it can vote", async ({ fleet, open }) => {
+    const [one, two] = await Promise.all([fleet({ nodes: 3 }), fleet({ nodes: 3 })]);
+    await Promise.all([open({ nodes: one.urls }).ready(), open({ nodes: two.urls }).ready()]);
+    const mixed = open({ nodes: [...one.urls.slice(0, 2), ...two.urls.slice(0, 1)] });
+    await expect(mixed.ready()).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+    await expect(mixed.acquire("r")).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+    await expect(mixed.tryAcquire("r")).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+    await expect(mixed.issued("r", 7)).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+    const smaller = open({ nodes: one.urls.slice(0, 2) });
+    await expect(smaller.acquire("r")).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+  });
+
+  test("refuses options that cannot be right before it connects to anything", () => {
+    for (const nodes of [["redis://127.0.0.1:1", "redis://127.0.0.1:1"], [], ["http://127.0.0.1:1"], [7], "redis://127.0.0.1:1"]) {
+      expect(() => createLocker({ nodes: nodes as never })).toThrow(/./);
+    }
+    expect(() => createLocker({ nodes: ["redis://127.0.0.1:1"], ttl: 5 } as never)).toThrow(/did you mean/);
+  });
+
+  test("that is closed rejects whoever waits, ends and releases its leases, and answers nobody any more", async ({ redis, open, eye }) => {
+    const holder = open({ nodes: redis.urls, namespace: redis.namespace });
+    const closing = open({ nodes: redis.urls, namespace: redis.namespace });
+    await holder.acquire("held");
+    const lease = await closing.acquire("mine", { renew: true });
+    const waiting = failure(closing.acquire("held", { waitMs: 60_000 }));
+    const behind = failure(closing.acquire("held", { waitMs: 60_000 }));
+    await expect.poll(() => eye.holders("mine")).not.toContain(null);
+    const closed = closing.close();
+    expect(closing.close()).toBe(closed);
+    await closed;
+    expect(await waiting).toMatchObject({ code: "LOCK_ABORTED" });
+    expect(await behind).toMatchObject({ code: "LOCK_ABORTED" });
+    expect(lease.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "closed" });
+    await eye.gone("mine");
+    for (const call of [
+      closing.acquire("x"),
+      closing.tryAcquire("x"),
+      closing.inspect("x"),
+      closing.issued("x", 7),
+      closing.ready(),
+      closing.doctor(),
+    ]) {
+      await expect(call).rejects.toMatchObject({ code: "LOCK_ABORTED" });
+    }
+    await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await lease.release();
+  });
+
+  test("can be closed before it has met anybody", async ({ redis, open }) => {
+    const locker = open({ nodes: redis.urls, namespace: redis.namespace });
+    const asked = failure(locker.acquire("r"));
+    await locker.close();
+    expect(await asked).toMatchObject({ code: "LOCK_ABORTED" });
+  });
+
+  test("examines its nodes", async ({ locker }) => {
+    for (const { severity, code, message, remedy } of await locker.doctor()) {
+      expect(severity).not.toBe("error");
+      expect([code, message, remedy].every((text) => text.length > 0)).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,197 @@
+// Waiting for a lock: in which order, woken by what, for how long, and what is left behind by those who give up.
+import { setTimeout as sleep } from "node:timers/promises";
+import { LockError, type Locker } from "@palisade/lock";
+import { describe, expect, failure, test, timed } from "./lock-test.js";
+
+test("callers in one process get the lock in the order in which they asked", async ({ locker }) => {
+  const first = await locker.acquire("r");
+  const order: number[] = [];
+  const waiting = Array.from({ length: 8 }, (_, i) => locker.using("r", () => void order.push(i)));
+  await first.release();
+  await Promise.all(waiting);
+  expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+});
+
+test("one process sends one contender: however many callers wait, the nodes are asked about as often as for one", async ({
+  redis,
+  open,
+}) => {
+  const holder = open({ nodes: redis.urls, namespace: redis.namespace });
+  const crowd = open({ nodes: redis.urls, namespace: redis.namespace });
+  const lease = await holder.acquire("r");
+  const waiting = Array.from({ length: 200 }, () => crowd.acquire("r", { waitMs: 150 }).catch((error: unknown) => error));
+  const outcomes = await Promise.all(waiting);
+  expect(outcomes.every((outcome) => outcome instanceof LockError && outcome.code === "LOCK_HELD")).toBe(true);
+  await lease.release();
+});
+
+test("a lock released in one process is taken over in another, long before any poll", async ({ redis, open }) => {
+  const lockers = [0, 1].map(() => open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 60_000 } })) as [
+    Locker,
+    Locker,
+  ];
+  let held = await lockers[0].acquire("r", { ttlMs: 60_000 });
+  const times: number[] = [];
+  for (let i = 0; i < 20; i++) {
+    const next = lockers[i % 2 === 0 ? 1 : 0].acquire("r", { ttlMs: 60_000, waitMs: 10_000 });
+    await sleep(5);
+    const { tookMs, result } = await timed(async () => {
+      void held.release();
+      return next;
+    });
+    times.push(tookMs);
+    held = result;
+  }
+  times.sort((a, b) => a - b);
+  expect(times[10]).toBeLessThan(50);
+});
+
+test("a lock whose holder vanished is taken over when its time is over, without a message", async ({ redis, open }) => {
+  const waiter = open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 60_000 } });
+  const holder = open({ nodes: redis.urls, namespace: redis.namespace });
+  await waiter.ready();
+  const lease = await holder.acquire("r", { ttlMs: 200 });
+  lease.serialize();
+  await holder.close();
+  const { tookMs } = await timed(() => waiter.acquire("r"));
+  expect(tookMs).toBeLessThan(1_500);
+});
+
+test("waiting ends with waitMs, and says who holds it", async ({ redis, open }) => {
+  const holder = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
+  const waiter = open({ nodes: redis.urls, namespace: redis.namespace });
+  await holder.acquire("r");
+  const { tookMs, result } = await timed(() => failure(waiter.acquire("r", { waitMs: 120 })));
+  expect(result).toMatchObject({ code: "LOCK_HELD", message: expect.stringContaining("worker-7") });
+  expect(tookMs).toBeGreaterThanOrEqual(119);
+  expect(tookMs).toBeLessThan(1_000);
+});
+
+test("who never had its turn is told what those in front learnt: held", async ({ locker, eye }) => {
+  await eye.plant("r", [0, 1, 2, 3, 4], 5_000);
+  const [inFront, behind] = await Promise.all([
+    failure(locker.acquire("r", { waitMs: 300 })),
+    failure(locker.acquire("r", { waitMs: 200 })),
+  ]);
+  expect(inFront).toMatchObject({ code: "LOCK_HELD" });
+  expect(behind).toMatchObject({
+    code: "LOCK_HELD",
+    message: expect.stringMatching(/^no turn for r within waitMs: 1 of this process was in front; .*somebody else/),
+  });
+});
+
+test("who never had its turn is told what those in front learnt: no quorum", async ({ fleet, open }) => {
+  const { urls, nodes } = await fleet({ nodes: 3 });
+  const locker = open({ nodes: urls, nodeTimeoutMs: 50 });
+  await locker.ready();
+  await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
+  const errors = await Promise.all([failure(locker.acquire("r", { waitMs: 300 })), failure(locker.acquire("r", { waitMs: 200 }))]);
+  for (const error of errors) expect(error).toMatchObject({ code: "LOCK_NO_QUORUM" });
+});
+
+test("the number of tries can be limited", async ({ redis, open, eye }) => {
+  const locker = open({ nodes: redis.urls, namespace: redis.namespace, retry: { tries: 1 } });
+  await locker.ready();
+  await eye.plant("r", [0, 1, 2, 3, 4], 5_000);
+  const { tookMs, result } = await timed(() => failure(locker.acquire("r", { waitMs: 10_000 })));
+  expect(result).toMatchObject({ code: "LOCK_HELD" });
+  expect(tookMs).toBeLessThan(1_000);
+});
+
+test("the number of waiters is limited", async ({ redis, open }) => {
+  const locker = open({ nodes: redis.urls, namespace: redis.namespace, maxWaiters: 3 });
+  const lease = await locker.acquire("r");
+  const waiting = Array.from({ length: 3 }, () => locker.using("r", () => "done"));
+  await expect(locker.acquire("r")).rejects.toMatchObject({ code: "LOCK_HELD", message: expect.stringContaining("maxWaiters") });
+  await lease.release();
+  expect(await Promise.all(waiting)).toEqual(["done", "done", "done"]);
+});
+
+describe("giving up", () => {
+  test("by signal rejects with LOCK_ABORTED and its reason, and leaves nothing on any node", async ({ redis, open, eye }) => {
+    const holder = open({ nodes: redis.urls, namespace: redis.namespace });
+    const waiter = open({ nodes: redis.urls, namespace: redis.namespace });
+    const lease = await holder.acquire("r");
+    const aborter = new AbortController();
+    const waiting = failure(waiter.acquire("r", { signal: aborter.signal, waitMs: 60_000 }));
+    const behind = failure(waiter.acquire("r", { signal: aborter.signal, waitMs: 60_000 }));
+    await sleep(20);
+    aborter.abort("enough");
+    expect(await waiting).toMatchObject({ code: "LOCK_ABORTED", cause: "enough", resource: "r" });
+    expect(await behind).toMatchObject({ code: "LOCK_ABORTED", cause: "enough" });
+    await lease.release();
+    await eye.gone("r");
+    expect((await holder.tryAcquire("r")).ok).toBe(true);
+  });
+
+  test("before it began asks no node", async ({ locker, eye }) => {
+    await expect(locker.acquire("r", { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: "LOCK_ABORTED" });
+    expect(await eye.tokens("r")).toEqual(Array(5).fill(null));
+  });
+
+  test("at any moment of an attempt leaves nothing", async ({ locker, eye }) => {
+    await locker.ready();
+    for (let i = 0; i < 40; i++) {
+      const aborter = new AbortController();
+      const asked = locker.acquire("r", { signal: aborter.signal });
+      const timer = setTimeout(() => aborter.abort(), i % 4);
+      await Promise.resolve();
+      if (i % 5 === 0) aborter.abort();
+      await asked.then(
+        (lease) => lease.release(),
+        (error: unknown) => expect(error).toMatchObject({ code: "LOCK_ABORTED" }),
+      );
+      clearTimeout(timer);
+    }
+    await eye.gone("r");
+    expect((await locker.tryAcquire("r")).ok).toBe(true);
+  });
+
+  test("holds up nobody behind", async ({ locker }) => {
+    const lease = await locker.acquire("r");
+    const aborter = new AbortController();
+    const quitter = failure(locker.acquire("r", { signal: aborter.signal }));
+    const patient = locker.acquire("r");
+    aborter.abort();
+    await quitter;
+    await lease.release();
+    expect((await patient).held).toBe(true);
+  });
+});
+
+test("T2 many who take the same lock in a loop all finish, with tokens that are unique and rise", async ({ redis, open }) => {
+  const lockers = Array.from({ length: 8 }, () => open({ nodes: redis.urls, namespace: redis.namespace, waitMs: 60_000 }));
+  const tokens: number[] = [];
+  let holders = 0;
+  await Promise.all(
+    lockers.map(async (locker) => {
+      for (let i = 0; i < 8; i++) {
+        await locker.using("r", (lease) => {
+          holders++;
+          expect(holders).toBe(1);
+          tokens.push(lease.token);
+          holders--;
+        });
+      }
+    }),
+  );
+  expect(tokens).toHaveLength(64);
+  expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+});
+
+test("nobody starves: of several loops on the same lock the last is not far behind the first", async ({ redis, open }) => {
+  const lockers = Array.from({ length: 4 }, () => open({ nodes: redis.urls, namespace: redis.namespace, waitMs: 60_000 }));
+  await Promise.all(lockers.map((locker) => locker.ready()));
+  const counts = lockers.map(() => 0);
+  let isOver = false;
+  await Promise.all(
+    lockers.map(async (locker, me) => {
+      while (!isOver) {
+        await locker.using("r", () => sleep(1));
+        counts[me] = (counts[me] ?? 0) + 1;
+        if (Math.max(...counts) >= 40) isOver = true;
+      }
+    }),
+  );
+  expect(Math.min(...counts)).toBeGreaterThanOrEqual(5);
+});
