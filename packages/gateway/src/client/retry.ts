@@ -20,17 +20,21 @@ export interface Retried extends Call {
 const passing = new Set(["unavailable", "verification_unavailable", "contention", "rate_limited", "idempotency_in_flight"]);
 const undecided = new Set(["outcome_unknown", "connection_failed", "timed_out"]);
 
+/**
+ * A refusal is only as certain as the tries before it: if one of them may have been applied, "stale" now says nothing about it, and the outcome of the call is unknown
+ * (G3).
+ */
 export async function sendWithRetry(transport: Transport, call: Retried, policy: RetryPolicy): Promise<Success | Refusal> {
+  let outcome: Refusal["outcome"] = "not_applied";
   for (let attempts = 1; ; attempts++) {
-    if (call.leaseSignal?.aborted === true)
-      return {
-        ...local("lease_lost", "The lease is over, so nothing was sent.", attempts === 1 ? "not_applied" : "unknown"),
-        attempts: attempts - 1,
-      };
+    if (call.leaseSignal?.aborted === true) {
+      return { ...local("lease_lost", "The lease is over, so nothing more was sent.", outcome), attempts: attempts - 1 };
+    }
     const result = await transport(call);
-    if (result.ok || attempts >= policy.attempts || !worthRetrying(result, call)) return result.ok ? result : { ...result, attempts };
-    const waited = await pause(pauseMs(result, attempts, policy), call);
-    if (!waited) return { ...result, attempts };
+    if (result.ok) return result;
+    if (result.outcome === "unknown") outcome = "unknown";
+    const isLast = attempts >= policy.attempts || !worthRetrying(result, call);
+    if (isLast || !(await pause(pauseMs(result, attempts, policy), call))) return { ...result, outcome, attempts };
   }
 }
 

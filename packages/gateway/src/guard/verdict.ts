@@ -66,6 +66,8 @@ export type SequenceOutOfOrder = {
   readonly kind: "sequence_out_of_order";
   readonly resource: string;
   readonly currentSeq?: number | undefined;
+  /** The revision that goes with currentSeq: a holder that never heard of its first try recognises it by both. */
+  readonly currentRev?: number | undefined;
 };
 /** patch or delete of something absent. */
 export type NotFound = { readonly kind: "not_found"; readonly resource: string };
@@ -136,7 +138,7 @@ export function refusalOf(request: TransactionOperation, verified: "verified" | 
   if (state !== undefined && state.token > token) return { kind: "stale", resource, presentedToken: token, currentToken: state.token };
   if (verified === "unverified" && (state === undefined || state.token < token)) return { kind: "unverified" };
   if (state?.token === token && seq !== undefined && seq <= state.seq)
-    return { kind: "sequence_out_of_order", resource, currentSeq: state.seq };
+    return { kind: "sequence_out_of_order", resource, currentSeq: state.seq, currentRev: state.rev };
   const currentRev = state === undefined || state.deleted ? null : state.rev;
   if (!meets(request.expected, currentRev)) return { kind: "etag_mismatch", resource, currentRev };
   if (currentRev === null && (request.op === "patch" || request.op === "delete")) return { kind: "not_found", resource };

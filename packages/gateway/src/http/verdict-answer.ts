@@ -47,11 +47,11 @@ export function refusalProblem(refused: Refused): Problem {
       const currentETag = refused.currentRev === null || refused.currentRev === 0 ? undefined : formatETag(refused.currentRev);
       return new Problem("etag_mismatch", details.etag_mismatch, { resource, ...given({ currentETag }) });
     }
-    case "sequence_out_of_order":
-      return new Problem("sequence_out_of_order", details.sequence_out_of_order, {
-        resource,
-        ...given({ currentSeq: refused.currentSeq }),
-      });
+    case "sequence_out_of_order": {
+      const { currentSeq, currentRev } = refused;
+      const currentETag = currentRev === undefined ? undefined : formatETag(currentRev);
+      return new Problem("sequence_out_of_order", details.sequence_out_of_order, { resource, ...given({ currentSeq, currentETag }) });
+    }
     case "not_found":
       return new Problem("not_found", details.not_found, { resource });
     case "value_rejected":

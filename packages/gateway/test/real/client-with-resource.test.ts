@@ -1,0 +1,91 @@
+// The two-line way to be safe, with a real lock and a real gateway: acquire, seal, run, put, release.
+import { createGatewayClient, GatewayError, withResource } from "@palisade/gateway/client";
+import { createLocker, type Locker } from "@palisade/lock";
+import { test as base, describe, expect, uniqueName } from "../support/fixtures.js";
+
+const test = base
+  .extend("locker", async ({ redis }, { onCleanup }): Promise<Locker> => {
+    const locker = createLocker({ nodes: redis.urls, namespace: redis.namespace });
+    onCleanup(() => locker.close());
+    return locker;
+  })
+  .extend("client", ({ gateway }) => createGatewayClient({ url: gateway.url }));
+
+interface Counter {
+  readonly n: number;
+}
+
+describe("withResource", () => {
+  test("G1 a counter that many increment at once loses nothing", async ({ locker, client }) => {
+    const name = uniqueName("counter");
+    const workers = Array.from({ length: 20 }, () =>
+      withResource(locker, client, name, (counter: Counter | null) => ({ n: (counter?.n ?? 0) + 1 })),
+    );
+    const results = await Promise.all(workers);
+    expect(await client.get(name)).toMatchObject({ value: { n: 20 }, rev: 20 });
+    expect(new Set(results.map(({ token }) => token)).size).toBe(20);
+  });
+
+  test("stores nothing when the routine returns nothing or throws, and gives the lock back", async ({ locker, client }) => {
+    const name = uniqueName();
+    await withResource(locker, client, name, () => ({ n: 1 }));
+    expect(
+      await withResource(locker, client, name, (document: Counter | null) => (document === null ? { n: 0 } : undefined)),
+    ).toMatchObject({ value: undefined, rev: 1 });
+    await expect(
+      withResource(locker, client, name, (): Counter => {
+        throw new Error("the routine's own");
+      }),
+    ).rejects.toThrow("the routine's own");
+    const attempt = await locker.tryAcquire(name);
+    expect(attempt.ok).toBe(true);
+    expect(await client.get(name)).toMatchObject({ value: { n: 1 }, rev: 1 });
+  });
+
+  test("G1 the seal comes before the routine: an older holder's write that is still on its way is refused", async ({ locker, client }) => {
+    const name = uniqueName();
+    const zombie = await locker.acquire(name);
+    await zombie.release();
+    const seen = await withResource(locker, client, name, async (document: Counter | null) => {
+      expect(await client.put(name, { n: 666 }, { token: zombie.token })).toMatchObject({ ok: false, code: "fencing_token_stale" });
+      return { n: (document?.n ?? 0) + 1 };
+    });
+    expect(seen.value).toEqual({ n: 1 });
+    expect(await client.get(name)).toMatchObject({ value: { n: 1 } });
+  });
+
+  test("G1 a holder that was overtaken is told by an error that names the reason, and stores nothing", async ({ locker, client }) => {
+    const name = uniqueName();
+    const work = withResource(locker, client, name, async (_document: Counter | null, { lease }) => {
+      await client.put(name, { n: 7 }, { token: lease.token + 1 });
+      return { n: 1 };
+    });
+    const error = await work.catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(GatewayError);
+    expect(error).toMatchObject({
+      code: "fencing_token_stale",
+      outcome: "not_applied",
+      message: expect.stringContaining(`${name} was not stored with token`),
+    });
+    expect(await client.get(name)).toMatchObject({ value: { n: 7 } });
+  });
+
+  test("does not wait for a routine whose lease is gone, and tells it by its signal", async ({ locker, client }) => {
+    const name = uniqueName();
+    let heard: AbortSignal | undefined;
+    const work = withResource(
+      locker,
+      client,
+      name,
+      async (_document: Counter | null, { signal }) => {
+        heard = signal;
+        await locker.forceRelease(name, { reason: "drill" });
+        return new Promise<Counter>(() => undefined);
+      },
+      { acquire: { ttlMs: 300 } },
+    );
+    await expect(work).rejects.toMatchObject({ code: "lease_lost", outcome: "not_applied" });
+    expect(heard?.aborted).toBe(true);
+    expect(await client.get(name)).toMatchObject({ ok: false, code: "not_found" });
+  });
+});
