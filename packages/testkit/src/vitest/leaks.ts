@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { withClient } from "../postgres/databases.js";
 
 // A socket or a process that has been told to end needs a moment; one that has not will not go by itself.
-const graceMs = 1_000;
+const graceMs = 2_000;
 const pollMs = 5;
 
 interface Connection {

@@ -29,16 +29,16 @@ beforeAll(async () => {
 function messageOf(file: string): string {
   const result = results.get(file);
   expect(result?.status).toBe("failed");
-  expect(result?.assertionResults.map((test) => test.status)).toEqual(["passed"]); // Its test is fine; the file is not.
+  expect(result?.assertionResults.map((test) => test.status)).not.toContain("failed"); // Its tests are fine; the file is not.
   return result?.message ?? "";
 }
 
 test("a forgotten child process fails its file, which names the command", () => {
-  expect(messageOf("child")).toMatch(/leaves behind:\n +process \d+: .*sleep 600/);
+  expect(messageOf("process")).toMatch(/leaves behind:\n +process \d+: .*sleep 600/);
 });
 
 test("a forgotten connection to the shared fleet fails its file, which says where it was opened", () => {
-  expect(messageOf("connection")).toMatch(/leaves behind:\n +connection to port \d+, opened\n.*connection\.leaky\.ts:6/);
+  expect(messageOf("process")).toMatch(/connection to port \d+, opened\n.*process\.leaky\.ts:11/);
 });
 
 test("a forgotten session in the file's database fails the file, which names the session", () => {
