@@ -98,11 +98,14 @@ async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => P
   }
 }
 
-/** One transaction for all of it: a database is never half-way between two versions. */
+/**
+ * One transaction for all of it: a database is never half-way between two versions. The lock is taken before the transaction begins, not in it: a session that waited
+ * for it inside would go on with what it knew of the catalog before, and create the same tables again. It ends with the connection.
+ */
 async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  await client.query("select pg_advisory_lock($1)", [advisoryLock]);
   await client.query("begin");
   try {
-    await client.query("select pg_advisory_xact_lock($1)", [advisoryLock]);
     const result = await work();
     await client.query("commit");
     return result;

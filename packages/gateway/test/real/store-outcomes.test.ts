@@ -1,0 +1,260 @@
+// Every way a write can fail to be answered, on a real Postgres behind a real proxy: each verdict is compared with what the table then holds (G3).
+import { FaultProxy, PostgresServer } from "@palisade/testkit";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
+import pg from "pg";
+import type { Verdict } from "../../src/guard/verdict.js";
+import { type FencedStore, openStore, type StoreConfig, type StoreEvent } from "../../src/store/fenced-store.js";
+import { migrate } from "../../src/store/migrate.js";
+import { uniqueName, untilSomebodyWaits } from "../support/store.js";
+
+let server: PostgresServer;
+let proxy: FaultProxy;
+let admin: pg.Client;
+const stores: FencedStore[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await migrate(server.url);
+  proxy = await FaultProxy.start({ upstream: { host: new URL(server.url).hostname, port: server.port } });
+  admin = await connect();
+});
+
+afterEach(async () => {
+  await proxy.heal();
+  await Promise.all(stores.splice(0).map((store) => store.close({ drainMs: 0 })));
+});
+
+afterAll(async () => {
+  await admin.end();
+  await proxy.stop();
+  await server.stop();
+});
+
+async function connect(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: server.url });
+  client.on("error", () => {});
+  await client.connect();
+  return client;
+}
+
+function throughProxy(): string {
+  const url = new URL(server.url);
+  url.port = String(proxy.port);
+  return url.href;
+}
+
+/** Already connected, with one connection for writes. */
+async function warmStore(config: Partial<StoreConfig> = {}): Promise<FencedStore> {
+  const store = await openStore({ databaseUrl: throughProxy(), statementsInFlight: 1, ...config });
+  stores.push(store);
+  expect(await store.write({ op: "seal", resource: uniqueName("warm"), token: 1 })).toMatchObject({ kind: "accepted" });
+  return store;
+}
+
+const put = (store: FencedStore, resource: string, token = 1): Promise<Verdict> => store.write({ op: "put", resource, token, value: "1" });
+
+async function isStored(resource: string): Promise<boolean> {
+  const { rowCount } = await admin.query("select from palisade.resources where resource = $1", [resource]);
+  return rowCount === 1;
+}
+
+describe("G3 the connection is lost after the write was sent: the outcome is unknown", () => {
+  test("G3 and it was applied, when only the reply was lost", async () => {
+    const store = await warmStore();
+    const resource = uniqueName();
+    proxy.cutAfter(0, "replies");
+    expect(await put(store, resource)).toMatchObject({ kind: "outcome_unknown", reason: "connection_lost" });
+    await expect.poll(() => isStored(resource), { interval: 2 }).toBe(true);
+    await proxy.heal();
+    expect(await put(store, resource)).toMatchObject({ kind: "accepted", rev: 2 });
+  });
+
+  test("G3 and it was not applied, when the request was lost", async () => {
+    const store = await warmStore();
+    const resource = uniqueName();
+    proxy.cutAfter(0, "requests");
+    expect(await put(store, resource)).toMatchObject({ kind: "outcome_unknown", reason: "connection_lost" });
+    await proxy.heal();
+    expect(await isStored(resource)).toBe(false);
+    expect(await put(store, resource)).toMatchObject({ kind: "accepted", rev: 1 });
+  });
+
+  test("G3 and none of its neighbours in the batch is sent again", async () => {
+    const store = await warmStore();
+    const resources = Array.from({ length: 20 }, () => uniqueName());
+    proxy.cutAfter(0, "replies");
+    const verdicts = await Promise.all(resources.map((resource) => put(store, resource)));
+    expect(new Set(verdicts.map(({ kind }) => kind))).toEqual(new Set(["outcome_unknown"]));
+    await proxy.heal();
+    await expect.poll(() => isStored(resources[0] ?? ""), { interval: 2 }).toBe(true);
+    const { rows } = await admin.query("select distinct rev from palisade.resources where resource = any($1)", [resources]);
+    expect(rows).toEqual([{ rev: "1" }]);
+  });
+
+  test("G3 and so it is for a transaction", async () => {
+    const store = await warmStore();
+    const resource = uniqueName();
+    await store.transaction({ operations: [{ op: "put", resource, token: 1, value: "1" }] });
+    proxy.cutAfter(0, "replies");
+    expect(await store.transaction({ operations: [{ op: "put", resource, token: 1, value: "2" }] })).toMatchObject({
+      kind: "outcome_unknown",
+    });
+    await expect
+      .poll(async () => (await admin.query("select rev from palisade.resources where resource = $1", [resource])).rows, { interval: 2 })
+      .toEqual([{ rev: "2" }]);
+  });
+
+  test("G3 when an administrator ends the session while the write waits for a row", async () => {
+    const store = await warmStore({ lockWaitMs: 3_000 });
+    const resource = uniqueName();
+    await put(store, resource);
+    const holder = await connect();
+    await holder.query("begin");
+    await holder.query("select from palisade.resources where resource = $1 for update", [resource]);
+    const verdict = put(store, resource, 2);
+    await untilSomebodyWaits(admin);
+    await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'");
+    expect(await verdict).toMatchObject({ kind: "outcome_unknown", reason: "connection_lost" });
+    await holder.end();
+    expect(await put(store, resource, 2)).toMatchObject({ kind: "accepted", rev: 2 });
+  });
+});
+
+describe("G3 no answer comes", () => {
+  test("G3 within the time for a write: unknown, and the connection is not used again", async () => {
+    const store = await warmStore({ writeTimeoutMs: 150 });
+    const resource = uniqueName();
+    proxy.holdReplies();
+    const sentAt = performance.now();
+    expect(await put(store, resource)).toMatchObject({ kind: "outcome_unknown", reason: "timed_out" });
+    expect(performance.now() - sentAt).toBeGreaterThanOrEqual(145);
+    proxy.deliver(); // The late answer meets nobody.
+    await proxy.until(() => proxy.connections === 0);
+    expect(await put(store, resource)).toMatchObject({ kind: "accepted", rev: 2 });
+    expect(proxy.connections).toBe(1);
+  });
+
+  test("G3 because the whole server stands still: unknown for what was sent, not applied for what could not connect", async () => {
+    const store = await warmStore({ writeTimeoutMs: 150, connectTimeoutMs: 100 });
+    await server.pause();
+    const [sent, late] = [uniqueName(), uniqueName()];
+    expect(await put(store, sent)).toMatchObject({ kind: "outcome_unknown", reason: "timed_out" });
+    expect(await put(store, late)).toMatchObject({ kind: "unavailable", reason: "unreachable", outcome: "not_applied" });
+    await server.resume();
+    expect(await isStored(late)).toBe(false);
+    expect(await put(store, late)).toMatchObject({ kind: "accepted", rev: 1 });
+  });
+
+  test("once statements time out, only one at a time is started until Postgres answers again", async () => {
+    const store = await warmStore({ writeTimeoutMs: 100, connectTimeoutMs: 500, statementsInFlight: 4, maxBatchRows: 1 });
+    proxy.holdReplies();
+    await put(store, uniqueName());
+    const verdicts = Array.from({ length: 6 }, () => put(store, uniqueName()));
+    await expect.poll(() => store.stats().statementsInFlight, { interval: 1 }).toBe(1);
+    await proxy.heal();
+    expect(new Set((await Promise.all(verdicts)).map(({ kind }) => kind))).toContain("accepted");
+    expect(await put(store, uniqueName())).toMatchObject({ kind: "accepted" });
+  });
+});
+
+describe("G3 Postgres says no: certainly not applied", () => {
+  test("G3 when its own timer ends the statement first", async () => {
+    const store = await warmStore({ lockWaitMs: 3_000, statementTimeoutMs: 60, writeTimeoutMs: 3_000 });
+    const resource = uniqueName();
+    await put(store, resource);
+    const holder = await connect();
+    await holder.query("begin");
+    await holder.query("select from palisade.resources where resource = $1 for update", [resource]);
+    expect(await put(store, resource, 2)).toMatchObject({
+      kind: "unavailable",
+      reason: "refused",
+      outcome: "not_applied",
+      cause: { code: "57014" },
+    });
+    await holder.end();
+  });
+
+  test("G3 when it has become read-only, as after a failover; and the next connection is a new one", async () => {
+    const store = await warmStore();
+    const resource = uniqueName();
+    try {
+      await admin.query("alter system set default_transaction_read_only = on");
+      await admin.query("select pg_reload_conf()");
+      // The running session learns of it a moment later; from then on every answer is the same, on old connections (25006) and on new ones.
+      await expect.poll(async () => (await put(store, uniqueName())).kind, { interval: 2 }).toBe("unavailable");
+      for (let attempt = 0; attempt < 2; attempt += 1)
+        expect(await put(store, resource)).toMatchObject({ kind: "unavailable", reason: "read_only", outcome: "not_applied" });
+      expect((await store.ready()).checks).toContainEqual(expect.objectContaining({ name: "writable", status: "failed" }));
+    } finally {
+      await admin.query("set default_transaction_read_only = off");
+      await admin.query("alter system reset default_transaction_read_only");
+      await admin.query("select pg_reload_conf()");
+    }
+    await expect.poll(async () => (await put(store, resource)).kind, { interval: 2 }).toBe("accepted");
+    expect(await store.read(resource)).toMatchObject({ rev: 1 });
+  });
+
+  test("G3 when it has no connection to give", async () => {
+    await admin.query("create role crowded login connection limit 0");
+    const url = new URL(throughProxy());
+    url.username = "crowded";
+    const store = await openStore({ databaseUrl: url.href });
+    stores.push(store);
+    expect(await put(store, uniqueName())).toMatchObject({ kind: "unavailable", reason: "refused", cause: { code: "53300" } });
+    expect(await store.read("r")).toMatchObject({ kind: "unavailable", reason: "refused" });
+    expect(await store.ready()).toMatchObject({ ready: false });
+  });
+
+  test("G3 when nobody listens: the store opens all the same, and works once somebody does", async () => {
+    await proxy.refuse();
+    const store = await openStore({ databaseUrl: throughProxy() });
+    stores.push(store);
+    expect(await put(store, uniqueName())).toMatchObject({ kind: "unavailable", reason: "unreachable", outcome: "not_applied" });
+    expect(await store.transaction({ operations: [{ op: "seal", resource: uniqueName(), token: 1 }] })).toMatchObject({
+      kind: "unavailable",
+      reason: "unreachable",
+    });
+    expect(await store.read("r")).toMatchObject({ kind: "unavailable", reason: "unreachable" });
+    expect(await store.list({ limit: 1 })).toMatchObject({ kind: "unavailable" });
+    expect(await store.raiseFence({ resource: "r", token: 1, by: "me", reason: "why" })).toMatchObject({ kind: "unavailable" });
+    expect(await store.ready()).toMatchObject({ ready: false, checks: [{ name: "database", status: "failed" }] });
+    await proxy.heal();
+    expect(await put(store, uniqueName())).toMatchObject({ kind: "accepted" });
+  });
+
+  test("G3 when the schema is missing", async () => {
+    const database = await server.createDatabase();
+    const store = await openStore({ databaseUrl: database.url });
+    expect(await put(store, uniqueName())).toMatchObject({
+      kind: "unavailable",
+      reason: "refused",
+      outcome: "not_applied",
+      cause: { code: "42P01" },
+    });
+    expect((await store.ready()).checks).toContainEqual(expect.objectContaining({ name: "schema", status: "failed" }));
+    await store.close();
+    await database.drop();
+  });
+});
+
+test("a prepared statement that is gone is prepared again, and the write is applied once", async () => {
+  const store = await warmStore();
+  const resource = uniqueName();
+  await put(store, resource);
+  // What DISCARD ALL of a pooler, or a migration under way, does to the session: here the statement's result type changes under it.
+  await admin.query("alter table palisade.resources alter column rev type numeric");
+  try {
+    expect(await put(store, resource)).toMatchObject({ kind: "accepted", rev: 2 });
+  } finally {
+    await admin.query("alter table palisade.resources alter column rev type bigint");
+  }
+  expect(await put(store, resource)).toMatchObject({ kind: "accepted", rev: 3 });
+});
+
+test("an idle connection that Postgres closes is reported and replaced", async () => {
+  const events: StoreEvent[] = [];
+  const store = await warmStore({ observe: (event) => events.push(event) });
+  await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'palisade-gateway'");
+  await expect.poll(() => events.some(({ kind }) => kind === "connection_error"), { interval: 2 }).toBe(true);
+  expect(await put(store, uniqueName())).toMatchObject({ kind: "accepted" });
+});

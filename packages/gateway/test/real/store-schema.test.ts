@@ -1,0 +1,158 @@
+// The SQL files, the drizzle schema and the rights of the roles: that they agree with each other and cannot be applied twice or half.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { PostgresServer } from "@palisade/testkit";
+import { test as base, describe, expect } from "@palisade/testkit/vitest";
+import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
+import pg from "pg";
+import { openStore } from "../../src/store/fenced-store.js";
+import { grantRoles } from "../../src/store/grants.js";
+import { MigrationError, migrate } from "../../src/store/migrate.js";
+import * as schema from "../../src/store/schema.js";
+import { test } from "../support/store.js";
+
+const tables = [schema.resources, schema.history, schema.usedKeys, schema.fenceChanges, schema.migrations];
+
+describe("migrations", () => {
+  test("make exactly the tables that the drizzle schema describes", async ({ connect }) => {
+    const client = await connect();
+    const { rows: names } = await client.query<{ name: string }>(
+      "select relname as name from pg_class where relnamespace = 'palisade'::regnamespace and relkind = 'r'",
+    );
+    expect(names.map(({ name }) => name).sort()).toEqual(tables.map((table) => getTableConfig(table).name).sort());
+    for (const table of tables) {
+      const { name } = getTableConfig(table);
+      const { rows: columns } = await client.query<Record<string, unknown>>(columnsOf, [`palisade.${name}`]);
+      expect({ name, columns }).toEqual({ name, columns: described(table) });
+      const { rows: constraints } = await client.query<{ name: string }>(
+        "select conname as name from pg_constraint where conrelid = $1::regclass and contype in ('c', 'p')",
+        [`palisade.${name}`],
+      );
+      expect(constraints.map((one) => one.name).sort()).toEqual(constraintsOf(table).sort());
+    }
+  });
+
+  base("run once, however many gateways start at the same time", async ({ postgres }) => {
+    await using database = await postgres.createDatabase();
+    const reports = await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)));
+    const applied = reports.filter((report) => report.applied.length > 0);
+    expect(applied).toHaveLength(1);
+    expect(new Set(reports.map((report) => report.applied.length + report.alreadyThere)).size).toBe(1);
+  });
+
+  base("refuse a database whose files were changed after they were applied, or that is newer", async ({ postgres }) => {
+    await using database = await postgres.createDatabase();
+    const { applied } = await migrate(database.url);
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      const [{ checksum } = { checksum: "" }] = (
+        await client.query<{ checksum: string }>("select checksum from palisade.migrations where name = $1", [applied[0]])
+      ).rows;
+      const text = await readFile(new URL(`../../src/store/migrations/${applied[0]}`, import.meta.url));
+      expect(checksum).toBe(createHash("sha256").update(text).digest("hex"));
+      await client.query("insert into palisade.migrations values ('9999_future.sql', 'x')");
+      await expect(migrate(database.url)).rejects.toThrow(MigrationError);
+      await client.query("delete from palisade.migrations where name = '9999_future.sql'");
+      await client.query("update palisade.migrations set checksum = 'x' where name = $1", [applied[0]]);
+      await expect(migrate(database.url)).rejects.toThrow("changed after it was applied");
+    } finally {
+      await client.end();
+    }
+  });
+});
+
+const columnsOf = `
+  select attname as name, format_type(atttypid, null) as type, attnotnull as "notNull", collname = 'C' as "byteOrder"
+  from pg_attribute left join pg_collation on pg_collation.oid = attcollation
+  where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`;
+
+function described(table: PgTable): unknown[] {
+  return getTableConfig(table).columns.map((column) => {
+    const [type, collation] = column.getSQLType().split(" collate ");
+    const isText = type === "text";
+    return { name: column.name, type, notNull: column.notNull, byteOrder: isText ? collation === '"C"' : null };
+  });
+}
+
+function constraintsOf(table: PgTable): string[] {
+  const { name, checks, primaryKeys, columns } = getTableConfig(table);
+  const keys =
+    primaryKeys.length > 0 ? primaryKeys.map((key) => key.getName()) : columns.filter((column) => column.primary).map(() => `${name}_pkey`);
+  return [...checks.map((check) => check.name), ...keys];
+}
+
+describe("the roles", () => {
+  base("the gateway's can do all a gateway does, and can neither delete nor truncate; an application's can only raise", async () => {
+    await using server = await PostgresServer.start(); // Roles belong to a whole server.
+    await migrate(server.url);
+    await grantRoles(server.url);
+    await grantRoles(server.url);
+    const admin = new pg.Client({ connectionString: server.url });
+    await admin.connect();
+    await admin.query("create role gateway login in role palisade_gateway; create role app login in role palisade_app");
+    await admin.end();
+    await expectGatewayRights(as(server.url, "gateway"));
+    await expectAppRights(as(server.url, "app"));
+  });
+});
+
+function as(url: string, role: string): string {
+  const other = new URL(url);
+  other.username = role;
+  return other.href;
+}
+
+async function expectGatewayRights(url: string): Promise<void> {
+  expect(await migrate(url)).toMatchObject({ applied: [] });
+  const store = await openStore({ databaseUrl: url, history: "on" });
+  const idempotency = { key: "k", fingerprint: "f" };
+  expect(await store.write({ op: "put", resource: "r", token: 1, value: "{}", idempotency })).toMatchObject({ kind: "accepted" });
+  expect(await store.write({ op: "put", resource: "r", token: 1, value: "{}", idempotency })).toMatchObject({ replayed: true });
+  expect(await store.write({ op: "patch", resource: "r", token: 1, value: "{}" })).toMatchObject({ kind: "accepted" });
+  expect(await store.transaction({ operations: [{ op: "delete", resource: "r", token: 1 }] })).toMatchObject({ kind: "committed" });
+  expect(await store.raiseFence({ resource: "r", token: 9, by: "me", reason: "why" })).toMatchObject({ kind: "changed" });
+  expect(await store.history({ resource: "r", limit: 9 })).toMatchObject({ entries: [{}, {}, {}] });
+  expect((await store.ready()).checks).toContainEqual({ name: "rights", status: "ok", detail: "this role cannot delete fences" });
+  await store.close();
+  await withRole(url, async (client) => {
+    await client.query("select palisade.forget_used_keys('1 day', 10)");
+    for (const table of tables) {
+      const { name } = getTableConfig(table);
+      for (const text of [`delete from palisade.${name}`, `truncate palisade.${name}`, `drop table palisade.${name}`])
+        await expect(client.query(text)).rejects.toMatchObject({ code: "42501" });
+    }
+  });
+}
+
+async function expectAppRights(url: string): Promise<void> {
+  await withRole(url, async (client) => {
+    await client.query("select palisade.guard('app', 5)");
+    expect((await client.query("select palisade.fence_of('app') as token")).rows).toEqual([{ token: "5" }]);
+    await expect(client.query("select palisade.guard('app', 4)")).rejects.toMatchObject({ code: "PLS01" });
+    const forbidden = [
+      "select * from palisade.resources",
+      "update palisade.resources set token = 1",
+      "select palisade.move_fence('lower', 'app', 1, 'me', 'why')",
+      "select palisade.forget_used_keys('1 day', 10)",
+    ];
+    for (const text of forbidden) await expect(client.query(text)).rejects.toMatchObject({ code: "42501" });
+    await client.query("create temporary table mine (id integer)");
+    await client.query("select palisade.fence_table('mine', 'mine/', 'id')");
+    await client.query("begin");
+    await client.query("select palisade.present(5)");
+    await client.query("insert into mine values (1)");
+    await client.query("commit");
+    await expect(client.query("insert into mine values (2)")).rejects.toMatchObject({ code: "PLS03" });
+  });
+}
+
+async function withRole(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await work(client);
+  } finally {
+    await client.end();
+  }
+}
