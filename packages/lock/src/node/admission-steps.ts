@@ -57,12 +57,16 @@ export async function openAdmission(
     const made = await node.connection.run(mark(keys, given));
     // Somebody else has admitted it since we looked, and its life may be another by now: not seen, this time.
     if (made === undefined || made.runId !== seen.runId) return undefined;
-    return { name: node.name, status: seen, mark: made, isDurable: await isDurable(node) };
+    return { name: node.name, status: seen, mark: made, isDurable: await isDurable(node, seen) };
   }, node);
 }
 
-/** Everything this server answers is on its disk. A server that does not tell counts as not durable. */
-export async function isDurable({ connection }: RedisNode): Promise<boolean> {
+/**
+ * Everything this server answers is on its disk, and nothing else will ever answer in its place. A server that does not tell counts as not durable. One with
+ * replicas does as well: a promoted replica has the record of its master and a log of its own, but not the master's last grants.
+ */
+export async function isDurable({ connection, hasFailover }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
+  if (hasFailover || isReplicated) return false;
   try {
     const [appendonly, appendfsync] = await Promise.all([connection.setting("appendonly"), connection.setting("appendfsync")]);
     return appendonly === "yes" && appendfsync === "always";
@@ -129,7 +133,7 @@ async function admitOne(settings: AdmissionSettings, seen: SeenNode, { floor, wa
     ticket: seen.mark.ticket,
     floor,
     epoch: settings.clock.secret(),
-    id: seen.mark.id,
+    id: isCopy(settings, node, seen.mark.id) ? settings.clock.secret() : seen.mark.id,
     size: settings.expected.size,
     durable: seen.isDurable === true ? "durable" : "not durable",
     ...(founders === undefined ? knownFleet(settings) : newFleet(founders)),
@@ -138,6 +142,11 @@ async function admitOne(settings: AdmissionSettings, seen: SeenNode, { floor, wa
   if (admittedAt === undefined) return false;
   settings.onEvent({ kind: "admitted", node: node.name, way, floor: admittedAt });
   return true;
+}
+
+/** Another node has this id already: one's disk was copied to the other. */
+function isCopy({ nodes }: AdmissionSettings, node: RedisNode, id: string): boolean {
+  return nodes.some((other) => other !== node && other.status?.id === id);
 }
 
 type Membership = Pick<AdmitArguments, "fleet" | "maxTtlMs">;

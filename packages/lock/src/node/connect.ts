@@ -75,6 +75,13 @@ function isCluster(client: Client): client is Cluster {
   return client.isCluster;
 }
 
+/** A cluster or a group under sentinels: another server may take the place of the one that was admitted. */
+export function hasFailover(source: NodeSource): boolean {
+  if (typeof source === "string") return false;
+  if (!isInstance(source)) return Boolean(source.sentinels);
+  return isCluster(source) || Boolean(source.options.sentinels);
+}
+
 /** A client for the source, not connected yet. */
 export function openClient(source: NodeSource, settings: ConnectSettings): Client {
   const ours = options(settings);

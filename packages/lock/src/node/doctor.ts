@@ -14,7 +14,7 @@ export interface Finding {
   /** "fleet" for what is about all of them. */
   readonly node: string;
   /**
-   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable,
+   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable, replicated,
    * clock_skew, settings_hidden, subscription.
    */
   readonly code: string;
@@ -75,7 +75,7 @@ async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<rea
     const seen = await node.connection.run(status(settings.keys));
     judgeClock(say, seen, { askedAt, answeredAt: settings.clock.wallMs() });
     judgeAdmission(say, node, settings.admission);
-    await judgeSettings(say, node);
+    await judgeSettings(say, node, seen);
   } catch (error) {
     sayUnreachable(say, node, causeOf(error));
   }
@@ -109,7 +109,7 @@ function judgeAdmission(say: Say, node: RedisNode, { blockedBecause }: Admission
   say("warning", "quarantined", `its memory is not believed, so it does not vote${wait}${why}`, "Wait, or bring the other nodes back.");
 }
 
-async function judgeSettings(say: Say, node: RedisNode): Promise<void> {
+async function judgeSettings(say: Say, node: RedisNode, seen: NodeStatus): Promise<void> {
   let policy: string | undefined;
   let limit: string | undefined;
   try {
@@ -132,14 +132,21 @@ async function judgeSettings(say: Say, node: RedisNode): Promise<void> {
       "CONFIG SET maxmemory-policy noeviction, and in the server's configuration.",
     );
   }
-  if (!(await isDurable(node))) {
+  if (seen.isReplicated || node.hasFailover) {
+    say(
+      "info",
+      "replicated",
+      "a replica may take its place: asynchronous replication loses grants, so after a failover it does not vote until it has caught up",
+      "None is needed; replicas add nothing that the other nodes do not give.",
+    );
+  } else if (!(await isDurable(node, seen))) {
     say(
       "info",
       "not_durable",
       "it may forget what it answered: after a restart it does not vote until it has caught up",
       "For a restart without that wait: appendonly yes and appendfsync always.",
     );
-  } else if (node.status?.wasDurable === false && !node.isQuarantined) {
+  } else if (!seen.wasDurable && !node.isQuarantined) {
     say(
       "info",
       "not_durable",

@@ -201,20 +201,20 @@ return replies
 } as const;
 
 export const statusScript = {
-  sha: "85134456faa1f5a5bf3ad1fce2f03edc0d76d7de",
+  sha: "751b9489586d497ce30e70754caa21d83cf22518",
   source: `local server = redis.call('INFO', 'server')
 local replication = redis.call('INFO', 'replication')
 local time = redis.call('TIME')
-local record = redis.call('HMGET', KEYS[1], 'run', 'id', 'fleet', 'size', 'maxTtlMs', 'epoch', 'base', 'durable', 'ticketRun', 'ticketAt')
+local record = redis.call('HMGET', KEYS[1], 'run', 'id', 'fleet', 'size', 'maxTtlMs', 'epoch', 'base', 'durable')
 local reply = {
   string.match(server, 'run_id:(%w+)') or '',
   string.match(server, 'redis_version:([^\\r\\n]+)') or '',
   string.match(replication, 'role:(%w+)') or '',
-  string.match(server, 'uptime_in_seconds:(%d+)') or '',
+  (string.find(replication, 'connected_slaves:[1-9]') or string.find(replication, 'master_replid2:0*[1-9a-f]')) and '1' or '0',
   string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)),
   redis.call('GET', KEYS[2]) or '',
 }
-for index = 1, 10 do
+for index = 1, 8 do
   reply[#reply + 1] = record[index] or ''
 end
 return reply
@@ -222,7 +222,7 @@ return reply
 } as const;
 
 export const markScript = {
-  sha: "6b4d2faba1047d5458905f5fbc3518a57881e224",
+  sha: "f727e914ff6b10a74040a3afcde6abe499311330",
   source: `local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -246,7 +246,8 @@ if not record[10] or record[10] == ARGV[5] or tonumber(record[11]) <= now then
   redis.call('HSET', KEYS[1], 'claim', ARGV[5], 'claimUntil', string.format('%.0f', now + ARGV[6]))
 end
 local sinceStart = 0
-if admittedRun and admittedRun ~= run then
+local wasReplica = string.find(redis.call('INFO', 'replication'), 'master_replid2:0*[1-9a-f]')
+if admittedRun and admittedRun ~= run and not wasReplica then
   sinceStart = math.max(0, (string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') - 1) * 1000)
 end
 return {

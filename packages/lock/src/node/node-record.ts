@@ -17,7 +17,8 @@ export interface NodeStatus {
   readonly runId: string;
   readonly version: string;
   readonly role: string;
-  readonly uptimeS: number;
+  /** It has replicas, or was one: another server with an older memory may stand behind this address by now, or soon. */
+  readonly isReplicated: boolean;
   readonly timeMs: number;
   readonly floor: number | undefined;
   readonly run: string | undefined;
@@ -55,13 +56,13 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
   keys: [keys.node, keys.floor],
   args: [],
   read(reply) {
-    const [runId, version, role, uptime, time, floor, run, id, fleet, size, maxTtlMs, epoch, base, durable] = words(reply, 16);
+    const [runId, version, role, replicated, time, floor, run, id, fleet, size, maxTtlMs, epoch, base, durable] = words(reply, 14);
     if (!runId || !version || !role) throw new GarbageReply(reply);
     return {
       runId,
       version,
       role,
-      uptimeS: number(uptime) ?? 0,
+      isReplicated: replicated === "1",
       timeMs: number(time) ?? 0,
       floor: number(floor),
       run: text(run),

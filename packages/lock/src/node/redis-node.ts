@@ -12,6 +12,7 @@ import type {
   Unreachable,
 } from "../ballot.js";
 import type { Clock } from "../clock.js";
+import { hasFailover } from "./connect.js";
 import { Connection } from "./connection.js";
 import type { Keys } from "./keys.js";
 import type { GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "./lock-node.js";
@@ -80,6 +81,11 @@ export class RedisNode implements LockNode {
 
   get isQuarantined(): boolean {
     return this.#isQuarantined;
+  }
+
+  /** What stands behind the address may change without a restart. */
+  get hasFailover(): boolean {
+    return hasFailover(this.#settings.source);
   }
 
   get subscriptionTrouble(): string | undefined {

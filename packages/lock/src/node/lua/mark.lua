@@ -6,7 +6,8 @@
 -- Reply  { '0', run_id, id, ticket, ms since the ticket was set, ms since the server started (0: cannot be told), proposed floor, proposed maxTtlMs, '1' if the
 --          claim is ours now, else '0' }, or { '1' } if the node is admitted
 -- Note   The claim is a courtesy that spares the fleet many admissions at once; nothing depends on it. The server's start counts as the moment the memory was
---        lost only if the record survived the start: without a record, a FLUSHALL may have come at any time since.
+--        lost only if the record survived the start, and in a server that was never a replica: without a record, a FLUSHALL may have come at any time since,
+--        and what a promoted replica lacks, its master may have granted until the end.
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -30,7 +31,8 @@ if not record[10] or record[10] == ARGV[5] or tonumber(record[11]) <= now then
   redis.call('HSET', KEYS[1], 'claim', ARGV[5], 'claimUntil', string.format('%.0f', now + ARGV[6]))
 end
 local sinceStart = 0
-if admittedRun and admittedRun ~= run then
+local wasReplica = string.find(redis.call('INFO', 'replication'), 'master_replid2:0*[1-9a-f]')
+if admittedRun and admittedRun ~= run and not wasReplica then
   -- Whole seconds, cut off at both ends: one less is certain.
   sinceStart = math.max(0, (string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') - 1) * 1000)
 end

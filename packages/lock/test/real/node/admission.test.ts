@@ -2,6 +2,7 @@
 import type { RedisFleet, RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { asking, type Opened, open, opened } from "./opened-fleet.js";
+import { standingIn } from "./standing-in.js";
 
 const namespace = "admission";
 const maxTtlMs = 200;
@@ -208,6 +209,48 @@ describe("a node that lost its memory", () => {
       expect(await later.heard("admitted", "n2")).toMatchObject({ way: "rebuilt" });
     }
     expect(new Set(await floors(servers)).size).toBe(1);
+  });
+});
+
+describe("a server that took another's place", () => {
+  test("L2 a promoted replica counts as a node that lost its memory, however durable both are", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 4, config: { "repl-diskless-sync-delay": "0" } });
+    const [master, second, third, replica] = servers.nodes.map(({ directUrl }) => ({
+      host: "127.0.0.1",
+      port: Number(new URL(directUrl).port),
+    }));
+    if (master === undefined || replica === undefined || second === undefined || third === undefined)
+      throw new Error("a fleet of four has four nodes");
+    await using address = await standingIn(master);
+    await using lock = await opened([address.url, ...servers.nodes.slice(1, 3).map(({ url }) => url)], options);
+    expect(await recordOf(servers.nodes[0])).toMatchObject({ durable: "1" });
+    await servers.nodes[3]?.cli("REPLICAOF", master.host, master.port);
+    await expect.poll(() => recordOf(servers.nodes[3])).toMatchObject({ durable: "1" });
+    // It has been up for long: that says nothing about when it stopped to follow.
+    await servers.nodes[3]?.shiftClock(3_600_000);
+    await servers.nodes[3]?.cli("REPLICAOF", "NO", "ONE");
+    // The replica never hears of this grant.
+    expect(await lock.node("n1").grant(asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });
+    const later = lock.fromNow();
+    const replacedAt = performance.now();
+    await address.standIn(replica);
+    expect(await later.heard("admitted", "n1")).toMatchObject({ way: "rebuilt" });
+    expect(performance.now() - replacedAt).toBeGreaterThanOrEqual(maxTtlMs);
+  });
+
+  test("T2 the copy of another node's disk counts as a node that lost its memory", async ({ fleet }) => {
+    const { servers, lock } = await founded(fleet, 3, "always");
+    await using _ = lock;
+    const copied = await recordOf(servers.nodes[1]);
+    const later = lock.fromNow();
+    await servers.nodes[2]?.kill();
+    await servers.nodes[2]?.restart({ forget: true });
+    await later.heard("quarantined", "n3");
+    const fields = Object.entries(copied).flat();
+    await servers.nodes[2]?.cli("HSET", `{${namespace}}:node`, ...fields);
+    await servers.nodes[2]?.cli("SET", `{${namespace}}:floor`, String(await floorOf(servers.nodes[1])));
+    expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
+    expect((await recordOf(servers.nodes[2])).id).not.toBe(copied.id);
   });
 });
 
