@@ -1,5 +1,6 @@
 // One Postgres server as processes of this machine: its data folder, its port, and the ways to break it. It must not know about databases.
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child } from "../process/child.js";
 import { keepFolder } from "../process/living-children.js";
@@ -73,6 +74,8 @@ class LocalPostgres implements PostgresHost {
     if (this.#postmaster.alive) {
       await killTree(this.#postmaster.pid);
       await this.#postmaster.waitForExit();
+      // It names a process that is certainly dead; if its number is given to another server meanwhile, Postgres would refuse to start again.
+      await rm(join(this.#folder.data, "postmaster.pid"), { force: true });
     }
     this.#frozen?.forget(); // Not earlier: if we die in between, somebody still has to end the stopped ones.
     this.#frozen = undefined;
