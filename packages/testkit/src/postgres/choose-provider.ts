@@ -6,6 +6,7 @@ export type PostgresProviderName = "local" | "docker";
 /** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
 const providers: Readonly<Partial<Record<PostgresProviderName, () => Promise<PostgresProvider>>>> = {
   local: async () => (await import("./local-postgres.js")).localPostgres,
+  docker: async () => (await import("../docker/docker-postgres.js")).dockerPostgres,
 };
 
 /** The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one. */

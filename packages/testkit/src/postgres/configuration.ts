@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { HostOptions } from "./provider.js";
 
 /** Only the flushes differ between durable and not; what a client sees of a commit is the same. */
-function settingsOf({ durable, settings }: HostOptions): Record<string, string> {
+export function settingsOf({ durable, settings }: HostOptions): Record<string, string> {
   const flushes = durable ? "on" : "off";
   return {
     fsync: flushes,
@@ -24,6 +24,12 @@ export async function configure(data: string, options: HostOptions): Promise<voi
 
 /** The last line about a setting counts. */
 export async function appendSettings(data: string, settings: Readonly<Record<string, string>>): Promise<void> {
-  const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`);
-  await appendFile(join(data, "postgresql.conf"), `\n${lines.join("")}`);
+  await appendFile(join(data, "postgresql.conf"), `\n${settingsLines(settings)}`);
+}
+
+/** As lines of postgresql.conf. */
+export function settingsLines(settings: Readonly<Record<string, string>>): string {
+  return Object.entries(settings)
+    .map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`)
+    .join("");
 }

@@ -89,7 +89,7 @@ export class LocalRedisServer implements RedisServer {
     // A paused or killed server looks at its clock when it runs again.
     if (this.pid === undefined || this.#paused) return;
     const expected = Date.now() + this.#clock.offsetMs;
-    const shown = await serverTimeMs(this.#port);
+    const shown = await serverTimeMs({ host: this.host, port: this.#port });
     if (Math.abs(shown - expected) > clockToleranceMs) {
       throw new Error(`the clock of ${this.#spec.name} did not move: it shows ${shown}, expected about ${expected}`);
     }
@@ -135,7 +135,7 @@ export class LocalRedisServer implements RedisServer {
     this.#child = child;
     try {
       const signature = this.#program.signature(child.pid, this.#port);
-      await untilReady({ port: this.#port, signature, failure: () => (child.alive ? undefined : child.obituary()) });
+      await untilReady({ host: this.host, port: this.#port, signature, failure: () => (child.alive ? undefined : child.obituary()) });
       return "ready";
     } catch (cause) {
       await child.kill();

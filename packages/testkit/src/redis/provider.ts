@@ -42,6 +42,7 @@ export type ProviderName = "local" | "docker" | "wasm";
 /** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
 const providers: Readonly<Partial<Record<ProviderName, () => Promise<RedisProvider>>>> = {
   local: async () => (await import("./local-provider.js")).localRedis,
+  docker: async () => (await import("../docker/docker-redis.js")).dockerRedis,
   wasm: async () => (await import("./local-provider.js")).wasmRedis,
 };
 

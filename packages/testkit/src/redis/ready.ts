@@ -3,8 +3,12 @@
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-export interface Readiness {
+interface Address {
+  readonly host: string;
   readonly port: number;
+}
+
+export interface Readiness extends Address {
   /** What the server's INFO must contain, to be the one that was started. */
   readonly signature: string;
   /** Why waiting is pointless by now, or undefined. */
@@ -16,14 +20,14 @@ const betweenLooksMs = 3;
 const deadlineMs = 20_000;
 
 /** Resolves when the server answers PING and has loaded its data. */
-export async function untilReady({ port, signature, failure }: Readiness): Promise<void> {
+export async function untilReady({ host, port, signature, failure }: Readiness): Promise<void> {
   const giveUpAt = performance.now() + deadlineMs;
   await delay(firstLookMs);
   for (;;) {
     const why = failure();
     if (why !== undefined) throw new Error(why);
     // INFO is answered while a server loads its log, PING is not: together they tell who it is and whether it is ready.
-    const answer = await ask(port, "INFO server\r\nPING\r\n", /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/);
+    const answer = await ask({ host, port }, "INFO server\r\nPING\r\n", /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/);
     if (answer.includes(signature) && answer.includes("+PONG")) return;
     if (performance.now() > giveUpAt)
       throw new Error(`not ready after ${deadlineMs} ms; it answered ${JSON.stringify(answer.slice(0, 200))}`);
@@ -32,17 +36,17 @@ export async function untilReady({ port, signature, failure }: Readiness): Promi
 }
 
 /** What the server's wall clock shows. */
-export async function serverTimeMs(port: number): Promise<number> {
-  const answer = await ask(port, "TIME\r\n", /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/);
+export async function serverTimeMs(server: Address): Promise<number> {
+  const answer = await ask(server, "TIME\r\n", /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/);
   const [, seconds, microseconds] = /\r\n(\d+)\r\n\$\d+\r\n(\d+)\r\n$/.exec(answer) ?? [];
   if (seconds === undefined || microseconds === undefined) throw new Error(`no answer to TIME but ${JSON.stringify(answer)}`);
   return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
 }
 
-function ask(port: number, commands: string, complete: RegExp): Promise<string> {
+function ask({ host, port }: Address, commands: string, complete: RegExp): Promise<string> {
   return new Promise((resolve) => {
     let answer = "";
-    const socket = connect({ port, host: "127.0.0.1" });
+    const socket = connect({ port, host });
     socket.setEncoding("utf8").setTimeout(1_000, () => socket.destroy());
     socket.on("connect", () => socket.write(commands));
     socket.on("data", (text: string) => {

@@ -124,6 +124,6 @@ test("a fleet of which one server cannot be had is no fleet: the others are stop
 
 test("an unknown provider is an error that names those there are", async () => {
   await expect(RedisFleet.start({ nodes: 1, provider: "cloud" as "local" })).rejects.toThrow(
-    /no Redis provider is called "cloud".*there are: local, wasm/,
+    /no Redis provider is called "cloud".*there are: local, docker, wasm/,
   );
 });

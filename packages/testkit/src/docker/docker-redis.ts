@@ -1,0 +1,131 @@
+// Runs each node of a fleet as a container of the compose file's image. It must not know about proxies or other nodes.
+import { chmod } from "node:fs/promises";
+import { join } from "node:path";
+import type { TestContainer } from "testcontainers";
+import { clockShim, shimFile } from "../clock/clock-shim.js";
+import { WallClock } from "../clock/wall-clock.js";
+import { scratchFolder } from "../process/scratch-folder.js";
+import type { RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
+import { serverTimeMs, untilReady } from "../redis/ready.js";
+import { describeImage } from "./engine.js";
+import { composeImage } from "./images.js";
+import { ServerContainer } from "./server-container.js";
+
+const redisPort = 6379;
+const clockToleranceMs = 5_000;
+
+export const dockerRedis: RedisProvider = {
+  name: "docker",
+  describe: async () => describeImage(await composeImage("redis")),
+  start: async (spec) => DockerRedisServer.start(spec),
+};
+
+type Clock = { readonly wall: WallClock; readonly equip: (container: TestContainer) => TestContainer } | { readonly missing: string };
+
+class DockerRedisServer implements RedisServer {
+  readonly pid = undefined;
+  readonly #container: ServerContainer;
+  readonly #name: string;
+  readonly #clock: Clock;
+  #paused = false;
+
+  private constructor(name: string, container: ServerContainer, clock: Clock) {
+    this.#name = name;
+    this.#container = container;
+    this.#clock = clock;
+  }
+
+  static async start(spec: RedisServerSpec): Promise<DockerRedisServer> {
+    const clock = await clockFor(spec);
+    const container = await ServerContainer.start({
+      image: await composeImage("redis"),
+      listens: { in: "own network", port: redisPort },
+      equip: (bare) => {
+        const commanded = bare.withCommand(commandOf(spec));
+        return "missing" in clock ? commanded : clock.equip(commanded);
+      },
+      untilReady: ({ host, port }) => untilReady({ host, port, signature: "run_id:", failure: () => undefined }),
+    });
+    return new DockerRedisServer(spec.name, container, clock);
+  }
+
+  get host(): string {
+    return this.#container.host;
+  }
+
+  get port(): number {
+    return this.#container.port;
+  }
+
+  async kill(): Promise<void> {
+    await this.#container.end("SIGKILL");
+    this.#paused = false;
+  }
+
+  async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
+    await this.kill();
+    await (memory === "kept" ? this.#container.startAgain() : this.#container.startAnew());
+  }
+
+  async pause(): Promise<void> {
+    await this.#container.pause();
+    this.#paused = true;
+  }
+
+  async resume(): Promise<void> {
+    await this.#container.resume();
+    this.#paused = false;
+  }
+
+  async shiftClock(byMs: number): Promise<void> {
+    if ("missing" in this.#clock) throw new Error(`the clock of ${this.#name} cannot be moved here: ${this.#clock.missing}`);
+    this.#clock.wall.shift(byMs);
+    // A paused server looks at its clock when it runs again.
+    if (this.#paused) return;
+    const expected = Date.now() + this.#clock.wall.offsetMs;
+    const shown = await serverTimeMs({ host: this.host, port: this.port });
+    if (Math.abs(shown - expected) > clockToleranceMs) {
+      throw new Error(`the clock of ${this.#name} did not move: it shows ${shown}, expected about ${expected}`);
+    }
+  }
+
+  lastLines(): Promise<readonly string[]> {
+    return this.#container.lastLines();
+  }
+
+  stop(): Promise<void> {
+    return this.#container.remove();
+  }
+}
+
+function commandOf({ appendfsync, config }: RedisServerSpec): string[] {
+  const directives: Record<string, string> = {
+    save: "",
+    appendonly: "yes",
+    appendfsync,
+    // The published port is not loopback for the server.
+    "protected-mode": "no",
+    "enable-debug-command": "yes",
+    ...config,
+  };
+  return ["redis-server", ...Object.entries(directives).flatMap(([name, value]) => [`--${name}`, value])];
+}
+
+/** The library and the file with the offset are this machine's, so the engine has to be, too. */
+async function clockFor({ name, clock }: RedisServerSpec): Promise<Clock> {
+  if (clock === "real") return { missing: 'it is real: start the fleet with clock "shiftable" to move it' };
+  const shim = await clockShim();
+  if ("missing" in shim) return shim;
+  const folder = scratchFolder(`clock-${name}`);
+  await chmod(folder, 0o755); // The server's account in the container is another.
+  const wall = await WallClock.in(join(folder, "offset"));
+  if ("missing" in wall) return wall;
+  const equip = (container: TestContainer): TestContainer =>
+    container
+      .withBindMounts([
+        { source: folder, target: "/palisade-clock", mode: "ro" },
+        { source: join(shim.folder, shimFile), target: `/palisade-shim/${shimFile}`, mode: "ro" },
+      ])
+      .withEnvironment({ PALISADE_CLOCK_FILE: "/palisade-clock/offset", LD_PRELOAD: `/palisade-shim/${shimFile}` });
+  return { wall, equip };
+}
