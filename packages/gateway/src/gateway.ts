@@ -13,7 +13,7 @@ import { openApiText } from "./http/openapi.js";
 import { RateLimit } from "./http/rate-limit.js";
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
-import { createGatewayServer } from "./server.js";
+import { createGatewayServer, type GatewayServer } from "./server.js";
 import type { Settings } from "./settings.js";
 import { bringUpToDate } from "./start.js";
 import { type FencedStore, openStore, type Readiness, type StoreConfig } from "./store/fenced-store.js";
@@ -57,7 +57,7 @@ class RunningGateway implements Gateway {
   #store: FencedStore | undefined;
   #lock: IssuedTokens | undefined;
   #opening: Promise<void> | undefined;
-  #servers: { readonly api: Server; readonly admin: Server } | undefined;
+  #servers: { readonly api: GatewayServer; readonly admin: Server } | undefined;
   #closing: Promise<{ readonly unfinished: number }> | undefined;
 
   constructor(settings: Settings, credentials: Credentials, log: Log) {
@@ -169,6 +169,7 @@ class RunningGateway implements Gateway {
     const startedAt = performance.now();
     const drained = this.#gate.drain();
     const closed = this.#servers === undefined ? [] : [closeServer(this.#servers.api)];
+    this.#servers?.api.closeQuietConnections();
     await within(drained, drainMs);
     const unfinished = this.#gate.inFlight;
     await this.#store?.close({ drainMs: Math.max(0, drainMs - (performance.now() - startedAt)) });

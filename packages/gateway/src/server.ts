@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { Express } from "express";
 import { allowed } from "./app.js";
 import { awaitsContinue } from "./http/body.js";
-import { Exchange, mustStaySilent } from "./http/exchange.js";
+import { Exchange, isQuiet, mustStaySilent } from "./http/exchange.js";
 import { bornForExpress } from "./http/express-prototypes.js";
 import { Problem, rawProblem, sendProblem } from "./http/problem.js";
 import { readHeaders } from "./http/request-headers.js";
@@ -17,7 +17,12 @@ export interface ServerLimits {
   readonly idleTimeoutMs: number;
 }
 
-export function createGatewayServer(app: Express, limits: ServerLimits): Server {
+export interface GatewayServer extends Server {
+  /** Ends the connections on which nobody waits for an answer. Node's own closeIdleConnections spares those that never asked anything. */
+  closeQuietConnections(): void;
+}
+
+export function createGatewayServer(app: Express, limits: ServerLimits): GatewayServer {
   const server = createServer(
     {
       ...bornForExpress(app),
@@ -48,7 +53,16 @@ export function createGatewayServer(app: Express, limits: ServerLimits): Server 
   });
   server.on("clientError", answerBrokenRequest);
   server.on("connect", (_request: IncomingMessage, socket) => socket.end(rawProblem(notAllowed)));
-  return server;
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  return Object.assign(server, {
+    closeQuietConnections: () => {
+      for (const socket of sockets) if (isQuiet(socket)) socket.destroy();
+    },
+  });
 }
 
 const notAllowed = new Problem("method_not_allowed", "There is no such method here.", { allow: allowed.resource });

@@ -46,6 +46,11 @@ export function markReceiving(socket: Socket, request: IncomingMessage | undefin
   (socket as TrackedSocket)[receiving] = request;
 }
 
+/** Nobody waits for an answer on this connection. */
+export function isQuiet(socket: Socket): boolean {
+  return ((socket as TrackedSocket)[working] ?? 0) === 0;
+}
+
 /**
  * An error of the parser or a timeout on a connection may be answered only if no earlier request is still being worked on: a pipelining client would take the 400 for
  * the answer to its write, which may well be applied (G3). A request whose body is incomplete can never be applied, so that one may be answered. "Complete" is the

@@ -1,0 +1,162 @@
+// The program: its commands, its exit codes, and that it refuses to start on anything it does not understand.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { scratchFolder } from "@palisade/testkit";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { type GatewayProcess, runProgram, startProgram } from "../support/gateway-process.js";
+import { get, put } from "../support/wire.js";
+
+const databaseUrl = "postgres://user:hunter2@127.0.0.1:1/app";
+
+describe("the program", () => {
+  test("tells every variable in --help, its version, and what it does not know", async () => {
+    const [help, version, unknown] = await Promise.all([runProgram(["--help"]), runProgram(["--version"]), runProgram(["serv"])]);
+    expect(help.code).toBe(0);
+    for (const name of [
+      "DATABASE_URL",
+      "HOST",
+      "PORT",
+      "ADMIN_PORT",
+      "PALISADE_REDIS_URLS",
+      "PALISADE_VERIFY",
+      "PALISADE_BODY_LIMIT_BYTES",
+    ])
+      expect(help.out).toContain(`  ${name}\n`);
+    expect(version).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+    expect(unknown).toMatchObject({ code: 2, err: expect.stringContaining('no command "serv"') });
+  });
+
+  test("says with --check-config whether it would start, without connecting anywhere", async () => {
+    const [good, wrong, odd] = await Promise.all([
+      runProgram(["--check-config"], { DATABASE_URL: databaseUrl }),
+      runProgram(["--check-config"], { DATABASE_URL: databaseUrl, PORT: "http", PALISADE_DURABILITY: "maybe" }),
+      runProgram(["--check-config"], { DATABASE_URL: databaseUrl, PALISADE_COLOUR: "red" }),
+    ]);
+    expect(good).toMatchObject({ code: 0, out: expect.stringContaining("The configuration is good.") });
+    expect(wrong).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/PORT must be a whole number.*\n.*PALISADE_DURABILITY must be local or sync, not "maybe"\.\n$/),
+    });
+    expect(odd).toMatchObject({ code: 0, err: expect.stringContaining("PALISADE_COLOUR is not a setting") });
+    for (const { out, err } of [good, wrong, odd]) expect(out + err).not.toContain("hunter2");
+  });
+
+  test("does not start on a configuration it does not understand", async () => {
+    expect(await runProgram([], { DATABASE_URL: "" })).toMatchObject({ code: 2, err: expect.stringContaining("DATABASE_URL is missing") });
+    expect(await runProgram([], { DATABASE_URL: databaseUrl, HOST: "0.0.0.0" })).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("HOST is 0.0.0.0"),
+    });
+  });
+
+  test("makes a key that opens a gateway with the entry it prints", async ({ database }) => {
+    const made = await runProgram(["keygen", "--id", "worker", "--scope", "write:orders/", "--scope", "read:"]);
+    const { key, entry } = JSON.parse(made.out) as { key: string; entry: { sha256: string } };
+    expect(entry).toMatchObject({ id: "worker", scopes: ["write:orders/", "read:"] });
+    expect(JSON.stringify(entry)).not.toContain(key);
+    const file = join(scratchFolder("gateway-keys"), "keys.json");
+    writeFileSync(file, JSON.stringify({ keys: [entry] }));
+    const gateway = await startProgram({ DATABASE_URL: database.url, PALISADE_API_KEYS_FILE: file });
+    const name = uniqueName("orders");
+    expect(await put(gateway.url, name, { token: 1, value: {}, headers: ["Authorization", `Bearer ${key}`] })).toMatchObject({
+      status: 201,
+    });
+    expect(await put(gateway.url, name, { token: 1, value: {} })).toMatchObject({ status: 401 });
+    expect(await gateway.child.stop()).toMatchObject({ code: 0 });
+    expect(await runProgram(["keygen", "--id", "worker"])).toMatchObject({ code: 2, err: expect.stringContaining("--scope") });
+    expect(await runProgram(["keygen", "--scope", "fly:"])).toMatchObject({ code: 2 });
+  });
+
+  test("migrates an empty database on its own or when told, and says so loudly that nobody needs a key", async ({ postgres }) => {
+    const [own, told] = await Promise.all([postgres.createDatabase(), postgres.createDatabase()]);
+    const gateway = await startProgram({ DATABASE_URL: own.url });
+    expect(gateway.lines.join("\n")).toContain("NO CREDENTIALS ARE CONFIGURED");
+    expect(await put(gateway.url, "x", { token: 1, value: {} })).toMatchObject({ status: 201 });
+    expect(await runProgram(["migrate"], { DATABASE_URL: told.url })).toMatchObject({ code: 0 });
+    expect(await runProgram(["migrate"], { DATABASE_URL: told.url })).toMatchObject({ code: 0 });
+    const second = await startProgram({ DATABASE_URL: told.url, PALISADE_MIGRATIONS: "off" });
+    expect(await put(second.url, "x", { token: 1, value: {} })).toMatchObject({ status: 201 });
+    for (const { child } of [gateway, second]) expect(await child.stop()).toMatchObject({ code: 0 });
+    await Promise.all([own.drop(), told.drop()]);
+  });
+
+  test("without a database that is up to date is not ready, and says why", async ({ postgres }) => {
+    const empty = await postgres.createDatabase();
+    const gateway = await startProgram({ DATABASE_URL: empty.url, PALISADE_MIGRATIONS: "off" });
+    const ready = await fetch(`${gateway.adminUrl}/ready`);
+    expect([ready.status, await ready.json()]).toEqual([503, expect.objectContaining({ ready: false })]);
+    expect((await put(gateway.url, "x", { token: 1, value: {} })).status).toBeGreaterThanOrEqual(500);
+    expect(await gateway.child.stop()).toMatchObject({ code: 0 });
+    await empty.drop();
+  });
+});
+
+describe("the log", () => {
+  let gateway: GatewayProcess;
+
+  test("tells refusals with request, resource, token, trace and outcome, and never a document or a credential", async ({ database }) => {
+    gateway = await startProgram({ DATABASE_URL: database.url, PALISADE_LOG_LEVEL: "debug" });
+    const name = uniqueName();
+    const trace = ["traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "X-Request-Id", "log-1"];
+    await put(gateway.url, name, {
+      token: 34,
+      value: { secret: "swordfish" },
+      headers: ["Authorization", "Bearer open-sesame-open-sesame"],
+    });
+    await put(gateway.url, name, { token: 33, value: { secret: "swordfish" }, headers: trace });
+    await get(gateway.url, `${name}?swordfish`);
+    await gateway.child.stop();
+    await expect.poll(() => gateway.lines.join("\n")).toContain('"closed"');
+    const entries = gateway.lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(entries).toContainEqual(
+      expect.objectContaining({
+        requestId: "log-1",
+        route: "put",
+        resource: name,
+        token: 33,
+        outcome: "fencing_token_stale",
+        status: 412,
+        traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+        parentSpanId: "00f067aa0ba902b7",
+        msg: "refused",
+      }),
+    );
+    expect(entries).toContainEqual(
+      expect.objectContaining({ route: "put", resource: name, token: 34, outcome: "ok", principal: "anonymous" }),
+    );
+    for (const secret of ["swordfish", "sesame", new URL(database.url).password].filter((text) => text !== ""))
+      expect(gateway.lines.join("\n")).not.toContain(secret);
+  });
+});
+
+describe("the admin port", () => {
+  test("tells that the process lives, what it depends on, and what it counted", async ({ startGateway }) => {
+    const { url, adminUrl } = await startGateway();
+    const name = uniqueName();
+    for (const token of [33, 34, 33]) await put(url, name, { token, value: {} });
+    expect(await (await fetch(`${adminUrl}/live`)).json()).toEqual({ live: true });
+    const ready = (await (await fetch(`${adminUrl}/ready`)).json()) as { ready: boolean; checks: { name: string; status: string }[] };
+    expect(ready.ready).toBe(true);
+    expect(ready.checks).toEqual(
+      expect.arrayContaining(
+        ["tokens", "durability", "credentials"].map((check) => expect.objectContaining({ name: check, status: "warning" })),
+      ),
+    );
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
+    for (const line of [
+      'palisade_writes_total{op="put",outcome="accepted"} 2',
+      'palisade_writes_total{op="put",outcome="stale"} 1',
+      'palisade_requests_total{route="put",outcome="fencing_token_stale"} 1',
+      "palisade_fence_raises_total 1",
+      'palisade_request_duration_seconds_count{route="put"} 3',
+      "palisade_requests_in_flight 0",
+      "palisade_queued_writes 0",
+      "palisade_body_bytes_held 0",
+    ]) {
+      expect(metrics.split("\n")).toContain(line);
+    }
+    expect(metrics).toContain("palisade_batch_rows_bucket");
+    expect(metrics).toContain("palisade_pool_connections");
+    expect(metrics).not.toContain(name);
+  });
+});

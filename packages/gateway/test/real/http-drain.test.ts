@@ -1,0 +1,96 @@
+import { startChild } from "@palisade/testkit";
+import pg from "pg";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { type GatewayProcess, program, startProgram } from "../support/gateway-process.js";
+import { type Answer, get, put, RawConnection } from "../support/wire.js";
+
+/** A write that waits in the database until it is let go. */
+async function heldWrite(
+  gateway: GatewayProcess,
+  databaseUrl: string,
+): Promise<{ readonly name: string; readonly answer: Promise<Answer>; readonly release: () => Promise<void> }> {
+  const name = uniqueName();
+  await put(gateway.url, name, { token: 1, value: {} });
+  const client = new pg.Client(databaseUrl);
+  client.on("error", () => undefined); // The test has failed already, and its database is being dropped.
+  await client.connect();
+  await client.query("begin");
+  await client.query("select 1 from palisade.resources where resource = $1 for update", [name]);
+  const answer = put(gateway.url, name, { token: 2, value: { by: 2 } });
+  answer.catch(() => undefined); // Some tests end it with the process.
+  const waiting = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+  const waiters = async (): Promise<number> => (await client.query<{ n: number }>(waiting)).rows[0]?.n ?? 0;
+  await expect.poll(waiters).toBeGreaterThan(0);
+  const release = async (): Promise<void> => {
+    await client.query("commit");
+    await client.end();
+  };
+  return { name, answer, release };
+}
+
+const patient = { PALISADE_LOCK_WAIT_MS: "20000", PALISADE_WRITE_TIMEOUT_MS: "40000" };
+
+describe("SIGTERM", () => {
+  test("G3 lets the gateway finish what it accepted, refuse what comes after, and exit 0", async ({ database, gateway: reader }) => {
+    const gateway = await startProgram({ DATABASE_URL: database.url, ...patient });
+    const idle = new RawConnection(gateway.url);
+    const pipelined = new RawConnection(gateway.url);
+    pipelined.send(
+      `PUT /v1/resources/${uniqueName()} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nFencing-Token: 5\r\nContent-Length: 2\r\n\r\n`,
+    );
+    const held = await heldWrite(gateway, database.url);
+    gateway.child.signal("SIGTERM");
+    await idle.closed;
+    await expect(put(gateway.url, uniqueName(), { token: 1, value: {} })).rejects.toThrow(/ECONNREFUSED/);
+    expect(await (await fetch(`${gateway.adminUrl}/ready`)).json()).toMatchObject({ ready: false });
+    // Its header was accepted before the signal, so it is finished; what follows on the same connection is not begun.
+    pipelined.send(
+      `{}PUT /v1/resources/late HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nFencing-Token: 5\r\nContent-Length: 2\r\n\r\n{}`,
+    );
+    await pipelined.closed;
+    expect(pipelined.received).toMatch(/HTTP\/1.1 201 /);
+    await held.release();
+    expect(await held.answer).toMatchObject({ status: 200, headers: { connection: "close" } });
+    expect(await gateway.child.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(await get(reader.url, held.name)).toMatchObject({ json: { by: 2 } });
+    expect(await get(reader.url, "late")).toMatchObject({ status: 404 });
+  });
+
+  test("twice ends the process at once", async ({ database }) => {
+    const gateway = await startProgram({ DATABASE_URL: database.url, ...patient });
+    const held = await heldWrite(gateway, database.url);
+    gateway.child.signal("SIGTERM");
+    await expect.poll(async () => (await fetch(`${gateway.adminUrl}/ready`)).status).toBe(503);
+    gateway.child.signal("SIGTERM");
+    expect(await gateway.child.waitForExit()).toEqual({ code: 143, signal: null });
+    await expect(held.answer).rejects.toThrow();
+    await held.release();
+  });
+
+  test("waits no longer than it was told, and the exit code says that something was left", async ({ database }) => {
+    const gateway = await startProgram({ DATABASE_URL: database.url, ...patient, PALISADE_DRAIN_MS: "200" });
+    const held = await heldWrite(gateway, database.url);
+    gateway.child.signal("SIGTERM");
+    expect(await gateway.child.waitForExit()).toEqual({ code: 1, signal: null });
+    await held.release();
+  });
+
+  test("while Postgres is not there yet ends the waiting", async () => {
+    const lines: string[] = [];
+    const env = { DATABASE_URL: "postgres://127.0.0.1:1/none", PORT: "0", ADMIN_PORT: "0" };
+    const child = startChild({ command: process.execPath, args: [program], env, onLine: (line) => lines.push(line) });
+    await expect.poll(() => lines.join("\n")).toContain("Postgres is not there yet");
+    expect(await child.stop()).toEqual({ code: 0, signal: null });
+  });
+});
+
+test("close() of an embedded gateway is idempotent and answers what was accepted", async ({ startGateway }) => {
+  const gateway = await startGateway();
+  const writes = Array.from({ length: 50 }, () => put(gateway.url, uniqueName(), { token: 1, value: {} }));
+  await Promise.race(writes);
+  const [first, second] = await Promise.all([gateway.close(), gateway.close()]);
+  expect([first, second]).toEqual([{ unfinished: 0 }, { unfinished: 0 }]);
+  for (const outcome of await Promise.allSettled(writes)) {
+    if (outcome.status === "fulfilled") expect(outcome.value.status).toBeOneOf([201, 503]);
+  }
+});
