@@ -1,0 +1,125 @@
+// Who may vote with whom, and what the doctor says: lockers that are configured for another fleet are kept silent, and risky settings are named.
+import { describe, expect, test } from "@palisade/testkit/vitest";
+import { asking, opened } from "./opened-fleet.js";
+
+const namespace = "fleets";
+
+describe("a locker that must not vote", () => {
+  test("is one that is configured with another number of nodes", async ({ fleet }) => {
+    const { urls } = await fleet({ nodes: 3 });
+    await using right = await opened(urls, { namespace });
+    await using wrong = await opened(urls.slice(0, 2), { namespace });
+    const refusal = wrong.fleet.refusal();
+    expect(refusal).toMatchObject({ kind: "mismatch", code: "fleet_mismatch" });
+    expect(refusal?.message).toMatch(/^n1 \(127\.0\.0\.1:\d+\) belongs to a fleet of 3 nodes, but 2 are configured here; /);
+    expect(await wrong.node("n2").grant(asking("a"))).toMatchObject({ kind: "unreachable", cause: `FLEET_MISMATCH: ${refusal?.message}` });
+    expect(wrong.events.filter(({ kind }) => kind === "fleet_refused")).toHaveLength(1);
+    const question = asking("a");
+    expect(await right.node("n1").grant(question)).toMatchObject({ kind: "granted" });
+    // Its releases are not held back: they can only give back.
+    expect(await wrong.node("n1").release(question)).toMatchObject({ kind: "released" });
+  });
+
+  test("is one whose nodes belong to different fleets", async ({ fleet }) => {
+    const { urls } = await fleet({ nodes: 4 });
+    const [first = "", second = "", third = "", fourth = ""] = urls;
+    await using one = await opened([first, second], { namespace });
+    await using other = await opened([third, fourth], { namespace });
+    expect([one.fleet.refusal(), other.fleet.refusal()]).toEqual([undefined, undefined]);
+    await using mixed = await opened([first, fourth], { namespace });
+    expect(mixed.fleet.refusal()?.message).toMatch(/^n1 \(.*\) belongs to fleet \S+, n2 \(.*\) to fleet \S+; /);
+    expect(await mixed.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", node: "fleet", code: "fleet_mismatch" }));
+  });
+
+  test("is one for whom two URLs lead to one server, also if that shows only later", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 2 });
+    const another = await servers.nodes[0]?.anotherWay();
+    await another?.refuse();
+    const url = `redis://127.0.0.1:${another?.port}`;
+    await using lock = await opened([...servers.urls, url], { namespace });
+    expect(lock.fleet.refusal()).toBe(undefined);
+    await another?.heal();
+    await lock.heard("fleet_refused");
+    expect(lock.fleet.refusal()).toMatchObject({ kind: "mismatch", code: "same_server" });
+    expect(lock.fleet.refusal()?.message).toMatch(
+      /^n1 \(.*\) and n3 \(.*\) are one server \(run_id [0-9a-f]{8}…\), which would vote twice/,
+    );
+    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({
+      kind: "unreachable",
+      cause: expect.stringContaining("FLEET_MISMATCH"),
+    });
+    expect(await servers.nodes[0]?.cli("HEXISTS", `{${namespace}}:node`, "run")).toBe(0);
+  });
+
+  test("is one that wants longer leases than its fleet allows", async ({ fleet }) => {
+    const { urls } = await fleet({ nodes: 3 });
+    await using founder = await opened(urls, { namespace, maxTtlMs: 5_000 });
+    await using greedy = await opened(urls, { namespace, maxTtlMs: 5_001 });
+    expect(greedy.fleet.refusal()).toMatchObject({
+      kind: "ttl",
+      code: "max_ttl",
+      message: expect.stringMatching(/^maxTtlMs is 5001, but .* 5000 ms/),
+    });
+    await using modest = await opened(urls, { namespace, maxTtlMs: 10 });
+    await using whoever = await opened(urls, { namespace, maxTtlMs: undefined });
+    expect([founder, modest, whoever].map(({ fleet: each }) => each.state())).toEqual(
+      [founder, modest, whoever].map(() => expect.objectContaining({ refusal: undefined, maxTtlMs: 5_000, admitted: ["n1", "n2", "n3"] })),
+    );
+  });
+
+  test("is not one that found a fleet without asking for a longest lease: the fleet allows 60 000 ms", async ({ fleet }) => {
+    const { urls } = await fleet({ nodes: 1 });
+    await using lock = await opened(urls, { namespace, maxTtlMs: undefined });
+    expect(lock.fleet.state()).toMatchObject({ maxTtlMs: 60_000, admitted: ["n1"] });
+  });
+});
+
+describe("the doctor", () => {
+  test("finds nothing wrong with durable nodes that evict nothing", async ({ fleet }) => {
+    const { urls } = await fleet({ nodes: 3, config: { maxmemory: "100mb", "maxmemory-policy": "noeviction" } });
+    await using lock = await opened(urls, { namespace });
+    expect(await lock.fleet.probe()).toEqual([]);
+  });
+
+  test("names eviction, missing durability, a clock that is off, a quarantined and an unreachable node, and an even fleet", async ({
+    fleet,
+  }) => {
+    const servers = await fleet({ nodes: 4 });
+    await using lock = await opened(servers.urls, { namespace, maxTtlMs: 60_000 });
+    const [first, second, third, fourth] = servers.nodes;
+    await first?.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    await first?.cli("CONFIG", "SET", "maxmemory", "100mb");
+    await second?.cli("CONFIG", "SET", "appendfsync", "everysec");
+    await second?.shiftClock(-5_000);
+    const later = lock.fromNow();
+    await fourth?.kill();
+    await later.heard("disconnected", "n4");
+    await third?.cli("FLUSHALL");
+    await lock.node("n3").inspect("a");
+    const findings = await lock.fleet.probe();
+    expect(findings.map(({ severity, node, code }) => `${node}: ${severity} ${code}`).toSorted()).toEqual([
+      "fleet: info even_size",
+      "n1: error eviction_policy",
+      "n2: info not_durable",
+      "n2: warning clock_skew",
+      "n3: warning quarantined",
+      "n4: error unreachable",
+    ]);
+    const messageOf = (code: string) => findings.find((finding) => finding.code === code)?.message;
+    expect(messageOf("even_size")).toBe("4 nodes tolerate 1 failures, as many as 3 do");
+    expect(messageOf("eviction_policy")).toMatch(/^maxmemory-policy is allkeys-lru: under memory pressure it deletes locks/);
+    expect(Number(/its clock is (\d+) ms behind ours/.exec(messageOf("clock_skew") ?? "")?.[1])).toBeGreaterThan(4_900);
+    expect(messageOf("unreachable")).toMatch(/: (ECONNREFUSED|ECONNRESET|connection lost)$/);
+    for (const { remedy } of findings) expect(remedy).toMatch(/\.$/);
+  });
+
+  test("names replicas, which make a restart count as a loss of memory", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 2, config: { "repl-diskless-sync-delay": "0" } });
+    const [master, replica] = servers.nodes;
+    await replica?.cli("REPLICAOF", "127.0.0.1", new URL(master?.directUrl ?? "").port);
+    await expect.poll(async () => String(await master?.cli("INFO", "replication"))).toContain("connected_slaves:1");
+    await using lock = await opened(servers.urls.slice(0, 1), { namespace });
+    expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "info", node: "n1", code: "replicated" }));
+    expect(await master?.cli("HGET", `{${namespace}}:node`, "durable")).toBe("0");
+  });
+});

@@ -1,0 +1,47 @@
+// Names: whatever a resource is called, its keys are its own, and all keys of a namespace share one slot.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Keys, keysOf } from "../../../src/node/keys.js";
+
+const namespaces = fc.stringMatching(/^[A-Za-z0-9._:/@-]{1,20}$/);
+// Words of our own key names, to provoke collisions.
+const resources = fc
+  .array(fc.constantFrom("a", ":", "{", "}", "lock", "token", "seat", "floor", "node", "1", "é", "\0"), { minLength: 1, maxLength: 6 })
+  .map((parts) => parts.join(""));
+
+function allOf(keys: Keys, resource: string): readonly string[] {
+  return [keys.lock(resource), keys.token(resource), keys.seat(resource, 1), keys.seat(resource, 11)];
+}
+
+/** What Redis hashes: between the first { and the first } after it. */
+function tagOf(key: string): string | undefined {
+  return /\{(.*?)\}/s.exec(key)?.[1];
+}
+
+describe("keys", () => {
+  test("different resources of different namespaces never share a key or channel", () => {
+    fc.assert(
+      fc.property(namespaces, namespaces, resources, resources, (firstSpace, secondSpace, first, second) => {
+        fc.pre(firstSpace !== secondSpace || first !== second);
+        const [ours, theirs] = [keysOf(firstSpace), keysOf(secondSpace)];
+        const names = new Set([...allOf(ours, first), ours.node, ours.floor]);
+        expect(names.size).toBe(6);
+        for (const name of allOf(theirs, second)) expect(names.has(name)).toBe(false);
+        for (const name of allOf(theirs, first)) expect(name === theirs.node || name === theirs.floor).toBe(false);
+      }),
+    );
+  });
+
+  test("all keys of a namespace hash to the same slot of a cluster", () => {
+    fc.assert(
+      fc.property(namespaces, resources, (namespace, resource) => {
+        const keys = keysOf(namespace);
+        for (const name of [keys.node, keys.floor, ...allOf(keys, resource)]) expect(tagOf(name)).toBe(namespace);
+      }),
+    );
+  });
+
+  test("a namespace that would break the tag is refused", () => {
+    for (const namespace of ["", "a{b", "a}b"]) expect(() => keysOf(namespace)).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,98 @@
+// The Lua files, their embedded copies and scripts.ts say the same.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { keysOf } from "../../../src/node/keys.js";
+import { SEATS } from "../../../src/node/lock-node.js";
+import * as generated from "../../../src/node/lua.generated.js";
+import { admit, mark, status, visit } from "../../../src/node/node-record.js";
+import * as requests from "../../../src/node/scripts.js";
+
+const folder = new URL("../../../src/node/lua/", import.meta.url);
+const files = readdirSync(folder);
+const keys = keysOf("ns");
+
+function textOf(name: string): string {
+  return readFileSync(new URL(`${name}.lua`, folder), "utf8");
+}
+
+/** The contract of a file: the lines of comment it begins with. */
+function headOf(name: string): string {
+  return /^(?:--.*\n)+/.exec(textOf(name))?.[0] ?? "";
+}
+
+/** The arguments that the head names. */
+function argumentsIn(name: string): readonly string[] {
+  const line = /^-- ARGV +(.*)$/m.exec(headOf(name))?.[1] ?? "";
+  return line === "none" ? [] : line.replace(/\(.*?\)/g, "").split(",");
+}
+
+const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, turn: 3 };
+const asked: Record<string, (call: requests.CallText) => void> = {
+  grant: (call) => requests.grant.write(call, keys, lease),
+  seal: (call) => requests.seal.write(call, keys, lease),
+  extend: (call) => requests.extend.write(call, keys, lease),
+  heal: (call) => requests.heal.write(call, keys, lease),
+  release: (call) => requests.release.write(call, keys, lease),
+  inspect: (call) => requests.inspect.write(call, keys, "a"),
+  raise: (call) => requests.raise.write(call, keys, { resource: "a", token: 1, remove: "nothing" }),
+};
+
+describe("the Lua files", () => {
+  test("are what is embedded", () => {
+    const script = fileURLToPath(new URL("../../../scripts/embed-lua.mjs", import.meta.url));
+    execFileSync(process.execPath, [script, "--check"], { stdio: "pipe" });
+  });
+
+  test("are embedded with their hashes and without their comments", () => {
+    for (const { source, sha } of Object.values(generated)) {
+      expect(createHash("sha1").update(source).digest("hex")).toBe(sha);
+      expect(source).not.toMatch(/^\s*--/m);
+    }
+  });
+
+  test.each(files)("%s begins with its contract", (file) => {
+    const head = headOf(file.replace(".lua", ""));
+    for (const word of ["What ", "KEYS ", "ARGV ", "Reply "]) expect(head).toMatch(new RegExp(`^-- ${word} +\\S`, "m"));
+  });
+
+  test.each(files)("%s formats every number it stores or concatenates", (file) => {
+    // tostring and .. print 1.7949924714605e+12 for a token.
+    expect(textOf(file.replace(".lua", ""))).not.toMatch(/tostring\((?!reply\))/);
+  });
+
+  test.each(Object.keys(asked))("%s is asked with the arguments that its head names and that the call skips", (name) => {
+    const call: requests.CallText = { keys: [], args: [] };
+    asked[name]?.(call);
+    const [letter = "", count, ...own] = call.args;
+    expect(own).toHaveLength(argumentsIn(name).length);
+    expect(textOf("call")).toContain(`${letter} = { ${name}, ${own.length} }`);
+    expect(call.keys).toHaveLength(Number(count) * 2);
+  });
+
+  test("the scripts of the admission are asked with the arguments that their heads name", () => {
+    const marked = { ticket: "t", id: "i", wallMs: 1, maxTtlMs: 1, claim: "c", claimMs: 1 };
+    const admitted = {
+      runId: "r",
+      ticket: "t",
+      floor: 1,
+      epoch: "e",
+      id: "i",
+      fleet: "f",
+      size: 1,
+      maxTtlMs: 1,
+      durable: "durable" as const,
+    };
+    const calls = { status: status(keys), mark: mark(keys, marked), visit: visit(keys, "e"), admit: admit(keys, admitted) };
+    for (const [name, call] of Object.entries(calls)) {
+      expect(call.args).toHaveLength(argumentsIn(name).length);
+      expect(call.keys).toEqual([keys.node, keys.floor]);
+    }
+  });
+
+  test("know the same number of seats", () => {
+    expect(textOf("tell")).toContain(`local SEATS = ${SEATS}\n`);
+  });
+});
