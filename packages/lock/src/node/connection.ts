@@ -1,5 +1,7 @@
 // The life of one connection to one master: connecting, first questions (status and script), up, lost, again. Knows whether the node can be asked and, if not, why.
 // Never retries a question: what was on its way when the connection was lost has an unknown outcome, and only the caller knows what that means.
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../clock.js";
 import { causeOf, LOST } from "./causes.js";
 import { type Client, type ConnectSettings, openClient } from "./connect.js";
@@ -101,10 +103,7 @@ export class Connection {
       this.#client.disconnect(true);
       return;
     }
-    const { stream } = this.#client as Exclude<Client, { nodes: unknown }>;
-    // A reset, where the socket allows it, so that the kernel does not go on trying to deliver an old grant.
-    if ("resetAndDestroy" in stream && !("encrypted" in stream)) stream.resetAndDestroy();
-    else stream.destroy();
+    discard((this.#client as Exclude<Client, { nodes: unknown }>).stream);
   }
 
   close(): void {
@@ -206,4 +205,12 @@ export class Connection {
       asked.then(resolve, reject).finally(() => this.#clock.clearTimer(timer));
     });
   }
+}
+
+/** With a reset, where the socket allows it, so that the kernel does not go on trying to deliver an old grant. */
+function discard(stream: Socket | TLSSocket): void {
+  // The system refuses to reset a socket whose end is on the way, and Node then forgets it open: the process could never exit by itself.
+  const isEnding = stream.writableEnded && !stream.writableFinished;
+  if ("encrypted" in stream || stream.connecting || stream.pending || isEnding) stream.destroy();
+  else stream.resetAndDestroy();
 }
