@@ -42,6 +42,7 @@ export class RaiseCheck {
 
   /** One question at a time per resource and token, however many writes wait for it. */
   async ask(resource: string, token: Token): Promise<"verified" | "unissued" | "unreachable"> {
+    if ((this.#known.get(resource) ?? 0) >= token) return "verified"; // Learned since the write was sent.
     const question = `${token} ${resource}`;
     const asking = this.#asking.get(question) ?? this.#askNodes(resource, token).finally(() => this.#asking.delete(question));
     this.#asking.set(question, asking);

@@ -1,0 +1,97 @@
+// Pages of names: complete, in the order of bytes, without repetition, and bounded in size.
+import fc from "fast-check";
+import type { FencedStore, ListRequest } from "../../src/store/fenced-store.js";
+import { firstNameAfter } from "../../src/store/read.js";
+import { put } from "../support/statement.js";
+import { describe, expect, test, uniqueName } from "../support/store.js";
+
+async function pages(store: FencedStore, request: ListRequest): Promise<string[][]> {
+  const found: string[][] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await store.list({ ...request, cursor });
+    if (page.kind !== "page") throw new Error(page.reason);
+    found.push(page.items.map(({ resource }) => resource));
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return found;
+}
+
+const inByteOrder = (names: readonly string[]): string[] => [...names].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+
+describe("a list", () => {
+  test("pages through all names with a prefix, each once, in the order of their bytes", async ({ store }) => {
+    const prefix = `${uniqueName("list")}/`;
+    const names = ["", "a", "A", "b/c", "b/c/d", "é", "z", "\u{ffff}", "𝄞", "\u{10ffff}", "\u{10ffff}x", "%", "_", "100%"].map(
+      (name) => `${prefix}${name}`,
+    );
+    const outside = [prefix.slice(0, -1), `${prefix.slice(0, -1)}0`, `${prefix.slice(0, -1)}.`];
+    await store.transaction({ operations: [...names, ...outside].map((name) => put(name, 1, "1")) });
+    for (const limit of [1, 3, 14, 100]) {
+      const found = await pages(store, { prefix, limit });
+      expect(found.flat()).toEqual(inByteOrder(names));
+      expect(Math.max(...found.map((page) => page.length))).toBe(Math.min(limit, names.length));
+    }
+    expect((await pages(store, { prefix: `${prefix}b/`, limit: 10 })).flat()).toEqual([`${prefix}b/c`, `${prefix}b/c/d`]);
+  });
+
+  test("shows fences without documents as well, and documents when asked", async ({ store }) => {
+    const prefix = `${uniqueName("list")}/`;
+    await store.transaction({
+      operations: [put(`${prefix}a`, 3, "12345678901234567890"), { op: "seal", resource: `${prefix}b`, token: 4 }],
+    });
+    expect(await store.list({ prefix, limit: 9 })).toEqual({
+      kind: "page",
+      nextCursor: null,
+      items: [
+        { resource: `${prefix}a`, token: 3, rev: 1, seq: 0, holder: null, updatedAt: expect.any(Date) },
+        { resource: `${prefix}b`, token: 4, rev: 0, seq: 0, holder: null, updatedAt: expect.any(Date) },
+      ],
+    });
+    const page = await store.list({ prefix, limit: 9, include: "documents" });
+    expect(page.kind === "page" && page.items.map(({ value }) => value)).toEqual(["12345678901234567890", undefined]);
+  });
+
+  test("of large documents ends its pages early", async ({ store }) => {
+    const prefix = `${uniqueName("large")}/`;
+    const large = JSON.stringify("x".repeat(1_500_000));
+    const names = Array.from({ length: 5 }, (_, index) => `${prefix}${index}`);
+    for (const name of names) await store.write({ op: "put", resource: name, token: 1, value: large });
+    const found = await pages(store, { prefix, limit: 100, include: "documents" });
+    expect(found.flat()).toEqual(names);
+    expect((await pages(store, { prefix, limit: 100 })).length).toBe(1);
+  });
+
+  test("with a cursor that no page gave ends at once", async ({ store }) => {
+    for (const cursor of ["", "\0", "x".repeat(600), "\ud800"])
+      expect(await store.list({ limit: 5, cursor })).toEqual({ kind: "page", items: [], nextCursor: null });
+  });
+
+  test("uses the key, and reads no more of it than the page", async ({ connect, store }) => {
+    const client = await connect();
+    const prefix = uniqueName("plan");
+    await store.write({ op: "put", resource: prefix, token: 1, value: "1" });
+    await client.query("set enable_seqscan = off; set enable_bitmapscan = off");
+    const { rows } = await client.query<{ "QUERY PLAN": string }>(
+      "explain select resource from palisade.resources where resource >= $1 and resource < $2 order by resource limit 10",
+      [prefix, firstNameAfter(prefix)],
+    );
+    const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+    expect(plan).toContain("using resources_pkey");
+    expect(plan).not.toContain("Sort");
+  });
+});
+
+test("the first name after a prefix is above every name that carries it and not above any other", () => {
+  const name = fc.string({ unit: "binary", minLength: 1, maxLength: 6 });
+  const bytes = (text: string): Buffer => Buffer.from(text);
+  fc.assert(
+    fc.property(name, name, (prefix, other) => {
+      const end = firstNameAfter(prefix);
+      if (end === undefined) return;
+      expect(Buffer.compare(bytes(`${prefix}${other}`), bytes(end))).toBe(-1);
+      if (Buffer.compare(bytes(other), bytes(end)) < 0 && Buffer.compare(bytes(other), bytes(prefix)) >= 0)
+        expect(other.startsWith(prefix)).toBe(true);
+    }),
+  );
+});

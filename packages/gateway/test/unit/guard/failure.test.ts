@@ -1,0 +1,78 @@
+// What each error means for a write that was under way. A wrong line here is a lie to a client, so every class of SQLSTATE is listed.
+import pg from "pg";
+import { describe, expect, test } from "vitest";
+import { connectFailure, endsSession, failureOf } from "../../../src/guard/failure.js";
+
+function fromPostgres(code: string, severity = "ERROR"): Error {
+  return Object.assign(new pg.DatabaseError("told", 4, "error"), { code, severity });
+}
+
+const meaning = (error: Error): string => {
+  const failure = failureOf(error);
+  return "reason" in failure ? `${failure.kind} ${failure.reason}` : failure.kind;
+};
+
+describe("G3 after sending", () => {
+  const table: readonly (readonly [string, string])[] = [
+    ["08000", "unknown connection_lost"],
+    ["08006", "unknown connection_lost"],
+    ["08P01", "unknown connection_lost"],
+    ["57P01", "unknown connection_lost"],
+    ["57P02", "unknown connection_lost"],
+    ["57P03", "unknown connection_lost"],
+    ["25006", "unavailable read_only"],
+    ["53100", "unavailable refused"],
+    ["53200", "unavailable refused"],
+    ["53300", "unavailable refused"],
+    ["57014", "unavailable refused"],
+    ["42P01", "unavailable refused"],
+    ["42501", "unavailable refused"],
+    ["40001", "again"],
+    ["40P01", "again"],
+    ["26000", "again"],
+    ["0A000", "again"],
+    ["55P03", "apart"],
+    ["22P02", "apart"],
+    ["22P05", "apart"],
+    ["22003", "apart"],
+    ["23505", "apart"],
+    ["23514", "apart"],
+    ["54001", "apart"],
+    ["XX000", "apart"],
+    ["58030", "apart"],
+    ["PLS05", "apart"],
+  ];
+  test("G3 each SQLSTATE has one meaning", () => {
+    expect(table.map(([code]) => [code, meaning(fromPostgres(code))])).toEqual(table);
+  });
+
+  test("G3 an error that ends the session leaves the write unknown, whatever its code, and in whatever language", () => {
+    for (const [code] of table)
+      for (const severity of ["FATAL", "PANIC"]) expect(meaning(fromPostgres(code, severity))).toBe("unknown connection_lost");
+    for (const code of ["XX000", "58030"]) expect(meaning(fromPostgres(code, "SCHWERWIEGEND"))).toBe("unknown connection_lost");
+    for (const code of ["22P02", "40001"]) expect(meaning(fromPostgres(code, "FEHLER"))).not.toContain("unknown");
+  });
+
+  test("G3 anything that Postgres did not say leaves the write unknown", () => {
+    const errors = [
+      new Error("Connection terminated unexpectedly"),
+      Object.assign(new Error("x"), { code: "ECONNRESET" }),
+      Object.assign(new Error("x"), { code: "40001" }),
+    ];
+    for (const error of errors) expect(meaning(error)).toBe("unknown connection_lost");
+  });
+
+  test("a session in doubt is not used again", () => {
+    const ends = (error: Error): boolean => endsSession(failureOf(error));
+    expect(["08006", "57P01", "25006", "26000", "0A000"].map((code) => ends(fromPostgres(code)))).toEqual([true, true, true, true, true]);
+    expect(["40001", "55P03", "22P02", "53200"].map((code) => ends(fromPostgres(code)))).toEqual([false, false, false, false]);
+  });
+});
+
+test("before sending, nothing was applied: Postgres refused, or nobody answered", () => {
+  expect(connectFailure(fromPostgres("53300", "FATAL"))).toMatchObject({ kind: "unavailable", reason: "refused" });
+  expect(connectFailure(Object.assign(new Error("x"), { code: "ECONNREFUSED" }))).toMatchObject({
+    kind: "unavailable",
+    reason: "unreachable",
+  });
+});
