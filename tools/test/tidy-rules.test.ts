@@ -87,15 +87,16 @@ const samples: readonly Sample[] = [
       {
         "packages/lock/src/a.ts": 'import "./b.js";',
         "packages/lock/src/b.ts": 'import "./c.js";',
-        "packages/lock/src/c.ts": 'import type { A } from "./a.js";',
+        "packages/lock/src/c.ts": 'export { a } from "./a.js";',
       },
       { "packages/lock/src/a.ts": 'export * from "./a.js";' },
+      { "packages/lock/src/a.ts": 'await import("./b.js");', "packages/lock/src/b.ts": 'import { type A } from "./a.js";' },
     ],
     keeps: [
       {
         "packages/lock/src/a.ts": 'import "./b.js";\nimport "./c.js";',
         "packages/lock/src/b.ts": 'import "./c.js";',
-        "packages/lock/src/c.ts": "",
+        "packages/lock/src/c.ts": 'import type { A } from "./a.js"; export type { B } from "./b.js";',
       },
     ],
   },

@@ -1,6 +1,6 @@
-// No file reaches itself through its imports, type imports included: what needs each other to be understood is one idea in two files, or two ideas in a knot.
+// No file reaches itself through what it loads: in a cycle, who is first sees the other one half made. Imports of types alone do not count, they are gone at run time.
 import type { Checkout, SourceFile } from "./checkout.js";
-import { neighboursOf } from "./imports.js";
+import { loadedBy } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";
 
 export const noCycles: Rule = {
@@ -23,7 +23,7 @@ function cyclesFrom(checkout: Checkout, { file, path, done }: Visit): readonly F
   const before = path.indexOf(file);
   if (before >= 0) return [`${file.path}:1: ${[...path.slice(before), file].map((one) => one.path).join(" → ")}`];
   if (done.has(file)) return [];
-  const found = neighboursOf(checkout, file).flatMap((next) => cyclesFrom(checkout, { file: next, path: [...path, file], done }));
+  const found = loadedBy(checkout, file).flatMap((next) => cyclesFrom(checkout, { file: next, path: [...path, file], done }));
   done.add(file);
   return found;
 }

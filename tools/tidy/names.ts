@@ -2,7 +2,9 @@
 import { posix } from "node:path";
 import type { Rule } from "./rule.js";
 
-const empty = /(^|[-.])(utils?|helpers?|common|misc|types|constants|interfaces)([-.]|$)/;
+const empty = /(^|[-.])(utils?|helpers?|common|misc)([-.]|$)/;
+/** In the name of a test these say what is tested; in the name of a source file they say only what kind of declaration is in it. */
+const kinds = /(^|[-.])(types|constants|interfaces)([-.]|$)/;
 /** Migrations are numbered. */
 const migration = /^\d{4}_[a-z0-9]+(_[a-z0-9]+)*\.sql$/;
 const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
@@ -15,6 +17,8 @@ export const fileNames: Rule = {
       const name = posix.basename(path);
       if (migration.test(name)) return [];
       if (!kebab.test(name)) return [`${path}:1: not in kebab case`];
-      return empty.test(name.replace(/\.[a-z]+$/, "")) ? [`${path}:1: the name does not say what is in it`] : [];
+      const stem = name.replace(/\.[a-z]+$/, "");
+      const says = !empty.test(stem) && (stem.endsWith(".test") || !kinds.test(stem));
+      return says ? [] : [`${path}:1: the name does not say what is in it`];
     }),
 };
