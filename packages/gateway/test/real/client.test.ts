@@ -1,7 +1,7 @@
 // The typed client against a real gateway, through a real proxy that loses what it is told to lose.
 import { createGatewayClient, type GatewayClientOptions, rawJson } from "@palisade/gateway/client";
 import { FaultProxy } from "@palisade/testkit";
-import { test as base, describe, expect, uniqueName } from "../support/fixtures.js";
+import { test as base, describe, eventually, expect, uniqueName } from "../support/fixtures.js";
 import { RawConnection } from "../support/wire.js";
 
 const hurried = { timeoutMs: 100, retry: { attempts: 8, firstPauseMs: 20, longestPauseMs: 40 } } as const;
@@ -163,7 +163,7 @@ describe("lost answers", () => {
       outcome: "unknown",
       attempts: 1,
     });
-    await expect.poll(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
+    await eventually(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
   });
 
   test("G3 to a write with a sequence number are asked for again, and it is stored once", async ({
@@ -173,7 +173,7 @@ describe("lost answers", () => {
     const name = uniqueName();
     proxy.dropReplies();
     const written = client().put(name, { n: 1 }, { token: 5, seq: 1 });
-    await expect.poll(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
+    await eventually(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
     await proxy.heal();
     expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, created: false, replayed: true });
     expect(await client().get(name)).toMatchObject({ rev: 1 });
@@ -186,7 +186,7 @@ describe("lost answers", () => {
     const name = uniqueName();
     proxy.dropReplies();
     const written = client().put(name, { n: 1 }, { token: 5, idempotencyKey: name });
-    await expect.poll(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
+    await eventually(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
     await proxy.heal();
     expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, created: true, replayed: true });
     expect(await client().get(name)).toMatchObject({ rev: 1 });

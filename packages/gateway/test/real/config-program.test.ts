@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchFolder } from "@palisade/testkit";
-import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { type GatewayProcess, runProgram, startProgram } from "../support/gateway-process.js";
 import { get, put } from "../support/wire.js";
 
@@ -42,7 +42,6 @@ describe("the program", () => {
   });
 
   test("does not start on a configuration it does not understand", async () => {
-    expect(await runProgram([], { DATABASE_URL: "" })).toMatchObject({ code: 2, err: expect.stringContaining("DATABASE_URL is missing") });
     expect(await runProgram([], { DATABASE_URL: databaseUrl, HOST: "0.0.0.0" })).toMatchObject({
       code: 2,
       err: expect.stringContaining("HOST is 0.0.0.0"),
@@ -106,7 +105,7 @@ describe("the log", () => {
     await put(gateway.url, name, { token: 33, value: { secret: "swordfish" }, headers: trace });
     await get(gateway.url, `${name}?swordfish`);
     await gateway.child.stop();
-    await expect.poll(() => gateway.lines.join("\n")).toContain('"closed"');
+    await eventually(() => gateway.lines.join("\n")).toContain('"closed"');
     const entries = gateway.lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(entries).toContainEqual(
       expect.objectContaining({

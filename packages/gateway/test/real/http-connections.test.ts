@@ -1,6 +1,6 @@
 // Connections that are slow, broken, closed on one side or in a hurry: every request gets the answer that is its own, or none.
 import type { Gateway } from "@palisade/gateway";
-import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { get, put, RawConnection, send } from "../support/wire.js";
 
 interface Parts {
@@ -203,7 +203,7 @@ describe("limits of the whole gateway", () => {
     holding.send(`"${"a".repeat(900)}`);
     const refused = async (): Promise<boolean> =>
       (await put(gateway.url, uniqueName(), { token: 1, value: "b".repeat(700) })).status === 503;
-    await expect.poll(refused).toBe(true);
+    await eventually(refused).toBe(true);
     holding.send(`${"a".repeat(98)}"`);
     await holding.receives(statusLine(201));
     expect(await put(gateway.url, uniqueName(), { token: 1, value: "b".repeat(700) })).toMatchObject({ status: 201 });

@@ -1,6 +1,6 @@
 import { startChild } from "@palisade/testkit";
 import pg from "pg";
-import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { type GatewayProcess, program, startProgram } from "../support/gateway-process.js";
 import { type Answer, get, put, RawConnection } from "../support/wire.js";
 
@@ -20,7 +20,7 @@ async function heldWrite(
   answer.catch(() => undefined); // Some tests end it with the process.
   const waiting = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
   const waiters = async (): Promise<number> => (await client.query<{ n: number }>(waiting)).rows[0]?.n ?? 0;
-  await expect.poll(waiters).toBeGreaterThan(0);
+  await eventually(waiters).toBeGreaterThan(0);
   const release = async (): Promise<void> => {
     await client.query("commit");
     await client.end();
@@ -60,7 +60,7 @@ describe("SIGTERM", () => {
     const gateway = await startProgram({ DATABASE_URL: database.url, ...patient });
     const held = await heldWrite(gateway, database.url);
     gateway.child.signal("SIGTERM");
-    await expect.poll(async () => (await fetch(`${gateway.adminUrl}/ready`)).status).toBe(503);
+    await eventually(async () => (await fetch(`${gateway.adminUrl}/ready`)).status).toBe(503);
     gateway.child.signal("SIGTERM");
     expect(await gateway.child.waitForExit()).toEqual({ code: 143, signal: null });
     await expect(held.answer).rejects.toThrow();
@@ -79,7 +79,7 @@ describe("SIGTERM", () => {
     const lines: string[] = [];
     const env = { DATABASE_URL: "postgres://127.0.0.1:1/none", PORT: "0", ADMIN_PORT: "0" };
     const child = startChild({ command: process.execPath, args: [program], env, onLine: (line) => lines.push(line) });
-    await expect.poll(() => lines.join("\n")).toContain("Postgres is not there yet");
+    await eventually(() => lines.join("\n")).toContain("Postgres is not there yet");
     expect(await child.stop()).toEqual({ code: 0, signal: null });
   });
 });

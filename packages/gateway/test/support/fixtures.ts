@@ -1,7 +1,7 @@
 // A gateway for a test file, over a database of its own, and more of them for a test that asks. All are closed again.
 import { createGateway, type Gateway, type GatewayConfig, migrate } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
-import { test as base } from "@palisade/testkit/vitest";
+import { test as base, expect } from "@palisade/testkit/vitest";
 
 export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
 
@@ -12,6 +12,11 @@ let names = 0;
 export function uniqueName(prefix = "r"): string {
   names += 1;
   return `${prefix}/${process.pid}-${names}`;
+}
+
+/** expect.poll with patience for a busy machine. */
+export function eventually(read: () => unknown): ReturnType<typeof expect.poll> {
+  return expect.poll(read, { timeout: 15_000, interval: 10 });
 }
 
 export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent" } as const;

@@ -1,0 +1,50 @@
+// The gateway is killed in the middle of its work, again and again. What clients were told must be true all the same.
+import { takePort } from "@palisade/testkit";
+import pg from "pg";
+import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
+import { startProgram } from "../support/gateway-process.js";
+import { type Kept, violations } from "../support/write-history.js";
+import { randomFrom, Writers } from "../support/writers.js";
+
+const kills = 4;
+const writesBetweenKills = 60;
+
+async function keptIn(databaseUrl: string, prefix: string): Promise<readonly Kept[]> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  const { rows } = await client.query<Record<string, string>>(
+    "select resource, rev, token, seq from palisade.history where starts_with(resource, $1)",
+    [prefix],
+  );
+  await client.end();
+  return rows.map(({ resource = "", rev, token, seq }) => ({ resource, rev: Number(rev), token: Number(token), seq: Number(seq) }));
+}
+
+describe("kill -9 of a gateway under load", () => {
+  test("G3 every write that was accepted is there once, no write that was refused is, and no token ever fell", async ({
+    database,
+    gateway: other,
+  }) => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const env = { DATABASE_URL: database.url, PORT: String(await takePort()), PALISADE_HISTORY: "on" };
+    let victim = await startProgram(env);
+    const prefix = uniqueName("crash");
+    const writers = new Writers({
+      urls: [victim.url, victim.url, other.url],
+      resources: [1, 2, 3].map((n) => `${prefix}/${n}`),
+      writers: 12,
+      random: randomFrom(seed),
+    });
+    for (let kill = 0; kill < kills; kill++) {
+      const goal = writers.accepted + writesBetweenKills;
+      await eventually(() => writers.accepted).toBeGreaterThan(goal);
+      await victim.child.kill();
+      victim = await startProgram(env);
+    }
+    const told = await writers.stop();
+    await victim.child.stop();
+    const kinds = new Set(told.map(({ answer }) => (answer.kind === "refused" ? answer.code : answer.kind)));
+    expect([...kinds]).toEqual(expect.arrayContaining(["accepted", "unknown", "fencing_token_stale"]));
+    expect({ seed, violations: violations(told, await keptIn(database.url, prefix)) }).toEqual({ seed, violations: [] });
+  });
+});
