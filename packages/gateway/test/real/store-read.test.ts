@@ -1,5 +1,4 @@
 // Pages of names: complete, in the order of bytes, without repetition, and bounded in size.
-import fc from "fast-check";
 import type { FencedStore, ListRequest } from "../../src/store/fenced-store.js";
 import { firstNameAfter } from "../../src/store/read.js";
 import { put } from "../support/statement.js";
@@ -80,18 +79,4 @@ describe("a list", () => {
     expect(plan).toContain("using resources_pkey");
     expect(plan).not.toContain("Sort");
   });
-});
-
-test("the first name after a prefix is above every name that carries it and not above any other", () => {
-  const name = fc.string({ unit: "binary", minLength: 1, maxLength: 6 });
-  const bytes = (text: string): Buffer => Buffer.from(text);
-  fc.assert(
-    fc.property(name, name, (prefix, other) => {
-      const end = firstNameAfter(prefix);
-      if (end === undefined) return;
-      expect(Buffer.compare(bytes(`${prefix}${other}`), bytes(end))).toBe(-1);
-      if (Buffer.compare(bytes(other), bytes(end)) < 0 && Buffer.compare(bytes(other), bytes(prefix)) >= 0)
-        expect(other.startsWith(prefix)).toBe(true);
-    }),
-  );
 });
