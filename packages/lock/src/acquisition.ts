@@ -25,7 +25,7 @@ export class Acquisition {
     const patience = new Patience(clock, dormitory, { waitMs: Number.POSITIVE_INFINITY, signal: undefined });
     work.begin();
     try {
-      if (!this.#introduction.done) await this.#introduction.wait(patience);
+      if (!this.#introduction.done) await this.#introduction.wait();
       return await this.#attempt(request, patience);
     } finally {
       work.end();
@@ -45,7 +45,7 @@ export class Acquisition {
     this.#core.work.begin();
     try {
       patience.check(resources);
-      if (!this.#introduction.done) await this.#introduction.wait(patience);
+      if (!this.#introduction.done) await this.#introduction.wait(request.signal);
       for (const resource of order) {
         if (!this.#core.turnstile.tryEnter(resource)) await this.#queue(resource, request, patience);
         entered++;

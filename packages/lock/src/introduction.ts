@@ -19,19 +19,22 @@ export class Introduction {
     this.#fleet = fleet;
   }
 
-  /** Resolves when a quorum was met and believed, when there is nobody left to meet, or when the caller's patience ends. */
-  async wait(patience: Patience): Promise<void> {
+  /**
+   * Resolves when a quorum was met and believed, when there is nobody left to meet, or when the caller gives up. Not part of waiting for a lock, so waitMs does not
+   * end it: the first call of a fresh locker with waitMs 0 is to ask the nodes, too.
+   */
+  async wait(signal?: AbortSignal): Promise<void> {
     if (this.done) return;
     this.#over ??= this.#meet();
-    void this.#over.then(() => patience.wake());
-    await patience.sleep(patience.leftMs);
+    await this.#await(this.#over, signal);
   }
 
   /** Resolves when a quorum is believed. Throws what is wrong if that does not come about within the locker's waitMs. */
   async ready(): Promise<FleetState> {
     const { clock, policy, dormitory } = this.#core;
     const patience = new Patience(clock, dormitory, { waitMs: policy.waitMs, signal: undefined });
-    await this.wait(patience);
+    // Everybody, not only a quorum: a stranger among the nodes is to be found now rather than later. It cannot vote before it is found.
+    await this.#await(this.#fleet.settled());
     for (;;) {
       patience.check([]);
       this.check();
@@ -49,14 +52,27 @@ export class Introduction {
     throw refusal.kind === "ttl" ? new RangeError(refusal.message) : new LockError("FLEET_MISMATCH", refusal.message);
   }
 
+  /** Connecting and the first questions may each take connectTimeoutMs. */
+  async #await(event: Promise<unknown>, signal?: AbortSignal): Promise<void> {
+    const { clock, dormitory, policy } = this.#core;
+    const patience = new Patience(clock, dormitory, { waitMs: 2 * policy.connectTimeoutMs, signal });
+    void event.then(() => patience.wake());
+    await patience.sleep(patience.leftMs);
+  }
+
   #meet(): Promise<void> {
     return new Promise((resolve) => {
       const over = (): void => {
         this.done = true;
         resolve();
       };
+      const { clock, policy } = this.#core;
+      let isQuorumMet = false;
       const look = (): void => {
-        if (this.#fleet.state().admitted.length >= this.#core.policy.quorum) over();
+        if (isQuorumMet || this.#fleet.state().admitted.length < policy.quorum) return;
+        isQuorumMet = true;
+        // A lease on all nodes outlives more failures than one on a bare quorum: the others have a moment to catch up.
+        clock.setBackgroundTimer(policy.nodeTimeoutMs, over);
       };
       for (const node of this.#fleet.nodes) void node.met().then(look);
       void this.#fleet.settled().then(over);

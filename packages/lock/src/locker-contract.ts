@@ -27,7 +27,7 @@ export interface Locker extends AsyncDisposable {
   /**
    * Resolves when a quorum of nodes is connected and believed. Rejects with LockError `LOCK_NO_QUORUM` when that has not come about within the locker's waitMs,
    * `FLEET_MISMATCH` when these nodes are not one fleet, RangeError when the fleet's leases are shorter than this locker's maxTtlMs. Not required: every other call waits
-   * for the first contact by itself.
+   * for the first contact by itself, which takes at most twice connectTimeoutMs.
    */
   ready(): Promise<FleetState>;
   /**

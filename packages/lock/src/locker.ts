@@ -16,7 +16,7 @@ import type { Attempted, Locker, Resources } from "./locker-contract.js";
 import { adoptionError } from "./loss-error.js";
 import type { Finding, Fleet, FleetState } from "./node/open-nodes.js";
 import { shown, wellFormedText, wholeNumber } from "./option.js";
-import { closedError, Patience } from "./patience.js";
+import { closedError, type Patience } from "./patience.js";
 import { checkTtl, type Policy } from "./policy.js";
 import { type ForcedRelease, forceRelease, wasIssued } from "./raise.js";
 import { renew } from "./renewal.js";
@@ -121,7 +121,7 @@ export class QuorumLocker implements Locker {
   async inspect(resource: string): Promise<Inspection> {
     readResource(resource);
     await this.#begin([resource]);
-    return conclude(resource, await survey(this.#core, resource), this.#core.policy.quorum);
+    return conclude(resource, await survey(this.#core, resource), this.#core.policy);
   }
 
   async forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease> {
@@ -139,9 +139,8 @@ export class QuorumLocker implements Locker {
   }
 
   async doctor(): Promise<readonly Finding[]> {
-    const { clock, dormitory, policy } = this.#core;
-    if (dormitory.closed) throw closedError([]);
-    await this.#introduction.wait(new Patience(clock, dormitory, { waitMs: policy.waitMs, signal: undefined }));
+    if (this.#core.dormitory.closed) throw closedError([]);
+    await this.#introduction.wait();
     return this.#fleet.probe();
   }
 
@@ -163,10 +162,8 @@ export class QuorumLocker implements Locker {
   }
 
   async #begin(resources: readonly string[]): Promise<void> {
-    const { clock, dormitory, policy } = this.#core;
-    const patience = new Patience(clock, dormitory, { waitMs: policy.waitMs, signal: undefined });
-    if (!this.#introduction.done) await this.#introduction.wait(patience);
-    patience.check(resources);
+    if (!this.#introduction.done) await this.#introduction.wait();
+    if (this.#core.dormitory.closed) throw closedError(resources);
     this.#introduction.check();
   }
 }

@@ -79,8 +79,8 @@ export async function wasIssued(core: Core, resource: string, token: number): Pr
  */
 export async function forceRelease(core: Core, resource: string, reason: string): Promise<ForcedRelease> {
   const ballots = await survey(core, resource);
-  const before = conclude(resource, ballots, core.policy.quorum);
-  if (before.state === "unknown") throw tooFewSaw(resource, ballots, core.policy);
+  const before = conclude(resource, ballots, core.policy);
+  if (ballots.filter(({ kind }) => kind === "seen").length < core.policy.quorum) throw tooFewSaw(resource, ballots, core.policy);
   const fence = before.token + 1;
   await raiseOnQuorum(core, { resource, token: fence, remove: "nothing" });
   const raised = await raiseOnQuorum(core, { resource, token: fence, remove: "holder" });

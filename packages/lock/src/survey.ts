@@ -6,14 +6,14 @@ import type { Core } from "./core.js";
 import { LockError } from "./errors.js";
 import type { Policy } from "./policy.js";
 import { castBallots, holdRound } from "./quorum/round.js";
-import type { Ballots } from "./quorum/tally.js";
+import type { Ballots, Electorate } from "./quorum/tally.js";
 
 type Seen = Extract<InspectBallot, { kind: "seen" }>;
 
 /** What the nodes know of a resource. */
 export interface Inspection {
   readonly resource: string;
-  /** `held`: one holder on a quorum. `free`: a quorum has none. `split`: a quorum answered, and neither is true. `unknown`: too few nodes answered. */
+  /** `held`: one holder on a quorum. `free`: a quorum has none. `split`: neither can be true. `unknown`: too few nodes answered to tell. */
   readonly state: "held" | "free" | "split" | "unknown";
   /** The label of the holder, if `held`. */
   readonly holder?: string;
@@ -52,10 +52,9 @@ export async function look<Verdict extends string>(
 }
 
 /** What the ballots say together. */
-export function conclude(resource: string, ballots: readonly InspectBallot[], quorum: number): Inspection {
+export function conclude(resource: string, ballots: readonly InspectBallot[], { size, quorum }: Electorate): Inspection {
   const seen = ballots.filter((ballot): ballot is Seen => ballot.kind === "seen");
   const base = { resource, token: seen.reduce((highest, { token }) => Math.max(highest, token), 0), ballots };
-  if (seen.length < quorum) return { ...base, state: "unknown" };
   if (seen.filter(({ holder }) => holder === null).length >= quorum) return { ...base, state: "free" };
   for (const holder of new Set(seen.map((ballot) => ballot.holder))) {
     if (holder === null) continue;
@@ -64,7 +63,11 @@ export function conclude(resource: string, ballots: readonly InspectBallot[], qu
     const remainingMs = remaining.sort((a, b) => b - a)[quorum - 1];
     if (remainingMs !== undefined) return { ...base, state: "held", holder, remainingMs };
   }
-  return { ...base, state: "split" };
+  const unseen = size - seen.length;
+  const canBeEither = [null, ...seen.map(({ holder }) => holder)].some(
+    (who) => seen.filter(({ holder }) => holder === who).length + unseen >= quorum,
+  );
+  return { ...base, state: canBeEither ? "unknown" : "split" };
 }
 
 /** What is thrown when too few nodes answered to prove anything. */

@@ -18,7 +18,7 @@ async function takeAndGiveBack(locker: Locker): Promise<void> {
 describe("nodes that are down", () => {
   test("two of five: the lease is granted, and the two are reported", async ({ fleet, open }) => {
     const { urls, nodes } = await fleet();
-    const locker = open({ nodes: urls, nodeTimeoutMs: 100 });
+    const locker = open({ nodes: urls });
     await locker.ready();
     await Promise.all([nodes[1]?.kill(), nodes[3]?.kill()]);
     const events: AttemptEvent[] = [];
@@ -42,12 +42,14 @@ describe("nodes that are down", () => {
 
   test("three of five: LOCK_NO_QUORUM, naming nodes and causes, and never LOCK_HELD", async ({ fleet, open }) => {
     const running = await fleet();
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 100 });
+    const locker = open({ nodes: running.urls });
     await locker.ready();
     await Promise.all([0, 2, 4].map((i) => running.nodes[i]?.kill()));
     const error = (await failure(locker.acquire("r", { waitMs: 50 }))) as LockError;
     expect(error).toMatchObject({ code: "LOCK_NO_QUORUM", resource: "r" });
-    expect(error.message).toMatch(/^[0-2] of 5 nodes granted r, 3 needed; n1, n3 and n5 unreachable \(.+\)/);
+    expect(error.message).toMatch(/^[0-2] of 5 nodes granted r, 3 needed; .*unreachable \(.+\)/);
+    const unreachable = error.ballots.filter(({ kind }) => kind === "unreachable");
+    expect(unreachable.map(({ node }) => node)).toEqual(["n1", "n3", "n5"]);
     const attempt = await locker.tryAcquire("r");
     expect(attempt).toMatchObject({ ok: false, reason: "no_quorum" });
     expect(attempt).not.toHaveProperty("retryAfterMs");
@@ -60,7 +62,7 @@ describe("nodes that are down", () => {
 
   test("and come back while somebody waits: the waiter gets its lease", async ({ fleet, open }) => {
     const running = await fleet({ appendfsync: "always" });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 100 });
+    const locker = open({ nodes: running.urls });
     await locker.ready();
     await Promise.all([0, 2, 4].map((i) => running.nodes[i]?.kill()));
     const waiting = locker.acquire("r", { waitMs: 20_000 });
@@ -178,7 +180,7 @@ describe("a quorum that is frozen", () => {
     await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
     const frozenAt = performance.now();
     await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    expect(performance.now() - frozenAt).toBeLessThan(450);
+    expect(performance.now() - frozenAt).toBeLessThan(1_000);
     expect(signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "unreachable" });
     expect((signal.reason as LockError).message).toMatch(/could not be renewed, because too many nodes could not be reached/);
     await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);

@@ -23,8 +23,12 @@ function stall(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
 
 /**
  * Whether a timer that is set now has gone off. On a busy machine all timers are late, but they keep their order: this one against the lease's own. Set at the
@@ -101,13 +105,13 @@ describe("the end of a lease", () => {
 describe("renewal", () => {
   test("keeps a lease far beyond its ttl, about three times per ttl and not in a hot loop", async ({ locker }) => {
     const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "long");
-    const lease = await locker.acquire("long", { ttlMs: 200, renew: true });
-    await sleep(800);
+    const lease = await locker.acquire("long", { ttlMs: 600, renew: true });
+    await sleep(1_800);
     lease.assertHeld();
     await lease.release();
     stop();
     expect(events.length).toBeGreaterThanOrEqual(5);
-    expect(events.length).toBeLessThanOrEqual(16);
+    expect(events.length).toBeLessThanOrEqual(12);
     expect(events.every(({ outcome, token }) => outcome === "renewed" && token === lease.token)).toBe(true);
   });
 
@@ -123,11 +127,11 @@ describe("renewal", () => {
   test("ends with maxHoldMs, and the keys with it", async ({ locker, eye }) => {
     await locker.ready();
     const before = performance.now();
-    const holdIsOver = await referenceTimer(340);
-    const lease = await locker.acquire("r", { ttlMs: 150, renew: true, maxHoldMs: 300 });
+    const holdIsOver = await referenceTimer(740);
+    const lease = await locker.acquire("r", { ttlMs: 500, renew: true, maxHoldMs: 700 });
     await aborted(lease.signal);
     expect(holdIsOver()).toBe(false);
-    expect(performance.now() - before).toBeGreaterThan(250);
+    expect(performance.now() - before).toBeGreaterThan(650);
     expect(lease.signal.reason).toMatchObject({ reason: "expired" });
     await eye.gone("r");
   });
@@ -207,8 +211,8 @@ describe("extend", () => {
 
 describe("using", () => {
   test("renews the lease while the routine runs, releases it, and gives the routine's result", async ({ locker, eye }) => {
-    const result = await locker.using("r", { ttlMs: 150 }, async (lease) => {
-      await sleep(300);
+    const result = await locker.using("r", { ttlMs: 500 }, async (lease) => {
+      await sleep(900);
       lease.assertHeld();
       return lease.token;
     });
@@ -230,7 +234,7 @@ describe("using", () => {
   });
 
   test("gives the routine's own result, although the lease was lost meanwhile", async ({ locker, eye }) => {
-    const result = await locker.using("r", { ttlMs: 60 }, async (lease) => {
+    const result = await locker.using("r", { ttlMs: 150 }, async (lease) => {
       await expect.poll(() => eye.holders("r")).not.toContain(null);
       await eye.remove("r", [0, 1, 2, 3, 4]);
       await aborted(lease.signal);

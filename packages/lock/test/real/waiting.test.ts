@@ -82,7 +82,7 @@ test("who never had its turn is told what those in front learnt: held", async ({
 
 test("who never had its turn is told what those in front learnt: no quorum", async ({ fleet, open }) => {
   const { urls, nodes } = await fleet({ nodes: 3 });
-  const locker = open({ nodes: urls, nodeTimeoutMs: 50 });
+  const locker = open({ nodes: urls });
   await locker.ready();
   await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
   const errors = await Promise.all([failure(locker.acquire("r", { waitMs: 300 })), failure(locker.acquire("r", { waitMs: 200 }))]);
