@@ -10,6 +10,7 @@ import { firstIssue } from "./http/schemas.js";
 import { createLog } from "./observe/log.js";
 import { type Settings, settings as table } from "./settings.js";
 import { bringUpToDate } from "./start.js";
+import { grantRoles } from "./store/grants.js";
 
 const naming = (key: keyof Settings): string => table[key].env;
 
@@ -66,6 +67,13 @@ export async function runMigrations(args: readonly string[]): Promise<number> {
   return 0;
 }
 
+/** Gives the roles of the gateway and of applications their rights; for the owner of the schema. */
+export async function grant(args: readonly string[]): Promise<number> {
+  noArguments(args);
+  await grantRoles(read().settings.databaseUrl);
+  return 0;
+}
+
 export function checkConfig(args: readonly string[]): number {
   noArguments(args);
   const { settings } = read();
@@ -110,6 +118,7 @@ function helpText(): string {
   });
   return `palisade-gateway [serve]        serve resources over HTTP until SIGTERM
 palisade-gateway migrate        bring the schema of the database up to date
+palisade-gateway grant          give the roles palisade_gateway and palisade_app their rights, as the owner of the schema
 palisade-gateway keygen --id NAME --scope ACTION:PREFIX [--scope …]
                                 make an API key; prints it once, with the entry for the key file
 palisade-gateway --check-config say whether the environment is understood

@@ -1,6 +1,15 @@
 // The public API of the gateway as a library: named exports, no logic. The client stands apart in @palisade/gateway/client, so that it brings no server along.
 export { type GatewayConfig, GatewayConfigError } from "./config.js";
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway.js";
+export {
+  type DrizzleTransaction,
+  GuardError,
+  type GuardRefusal,
+  type GuardRequest,
+  guard,
+  type PgTransaction,
+} from "./guard/own-tables.js";
 export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
 export { openApiDocument } from "./http/openapi.js";
-export { type MigrationReport, migrate } from "./store/migrate.js";
+export { grantRoles } from "./store/grants.js";
+export { MigrationError, type MigrationReport, migrate } from "./store/migrate.js";

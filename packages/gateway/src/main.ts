@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 // The program palisade-gateway: reads the environment, does one thing, and leaves with an exit code that says how it went.
 // Exit codes: 0 done, 1 failed, 2 told something wrong. A second signal leaves at once.
-import { checkConfig, keygen, printHelp, printVersion, runMigrations, serve } from "./commands.js";
+import { checkConfig, grant, keygen, printHelp, printVersion, runMigrations, serve } from "./commands.js";
 import { GatewayConfigError } from "./config.js";
 
 const commands: Readonly<Record<string, (args: readonly string[]) => Promise<number> | number>> = {
   serve,
   migrate: runMigrations,
+  grant,
   keygen,
   "--check-config": checkConfig,
   "--version": printVersion,
