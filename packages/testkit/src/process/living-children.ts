@@ -62,7 +62,8 @@ function undoEverything(all: Register): void {
   for (const { pid } of all.children.values()) killGroup(pid);
   for (const folder of all.folders) {
     try {
-      rmSync(folder, { recursive: true, force: true });
+      // A killed server may take a moment to be gone, and write a last file meanwhile.
+      rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 10 });
     } catch (cause) {
       process.stderr.write(`left behind: ${folder} (${(cause as Error).message})\n`);
     }

@@ -18,6 +18,8 @@ export interface Readiness extends Address {
 const firstLookMs = 4;
 const betweenLooksMs = 3;
 const deadlineMs = 20_000;
+// A stranger on the port may not answer at all; the next look tells whether the server has given up meanwhile.
+const onePatienceMs = 1_000;
 
 /** Resolves when the server answers PING and has loaded its data. */
 export async function untilReady({ host, port, signature, failure }: Readiness): Promise<void> {
@@ -27,7 +29,10 @@ export async function untilReady({ host, port, signature, failure }: Readiness):
     const why = failure();
     if (why !== undefined) throw new Error(why);
     // INFO is answered while a server loads its log, PING is not: together they tell who it is and whether it is ready.
-    const answer = await ask({ host, port }, "INFO server\r\nPING\r\n", /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/);
+    const answer = await ask({ host, port }, "INFO server\r\nPING\r\n", {
+      complete: /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/,
+      patienceMs: onePatienceMs,
+    });
     if (answer.includes(signature) && answer.includes("+PONG")) return;
     if (performance.now() > giveUpAt)
       throw new Error(`not ready after ${deadlineMs} ms; it answered ${JSON.stringify(answer.slice(0, 200))}`);
@@ -37,17 +42,22 @@ export async function untilReady({ host, port, signature, failure }: Readiness):
 
 /** What the server's wall clock shows. */
 export async function serverTimeMs(server: Address): Promise<number> {
-  const answer = await ask(server, "TIME\r\n", /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/);
+  const answer = await ask(server, "TIME\r\n", { complete: /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/, patienceMs: deadlineMs });
   const [, seconds, microseconds] = /\r\n(\d+)\r\n\$\d+\r\n(\d+)\r\n$/.exec(answer) ?? [];
   if (seconds === undefined || microseconds === undefined) throw new Error(`no answer to TIME but ${JSON.stringify(answer)}`);
   return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
 }
 
-function ask({ host, port }: Address, commands: string, complete: RegExp): Promise<string> {
+interface Patience {
+  readonly complete: RegExp;
+  readonly patienceMs: number;
+}
+
+function ask({ host, port }: Address, commands: string, { complete, patienceMs }: Patience): Promise<string> {
   return new Promise((resolve) => {
     let answer = "";
     const socket = connect({ port, host });
-    socket.setEncoding("utf8").setTimeout(1_000, () => socket.destroy());
+    socket.setEncoding("utf8").setTimeout(patienceMs, () => socket.destroy());
     socket.on("connect", () => socket.write(commands));
     socket.on("data", (text: string) => {
       answer += text;

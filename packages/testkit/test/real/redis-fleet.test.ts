@@ -12,6 +12,8 @@ import { RedisFleet } from "../../src/redis/redis-fleet.js";
 import type { RedisNode } from "../../src/redis/redis-node.js";
 import { resolveRedis } from "../../src/resolve/redis.js";
 
+const patient = { timeout: 10_000 };
+
 const folderOf = async (fleet: RedisFleet): Promise<string[]> =>
   Promise.all(fleet.nodes.map(async (node) => ((await node.cli("CONFIG", "GET", "dir")) as string[])[1] ?? ""));
 
@@ -27,7 +29,7 @@ test("a port on which a stranger's Redis answers is passed over", async () => {
   const args = ["--port", String(port + 1), "--bind", "127.0.0.1", "--save", ""];
   const stranger = startChild({ command: binary, args, env: { LD_LIBRARY_PATH: libraryPath } });
   try {
-    await expect.poll(() => stranger.lastLines().join("\n")).toContain("Ready to accept connections");
+    await expect.poll(() => stranger.lastLines().join("\n"), patient).toContain("Ready to accept connections");
     await using fleet = await RedisFleet.start({ nodes: 1 });
     expect(await fleet.nodes[0]?.cli("INFO", "server")).toContain(`process_id:${fleet.nodes[0]?.pid}\r\n`);
     expect(fleet.nodes[0]?.directUrl).toBe(`redis://127.0.0.1:${port + 2}`);
@@ -103,10 +105,16 @@ test("Valkey in WebAssembly is a fleet too, which forgets when it restarts and s
   await using fleet = await RedisFleet.start({ nodes: 1, provider: "wasm" });
   const node = fleet.nodes[0] as RedisNode;
   await node.cli("SET", "k", "v");
-  const askedAt = performance.now();
-  for (let count = 0; count < 20; count += 1) expect(await node.cli("GET", "k")).toBe("v");
-  // Not at the pace of the server's timer, which ticks ten times a second.
-  expect(performance.now() - askedAt).toBeLessThan(1_000);
+  // The quickest answer is not at the pace of the server's timer, which ticks ten times a second.
+  const client = new Redis(node.url);
+  const tookMs: number[] = [];
+  for (let count = 0; count < 10; count += 1) {
+    const askedAt = performance.now();
+    await client.ping();
+    tookMs.push(performance.now() - askedAt);
+  }
+  client.disconnect();
+  expect(Math.min(...tookMs.slice(1))).toBeLessThan(50);
   await node.restart();
   expect(await node.cli("GET", "k")).toBeNull();
   expect(fleet.description).toMatch(/^1 × Valkey in WebAssembly .*a restarted node has forgotten everything/);

@@ -8,6 +8,8 @@ import { expect, test } from "vitest";
 import { scratchFolder } from "../../src/process/scratch-folder.js";
 import { untilGone } from "../unit/process-gone.js";
 
+const patient = { timeout: 10_000 };
+
 const program = fileURLToPath(new URL("../../.build/test/real/redis-orphans.program.js", import.meta.url));
 
 async function fleetOwner(mode: string): Promise<{ owner: ReturnType<typeof spawn>; pids: number[]; folders: string[] }> {
@@ -23,7 +25,7 @@ test("kill -9 of the owner leaves no server, not even a paused one, and its fold
   await untilGone(pids);
   // Another test's process may sweep at the same moment, and have it half done when we look.
   scratchFolder("sweeps-first");
-  await expect.poll(() => folders.some(existsSync)).toBe(false);
+  await expect.poll(() => folders.some(existsSync), patient).toBe(false);
 });
 
 test("SIGTERM leaves neither servers nor folders", async () => {

@@ -7,6 +7,8 @@ import { startChild } from "../../src/process/child.js";
 import { livingChildren } from "../../src/process/living-children.js";
 import { untilGone } from "./process-gone.js";
 
+const patient = { timeout: 10_000 };
+
 const pids = (): number[] => livingChildren().map((child) => child.pid);
 
 test("a child is among the living from its start to its end", async () => {
@@ -33,7 +35,7 @@ test("a kill takes along what the child has forked", async () => {
 test("its last lines are kept for the error that explains its end, and no more than those", async () => {
   const child = startChild({ command: "sh", args: ["-c", "seq 1 5000; echo cannot go on >&2; exit 3"], name: "counter" });
   await child.waitForExit();
-  await expect.poll(() => child.lastLines(2)).toEqual(["5000", "cannot go on"]);
+  await expect.poll(() => child.lastLines(2), patient).toEqual(["5000", "cannot go on"]);
   expect(child.obituary()).toMatch(/^counter exited with 3; its last lines:\n/);
   expect(child.lastLines(10_000).length).toBeLessThanOrEqual(200);
 });
@@ -52,15 +54,15 @@ test("a command that is not there is an end that names it", async () => {
   const child = startChild({ command: "no-such-server" });
   // 127 is "not found"; 126 when a folder on PATH could not be searched.
   expect([126, 127]).toContain((await child.waitForExit()).code);
-  await expect.poll(() => child.obituary()).toMatch(/exited with 12[67]; [\s\S]*no-such-server/);
+  await expect.poll(() => child.obituary(), patient).toMatch(/exited with 12[67]; [\s\S]*no-such-server/);
 });
 
 test("stop asks first, and kills what does not listen", async () => {
   const polite = startChild({ command: "sh", args: ["-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done"] });
-  await expect.poll(() => polite.lastLines()).toEqual(["ready"]);
+  await expect.poll(() => polite.lastLines(), patient).toEqual(["ready"]);
   expect(await polite.stop()).toEqual({ code: 7, signal: null });
   const deaf = startChild({ command: "sh", args: ["-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"] });
-  await expect.poll(() => deaf.lastLines()).toEqual(["ready"]);
+  await expect.poll(() => deaf.lastLines(), patient).toEqual(["ready"]);
   expect(await deaf.stop({ graceMs: 30 })).toEqual({ code: null, signal: "SIGKILL" });
 });
 
@@ -71,5 +73,5 @@ test("libraries meant for the child are not loaded by what starts it", async () 
     env: { LD_LIBRARY_PATH: "/of the child", PLAIN: "seen" },
   });
   await child.waitForExit();
-  await expect.poll(() => child.lastLines()).toEqual(["/of the child seen"]);
+  await expect.poll(() => child.lastLines(), patient).toEqual(["/of the child seen"]);
 });

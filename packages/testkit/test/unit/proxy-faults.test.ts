@@ -4,6 +4,8 @@ import { describe, expect, test } from "vitest";
 import { takePort } from "../../src/process/port-block.js";
 import { Stage } from "./proxy-apparatus.js";
 
+const patient = { timeout: 10_000 };
+
 describe("without a fault", () => {
   test("bytes pass both ways", async () => {
     await using stage = await Stage.open();
@@ -109,7 +111,7 @@ test("a request held while its connection hangs in a partition arrives when that
   stage.proxy.deliver();
   expect([client.ending, stage.served.length]).toEqual([undefined, 0]);
   await stage.proxy.heal();
-  await expect.poll(() => stage.served[0]?.text).toBe("patient");
+  await expect.poll(() => stage.served[0]?.text, patient).toBe("patient");
   expect(client.ending).toBeUndefined();
 });
 
