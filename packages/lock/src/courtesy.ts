@@ -2,7 +2,7 @@
 // its question leaves before the others have heard of the release. Best effort: it delays, and never decides.
 import type { ReleaseBallot } from "./ballot.js";
 import type { Clock } from "./clock.js";
-import { HEAD_START_MS } from "./pacing.js";
+import { COURTESY_MS } from "./pacing.js";
 import type { Ballots } from "./quorum/tally.js";
 
 const MOST = 1_024;
@@ -42,6 +42,6 @@ export class Courtesy {
 
   #yield(resource: string): void {
     if (this.#until.size >= MOST) this.#until.clear();
-    this.#until.set(resource, this.#clock.monotonicMs() + HEAD_START_MS);
+    this.#until.set(resource, this.#clock.monotonicMs() + COURTESY_MS);
   }
 }

@@ -87,7 +87,7 @@ export class Waiting {
       this.#patience.wakeWithin(this.#newsDelayMs());
     } else if (this.#told.size === 1) {
       // The words of the other nodes may be lost with their connections.
-      this.#patience.wakeWithin(this.#backOff());
+      this.#patience.wakeWithin(this.#backOff() + (rank === 0 ? 0 : backupDelayMs(0)));
     }
   }
 
