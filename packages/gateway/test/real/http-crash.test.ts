@@ -6,7 +6,7 @@ import { startProgram } from "../support/gateway-process.js";
 import { type Kept, violations } from "../support/write-history.js";
 import { randomFrom, Writers } from "../support/writers.js";
 
-const kills = 4;
+const kills = 3;
 const writesBetweenKills = 60;
 
 async function keptIn(databaseUrl: string, prefix: string): Promise<readonly Kept[]> {

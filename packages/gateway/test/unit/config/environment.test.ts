@@ -1,5 +1,6 @@
 // The environment: what is understood, and that everything else stops the start with a sentence that names it.
 import { describe, expect, test } from "vitest";
+import { keygen } from "../../../src/commands.js";
 import { GatewayConfigError, verifyMode } from "../../../src/config.js";
 import { readEnvironment } from "../../../src/environment.js";
 import { createGateway } from "../../../src/gateway.js";
@@ -112,6 +113,20 @@ describe("the environment", () => {
     expect(readEnvironment({ DATABASE_URL: databaseUrl, PALISADE_TEST_PROVIDER: "docker" }).unknownNames).toEqual([
       "PALISADE_TEST_PROVIDER",
     ]);
+  });
+});
+
+describe("keygen", () => {
+  test("wants a name and at least one scope that means something", () => {
+    for (const args of [
+      [],
+      ["--id", "worker"],
+      ["--scope", "read:"],
+      ["--id", "worker", "--scope", "fly:"],
+      ["--id", "a b", "--scope", "read:"],
+    ]) {
+      expect(() => keygen(args)).toThrow(GatewayConfigError);
+    }
   });
 });
 
