@@ -6,7 +6,7 @@ import type { RedisNode } from "../../src/redis/redis-node.js";
 let fleet: RedisFleet;
 
 beforeAll(async () => {
-  fleet = await RedisFleet.start({ nodes: 2 });
+  fleet = await RedisFleet.start({ nodes: 2, provider: "local" });
 });
 
 afterAll(async () => {
@@ -67,6 +67,6 @@ test("a clock may be moved while its server is paused or killed", async () => {
 });
 
 test("a fleet with real clocks says that they cannot be moved, and how they could", async () => {
-  await using real = await RedisFleet.start({ nodes: 1, clock: "real" });
+  await using real = await RedisFleet.start({ nodes: 1, clock: "real", provider: "local" });
   await expect(real.nodes[0]?.shiftClock(1)).rejects.toThrow(/the clock of n1 is real: start the fleet with clock "shiftable"/);
 });

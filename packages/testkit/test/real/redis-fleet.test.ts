@@ -1,5 +1,5 @@
-// A fleet is so many servers that share nothing, quickly there and gone without a trace.
-import { existsSync } from "node:fs";
+// A fleet of this machine's own processes is so many servers that share nothing, quickly there and gone without a trace.
+import { existsSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { livingChildren } from "../../src/process/living-children.js";
 import { returnPort, takePort } from "../../src/process/port-block.js";
 import { localRedis } from "../../src/redis/local-provider.js";
 import type { RedisProvider } from "../../src/redis/provider.js";
-import { RedisFleet } from "../../src/redis/redis-fleet.js";
+import { RedisFleet, type RedisFleetOptions } from "../../src/redis/redis-fleet.js";
 import type { RedisNode } from "../../src/redis/redis-node.js";
 import { resolveRedis } from "../../src/resolve/redis.js";
 
@@ -16,6 +16,8 @@ const patient = { timeout: 10_000 };
 
 const folderOf = async (fleet: RedisFleet): Promise<string[]> =>
   Promise.all(fleet.nodes.map(async (node) => ((await node.cli("CONFIG", "GET", "dir")) as string[])[1] ?? ""));
+
+const startLocal = (options: RedisFleetOptions): Promise<RedisFleet> => RedisFleet.start({ ...options, provider: "local" });
 
 const knock = (url: string): Promise<unknown> =>
   new Promise((resolve) => {
@@ -30,7 +32,7 @@ test("a port on which a stranger's Redis answers is passed over", async () => {
   const stranger = startChild({ command: binary, args, env: { LD_LIBRARY_PATH: libraryPath } });
   try {
     await expect.poll(() => stranger.lastLines().join("\n"), patient).toContain("Ready to accept connections");
-    await using fleet = await RedisFleet.start({ nodes: 1 });
+    await using fleet = await startLocal({ nodes: 1 });
     expect(await fleet.nodes[0]?.cli("INFO", "server")).toContain(`process_id:${fleet.nodes[0]?.pid}\r\n`);
     expect(fleet.nodes[0]?.directUrl).toBe(`redis://127.0.0.1:${port + 2}`);
   } finally {
@@ -40,7 +42,7 @@ test("a port on which a stranger's Redis answers is passed over", async () => {
 });
 
 test("two fleets at once are ten servers that know nothing of each other", async () => {
-  const [starting, alsoStarting] = [RedisFleet.start({ nodes: 5 }), RedisFleet.start({ nodes: 5 })];
+  const [starting, alsoStarting] = [startLocal({ nodes: 5 }), startLocal({ nodes: 5 })];
   await using first = await starting;
   await using second = await alsoStarting;
   const nodes = [...first.nodes, ...second.nodes];
@@ -53,7 +55,7 @@ test("two fleets at once are ten servers that know nothing of each other", async
 
 test("stopped, a fleet leaves no process and no folder", async () => {
   const before = livingChildren().length;
-  const fleet = await RedisFleet.start({ nodes: 3 });
+  const fleet = await startLocal({ nodes: 3 });
   expect(livingChildren().length).toBe(before + 3);
   const folders = await folderOf(fleet);
   expect(folders.every(existsSync)).toBe(true);
@@ -67,8 +69,33 @@ test("stopped, a fleet leaves no process and no folder", async () => {
   expect(await Promise.all(urls.map(knock))).toEqual(urls.map(() => "ECONNREFUSED"));
 });
 
+test("a server listens on loopback only, and at the same place after a restart", async () => {
+  await using fleet = await startLocal({ nodes: 1 });
+  const node = fleet.nodes[0] as RedisNode;
+  expect(await node.cli("CONFIG", "GET", "bind")).toEqual(["bind", "127.0.0.1"]);
+  const before = { directUrl: node.directUrl, pid: node.pid };
+  await node.kill();
+  expect(node.pid).toBeUndefined();
+  await expect(node.cli("PING")).rejects.toThrow(/n1 did not answer PING: connect ECONNREFUSED/);
+  await node.restart();
+  expect(node.directUrl).toBe(before.directUrl);
+  expect(node.pid).not.toBe(before.pid);
+});
+
+test("paused is stopped, not a signal on its way", async () => {
+  await using fleet = await startLocal({ nodes: 1 });
+  const node = fleet.nodes[0] as RedisNode;
+  for (let round = 0; round < 20; round += 1) {
+    await node.pause();
+    const state = process.platform === "linux" ? readFileSync(`/proc/${node.pid}/stat`, "utf8").split(") ")[1]?.[0] : "T";
+    expect(state).toBe("T");
+    await node.resume();
+    expect(await node.cli("PING")).toBe("PONG");
+  }
+});
+
 test("the log's durability and any other directive are what was asked for", async () => {
-  await using fleet = await RedisFleet.start({ nodes: 1, appendfsync: "everysec", config: { "maxmemory-policy": "allkeys-lru" } });
+  await using fleet = await startLocal({ nodes: 1, appendfsync: "everysec", config: { "maxmemory-policy": "allkeys-lru" } });
   const ask = (name: string) => fleet.nodes[0]?.cli("CONFIG", "GET", name);
   expect(await ask("appendfsync")).toEqual(["appendfsync", "everysec"]);
   expect(await ask("appendonly")).toEqual(["appendonly", "yes"]);
@@ -78,14 +105,14 @@ test("the log's durability and any other directive are what was asked for", asyn
 
 test("a server that does not start is an error that quotes it, and leaves nothing", async () => {
   const before = livingChildren().length;
-  await expect(RedisFleet.start({ nodes: 2, config: { "no-such-directive": "yes" } })).rejects.toThrow(
+  await expect(startLocal({ nodes: 2, config: { "no-such-directive": "yes" } })).rejects.toThrow(
     /n1 did not start on port \d+: [\s\S]*no-such-directive/,
   );
   expect(livingChildren().length).toBe(before);
 });
 
 test("one client's way to all nodes can break while everybody else's is fine", async () => {
-  await using fleet = await RedisFleet.start({ nodes: 3 });
+  await using fleet = await startLocal({ nodes: 3 });
   const way = await fleet.anotherWay();
   expect(new Set([...way.urls, ...fleet.urls]).size).toBe(6);
   await way.refuse();

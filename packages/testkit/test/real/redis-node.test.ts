@@ -1,5 +1,4 @@
 // What can be done to one node: it dies, forgets, stands still; and a client of the lock's kind sees what the name of the fault says.
-import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -19,7 +18,7 @@ beforeAll(async () => {
 
 afterEach(async () => {
   await node.heal();
-  if (node.pid === undefined) await node.restart();
+  await node.cli("PING").catch(() => node.restart());
 });
 
 afterAll(async () => {
@@ -59,34 +58,34 @@ async function untilSomethingIsLost(proxy = node.proxy): Promise<void> {
 const closed = (redis: Redis): Promise<unknown> =>
   new Promise((resolve) => (redis.status === "end" ? resolve("end") : redis.once("end", resolve)));
 
+const life = async (): Promise<unknown> => /run_id:\w+/.exec(String(await node.cli("INFO", "server")))?.[0];
+
 describe("the server", () => {
-  test("it answers through the proxy and past it, on loopback only", async () => {
+  test("it answers through the proxy and past it", async () => {
     const [through, past] = [await client(node.url), await client(node.directUrl)];
     await through.set("k", "v");
     expect(await past.get("k")).toBe("v");
     expect(await node.cli("GET", "k")).toBe("v");
-    expect(await node.cli("CONFIG", "GET", "bind")).toEqual(["bind", "127.0.0.1"]);
     expect(await node.cli("CONFIG", "GET", "save")).toEqual(["save", ""]);
   });
 
-  test("killed, its connections die, new ones are refused, and it has no pid", async () => {
+  test("killed, its connections die and new ones are refused", async () => {
     const redis = await client();
     await node.kill();
     await closed(redis);
     await expect(client()).rejects.toThrow();
-    await expect(node.cli("PING")).rejects.toThrow(/n1 did not answer PING: connect ECONNREFUSED/);
-    expect(node.pid).toBeUndefined();
+    await expect(node.cli("PING")).rejects.toThrow(/n1 did not answer PING: /);
   });
 
-  test("restarted, it remembers every acknowledged write, under the same addresses, in a new life", async () => {
-    const before = { url: node.url, directUrl: node.directUrl, pid: node.pid };
+  test("restarted, it remembers every acknowledged write, under the same address, in a new life", async () => {
+    const before = { url: node.url, life: await life() };
     const redis = await client();
     for (let index = 0; index < 50; index += 1) await redis.set(`acknowledged:${index}`, index);
     await node.kill();
     await node.restart();
     expect(await node.cli("EXISTS", ...Array.from({ length: 50 }, (_, index) => `acknowledged:${index}`))).toBe(50);
-    expect([node.url, node.directUrl]).toEqual([before.url, before.directUrl]);
-    expect(node.pid).not.toBe(before.pid);
+    expect(node.url).toBe(before.url);
+    expect(await life()).not.toBe(before.life);
   });
 
   test("restarted with forget, it has lost all it knew", async () => {
@@ -109,16 +108,6 @@ describe("the server", () => {
     expect([set.sofar(), redis.status]).toEqual(["no answer", "ready"]);
     await node.resume();
     expect(await set.answer).toBe("OK");
-  });
-
-  test("paused is stopped: not a signal on its way", async () => {
-    for (let round = 0; round < 20; round += 1) {
-      await node.pause();
-      const state = process.platform === "linux" ? readFileSync(`/proc/${node.pid}/stat`, "utf8").split(" ")[2] : "T";
-      expect(state).toBe("T");
-      await node.resume();
-      expect(await node.cli("PING")).toBe("PONG");
-    }
   });
 
   test("paused, it can still be killed and started again", async () => {

@@ -1,7 +1,7 @@
 // Starts a fleet, prints where its processes and folders are, and stays until it is killed.
 import { RedisFleet } from "@palisade/testkit";
 
-const fleet = await RedisFleet.start({ nodes: 3 });
+const fleet = await RedisFleet.start({ nodes: 3, provider: "local" });
 const folders = await Promise.all(fleet.nodes.map((node) => node.cli("CONFIG", "GET", "dir") as Promise<string[]>));
 await fleet.nodes[0]?.pause();
 process.stdout.write(`${JSON.stringify({ pids: fleet.nodes.map((node) => node.pid), folders: folders.map((reply) => reply[1]) })}\n`);
