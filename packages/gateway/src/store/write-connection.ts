@@ -107,8 +107,7 @@ export class WriteConnection {
       // node-pg's own query_timeout would leave the statement on the connection, to be answered into the next one.
       const timer = setTimeout(() => {
         const error = new Error(`no answer within ${this.#options.writeTimeoutMs} ms`);
-        resolve({ failure: { kind: "unknown", reason: "timed_out", error } });
-        this.destroy();
+        resolve({ failure: { kind: "unknown", reason: "timed_out", error } }); // And with it the connection ends.
       }, this.#options.writeTimeoutMs);
       const settle = (error: Error | undefined, result: pg.QueryArrayResult | undefined): void => {
         clearTimeout(timer);

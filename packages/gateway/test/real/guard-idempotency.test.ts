@@ -1,5 +1,6 @@
 // One idempotency key, one write: however often it is sent, through however many gateways at once.
 import type { WriteRequest } from "../../src/guard/verdict.js";
+import type { StoreEvent } from "../../src/store/fenced-store.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 
 function keyed(resource: string, fingerprint = "f"): WriteRequest & { readonly idempotency: { key: string; fingerprint: string } } {
@@ -15,6 +16,16 @@ describe("an idempotency key", () => {
     await other.write({ op: "put", resource: request.resource, token: 5, value: "2" });
     expect(await other.write(request)).toEqual({ ...first, replayed: true });
     expect(await one.read(request.resource)).toMatchObject({ value: "2", rev: 2 });
+  });
+
+  test("that was spent is found without a failed statement, so that its neighbours travel on", async ({ openStore }) => {
+    const events: StoreEvent[] = [];
+    const store = await openStore({ observe: (event) => events.push(event) });
+    const spent = keyed(uniqueName());
+    await store.write(spent);
+    const verdicts = await Promise.all([spent, keyed(uniqueName()), keyed(uniqueName())].map((request) => store.write(request)));
+    expect(verdicts.map((verdict) => verdict.kind === "accepted" && verdict.replayed)).toEqual([true, false, false]);
+    expect(events).toEqual([expect.objectContaining({ rows: 1, outcome: "ok" }), expect.objectContaining({ rows: 3, outcome: "ok" })]);
   });
 
   test("keeps the document that a patch answered with", async ({ store }) => {

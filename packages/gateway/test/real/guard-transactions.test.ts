@@ -126,7 +126,7 @@ test("every accepted write is in the history, and nothing else is", async ({ ope
   const [a, b] = fresh(2) as [string, string];
   await store.write({ op: "put", resource: a, token: 3, value: "1", seq: 2, holder: "worker-7" });
   await store.write({ op: "put", resource: a, token: 2, value: "1" });
-  await store.write({ op: "seal", resource: a, token: 4 });
+  expect(await store.write({ op: "seal", resource: a, token: 4 })).toMatchObject({ kind: "accepted", rev: 1 });
   await store.transaction({ operations: [{ op: "patch", resource: a, token: 4, value: "{}" }, put(b, 1, "1")] });
   await store.transaction({ operations: [put(a, 4, "1"), { op: "delete", resource: b, token: 1, expected: 9 }] });
   await store.write({ op: "delete", resource: a, token: 5, idempotency: { key: uniqueName("key"), fingerprint: "f" } });
