@@ -46,6 +46,21 @@ describe("a lease", () => {
     await expect.poll(() => eye.tokens("r")).toEqual(Array(5).fill(String(lease.token)));
   });
 
+  test("T1 is above the highest token that any node of its quorum stored, and stored on a quorum itself", async ({ locker, eye }) => {
+    const first = await locker.acquire("r");
+    await expect.poll(() => eye.tokens("r")).toEqual(Array(5).fill(String(first.token)));
+    await first.release();
+    await eye.gone("r");
+    await Promise.all([2, 3, 4].map((i, n) => eye.store("r", i, first.token + 10 * (n + 1))));
+    for (let i = 0; i < 3; i++) {
+      const lease = await locker.acquire("r");
+      const storing = (await eye.tokens("r")).filter((token) => Number(token) >= lease.token);
+      expect(storing.length).toBeGreaterThanOrEqual(3);
+      expect(lease.token).toBeGreaterThan(first.token + 10);
+      await lease.release();
+    }
+  });
+
   test("of a resource of any name is that resource's alone", async ({ locker, eye }) => {
     const names = [
       "a",

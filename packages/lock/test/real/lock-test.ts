@@ -52,6 +52,11 @@ export class Eye {
     return Promise.all(this.#nodes.map((node) => node.get(`{${this.#namespace}}:token:${resource}`)));
   }
 
+  /** Makes one node remember another token. */
+  async store(resource: string, on: number, token: number): Promise<void> {
+    await this.#nodes[on]?.set(`{${this.#namespace}}:token:${resource}`, String(token), "PX", 60_000);
+  }
+
   /** Puts another owner's key on these nodes. */
   async plant(resource: string, on: readonly number[], ttlMs: number): Promise<void> {
     await Promise.all(on.map((i) => this.#nodes[i]?.set(`{${this.#namespace}}:lock:${resource}`, "stranger|somebody else", "PX", ttlMs)));

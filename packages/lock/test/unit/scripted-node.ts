@@ -1,0 +1,75 @@
+// A node that answers grants and seals as a test tells it, and remembers what it was asked. Only for orders of events that real servers do not produce on demand.
+import { Alarms } from "../../src/alarms.js";
+import type { GrantBallot, ReleaseBallot, SealBallot } from "../../src/ballot.js";
+import type { Core } from "../../src/core.js";
+import { Courtesy } from "../../src/courtesy.js";
+import type { GrantQuestion, LockNode, Ownership } from "../../src/node/lock-node.js";
+import { readPolicy } from "../../src/policy.js";
+import { Turnstile } from "../../src/turnstile.js";
+import { Work } from "../../src/work.js";
+import { ManualClock } from "./manual-clock.js";
+
+const notScripted = (): never => {
+  throw new Error("not scripted");
+};
+
+export class ScriptedNode implements LockNode {
+  readonly address = "";
+  readonly asked: string[] = [];
+  readonly owners: string[] = [];
+  now = "e1";
+  extend = notScripted;
+  heal = notScripted;
+  inspect = notScripted;
+  raise = notScripted;
+  onReleased = notScripted;
+  close = notScripted;
+
+  constructor(
+    readonly name: string,
+    readonly answers: {
+      readonly grant: (node: ScriptedNode, question: GrantQuestion) => GrantBallot | Promise<GrantBallot>;
+      readonly seal?: (node: ScriptedNode, token: number) => SealBallot;
+    },
+  ) {}
+
+  epoch(): string {
+    return this.now;
+  }
+
+  async met(): Promise<void> {}
+
+  async grant(question: GrantQuestion): Promise<GrantBallot> {
+    this.asked.push("grant");
+    this.owners.push(question.owner);
+    return this.answers.grant(this, question);
+  }
+
+  async seal({ token }: Ownership & { readonly token: number }): Promise<SealBallot> {
+    this.asked.push(`seal ${token}`);
+    return this.answers.seal?.(this, token) ?? { kind: "sealed", node: this.name, epoch: this.now };
+  }
+
+  async release(): Promise<ReleaseBallot> {
+    this.asked.push("release");
+    return { kind: "absent", node: this.name };
+  }
+
+  granted(token: number, epoch = this.now): GrantBallot {
+    return { kind: "granted", node: this.name, token, epoch };
+  }
+}
+
+export function coreOf(nodes: readonly LockNode[], clock = new ManualClock()): Core {
+  return {
+    nodes,
+    clock,
+    policy: readPolicy({ nodes: nodes.map((_, i) => `redis://127.0.0.1:${7000 + i}`) }),
+    checkFleetTtl: () => {},
+    alarms: new Alarms(clock),
+    work: new Work(),
+    courtesy: new Courtesy(clock, () => false),
+    turnstile: new Turnstile(),
+    dormitory: { closed: false, sleepers: new Set() },
+  };
+}
