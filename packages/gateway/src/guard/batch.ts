@@ -2,6 +2,7 @@
 // A row that may have been applied is never among those to be sent again (G3).
 import type { Lanes } from "../store/lanes.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
+import { confirm } from "./confirm.js";
 import { explain, explanationOf, type UsedKey } from "./explain.js";
 import { type Failure, rejectsValue } from "./failure.js";
 import { arrayOf, parametersOf, type Statement } from "./fenced-write.js";
@@ -80,11 +81,21 @@ async function explainRefused(parts: BatchParts, connection: WriteConnection, re
     return refused.map(() => ({ kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: reply.failure.error }));
   const { states, usedKeys, synchronousStandbyNames } = explanationOf(reply.rows);
   const mayWrite = parts.durability === "local" || synchronousStandbyNames !== "";
-  return refused.map((entry, index): RowAnswer => {
-    const reason = reasonOf(entry, states[index], usedKeys.get(keys[index] ?? ""));
+  const reasons = refused.map((entry, index) => reasonOf(entry, states[index], usedKeys.get(keys[index] ?? "")));
+  const inDoubt = await confirm(
+    { ...parts, connection },
+    names.filter((_, index) => saysStored(refused[index], reasons[index])),
+  );
+  return reasons.map((reason, index): RowAnswer => {
+    if (inDoubt !== undefined && saysStored(refused[index], reason)) return inDoubt;
     if (reason.kind !== "admissible") return reason;
     return mayWrite ? { kind: "again", code: "race" } : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
   });
+}
+
+/** From these a client concludes that its earlier try was stored. */
+function saysStored(entry: Entry | undefined, reason: ReturnType<typeof reasonOf> | undefined): boolean {
+  return reason?.kind === "accepted" || (reason?.kind === "sequence_out_of_order" && reason.currentSeq === entry?.request.seq);
 }
 
 function reasonOf(

@@ -4,11 +4,13 @@ import type { LaneLine } from "../store/lane-line.js";
 import type { Lanes } from "../store/lanes.js";
 import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
 import { acceptedOf } from "./batch.js";
+import { confirm } from "./confirm.js";
 import { type Explanation, explain, explanationOf } from "./explain.js";
 import { type Failure, rejectsValue } from "./failure.js";
 import { parametersOf, type Statement } from "./fenced-write.js";
 import {
   type Accepted,
+  type OutcomeUnknown,
   type Refused,
   refusalOf,
   type TransactionOperation,
@@ -99,7 +101,8 @@ export class Transactions {
     return unavailable("refused", error);
   }
 
-  async #explain({ request, isVerified, connection }: Attempt): Promise<TransactionAnswer | Again> {
+  async #explain(attempt: Attempt): Promise<TransactionAnswer | Again> {
+    const { request, isVerified, connection } = attempt;
     const { operations, idempotency } = request;
     const names = operations.map((operation) => operation.resource);
     const keys = operations.map(() => idempotency?.key);
@@ -107,7 +110,7 @@ export class Transactions {
     if ("failure" in reply) return unavailable("unreachable", reply.failure.error);
     const explanation = explanationOf(reply.rows);
     const replayed = idempotency === undefined ? undefined : replayOf(request, explanation);
-    if (replayed !== undefined) return replayed;
+    if (replayed !== undefined) return (replayed.kind === "committed" ? await this.#confirm(attempt, operations) : undefined) ?? replayed;
     const unverified: TransactionOperation[] = [];
     const refusals: { readonly index: number; readonly refusal: Refused }[] = [];
     for (const [index, operation] of operations.entries()) {
@@ -115,10 +118,17 @@ export class Transactions {
       if (refusal.kind === "unverified") unverified.push(operation);
       else if (refusal.kind !== "admissible") refusals.push({ index, refusal });
     }
-    if (refusals.length > 0) return { kind: "refused", refusals };
+    // From a sequence number that is there already a client concludes that its earlier try was stored.
+    const seen = operations.filter(({ seq }, index) => seq !== undefined && explanation.states[index]?.seq === seq);
+    if (refusals.length > 0) return (await this.#confirm(attempt, seen)) ?? { kind: "refused", refusals };
     if (unverified.length > 0) return { kind: "unverified", operations: unverified };
     const mayWrite = this.#parts.durability === "local" || explanation.synchronousStandbyNames !== "";
     return mayWrite ? { kind: "again", code: "race" } : unavailable("not_durable");
+  }
+
+  #confirm({ connection }: Attempt, operations: readonly TransactionOperation[]): Promise<OutcomeUnknown | undefined> {
+    const names = operations.map(({ resource }) => resource);
+    return confirm({ ...this.#parts, connection }, names);
   }
 
   /** Which document Postgres does not take. Each is read by itself; a patch may also fail where it is merged, and then the first one has to answer for it. */

@@ -94,6 +94,33 @@ describe("with synchronous replication", () => {
     await pair.joined();
   });
 
+  test("G3 a retry is not told that its first try is stored before the standby has it", async () => {
+    const [byKey, bySeq, together] = [uniqueName(), uniqueName(), uniqueName()];
+    const keyed = { op: "put", resource: byKey, token: 1, value: "1", idempotency: { key: uniqueName("key"), fingerprint: "f" } } as const;
+    const numbered = { op: "put", resource: bySeq, token: 1, seq: 7, value: "1" } as const;
+    const transaction = { operations: [{ ...numbered, resource: together }], idempotency: { key: uniqueName("key"), fingerprint: "f" } };
+    store = await open(pair.primary.url, { writeTimeoutMs: 150, statementsInFlight: 3 });
+    await Promise.all([put(store, uniqueName(), 1), store.transaction({ operations: [{ op: "seal", resource: uniqueName(), token: 1 }] })]);
+    const attempts = () => Promise.all([store.write(keyed), store.write(numbered), store.transaction(transaction)]);
+    await pair.replication.partition();
+    expect((await attempts()).map(({ kind }) => kind)).toEqual(["outcome_unknown", "outcome_unknown", "outcome_unknown"]);
+    // Ending the wait makes the first tries visible, though the standby still lacks them.
+    await query(pair.primary.url, "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'");
+    await expect
+      .poll(async () => (await Promise.all([byKey, bySeq, together].map((name) => store.read(name)))).map(({ kind }) => kind), {
+        interval: 5,
+      })
+      .toEqual(["found", "found", "found"]);
+    expect((await attempts()).map(({ kind }) => kind)).toEqual(["outcome_unknown", "outcome_unknown", "outcome_unknown"]);
+    await pair.replication.heal();
+    await pair.joined();
+    expect(await attempts()).toMatchObject([
+      { kind: "accepted", rev: 1, replayed: true },
+      { kind: "sequence_out_of_order", currentSeq: 7 },
+      { kind: "committed", replayed: true },
+    ]);
+  });
+
   test("refusals do not wait for the standby", async () => {
     store = await open(pair.primary.url);
     const resource = uniqueName();

@@ -1,0 +1,29 @@
+// Makes sure that what an explanation shows would survive a failover, before anybody is told that it is stored. It decides nothing about a write.
+// A row can be visible and yet not be on the synchronous standby: when the wait for it was cancelled, or Postgres crashed during it. Whoever retries such a write, and is
+// told "it is there already", would believe a write that the next failover forgets (G3).
+import type { Lanes } from "../store/lanes.js";
+import type { WriteConnection } from "../store/write-connection.js";
+import { arrayOf } from "./fenced-write.js";
+import type { OutcomeUnknown } from "./verdict.js";
+
+// The weakest row lock: nobody waits for it, it changes nothing, and its commit comes after the one in doubt and waits for the standby like any other.
+const text =
+  "select current_setting('synchronous_standby_names') from palisade.resources where resource = any($1::text[]) order by resource for key share";
+
+export interface Confirmation {
+  readonly lanes: Lanes;
+  readonly connection: WriteConnection;
+  readonly durability: "local" | "sync";
+}
+
+/** Undefined when it is safe to say that these resources are as they were read. */
+export async function confirm(
+  { lanes, connection, durability }: Confirmation,
+  resources: readonly string[],
+): Promise<OutcomeUnknown | undefined> {
+  if (durability === "local" || resources.length === 0) return undefined;
+  const reply = await lanes.run(connection, { name: "palisade-confirm", text, values: [arrayOf(resources)] });
+  if ("rows" in reply) return reply.rows[0]?.[0] === "" ? { kind: "outcome_unknown", reason: "not_replicated" } : undefined;
+  const { failure } = reply;
+  return { kind: "outcome_unknown", reason: failure.kind === "unknown" ? failure.reason : "not_replicated", cause: failure.error };
+}
