@@ -1,3 +1,15 @@
-// `npm run bench`. Says that there is nothing to measure yet, and fails, so that nobody takes silence for a result.
-console.error("No benchmark is in this checkout yet.");
-process.exitCode = 1;
+// `npm run bench [-- part…]`: every figure that is claimed anywhere, measured side by side in one run. Without arguments everything is measured.
+import { benchLock, lockParts } from "./lock/main.js";
+
+const asked = process.argv.slice(2);
+const known = lockParts;
+const unknown = asked.filter((part) => !known.includes(part));
+
+if (unknown.length > 0) {
+  console.error(`There is no benchmark called ${unknown.join(", ")}; there are: ${known.join(", ")}.`);
+  process.exitCode = 2;
+} else {
+  const chosen = asked.length === 0 ? known : asked;
+  console.log(`Node ${process.version}, ${process.platform} ${process.arch}. Compare figures only within one run.`);
+  await benchLock(chosen.filter((part) => lockParts.includes(part)));
+}

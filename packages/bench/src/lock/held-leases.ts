@@ -1,0 +1,53 @@
+// What many held leases cost the process that holds them: memory for each, and the processor time of renewing them all. A program of its own, run with
+// --expose-gc, so that nothing else is in its heap.
+import { setTimeout as sleep } from "node:timers/promises";
+import { createLocker, type Lease } from "@palisade/lock";
+import { fixed, heading, table, whole } from "../report.js";
+
+const leaseCount = 10_000;
+const ttlMs = 10_000;
+const watchedMs = 20_000;
+
+function heapBytes(): number {
+  if (globalThis.gc === undefined) throw new Error("this program needs --expose-gc");
+  globalThis.gc();
+  globalThis.gc();
+  return process.memoryUsage().heapUsed;
+}
+
+async function main(urls: readonly string[]): Promise<void> {
+  heading(
+    `${whole(leaseCount)} held leases`,
+    `one process, ttl ${ttlMs / 1000} s, renewed for ${watchedMs / 1000} s; the memory is the heap's growth, names of resources not counted`,
+  );
+  const locker = createLocker({ nodes: urls, ttlMs });
+  await locker.ready();
+  // The first lease of a process brings code and pools with it that the others share.
+  await (await locker.acquire("warm-up", { renew: true })).release();
+  const names = Array.from({ length: leaseCount }, (_, i) => `held/${i}`);
+  const leases: Lease[] = new Array(leaseCount);
+  const before = heapBytes();
+  await Promise.all(
+    names.map(async (name, i) => {
+      leases[i] = await locker.acquire(name, { renew: true });
+    }),
+  );
+  await sleep(1_000);
+  const bytesEach = (heapBytes() - before) / leaseCount;
+  const usedBefore = process.cpuUsage();
+  const startedAt = performance.now();
+  await sleep(watchedMs);
+  const used = process.cpuUsage(usedBefore);
+  const cores = (used.user + used.system) / 1000 / (performance.now() - startedAt);
+  const lost = leases.filter((lease) => !lease.held).length;
+  console.log(
+    table(
+      [{ title: "bytes per lease" }, { title: "% of a core" }, { title: "lost" }],
+      [[whole(bytesEach), fixed(cores * 100, 1), String(lost)]],
+    ),
+  );
+  await locker.close();
+  if (lost > 0) process.exitCode = 1;
+}
+
+await main(process.argv.slice(2));
