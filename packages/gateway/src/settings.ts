@@ -40,6 +40,9 @@ export interface Settings {
   readonly writeTimeoutMs: number | undefined;
   readonly readTimeoutMs: number | undefined;
   readonly lockWaitMs: number | undefined;
+  readonly connectTimeoutMs: number | undefined;
+  readonly maxWaitMs: number | undefined;
+  readonly maxQueuedBytes: number | undefined;
   readonly idempotencyRetentionMs: number | undefined;
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 }
@@ -253,6 +256,24 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     range: [60_000, 365 * aDay],
     otherwise: store.idempotencyRetentionMs,
     help: "How long a used Idempotency-Key is remembered.",
+  }),
+  connectTimeoutMs: number({
+    env: "PALISADE_CONNECT_TIMEOUT_MS",
+    range: [10, 600_000],
+    otherwise: store.connectTimeoutMs,
+    help: "How long a connection to Postgres may take to come about.",
+  }),
+  maxWaitMs: number({
+    env: "PALISADE_MAX_WAIT_MS",
+    range: [1, 600_000],
+    otherwise: store.maxWaitMs,
+    help: "How long a write may wait for a statement before it is refused as not applied.",
+  }),
+  maxQueuedBytes: number({
+    env: "PALISADE_MAX_QUEUED_BYTES",
+    range: [1_000, 4_000_000_000],
+    otherwise: store.maxQueuedBytes,
+    help: "Bytes of writes waiting for a statement; beyond it the answer is 503.",
   }),
   logLevel: choice({
     env: "PALISADE_LOG_LEVEL",

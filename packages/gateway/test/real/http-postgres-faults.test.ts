@@ -1,0 +1,121 @@
+// What callers are told while Postgres is away, silent or read-only: 503 for what was certainly not applied, 504 for what may have been, never a 500, and never a wrong one.
+import { FaultProxy } from "@palisade/testkit";
+import pg from "pg";
+import { test as base, describe, eventually, expect, uniqueName } from "../support/fixtures.js";
+import { get, put, seal, send } from "../support/wire.js";
+
+const notApplied = { status: 503, json: { code: "unavailable", outcome: "not_applied" } };
+const unknown = { status: 504, json: { code: "outcome_unknown", outcome: "unknown" } };
+
+const test = base.extend("behindProxy", async ({ database, startGateway }, { onCleanup }) => {
+  const url = new URL(database.url);
+  const proxy = await FaultProxy.start({ upstream: { host: url.hostname, port: Number(url.port) } });
+  onCleanup(() => proxy.stop());
+  url.hostname = "127.0.0.1";
+  url.port = String(proxy.port);
+  const limits = { writeTimeoutMs: 300, readTimeoutMs: 300, connectTimeoutMs: 300, drainMs: 100 } as const;
+  return { proxy, gateway: await startGateway({ databaseUrl: url.href, migrations: "off", ...limits }) };
+});
+
+describe("while Postgres", () => {
+  test("G3 cannot be reached, writes and reads are refused as not applied, and served again when it is back", async ({
+    behindProxy: { proxy, gateway },
+    gateway: other,
+  }) => {
+    const name = uniqueName();
+    await put(gateway.url, name, { token: 5, value: { n: 1 } });
+    await proxy.refuse();
+    // The first one may still be sent on a connection whose end has not been heard of.
+    await eventually(async () => (await put(gateway.url, name, { token: 5, value: { n: 2 } })).status).toBe(503);
+    const refused = await put(gateway.url, name, { token: 5, value: { n: 3 } });
+    expect(refused).toMatchObject({ ...notApplied, headers: { "retry-after": expect.stringMatching(/^[1-9]\d*$/) } });
+    expect(await get(gateway.url, name)).toMatchObject(notApplied);
+    expect(await seal(gateway.url, name, 6)).toMatchObject(notApplied);
+    expect((await fetch(`${gateway.adminUrl}/ready`)).status).toBe(503);
+    expect((await fetch(`${gateway.adminUrl}/live`)).status).toBe(200);
+    expect(await get(other.url, name)).toMatchObject({ headers: { "fencing-token": "5" } });
+    await proxy.heal();
+    await eventually(async () => (await put(gateway.url, name, { token: 5, value: { n: 4 } })).status).toBe(200);
+  });
+
+  test("G3 does not answer, a write is unknown and a read is refused; the write may well be there", async ({
+    behindProxy: { proxy, gateway },
+    gateway: other,
+  }) => {
+    const name = uniqueName();
+    await put(gateway.url, name, { token: 5, value: { n: 1 } });
+    proxy.dropReplies();
+    expect(await put(gateway.url, name, { token: 5, value: { n: 2 } })).toMatchObject(unknown);
+    await eventually(async () => (await get(other.url, name)).json.n).toBe(2);
+    expect(await get(gateway.url, name)).toMatchObject(notApplied);
+    await proxy.heal();
+    await eventually(async () => (await get(gateway.url, name)).status).toBe(200);
+  });
+
+  test("is read-only, as after a failover to a standby, writes are refused as not applied and reads go on", async ({
+    postgres,
+    startGateway,
+  }) => {
+    const database = await postgres.createDatabase({ from: "gateway" });
+    const admin = new pg.Client(database.url);
+    await admin.connect();
+    await admin.query(`alter database "${database.name}" set default_transaction_read_only = on`);
+    await admin.end();
+    const gateway = await startGateway({ databaseUrl: database.url });
+    expect(await put(gateway.url, "x", { token: 5, value: {} })).toMatchObject(notApplied);
+    expect(await get(gateway.url, "x")).toMatchObject({ status: 404 });
+    expect((await fetch(`${gateway.adminUrl}/ready`)).status).toBe(503);
+    await gateway.close();
+    await database.drop();
+  });
+
+  test("has the row locked by somebody else, the write is told to try again", async ({ database, startGateway }) => {
+    const gateway = await startGateway({ lockWaitMs: 50 });
+    const name = uniqueName();
+    await put(gateway.url, name, { token: 5, value: {} });
+    const other = new pg.Client(database.url);
+    await other.connect();
+    await other.query("begin");
+    await other.query("select 1 from palisade.resources where resource = $1 for update", [name]);
+    expect(await put(gateway.url, name, { token: 5, value: {} })).toMatchObject({
+      status: 409,
+      json: { code: "contention", outcome: "not_applied" },
+      headers: { "retry-after": "1" },
+    });
+    await other.query("rollback");
+    await other.end();
+    expect(await put(gateway.url, name, { token: 5, value: {} })).toMatchObject({ status: 200 });
+  });
+});
+
+test("G2 whatever is in the place of a token, a document that is there stays as it is", async ({ gateway: { url } }) => {
+  const name = uniqueName();
+  await put(url, name, { token: 5, value: { n: 1 } });
+  const headers = [
+    [],
+    ["Fencing-Token", ""],
+    ["Fencing-Token", "6, 7"],
+    ["Fencing-Token", "6", "Fencing-Token", "6"],
+    ["Fencing-Token", "0x6"],
+    ["Fencing-Token", "-6"],
+    ["X-Fencing-Token", "6"],
+  ];
+  for (const token of headers) {
+    const json = ["Content-Type", "application/json", ...token];
+    const path = `/v1/resources/${name}`;
+    const answers = await Promise.all([
+      send(url, { method: "PUT", path, headers: json, body: "{}" }),
+      send(url, { method: "PATCH", path, headers: json, body: '{"n":2}' }),
+      send(url, { method: "DELETE", path, headers: token }),
+      send(url, { method: "POST", path: `${path}/seal`, headers: token }),
+      send(url, {
+        method: "POST",
+        path: "/v1/transactions",
+        headers: json,
+        body: JSON.stringify({ operations: [{ op: "put", resource: name, value: {} }] }),
+      }),
+    ]);
+    for (const { status } of answers) expect([token, status]).toEqual([token, expect.toBeOneOf([400, 428])]);
+  }
+  expect(await get(url, name)).toMatchObject({ json: { n: 1 }, headers: { etag: '"1"', "fencing-token": "5" } });
+});
