@@ -10,6 +10,9 @@ const pairs = [...readme.matchAll(/```sh\n(curl [\s\S]*?)```\s+```http\n([\s\S]*
   expected,
 }));
 
+/** Tables are set in columns; how wide is not the point here. */
+const unaligned = (line: string): string => line.replaceAll(/ +/g, " ");
+
 interface Parts {
   readonly status: string;
   readonly headers: readonly string[];
@@ -45,8 +48,9 @@ describe("the README", () => {
   });
 
   test("names every setting with its default and meaning", () => {
+    const lines = readme.split("\n").map(unaligned);
     for (const { env, help, fallback, otherwise = fallback } of Object.values(settings)) {
-      expect(readme.split("\n")).toContain(`| \`${env}\` | ${otherwise === undefined ? "" : `\`${String(otherwise)}\``} | ${help} |`);
+      expect(lines).toContain(unaligned(`| \`${env}\` | ${otherwise === undefined ? "" : `\`${String(otherwise)}\``} | ${help} |`));
     }
   });
 });

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { problemCodes, statusOf } from "../../../src/http/problem.js";
 
 const document = readFileSync(new URL("../../../../../spec/wire.md", import.meta.url), "utf8");
-const rows = [...document.matchAll(/^\| \**([\d ]+)\** \| (.*?) \|/gm)].flatMap(([, statuses = "", codes = ""]) =>
+const rows = [...document.matchAll(/^\| \**([\d ]+?)\** *\| (.*?) *\|/gm)].flatMap(([, statuses = "", codes = ""]) =>
   [...codes.matchAll(/`([a-z_]+)`/g)].map(([, code = ""]) => ({ code, statuses: statuses.trim().split(" ").map(Number) })),
 );
 
