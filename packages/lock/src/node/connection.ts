@@ -3,10 +3,10 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../clock.js";
+import { type CallScript, callScriptFor } from "./call-script.js";
 import { causeOf, LOST } from "./causes.js";
-import { type Client, type ConnectSettings, openClient } from "./connect.js";
+import { type Client, type ConnectSettings, hasFailover, openClient } from "./connect.js";
 import type { Keys } from "./keys.js";
-import { callScript } from "./lua.generated.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
 import type { NodeSource } from "./open-nodes.js";
 
@@ -41,6 +41,8 @@ export class Connection {
   /** Of the socket that is open now: answers of an earlier one's greeting are ignored. */
   #greeting = 0;
   #greetings = 0;
+  #runId: string | undefined;
+  #script: CallScript | undefined;
   #timer: Timer | undefined;
   /** The last connection that was up, as the server calls it. */
   #predecessor: { readonly runId: string; readonly id: number } | undefined;
@@ -73,14 +75,19 @@ export class Connection {
     return this.#cause;
   }
 
-  /** The stream of requests; the server executes calls in the order of these calls. Rejects with whatever ioredis throws. */
-  evalsha(callArguments: readonly string[]): Promise<unknown> {
-    return this.#client.evalsha(callScript.sha, callArguments[0] ?? "0", ...callArguments.slice(1)) as Promise<unknown>;
+  /** One call of the stream of requests; the server executes them in the order of these calls. Rejects with whatever ioredis throws. */
+  send(keyCount: number, text: readonly string[]): Promise<unknown> {
+    return this.#client.evalsha(this.#script?.sha ?? "", keyCount, ...text) as Promise<unknown>;
   }
 
-  /** The same with the script's text, for a server that forgot it. */
-  eval(callArguments: readonly string[]): Promise<unknown> {
-    return this.#client.eval(callScript.source, callArguments[0] ?? "0", ...callArguments.slice(1)) as Promise<unknown>;
+  /** Teaches a server the script again that forgot it in the middle of its life; rejects if it is another server by now. */
+  async teachAgain(): Promise<void> {
+    const { runId } = await this.run(status(this.#settings.keys));
+    if (runId !== this.#runId) {
+      this.breakOff("another server answers");
+      throw new Error("NOSCRIPT");
+    }
+    await this.#teach();
   }
 
   /** One script call of its own. Rejects when there is no answer in time, or another than the script gives. */
@@ -166,14 +173,12 @@ export class Connection {
     };
   }
 
-  /** What is the node, does it know the script, and who are we to it? All at once. */
+  /** What is the node, and who are we to it? Then it learns the script for its present life. */
   async #firstQuestions(): Promise<NodeStatus> {
-    const { keys } = this.#settings;
+    const { keys, source } = this.#settings;
     const statusCall = status(keys);
-    const [answer, , id] = await Promise.all([
+    const [answer, id] = await Promise.all([
       this.#client.eval(statusCall.source, statusCall.keys.length, ...statusCall.keys),
-      // No requests at all: this only teaches the server the script, in a way that needs no permission but the one to run scripts.
-      this.#client.eval(callScript.source, 2, keys.node, keys.floor, "0"),
       this.#client.isCluster ? undefined : this.#client.call("CLIENT", "ID").catch(notTold),
     ]);
     const known = statusCall.read(answer);
@@ -183,7 +188,16 @@ export class Connection {
       throw new Error(`version ${known.version} is too old: Redis 6.2 or newer, or Valkey, is needed`);
     await this.#endPredecessor(known.runId);
     this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
+    this.#runId = known.runId;
+    this.#script = callScriptFor(known, hasFailover(source) ? "failover" : "one server");
+    await this.#teach();
     return known;
+  }
+
+  /** By a call without requests: that needs no permission but the one to run scripts, which the lock needs anyway. */
+  #teach(): Promise<unknown> {
+    const { keys } = this.#settings;
+    return this.#client.eval(this.#script?.source ?? "", 2, keys.node, keys.floor, "0") as Promise<unknown>;
   }
 
   /**

@@ -52,7 +52,7 @@ function number(word: string | undefined): number | undefined {
 }
 
 export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
-  source: statusScript.source,
+  source: statusScript,
   keys: [keys.node, keys.floor],
   args: [],
   read(reply) {
@@ -101,7 +101,7 @@ export interface Mark {
 
 /** Opens the admission, or undefined if the node is admitted. */
 export const mark = (keys: Keys, given: MarkArguments): ScriptCall<Mark | undefined> => ({
-  source: markScript.source,
+  source: markScript,
   keys: [keys.node, keys.floor],
   args: [given.ticket, given.id, String(given.wallMs), String(given.maxTtlMs), given.claim, String(given.claimMs)],
   read(reply) {
@@ -121,7 +121,7 @@ export const mark = (keys: Keys, given: MarkArguments): ScriptCall<Mark | undefi
 
 /** The floor of an admitted node, which has the new epoch from the same moment on; or undefined if it is not admitted. */
 export const visit = (keys: Keys, epoch: string): ScriptCall<number | undefined> => ({
-  source: visitScript.source,
+  source: visitScript,
   keys: [keys.node, keys.floor],
   args: [epoch],
   read: (reply) => (reply === null ? undefined : number(words([reply], 1)[0])),
@@ -141,7 +141,7 @@ export interface AdmitArguments {
 
 /** The floor it was admitted with, or undefined if the life, the memory or the ticket is another's by now, or somebody else has admitted it. */
 export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | undefined> => ({
-  source: admitScript.source,
+  source: admitScript,
   keys: [keys.node, keys.floor],
   args: [
     given.runId,

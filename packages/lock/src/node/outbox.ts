@@ -12,8 +12,8 @@ import { type CallText, GarbageReply, type Heard, type RequestKind, release } fr
 export interface Stream {
   readonly isUp: boolean;
   readonly cause: string;
-  evalsha(callArguments: readonly string[]): Promise<unknown>;
-  eval(callArguments: readonly string[]): Promise<unknown>;
+  send(keyCount: number, text: readonly string[]): Promise<unknown>;
+  teachAgain(): Promise<void>;
   breakOff(cause: string): void;
 }
 
@@ -139,18 +139,19 @@ export class Outbox {
     this.#sent.push(batch);
     this.#unanswered += batch.asked.length;
     this.#arm(this.#settings.nodeTimeoutMs);
-    const text = this.#write(batch.asked);
-    this.#settings.stream.evalsha(text).then(
+    this.#transmit(batch).then(
       (reply) => this.#answered(batch, reply),
-      (error: unknown) => this.#failed(batch, text, error),
+      (error: unknown) => this.#failed(batch, error),
     );
   }
 
-  #write(asked: readonly Asked[]): readonly string[] {
-    const { keys } = this.#settings;
+  #transmit({ asked }: Sent): Promise<unknown> {
+    const { keys, stream } = this.#settings;
     const call: CallText = { keys: [keys.node, keys.floor], args: [this.#retention] };
     for (const { kind, question } of asked) kind.write(call, keys, question);
-    return [String(call.keys.length), ...call.keys, ...call.args];
+    const keyCount = call.keys.length;
+    for (const argument of call.args) call.keys.push(argument);
+    return stream.send(keyCount, call.keys);
   }
 
   /** False if it is not on its way any more: its connection was lost, and it has been given up. */
@@ -166,12 +167,12 @@ export class Outbox {
   #answered(batch: Sent, reply: unknown): void {
     const { onHeard, node } = this.#settings;
     if (!this.#settle(batch)) return;
-    if (!Array.isArray(reply) || reply.length !== batch.asked.length + 1 || typeof reply[0] !== "string") {
+    if (!Array.isArray(reply) || reply.length !== batch.asked.length + 1 || (typeof reply[0] !== "string" && reply[0] !== null)) {
       this.#giveUp(batch, causeOf(new GarbageReply(reply)));
       return;
     }
-    const epoch = reply[0];
-    onHeard(epoch);
+    const epoch: string = reply[0] ?? "";
+    if (reply[0] !== null) onHeard(epoch);
     if (batch.expired) return;
     const heard: Heard = { node, epoch };
     let index = 0;
@@ -189,17 +190,36 @@ export class Outbox {
     }
   }
 
-  #failed(batch: Sent, text: readonly string[], error: unknown): void {
+  #failed(batch: Sent, error: unknown): void {
     const { stream } = this.#settings;
-    // Nothing was executed. Sent again only if nothing has been asked since: a grant must not overtake its own release.
-    const forgotten = error instanceof Error && error.message.startsWith("NOSCRIPT");
-    if (forgotten && stream.isUp && !batch.expired && this.#sent.at(-1) === batch) {
-      stream.eval(text).then(
-        (reply) => this.#answered(batch, reply),
-        (again: unknown) => this.#failed(batch, text, again),
+    if (error instanceof Error && error.message.startsWith("NOSCRIPT") && this.#isLast(batch)) {
+      stream.teachAgain().then(
+        () => this.#again(batch, error),
+        () => this.#lose(batch, error),
       );
       return;
     }
+    this.#lose(batch, error);
+  }
+
+  /** Nothing of it was executed. Sent again only if nothing has been asked since: a grant must not overtake its own release. */
+  #again(batch: Sent, error: unknown): void {
+    if (!this.#isLast(batch)) {
+      this.#lose(batch, error);
+      return;
+    }
+    this.#transmit(batch).then(
+      (reply) => this.#answered(batch, reply),
+      (again: unknown) => this.#lose(batch, again),
+    );
+  }
+
+  #isLast(batch: Sent): boolean {
+    return this.#settings.stream.isUp && !batch.expired && this.#sent.at(-1) === batch;
+  }
+
+  #lose(batch: Sent, error: unknown): void {
+    const { stream } = this.#settings;
     // While the connection is lost ioredis only says that it is.
     if (this.#settle(batch)) this.#giveUp(batch, stream.isUp ? causeOf(error) : stream.cause);
   }

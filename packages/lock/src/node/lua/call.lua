@@ -3,22 +3,37 @@
 --        A request that fails (a foreign key in the place of ours, no memory left) fails alone: its reply is the error's text.
 -- KEYS   1 {ns}:node, 2 {ns}:floor, then per request and resource: {ns}:lock:<resource>, {ns}:token:<resource>
 -- ARGV   1 retentionMs, then per request: its letter, the number of its resources, its own fields (see the file of each request)
--- Reply  { epoch, or '' when quarantined; per request its reply, nil where quarantined, a string where it failed }
+-- Reply  { epoch, or '' when quarantined, or nil when only releases were asked; per request its reply, nil where quarantined, a string where it failed }
+-- Note   One line goes before this file: `local RUN = '<run_id>'`, or `local RUN = false`. Since Redis 7 the cache of scripts is neither kept nor replicated, so a
+--        script that bears a run_id and is found in the cache was loaded in that very life of the server; the client loads it after asking for the run_id, on the
+--        same connection. Otherwise the server is asked each time, which costs more than all the rest.
 local call, format = redis.call, string.format
 local RETENTION = ARGV[1]
 local HIGHEST = 999999999999999
 
-local server = call('INFO', 'server')
-local node = call('HMGET', KEYS[1], 'run', 'epoch', 'base')
-local floor = call('GET', KEYS[2])
-local epoch = ''
-if node[1] and node[2] and node[3] and floor and node[1] == string.match(server, 'run_id:(%w+)') then
-  epoch = node[2]
-end
 -- Counters below `base` were written before the last admission and may be stale (an old backup); the floor of that admission stands in for them.
-local base = tonumber(node[3] or 0)
-floor = tonumber(floor or 0)
-local floorBefore = floor
+local epoch, base, floor, floorBefore
+
+-- Is the memory of this node believed? Asked once per call, by the first request that needs it.
+local function isBelieved()
+  if epoch then
+    return epoch ~= ''
+  end
+  epoch = ''
+  local node = call('HMGET', KEYS[1], 'run', 'epoch', 'base')
+  local stored = tonumber(call('GET', KEYS[2]) or '')
+  if not (node[1] and node[2] and node[3] and stored) then
+    return false
+  end
+  if RUN and node[1] ~= RUN then
+    return false
+  end
+  if not RUN and not string.find(call('INFO', 'server'), 'run_id:' .. node[1] .. '\r\n', 1, true) then
+    return false
+  end
+  epoch, base, floor, floorBefore = node[2], tonumber(node[3]), stored, stored
+  return true
+end
 
 local function counterAt(key)
   local text = call('GET', key)
@@ -60,36 +75,46 @@ end
 --@include inspect
 --@include raise
 
-local requests = {
-  g = { grant, 3 },
-  s = { seal, 2 },
-  e = { extend, 2 },
-  h = { heal, 4 },
-  r = { release, 2 },
-  i = { inspect, 0 },
-  t = { raise, 2 },
-}
+-- What answers the letter, and with how many fields of its own.
+local function requestOf(letter)
+  if letter == 'g' then
+    return grant, 3
+  elseif letter == 'r' then
+    return release, 2
+  elseif letter == 'e' then
+    return extend, 2
+  elseif letter == 's' then
+    return seal, 2
+  elseif letter == 'h' then
+    return heal, 4
+  elseif letter == 'i' then
+    return inspect, 0
+  elseif letter == 't' then
+    return raise, 2
+  end
+end
 
-local replies = { epoch }
+local replies = { false }
 local key, at, count = 3, 2, 1
 while ARGV[at] do
-  local letter = ARGV[at]
+  local request, fields = requestOf(ARGV[at])
   local nextKey = key + 2 * tonumber(ARGV[at + 1])
   count = count + 1
-  if epoch == '' and letter ~= 'r' then
-    replies[count] = false
-  else
-    local done, reply = pcall(requests[letter][1], key, nextKey - 1, at + 2)
+  if request == release or isBelieved() then
+    local done, reply = pcall(request, key, nextKey - 1, at + 2)
     if not done then
       reply = type(reply) == 'table' and reply.err or tostring(reply)
     end
     replies[count] = reply
+  else
+    replies[count] = false
   end
-  key, at = nextKey, at + 2 + requests[letter][2]
+  key, at = nextKey, at + 2 + fields
 end
 
 -- Once for the whole call. Should this very command fail, the whole call fails, and with it every answer that needed it.
-if floor > floorBefore then
+if floor and floor > floorBefore then
   call('SET', KEYS[2], format('%.0f', floor))
 end
+replies[1] = epoch or false
 return replies

@@ -7,9 +7,12 @@
 local SEATS = 16
 local function tell(lock, turn)
   local waiting = call('PUBSUB', 'NUMSUB', lock)[2]
-  -- A node that is itself a cluster counts only those who listen at this very server; there all seats are told.
-  local isCounted = not string.find(server, 'redis_mode:cluster', 1, true)
-  if turn == 0 or (waiting == 0 and isCounted) then
+  if turn == 0 or (waiting == 0 and RUN) then
+    return waiting
+  end
+  -- A node that is itself a cluster (and then asked without RUN) counts only those who listen at this very server; there all seats are told.
+  local isCounted = RUN or not string.find(call('INFO', 'server'), 'redis_mode:cluster', 1, true)
+  if waiting == 0 and isCounted then
     return waiting
   end
   local tag = #KEYS[2] - #'floor'

@@ -1,5 +1,6 @@
 // Who hears of a release, on one node: two of the occupied seats, beginning with the one whose turn it is.
 import { describe, expect, type SharedRedis, test } from "@palisade/testkit/vitest";
+import { Cluster } from "ioredis";
 import type { ReleaseListener } from "../../../src/node/lock-node.js";
 import { asking, type Opened, opened } from "./opened-fleet.js";
 
@@ -67,12 +68,14 @@ describe("a release", () => {
   });
 
   test("of a node that is itself a cluster is told to everybody, for nobody can be counted there", async ({ fleet }) => {
-    const { nodes } = await fleet({ nodes: 1, config: { "cluster-enabled": "yes" } });
+    const { nodes } = await fleet({ nodes: 1, config: { "cluster-enabled": "yes", "cluster-announce-ip": "127.0.0.1" } });
     await nodes[0]?.cli("CLUSTER", "ADDSLOTSRANGE", 0, 16383);
     // A cluster lets two seconds pass before it serves anybody.
     await nodes[0]?.shiftClock(3_000);
     await expect.poll(async () => String(await nodes[0]?.cli("CLUSTER", "INFO"))).toContain("cluster_state:ok");
-    await using lock = await opened([nodes[0]?.directUrl ?? ""], { namespace: "listening" });
+    const own = new Cluster([nodes[0]?.directUrl ?? ""]);
+    await using lock = await opened([own], { namespace: "listening" });
+    own.disconnect();
     const heard: string[] = [];
     for (const seat of [0, 5, 10]) lock.node("n1").onReleased("a", seat, writing(heard, `at ${seat}`));
     await expect.poll(() => heard).toHaveLength(3);

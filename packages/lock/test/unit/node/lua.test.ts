@@ -4,10 +4,11 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { callScriptFor } from "../../../src/node/call-script.js";
 import { keysOf } from "../../../src/node/keys.js";
 import { SEATS } from "../../../src/node/lock-node.js";
 import * as generated from "../../../src/node/lua.generated.js";
-import { admit, mark, status, visit } from "../../../src/node/node-record.js";
+import { admit, mark, type NodeStatus, status, visit } from "../../../src/node/node-record.js";
 import * as requests from "../../../src/node/scripts.js";
 
 const folder = new URL("../../../src/node/lua/", import.meta.url);
@@ -46,10 +47,22 @@ describe("the Lua files", () => {
     execFileSync(process.execPath, [script, "--check"], { stdio: "pipe" });
   });
 
-  test("are embedded with their hashes and without their comments", () => {
-    for (const { source, sha } of Object.values(generated)) {
-      expect(createHash("sha1").update(source).digest("hex")).toBe(sha);
-      expect(source).not.toMatch(/^\s*--/m);
+  test("are embedded without their comments", () => {
+    for (const source of Object.values(generated)) expect(source).not.toMatch(/^\s*--/m);
+  });
+
+  test("T2 name the life of the server only where the cache of scripts dies with it", () => {
+    const server = { runId: "0f3a", version: "7.0.15" } as NodeStatus;
+    const named = callScriptFor(server, "one server");
+    expect(named.source).toMatch(/^local RUN = '0f3a'\n/);
+    expect(named.sha).toBe(createHash("sha1").update(named.source).digest("hex"));
+    expect(callScriptFor({ ...server, runId: "0f3b" }, "one server").sha).not.toBe(named.sha);
+    for (const asking of [
+      callScriptFor({ ...server, version: "6.2.14" }, "one server"),
+      callScriptFor(server, "failover"),
+      callScriptFor({ ...server, runId: "' or '" }, "one server"),
+    ]) {
+      expect(asking.source).toMatch(/^local RUN = false\n/);
     }
   });
 
@@ -68,7 +81,7 @@ describe("the Lua files", () => {
     asked[name]?.(call);
     const [letter = "", count, ...own] = call.args;
     expect(own).toHaveLength(argumentsIn(name).length);
-    expect(textOf("call")).toContain(`${letter} = { ${name}, ${own.length} }`);
+    expect(textOf("call")).toContain(`if letter == '${letter}' then\n    return ${name}, ${own.length}\n`);
     expect(call.keys).toHaveLength(Number(count) * 2);
   });
 
