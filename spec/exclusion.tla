@@ -28,9 +28,9 @@ ASSUME Without \subseteq Rules
 VARIABLES
   owner,   \* per node: whose key it holds, or 0
   left,    \* per node: in how many ticks the key expires
-  wait,    \* per node: in how many ticks it may be admitted; -1 in the model is Ttl + 1: it is admitted
-  phase,   \* per attempt: "new", "asking" (the grant round), "leased", "extending", "over"
-  age,     \* per attempt: ticks since its round began, up to Ttl
+  wait,    \* per node: in how many ticks it may be admitted; Ttl + 1: it is
+  phase,   \* per attempt: "new", "asking" (its grant round), "leased", "extending", "over"
+  age,     \* per attempt: ticks since the first question of its round left, up to Ttl
   valid,   \* per attempt: for how many ticks it believes in its lease
   vote,    \* per attempt and node: "-", "asked", "yes"
   wiped
@@ -39,6 +39,7 @@ vars == <<owner, left, wait, phase, age, valid, vote, wiped>>
 
 In == Ttl + 1
 Silent == [n \in Nodes |-> "-"]
+Less(x, y) == IF x > y THEN x - y ELSE 0
 
 Init ==
   /\ owner = [n \in Nodes |-> 0]
@@ -68,19 +69,20 @@ BeginExtension(a) ==
   /\ vote' = [vote EXCEPT ![a] = [n \in Nodes |-> "asked"]]
   /\ UNCHANGED <<owner, left, wait, valid, wiped>>
 
-\* The node says yes, and the key lasts for a ttl by its own clock, which may be fast. The quorum decides at once.
+\* The node says yes, and the key lasts for a ttl by its own clock, which may be fast. A quorum decides at once; too late is never.
 Agree(a, n) ==
   /\ \E early \in 0..Drift : left' = [left EXCEPT ![n] = Ttl - early]
   /\ owner' = [owner EXCEPT ![n] = a]
-  /\ LET won == Cardinality({m \in Nodes : vote[a][m] = "yes"}) + 1 >= Quorum
-         lasts == IF "from the start" \in Without THEN Lasts ELSE IF Lasts > age[a] THEN Lasts - age[a] ELSE 0
-     IN IF won
-          THEN /\ phase' = [phase EXCEPT ![a] = "leased"]
-               /\ valid' = [valid EXCEPT ![a] = IF @ > lasts THEN @ ELSE lasts]
+  /\ IF Cardinality({m \in Nodes : vote[a][m] = "yes"}) + 1 >= Quorum
+       THEN LET lasts == IF "from the start" \in Without THEN Lasts ELSE Less(Lasts, age[a])
+                longest == IF valid[a] > lasts THEN valid[a] ELSE lasts
+            IN /\ valid' = [valid EXCEPT ![a] = longest]
+               /\ phase' = [phase EXCEPT ![a] = IF longest > 0 THEN "leased" ELSE "over"]
                /\ vote' = [vote EXCEPT ![a] = Silent]
-          ELSE /\ vote' = [vote EXCEPT ![a][n] = "yes"]
-               /\ UNCHANGED <<phase, valid>>
-  /\ UNCHANGED <<wait, age, wiped>>
+               /\ age' = [age EXCEPT ![a] = 0]
+       ELSE /\ vote' = [vote EXCEPT ![a][n] = "yes"]
+            /\ UNCHANGED <<phase, valid, age>>
+  /\ UNCHANGED <<wait, wiped>>
 
 Grant(a, n) ==
   /\ phase[a] = "asking"
@@ -94,24 +96,23 @@ Extend(a, n) ==
   /\ owner[n] = a \/ "extend own key" \in Without
   /\ Agree(a, n)
 
-\* The holder stops believing; its releases arrive whenever they do.
-GiveUp(a) ==
-  /\ phase[a] \in {"asking", "leased", "extending"}
+\* The holder is done, and stops believing before its releases leave.
+End(a) ==
+  /\ phase[a] \in {"leased", "extending"}
   /\ phase' = [phase EXCEPT ![a] = "over"]
   /\ valid' = [valid EXCEPT ![a] = 0]
   /\ age' = [age EXCEPT ![a] = 0]
-  /\ vote' = [vote EXCEPT ![a] = [n \in Nodes |-> "asked"]]
+  /\ vote' = [vote EXCEPT ![a] = Silent]
   /\ UNCHANGED <<owner, left, wait, wiped>>
 
+\* It arrives whenever it does.
 Release(a, n) ==
   /\ phase[a] = "over"
-  /\ vote[a][n] = "asked"
-  /\ vote' = [vote EXCEPT ![a][n] = "-"]
   /\ owner[n] /= 0
   /\ owner[n] = a \/ "release own key" \in Without
   /\ owner' = [owner EXCEPT ![n] = 0]
   /\ left' = [left EXCEPT ![n] = 0]
-  /\ UNCHANGED <<wait, phase, age, valid, wiped>>
+  /\ UNCHANGED <<wait, phase, age, valid, vote, wiped>>
 
 \* The k-th loss finds one of the first k nodes: the names are given in that order.
 Wipe(n) ==
@@ -127,18 +128,22 @@ Admit(n) ==
   /\ wait' = [wait EXCEPT ![n] = In]
   /\ UNCHANGED <<owner, left, phase, age, valid, vote, wiped>>
 
-Less(x) == IF x > 0 THEN x - 1 ELSE 0
+Ends(a) == phase[a] \in {"leased", "extending"} /\ valid[a] <= 1
 
+\* Keys expire; a lease that has run out is over for good.
 Tick ==
   /\ owner' = [n \in Nodes |-> IF left[n] > 1 THEN owner[n] ELSE 0]
-  /\ left' = [n \in Nodes |-> Less(left[n])]
-  /\ wait' = [n \in Nodes |-> IF wait[n] = In THEN In ELSE Less(wait[n])]
-  /\ age' = [a \in Attempts |-> IF phase[a] \in {"asking", "extending"} /\ age[a] < Ttl THEN age[a] + 1 ELSE age[a]]
-  /\ valid' = [a \in Attempts |-> Less(valid[a])]
-  /\ UNCHANGED <<phase, vote, wiped>>
+  /\ left' = [n \in Nodes |-> Less(left[n], 1)]
+  /\ wait' = [n \in Nodes |-> IF wait[n] = In THEN In ELSE Less(wait[n], 1)]
+  /\ valid' = [a \in Attempts |-> Less(valid[a], 1)]
+  /\ phase' = [a \in Attempts |-> IF Ends(a) THEN "over" ELSE phase[a]]
+  /\ vote' = [a \in Attempts |-> IF Ends(a) THEN Silent ELSE vote[a]]
+  /\ age' = [a \in Attempts |-> IF Ends(a) \/ phase[a] \notin {"asking", "extending"} THEN 0
+                                ELSE IF age[a] < Ttl THEN age[a] + 1 ELSE Ttl]
+  /\ UNCHANGED wiped
 
 Next ==
-  \/ \E a \in Attempts : Begin(a) \/ BeginExtension(a) \/ GiveUp(a)
+  \/ \E a \in Attempts : Begin(a) \/ BeginExtension(a) \/ End(a)
   \/ \E a \in Attempts : \E n \in {m \in Nodes : wait[m] = In} : Grant(a, n) \/ Extend(a, n)
   \/ \E a \in Attempts : \E n \in Nodes : Release(a, n)
   \/ \E n \in 1..(wiped + 1) : Wipe(n)

@@ -50,17 +50,19 @@ Init ==
   /\ due = Zero
 
 Store(rs, t) ==
+  /\ admitted
   /\ counter' = [r \in Resources |-> IF r \in rs THEN t ELSE counter[r]]
   /\ floor' = Larger(floor, t)
   /\ due' = [r \in Resources |-> IF r \in rs THEN Larger(due[r], t) ELSE due[r]]
   /\ UNCHANGED <<base, backup, admitted>>
 
+Above(rs) == Max({Stored(r) : r \in rs}) + 1
+
 \* One or several resources in one lease: all of them get one token, above those of all of them.
 Grant(rs) ==
-  LET t == Max({Stored(r) : r \in rs}) + 1
-  IN /\ t <= Top
-     /\ Store(rs, t)
-     /\ granted' = [r \in Resources |-> IF r \in rs THEN t ELSE granted[r]]
+  /\ Above(rs) <= Top
+  /\ Store(rs, Above(rs))
+  /\ granted' = [r \in Resources |-> IF r \in rs THEN Above(rs) ELSE granted[r]]
 
 \* The owner of the last grant seals a token that is no smaller.
 Seal(r, t) ==
@@ -80,11 +82,13 @@ Raise(r, t) ==
   /\ UNCHANGED granted
 
 ExpireCounter(r) ==
+  /\ admitted
   /\ counter[r] > 0
   /\ counter' = [counter EXCEPT ![r] = 0]
   /\ UNCHANGED <<floor, base, backup, admitted, granted, due>>
 
 BackUp ==
+  /\ admitted
   /\ backup' = [counter |-> counter, floor |-> floor, base |-> base]
   /\ UNCHANGED <<counter, floor, base, admitted, granted, due>>
 
@@ -99,6 +103,7 @@ Restore ==
 
 \* With the highest floor of enough other nodes, which covers what is due.
 Admit(f) ==
+  /\ ~admitted
   /\ \A r \in Resources : f >= due[r]
   /\ admitted' = TRUE
   /\ floor' = Larger(floor, f)
@@ -106,12 +111,14 @@ Admit(f) ==
   /\ UNCHANGED <<counter, backup, granted, due>>
 
 Next ==
-  \/ admitted /\ \E rs \in (SUBSET Resources) \ {{}} : Grant(rs)
-  \/ admitted /\ \E r \in Resources : \E t \in 1..Top : Seal(r, t) \/ Heal(r, t) \/ Raise(r, t)
-  \/ admitted /\ \E r \in Resources : ExpireCounter(r)
-  \/ admitted /\ BackUp
+  \/ \E rs \in (SUBSET Resources) \ {{}} : Grant(rs)
+  \/ \E r \in Resources : \E t \in 1..Top : Seal(r, t)
+  \/ \E r \in Resources : \E t \in 1..Top : Heal(r, t)
+  \/ \E r \in Resources : \E t \in 1..Top : Raise(r, t)
+  \/ \E r \in Resources : ExpireCounter(r)
+  \/ BackUp
   \/ Restore
-  \/ ~admitted /\ \E f \in 0..Top : Admit(f)
+  \/ \E f \in 0..Top : Admit(f)
 
 Spec == Init /\ [][Next]_vars
 

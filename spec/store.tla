@@ -133,6 +133,7 @@ Delivered(r) == requests' = IF "second delivery" \in Also THEN requests ELSE req
 
 \* The one statement: compare and write, on the row version that it has locked.
 Write(r) ==
+  /\ "one statement" \notin Without
   /\ commit = None
   /\ Passes(r)
   /\ Apply(r)
@@ -141,6 +142,7 @@ Write(r) ==
 
 \* The same in two steps, where "one statement" is left out.
 Look(r) ==
+  /\ "one statement" \in Without
   /\ Passes(r)
   /\ looked' = looked \cup {r}
   /\ Delivered(r)
@@ -178,12 +180,16 @@ CancelWait ==
   /\ UNCHANGED <<copy, primary, requests, looked, stale>>
 
 CatchUp ==
+  /\ "failover" \in Also
+  /\ primary
   /\ commit = None
   /\ copy /= row
   /\ copy' = row
   /\ UNCHANGED <<row, commit, primary, base, step, made, requests, looked, promised, answered, stale>>
 
 Failover ==
+  /\ "failover" \in Also
+  /\ primary
   /\ primary' = FALSE
   /\ row' = copy
   /\ commit' = None
@@ -193,10 +199,14 @@ Next ==
   \/ \E c \in Clients : Seal(c)
   \/ \E c \in Clients : Read(c)
   \/ \E c \in Clients : Send(c)
-  \/ "one statement" \notin Without /\ \E r \in requests : Write(r)
-  \/ "one statement" \in Without /\ \E r \in requests : Look(r)
+  \/ \E r \in requests : Write(r)
+  \/ \E r \in requests : Look(r)
   \/ \E r \in looked : WriteLooked(r)
-  \/ "failover" \in Also /\ primary /\ (Replicate \/ Answer \/ CancelWait \/ CatchUp \/ Failover)
+  \/ Replicate
+  \/ Answer
+  \/ CancelWait
+  \/ CatchUp
+  \/ Failover
 
 Spec == Init /\ [][Next]_vars
 

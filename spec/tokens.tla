@@ -131,6 +131,7 @@ LateGrant(a, n) ==
   /\ UNCHANGED <<given, mishaps>>
 
 SecondGrant(a, n) ==
+  /\ mishaps < Mishaps
   /\ vote[a][n] \in {"granted", "fixed", "sealing", "kept"}
   /\ owner[n] /= a
   /\ mishaps' = mishaps + 1
@@ -143,7 +144,7 @@ Expire(n) ==
   /\ UNCHANGED <<stored, admitted, phase, token, bar, vote, given, task, mishaps>>
 
 \* The token is the highest of the grants that were heard. They may be any quorum, so it may be any granted token that a quorum did not exceed.
-Choose(a) == \E T \in {given[a][n] : n \in Nodes} \ {0} :
+ChooseToken(a, T) ==
   LET heard == {n \in Nodes : given[a][n] \in 1..T}
       exact == {n \in Nodes : given[a][n] = T}
       done == Cardinality(exact) >= Quorum \/ "seal round" \in Without
@@ -158,6 +159,10 @@ Choose(a) == \E T \in {given[a][n] : n \in Nodes} \ {0} :
      /\ vote' = [vote EXCEPT ![a] = [n \in Nodes |-> now(n)]]
      /\ given' = [given EXCEPT ![a] = [n \in Nodes |-> 0]]
      /\ UNCHANGED <<stored, owner, admitted, bar, task, mishaps>>
+
+Choose(a) ==
+  /\ Cardinality({n \in Nodes : given[a][n] > 0}) >= Quorum
+  /\ \E T \in {given[a][n] : n \in Nodes} \ {0} : ChooseToken(a, T)
 
 Seal(a, n) ==
   /\ vote[a][n] = "sealing"
@@ -191,8 +196,11 @@ Moved(n) == [a \in Attempts |->
     [] vote[a][n] = "sealing" /\ "seal in epoch" \notin Without -> [vote[a] EXCEPT ![n] = "-"]
     [] OTHER -> vote[a]]
 
-\* The node answers nobody until it is admitted, so the new epoch that the admission gives it may as well begin here.
+\* The node answers nobody until it is admitted, so the new epoch that the admission gives it may as well begin here. The k-th mishap finds one of the first k
+\* nodes: until something is lost the nodes are interchangeable, and they are numbered in the order in which it happens to them.
 Wipe(n) ==
+  /\ mishaps < Mishaps
+  /\ n <= mishaps + 1
   /\ mishaps' = mishaps + 1
   /\ \E s \in (IF "old backup" \in Also THEN 0..stored[n] ELSE {0}) : stored' = [stored EXCEPT ![n] = s]
   /\ \E o \in (IF "old backup" \in Also THEN {0} \cup {a \in Attempts : phase[a] /= "new"} ELSE {0}) :
@@ -206,6 +214,7 @@ Wipe(n) ==
 \* Admitter d, on behalf of node n, reads the floor of node m and renews m's epoch in the same breath.
 Visit(d, n, m) ==
   /\ IF task[d].node = 0 THEN \A e \in Admitters : e < d => task[e].node /= 0 ELSE task[d].node = n
+  /\ m \in admitted \/ "visit admitted" \in Without
   /\ m \notin task[d].seen
   /\ task' = [task EXCEPT ![d] =
        [node |-> n, seen |-> @.seen \cup {m}, floor |-> IF @.floor > stored[m] THEN @.floor ELSE stored[m]]]
@@ -220,20 +229,20 @@ Admit(d) ==
   /\ task' = [task EXCEPT ![d] = Idle]
   /\ UNCHANGED <<owner, phase, token, bar, vote, given, mishaps>>
 
-\* The k-th mishap finds one of the first k nodes: until then the nodes are interchangeable, and the names are given in that order.
+When(event, set) == IF event \in Also THEN set ELSE {}
+
 Next ==
   \/ \E a \in Attempts : Begin(a)
   \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "asked"} : Grant(a, n)
   \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "late"} : LateGrant(a, n)
-  \/ \E a \in Attempts : phase[a] = "granting" /\ Cardinality({n \in Nodes : given[a][n] > 0}) >= Quorum /\ Choose(a)
-  \/ \E a \in Attempts : phase[a] = "sealing" /\ \E n \in admitted : Seal(a, n)
-  \/ "expiry" \in Also /\ \E n \in Nodes : Expire(n)
-  \/ "heal" \in Also /\ \E a \in Attempts : \E n \in admitted : Heal(a, n)
-  \/ "other raises" \in Also /\ \E n \in admitted : Raise(n)
-  \/ "second delivery" \in Also /\ mishaps < Mishaps /\ \E a \in Attempts : \E n \in admitted : SecondGrant(a, n)
-  \/ "lost memory" \in Also /\ mishaps < Mishaps /\ \E n \in 1..(mishaps + 1) : Wipe(n)
-  \/ \E n \in Nodes \ admitted : \E d \in Admitters :
-       \E m \in (IF "visit admitted" \in Without THEN Nodes \ {n} ELSE admitted) : Visit(d, n, m)
+  \/ \E a \in {b \in Attempts : phase[b] = "granting"} : Choose(a)
+  \/ \E a \in {b \in Attempts : phase[b] = "sealing"} : \E n \in admitted : Seal(a, n)
+  \/ \E n \in When("expiry", Nodes) : Expire(n)
+  \/ \E a \in When("second delivery", Attempts) : \E n \in admitted : SecondGrant(a, n)
+  \/ \E a \in When("heal", Attempts) : \E n \in admitted : Heal(a, n)
+  \/ \E n \in When("other raises", admitted) : Raise(n)
+  \/ \E n \in When("lost memory", Nodes) : Wipe(n)
+  \/ \E n \in Nodes \ admitted : \E d \in Admitters : \E m \in Nodes \ {n} : Visit(d, n, m)
   \/ \E d \in Admitters : Admit(d)
 
 Spec == Init /\ [][Next]_vars

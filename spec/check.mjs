@@ -1,0 +1,45 @@
+// Checks the specifications: node spec/check.mjs [--all] [--only <part of a name>] [--json] [--write]. Decides the exit code: 0 if every model has the verdict and
+// the number of states that its .cfg names.
+import { parseArgs } from "node:util";
+import { keep } from "./checker/keep.mjs";
+import { allModels } from "./checker/models.mjs";
+import { checkAll } from "./checker/threads.mjs";
+
+const { values: asked } = parseArgs({
+  options: { all: { type: "boolean" }, only: { type: "string" }, json: { type: "boolean" }, write: { type: "boolean" } },
+});
+const models = allModels().filter(({ name, onDemand }) => (asked.all || asked.only || !onDemand) && name.includes(asked.only ?? ""));
+
+/** @type {import("./checker/verdict.mjs").Found[]} */
+const findings = [];
+await checkAll(models, (found) => {
+  findings.push(found);
+  if (!asked.json) report(found);
+});
+if (asked.write) keep(findings);
+if (asked.json) console.log(JSON.stringify(findings));
+else
+  console.log(
+    `${findings.length} models, ${sum(({ states }) => states)} states, ${sum(({ seconds }) => seconds).toFixed(1)} s of processor time`,
+  );
+if (findings.length === 0 || !findings.every(asExpected)) process.exitCode = 1;
+
+/** @param {import("./checker/verdict.mjs").Found} found */
+function asExpected({ name, verdict, states }) {
+  const model = models.find((one) => one.name === name);
+  return verdict === model?.expected && (asked.write || states === model.states);
+}
+
+/** @param {import("./checker/verdict.mjs").Found} found */
+function report(found) {
+  const { name, verdict, states, seconds, trace } = found;
+  console.log(
+    `${asExpected(found) ? "ok  " : "FAIL"} ${name.padEnd(44)} ${verdict.padEnd(28)} ${String(states).padStart(8)} states ${seconds.toFixed(1).padStart(6)} s`,
+  );
+  if (!asExpected(found)) for (const line of trace) console.log(`     ${line}`);
+}
+
+/** @param {(found: import("./checker/verdict.mjs").Found) => number} of */
+function sum(of) {
+  return findings.reduce((total, found) => total + of(found), 0);
+}
