@@ -1,39 +1,54 @@
 // Runs Postgres servers as containers of the compose file's image. It must not know about databases.
-
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TestContainer } from "testcontainers";
 import { settingsLines, settingsOf } from "../postgres/configuration.js";
-import { superuser } from "../postgres/data-folder.js";
+import { initdbArguments, superuser } from "../postgres/data-folder.js";
 import { withClient } from "../postgres/databases.js";
-import { type Address, type HostOptions, type PostgresHost, type PostgresProvider, standbyName } from "../postgres/provider.js";
+import { type Address, type PostgresHost, type PostgresProvider, standbyName } from "../postgres/provider.js";
+import type { Listening } from "./container.js";
 import { describeImage } from "./engine.js";
 import { composeImage } from "./images.js";
-import { type ContainerPlan, ServerContainer } from "./server-container.js";
+import { ServerContainer } from "./server-container.js";
 
 const postgresPort = 5432;
 const readyTimeoutMs = 60_000;
-const pollMs = 50;
+const pollMs = 20;
+const data = "/var/lib/postgresql/data";
 
 export const dockerPostgres: PostgresProvider = {
-  start: async (options) => DockerPostgres.start({ ...(await common()), ...primaryPlan(options) }),
-  startStandby: async (options, upstream) => DockerPostgres.start({ ...(await common()), ...standbyPlan(options, upstream) }),
+  describe: async () => describeImage(await composeImage("postgres")),
+  start: async (options) => DockerPostgres.start({ ...primary, settings: settingsOf(options) }),
+  startStandby: async (options, upstream) =>
+    DockerPostgres.start({ ...standbyOf(upstream), settings: { ...settingsOf(options), ...follow(upstream) } }),
 };
 
-async function common(): Promise<Pick<ContainerPlan, "image" | "untilReady">> {
-  return { image: await composeImage("postgres"), untilReady };
+interface Recipe {
+  readonly name: string;
+  readonly listens: Listening;
+  /** Makes the cluster, as the server's account. */
+  readonly fill: string;
+  readonly settings: Readonly<Record<string, string>>;
 }
 
 class DockerPostgres implements PostgresHost {
-  readonly description: string;
   readonly #container: ServerContainer;
 
-  private constructor(container: ServerContainer, description: string) {
+  private constructor(container: ServerContainer) {
     this.#container = container;
-    this.description = description;
   }
 
-  static async start(plan: ContainerPlan): Promise<DockerPostgres> {
-    return new DockerPostgres(await ServerContainer.start(plan), await describeImage(plan.image));
+  static async start(recipe: Recipe): Promise<DockerPostgres> {
+    const image = await composeImage("postgres");
+    const container = await ServerContainer.start({
+      name: recipe.name,
+      container: (hostPort) => ({
+        image,
+        listens: recipe.listens,
+        entrypoint: ["bash", "-c"],
+        command: [scriptOf(recipe, hostPort)],
+      }),
+      untilReady,
+    });
+    return new DockerPostgres(container);
   }
 
   get host(): string {
@@ -45,80 +60,83 @@ class DockerPostgres implements PostgresHost {
   }
 
   /** The first process of a container takes all others with it. */
-  crash(): Promise<void> {
-    return this.#container.end("SIGKILL");
+  async crash(): Promise<void> {
+    await this.#container.kill();
   }
 
   async restart(): Promise<void> {
-    await this.#container.end("SIGINT");
+    await this.#container.interrupt(); // Postgres calls this a fast shutdown: clients are cut, and all that was committed is checkpointed.
     await this.#container.startAgain();
   }
 
-  pause(): Promise<void> {
-    return this.#container.pause();
+  async pause(): Promise<void> {
+    await this.#container.pause();
   }
 
-  resume(): Promise<void> {
-    return this.#container.resume();
+  async resume(): Promise<void> {
+    await this.#container.resume();
   }
 
-  stop(): Promise<void> {
-    return this.#container.remove();
+  async stop(): Promise<void> {
+    await this.#container.remove();
   }
 }
 
-/** The image runs this once, when it makes the cluster. As a file, and not as arguments, so that a test can still change the settings with ALTER SYSTEM. */
-function firstStart(options: HostOptions): string {
-  return `cat >> "$PGDATA/postgresql.conf" <<'SETTINGS'\n${settingsLines(settingsOf(options))}SETTINGS
-echo "host replication all all trust" >> "$PGDATA/pg_hba.conf"\n`;
-}
+const primary: Omit<Recipe, "settings"> = {
+  name: "postgres",
+  listens: { in: "own network", port: postgresPort },
+  fill: `initdb ${initdbArguments.map((argument) => `'${argument}'`).join(" ")} --pgdata ${data} > /dev/null
+echo "host all,replication all all trust" >> ${data}/pg_hba.conf`,
+};
 
-function primaryPlan(options: HostOptions): Pick<ContainerPlan, "listens" | "equip"> {
+/** On this machine's network, because its way to the primary is a proxy on this machine's loopback. */
+function standbyOf({ host, port }: Address): Omit<Recipe, "settings"> {
   return {
-    listens: { in: "own network", port: postgresPort },
-    equip: (container): TestContainer =>
-      container
-        .withEnvironment({
-          POSTGRES_USER: superuser,
-          POSTGRES_HOST_AUTH_METHOD: "trust",
-          POSTGRES_INITDB_ARGS: "--encoding UTF8 --locale C",
-        })
-        .withCopyContentToContainer([{ content: firstStart(options), target: "/docker-entrypoint-initdb.d/palisade.sh", mode: 0o755 }]),
+    name: "postgres standby",
+    listens: { in: "host network" },
+    fill: `pg_basebackup --host ${host} --port ${port} --username ${superuser} --pgdata ${data} --checkpoint fast --no-sync
+touch ${data}/standby.signal`,
   };
 }
 
-/** On the host's network, because its way to the primary is a proxy on this machine's loopback. */
-function standbyPlan(options: HostOptions, upstream: Address): Pick<ContainerPlan, "listens" | "equip"> {
-  const follows = {
-    primary_conninfo: `host=${upstream.host} port=${upstream.port} user=${superuser} application_name=${standbyName}`,
+function follow({ host, port }: Address): Record<string, string> {
+  return {
+    primary_conninfo: `host=${host} port=${port} user=${superuser} application_name=${standbyName}`,
     wal_retrieve_retry_interval: "20ms",
   };
-  return {
-    listens: { in: "host network" },
-    equip: (container, hostPort): TestContainer => {
-      const address = settingsLines({ port: String(hostPort), listen_addresses: "127.0.0.1", unix_socket_directories: "" });
-      const script = `set -e
-if [ ! -s "$PGDATA/PG_VERSION" ]; then
-  mkdir -p "$PGDATA" && chown postgres "$PGDATA" && chmod 700 "$PGDATA"
-  gosu postgres pg_basebackup --host ${upstream.host} --port ${upstream.port} --username ${superuser} --pgdata "$PGDATA" --checkpoint fast
-  cat >> "$PGDATA/postgresql.conf" <<'SETTINGS'
-${settingsLines(settingsOf(options))}${settingsLines(follows)}${address}SETTINGS
-  gosu postgres touch "$PGDATA/standby.signal"
-fi
-exec gosu postgres postgres
-`;
-      return container.withEntrypoint(["bash"]).withCommand(["-c", script]);
-    },
-  };
 }
 
-async function untilReady({ host, port }: Address): Promise<void> {
+/** What the container runs, at its first start and at every later one. The image's own entrypoint would start the server twice, which takes longer than all the rest.
+ * The settings go to the file, and not to the command line, so that a test can still change them with ALTER SYSTEM. */
+function scriptOf({ listens, fill, settings }: Recipe, hostPort: number): string {
+  const address =
+    listens.in === "host network"
+      ? { listen_addresses: "127.0.0.1", port: String(hostPort) }
+      : { listen_addresses: "*", port: String(listens.port) };
+  const flags = Object.entries({ ...address, unix_socket_directories: "" }).map(([name, value]) => `-c ${name}='${value}'`);
+  return `set -e
+as_postgres() { setpriv --reuid postgres --regid postgres --init-groups "$@"; }
+if [ ! -s ${data}/PG_VERSION ]; then
+mkdir -p ${data}
+chown postgres ${data}
+chmod 700 ${data}
+as_postgres bash -ec '${fill.replaceAll("'", `'\\''`)}'
+cat >> ${data}/postgresql.conf <<'SETTINGS'
+${settingsLines(settings)}SETTINGS
+fi
+cd ${data}
+exec setpriv --reuid postgres --regid postgres --init-groups postgres -D ${data} ${flags.join(" ")}`;
+}
+
+async function untilReady({ host, port }: Address, failure: () => string | undefined): Promise<void> {
   const givenUpAt = performance.now() + readyTimeoutMs;
   for (;;) {
     try {
       await withClient(`postgres://${superuser}@${host}:${port}/postgres`, (client) => client.query("select 1"));
       return;
     } catch (cause) {
+      const why = failure();
+      if (why !== undefined) throw new Error(why, { cause });
       if (performance.now() > givenUpAt) throw new Error(`no answer within ${readyTimeoutMs} ms: ${(cause as Error).message}`, { cause });
       await sleep(pollMs);
     }

@@ -1,12 +1,12 @@
 // Runs each node of a fleet as a container of the compose file's image. It must not know about proxies or other nodes.
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
-import type { TestContainer } from "testcontainers";
 import { clockShim, shimFile } from "../clock/clock-shim.js";
 import { WallClock } from "../clock/wall-clock.js";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
 import { serverTimeMs, untilReady } from "../redis/ready.js";
+import type { ContainerSpec } from "./container.js";
 import { describeImage } from "./engine.js";
 import { composeImage } from "./images.js";
 import { ServerContainer } from "./server-container.js";
@@ -20,14 +20,13 @@ export const dockerRedis: RedisProvider = {
   start: async (spec) => DockerRedisServer.start(spec),
 };
 
-type Clock = { readonly wall: WallClock; readonly equip: (container: TestContainer) => TestContainer } | { readonly missing: string };
+type Clock = { readonly wall: WallClock; readonly equipment: Pick<ContainerSpec, "mounts" | "environment"> } | { readonly missing: string };
 
 class DockerRedisServer implements RedisServer {
   readonly pid = undefined;
   readonly #container: ServerContainer;
   readonly #name: string;
   readonly #clock: Clock;
-  #paused = false;
 
   private constructor(name: string, container: ServerContainer, clock: Clock) {
     this.#name = name;
@@ -36,15 +35,17 @@ class DockerRedisServer implements RedisServer {
   }
 
   static async start(spec: RedisServerSpec): Promise<DockerRedisServer> {
-    const clock = await clockFor(spec);
+    const [image, clock] = await Promise.all([composeImage("redis"), clockFor(spec)]);
     const container = await ServerContainer.start({
-      image: await composeImage("redis"),
-      listens: { in: "own network", port: redisPort },
-      equip: (bare) => {
-        const commanded = bare.withCommand(commandOf(spec));
-        return "missing" in clock ? commanded : clock.equip(commanded);
-      },
-      untilReady: ({ host, port }) => untilReady({ host, port, signature: "run_id:", failure: () => undefined }),
+      name: spec.name,
+      container: () => ({
+        image,
+        listens: { in: "own network", port: redisPort },
+        command: commandOf(spec),
+        ...("missing" in clock ? {} : clock.equipment),
+      }),
+      // Only our container can sit behind the port that the engine publishes for it, so any Redis that answers is the one.
+      untilReady: (address, failure) => untilReady({ ...address, signature: "run_id:", failure }),
     });
     return new DockerRedisServer(spec.name, container, clock);
   }
@@ -58,30 +59,27 @@ class DockerRedisServer implements RedisServer {
   }
 
   async kill(): Promise<void> {
-    await this.#container.end("SIGKILL");
-    this.#paused = false;
+    await this.#container.kill();
   }
 
   async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
-    await this.kill();
+    await this.#container.kill();
     await (memory === "kept" ? this.#container.startAgain() : this.#container.startAnew());
   }
 
   async pause(): Promise<void> {
     await this.#container.pause();
-    this.#paused = true;
   }
 
   async resume(): Promise<void> {
     await this.#container.resume();
-    this.#paused = false;
   }
 
   async shiftClock(byMs: number): Promise<void> {
-    if ("missing" in this.#clock) throw new Error(`the clock of ${this.#name} cannot be moved here: ${this.#clock.missing}`);
+    if ("missing" in this.#clock) throw new Error(`the clock of ${this.#name} ${this.#clock.missing}`);
     this.#clock.wall.shift(byMs);
-    // A paused server looks at its clock when it runs again.
-    if (this.#paused) return;
+    // A paused or killed server looks at its clock when it runs again.
+    if (!this.#container.awake) return;
     const expected = Date.now() + this.#clock.wall.offsetMs;
     const shown = await serverTimeMs({ host: this.host, port: this.port });
     if (Math.abs(shown - expected) > clockToleranceMs) {
@@ -89,12 +87,12 @@ class DockerRedisServer implements RedisServer {
     }
   }
 
-  lastLines(): Promise<readonly string[]> {
+  async lastLines(): Promise<readonly string[]> {
     return this.#container.lastLines();
   }
 
-  stop(): Promise<void> {
-    return this.#container.remove();
+  async stop(): Promise<void> {
+    await this.#container.remove();
   }
 }
 
@@ -103,7 +101,7 @@ function commandOf({ appendfsync, config }: RedisServerSpec): string[] {
     save: "",
     appendonly: "yes",
     appendfsync,
-    // The published port is not loopback for the server.
+    // Whoever comes through the published port does not come from the server's own loopback.
     "protected-mode": "no",
     "enable-debug-command": "yes",
     ...config,
@@ -113,19 +111,17 @@ function commandOf({ appendfsync, config }: RedisServerSpec): string[] {
 
 /** The library and the file with the offset are this machine's, so the engine has to be, too. */
 async function clockFor({ name, clock }: RedisServerSpec): Promise<Clock> {
-  if (clock === "real") return { missing: 'it is real: start the fleet with clock "shiftable" to move it' };
+  if (clock === "real") return { missing: 'is real: start the fleet with clock "shiftable" to move it' };
   const shim = await clockShim();
-  if ("missing" in shim) return shim;
+  if ("missing" in shim) return { missing: `cannot be moved here: ${shim.missing}` };
   const folder = scratchFolder(`clock-${name}`);
   await chmod(folder, 0o755); // The server's account in the container is another.
   const wall = await WallClock.in(join(folder, "offset"));
-  if ("missing" in wall) return wall;
-  const equip = (container: TestContainer): TestContainer =>
-    container
-      .withBindMounts([
-        { source: folder, target: "/palisade-clock", mode: "ro" },
-        { source: join(shim.folder, shimFile), target: `/palisade-shim/${shimFile}`, mode: "ro" },
-      ])
-      .withEnvironment({ PALISADE_CLOCK_FILE: "/palisade-clock/offset", LD_PRELOAD: `/palisade-shim/${shimFile}` });
-  return { wall, equip };
+  if ("missing" in wall) return { missing: `cannot be moved here: ${wall.missing}` };
+  const mounts = [
+    { source: folder, target: "/palisade-clock" },
+    { source: join(shim.folder, shimFile), target: `/palisade-shim/${shimFile}` },
+  ];
+  const environment = { PALISADE_CLOCK_FILE: "/palisade-clock/offset", LD_PRELOAD: `/palisade-shim/${shimFile}` };
+  return { wall, equipment: { mounts, environment } };
 }

@@ -1,11 +1,19 @@
-// The Docker engine, reached the way testcontainers finds it. It decides whether there is one, and says so in a sentence; it must not start a container.
-import { type ContainerRuntimeClient, getContainerRuntimeClient } from "testcontainers";
+// The Docker engine, reached the way testcontainers finds it. It decides whether there is one and whether it has an image, and says so in a sentence;
+// it must not start a container.
+import { connect } from "node:net";
+import { type ContainerRuntimeClient, getContainerRuntimeClient, ImageName } from "testcontainers";
 
 const remedy =
   "start one (`sudo systemctl start docker`, Docker Desktop, colima), point DOCKER_HOST at one, or unset PALISADE_TEST_PROVIDER to use servers of this machine";
+const answerTimeoutMs = 5_000;
 
-export async function dockerEngine(): Promise<ContainerRuntimeClient> {
+export type Engine = ContainerRuntimeClient;
+
+export async function dockerEngine(): Promise<Engine> {
   try {
+    const named = process.env.DOCKER_HOST;
+    // testcontainers would go on to the next engine it knows: who names one means that one.
+    if (named) await answers(named);
     return await getContainerRuntimeClient();
   } catch (cause) {
     throw new Error(`no Docker engine answers (${(cause as Error).message}): ${remedy}`, { cause });
@@ -17,7 +25,34 @@ export function reachable(host: string): string {
   return host === "localhost" ? "127.0.0.1" : host;
 }
 
+/** One line for a human about what runs; the image is fetched if the engine does not have it. */
 export async function describeImage(image: string): Promise<string> {
-  const { info } = await dockerEngine();
-  return `${image} (containers of ${info.containerRuntime.operatingSystem}, engine ${info.containerRuntime.serverVersion})`;
+  const engine = await dockerEngine();
+  await fetchImage(engine, image);
+  const { operatingSystem, serverVersion } = engine.info.containerRuntime;
+  return `${image} (containers of ${operatingSystem}, engine ${serverVersion})`;
+}
+
+/** What the engine does not have, it fetches. */
+export async function fetchImage({ image: images }: Engine, image: string): Promise<void> {
+  const name = ImageName.fromString(image);
+  if (await images.exists(name)) return;
+  process.stderr.write(`fetching ${image} (once)\n`);
+  await images.pull(name);
+  // testcontainers' pull ends well even when it could not fetch anything.
+  if (!(await images.exists(name))) throw new Error(`the Docker engine does not get ${image}: \`docker pull ${image}\` tells why`);
+}
+
+async function answers(dockerHost: string): Promise<void> {
+  if (!URL.canParse(dockerHost)) throw new Error(`DOCKER_HOST=${dockerHost} is no address`);
+  const { protocol, hostname, port, pathname } = new URL(dockerHost);
+  if (protocol === "npipe:") return;
+  const target = protocol === "unix:" ? { path: pathname } : { host: hostname, port: Number(port) || 2375 };
+  await new Promise<void>((resolve, reject) => {
+    const refuse = (reason: string): void => reject(new Error(`nobody listens at DOCKER_HOST=${dockerHost}: ${reason}`));
+    const socket = connect(target, () => resolve());
+    socket.setTimeout(answerTimeoutMs, () => refuse(`no answer within ${answerTimeoutMs} ms`));
+    socket.on("error", (cause) => refuse(cause.message));
+    socket.on("connect", () => socket.destroy());
+  });
 }

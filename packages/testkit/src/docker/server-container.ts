@@ -1,138 +1,183 @@
 // One server in a container, under an address of this machine that outlives kills and restarts. It must not know which server it is.
 import { setTimeout as sleep } from "node:timers/promises";
-import { GenericContainer, type StartedTestContainer, StartupCheckStrategy, type StartupStatus, type TestContainer } from "testcontainers";
 import { returnPort, takePort } from "../process/port-block.js";
-import { dockerEngine, reachable } from "./engine.js";
+import { Container, type ContainerSpec } from "./container.js";
 
-export interface ContainerPlan {
-  readonly image: string;
-  /** Where the server listens: inside a network of its own, published on the host; or directly on the host's network at the port it is told. */
-  readonly listens: { readonly in: "own network"; readonly port: number } | { readonly in: "host network" };
-  /** The rest of the plan; the port is the one on this machine. */
-  readonly equip: (container: GenericContainer, hostPort: number) => TestContainer;
-  /** Resolves when the server answers at the address. */
-  readonly untilReady: (address: { readonly host: string; readonly port: number }) => Promise<void>;
+export interface Address {
+  readonly host: string;
+  readonly port: number;
 }
 
-type Handle = ReturnType<Awaited<ReturnType<typeof dockerEngine>>["container"]["getById"]>;
+export interface ServerPlan {
+  /** What the server is called in messages. */
+  readonly name: string;
+  readonly container: (hostPort: number) => ContainerSpec;
+  /** Resolves when the server answers. `failure` tells why waiting is pointless by now, or undefined. */
+  readonly untilReady: (address: Address, failure: () => string | undefined) => Promise<void>;
+}
 
+const portAttempts = 50;
+const samePortAttempts = 25;
+const portPatienceMs = 20;
 const shutdownPatienceMs = 5_000;
-const pollMs = 20;
 
 export class ServerContainer {
-  readonly port: number;
-  readonly #plan: ContainerPlan;
-  #started: StartedTestContainer;
-  #handle: Handle;
-  #paused = false;
+  readonly #plan: ServerPlan;
+  #port = 0;
+  #container: Container | undefined;
+  #state: "running" | "paused" | "ended" | "removed" = "ended";
 
-  private constructor(plan: ContainerPlan, port: number, running: { readonly started: StartedTestContainer; readonly handle: Handle }) {
+  private constructor(plan: ServerPlan) {
     this.#plan = plan;
-    this.port = port;
-    this.#started = running.started;
-    this.#handle = running.handle;
   }
 
-  static async start(plan: ContainerPlan): Promise<ServerContainer> {
-    const port = await takePort();
-    const container = new ServerContainer(plan, port, await run(plan, port));
+  static async start(plan: ServerPlan): Promise<ServerContainer> {
+    const server = new ServerContainer(plan);
     try {
-      await container.#untilReady();
-      return container;
+      await server.#startSomewhere();
+      return server;
     } catch (cause) {
-      const said = (await container.lastLines()).join("\n");
-      await container.remove();
-      throw new Error(`a container of ${plan.image} did not become ready: ${(cause as Error).message}\n${said}`, { cause });
+      await server.remove();
+      throw cause;
     }
   }
 
   get host(): string {
-    return reachable(this.#started.getHost());
+    return this.#existing.host;
   }
 
-  /** The signal goes to the server itself, which is the first process of its container; resolves when the container has ended. */
-  async end(signal: "SIGKILL" | "SIGINT"): Promise<void> {
-    if (!(await this.#isRunning())) return;
-    await this.resume();
-    await this.#handle.kill({ signal });
-    const givenUpAt = performance.now() + shutdownPatienceMs;
-    while (await this.#isRunning()) {
-      if (performance.now() > givenUpAt) await this.#handle.kill({ signal: "SIGKILL" }).catch(ended);
-      await sleep(pollMs);
-    }
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Whether it would answer: it runs and is not paused. */
+  get awake(): boolean {
+    return this.#state === "running";
+  }
+
+  /** SIGKILL. One that is paused does nothing any more: the engine delivers the signal before it lets the server go on. */
+  async kill(): Promise<void> {
+    if (this.#state === "ended" || this.#state === "removed") return;
+    await this.#existing.signal("SIGKILL");
+    await this.#existing.ended();
+    this.#state = "ended";
+  }
+
+  /** SIGINT; a server that has not ended in time is killed. */
+  async interrupt(): Promise<void> {
+    if (this.#state === "paused") return this.kill();
+    if (this.#state !== "running") return;
+    await this.#existing.signal("SIGINT");
+    const code = await this.#existing.ended(AbortSignal.timeout(shutdownPatienceMs));
+    if (code === undefined) return this.kill();
+    this.#state = "ended";
   }
 
   /** The same container again, with what is on its disk. */
   async startAgain(): Promise<void> {
-    await this.#handle.start();
-    await this.#untilReady();
+    for (let attempt = 1; attempt <= samePortAttempts; attempt += 1) {
+      if ((await this.#existing.start()) === "started") return this.#untilReady();
+      await sleep(portPatienceMs);
+    }
+    throw new Error(`${this.#plan.name} did not start again: another program has taken port ${this.#port}`);
   }
 
   /** Another container in its place, with nothing on its disk. */
   async startAnew(): Promise<void> {
     await this.#discard();
-    const { started, handle } = await run(this.#plan, this.port);
-    this.#started = started;
-    this.#handle = handle;
-    await this.#untilReady();
+    for (let attempt = 1; attempt <= samePortAttempts; attempt += 1) {
+      if ((await this.#startAt(this.#port)) === "ready") return;
+      await sleep(portPatienceMs);
+    }
+    await this.#startSomewhere();
   }
 
   async pause(): Promise<void> {
-    if (this.#paused) return;
-    await this.#handle.pause();
-    this.#paused = true;
+    if (this.#state === "paused") return;
+    this.#mustRun();
+    await this.#existing.pause();
+    this.#state = "paused";
   }
 
   async resume(): Promise<void> {
-    if (!this.#paused) return;
-    await this.#handle.unpause();
-    this.#paused = false;
+    if (this.#state === "running") return;
+    this.#mustRun();
+    await this.#existing.unpause();
+    this.#state = "running";
   }
 
   async lastLines(): Promise<readonly string[]> {
-    const log = await this.#handle.logs({ stdout: true, stderr: true, tail: 20 });
-    // Each line of the multiplexed stream begins with a header of eight bytes.
-    return log
-      .toString("utf8")
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => line.slice(8));
+    return (await this.#container?.lastLines()) ?? [];
   }
 
+  /** For good. */
   async remove(): Promise<void> {
+    if (this.#state === "removed") return;
+    this.#state = "removed";
     await this.#discard();
-    returnPort(this.port);
+    if (this.#port !== 0) returnPort(this.#port);
+  }
+
+  get #existing(): Container {
+    if (this.#container === undefined || this.#state === "removed") throw new Error(`${this.#plan.name} has been stopped for good`);
+    return this.#container;
+  }
+
+  #mustRun(): void {
+    if (this.#state !== "running" && this.#state !== "paused") throw new Error(`${this.#plan.name} is not running`);
   }
 
   async #discard(): Promise<void> {
-    await this.resume();
-    await this.#handle.remove({ force: true, v: true });
+    await this.#container?.remove();
+    this.#container = undefined;
   }
 
-  async #isRunning(): Promise<boolean> {
-    return (await this.#handle.inspect()).State.Running;
+  async #startSomewhere(): Promise<void> {
+    for (let attempt = 1; attempt <= portAttempts; attempt += 1) {
+      if ((await this.#startAt(await takePort())) === "ready") return;
+    }
+    throw new Error(`${this.#plan.name} found ${portAttempts} ports in use, the last of them ${this.#port}`);
   }
 
+  async #startAt(port: number): Promise<"ready" | "address in use"> {
+    this.#port = port;
+    this.#container = await Container.create(this.#plan.container(port), port);
+    try {
+      if ((await this.#container.start()) === "started") {
+        await this.#untilReady();
+        return "ready";
+      }
+    } catch (cause) {
+      if (!(cause as Error).message.includes("Address already in use")) {
+        throw new Error(`${this.#plan.name} did not start on port ${port}: ${(cause as Error).message}`, { cause });
+      }
+    }
+    await this.#discard();
+    return "address in use";
+  }
+
+  /** A container that ends meanwhile is the end of waiting. */
   async #untilReady(): Promise<void> {
-    await this.#plan.untilReady({ host: this.host, port: this.port });
+    const container = this.#existing;
+    this.#state = "running";
+    const watch = new AbortController();
+    let failure: string | undefined;
+    const ended = container.ended(watch.signal).then(async (code) => {
+      if (code !== undefined) failure = await this.#obituary(code);
+    });
+    try {
+      await this.#plan.untilReady({ host: container.host, port: this.#port }, () => failure);
+    } catch (cause) {
+      if (failure !== undefined) this.#state = "ended";
+      throw cause;
+    } finally {
+      watch.abort();
+      await ended;
+    }
   }
-}
 
-function ended(): void {
-  // It ended between the look and the signal, which is what was wanted.
-}
-
-/** Readiness is ours to find out: it is needed again after every restart, of which testcontainers does not know. */
-class StartedAtAll extends StartupCheckStrategy {
-  override async checkStartupState(): Promise<StartupStatus> {
-    return "SUCCESS";
+  async #obituary(code: number): Promise<string> {
+    const said = await this.lastLines();
+    return `${this.#plan.name} exited with ${code}; ${said.length === 0 ? "it said nothing" : `its last lines:\n  ${said.join("\n  ")}`}`;
   }
-}
-
-async function run({ image, listens, equip }: ContainerPlan, port: number): Promise<{ started: StartedTestContainer; handle: Handle }> {
-  const container = new GenericContainer(image);
-  if (listens.in === "host network") container.withNetworkMode("host");
-  else container.withExposedPorts({ container: listens.port, host: port });
-  const started = await equip(container, port).withWaitStrategy(new StartedAtAll()).start();
-  return { started, handle: (await dockerEngine()).container.getById(started.getId()) };
 }

@@ -1,21 +1,34 @@
 // Decides who runs the Postgres servers. It must not start any.
+import { type Choice, onlyWay } from "../resolve/only-way.js";
 import type { PostgresProvider } from "./provider.js";
 
 export type PostgresProviderName = "local" | "docker";
 
+type Providers = Readonly<Record<PostgresProviderName, () => Promise<PostgresProvider>>>;
+
 /** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
-const providers: Readonly<Partial<Record<PostgresProviderName, () => Promise<PostgresProvider>>>> = {
+const providers: Providers = {
   local: async () => (await import("./local-postgres.js")).localPostgres,
   docker: async () => (await import("../docker/docker-postgres.js")).dockerPostgres,
 };
 
-/** The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one. */
-export async function chooseProvider(wanted: PostgresProviderName | undefined): Promise<PostgresProvider> {
-  const name = wanted ?? (process.env.PALISADE_TEST_PROVIDER || "local");
-  const make = Object.hasOwn(providers, name) ? providers[name as PostgresProviderName] : undefined;
-  if (make === undefined) {
-    const known = Object.keys(providers).join(", ");
+/** Where to look; the parameter exists so that every branch can be tested on one machine. */
+export interface World {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly providers: Providers;
+}
+
+/** The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one, else containers. */
+export async function chooseProvider(
+  wanted: PostgresProviderName | undefined,
+  { environment, providers: among }: World = { environment: process.env, providers },
+): Promise<Choice<PostgresProvider>> {
+  const name = wanted ?? (environment.PALISADE_TEST_PROVIDER || undefined);
+  if (name === undefined) return await onlyWay({ ...among, asked: environment.PALISADE_POSTGRES_BIN });
+  if (!Object.hasOwn(among, name)) {
+    const known = Object.keys(among).join(", ");
     throw new RangeError(`no Postgres provider is called ${JSON.stringify(name)} (PALISADE_TEST_PROVIDER); there are: ${known}`);
   }
-  return await make();
+  const provider = await among[name as PostgresProviderName]();
+  return { provider, origin: await provider.describe() };
 }

@@ -17,7 +17,7 @@ const roomBytes = 1_500_000_000;
 export const superuser = "postgres";
 
 // Locale C: sorting and messages are the same on every machine, and messages can be recognised.
-const initdbArguments = [
+export const initdbArguments = [
   "--username",
   superuser,
   "--auth",

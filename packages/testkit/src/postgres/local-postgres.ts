@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Child } from "../process/child.js";
 import { keepFolder } from "../process/living-children.js";
 import { returnPort, takePort } from "../process/port-block.js";
-import { type PostgresInstallation, resolvePostgres } from "../resolve/postgres.js";
+import { type PostgresInstallation, thisPostgres } from "../resolve/postgres.js";
 import { sweepAbandonedMemory } from "./abandoned-memory.js";
 import { boot, PortTaken } from "./boot.js";
 import { type DataFolder, makeStandby, newDataFolder } from "./data-folder.js";
@@ -18,13 +18,14 @@ const portPatienceMs = 5_000;
 const shutdownPatienceMs = 3_000;
 
 export const localPostgres: PostgresProvider = {
+  describe: async () => (await thisPostgres()).description,
   start: async (options) => {
-    const installation = await resolvePostgres();
+    const installation = await thisPostgres();
     const [folder] = await Promise.all([newDataFolder(installation, options), sweepAbandonedMemory(installation.account?.uid)]);
     return await LocalPostgres.startOn(installation, folder);
   },
   startStandby: async (options, upstream) => {
-    const installation = await resolvePostgres();
+    const installation = await thisPostgres();
     const folder = await newDataFolder(installation, options);
     await makeStandby(folder, upstream);
     return await LocalPostgres.startOn(installation, folder);
@@ -64,10 +65,6 @@ class LocalPostgres implements PostgresHost {
         throw error;
       }
     }
-  }
-
-  get description(): string {
-    return this.#installation.description;
   }
 
   async crash(): Promise<void> {

@@ -36,7 +36,7 @@ export class PostgresPair implements AsyncDisposable {
   }
 
   static async start(options: PairOptions): Promise<PostgresPair> {
-    const provider = await chooseProvider(options.provider);
+    const { provider, origin } = await chooseProvider(options.provider);
     const common = hostOptions(options);
     const waitsFor = options.replication === "sync" ? { synchronous_standby_names: standbyName } : {};
     const primary = await provider.start({ ...common, settings: { ...waitsFor, ...common.settings } });
@@ -44,7 +44,11 @@ export class PostgresPair implements AsyncDisposable {
     let standby: PostgresHost | undefined;
     try {
       standby = await provider.startStandby(common, replicationAddress(replication));
-      const pair = new PostgresPair({ primary: new PostgresServer(primary), standby: new PostgresServer(standby), replication });
+      const pair = new PostgresPair({
+        primary: new PostgresServer(primary, origin),
+        standby: new PostgresServer(standby, origin),
+        replication,
+      });
       await pair.joined();
       return pair;
     } catch (error) {

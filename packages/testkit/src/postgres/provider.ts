@@ -14,8 +14,6 @@ export interface Address {
 
 /** One server that can be broken on purpose. Its address stays the same through crashes and restarts. */
 export interface PostgresHost extends Address {
-  /** One line for a human: which Postgres this is, and where it comes from. */
-  readonly description: string;
   /** Every process of the server dies at once. Nothing is flushed, nobody is told. */
   crash(): Promise<void>;
   /** Starts it again with the same data; one that is running is shut down cleanly first. */
@@ -27,6 +25,8 @@ export interface PostgresHost extends Address {
 }
 
 export interface PostgresProvider {
+  /** One line for a human: which Postgres runs, and where it comes from. Fails with what would help, when none can be run. */
+  describe(): Promise<string>;
   start(options: HostOptions): Promise<PostgresHost>;
   /** A standby that streams from `upstream`, where a primary of this provider answers that has not been written to since its start. It is ready for reads
    * when this resolves, and introduces itself as `standbyName`. */

@@ -6,7 +6,7 @@ import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "./da
 import type { HostOptions, PostgresHost } from "./provider.js";
 
 export interface PostgresOptions {
-  /** Who runs it; `PALISADE_TEST_PROVIDER` or this machine by default. */
+  /** Who runs it; by default `PALISADE_TEST_PROVIDER`, or this machine, or containers where this machine has none to run. */
   readonly provider?: PostgresProviderName;
   /** Whether the bytes of a commit are forced to a disk. `crash()` loses nothing that was acknowledged either way, because the kernel has it; only the crash of
    * a whole machine would. So false, the default, is right for tests, and true for measurements. */
@@ -20,17 +20,20 @@ export function hostOptions({ durable = false, settings = {} }: PostgresOptions)
 }
 
 export class PostgresServer implements AsyncDisposable {
+  /** One line that says which Postgres was chosen. */
+  readonly description: string;
   readonly #host: PostgresHost;
   readonly #databases: PostgresDatabases;
 
-  constructor(host: PostgresHost) {
+  constructor(host: PostgresHost, description: string) {
     this.#host = host;
+    this.description = description;
     this.#databases = new PostgresDatabases(this.url);
   }
 
   static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
-    const provider = await chooseProvider(options.provider);
-    return new PostgresServer(await provider.start(hostOptions(options)));
+    const { provider, origin } = await chooseProvider(options.provider);
+    return new PostgresServer(await provider.start(hostOptions(options)), origin);
   }
 
   /** The database "postgres" as superuser; the same after every crash and restart. */
@@ -40,11 +43,6 @@ export class PostgresServer implements AsyncDisposable {
 
   get port(): number {
     return this.#host.port;
-  }
-
-  /** One line that says which Postgres was chosen. */
-  get description(): string {
-    return this.#host.description;
   }
 
   async createDatabase(options: DatabaseOptions | string = {}): Promise<TestDatabase> {

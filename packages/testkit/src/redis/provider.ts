@@ -1,4 +1,4 @@
-// What a fleet needs from whoever runs its servers, and the choice of who that is. It must not know about proxies.
+// What a fleet needs from whoever runs its servers. It must not know about proxies, nor who there is to run them.
 
 export type AppendFsync = "always" | "everysec" | "no";
 
@@ -38,23 +38,3 @@ export interface RedisProvider {
 }
 
 export type ProviderName = "local" | "docker" | "wasm";
-
-/** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
-const providers: Readonly<Partial<Record<ProviderName, () => Promise<RedisProvider>>>> = {
-  local: async () => (await import("./local-provider.js")).localRedis,
-  docker: async () => (await import("../docker/docker-redis.js")).dockerRedis,
-  wasm: async () => (await import("./local-provider.js")).wasmRedis,
-};
-
-/** The provider given, else the one asked for by name, else by `PALISADE_TEST_PROVIDER`, else the local one. */
-export async function chooseProvider(wanted: ProviderName | RedisProvider | undefined): Promise<RedisProvider> {
-  if (typeof wanted === "object") return wanted;
-  const name = wanted ?? (process.env.PALISADE_TEST_PROVIDER || "local");
-  const make = Object.hasOwn(providers, name) ? providers[name as ProviderName] : undefined;
-  if (make === undefined) {
-    throw new RangeError(
-      `no Redis provider is called ${JSON.stringify(name)} (PALISADE_TEST_PROVIDER); there are: ${Object.keys(providers).join(", ")}`,
-    );
-  }
-  return make();
-}

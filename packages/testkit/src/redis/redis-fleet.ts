@@ -1,15 +1,16 @@
 // N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo needs them.
 // It must not relate the servers to each other: they share nothing, as the lock's nodes must.
 
+import { chooseProvider } from "./choose-provider.js";
 import { FleetWay } from "./fleet-way.js";
-import { type AppendFsync, chooseProvider, type ProviderName, type RedisProvider, type RedisServerSpec } from "./provider.js";
+import type { AppendFsync, ProviderName, RedisProvider, RedisServerSpec } from "./provider.js";
 import { RedisNode } from "./redis-node.js";
 
 export interface RedisFleetOptions {
   readonly nodes: number;
   /** "always" by default: what an acknowledged write needs to survive a kill. */
   readonly appendfsync?: AppendFsync;
-  /** Who runs the servers; `PALISADE_TEST_PROVIDER` or this machine by default. */
+  /** Who runs the servers; by default `PALISADE_TEST_PROVIDER`, or this machine, or containers where this machine has none to run. */
   readonly provider?: ProviderName | RedisProvider;
   /** "wasm": when no Redis server can be had, Valkey in WebAssembly will do, and a notice is printed. For demos: it keeps nothing on disk. */
   readonly fallback?: "wasm";
@@ -33,7 +34,7 @@ export class RedisFleet implements AsyncDisposable {
   static async start(options: RedisFleetOptions): Promise<RedisFleet> {
     const { nodes: count, appendfsync = "always", config = {}, clock = "shiftable" } = options;
     if (!Number.isInteger(count) || count < 1) throw new RangeError(`a fleet has one node or more, not ${count}`);
-    const { provider, origin } = await whoRuns(options);
+    const { provider, origin } = await chooseProvider(options);
     const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
     const started = await Promise.allSettled(
       names.map(async (name) => RedisNode.inFrontOf(name, await provider.start({ name, appendfsync, config, clock }))),
@@ -72,18 +73,5 @@ export class RedisFleet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-  }
-}
-
-async function whoRuns({ provider: wanted, fallback }: RedisFleetOptions): Promise<{ provider: RedisProvider; origin: string }> {
-  const provider = await chooseProvider(wanted);
-  try {
-    return { provider, origin: await provider.describe() };
-  } catch (cause) {
-    const asked = wanted ?? process.env.PALISADE_TEST_PROVIDER;
-    if (fallback === undefined || asked) throw cause;
-    process.stderr.write(`${(cause as Error).message}\nUntil then this runs on Valkey in WebAssembly, which keeps nothing on disk.\n`);
-    const instead = await chooseProvider(fallback);
-    return { provider: instead, origin: await instead.describe() };
   }
 }

@@ -70,7 +70,7 @@ export interface Sources {
 
 const thisMachine: Sources = { environment: process.env, fromNpm: npmBinaries, distributionRoot: "/usr/lib/postgresql" };
 
-export async function resolvePostgres(sources: Sources = thisMachine): Promise<PostgresInstallation> {
+export async function resolvePostgres(sources: Sources): Promise<PostgresInstallation> {
   const account = serverAccount();
   const asked = sources.environment.PALISADE_POSTGRES_BIN;
   if (asked) return await explicit(asked, account);
@@ -94,4 +94,12 @@ export async function resolvePostgres(sources: Sources = thisMachine): Promise<P
     }
   }
   throw new Error(`no Postgres can be had on this machine. Tried: ${refusals.join("; ")}; PATH and ${sources.distributionRoot}. ${remedy}`);
+}
+
+let resolved: Promise<PostgresInstallation> | undefined;
+
+/** The one that this machine runs; looked for once per process. */
+export function thisPostgres(): Promise<PostgresInstallation> {
+  resolved ??= resolvePostgres(thisMachine);
+  return resolved;
 }
