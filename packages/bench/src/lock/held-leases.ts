@@ -39,15 +39,17 @@ async function main(urls: readonly string[]): Promise<void> {
   await sleep(watchedMs);
   const used = process.cpuUsage(usedBefore);
   const cores = (used.user + used.system) / 1000 / (performance.now() - startedAt);
-  const lost = leases.filter((lease) => !lease.held).length;
+  const lost = leases.filter((lease) => !lease.held);
   console.log(
     table(
       [{ title: "bytes per lease" }, { title: "% of a core" }, { title: "lost" }],
-      [[whole(bytesEach), fixed(cores * 100, 1), String(lost)]],
+      [[whole(bytesEach), fixed(cores * 100, 1), String(lost.length)]],
     ),
   );
+  for (const message of new Set(lost.map((lease) => String(lease.signal.reason).replace(/held\/\d+/g, "held/…")).slice(0, 5)))
+    console.log(message);
   await locker.close();
-  if (lost > 0) process.exitCode = 1;
+  if (lost.length > 0) process.exitCode = 1;
 }
 
 await main(process.argv.slice(2));
