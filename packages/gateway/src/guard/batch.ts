@@ -11,7 +11,7 @@ import { type Entry, isKeyed, type Settled } from "./write-queue.js";
 
 export interface BatchParts {
   readonly lanes: Lanes;
-  readonly statements: { readonly plain: Statement; readonly keyed: Statement };
+  readonly statements: Readonly<Record<"any" | "known", { readonly plain: Statement; readonly keyed: Statement }>>;
   readonly durability: "local" | "sync";
 }
 
@@ -38,12 +38,14 @@ export async function sendBatch(parts: BatchParts, connection: WriteConnection, 
 }
 
 function statementFor({ statements }: BatchParts, batch: readonly Entry[]): BoundStatement {
+  // A row that came back may have come back because it was not known after all.
+  const { plain, keyed } = statements[batch.every(({ known, attempts }) => known && attempts === 0) ? "known" : "any"];
   const values = parametersOf(batch);
   const [first] = batch;
-  if (first === undefined || !isKeyed(first)) return { ...statements.plain, values };
+  if (first === undefined || !isKeyed(first)) return { ...plain, values };
   const keys = arrayOf(batch.map(({ request }) => request.idempotency?.key ?? ""));
   const fingerprints = arrayOf(batch.map(({ request }) => request.idempotency?.fingerprint ?? ""));
-  return { ...statements.keyed, values: [...values, keys, fingerprints] };
+  return { ...keyed, values: [...values, keys, fingerprints] };
 }
 
 function sharedAnswer(failure: Failure): RowAnswer {

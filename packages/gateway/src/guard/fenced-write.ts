@@ -1,5 +1,6 @@
 // THE statement: every fenced write is this one, and nothing else writes a resource. It decides alone, under the lock of the row it changes; nothing was read before
 // it that it relies on. READ COMMITTED, no surrounding transaction. No advisory lock, trigger or xmax, so that it runs wherever INSERT … ON CONFLICT does.
+// It has two ways to the row, which share the condition and the effect: one for any resource, and a cheaper one for resources that are known to have a row.
 import type { Expected, TransactionOperation } from "./verdict.js";
 
 export interface FencedRow {
@@ -9,6 +10,8 @@ export interface FencedRow {
 }
 
 export interface StatementForm {
+  /** any: INSERT … ON CONFLICT. known: UPDATE, which finds nothing where there is no row, and finds it with one look at the index in place of two. */
+  readonly rows: "any" | "known";
   /** each: a refused row leaves its neighbours alone. all: one refusal undoes everything. */
   readonly scope: "each" | "all";
   /** named: each row (scope each) or the whole (scope all) carries an idempotency key. */
@@ -23,12 +26,12 @@ export interface Statement {
   readonly text: string;
 }
 
-// The fence. It is asked twice, of two versions of the same row:
-// - of `seen`, the version in the statement's snapshot, so that a refusal locks nothing, writes no WAL and waits for no standby. That version may be old, and an old
-//   version may justify refusing, never accepting: tokens only rise.
-// - of `stored`, the version that ON CONFLICT has just locked. This is the one that counts (G1): Postgres evaluates it once, on the newest version, and nobody can
-//   change the row before this statement commits. The fence must therefore live in this row: read from another table, it would come from the snapshot, and token 34
-//   would overwrite what token 35 wrote.
+// The fence. Postgres asks it twice, of two versions of the same row:
+// - of the version in the statement's snapshot (`seen`, or the row that UPDATE finds), so that a refusal locks nothing, writes no WAL and waits for no standby. That
+//   version may be old, and an old version may justify refusing, never accepting: tokens only rise.
+// - of the version that is locked (`stored`: by ON CONFLICT, or by UPDATE when somebody changed the row meanwhile). This is the one that counts (G1): it is the newest,
+//   and nobody can change the row before this statement commits. The fence must therefore live in this row: read from another table, it would come from the
+//   snapshot, and token 34 would overwrite what token 35 wrote.
 const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
       ${row}.token <= ${request}.token
       and (${row}.token < ${request}.token or ${request}.seq = 0 or ${row}.seq < ${request}.seq)
@@ -37,66 +40,78 @@ const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
         or ${request}.expected in (-1, ${row}.rev) and not ${row}.deleted)
       and (${request}.op in ('put', 'seal') or not ${row}.deleted)`;
 
+const raisesNothing = (row: "seen" | "stored") => `(request.verified or request.token <= ${row}.token)`;
+
+/** What an accepted request makes of the row. */
+const effect = (request: "request" | "excluded") => `
+    token = ${request}.token,
+    seq = case when ${request}.token > stored.token then ${request}.seq else greatest(stored.seq, ${request}.seq) end,
+    rev = stored.rev + case ${request}.op when 'seal' then 0 else 1 end,
+    born = case when ${request}.op = 'put' and stored.deleted then stored.rev + 1 else stored.born end,
+    op = ${request}.op,
+    expected = ${request}.expected,
+    deleted = case ${request}.op when 'seal' then stored.deleted else ${request}.value is null end,
+    holder = ${request}.holder,
+    value = case ${request}.op
+      when 'seal' then stored.value
+      when 'patch' then palisade.merge_patch(stored.value, ${request}.value)
+      else ${request}.value
+    end,
+    updated_at = now()`;
+
 /** What the snapshot lets through. Without a row there is nothing to patch, delete or match; and a resource that has a row keeps it for ever. */
 const passes = `
     case when seen.token is null
       then request.verified and request.op in ('put', 'seal') and coalesce(request.expected, 0) = 0
-      else (request.verified or request.token <= seen.token) and ${admits("seen", "request")}
+      else ${raisesNothing("seen")} and ${admits("seen", "request")}
     end`;
 
-/** One index look-up per row, in the order of the arrays: they come sorted by name, so that no two statements wait for each other in a circle. */
-const requested = (keyed: { readonly parameters: string; readonly columns: string }): string => `
-      unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[]${keyed.parameters})
-        as request(resource, token, seq, op, expected, holder, value, verified${keyed.columns})
-      left join lateral (
+/** One line per request, in the order of the arrays: they come sorted by name, so that no two statements wait for each other in a circle. */
+const requests = ({ scope, keys }: StatementForm): string => {
+  const keyed =
+    scope === "each" && keys === "named"
+      ? { parameters: ", $9::text[], $10::text[]", columns: ", key, fingerprint" }
+      : { parameters: "", columns: "" };
+  return `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[]${keyed.parameters})
+        as request(resource, token, seq, op, expected, holder, value, verified${keyed.columns})`;
+};
+
+const look = `left join lateral (
         select found.token, found.seq, found.rev, found.deleted from palisade.resources as found where found.resource = request.resource limit 1
       ) as seen on true`;
-const withoutKeys = requested({ parameters: "", columns: "" });
-const withKeys = requested({ parameters: ", $9::text[], $10::text[]", columns: ", key, fingerprint" });
 
-function accepted({ scope, keys, durability }: StatementForm): string {
-  const conditions = [passes];
+/** What else must hold for the statement to write at all. */
+function* provisos({ scope, keys, durability }: StatementForm): Generator<string> {
   // The setting can be emptied while we are connected; commits would then return without waiting for anybody.
-  if (durability === "sync") conditions.push("current_setting('synchronous_standby_names') <> ''");
-  if (keys === "named") {
-    const key = scope === "each" ? "request.key" : "$9::text";
-    conditions.push(`not exists (select from palisade.used_keys as used where used.key = ${key})`);
-  }
-  const condition = conditions.join("\n    and ");
-  if (scope === "all") {
-    return `(select * from (
-      select request.*, bool_and(${condition}) over () as all_pass from ${withoutKeys}
-    ) as candidate where all_pass) as request`;
-  }
+  if (durability === "sync") yield "current_setting('synchronous_standby_names') <> ''";
+  if (keys === "named")
+    yield `not exists (select from palisade.used_keys as used where used.key = ${scope === "each" ? "request.key" : "$9::text"})`;
+}
+
+function candidates(form: StatementForm): string {
+  const condition = [passes, ...provisos(form)].join("\n    and ");
+  if (form.scope === "each") return `${requests(form)} ${look}\n  where ${condition}`;
   return `(
-    select request.* from ${keys === "none" ? withoutKeys : withKeys}
-    where ${condition}
-  ) as request`;
+      select request.*, bool_and(${condition}) over () as all_pass from ${requests(form)} ${look}
+    ) as request where all_pass`;
 }
 
 const upsert = (form: StatementForm): string => `
   insert into palisade.resources as stored
     (resource, token, seq, rev, born, op, expected, deleted, holder, value, updated_at)
-  select resource, token, seq, case op when 'seal' then 0 else 1 end, case op when 'seal' then 0 else 1 end, op, expected, value is null, holder, value, now()
-  from ${accepted(form)}
-  on conflict (resource) do update set
-    token = excluded.token,
-    seq = case when excluded.token > stored.token then excluded.seq else greatest(stored.seq, excluded.seq) end,
-    rev = stored.rev + case excluded.op when 'seal' then 0 else 1 end,
-    born = case when excluded.op = 'put' and stored.deleted then stored.rev + 1 else stored.born end,
-    op = excluded.op,
-    expected = excluded.expected,
-    deleted = case excluded.op when 'seal' then stored.deleted else excluded.deleted end,
-    holder = excluded.holder,
-    value = case excluded.op
-      when 'seal' then stored.value
-      when 'patch' then palisade.merge_patch(stored.value, excluded.value)
-      else excluded.value
-    end,
-    updated_at = excluded.updated_at
+  select request.resource, request.token, request.seq, case request.op when 'seal' then 0 else 1 end, case request.op when 'seal' then 0 else 1 end,
+    request.op, request.expected, request.value is null, request.holder, request.value, now()
+  from ${candidates(form)}
+  on conflict (resource) do update set ${effect("excluded")}
   where ${admits("stored", "excluded")}`;
 
-const answer = `resource, rev, op = 'put' and born = rev as created, deleted, case when op in ('patch', 'seal') then value::text end as value`;
+const update = (form: StatementForm): string => `
+  update palisade.resources as stored set ${effect("request")}
+  from ${requests(form)}
+  where ${["stored.resource = request.resource", raisesNothing("stored"), admits("stored", "request"), ...provisos(form)].join("\n    and ")}`;
+
+const answer = `stored.resource, stored.rev, stored.op = 'put' and stored.born = stored.rev as created, stored.deleted,
+    case when stored.op in ('patch', 'seal') then stored.value::text end as value`;
 
 const recorded = `recorded as (
   insert into palisade.history (rev, token, seq, written_at, resource, op, holder)
@@ -120,10 +135,11 @@ const remembered = {
 };
 
 export function fencedWrite(form: StatementForm): Statement {
-  const { scope, keys, history } = form;
-  const name = `palisade-${scope}-${keys}`;
-  if (scope === "each" && keys === "none" && history === "off") return { name, text: `${upsert(form)}\n  returning ${answer}` };
-  const parts = [`written as (${upsert(form)}\n  returning ${answer}, token, seq, op, holder, updated_at\n)`];
+  const { rows, scope, keys, history } = form;
+  const name = `palisade-${rows}-${scope}-${keys}`;
+  const write = rows === "any" ? upsert(form) : update(form);
+  if (scope === "each" && keys === "none" && history === "off") return { name, text: `${write}\n  returning ${answer}` };
+  const parts = [`written as (${write}\n  returning ${answer}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`];
   if (history === "on") parts.push(recorded);
   if (keys === "named") parts.push(remembered[scope]);
   const first =

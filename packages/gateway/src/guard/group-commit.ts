@@ -45,10 +45,10 @@ export class GroupCommit {
     return { writes: this.#queue.writes, bytes: this.#queue.bytes };
   }
 
-  submit(request: WriteRequest, standing: "verified" | "unverified"): Promise<Settled> {
+  submit(request: WriteRequest, { verified, known }: Pick<Entry, "verified" | "known">): Promise<Settled> {
     if (this.#state === "closing") return Promise.resolve(closing);
     return new Promise((settle) => {
-      const entry: Entry = { request, verified: standing === "verified", acceptedAt: performance.now(), settle, attempts: 0 };
+      const entry: Entry = { request, verified, known, acceptedAt: performance.now(), settle, attempts: 0 };
       if (this.#queue.add(entry) === "full") settle(overloaded);
       else this.#pumpAfterThisTurn();
     });

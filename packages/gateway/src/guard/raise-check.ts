@@ -40,6 +40,11 @@ export class RaiseCheck {
     return token <= known ? "verified" : "ask";
   }
 
+  /** Whether this process has met the resource, so that it most likely has a row. */
+  knows(resource: string): boolean {
+    return this.#known.has(resource);
+  }
+
   /** One question at a time per resource and token, however many writes wait for it. */
   async ask(resource: string, token: Token): Promise<"verified" | "unissued" | "unreachable"> {
     if ((this.#known.get(resource) ?? 0) >= token) return "verified"; // Learned since the write was sent.

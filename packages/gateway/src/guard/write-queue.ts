@@ -13,6 +13,8 @@ export interface QueueLimits {
 export interface Entry {
   readonly request: WriteRequest;
   readonly verified: boolean;
+  /** The resource is believed to have a row. */
+  readonly known: boolean;
   readonly acceptedAt: number;
   readonly settle: (verdict: Settled) => void;
   attempts: number;

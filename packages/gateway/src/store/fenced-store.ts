@@ -95,10 +95,11 @@ class PostgresStore implements FencedStore {
     const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
     const connection = { ...limits, databaseUrl, durability, onIdleError };
     const form = { history, durability } as const;
-    const statements = (scope: "each" | "all") => ({
-      plain: fencedWrite({ ...form, scope, keys: "none" }),
-      keyed: fencedWrite({ ...form, scope, keys: "named" }),
+    const statements = (rows: "any" | "known", scope: "each" | "all") => ({
+      plain: fencedWrite({ ...form, rows, scope, keys: "none" }),
+      keyed: fencedWrite({ ...form, rows, scope, keys: "named" }),
     });
+    const single = { any: statements("any", "each"), known: statements("known", "each") };
     this.#limits = limits;
     this.#durability = durability;
     this.#history = history;
@@ -107,11 +108,11 @@ class PostgresStore implements FencedStore {
     this.#writeLanes = new Lanes(statementsInFlight, connection);
     this.#transactionLanes = new Lanes(statementsInFlight, connection);
     this.#line = new LaneLine(this.#transactionLanes, { maxWaiting: maxQueuedWrites, maxWaitMs });
-    this.#commit = new GroupCommit({ lanes: this.#writeLanes, statements: statements("each"), durability, limits, observe });
+    this.#commit = new GroupCommit({ lanes: this.#writeLanes, statements: single, durability, limits, observe });
     this.#transactions = new Transactions({
       lanes: this.#transactionLanes,
       line: this.#line,
-      statements: statements("all"),
+      statements: statements("any", "all"),
       durability,
       observe,
     });
@@ -128,13 +129,13 @@ class PostgresStore implements FencedStore {
     const { resource, token } = request;
     const standing = this.#raises.standingOf(resource, token);
     if (standing !== "ask") {
-      const verdict = await this.#commit.submit(request, standing);
+      const verdict = await this.#commit.submit(request, { verified: standing === "verified", known: this.#raises.knows(resource) });
       if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "not asked");
       if (verdict.kind !== "unverified") return verdict;
     }
     const refusal = await this.#verifyRaise(resource, token);
     if (refusal !== undefined) return refusal;
-    const verdict = await this.#commit.submit(request, "verified");
+    const verdict = await this.#commit.submit(request, { verified: true, known: standing === "ask" });
     if (verdict.kind === "unverified") throw new Error("invariant: G4: a verified write was taken for an unverified one");
     if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "asked");
     return verdict;

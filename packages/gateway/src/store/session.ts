@@ -13,7 +13,6 @@ export interface SessionReport {
   readonly inRecovery: boolean;
   readonly readOnly: boolean;
   readonly synchronousStandbyNames: string;
-  readonly fsync: boolean;
 }
 
 /** One round trip: set everything, and report what cannot be set. */
@@ -30,10 +29,12 @@ export const openSession = `
     -- The plan is made once, perhaps while the table is empty, and must still be the look-up by key when it has grown a hundredfold.
     set_config('plan_cache_mode', 'force_generic_plan', false),
     set_config('enable_seqscan', 'off', false),
+    -- And rows are reached in the order of the request, which is the order in which they are locked.
+    set_config('enable_hashjoin', 'off', false),
+    set_config('enable_mergejoin', 'off', false),
     pg_is_in_recovery() as in_recovery,
     current_setting('transaction_read_only') = 'on' as read_only,
-    current_setting('synchronous_standby_names') as synchronous_standby_names,
-    current_setting('fsync') = 'on' as fsync`;
+    current_setting('synchronous_standby_names') as synchronous_standby_names`;
 
 export function sessionParameters({ lockWaitMs, statementTimeoutMs }: SessionLimits): string[] {
   return [String(lockWaitMs), String(statementTimeoutMs)];
@@ -44,7 +45,6 @@ export function sessionReport(row: Readonly<Record<string, unknown>>): SessionRe
     inRecovery: row.in_recovery === true,
     readOnly: row.read_only === true,
     synchronousStandbyNames: String(row.synchronous_standby_names),
-    fsync: row.fsync === true,
   };
 }
 

@@ -1,14 +1,26 @@
-// THE statement on a plain connection, so that a test can hold it open in a transaction, race it, or look at its plan.
+// THE statement on a plain connection, both ways to the row, so that a test can hold it open in a transaction, race it, or look at its plan.
 import type pg from "pg";
 import { type FencedRow, fencedWrite, parametersOf } from "../../src/guard/fenced-write.js";
 import type { TransactionOperation } from "../../src/guard/verdict.js";
 
+/** any: INSERT … ON CONFLICT. known: UPDATE, for resources that have a row. */
+export type Way = "any" | "known";
+export const ways: readonly Way[] = ["any", "known"];
+
 export const plainForm = { scope: "each", keys: "none", history: "off", durability: "local" } as const;
-export const { text: statementText } = fencedWrite(plainForm);
+
+export function statementText(way: Way): string {
+  return fencedWrite({ ...plainForm, rows: way }).text;
+}
+
+export interface Run {
+  readonly client: pg.Client;
+  readonly way?: Way;
+}
 
 /** The names of the resources it accepted. */
-export async function runStatement(client: pg.Client, ...operations: TransactionOperation[]): Promise<string[]> {
-  const { rows } = await client.query<{ resource: string }>(statementText, statementValues(operations));
+export async function runStatement({ client, way = "any" }: Run, ...operations: TransactionOperation[]): Promise<string[]> {
+  const { rows } = await client.query<{ resource: string }>(statementText(way), statementValues(operations));
   return rows.map((row) => row.resource);
 }
 

@@ -8,7 +8,7 @@ const limits = { maxBatchRows: 4, maxBatchBytes: 100, maxQueuedWrites: 1_000, ma
 function entry(resource: string, rest: { readonly value?: string; readonly keyed?: boolean } = {}): Entry {
   const { value = "1", keyed = false } = rest;
   const request = { op: "put", resource, token: 1, value, ...(keyed ? { idempotency: { key: "k", fingerprint: "f" } } : {}) } as const;
-  return { request, verified: true, acceptedAt: 0, settle: () => {}, attempts: 0 };
+  return { request, verified: true, known: false, acceptedAt: 0, settle: () => {}, attempts: 0 };
 }
 
 function filled(entries: readonly Entry[], change: Partial<typeof limits> = {}): WriteQueue {
