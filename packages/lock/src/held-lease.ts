@@ -238,8 +238,8 @@ export class HeldLease implements Lease, Alarm {
     const now = this.#core.clock.monotonicMs();
     let at = now + leftMs;
     if (!this.#dangerTold) at = Math.min(at, at - this.#lastsMs * (1 - DANGER));
-    // No renewal can prolong what maxHoldMs ends.
-    if (this.#renews && now + leftMs < this.#holdUntilAt - 1) at = Math.min(at, this.#renewAt);
+    // No renewal can prolong what maxHoldMs ends; a few milliseconds, because the wall clock counts in whole ones.
+    if (this.#renews && now + leftMs < this.#holdUntilAt - RENEWAL_FLOOR_MS) at = Math.min(at, this.#renewAt);
     this.#core.alarms.set(this, at);
   }
 

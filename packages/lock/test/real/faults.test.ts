@@ -204,6 +204,19 @@ describe("a quorum that is frozen", () => {
     await until(async () => (await lease.extend()).outcome === "renewed", "the lease is renewed");
   });
 
+  test("L1 does not keep a shorter ttl from counting: the nodes may hold the lease for no longer, whether or not they say so", async ({
+    fleet,
+    open,
+  }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 50 });
+    const lease = await locker.acquire("r", { ttlMs: 30_000 });
+    for (const node of running.nodes) node.dropReplies();
+    expect((await lease.extend(5_000)).outcome).toBe("unknown");
+    expect(lease.remainingMs()).toBeLessThanOrEqual(5_000);
+    await Promise.all(running.nodes.map((node) => node.heal()));
+  });
+
   test("does not keep a release waiting longer than a node may take, and is told when it is back", async ({ fleet, open }) => {
     const running = await fleet({ nodes: 3 });
     const locker = open({ nodes: running.urls, nodeTimeoutMs: 50 });

@@ -126,14 +126,17 @@ describe("renewal", () => {
 
   test("ends with maxHoldMs, and the keys with it", async ({ locker, eye }) => {
     await locker.ready();
+    const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "capped");
     const before = performance.now();
     const holdIsOver = await referenceTimer(740);
-    const lease = await locker.acquire("r", { ttlMs: 500, renew: true, maxHoldMs: 700 });
+    const lease = await locker.acquire("capped", { ttlMs: 500, renew: true, maxHoldMs: 700 });
     await aborted(lease.signal);
     expect(holdIsOver()).toBe(false);
     expect(performance.now() - before).toBeGreaterThan(650);
     expect(lease.signal.reason).toMatchObject({ reason: "expired" });
-    await eye.gone("r");
+    stop();
+    expect(events.length).toBeLessThanOrEqual(3);
+    await eye.gone("capped");
   });
 
   test("stops with the release", async ({ locker }) => {

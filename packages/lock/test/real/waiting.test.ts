@@ -26,10 +26,9 @@ test("one process sends one contender: however many callers wait, the nodes are 
 });
 
 test("a lock released in one process is taken over in another, long before any poll", async ({ redis, open }) => {
-  const lockers = [0, 1].map(() => open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 60_000 } })) as [
-    Locker,
-    Locker,
-  ];
+  const lockers = [0, 1].map(() =>
+    open({ nodes: redis.urls, namespace: redis.namespace, retry: { minDelayMs: 5_000, maxDelayMs: 60_000 } }),
+  ) as [Locker, Locker];
   let held = await lockers[0].acquire("r", { ttlMs: 60_000 });
   const times: number[] = [];
   for (let i = 0; i < 20; i++) {
