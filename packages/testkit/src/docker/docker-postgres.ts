@@ -18,7 +18,7 @@ export const dockerPostgres: PostgresProvider = {
   describe: async () => describeImage(await composeImage("postgres")),
   start: async (options) => DockerPostgres.start({ ...primary, settings: settingsOf(options) }),
   startStandby: async (options, upstream) =>
-    DockerPostgres.start({ ...standbyOf(upstream), settings: { ...settingsOf(options), ...follow(upstream) } }),
+    DockerPostgres.start({ ...standbyOf(upstream), settings: { ...follow(upstream), ...settingsOf(options) } }),
 };
 
 interface Recipe {
@@ -59,7 +59,7 @@ class DockerPostgres implements PostgresHost {
     return this.#container.port;
   }
 
-  /** The first process of a container takes all others with it. */
+  /** The first process of a container takes all others with it. A paused one is let go in the same moment, and may still do what it was asked meanwhile. */
   async crash(): Promise<void> {
     await this.#container.kill();
   }
@@ -99,8 +99,10 @@ touch ${data}/standby.signal`,
   };
 }
 
+/** A base backup brings the primary's settings along; with its standby's name the promoted server would wait for itself. */
 function follow({ host, port }: Address): Record<string, string> {
   return {
+    synchronous_standby_names: "",
     primary_conninfo: `host=${host} port=${port} user=${superuser} application_name=${standbyName}`,
     wal_retrieve_retry_interval: "20ms",
   };

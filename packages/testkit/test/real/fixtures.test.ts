@@ -1,8 +1,9 @@
 // The fixtures that every other test stands on: what they hand out is fresh, apart from everybody else's, and taken back.
+
+import { connect } from "node:net";
 import { test as base, describe, expect } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 import pg from "pg";
-import { isAlive } from "../unit/process-gone.js";
 
 const test = base.extend("databaseTemplate", { scope: "file" }, async () => ({
   name: "fixtures",
@@ -53,19 +54,30 @@ describe("redis", () => {
   });
 });
 
+function isServed(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}
+
 describe("fleet", () => {
-  const pids: number[] = [];
+  const urls: string[] = [];
 
   test("it is private, and may be broken", async ({ fleet, redis }) => {
     const [own, another] = await Promise.all([fleet({ nodes: 2 }), fleet({ nodes: 1 })]);
     const nodes = [...own.nodes, ...another.nodes];
     expect(redis.urls).not.toEqual(expect.arrayContaining([nodes[0]?.url]));
-    pids.push(...nodes.flatMap((node) => node.pid ?? []));
+    urls.push(...nodes.map((node) => node.directUrl));
     await own.nodes[0]?.kill();
-    expect(pids.map(isAlive)).toEqual([false, true, true]);
+    expect(await Promise.all(urls.map(isServed))).toEqual([false, true, true]);
   });
 
-  test("it is stopped when its test is over", () => {
-    expect(pids.map(isAlive)).toEqual([false, false, false]);
+  test("it is stopped when its test is over", async () => {
+    expect(await Promise.all(urls.map(isServed))).toEqual([false, false, false]);
   });
 });

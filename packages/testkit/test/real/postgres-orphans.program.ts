@@ -2,7 +2,7 @@
 import { PostgresServer } from "@palisade/testkit";
 import pg from "pg";
 
-const server = await PostgresServer.start({ durable: process.argv[2] === "durable" });
+const server = await PostgresServer.start({ provider: "local", durable: process.argv[2] === "durable" });
 const client = new pg.Client(server.url);
 await client.connect();
 const { rows } = await client.query<{ pids: number[]; data: string }>(

@@ -1,4 +1,4 @@
-// A program that dies with a Postgres server running takes it along, however it dies.
+// A program that dies with a Postgres server of this machine running takes it along, however it dies.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";

