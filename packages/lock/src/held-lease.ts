@@ -165,7 +165,8 @@ export class HeldLease implements Lease, Alarm {
   ring(): void {
     if (this.#endIfOver()) return;
     if (!this.#dangerTold && this.#leftMs() <= this.#lastsMs * (1 - DANGER) + 1) this.#tellDanger();
-    if (this.#renews && this.#core.clock.monotonicMs() + 1 >= this.#renewAt) this.#renewNow();
+    const now = this.#core.clock.monotonicMs();
+    if (now + 1 >= this.#renewAt && this.#isWorthRenewing(now)) this.#renewNow();
     if (this.#ended === undefined) this.#setAlarm();
   }
 
@@ -238,9 +239,13 @@ export class HeldLease implements Lease, Alarm {
     const now = this.#core.clock.monotonicMs();
     let at = now + leftMs;
     if (!this.#dangerTold) at = Math.min(at, at - this.#lastsMs * (1 - DANGER));
-    // No renewal can prolong what maxHoldMs ends; a few milliseconds, because the wall clock counts in whole ones.
-    if (this.#renews && now + leftMs < this.#holdUntilAt - RENEWAL_FLOOR_MS) at = Math.min(at, this.#renewAt);
+    if (this.#isWorthRenewing(now)) at = Math.min(at, this.#renewAt);
     this.#core.alarms.set(this, at);
+  }
+
+  // No renewal can prolong what maxHoldMs ends. A few milliseconds are nothing: the wall clock counts in whole ones.
+  #isWorthRenewing(now: number): boolean {
+    return this.#renews && now + this.#leftMs() < this.#holdUntilAt - RENEWAL_FLOOR_MS;
   }
 
   #tellDanger(): void {
