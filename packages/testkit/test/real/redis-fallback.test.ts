@@ -17,9 +17,12 @@ afterAll(async () => {
   await rm(empty, { recursive: true });
 });
 
-function onBareMachine(accepts: "any" | "real"): { status: number | null; stdout: string; stderr: string } {
+function onBareMachine(
+  accepts: "any" | "real",
+  wishes: Readonly<Record<string, string>> = {},
+): { status: number | null; stdout: string; stderr: string } {
   // An empty folder for PATH: no server, no apt-get, no setpriv.
-  const env = { PATH: empty, PALISADE_CACHE_DIR: empty, HOME: empty };
+  const env = { PATH: empty, PALISADE_CACHE_DIR: empty, HOME: empty, ...wishes };
   return spawnSync(process.execPath, [program, accepts], { env, encoding: "utf8" });
 }
 
@@ -33,6 +36,12 @@ test("who accepts any server gets Valkey in WebAssembly, with a notice that says
 
 test("who does not gets the error", () => {
   const { status, stdout } = onBareMachine("real");
+  expect(stdout).toMatch(/^no Redis server can be had on this machine/);
+  expect(status).toBe(1);
+});
+
+test("who asks for a provider by name gets that one or the error", () => {
+  const { status, stdout } = onBareMachine("any", { PALISADE_TEST_PROVIDER: "local" });
   expect(stdout).toMatch(/^no Redis server can be had on this machine/);
   expect(status).toBe(1);
 });

@@ -314,6 +314,30 @@ describe("refuse and cut", () => {
     expect(client.text).toBe("");
   });
 
+  test("cutAfter ends the connection when the last byte allowed has passed, and does not wait for one more", async () => {
+    await using stage = await Stage.open();
+    stage.proxy.cutAfter(3, "requests");
+    const { client, server } = await stage.pair();
+    client.send("abc");
+    await server.ends();
+    expect(server.text).toBe("abc");
+    await client.ends();
+  });
+
+  test("cutAfter counts what was held as it does what comes", async () => {
+    await using stage = await Stage.open();
+    const { client, server } = await stage.pair();
+    stage.proxy.holdReplies();
+    for (const [index, chunk] of ["12", "34", "56"].entries()) {
+      server.send(chunk);
+      await stage.proxy.until(({ replies }) => replies.waitingBytes === 2 * (index + 1));
+    }
+    stage.proxy.cutAfter(3);
+    stage.proxy.deliver();
+    expect(await client.ends()).toBe("end");
+    expect(client.text).toBe("123");
+  });
+
   test("cutAfter on requests cuts a message in two", async () => {
     await using stage = await Stage.open();
     stage.proxy.cutAfter(3, "requests");
