@@ -13,6 +13,7 @@ import type { NodeSource } from "./open-nodes.js";
 export interface ConnectionSettings extends ConnectSettings {
   readonly source: NodeSource;
   readonly keys: Keys;
+  readonly retentionMs: number;
   /** The node answered its first questions: ask away. */
   readonly onUp: (status: NodeStatus) => void;
   /** The node cannot be asked any more, or still not. */
@@ -175,7 +176,7 @@ export class Connection {
 
   /** What is the node, and who are we to it? Then it learns the script for its present life. */
   async #firstQuestions(): Promise<NodeStatus> {
-    const { keys, source } = this.#settings;
+    const { keys, source, retentionMs } = this.#settings;
     const statusCall = status(keys);
     const [answer, id] = await Promise.all([
       this.#client.eval(statusCall.source, statusCall.keys.length, ...statusCall.keys),
@@ -189,7 +190,7 @@ export class Connection {
     await this.#endPredecessor(known.runId);
     this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
     this.#runId = known.runId;
-    this.#script = callScriptFor(known, hasFailover(source) ? "failover" : "one server");
+    this.#script = callScriptFor(known, { failover: hasFailover(source) ? "failover" : "one server", retentionMs });
     await this.#teach();
     return known;
   }
@@ -197,7 +198,7 @@ export class Connection {
   /** By a call without requests: that needs no permission but the one to run scripts, which the lock needs anyway. */
   #teach(): Promise<unknown> {
     const { keys } = this.#settings;
-    return this.#client.eval(this.#script?.source ?? "", 2, keys.node, keys.floor, "0") as Promise<unknown>;
+    return this.#client.eval(this.#script?.source ?? "", 2, keys.node, keys.floor) as Promise<unknown>;
   }
 
   /**

@@ -22,7 +22,6 @@ export interface OutboxSettings {
   readonly keys: Keys;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
-  readonly retentionMs: number;
   readonly stream: Stream;
   readonly debts: ReleaseDebts;
   /** Told with every reply, late ones included, in the order in which the node spoke. The empty epoch: quarantined. */
@@ -58,7 +57,6 @@ const SILENCE_MIN_MS = 500;
 export class Outbox {
   readonly #settings: OutboxSettings;
   readonly #silenceMs: number;
-  readonly #retention: string;
   #queue: Asked[] = [];
   #sent: Sent[] = [];
   #unanswered = 0;
@@ -69,7 +67,6 @@ export class Outbox {
   constructor(settings: OutboxSettings) {
     this.#settings = settings;
     this.#silenceMs = Math.max(SILENCE_MIN_MS, SILENCE_TIMEOUTS * settings.nodeTimeoutMs);
-    this.#retention = String(settings.retentionMs);
   }
 
   /** The node's answer, or why there is none. Never rejects. */
@@ -147,7 +144,7 @@ export class Outbox {
 
   #transmit({ asked }: Sent): Promise<unknown> {
     const { keys, stream } = this.#settings;
-    const call: CallText = { keys: [keys.node, keys.floor], args: [this.#retention] };
+    const call: CallText = { keys: [keys.node, keys.floor], args: [] };
     for (const { kind, question } of asked) kind.write(call, keys, question);
     const keyCount = call.keys.length;
     for (const argument of call.args) call.keys.push(argument);

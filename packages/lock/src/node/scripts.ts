@@ -39,7 +39,7 @@ export type HealQuestion = GrantQuestion & { readonly token: number };
 
 function open({ keys: names, args }: CallText, keys: Keys, letter: string, resources: readonly string[]): void {
   for (const resource of resources) names.push(keys.lock(resource), keys.token(resource));
-  args.push(letter, String(resources.length));
+  args.push(resources.length === 1 ? letter : letter + resources.length);
 }
 
 function integer(reply: unknown, least: number): number {
@@ -72,7 +72,7 @@ function remainingOf(reply: unknown): number {
 export const grant: RequestKind<GrantQuestion, GrantBallot> = {
   write(call, keys, { resources, owner, label, ttlMs }) {
     open(call, keys, "g", resources);
-    call.args.push(owner, label, String(ttlMs));
+    call.args.push(`${owner}|${label}`, String(ttlMs));
   },
   read({ node, epoch }, reply, { resources }) {
     if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };
@@ -86,7 +86,7 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
 export const seal: RequestKind<SealQuestion, SealBallot> = {
   write(call, keys, { resources, owner, token }) {
     open(call, keys, "s", resources);
-    call.args.push(owner, String(token));
+    call.args.push(`${owner}|`, String(token));
   },
   read: ({ node, epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
 };
@@ -100,7 +100,7 @@ function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
 export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
   write(call, keys, { resources, owner, ttlMs }) {
     open(call, keys, "e", resources);
-    call.args.push(owner, String(ttlMs));
+    call.args.push(`${owner}|`, String(ttlMs));
   },
   read: readExtended,
 };
@@ -108,7 +108,7 @@ export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
 export const heal: RequestKind<HealQuestion, ExtendBallot> = {
   write(call, keys, { resources, owner, label, ttlMs, token }) {
     open(call, keys, "h", resources);
-    call.args.push(owner, label, String(ttlMs), String(token));
+    call.args.push(`${owner}|${label}`, String(ttlMs), String(token));
   },
   read: readExtended,
 };
@@ -116,7 +116,7 @@ export const heal: RequestKind<HealQuestion, ExtendBallot> = {
 export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
   write(call, keys, { resources, owner, turn }) {
     open(call, keys, "r", resources);
-    call.args.push(owner, String(turn));
+    call.args.push(`${owner}|`, String(turn));
   },
   read({ node }, reply) {
     const waiting = integer(reply, 0);

@@ -2,13 +2,12 @@
 --        A node whose memory is not believed in this life of the server (run differs, or its record or floor is gone) answers only releases.
 --        A request that fails (a foreign key in the place of ours, no memory left) fails alone: its reply is the error's text.
 -- KEYS   1 {ns}:node, 2 {ns}:floor, then per request and resource: {ns}:lock:<resource>, {ns}:token:<resource>
--- ARGV   1 retentionMs, then per request: its letter, the number of its resources, its own fields (see the file of each request)
+-- ARGV   per request: its letter, followed by the number of its resources unless it is one; its own fields (see the file of each request)
 -- Reply  { epoch, or '' when quarantined, or nil when only releases were asked; per request its reply, nil where quarantined, a string where it failed }
--- Note   One line goes before this file: `local RUN = '<run_id>'`, or `local RUN = false`. Since Redis 7 the cache of scripts is neither kept nor replicated, so a
+-- Note   One line goes before this file: `local RETENTION, RUN = '<retentionMs>', '<run_id>'`, or RUN = false. Since Redis 7 the cache of scripts is neither kept nor replicated, so a
 --        script that bears a run_id and is found in the cache was loaded in that very life of the server; the client loads it after asking for the run_id, on the
 --        same connection. Otherwise the server is asked each time, which costs more than all the rest.
-local call, format = redis.call, string.format
-local RETENTION = ARGV[1]
+local call, format, sub, KEYS, ARGV = redis.call, string.format, string.sub, KEYS, ARGV
 local HIGHEST = 999999999999999
 
 -- Counters below `base` were written before the last admission and may be stale (an old backup); the floor of that admission stands in for them.
@@ -41,7 +40,7 @@ local function counterAt(key)
     return nil
   end
   local number = tonumber(text)
-  if not number or number < 0 or number > HIGHEST or number ~= math.floor(number) then
+  if not number or number < 0 or number > HIGHEST or number % 1 ~= 0 then
     error({ err = 'FOREIGN a token key holds no token' })
   end
   return number
@@ -63,45 +62,50 @@ local function store(key, token)
 end
 
 local function startsWith(text, start)
-  return string.sub(text, 1, #start) == start
+  return sub(text, 1, #start) == start
 end
 
 --@include tell
---@include grant
---@include seal
---@include extend
---@include heal
---@include release
---@include inspect
---@include raise
-
--- What answers the letter, and with how many fields of its own.
+-- What answers the letter, and with how many fields of its own. The functions are made here, when they are asked for: making all of them for every call costs as
+-- much as a grant.
 local function requestOf(letter)
   if letter == 'g' then
-    return grant, 3
+--@include grant
+    return grant, 2
   elseif letter == 'r' then
+--@include release
     return release, 2
   elseif letter == 'e' then
+--@include extend
     return extend, 2
   elseif letter == 's' then
+--@include seal
     return seal, 2
   elseif letter == 'h' then
-    return heal, 4
+--@include heal
+    return heal, 3
   elseif letter == 'i' then
+--@include inspect
     return inspect, 0
   elseif letter == 't' then
+--@include raise
     return raise, 2
   end
 end
 
 local replies = { false }
-local key, at, count = 3, 2, 1
+local key, at, count = 3, 1, 1
+local word, letter, resources, request, fields
 while ARGV[at] do
-  local request, fields = requestOf(ARGV[at])
-  local nextKey = key + 2 * tonumber(ARGV[at + 1])
+  if ARGV[at] ~= word then
+    word = ARGV[at]
+    letter, resources = sub(word, 1, 1), tonumber(sub(word, 2)) or 1
+    request, fields = requestOf(letter)
+  end
+  local nextKey = key + 2 * resources
   count = count + 1
-  if request == release or isBelieved() then
-    local done, reply = pcall(request, key, nextKey - 1, at + 2)
+  if letter == 'r' or isBelieved() then
+    local done, reply = pcall(request, key, nextKey - 1, at + 1)
     if not done then
       reply = type(reply) == 'table' and reply.err or tostring(reply)
     end
@@ -109,7 +113,7 @@ while ARGV[at] do
   else
     replies[count] = false
   end
-  key, at = nextKey, at + 2 + fields
+  key, at = nextKey, at + 1 + fields
 end
 
 -- Once for the whole call. Should this very command fail, the whole call fails, and with it every answer that needed it.

@@ -1,10 +1,9 @@
 -- What   Renew all resources of the request if all are still ours. Never creates a key: a key that ran out may have been somebody else's meanwhile.
 -- KEYS   per resource: lock, token
--- ARGV   owner, ttlMs
+-- ARGV   beginning of our lock value (owner|), ttlMs
 -- Reply  extended: 1 | missing: 0 | taken: { lock value, PTTL }
 local function extend(first, last, at)
-  local mine = ARGV[at] .. '|'
-  local missing = false
+  local mine, missing = ARGV[at], false
   for key = first, last, 2 do
     local value = call('GET', KEYS[key])
     if not value then

@@ -1,18 +1,18 @@
 -- What   Plant our key again where there is none, with its token. Only for an owner that a quorum confirmed in the same round.
 -- KEYS   per resource: lock, token
--- ARGV   owner, label, ttlMs, token
+-- ARGV   lock value (owner|label), ttlMs, token
 -- Reply  extended: 1 | taken: { lock value, PTTL }
 local function heal(first, last, at)
-  local mine, token = ARGV[at] .. '|', tonumber(ARGV[at + 3])
+  local mine, token = ARGV[at], tonumber(ARGV[at + 2])
   for key = first, last, 2 do
     local value = call('GET', KEYS[key])
-    if value and not startsWith(value, mine) then
+    if value and value ~= mine then
       return { value, call('PTTL', KEYS[key]) }
     end
   end
   for key = first, last, 2 do
     store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))
-    call('SET', KEYS[key], mine .. ARGV[at + 1], 'PX', ARGV[at + 2])
+    call('SET', KEYS[key], mine, 'PX', ARGV[at + 1])
   end
   return 1
 end

@@ -2,10 +2,10 @@
 --        would let two leases end up with one token (T2). While we own a resource nobody else raises its counter, so a higher one means that the token was
 --        chosen without this node's present grant (one that came late or twice, a forced raise): with that token we must not win.
 -- KEYS   per resource: lock, token
--- ARGV   owner, token
+-- ARGV   beginning of our lock value (owner|), token
 -- Reply  sealed: 1 | lost: 0
 local function seal(first, last, at)
-  local mine, token = ARGV[at] .. '|', tonumber(ARGV[at + 1])
+  local mine, token = ARGV[at], tonumber(ARGV[at + 1])
   for key = first, last, 2 do
     local value = call('GET', KEYS[key])
     if not value or not startsWith(value, mine) or storedAt(KEYS[key + 1]) > token then

@@ -53,16 +53,17 @@ describe("the Lua files", () => {
 
   test("T2 name the life of the server only where the cache of scripts dies with it", () => {
     const server = { runId: "0f3a", version: "7.0.15" } as NodeStatus;
-    const named = callScriptFor(server, "one server");
-    expect(named.source).toMatch(/^local RUN = '0f3a'\n/);
+    const settings = { failover: "one server", retentionMs: 7 } as const;
+    const named = callScriptFor(server, settings);
+    expect(named.source).toMatch(/^local RETENTION, RUN = '7', '0f3a'\n/);
     expect(named.sha).toBe(createHash("sha1").update(named.source).digest("hex"));
-    expect(callScriptFor({ ...server, runId: "0f3b" }, "one server").sha).not.toBe(named.sha);
+    expect(callScriptFor({ ...server, runId: "0f3b" }, settings).sha).not.toBe(named.sha);
     for (const asking of [
-      callScriptFor({ ...server, version: "6.2.14" }, "one server"),
-      callScriptFor(server, "failover"),
-      callScriptFor({ ...server, runId: "' or '" }, "one server"),
+      callScriptFor({ ...server, version: "6.2.14" }, settings),
+      callScriptFor(server, { ...settings, failover: "failover" }),
+      callScriptFor({ ...server, runId: "' or '" }, settings),
     ]) {
-      expect(asking.source).toMatch(/^local RUN = false\n/);
+      expect(asking.source).toMatch(/^local RETENTION, RUN = '7', false\n/);
     }
   });
 
@@ -79,9 +80,10 @@ describe("the Lua files", () => {
   test.each(Object.keys(asked))("%s is asked with the arguments that its head names and that the call skips", (name) => {
     const call: requests.CallText = { keys: [], args: [] };
     asked[name]?.(call);
-    const [letter = "", count, ...own] = call.args;
+    const [word = "", ...own] = call.args;
+    const [letter = "", count = 1] = [word.slice(0, 1), word.slice(1) || 1];
     expect(own).toHaveLength(argumentsIn(name).length);
-    expect(textOf("call")).toContain(`if letter == '${letter}' then\n    return ${name}, ${own.length}\n`);
+    expect(textOf("call")).toContain(`if letter == '${letter}' then\n--@include ${name}\n    return ${name}, ${own.length}\n`);
     expect(call.keys).toHaveLength(Number(count) * 2);
   });
 
