@@ -2,6 +2,9 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
+// A container takes a second where a process takes ten milliseconds, and a busy machine several.
+const slowness = process.env.PALISADE_TEST_PROVIDER === "docker" ? 3 : 1;
+
 const shared = {
   oxc: { target: "es2022" }, // Node 20 does not know `await using`.
   test: {
@@ -14,6 +17,7 @@ export default defineConfig({
   test: {
     // Tests wait more than they compute. Files that took longest the last time start first; vitest remembers that by itself.
     maxWorkers: Math.min(availableParallelism() + 1, 8),
+    teardownTimeout: 10_000 * slowness, // For the end of the shared servers.
     projects: [
       {
         ...shared,
@@ -32,8 +36,8 @@ export default defineConfig({
           include: ["packages/*/test/real/**/*.test.ts"],
           globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],
           setupFiles: ["packages/testkit/src/vitest/leak-guard.ts"],
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
+          testTimeout: 30_000 * slowness,
+          hookTimeout: 60_000 * slowness,
         },
       },
     ],

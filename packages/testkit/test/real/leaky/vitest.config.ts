@@ -12,6 +12,7 @@ export default defineConfig({
     globalSetup: [`${testkit}global-setup.ts`],
     setupFiles: [`${testkit}leak-guard.ts`],
     reporters: ["json"],
+    testTimeout: 60_000, // Containers on a busy machine take their time.
     maxWorkers: 2, // So that some files share a process, as they do in the real project.
     isolate: false,
   },
