@@ -1,15 +1,18 @@
-// `npm run bench [-- part…]`: every figure that is claimed anywhere, measured side by side in one run. Without arguments everything is measured.
+// `npm run bench [-- part…]`: every figure that is claimed anywhere, measured side by side in one run. Without arguments everything is measured but the soak, which
+// takes ten minutes and is asked for by name.
+import { benchGateway, gatewayParts } from "./gateway/main.js";
 import { benchLock, lockParts } from "./lock/main.js";
 
 const asked = process.argv.slice(2);
-const known = lockParts;
+const known = [...lockParts, ...gatewayParts];
 const unknown = asked.filter((part) => !known.includes(part));
 
 if (unknown.length > 0) {
   console.error(`There is no benchmark called ${unknown.join(", ")}; there are: ${known.join(", ")}.`);
   process.exitCode = 2;
 } else {
-  const chosen = asked.length === 0 ? known : asked;
+  const chosen = asked.length === 0 ? known.filter((part) => part !== "soak") : asked;
   console.log(`Node ${process.version}, ${process.platform} ${process.arch}. Compare figures only within one run.`);
-  await benchLock(chosen.filter((part) => lockParts.includes(part)));
+  if (chosen.some((part) => lockParts.includes(part))) await benchLock(chosen);
+  if (chosen.some((part) => gatewayParts.includes(part))) await benchGateway(chosen);
 }

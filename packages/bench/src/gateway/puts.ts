@@ -1,0 +1,56 @@
+// PUTs per second and their latency: the gateway, which checks a token and answers with a revision, against the handler that checks nothing.
+import { ratio } from "../lock/uncontended.js";
+import { fixed, heading, progress, progressEnded, table, whole } from "../report.js";
+import { median } from "../statistics.js";
+import type { Arena } from "./contestants.js";
+import { load, type Measured, type Request } from "./load.js";
+
+const rounds = 5;
+const seconds = 4;
+const resourcesEach = 50;
+const document = JSON.stringify({
+  status: "paid",
+  total: 4_200,
+  currency: "EUR",
+  lines: Array.from({ length: 5 }, (_, i) => ({ sku: `A-${i}`, count: i })),
+});
+
+function puts(connection: number, token: number): Request[] {
+  return Array.from({ length: resourcesEach }, (_, i) => ({
+    method: "PUT",
+    path: `/v1/resources/orders/${connection}-${i}`,
+    headers: { "content-type": "application/json", "fencing-token": String(token) },
+    body: document,
+  }));
+}
+
+export async function comparePuts({ gateway, plain }: Arena, connections: number): Promise<void> {
+  heading(
+    `PUT over ${connections} connections`,
+    `${Buffer.byteLength(document)} bytes each, ${connections * resourcesEach} resources, commits on disk, ${rounds} rounds of ${seconds} s in turns; × plain: median over the rounds`,
+  );
+  const servers = [plain, gateway];
+  const results = new Map<string, Measured[]>(servers.map(({ name }) => [name, []]));
+  for (const { url } of servers) await load({ url, connections, seconds: 2, requestsOf: (i) => puts(i, 7), expect: "2xx" });
+  for (let round = 0; round < rounds; round += 1) {
+    progress(`round ${round + 1} of ${rounds}`);
+    for (const { name, url } of round % 2 === 0 ? servers : [...servers].reverse()) {
+      results.get(name)?.push(await load({ url, connections, seconds, requestsOf: (i) => puts(i, 7), expect: "2xx" }));
+    }
+  }
+  progressEnded();
+  const rates = (name: string): number[] => (results.get(name) ?? []).map(({ perSecond }) => perSecond);
+  const rows = servers.map(({ name }) => {
+    const measured = results.get(name) ?? [];
+    return [
+      name,
+      whole(median(rates(name))),
+      fixed(median(measured.map(({ p50Ms }) => p50Ms)), 1),
+      fixed(median(measured.map(({ p99Ms }) => p99Ms)), 1),
+      fixed(ratio(rates(name), rates(plain.name)), 2),
+    ];
+  });
+  console.log(
+    table([{ title: "", align: "left" }, { title: "per s" }, { title: "p50 ms" }, { title: "p99 ms" }, { title: "× plain" }], rows),
+  );
+}

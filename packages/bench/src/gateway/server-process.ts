@@ -1,0 +1,55 @@
+// A server under measurement: a process of its own that prints its address. It must not share a thread with the load.
+import { type Child, startChild } from "@palisade/testkit";
+
+export interface ServerProcess {
+  readonly name: string;
+  readonly url: string;
+  readonly adminUrl: string | undefined;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+interface Program {
+  readonly name: string;
+  readonly file: URL;
+  readonly env: Readonly<Record<string, string>>;
+  readonly port: number;
+  readonly adminPort?: number;
+}
+
+const readyTimeoutMs = 20_000;
+
+export async function startServer({ name, file, env, port, adminPort }: Program): Promise<ServerProcess> {
+  const child: Child = startChild({
+    name,
+    command: process.execPath,
+    args: [file.pathname],
+    env: { PORT: String(port), ...(adminPort === undefined ? {} : { ADMIN_PORT: String(adminPort) }), ...env },
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await untilAnswers(url, child);
+  return {
+    name,
+    url,
+    adminUrl: adminPort === undefined ? undefined : `http://127.0.0.1:${adminPort}`,
+    pid: child.pid,
+    stop: async () => {
+      child.signal("SIGTERM");
+      await child.waitForExit();
+    },
+  };
+}
+
+async function untilAnswers(url: string, child: Child): Promise<void> {
+  const givenUpAt = performance.now() + readyTimeoutMs;
+  for (;;) {
+    try {
+      await (await fetch(`${url}/openapi.json`)).arrayBuffer();
+      return;
+    } catch (cause) {
+      if (!child.alive || performance.now() > givenUpAt)
+        throw new Error(`${url} does not answer: ${child.lastLines().join("\n")}`, { cause });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}

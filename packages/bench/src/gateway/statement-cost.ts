@@ -1,0 +1,74 @@
+// What the fence adds to the SQL itself: the gateway's statement against the same statement without its conditions, over one connection, in turns.
+import { hrtime } from "node:process";
+import pg from "pg";
+import { fencedWrite, parametersOf, type StatementForm } from "../../../gateway/dist/guard/fenced-write.js";
+import { ratio } from "../lock/uncontended.js";
+import { fixed, heading, progress, progressEnded, table } from "../report.js";
+import { median } from "../statistics.js";
+import type { Arena } from "./contestants.js";
+
+const rounds = 40;
+const form: StatementForm = { rows: "known", scope: "each", keys: "none", history: "off", durability: "local" };
+
+function fenced(): { name: string; text: string } {
+  return fencedWrite(form);
+}
+
+/** The join by name stays; everything that can refuse goes. */
+function unfenced(): { name: string; text: string } {
+  const { text } = fenced();
+  const condition = /(where stored\.resource = request\.resource)[\s\S]*(\n {2}returning)/;
+  if (!condition.test(text)) throw new Error("the statement has another form by now: this benchmark must follow it");
+  return { name: "unfenced", text: text.replace(condition, "$1$2") };
+}
+
+async function microsecondsPerRow(client: pg.Client, statement: { name: string; text: string }, rowsEach: number): Promise<number> {
+  const statements = Math.max(20, Math.ceil(1_000 / rowsEach));
+  const startedAt = hrtime.bigint();
+  for (let i = 0; i < statements; i += 1) {
+    const rows = Array.from({ length: rowsEach }, (_, j) => ({
+      request: { op: "put" as const, resource: `cost/${String(j).padStart(4, "0")}`, token: 7, value: '{"n":1}' },
+      verified: true,
+    }));
+    const { rowCount } = await client.query({ ...statement, values: parametersOf(rows) });
+    if (rowCount !== rowsEach) throw new Error(`${rowCount} of ${rowsEach} rows were written`);
+  }
+  return Number(hrtime.bigint() - startedAt) / 1000 / (statements * rowsEach);
+}
+
+export async function measureStatement({ gatewayDatabase }: Arena): Promise<void> {
+  heading(
+    "The fence in SQL",
+    `microseconds per row over one connection, commits not waited for, ${rounds} rounds in turns; ratio: median over the rounds`,
+  );
+  const client = new pg.Client({ connectionString: gatewayDatabase });
+  await client.connect();
+  try {
+    await client.query("set synchronous_commit = off"); // The disk would hide the difference.
+    await client.query(
+      "insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at) select 'cost/' || lpad(i::text, 4, '0'), 7, 0, 1, 1, 'put', false, '{}', now() from generate_series(0, 999) i on conflict do nothing",
+    );
+    const rows: string[][] = [];
+    for (const rowsEach of [1, 10, 100]) {
+      progress(`${rowsEach} rows per statement`);
+      const samples = { fenced: [] as number[], unfenced: [] as number[] };
+      for (let round = -2; round < rounds; round += 1) {
+        const order = round % 2 === 0 ? (["fenced", "unfenced"] as const) : (["unfenced", "fenced"] as const);
+        for (const which of order) {
+          const cost = await microsecondsPerRow(client, which === "fenced" ? fenced() : unfenced(), rowsEach);
+          if (round >= 0) samples[which].push(cost);
+        }
+      }
+      rows.push([
+        String(rowsEach),
+        fixed(median(samples.unfenced), 1),
+        fixed(median(samples.fenced), 1),
+        fixed(ratio(samples.fenced, samples.unfenced), 3),
+      ]);
+    }
+    progressEnded();
+    console.log(table([{ title: "rows per statement" }, { title: "unfenced µs" }, { title: "fenced µs" }, { title: "ratio" }], rows));
+  } finally {
+    await client.end();
+  }
+}
