@@ -2,6 +2,7 @@
 // has given back, on every node, whatever an attempt may have taken.
 import { attempt, type Outcome, type Won } from "./attempt.js";
 import type { Core } from "./core.js";
+import { Gate } from "./gate.js";
 import type { Introduction } from "./introduction.js";
 import { lossError, queueError, tooManyError } from "./loss-error.js";
 import { Patience } from "./patience.js";
@@ -9,9 +10,13 @@ import { giveBack } from "./release.js";
 import type { LeaseRequest } from "./request.js";
 import { Waiting } from "./waiting.js";
 
+/** Enough to keep five nodes busy without a pause, and little enough for each to answer in time. */
+const ATTEMPTS_AT_ONCE = 1_024;
+
 export class Acquisition {
   readonly #core: Core;
   readonly #introduction: Introduction;
+  readonly #gate = new Gate(ATTEMPTS_AT_ONCE);
   #underWay = 0;
 
   constructor(core: Core, introduction: Introduction) {
@@ -103,10 +108,20 @@ export class Acquisition {
     patience.check(request.resources);
     this.#introduction.check();
     this.#core.checkFleetTtl(request.ttlMs);
-    const outcome = await attempt(this.#core, request);
+    const outcome = await this.#gated(request);
     if (outcome.kind === "lost") this.#introduction.check();
     else this.#stillWanted(outcome, patience);
     return outcome;
+  }
+
+  async #gated(request: LeaseRequest): Promise<Outcome> {
+    const turn = this.#gate.enter();
+    if (turn !== undefined) await turn;
+    try {
+      return await attempt(this.#core, request);
+    } finally {
+      this.#gate.leave();
+    }
   }
 
   // The caller gave up, or the locker was closed, while the nodes were voting.

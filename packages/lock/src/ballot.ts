@@ -7,6 +7,8 @@ export interface Unreachable {
   readonly node: string;
   /** Short and stable: ECONNREFUSED, TIMEOUT after 50 ms, NOAUTH, READONLY, garbage reply… */
   readonly cause: string;
+  /** Present where it is certain that nothing left for the node: then there is nothing to give back either. */
+  readonly unsent?: true;
 }
 
 /** A node that is up, but whose memory is not believed in this life of the server. */

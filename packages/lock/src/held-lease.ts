@@ -36,11 +36,12 @@ export interface Keeping {
 
 /** The part of the validity that is over when the holder is warned. */
 const DANGER = 0.75;
-/** Renewed at about a third of the ttl: two more tries fit in before the end. Spread, so that leases taken together are not renewed together for ever. */
-const RENEW_FROM = 0.28;
+/** Renewed before a third of the ttl is over. Spread widely: ten thousand leases taken at once are more than a node can renew at once. */
+const RENEW_FROM = 0.15;
 const RENEW_TO = 0.36;
-/** After an unknown answer it is asked again after about this part of the ttl. */
-const RETRY = 0.1;
+/** After an unknown answer it is asked again after about this part of the ttl, and after twice as long each further time, up to a bound. */
+const RETRY_FIRST = 0.02;
+const RETRY_LAST = 0.1;
 /** Never asked more often than this: a short ttl must not become a hot loop. */
 const RENEWAL_FLOOR_MS = 5;
 /** Renewals are set to multiples of this part of the ttl, so that those due at about the same time leave in the same turn and share one script call per node. */
@@ -63,6 +64,7 @@ export class HeldLease implements Lease, Alarm {
   #renews: boolean;
   #renewAt = Number.POSITIVE_INFINITY;
   #dangerTold = false;
+  #unknowns = 0;
   #handedOver = false;
   #trouble: LeaseLostReason = "expired";
   #ended: LeaseLostReason | undefined;
@@ -192,6 +194,7 @@ export class HeldLease implements Lease, Alarm {
     });
     if (verdict === "renewed") {
       this.#trouble = "expired";
+      this.#unknowns = 0;
       this.#dangerTold = false;
       if (this.#ended === undefined) this.#count(startMonotonicMs, startWallMs, lastsMs);
       this.#planRenewal(lastsMs * (RENEW_FROM + (RENEW_TO - RENEW_FROM) * clock.random()));
@@ -200,7 +203,7 @@ export class HeldLease implements Lease, Alarm {
       void this.#giveBack();
     } else {
       this.#trouble = ballots.some((ballot) => ballot.kind === "quarantined") ? "quarantined" : "unreachable";
-      this.#planRenewal(this.#lastsMs * RETRY * (0.5 + clock.random()));
+      this.#planRenewal(this.#lastsMs * Math.min(RETRY_LAST, RETRY_FIRST * 2 ** this.#unknowns++) * (0.5 + clock.random()));
     }
     const over = this.#endIfOver();
     if (channels.renewal.hasSubscribers) {

@@ -31,8 +31,9 @@ export async function releaseEverywhere(core: Core, lease: Ownership & { readonl
  */
 export function giveBack(core: Core, { resources, owner }: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
   for (const [i, node] of core.nodes.entries()) {
-    const kind = grants[i]?.kind;
-    if (kind === "held" || kind === "quarantined") continue;
+    const ballot = grants[i];
+    if (ballot?.kind === "held" || ballot?.kind === "quarantined") continue;
+    if (ballot?.kind === "unreachable" && ballot.unsent) continue;
     core.work.begin();
     void node.release({ resources, owner, turn: 0 }).then(() => core.work.end());
   }

@@ -26,18 +26,7 @@ export type Verdict = "yes" | "epoch_moved" | "no" | "silent" | "open";
 
 /** May we have it? */
 export function tallyGrants(ballots: Ballots<GrantBallot | EpochMoved>, electorate: Electorate): Verdict {
-  let yes = 0;
-  let moved = 0;
-  let no = 0;
-  let open = 0;
-  for (let i = 0; i < electorate.size; i++) {
-    const kind = ballots[i]?.kind;
-    if (kind === "granted") yes++;
-    else if (kind === "epoch_moved") moved++;
-    else if (kind === "held") no++;
-    else if (kind === undefined) open++;
-  }
-  return decide(electorate.quorum, yes, moved, no, open);
+  return tally(ballots, electorate, grantWords);
 }
 
 /**
@@ -45,23 +34,30 @@ export function tallyGrants(ballots: Ballots<GrantBallot | EpochMoved>, electora
  * high enough: the token that a later owner of it would have to exceed is not the one that we were given as the maximum of our own quorum (T1).
  */
 export function tallySeals(ballots: Ballots<SealBallot | EpochMoved>, electorate: Electorate): Verdict {
+  return tally(ballots, electorate, sealWords);
+}
+
+const grantWords = { yes: "granted", no: "held" } as const;
+const sealWords = { yes: "sealed", no: "lost" } as const;
+
+// Each verdict is given as soon as no completion of the open ballots leads to another one: `yes` only needs yes; `epoch_moved` needs yes + moved and no hope of
+// yes; and so on down the list.
+function tally(
+  ballots: Ballots<{ readonly kind: string }>,
+  { size, quorum }: Electorate,
+  words: { readonly yes: string; readonly no: string },
+): Verdict {
   let yes = 0;
   let moved = 0;
   let no = 0;
   let open = 0;
-  for (let i = 0; i < electorate.size; i++) {
+  for (let i = 0; i < size; i++) {
     const kind = ballots[i]?.kind;
-    if (kind === "sealed") yes++;
-    else if (kind === "epoch_moved") moved++;
-    else if (kind === "lost") no++;
+    if (kind === words.yes) yes++;
     else if (kind === undefined) open++;
+    else if (kind === words.no) no++;
+    else if (kind === "epoch_moved") moved++;
   }
-  return decide(electorate.quorum, yes, moved, no, open);
-}
-
-// Each verdict is given as soon as no completion of the open ballots leads to another one: `yes` only needs yes; `epoch_moved` needs yes + moved and no hope of
-// yes; and so on down the list.
-function decide(quorum: number, yes: number, moved: number, no: number, open: number): Verdict {
   if (yes >= quorum) return "yes";
   if (yes + open >= quorum) return "open";
   if (yes + moved >= quorum) return "epoch_moved";
