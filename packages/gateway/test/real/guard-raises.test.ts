@@ -1,7 +1,9 @@
 // Tokens are verified once per lease and only when they would raise a fence; a forged one raises nothing (G4).
+
+import { parametersOf } from "../../src/guard/fenced-write.js";
 import type { Issued } from "../../src/guard/raise-check.js";
 import type { StoreConfig, StoreEvent } from "../../src/store/fenced-store.js";
-import { put } from "../support/statement.js";
+import { put, runStatement, statementText, ways } from "../support/statement.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 
 /** Issued up to 100; 666 and above were not; 77 cannot be asked about. */
@@ -74,6 +76,34 @@ describe("G4 with the lock's nodes known", () => {
     expect(await open.write({ op: "put", resource, token: 666, value: "1" })).toMatchObject({ kind: "token_unissued" });
     expect(asked.filter((question) => question.endsWith(" 77"))).toHaveLength(2);
   });
+
+  test("G4 a resource that was asked about and never written is still created by its first write", async ({ openStore }) => {
+    const { verify } = lockNodes();
+    const store = await openStore({ verify });
+    const resource = uniqueName();
+    expect(await store.write({ op: "put", resource, token: 5, value: "1", expected: 9 })).toMatchObject({
+      kind: "etag_mismatch",
+      currentRev: null,
+    });
+    expect(await store.write({ op: "put", resource, token: 5, value: "1" })).toMatchObject({ kind: "accepted", rev: 1, created: true });
+  });
+
+  for (const way of ways)
+    test(`G4 the statement lets an unverified row through only where it raises nothing (rows: ${way})`, async ({ connect }) => {
+      const client = await connect();
+      const [there, absent] = [uniqueName(), uniqueName()];
+      await runStatement({ client }, put(there, 5, "1"));
+      const accepts = async (resource: string, token: number): Promise<boolean> => {
+        const values = parametersOf([{ request: put(resource, token, "2"), verified: false }]);
+        return (await client.query(statementText(way), values)).rowCount === 1;
+      };
+      expect([await accepts(there, 6), await accepts(there, 4), await accepts(absent, 1), await accepts(there, 5)]).toEqual([
+        false,
+        false,
+        false,
+        true,
+      ]);
+    });
 
   test("every raise and every question is reported", async ({ openStore }) => {
     const events: StoreEvent[] = [];
