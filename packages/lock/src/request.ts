@@ -4,7 +4,7 @@ import { checkTtl, type Policy, readWaitMs } from "./policy.js";
 
 /** How a lease is kept once it is held. Times are in milliseconds. */
 export interface KeepOptions {
-  /** Renew it at about a third of its ttl until it is released. Default: false for acquire, tryAcquire and adopt; `using` always renews. */
+  /** Renew it before about a third of its ttl is over, until it is released. Default: false for acquire, tryAcquire and adopt; `using` always renews. */
   readonly renew?: boolean;
   /** The lease ends so long after it was granted, renewed or not. Default: no limit. */
   readonly maxHoldMs?: number;

@@ -1,0 +1,23 @@
+// How many may be inside at the same time.
+import { expect, test } from "vitest";
+import { Gate } from "../../src/gate.js";
+
+test("no more than its width are inside, and the others enter in the order in which they came", async () => {
+  const gate = new Gate(2);
+  const order: number[] = [];
+  let inside = 0;
+  let most = 0;
+  const visit = async (who: number): Promise<void> => {
+    const turn = gate.enter();
+    if (turn !== undefined) await turn;
+    order.push(who);
+    most = Math.max(most, ++inside);
+    await Promise.resolve();
+    inside--;
+    gate.leave();
+  };
+  await Promise.all(Array.from({ length: 10 }, (_, who) => visit(who)));
+  expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  expect(most).toBe(2);
+  expect(gate.enter()).toBeUndefined();
+});
