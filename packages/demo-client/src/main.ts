@@ -1,12 +1,61 @@
-// `npm run demo`: brings the real servers up, shows that they are there, and takes them down again. The stories themselves are not told here.
+// `npm run demo`: reads what is wanted, brings the stage up, tells the stories, takes everything down again. Decides the exit code: 0 only if every story came out as it
+// must, 2 for arguments that cannot be right.
+import { randomBytes } from "node:crypto";
 import pc from "picocolors";
+import { scenarios } from "./catalogue.js";
+import { Misunderstood, readCommandLine, usage, type Wish } from "./command-line.js";
+import { LaneView } from "./lane-view.js";
+import { perform } from "./perform.js";
+import { PlainLines } from "./plain-lines.js";
 import { runProgram } from "./program.js";
-import { describeServers } from "./server-listing.js";
-import { startServers } from "./servers.js";
+import { openStage, type Stage } from "./stage.js";
+import type { Audience } from "./story-event.js";
 
-await runProgram(async () => {
-  await using servers = await startServers();
-  console.log(describeServers(servers));
-  const answers = await Promise.all(servers.redis.nodes.map((node) => node.cli("PING")));
-  console.log(`${pc.green("✓")} asked all five nodes: ${answers.join(" ")}`);
-});
+const names = scenarios.map(({ name }) => name);
+
+function read(): Wish | undefined {
+  try {
+    return readCommandLine(process.argv.slice(2), names);
+  } catch (error) {
+    if (!(error instanceof Misunderstood)) throw error;
+    console.error(error.message);
+    process.exitCode = 2;
+    return undefined;
+  }
+}
+
+function audienceOf(wish: Wish): Audience {
+  const print = (line: string): void => console.log(line);
+  if (wish.json) return { notice: (event) => print(JSON.stringify(event)) };
+  const { isTTY, columns } = process.stdout;
+  return isTTY && columns >= 90 ? new LaneView({ columns, print }) : new PlainLines(print);
+}
+
+function announce({ description, startedInMs }: Stage, wish: Wish): void {
+  if (wish.json) return;
+  console.log(pc.dim(`stage set in ${startedInMs} ms: ${description.join("; ")}`));
+}
+
+async function play(wish: Wish, signal: AbortSignal): Promise<void> {
+  await using stage = await openStage({ redisUrls: wish.redisUrls, gateway: wish.gateway });
+  signal.addEventListener("abort", () => void stage.crew.end(), { once: true });
+  announce(stage, wish);
+  const audience = audienceOf(wish);
+  const beatMs = pace(wish);
+  const run = `demo-${randomBytes(4).toString("hex")}`;
+  for (const scenario of scenarios.filter(({ name }) => wish.scenarios.includes(name))) {
+    if (signal.aborted) return;
+    const outcome = await perform(scenario, { stage, audience, ttlMs: wish.ttlMs, beatMs, run });
+    if (outcome === "differs") process.exitCode = 1;
+  }
+}
+
+/** Never so slow that a lease would run out while the audience reads. */
+function pace({ speed = process.stdout.isTTY ? 1 : 0, ttlMs }: Wish): number {
+  return speed === 0 ? 0 : Math.min(ttlMs / 10, 200 / speed);
+}
+
+const wish = read();
+if (wish?.mode === "help") console.log(usage(names));
+else if (wish?.mode === "list") for (const { name, about } of scenarios) console.log(`${name.padEnd(20)}${about}`);
+else if (wish !== undefined) await runProgram((signal) => play(wish, signal));

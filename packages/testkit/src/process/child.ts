@@ -21,6 +21,8 @@ export interface ChildSpec {
   readonly logTo?: string;
   /** Called with every line of output; only without `logTo`. */
   readonly onLine?: (line: string) => void;
+  /** Called with every message of a Node child; opens a channel that `send` uses the other way. */
+  readonly onMessage?: (message: unknown) => void;
 }
 
 export interface ChildExit {
@@ -78,6 +80,11 @@ export class Child implements LivingChild {
     return this.alive && this.#process.kill(signal);
   }
 
+  /** A message to a Node child that was started with `onMessage`; says whether it was still there. A stopped child reads it when it goes on. */
+  send(message: object): boolean {
+    return this.#process.connected && this.#process.send(message);
+  }
+
   /** SIGKILL to the child and what it forked; resolves when it is gone. */
   async kill(): Promise<ChildExit> {
     if (this.alive) killGroup(this.pid);
@@ -116,6 +123,7 @@ export class Child implements LivingChild {
       (stream as unknown as { unref?: () => void } | null)?.unref?.();
     }
     child.unref();
+    if (this.#spec.onMessage !== undefined) child.on("message", this.#spec.onMessage).channel?.unref();
     return new Promise((resolve) => {
       child.once("exit", (code, signal) => {
         this.#exit = { code, signal };
@@ -135,7 +143,7 @@ function spawnGuarded(spec: ChildSpec): ChildProcess {
   try {
     return spawn(command, args, {
       env: { ...process.env, ...withoutLoaderVariables(spec.env ?? {}) },
-      stdio: ["ignore", log ?? "pipe", log ?? "pipe"],
+      stdio: ["ignore", log ?? "pipe", log ?? "pipe", ...(spec.onMessage === undefined ? [] : ["ipc" as const])],
       // Its own session: Ctrl-C at the terminal reaches us, and we end the servers in our order.
       detached: true,
       ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),

@@ -1,0 +1,43 @@
+// The worker processes of a run: starts them ahead of time, lends them to one act after another, and ends them all. Decides nothing they do.
+import { WorkerProcess } from "./worker-process.js";
+
+export class Crew implements AsyncDisposable {
+  readonly #everybody = new Set<WorkerProcess>();
+  readonly #free: WorkerProcess[] = [];
+
+  /** Starts as many as will be needed at first; they get ready while the servers do. */
+  constructor(size: number) {
+    for (let count = 0; count < size; count += 1) this.#free.push(this.#start());
+  }
+
+  hire(): WorkerProcess {
+    return this.#free.pop() ?? this.#start();
+  }
+
+  /** Back from an act, for the next one; one that was stopped or is stuck does not come back. */
+  async dismiss(worker: WorkerProcess, state: "well" | "unwell"): Promise<void> {
+    if (state === "well" && worker.alive) {
+      await worker.ask("leave", {});
+      worker.listen(() => undefined);
+      this.#free.push(worker);
+      return;
+    }
+    this.#everybody.delete(worker);
+    await worker.kill();
+  }
+
+  /** Ends every one of them at once; whatever they were asked is answered with an error. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#everybody].map((worker) => worker.kill()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end();
+  }
+
+  #start(): WorkerProcess {
+    const worker = new WorkerProcess();
+    this.#everybody.add(worker);
+    return worker;
+  }
+}

@@ -1,0 +1,113 @@
+// The story live on a terminal: time, one lane per actor, and beside them what happened. A thick lane holds a lease, a broken one stands still.
+// Decides only how it looks; must not need more columns than the terminal has.
+import pc from "picocolors";
+import { checkText, timeText } from "./plain-lines.js";
+import type { ActBegins, Audience, Step, StoryEvent } from "./story-event.js";
+
+type Paint = (text: string) => string;
+type LaneState = "idle" | "holding" | "stopped";
+
+const paints: Readonly<Record<string, Paint>> = { lock: pc.yellow, gateway: pc.green, store: pc.blue };
+const workerPaints: readonly Paint[] = [pc.cyan, pc.magenta, pc.white, pc.cyan, pc.magenta];
+const glyphs: Readonly<Record<LaneState, string>> = { idle: "│", holding: "┃", stopped: "╎" };
+const marks: Partial<Record<Step["kind"], string>> = { stops: "■", resumes: "▶", over: "◇", holds: "◆", breaks: "✗" };
+
+export interface Screen {
+  readonly columns: number;
+  print(line: string): void;
+}
+
+export class LaneView implements Audience {
+  readonly #screen: Screen;
+  #lanes: string[] = [];
+  #states = new Map<string, LaneState>();
+  #leases = new Set<string>();
+
+  constructor(screen: Screen) {
+    this.#screen = screen;
+  }
+
+  notice(event: StoryEvent): void {
+    if (event.event === "scenario") this.#screen.print(`\n${pc.bold(event.scenario)}  ${event.about}`);
+    else if (event.event === "act") this.#begin(event);
+    else if (event.event === "step") this.#step(event);
+    else if (event.event === "check") this.#row(event.atMs, this.#quiet(), checkText(event));
+    else
+      this.#screen.print(
+        `\n${event.ok ? pc.green(pc.bold(`✓ ${event.proven}`)) : pc.red(`✗ The story ended differently. ${event.proven}`)}`,
+      );
+  }
+
+  #begin({ act, actors }: ActBegins): void {
+    this.#lanes = [...actors];
+    this.#states = new Map();
+    this.#leases = new Set();
+    this.#screen.print(`\n${pc.bold(act)}\n`);
+    const names = this.#lanes.map((lane) => this.#paintOf(lane)(lane.slice(0, this.#width - 1).padEnd(this.#width))).join("");
+    this.#screen.print(`${" ".repeat(11)}${names}`);
+  }
+
+  #step(step: Step): void {
+    for (const lane of [step.from, step.to]) if (lane !== undefined && !this.#lanes.includes(lane)) this.#lanes.push(lane);
+    this.#turn(step);
+    this.#row(step.atMs, step.to === undefined ? this.#spot(step) : this.#arrow(step, step.to), this.#sentence(step));
+  }
+
+  #turn({ kind, from }: Step): void {
+    if (kind === "holds") this.#leases.add(from);
+    if (kind === "over") this.#leases.delete(from);
+    const state = kind === "stops" ? "stopped" : kind === "resumes" ? "idle" : this.#states.get(from);
+    this.#states.set(from, state === "stopped" ? "stopped" : this.#leases.has(from) ? "holding" : "idle");
+  }
+
+  #sentence({ kind, from, text }: Step): string {
+    if (kind === "refuses") return pc.red(pc.bold(text));
+    if (kind === "stops" || kind === "over" || kind === "breaks") return pc.yellow(text);
+    return kind === "remarks" ? pc.dim(text) : this.#paintOf(from)(text);
+  }
+
+  #quiet(): string {
+    return this.#lanes.map((lane) => this.#glyph(lane) + " ".repeat(this.#width - 1)).join("");
+  }
+
+  #spot({ kind, from }: Step): string {
+    return this.#lanes
+      .map((lane) => (lane === from ? this.#paintOf(lane)(marks[kind] ?? "●") : this.#glyph(lane)) + " ".repeat(this.#width - 1))
+      .join("");
+  }
+
+  /** From one lane to another, over those between. */
+  #arrow({ kind, from }: Step, to: string): string {
+    const [start, end] = [this.#lanes.indexOf(from), this.#lanes.indexOf(to)];
+    const [left, right] = [Math.min(start, end), Math.max(start, end)];
+    const paint = kind === "refuses" ? pc.red : this.#paintOf(from);
+    const head = kind === "refuses" ? "✗" : end > start ? "▶" : "◀";
+    return this.#lanes
+      .map((lane, index) => {
+        const under = index >= left && index < right ? paint("─".repeat(this.#width - 1)) : " ".repeat(this.#width - 1);
+        const at =
+          index === start ? paint("●") : index === end ? paint(head) : index > left && index < right ? paint("─") : this.#glyph(lane);
+        return at + under;
+      })
+      .join("");
+  }
+
+  #row(atMs: number, lanes: string, text: string): void {
+    this.#screen.print(`${pc.dim(timeText(atMs))}  ${lanes}${text}`);
+  }
+
+  #glyph(lane: string): string {
+    const state = this.#states.get(lane) ?? "idle";
+    const glyph = glyphs[state];
+    return state === "holding" ? this.#paintOf(lane)(glyph) : pc.dim(glyph);
+  }
+
+  #paintOf(lane: string): Paint {
+    const workers = this.#lanes.filter((name) => paints[name] === undefined);
+    return paints[lane] ?? workerPaints[workers.indexOf(lane) % workerPaints.length] ?? pc.white;
+  }
+
+  get #width(): number {
+    return this.#screen.columns >= 110 ? 10 : 8;
+  }
+}

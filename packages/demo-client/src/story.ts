@@ -1,0 +1,113 @@
+// One act while it is told: its clock, its lanes, its cast and its claims. Scenarios speak through it, and everything they do is seen by the audience.
+// Decides that the first claim that does not hold ends the act.
+import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { Actor } from "./actor.js";
+import { Desk } from "./desk.js";
+import type { Act, Scenario } from "./scenario.js";
+import type { Stage } from "./stage.js";
+import { StoryDiffers } from "./story-differs.js";
+import type { Audience, Step } from "./story-event.js";
+import type { Document, Surroundings } from "./worker-protocol.js";
+
+export interface Resource {
+  /** As the audience sees it. */
+  readonly shown: string;
+  /** As the lock and the store see it: nobody else's in this run. */
+  readonly name: string;
+}
+
+export interface Telling {
+  readonly stage: Stage;
+  readonly audience: Audience;
+  readonly ttlMs: number;
+  /** How long to let the audience read after each step; 0 for none. */
+  readonly beatMs: number;
+  /** Makes names of this run nobody else's. */
+  readonly run: string;
+}
+
+export type StepDetails = Pick<Step, "text"> & Partial<Pick<Step, "to" | "token">>;
+
+export class Story implements AsyncDisposable {
+  readonly ttlMs: number;
+  readonly #telling: Telling;
+  readonly #scenario: Scenario;
+  readonly #act: Act;
+  readonly #startedAt = performance.now();
+  readonly #cast: Actor[] = [];
+  readonly #closing: AsyncDisposable[] = [];
+
+  constructor(telling: Telling, scenario: Scenario, act: Act) {
+    this.#telling = telling;
+    this.#scenario = scenario;
+    this.#act = act;
+    this.ttlMs = telling.ttlMs;
+    telling.audience.notice({ event: "act", scenario: scenario.name, act: act.title, actors: act.actors });
+  }
+
+  get door(): Act["door"] {
+    return this.#act.door;
+  }
+
+  /** Worker processes that know where everything is. */
+  async workers<const Names extends readonly string[]>(...names: Names): Promise<{ readonly [Name in keyof Names]: Actor }> {
+    const actors = names.map((name) => new Actor(this, name, this.#telling.stage.crew.hire()));
+    this.#cast.push(...actors);
+    await Promise.all(actors.map((actor) => actor.meets(this.#surroundings(actor.name))));
+    return actors as unknown as { readonly [Name in keyof Names]: Actor };
+  }
+
+  resource(shown: string): Resource {
+    return { shown, name: `${this.#telling.run}/${this.#scenario.name}/${this.#scenario.acts.indexOf(this.#act) + 1}/${shown}` };
+  }
+
+  step(kind: Step["kind"], from: string, details: StepDetails): void {
+    const atMs = performance.now() - this.#startedAt;
+    this.#telling.audience.notice({ event: "step", scenario: this.#scenario.name, act: this.#act.title, atMs, kind, from, ...details });
+  }
+
+  /** Lets the audience read. */
+  async beat(): Promise<void> {
+    if (this.#telling.beatMs > 0) await sleep(this.#telling.beatMs);
+  }
+
+  /** What is stored in the end, as anybody sees it who reads. */
+  async stored(resource: Resource): Promise<Document | null> {
+    const desk = new Desk(this.#surroundings("narrator"));
+    try {
+      const read = await desk.read(resource.name, this.door);
+      if (!read.ok) throw new StoryDiffers(`${resource.shown} could not be read: ${read.code}, ${read.message}`);
+      this.step("remarks", "store", { text: `${resource.shown} is ${JSON.stringify(read.document)}` });
+      return read.document;
+    } finally {
+      await desk.close();
+    }
+  }
+
+  /** A claim of the story; the act ends here if it does not hold. */
+  expect(claim: string, seen: unknown, wanted: unknown = true): void {
+    const ok = isDeepStrictEqual(seen, wanted);
+    const saw = ok ? {} : { saw: JSON.stringify(seen) };
+    const atMs = performance.now() - this.#startedAt;
+    this.#telling.audience.notice({ event: "check", scenario: this.#scenario.name, act: this.#act.title, atMs, ok, claim, ...saw });
+    if (!ok) throw new StoryDiffers(`${this.#act.title}: it is not true that ${claim}; seen: ${JSON.stringify(seen)}`);
+  }
+
+  /** What was started for this act alone ends with it. */
+  own<Thing extends AsyncDisposable>(thing: Thing): Thing {
+    this.#closing.push(thing);
+    return thing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#cast.map((actor) => actor.exits(this.#telling.stage.crew)));
+    for (const thing of this.#closing.reverse()) await thing[Symbol.asyncDispose]();
+  }
+
+  #surroundings(name: string): Surroundings {
+    const { redisUrls, namespace, gateway, databaseUrl } = this.#telling.stage;
+    const apiKey = gateway.apiKey === undefined ? {} : { apiKey: gateway.apiKey };
+    return { name, redisUrls, namespace, ttlMs: this.ttlMs, gatewayUrl: gateway.url, ...apiKey, databaseUrl };
+  }
+}

@@ -1,0 +1,90 @@
+// What the director of a story says to a worker process, and what it hears back: plain data over the channel between the two. Decides nothing.
+
+/** Where a worker finds everything; sent once, first. */
+export interface Surroundings {
+  readonly name: string;
+  readonly redisUrls: readonly string[];
+  readonly namespace: string;
+  readonly ttlMs: number;
+  readonly maxTtlMs?: number;
+  readonly nodeTimeoutMs?: number;
+  readonly gatewayUrl: string;
+  readonly apiKey?: string;
+  /** For controls only: where the gateway is walked around. */
+  readonly databaseUrl: string;
+}
+
+/** Through the gateway with the token of the lease, or straight into a table that knows no fence. */
+export type Door = "gateway" | "postgres";
+
+export type Document = Readonly<Record<string, unknown>>;
+
+export interface AcquireResult {
+  readonly token: number;
+  readonly remainingMs: number;
+  readonly tookMs: number;
+  /** How many nodes granted it, as far as they have answered. */
+  readonly granted: number;
+  readonly nodes: number;
+}
+
+export interface No {
+  readonly ok: false;
+  readonly code: string;
+  readonly message: string;
+}
+
+export type Answer<T> = ({ readonly ok: true } & T) | No;
+
+export interface Written {
+  readonly status: number;
+  readonly rev: number;
+}
+
+export interface Refused extends No {
+  readonly status?: number | undefined;
+  readonly currentToken?: number | undefined;
+  readonly presentedToken?: number | undefined;
+}
+
+export type WriteResult = ({ readonly ok: true } & Written) | Refused;
+
+export interface ReadResult {
+  readonly document: Document | null;
+  readonly rev: number;
+}
+
+/** Everything a worker can be asked to do: what with, and what it answers. */
+export interface Verbs {
+  meet: { readonly with: Surroundings; readonly answer: { readonly ok: true } };
+  acquire: {
+    readonly with: { readonly resource: string; readonly waitMs?: number; readonly renew?: boolean };
+    readonly answer: Answer<AcquireResult>;
+  };
+  seal: { readonly with: { readonly resource: string }; readonly answer: Answer<ReadResult> };
+  read: { readonly with: { readonly resource: string; readonly door: Door }; readonly answer: Answer<ReadResult> };
+  write: { readonly with: { readonly resource: string; readonly door: Door; readonly document: Document }; readonly answer: WriteResult };
+  /** Looks at its lease, says "about to write", computes without a break until it notices that time has passed without it, and writes. */
+  computeAndWrite: {
+    readonly with: { readonly resource: string; readonly door: Door; readonly document: Document };
+    readonly answer: WriteResult & { readonly missedMs: number };
+  };
+  release: { readonly with: { readonly resource: string }; readonly answer: { readonly ok: true; readonly outcome: string } };
+  leave: { readonly with: object; readonly answer: { readonly ok: true } };
+}
+
+export type Verb = keyof Verbs;
+
+export interface Request {
+  readonly id: number;
+  readonly verb: Verb;
+  readonly with: unknown;
+}
+
+export type Report =
+  | { readonly id: number; readonly answer: unknown }
+  /** The worker itself failed: a bug, never something the world does. */
+  | { readonly id: number; readonly failure: string }
+  /** Said without being asked. */
+  | { readonly sign: "about_to_write" | "writes" }
+  | { readonly sign: "lease_lost"; readonly resource: string; readonly token: number; readonly reason: string };
