@@ -36,6 +36,7 @@ export default defineConfig({
           include: ["packages/*/test/real/**/*.test.ts"],
           globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],
           setupFiles: ["packages/testkit/src/vitest/leak-guard.ts"],
+          expect: { poll: { timeout: 1_000 * slowness ** 2 } },
           testTimeout: 30_000 * slowness,
           hookTimeout: 60_000 * slowness,
         },

@@ -4,6 +4,11 @@ import { getReaper, LABEL_TESTCONTAINERS_SESSION_ID } from "testcontainers";
 import { dockerEngine, type Engine, fetchImage, reachable } from "./engine.js";
 import { ownerLabels, sweepLeftovers } from "./leftovers.js";
 
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** Where a server listens: inside a network of its own, published on this machine; or on this machine's network, at the port it is told. */
 export type Listening = { readonly in: "own network"; readonly port: number } | { readonly in: "host network" };
 
@@ -32,14 +37,15 @@ export class Container {
     this.host = host;
   }
 
-  /** It exists and does not run yet. */
-  static async create(spec: ContainerSpec, hostPort: number): Promise<Container> {
+  /** It exists and does not run yet. The specification may depend on where clients will find the server. */
+  static async create(specify: (published: Address) => ContainerSpec, port: number): Promise<Container> {
     const engine = await dockerEngine();
     const [session] = await Promise.all([sessionId(engine), sweepLeftovers(engine)]);
-    const host = reachable(engine.info.containerRuntime.host);
+    const published = { host: reachable(engine.info.containerRuntime.host), port };
+    const spec = specify(published);
     const labels = { ...ownerLabels, "org.testcontainers": "true", [LABEL_TESTCONTAINERS_SESSION_ID]: session };
     await fetchImage(engine, spec.image);
-    return new Container(await engine.container.create({ ...optionsOf(spec, { host, port: hostPort }), Labels: labels }), host);
+    return new Container(await engine.container.create({ ...optionsOf(spec, published), Labels: labels }), published.host);
   }
 
   /** Answers whether another program has the port. */
@@ -76,6 +82,14 @@ export class Container {
 
   async unpause(): Promise<void> {
     await this.#handle.unpause();
+  }
+
+  /** Its address among containers, while it runs. */
+  async innerHost(): Promise<string> {
+    const { NetworkSettings } = await this.#handle.inspect();
+    const [network] = Object.values(NetworkSettings.Networks);
+    if (!network?.IPAddress) throw new Error("the container has no address among containers");
+    return network.IPAddress;
   }
 
   async lastLines(count = 20): Promise<readonly string[]> {
@@ -120,7 +134,7 @@ async function sessionId(engine: Engine): Promise<string> {
   }
 }
 
-function optionsOf(spec: ContainerSpec, at: { readonly host: string; readonly port: number }): CreateOptions {
+function optionsOf(spec: ContainerSpec, at: Address): CreateOptions {
   const { image, entrypoint, command, environment = {}, mounts = [], listens } = spec;
   const binds = mounts.map(({ source, target }) => `${source}:${target}:ro`);
   const common = {

@@ -40,11 +40,11 @@ class DockerPostgres implements PostgresHost {
     const image = await composeImage("postgres");
     const container = await ServerContainer.start({
       name: recipe.name,
-      container: (hostPort) => ({
+      container: ({ port }) => ({
         image,
         listens: recipe.listens,
         entrypoint: ["bash", "-c"],
-        command: [scriptOf(recipe, hostPort)],
+        command: [scriptOf(recipe, port)],
       }),
       untilReady,
     });

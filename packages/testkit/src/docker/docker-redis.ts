@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { clockShim, shimFile } from "../clock/clock-shim.js";
 import { WallClock } from "../clock/wall-clock.js";
 import { scratchFolder } from "../process/scratch-folder.js";
-import type { RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
+import type { Address, RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
 import { serverTimeMs, untilReady } from "../redis/ready.js";
 import type { ContainerSpec } from "./container.js";
 import { describeImage } from "./engine.js";
@@ -38,10 +38,10 @@ class DockerRedisServer implements RedisServer {
     const [image, clock] = await Promise.all([composeImage("redis"), clockFor(spec)]);
     const container = await ServerContainer.start({
       name: spec.name,
-      container: () => ({
+      container: (published) => ({
         image,
         listens: { in: "own network", port: redisPort },
-        command: commandOf(spec),
+        command: commandOf(spec, published),
         ...("missing" in clock ? {} : clock.equipment),
       }),
       // Only our container can sit behind the port that the engine publishes for it, so any Redis that answers is the one.
@@ -87,6 +87,10 @@ class DockerRedisServer implements RedisServer {
     }
   }
 
+  async amongServers(): Promise<Address> {
+    return { host: await this.#container.innerHost(), port: redisPort };
+  }
+
   async lastLines(): Promise<readonly string[]> {
     return this.#container.lastLines();
   }
@@ -96,7 +100,7 @@ class DockerRedisServer implements RedisServer {
   }
 }
 
-function commandOf({ appendfsync, config }: RedisServerSpec): string[] {
+function commandOf({ appendfsync, config }: RedisServerSpec, published: Address): string[] {
   const directives: Record<string, string> = {
     save: "",
     appendonly: "yes",
@@ -104,6 +108,10 @@ function commandOf({ appendfsync, config }: RedisServerSpec): string[] {
     // Whoever comes through the published port does not come from the server's own loopback.
     "protected-mode": "no",
     "enable-debug-command": "yes",
+    // A cluster tells its clients where it is, and in here cannot know.
+    ...(config["cluster-enabled"] === "yes"
+      ? { "cluster-announce-ip": published.host, "cluster-announce-port": String(published.port) }
+      : {}),
     ...config,
   };
   return ["redis-server", ...Object.entries(directives).flatMap(([name, value]) => [`--${name}`, value])];

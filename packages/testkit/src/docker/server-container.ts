@@ -1,17 +1,12 @@
 // One server in a container, under an address of this machine that outlives kills and restarts. It must not know which server it is.
 import { setTimeout as sleep } from "node:timers/promises";
 import { returnPort, takePort } from "../process/port-block.js";
-import { Container, type ContainerSpec } from "./container.js";
-
-export interface Address {
-  readonly host: string;
-  readonly port: number;
-}
+import { type Address, Container, type ContainerSpec } from "./container.js";
 
 export interface ServerPlan {
   /** What the server is called in messages. */
   readonly name: string;
-  readonly container: (hostPort: number) => ContainerSpec;
+  readonly container: (published: Address) => ContainerSpec;
   /** Resolves when the server answers. `failure` tells why waiting is pointless by now, or undefined. */
   readonly untilReady: (address: Address, failure: () => string | undefined) => Promise<void>;
 }
@@ -106,6 +101,11 @@ export class ServerContainer {
     this.#state = "running";
   }
 
+  /** Of its container, in the network that all containers share. */
+  innerHost(): Promise<string> {
+    return this.#existing.innerHost();
+  }
+
   async lastLines(): Promise<readonly string[]> {
     return (await this.#container?.lastLines()) ?? [];
   }
@@ -141,7 +141,7 @@ export class ServerContainer {
 
   async #startAt(port: number): Promise<"ready" | "address in use"> {
     this.#port = port;
-    this.#container = await Container.create(this.#plan.container(port), port);
+    this.#container = await Container.create(this.#plan.container, port);
     try {
       if ((await this.#container.start()) === "started") {
         await this.#untilReady();

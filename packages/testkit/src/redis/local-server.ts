@@ -10,7 +10,7 @@ import { returnPort, takePort } from "../process/port-block.js";
 import { untilStopped } from "../process/process-state.js";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { RedisProgram } from "./program.js";
-import type { RedisServer, RedisServerSpec } from "./provider.js";
+import type { Address, RedisServer, RedisServerSpec } from "./provider.js";
 import { serverTimeMs, untilReady } from "./ready.js";
 
 const sameAddressAttempts = 25;
@@ -93,6 +93,10 @@ export class LocalRedisServer implements RedisServer {
     if (Math.abs(shown - expected) > clockToleranceMs) {
       throw new Error(`the clock of ${this.#spec.name} did not move: it shows ${shown}, expected about ${expected}`);
     }
+  }
+
+  async amongServers(): Promise<Address> {
+    return { host: this.host, port: this.#port };
   }
 
   async lastLines(): Promise<readonly string[]> {

@@ -11,10 +11,15 @@ export interface RedisServerSpec {
   readonly clock: "shiftable" | "real";
 }
 
-/** One server, alive or killed, paused or not. Where it listens may change with a restart. */
-export interface RedisServer {
+export interface Address {
   readonly host: string;
   readonly port: number;
+}
+
+/** One server, alive or killed, paused or not. Where it listens may change with a restart. */
+export interface RedisServer extends Address {
+  /** Where another server of the same provider finds it, while it runs. */
+  amongServers(): Promise<Address>;
   /** Of the server's process on this machine; undefined when it is dead or lives elsewhere. */
   readonly pid: number | undefined;
   kill(): Promise<void>;

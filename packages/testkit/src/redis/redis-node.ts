@@ -66,6 +66,12 @@ export class RedisNode {
     return this.#server.shiftClock(byMs);
   }
 
+  /** REPLICAOF: it becomes a replica of the other, past all proxies. `cli("REPLICAOF", "NO", "ONE")` makes it a master again. */
+  async follow(master: RedisNode): Promise<void> {
+    const { host, port } = await master.#server.amongServers();
+    await this.cli("REPLICAOF", host, port);
+  }
+
   partition(): Promise<void> {
     return this.proxy.partition();
   }

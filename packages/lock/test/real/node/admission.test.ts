@@ -224,7 +224,7 @@ describe("a server that took another's place", () => {
     await using address = await standingIn(master);
     await using lock = await opened([address.url, ...servers.nodes.slice(1, 3).map(({ url }) => url)], options);
     expect(await recordOf(servers.nodes[0])).toMatchObject({ durable: "1" });
-    await servers.nodes[3]?.cli("REPLICAOF", master.host, master.port);
+    await servers.nodes[3]?.follow(servers.node("n1"));
     await expect.poll(() => recordOf(servers.nodes[3])).toMatchObject({ durable: "1" });
     // It has been up for long: that says nothing about when it stopped to follow.
     await servers.nodes[3]?.shiftClock(3_600_000);

@@ -37,15 +37,15 @@ describe("a node that cannot be asked", () => {
   });
 
   test("says that it is a replica, and votes once it is a master", async ({ fleet }) => {
-    const { urls, nodes } = await fleet({ nodes: 2 });
-    const [url = ""] = urls;
-    const [first, second] = nodes;
-    await first?.cli("REPLICAOF", "127.0.0.1", new URL(second?.directUrl ?? "").port);
+    const servers = await fleet({ nodes: 2 });
+    const [url = ""] = servers.urls;
+    const first = servers.node("n1");
+    await first.follow(servers.node("n2"));
     await using lock = await opened([url], { namespace });
     const cause = "READONLY: a replica; the lock needs the address of its master";
     expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause });
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", node: "n1", code: "replica" }));
-    await first?.cli("REPLICAOF", "NO", "ONE");
+    await first.cli("REPLICAOF", "NO", "ONE");
     const question = asking("a");
     await expect.poll(() => lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
   });

@@ -115,11 +115,11 @@ describe("the doctor", () => {
 
   test("names replicas, which make a restart count as a loss of memory", async ({ fleet }) => {
     const servers = await fleet({ nodes: 2, config: { "repl-diskless-sync-delay": "0" } });
-    const [master, replica] = servers.nodes;
-    await replica?.cli("REPLICAOF", "127.0.0.1", new URL(master?.directUrl ?? "").port);
-    await expect.poll(async () => String(await master?.cli("INFO", "replication"))).toContain("connected_slaves:1");
+    const master = servers.node("n1");
+    await servers.node("n2").follow(master);
+    await expect.poll(async () => String(await master.cli("INFO", "replication"))).toContain("connected_slaves:1");
     await using lock = await opened(servers.urls.slice(0, 1), { namespace });
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "info", node: "n1", code: "replicated" }));
-    expect(await master?.cli("HGET", `{${namespace}}:node`, "durable")).toBe("0");
+    expect(await master.cli("HGET", `{${namespace}}:node`, "durable")).toBe("0");
   });
 });
