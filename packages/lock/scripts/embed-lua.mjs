@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 
 const folder = new URL("../src/node/lua/", import.meta.url);
 const target = fileURLToPath(new URL("../src/node/lua.generated.ts", import.meta.url));
-const scripts = ["call", "status", "mark", "visit", "admit"];
+const scripts = ["grant", "seal", "extend", "heal", "release", "inspect", "raise", "status", "mark", "visit", "admit"];
 
 function load(name) {
   const text = readFileSync(new URL(`${name}.lua`, folder), "utf8").replace(/^--@include (\w+)$/gm, (_, part) => load(part));

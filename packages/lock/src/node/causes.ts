@@ -35,6 +35,7 @@ export function causeOfText(message: string): string {
   if (/Protocol error|RESP type/.test(message)) return "garbage reply: not a Redis server";
   // Inside a script Redis words a missing permission in its own way.
   if (/can't run this command|no permission|can't access/i.test(message)) return explain("NOPERM", message);
+  if (message.includes("not an integer")) return explain("FOREIGN", message);
   const word = /\b[A-Z]{3,}\b/g;
   for (const [candidate] of message.matchAll(word)) {
     if (candidate in meanings) return explain(candidate, message);

@@ -3,12 +3,13 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../clock.js";
-import { type CallScript, callScriptFor } from "./call-script.js";
 import { causeOf, LOST } from "./causes.js";
 import { type Client, type ConnectSettings, hasFailover, openClient } from "./connect.js";
 import type { Keys } from "./keys.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
 import type { NodeSource } from "./open-nodes.js";
+import { type RequestScripts, requestScriptsFor } from "./request-scripts.js";
+import type { RequestName } from "./scripts.js";
 
 export interface ConnectionSettings extends ConnectSettings {
   readonly source: NodeSource;
@@ -43,7 +44,7 @@ export class Connection {
   #greeting = 0;
   #greetings = 0;
   #runId: string | undefined;
-  #script: CallScript | undefined;
+  #scripts: RequestScripts | undefined;
   #timer: Timer | undefined;
   /** The last connection that was up, as the server calls it. */
   #predecessor: { readonly runId: string; readonly id: number } | undefined;
@@ -77,11 +78,11 @@ export class Connection {
   }
 
   /** One call of the stream of requests; the server executes them in the order of these calls. Rejects with whatever ioredis throws. */
-  send(keyCount: number, text: readonly string[]): Promise<unknown> {
-    return this.#client.evalsha(this.#script?.sha ?? "", keyCount, ...text) as Promise<unknown>;
+  send(name: RequestName, keyCount: number, text: readonly string[]): Promise<unknown> {
+    return this.#client.evalsha(this.#scripts?.[name].sha ?? "", keyCount, ...text) as Promise<unknown>;
   }
 
-  /** Teaches a server the script again that forgot it in the middle of its life; rejects if it is another server by now. */
+  /** Teaches a server the scripts again that forgot them in the middle of its life; rejects if it is another server by now. */
   async teachAgain(): Promise<void> {
     const { runId } = await this.run(status(this.#settings.keys));
     if (runId !== this.#runId) {
@@ -174,7 +175,7 @@ export class Connection {
     };
   }
 
-  /** What is the node, and who are we to it? Then it learns the script for its present life. */
+  /** What is the node, and who are we to it? Then it learns the scripts for its present life. */
   async #firstQuestions(): Promise<NodeStatus> {
     const { keys, source, retentionMs } = this.#settings;
     const statusCall = status(keys);
@@ -190,15 +191,15 @@ export class Connection {
     await this.#endPredecessor(known.runId);
     this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
     this.#runId = known.runId;
-    this.#script = callScriptFor(known, { failover: hasFailover(source) ? "failover" : "one server", retentionMs });
+    this.#scripts = requestScriptsFor(known, { failover: hasFailover(source) ? "failover" : "one server", retentionMs });
     await this.#teach();
     return known;
   }
 
-  /** By a call without requests: that needs no permission but the one to run scripts, which the lock needs anyway. */
-  #teach(): Promise<unknown> {
+  /** By calls without requests: that needs no permission but the one to run scripts, which the lock needs anyway. */
+  async #teach(): Promise<void> {
     const { keys } = this.#settings;
-    return this.#client.eval(this.#script?.source ?? "", 2, keys.node, keys.floor) as Promise<unknown>;
+    await Promise.all(Object.values(this.#scripts ?? {}).map(({ source }) => this.#client.eval(source, 1, keys.node, "1")));
   }
 
   /**

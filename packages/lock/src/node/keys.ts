@@ -2,10 +2,8 @@
 // cluster. Every kind of key has a fixed word after the tag and a resource comes last and unchanged, so no resource can take the name of another key.
 
 export interface Keys {
-  /** The node's record: life, fleet, epoch. */
+  /** The node's record: life, epoch, fleet, and its floor: the highest token ever stored for any resource. */
   readonly node: string;
-  /** Highest token ever stored for any resource. */
-  readonly floor: string;
   /** Who holds the resource; also the name of the channel on which everybody who waits for it is counted. */
   lock(resource: string): string;
   /** The channel on which those who wait in this seat are told of a release. */
@@ -21,7 +19,6 @@ export function keysOf(namespace: string): Keys {
   const tokenPrefix = `{${namespace}}:token:`;
   return {
     node: `{${namespace}}:node`,
-    floor: `{${namespace}}:floor`,
     lock: (resource) => lockPrefix + resource,
     token: (resource) => tokenPrefix + resource,
     seat: (resource, seat) => `{${namespace}}:seat:${seat}:${resource}`,

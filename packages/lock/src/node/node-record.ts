@@ -53,7 +53,7 @@ function number(word: string | undefined): number | undefined {
 
 export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
   source: statusScript,
-  keys: [keys.node, keys.floor],
+  keys: [keys.node],
   args: [],
   read(reply) {
     const [runId, version, role, replicated, time, floor, run, id, fleet, size, maxTtlMs, epoch, base, durable] = words(reply, 14);
@@ -102,7 +102,7 @@ export interface Mark {
 /** Opens the admission, or undefined if the node is admitted. */
 export const mark = (keys: Keys, given: MarkArguments): ScriptCall<Mark | undefined> => ({
   source: markScript,
-  keys: [keys.node, keys.floor],
+  keys: [keys.node],
   args: [given.ticket, given.id, String(given.wallMs), String(given.maxTtlMs), given.claim, String(given.claimMs)],
   read(reply) {
     if (Array.isArray(reply) && reply[0] === "1") return undefined;
@@ -122,7 +122,7 @@ export const mark = (keys: Keys, given: MarkArguments): ScriptCall<Mark | undefi
 /** The floor of an admitted node, which has the new epoch from the same moment on; or undefined if it is not admitted. */
 export const visit = (keys: Keys, epoch: string): ScriptCall<number | undefined> => ({
   source: visitScript,
-  keys: [keys.node, keys.floor],
+  keys: [keys.node],
   args: [epoch],
   read: (reply) => (reply === null ? undefined : number(words([reply], 1)[0])),
 });
@@ -142,7 +142,7 @@ export interface AdmitArguments {
 /** The floor it was admitted with, or undefined if the life, the memory or the ticket is another's by now, or somebody else has admitted it. */
 export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | undefined> => ({
   source: admitScript,
-  keys: [keys.node, keys.floor],
+  keys: [keys.node],
   args: [
     given.runId,
     given.ticket,

@@ -6,13 +6,13 @@ import { causeOf, causeOfText } from "./causes.js";
 import type { Keys } from "./keys.js";
 import type { ReleaseQuestion } from "./lock-node.js";
 import type { ReleaseDebts } from "./release-debts.js";
-import { type CallText, GarbageReply, type Heard, type RequestKind, release } from "./scripts.js";
+import { GarbageReply, type Heard, openCall, type RequestKind, type RequestName, release } from "./scripts.js";
 
 /** The stream the calls go into; see Connection. */
 export interface Stream {
   readonly isUp: boolean;
   readonly cause: string;
-  send(keyCount: number, text: readonly string[]): Promise<unknown>;
+  send(name: RequestName, keyCount: number, text: readonly string[]): Promise<unknown>;
   teachAgain(): Promise<void>;
   breakOff(cause: string): void;
 }
@@ -40,8 +40,11 @@ interface Asked {
   readonly resolve: (ballot: Ballot) => void;
 }
 
+/** At least one question, all of one kind and with equally many resources. */
+type Run = readonly [Asked, ...Asked[]];
+
 interface Sent {
-  readonly asked: readonly Asked[];
+  readonly asked: Run;
   readonly sentAt: number;
   expired: boolean;
 }
@@ -61,6 +64,8 @@ export class Outbox {
   #sent: Sent[] = [];
   #unanswered = 0;
   #timer: Timer | undefined;
+  /** A node that goes on answering is not silent, however long the line is in which a question stands. */
+  #lastHeardAt = Number.NEGATIVE_INFINITY;
   readonly #flush = (): void => this.#flushQueue();
   readonly #scheduleFlush = (): void => process.nextTick(this.#flush);
 
@@ -74,7 +79,7 @@ export class Outbox {
     const refusal = this.#refusal(kind as RequestKind<unknown, Ballot>);
     if (refusal !== undefined) {
       this.#owe(kind as RequestKind<unknown, Ballot>, question);
-      return Promise.resolve(this.#unreachable(refusal));
+      return Promise.resolve({ ...this.#unreachable(refusal), unsent: true });
     }
     return new Promise((resolve) => {
       // After all microtasks of this turn, wherever in the turn we are: callers that wake together travel together.
@@ -124,8 +129,10 @@ export class Outbox {
   #flushQueue(): void {
     const queue = this.#queue;
     this.#queue = [];
-    for (let start = 0; start < queue.length; start += MAX_REQUESTS_PER_CALL) {
-      const asked = queue.length <= MAX_REQUESTS_PER_CALL ? queue : queue.slice(start, start + MAX_REQUESTS_PER_CALL);
+    for (let start = 0; start < queue.length; ) {
+      const end = endOfRun(queue, start);
+      const asked = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Run;
+      start = end;
       const batch: Sent = { asked, sentAt: this.#settings.clock.monotonicMs(), expired: false };
       if (this.#settings.stream.isUp) this.#send(batch);
       else this.#giveUp(batch, this.#settings.stream.cause);
@@ -144,11 +151,12 @@ export class Outbox {
 
   #transmit({ asked }: Sent): Promise<unknown> {
     const { keys, stream } = this.#settings;
-    const call: CallText = { keys: [keys.node, keys.floor], args: [] };
+    const [{ kind: first, question: some }] = asked;
+    const call = openCall(first, keys, first.resourcesOf(some));
     for (const { kind, question } of asked) kind.write(call, keys, question);
     const keyCount = call.keys.length;
     for (const argument of call.args) call.keys.push(argument);
-    return stream.send(keyCount, call.keys);
+    return stream.send(first.name, keyCount, call.keys);
   }
 
   /** False if it is not on its way any more: its connection was lost, and it has been given up. */
@@ -164,6 +172,7 @@ export class Outbox {
   #answered(batch: Sent, reply: unknown): void {
     const { onHeard, node } = this.#settings;
     if (!this.#settle(batch)) return;
+    this.#lastHeardAt = this.#settings.clock.monotonicMs();
     if (!Array.isArray(reply) || reply.length !== batch.asked.length + 1 || (typeof reply[0] !== "string" && reply[0] !== null)) {
       this.#giveUp(batch, causeOf(new GarbageReply(reply)));
       return;
@@ -254,7 +263,7 @@ export class Outbox {
     let next = Number.POSITIVE_INFINITY;
     for (const batch of this.#sent) {
       if (batch.expired) continue;
-      const leftMs = batch.sentAt + nodeTimeoutMs - now;
+      const leftMs = Math.max(batch.sentAt, this.#lastHeardAt) + nodeTimeoutMs - now;
       if (leftMs > GRACE_MS) {
         next = leftMs;
         break;
@@ -264,8 +273,22 @@ export class Outbox {
     }
     const oldest = this.#sent[0];
     if (oldest === undefined) return;
-    const silenceLeftMs = oldest.sentAt + this.#silenceMs - now;
+    const silenceLeftMs = Math.max(oldest.sentAt, this.#lastHeardAt) + this.#silenceMs - now;
     if (silenceLeftMs <= 0) stream.breakOff(`TIMEOUT: silent for ${this.#silenceMs} ms`);
     else this.#arm(Math.max(1, Math.min(next, silenceLeftMs)));
   }
+}
+
+/** One call carries neighbours of one kind; questions that are not of a kind follow in a call of their own, in order. */
+function endOfRun(queue: readonly Asked[], start: number): number {
+  const first = queue[start];
+  const limit = Math.min(queue.length, start + MAX_REQUESTS_PER_CALL);
+  let end = start + 1;
+  while (end < limit && isOfAKind(first, queue[end])) end++;
+  return end;
+}
+
+function isOfAKind(one: Asked | undefined, other: Asked | undefined): boolean {
+  if (one === undefined || other === undefined || one.kind !== other.kind) return false;
+  return one.kind.resourcesOf(one.question) === other.kind.resourcesOf(other.question);
 }

@@ -163,7 +163,7 @@ export class RedisNode implements LockNode {
   }
 
   #ask<Q, B extends Ballot>(kind: requests.RequestKind<Q, B>, question: Q): Promise<B | Quarantined | Unreachable> {
-    if (this.#silence !== undefined) return Promise.resolve({ kind: "unreachable", node: this.name, cause: this.#silence });
+    if (this.#silence !== undefined) return Promise.resolve({ kind: "unreachable", node: this.name, cause: this.#silence, unsent: true });
     const asked = this.#outbox.ask(kind, question);
     // Almost never so: a promise less for every question.
     return this.#isQuarantined ? asked.then((ballot) => this.#withReadyIn(ballot)) : asked;

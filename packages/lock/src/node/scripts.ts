@@ -19,8 +19,14 @@ export interface Heard {
   readonly epoch: string;
 }
 
+/** The scripts of requests, by the names of their files. */
+export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
+
 /** One kind of request: how it is asked and how its reply is read. `read` never sees the replies that every kind shares (quarantined, failed). */
 export interface RequestKind<Question, Ballot> {
+  readonly name: RequestName;
+  /** All requests of one call have equally many. */
+  resourcesOf(question: Question): number;
   write(call: CallText, keys: Keys, question: Question): void;
   read(heard: Heard, reply: unknown, question: Question): Ballot;
 }
@@ -37,10 +43,16 @@ export type SealQuestion = Ownership & { readonly token: number };
 export type ExtendQuestion = Ownership & { readonly ttlMs: number };
 export type HealQuestion = GrantQuestion & { readonly token: number };
 
-function open({ keys: names, args }: CallText, keys: Keys, letter: string, resources: readonly string[]): void {
-  for (const resource of resources) names.push(keys.lock(resource), keys.token(resource));
-  args.push(resources.length === 1 ? letter : letter + resources.length);
+/** The beginning of a call of this kind, for requests with so many resources each. */
+export function openCall({ name }: { readonly name: RequestName }, keys: Keys, resources: number): CallText {
+  return { keys: name === "release" ? [] : [keys.node], args: [String(resources)] };
 }
+
+function name(call: CallText, keys: Keys, resources: readonly string[]): void {
+  for (const resource of resources) call.keys.push(keys.lock(resource), keys.token(resource));
+}
+
+const ofLease = ({ resources }: Ownership): number => resources.length;
 
 function integer(reply: unknown, least: number): number {
   if (typeof reply === "number" && Number.isInteger(reply) && reply >= least && reply <= MAX_TOKEN) return reply;
@@ -70,8 +82,10 @@ function remainingOf(reply: unknown): number {
 }
 
 export const grant: RequestKind<GrantQuestion, GrantBallot> = {
+  name: "grant",
+  resourcesOf: ofLease,
   write(call, keys, { resources, owner, label, ttlMs }) {
-    open(call, keys, "g", resources);
+    name(call, keys, resources);
     call.args.push(`${owner}|${label}`, String(ttlMs));
   },
   read({ node, epoch }, reply, { resources }) {
@@ -84,8 +98,10 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
 };
 
 export const seal: RequestKind<SealQuestion, SealBallot> = {
+  name: "seal",
+  resourcesOf: ofLease,
   write(call, keys, { resources, owner, token }) {
-    open(call, keys, "s", resources);
+    name(call, keys, resources);
     call.args.push(`${owner}|`, String(token));
   },
   read: ({ node, epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
@@ -98,24 +114,30 @@ function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
 }
 
 export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
+  name: "extend",
+  resourcesOf: ofLease,
   write(call, keys, { resources, owner, ttlMs }) {
-    open(call, keys, "e", resources);
+    name(call, keys, resources);
     call.args.push(`${owner}|`, String(ttlMs));
   },
   read: readExtended,
 };
 
 export const heal: RequestKind<HealQuestion, ExtendBallot> = {
+  name: "heal",
+  resourcesOf: ofLease,
   write(call, keys, { resources, owner, label, ttlMs, token }) {
-    open(call, keys, "h", resources);
+    name(call, keys, resources);
     call.args.push(`${owner}|${label}`, String(ttlMs), String(token));
   },
   read: readExtended,
 };
 
 export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
+  name: "release",
+  resourcesOf: ofLease,
   write(call, keys, { resources, owner, turn }) {
-    open(call, keys, "r", resources);
+    for (const resource of resources) call.keys.push(keys.lock(resource));
     call.args.push(`${owner}|`, String(turn));
   },
   read({ node }, reply) {
@@ -125,7 +147,12 @@ export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
 };
 
 export const inspect: RequestKind<string, InspectBallot> = {
-  write: (call, keys, resource) => open(call, keys, "i", [resource]),
+  name: "inspect",
+  resourcesOf: () => 1,
+  write(call, keys, resource) {
+    name(call, keys, [resource]);
+    call.args.push("");
+  },
   read({ node }, reply) {
     const [value, pttl, token] = list(reply, 3);
     const held = text(value) !== "";
@@ -140,8 +167,10 @@ export const inspect: RequestKind<string, InspectBallot> = {
 };
 
 export const raise: RequestKind<RaiseQuestion, RaiseBallot> = {
+  name: "raise",
+  resourcesOf: () => 1,
   write(call, keys, { resource, token, remove }) {
-    open(call, keys, "t", [resource]);
+    name(call, keys, [resource]);
     call.args.push(String(token), remove);
   },
   read({ node, epoch }, reply) {

@@ -1,14 +1,14 @@
 -- What   Believe this node again, if it is still in the life and the memory that its ticket was given to. Its floor rises first, and becomes the base below which
 --        none of its own counters is believed.
--- KEYS   1 {ns}:node, 2 {ns}:floor
+-- KEYS   1 {ns}:node
 -- ARGV   run_id, ticket, lowest floor, epoch, id, fleet, size, maxTtlMs, durable ('1' or '0')
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the life, the memory or the ticket is another's by now, or the admission has happened
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 if run ~= ARGV[1] or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then
   return { '0' }
 end
-local floor = string.format('%.0f', math.max(tonumber(redis.call('GET', KEYS[2]) or 0), tonumber(ARGV[3])))
-redis.call('SET', KEYS[2], floor)
-redis.call('HDEL', KEYS[1], 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil')
-redis.call('HSET', KEYS[1], 'base', floor, 'epoch', ARGV[4], 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9], 'run', run)
+local floor = string.format('%.0f', math.max(tonumber(redis.call('HGET', KEYS[1], 'floor') or 0), tonumber(ARGV[3])))
+-- The fields that every grant reads come first: a small hash is searched from the front.
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'run', run, 'epoch', ARGV[4], 'base', floor, 'floor', floor, 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9])
 return { '1', floor }

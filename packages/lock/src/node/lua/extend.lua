@@ -1,14 +1,16 @@
--- What   Renew all resources of the request if all are still ours. Never creates a key: a key that ran out may have been somebody else's meanwhile.
--- KEYS   per resource: lock, token
--- ARGV   beginning of our lock value (owner|), ttlMs
--- Reply  extended: 1 | missing: 0 | taken: { lock value, PTTL }
-local function extend(first, last, at)
+-- What   Renew all resources of each request if all are still ours. Never creates a key: a key that ran out may have been somebody else's meanwhile.
+-- KEYS   1 {ns}:node, then per resource: lock, token
+-- ARGV   1 the number of resources of each request, then per request: beginning of our lock value (owner|), ttlMs
+-- Reply  { epoch, per request extended: 1 | missing: 0 | taken: { lock value, PTTL } }
+--@include record
+
+local function request(first, last, at)
   local mine, missing = ARGV[at], false
   for key = first, last, 2 do
     local value = call('GET', KEYS[key])
     if not value then
       missing = true
-    elseif not startsWith(value, mine) then
+    elseif string.sub(value, 1, #mine) ~= mine then
       return { value, call('PTTL', KEYS[key]) }
     end
   end
@@ -21,3 +23,7 @@ local function extend(first, last, at)
   end
   return 1
 end
+
+local FIRST_KEY, KEYS_EACH, FIELDS = 2, 2, 2
+--@include each
+return replies

@@ -1,8 +1,11 @@
 -- What   Plant our key again where there is none, with its token. Only for an owner that a quorum confirmed in the same round.
--- KEYS   per resource: lock, token
--- ARGV   lock value (owner|label), ttlMs, token
--- Reply  extended: 1 | taken: { lock value, PTTL }
-local function heal(first, last, at)
+-- KEYS   1 {ns}:node, then per resource: lock, token
+-- ARGV   1 the number of resources of each request, then per request: lock value (owner|label), ttlMs, token
+-- Reply  { epoch, per request extended: 1 | taken: { lock value, PTTL } }
+--@include record
+--@include counter
+
+local function request(first, last, at)
   local mine, token = ARGV[at], tonumber(ARGV[at + 2])
   for key = first, last, 2 do
     local value = call('GET', KEYS[key])
@@ -16,3 +19,8 @@ local function heal(first, last, at)
   end
   return 1
 end
+
+local FIRST_KEY, KEYS_EACH, FIELDS = 2, 2, 3
+--@include each
+--@include raised
+return replies

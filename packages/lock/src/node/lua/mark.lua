@@ -1,7 +1,7 @@
 -- What   Open the admission of a quarantined node: give it an id if it has none, and a ticket that only this memory in this life of the server holds. The ticket
 --        dies with the memory (restart, FLUSHALL) and is consumed by the admission, so whoever comes back with an old one admits nothing. All is set if
 --        absent: lockers that race read the same ticket and the same proposals.
--- KEYS   1 {ns}:node, 2 {ns}:floor
+-- KEYS   1 {ns}:node
 -- ARGV   a fresh ticket, a fresh id, our Unix milliseconds, our maxTtlMs, our claim, how long the claim lasts in ms
 -- Reply  { '0', run_id, id, ticket, ms since the ticket was set, ms since the server started (0: cannot be told), proposed floor, proposed maxTtlMs, '1' if the
 --          claim is ours now, else '0' }, or { '1' } if the node is admitted
@@ -11,8 +11,8 @@
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local record = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil')
-local admittedRun, floor = record[1], redis.call('GET', KEYS[2])
+local record = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil', 'floor')
+local admittedRun, floor = record[1], record[12]
 if admittedRun == run and record[2] and record[3] and floor then
   return { '1' }
 end

@@ -1,8 +1,12 @@
--- What   Raise the counter of one resource to at least a token, whoever owns it. 'holder' also takes the lock away and tells who waits for it.
--- KEYS   lock, token
--- ARGV   token, 'holder' or 'nothing'
--- Reply  { the token now stored, the removed lock value or '' }
-local function raise(first, _, at)
+-- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also takes the lock away and tells who waits for it.
+-- KEYS   1 {ns}:node, then per resource: lock, token
+-- ARGV   1 the number of resources of each request: 1, then per request: token, 'holder' or 'nothing'
+-- Reply  { epoch, per request { the token now stored, the removed lock value or '' } }
+--@include record
+--@include counter
+--@include tell
+
+local function request(first, _, at)
   local token = math.max(tonumber(ARGV[at]), storedAt(KEYS[first + 1]))
   local removed = false
   if ARGV[at + 1] == 'holder' then
@@ -15,3 +19,8 @@ local function raise(first, _, at)
   end
   return { token, removed or '' }
 end
+
+local FIRST_KEY, KEYS_EACH, FIELDS = 2, 2, 2
+--@include each
+--@include raised
+return replies

@@ -1,19 +1,19 @@
 -- What   How this server and its record of us stand. Changes nothing, needs no admission; the first question on every new connection.
--- KEYS   1 {ns}:node, 2 {ns}:floor
+-- KEYS   1 {ns}:node
 -- ARGV   none
 -- Reply  { run_id, redis_version, role, '1' if it has replicas or was one itself in this life, else '0', the server's Unix milliseconds, floor or '',
 --          run, id, fleet, size, maxTtlMs, epoch, base, durable: '' where the record has none }
 local server = redis.call('INFO', 'server')
 local replication = redis.call('INFO', 'replication')
 local time = redis.call('TIME')
-local record = redis.call('HMGET', KEYS[1], 'run', 'id', 'fleet', 'size', 'maxTtlMs', 'epoch', 'base', 'durable')
+local record = redis.call('HMGET', KEYS[1], 'run', 'id', 'fleet', 'size', 'maxTtlMs', 'epoch', 'base', 'durable', 'floor')
 local reply = {
   string.match(server, 'run_id:(%w+)') or '',
   string.match(server, 'redis_version:([^\r\n]+)') or '',
   string.match(replication, 'role:(%w+)') or '',
   (string.find(replication, 'connected_slaves:[1-9]') or string.find(replication, 'master_replid2:0*[1-9a-f]')) and '1' or '0',
   string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)),
-  redis.call('GET', KEYS[2]) or '',
+  record[9] or '',
 }
 for index = 1, 8 do
   reply[#reply + 1] = record[index] or ''

@@ -15,7 +15,8 @@ local function tell(lock, turn)
   if waiting == 0 and isCounted then
     return waiting
   end
-  local tag = #KEYS[2] - #'floor'
+  -- No namespace has a brace, so the first one closes the tag.
+  local tag = string.find(lock, '}', 1, true) + 1
   local seats = {}
   for index = 1, SEATS do
     local seat = (turn + index - 1) % SEATS

@@ -15,7 +15,7 @@ async function recordOf(server: TestNode | undefined): Promise<Record<string, st
 }
 
 async function floorOf(server: TestNode | undefined): Promise<number> {
-  return Number(await server?.cli("GET", `{${namespace}}:floor`));
+  return Number(await server?.cli("HGET", `{${namespace}}:node`, "floor"));
 }
 
 function floors({ nodes }: RedisFleet): Promise<number[]> {
@@ -170,7 +170,7 @@ describe("a node that lost its memory", () => {
       reason: "2 of 5 nodes are admitted, 3 are needed to rebuild another; 2 cannot be reached",
     });
     const token = (await floorOf(fourth)) + 77;
-    await fourth?.cli("SET", `{${namespace}}:floor`, String(token));
+    await fourth?.cli("HSET", `{${namespace}}:node`, "floor", String(token));
     const later = lock.fromNow();
     await fourth?.heal();
     expect(await later.heard("admitted", "n5")).toMatchObject({ way: "rebuilt", floor: token });
@@ -199,12 +199,12 @@ describe("a node that lost its memory", () => {
     await Promise.all(others.map(({ fleet: each }) => each.close()));
   });
 
-  test("one record taken away counts as a lost memory: the node's record, or its floor", async ({ fleet }) => {
+  test("a record that is taken away, or its floor alone, counts as a lost memory", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3);
     await using _ = lock;
-    for (const key of ["node", "floor"]) {
+    for (const command of [["DEL"], ["HDEL", "floor"]] as const) {
       const later = lock.fromNow();
-      await servers.nodes[1]?.cli("DEL", `{${namespace}}:${key}`);
+      await servers.nodes[1]?.cli(command[0], `{${namespace}}:node`, ...command.slice(1));
       expect(await lock.node("n2").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
       expect(await later.heard("admitted", "n2")).toMatchObject({ way: "rebuilt" });
     }
@@ -248,7 +248,6 @@ describe("a server that took another's place", () => {
     await later.heard("quarantined", "n3");
     const fields = Object.entries(copied).flat();
     await servers.nodes[2]?.cli("HSET", `{${namespace}}:node`, ...fields);
-    await servers.nodes[2]?.cli("SET", `{${namespace}}:floor`, String(await floorOf(servers.nodes[1])));
     expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
     expect((await recordOf(servers.nodes[2])).id).not.toBe(copied.id);
   });

@@ -16,7 +16,7 @@ describe("a node that cannot be asked", () => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     await nodes[0]?.kill();
     await using lock = await opened(urls, { namespace });
-    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED" });
+    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED", unsent: true });
     expect(lock.fleet.state().unreachable).toEqual([{ node: "n1", cause: "ECONNREFUSED" }]);
   });
 
@@ -43,7 +43,7 @@ describe("a node that cannot be asked", () => {
     await first.follow(servers.node("n2"));
     await using lock = await opened([url], { namespace });
     const cause = "READONLY: a replica; the lock needs the address of its master";
-    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause });
+    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause, unsent: true });
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", node: "n1", code: "replica" }));
     await first.cli("REPLICAOF", "NO", "ONE");
     const question = asking("a");
@@ -68,7 +68,7 @@ describe("a node that cannot be asked", () => {
   test("works for a user who may do only what the lock needs", async ({ fleet }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     const commands =
-      "+eval +evalsha +info +time +get +set +del +pttl +pexpire +hget +hset +hdel +hmget +publish +pubsub|numsub +subscribe +unsubscribe";
+      "+eval +evalsha +info +time +get +set +incr +decr +del +pttl +pexpire +hget +hset +hdel +hmget +publish +pubsub|numsub +subscribe +unsubscribe";
     await nodes[0]?.cli("ACL", "SETUSER", "least", "on", ">p", `~{${namespace}}:*`, `&{${namespace}}:*`, "-@all", ...commands.split(" "));
     await using lock = await opened([withUser(urls[0] ?? "", "least:p")], { namespace });
     const question = asking("a");

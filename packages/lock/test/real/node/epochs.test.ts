@@ -36,7 +36,7 @@ async function story(fleet: StartFleet): Promise<Story> {
     patient,
     network,
     noted: patient.fleet.nodes.map((node) => node.epoch()),
-    floor: Number(await servers.nodes[0]?.cli("GET", keys.floor)),
+    floor: Number(await servers.nodes[0]?.cli("HGET", keys.node, "floor")),
     async [Symbol.asyncDispose]() {
       await Promise.all([lock.fleet.close(), patient.fleet.close()]);
     },

@@ -20,7 +20,7 @@ async function oneNode({ urls, namespace }: { readonly urls: readonly string[]; 
     node: fleet.node("n1"),
     namespace,
     redis,
-    floor: async () => Number(await redis.get(`{${namespace}}:floor`)),
+    floor: async () => Number(await redis.hget(`{${namespace}}:node`, "floor")),
     async [Symbol.asyncDispose]() {
       redis.disconnect();
       await fleet.fleet.close();

@@ -123,7 +123,12 @@ describe("in time", () => {
     server.holdRequests();
     const questions = Array.from({ length: 8_192 }, (_unused, index) => asking(`a${index}`));
     const grants = Promise.all(questions.map((question) => node.grant(question)));
-    expect(await node.grant(asking("b"))).toEqual({ kind: "unreachable", node: "n1", cause: "overloaded: 8192 questions unanswered" });
+    expect(await node.grant(asking("b"))).toEqual({
+      kind: "unreachable",
+      node: "n1",
+      cause: "overloaded: 8192 questions unanswered",
+      unsent: true,
+    });
     const releases = await Promise.all(questions.map((question) => node.release(question)));
     expect(new Set(releases.map(({ kind }) => kind))).toEqual(new Set(["unreachable"]));
     server.deliver();
@@ -146,7 +151,7 @@ describe("over breaks", () => {
     await server.kill();
     expect(await asked).toMatchObject({ kind: "unreachable", cause: expect.stringMatching(/^(ECONNRESET|connection lost)$/) });
     expect(await node.release(question)).toMatchObject({ kind: "unreachable" });
-    await expect.poll(() => node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED" });
+    await expect.poll(() => node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED", unsent: true });
     await server.restart();
     await expect.poll(() => keysLeft(server)).toEqual([]);
   });
@@ -209,7 +214,7 @@ describe("over breaks", () => {
     const released = node.release(question);
     await lock.fleet.close();
     expect(await released).toMatchObject({ kind: "released" });
-    expect(await node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "closed" });
+    expect(await node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "closed", unsent: true });
     expect(await keysLeft(server)).toEqual([]);
   });
 });

@@ -24,10 +24,10 @@ describe("keys", () => {
       fc.property(namespaces, namespaces, resources, resources, (firstSpace, secondSpace, first, second) => {
         fc.pre(firstSpace !== secondSpace || first !== second);
         const [ours, theirs] = [keysOf(firstSpace), keysOf(secondSpace)];
-        const names = new Set([...allOf(ours, first), ours.node, ours.floor]);
-        expect(names.size).toBe(6);
+        const names = new Set([...allOf(ours, first), ours.node]);
+        expect(names.size).toBe(5);
         for (const name of allOf(theirs, second)) expect(names.has(name)).toBe(false);
-        for (const name of allOf(theirs, first)) expect(name === theirs.node || name === theirs.floor).toBe(false);
+        for (const name of allOf(theirs, first)) expect(name).not.toBe(theirs.node);
       }),
     );
   });
@@ -36,7 +36,7 @@ describe("keys", () => {
     fc.assert(
       fc.property(namespaces, resources, (namespace, resource) => {
         const keys = keysOf(namespace);
-        for (const name of [keys.node, keys.floor, ...allOf(keys, resource)]) expect(tagOf(name)).toBe(namespace);
+        for (const name of [keys.node, ...allOf(keys, resource)]) expect(tagOf(name)).toBe(namespace);
       }),
     );
   });

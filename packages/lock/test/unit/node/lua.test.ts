@@ -4,11 +4,11 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { callScriptFor } from "../../../src/node/call-script.js";
 import { keysOf } from "../../../src/node/keys.js";
 import { SEATS } from "../../../src/node/lock-node.js";
 import * as generated from "../../../src/node/lua.generated.js";
 import { admit, mark, type NodeStatus, status, visit } from "../../../src/node/node-record.js";
+import { requestScriptsFor } from "../../../src/node/request-scripts.js";
 import * as requests from "../../../src/node/scripts.js";
 
 const folder = new URL("../../../src/node/lua/", import.meta.url);
@@ -27,8 +27,11 @@ function headOf(name: string): string {
 /** The arguments that the head names. */
 function argumentsIn(name: string): readonly string[] {
   const line = /^-- ARGV +(.*)$/m.exec(headOf(name))?.[1] ?? "";
-  return line === "none" ? [] : line.replace(/\(.*?\)/g, "").split(",");
+  const own = line.replace(/\(.*?\)/g, "").replace(/^1 the number of resources of each request.*?then per request: /, "");
+  return own === "none" ? [] : own.split(",");
 }
+
+const scriptOf = (...given: Parameters<typeof requestScriptsFor>) => requestScriptsFor(...given).grant;
 
 const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, turn: 3 };
 const asked: Record<string, (call: requests.CallText) => void> = {
@@ -54,14 +57,14 @@ describe("the Lua files", () => {
   test("T2 name the life of the server only where the cache of scripts dies with it", () => {
     const server = { runId: "0f3a", version: "7.0.15" } as NodeStatus;
     const settings = { failover: "one server", retentionMs: 7 } as const;
-    const named = callScriptFor(server, settings);
+    const named = scriptOf(server, settings);
     expect(named.source).toMatch(/^local RETENTION, RUN = '7', '0f3a'\n/);
     expect(named.sha).toBe(createHash("sha1").update(named.source).digest("hex"));
-    expect(callScriptFor({ ...server, runId: "0f3b" }, settings).sha).not.toBe(named.sha);
+    expect(scriptOf({ ...server, runId: "0f3b" }, settings).sha).not.toBe(named.sha);
     for (const asking of [
-      callScriptFor({ ...server, version: "6.2.14" }, settings),
-      callScriptFor(server, { ...settings, failover: "failover" }),
-      callScriptFor({ ...server, runId: "' or '" }, settings),
+      scriptOf({ ...server, version: "6.2.14" }, settings),
+      scriptOf(server, { ...settings, failover: "failover" }),
+      scriptOf({ ...server, runId: "' or '" }, settings),
     ]) {
       expect(asking.source).toMatch(/^local RETENTION, RUN = '7', false\n/);
     }
@@ -77,14 +80,16 @@ describe("the Lua files", () => {
     expect(textOf(file.replace(".lua", ""))).not.toMatch(/tostring\((?!reply\))/);
   });
 
-  test.each(Object.keys(asked))("%s is asked with the arguments that its head names and that the call skips", (name) => {
-    const call: requests.CallText = { keys: [], args: [] };
+  test.each(Object.keys(asked))("%s is asked with the keys and arguments that its head names and its loop expects", (name) => {
+    const call = requests.openCall({ name: name as requests.RequestName }, keys, 2);
+    const before = call.keys.length;
     asked[name]?.(call);
-    const [word = "", ...own] = call.args;
-    const [letter = "", count = 1] = [word.slice(0, 1), word.slice(1) || 1];
+    const [, ...own] = call.args;
+    const resources = ["inspect", "raise"].includes(name) ? 1 : 2;
     expect(own).toHaveLength(argumentsIn(name).length);
-    expect(textOf("call")).toContain(`if letter == '${letter}' then\n--@include ${name}\n    return ${name}, ${own.length}\n`);
-    expect(call.keys).toHaveLength(Number(count) * 2);
+    expect(textOf(name)).toContain(
+      `local FIRST_KEY, KEYS_EACH, FIELDS = ${before + 1}, ${(call.keys.length - before) / resources}, ${own.length}\n`,
+    );
   });
 
   test("the scripts of the admission are asked with the arguments that their heads name", () => {
@@ -103,7 +108,7 @@ describe("the Lua files", () => {
     const calls = { status: status(keys), mark: mark(keys, marked), visit: visit(keys, "e"), admit: admit(keys, admitted) };
     for (const [name, call] of Object.entries(calls)) {
       expect(call.args).toHaveLength(argumentsIn(name).length);
-      expect(call.keys).toEqual([keys.node, keys.floor]);
+      expect(call.keys).toEqual([keys.node]);
     }
   });
 
