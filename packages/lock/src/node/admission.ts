@@ -74,12 +74,14 @@ export class Admission {
   }
 
   #check(): void {
+    const before = this.#refusal;
     const refusal = fleetRefusal(this.#met(), this.#settings.expected);
-    if (refusal?.message === this.#refusal?.message) return;
+    if (refusal?.message === before?.message) return;
     this.#refusal = refusal;
     const silence = refusal === undefined ? undefined : `FLEET_MISMATCH: ${refusal.message}`;
     for (const node of this.#settings.nodes) node.keepSilent(silence);
-    if (refusal !== undefined) this.#settings.onEvent({ kind: "fleet_refused", reason: refusal.message });
+    // Another node may show the same: that is no news.
+    if (refusal !== undefined && refusal.code !== before?.code) this.#settings.onEvent({ kind: "fleet_refused", reason: refusal.message });
   }
 
   #lookIn(ms: number): void {
