@@ -1,11 +1,13 @@
 // `npm run demo`: reads what is wanted, brings the stage up, tells the stories, takes everything down again. Decides the exit code: 0 only if every story came out as it
 // must, 2 for arguments that cannot be right.
 import { randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
 import pc from "picocolors";
 import { scenarios } from "./catalogue.js";
 import { Misunderstood, readCommandLine, usage, type Wish } from "./command-line.js";
 import { LaneView } from "./lane-view.js";
 import { perform } from "./perform.js";
+import { Picture } from "./picture.js";
 import { PlainLines } from "./plain-lines.js";
 import { runProgram } from "./program.js";
 import { openStage, type Stage } from "./stage.js";
@@ -24,7 +26,19 @@ function read(): Wish | undefined {
   }
 }
 
-function audienceOf(wish: Wish): Audience {
+/** Everybody who looks on: the terminal, and the picture if one is wanted. */
+function audienceOf(wish: Wish, picture: Picture | undefined): Audience {
+  const shown = screenOf(wish);
+  if (picture === undefined) return shown;
+  return {
+    notice(event) {
+      shown.notice(event);
+      picture.notice(event);
+    },
+  };
+}
+
+function screenOf(wish: Wish): Audience {
   const print = (line: string): void => console.log(line);
   if (wish.json) return { notice: (event) => print(JSON.stringify(event)) };
   const { isTTY, columns } = process.stdout;
@@ -40,13 +54,18 @@ async function play(wish: Wish, signal: AbortSignal): Promise<void> {
   await using stage = await openStage({ redisUrls: wish.redisUrls, gateway: wish.gateway });
   signal.addEventListener("abort", () => void stage.crew.end(), { once: true });
   announce(stage, wish);
-  const audience = audienceOf(wish);
+  const picture = wish.htmlFile === undefined ? undefined : new Picture();
+  const audience = audienceOf(wish, picture);
   const beatMs = pace(wish);
   const run = `demo-${randomBytes(4).toString("hex")}`;
   for (const scenario of scenarios.filter(({ name }) => wish.scenarios.includes(name))) {
     if (signal.aborted) return;
     const outcome = await perform(scenario, { stage, audience, ttlMs: wish.ttlMs, beatMs, run });
     if (outcome === "differs") process.exitCode = 1;
+  }
+  if (picture !== undefined && wish.htmlFile !== undefined) {
+    await writeFile(wish.htmlFile, picture.html());
+    if (!wish.json) console.log(`\nDrawn: ${wish.htmlFile}`);
   }
 }
 
