@@ -32,7 +32,9 @@ async function oneNode(
 }
 
 describe("together", () => {
-  test("what is asked in one turn of the event loop travels as one script call, 256 requests at most", async ({ fleet }) => {
+  test("what is asked in one turn of the event loop travels as one script call per kind of request, 256 requests at most", async ({
+    fleet,
+  }) => {
     const { server, lock } = await oneNode(fleet);
     await using _ = lock;
     const node = lock.node("n1");
