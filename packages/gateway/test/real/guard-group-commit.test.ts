@@ -123,18 +123,27 @@ describe("a row that somebody's open transaction holds", () => {
   });
 
   test("may close a circle with a batch: the batch gives way and every row is written", async ({ openStore, connect, database }) => {
-    const [one, two] = fresh(2).sort() as [string, string];
-    const [user, admin] = [await connect(), await connect()];
+    const [one, middle, two] = fresh(3).sort() as [string, string, string];
+    const [user, other, admin] = [await connect(), await connect(), await connect()];
     await user.query("set deadlock_timeout = '10s'");
     await admin.query(`alter database "${database.name}" set deadlock_timeout = '20ms'`);
     const events: StoreEvent[] = [];
     const store = await openStore({ lockWaitMs: 2_000, observe: (event) => events.push(event) });
-    await putMany(store, [one, two]);
-    await user.query("begin");
-    await user.query("select palisade.guard($1, 1)", [two]);
-    const verdicts = putMany(store, [one, two], 2);
+    await putMany(store, [one, middle, two]);
+    for (const [client, resource] of [
+      [user, two],
+      [other, middle],
+    ] as const) {
+      await client.query("begin");
+      await client.query("select palisade.guard($1, 1)", [resource]);
+    }
+    // The batch holds one and waits for the middle; the user, who holds two, waits for one; then the middle is free, and the batch closes the circle.
+    const verdicts = putMany(store, [one, middle, two], 2);
     await untilSomebodyWaits(admin);
-    await user.query("select palisade.guard($1, 1)", [one]);
+    const waits = user.query("select palisade.guard($1, 1)", [one]);
+    await untilSomebodyWaits(admin, 2);
+    await other.query("commit");
+    await waits;
     await user.query("commit");
     expect(kinds(await verdicts)).toEqual(["accepted"]);
     expect(events).toContainEqual(expect.objectContaining({ kind: "retried", code: "40P01" }));
