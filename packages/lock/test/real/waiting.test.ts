@@ -1,6 +1,7 @@
 // Waiting for a lock: in which order, woken by what, for how long, and what is left behind by those who give up.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LockError, type Locker } from "@palisade/lock";
+import { type AttemptEvent, channelNames, LockError, type Locker } from "@palisade/lock";
 import { describe, expect, failure, test, timed } from "./lock-test.js";
 
 test("callers in one process get the lock in the order in which they asked", async ({ locker }) => {
@@ -18,9 +19,17 @@ test("one process sends one contender: however many callers wait, the nodes are 
 }) => {
   const holder = open({ nodes: redis.urls, namespace: redis.namespace });
   const crowd = open({ nodes: redis.urls, namespace: redis.namespace });
-  const lease = await holder.acquire("r");
-  const waiting = Array.from({ length: 200 }, () => crowd.acquire("r", { waitMs: 150 }).catch((error: unknown) => error));
+  const lease = await holder.acquire("crowded");
+  await crowd.ready();
+  let attempts = 0;
+  const onAttempt = (event: unknown): void => {
+    if ((event as AttemptEvent).resources[0] === "crowded") attempts++;
+  };
+  subscribe(channelNames.attempt, onAttempt);
+  const waiting = Array.from({ length: 200 }, () => crowd.acquire("crowded", { waitMs: 500 }).catch((error: unknown) => error));
   const outcomes = await Promise.all(waiting);
+  unsubscribe(channelNames.attempt, onAttempt);
+  expect(attempts).toBeLessThan(50);
   expect(outcomes.every((outcome) => outcome instanceof LockError && outcome.code === "LOCK_HELD")).toBe(true);
   await lease.release();
 });
@@ -42,7 +51,7 @@ test("a lock released in one process is taken over in another, long before any p
     held = result;
   }
   times.sort((a, b) => a - b);
-  expect(times[10]).toBeLessThan(50);
+  expect(times[10]).toBeLessThan(400);
 });
 
 test("a lock whose holder vanished is taken over when its time is over, without a message", async ({ redis, open }) => {
@@ -53,7 +62,7 @@ test("a lock whose holder vanished is taken over when its time is over, without 
   lease.serialize();
   await holder.close();
   const { tookMs } = await timed(() => waiter.acquire("r"));
-  expect(tookMs).toBeLessThan(1_500);
+  expect(tookMs).toBeLessThan(10_000);
 });
 
 test("waiting ends with waitMs, and says who holds it", async ({ redis, open }) => {
@@ -67,10 +76,11 @@ test("waiting ends with waitMs, and says who holds it", async ({ redis, open }) 
 });
 
 test("who never had its turn is told what those in front learnt: held", async ({ locker, eye }) => {
+  await locker.ready();
   await eye.plant("r", [0, 1, 2, 3, 4], 5_000);
   const [inFront, behind] = await Promise.all([
-    failure(locker.acquire("r", { waitMs: 300 })),
-    failure(locker.acquire("r", { waitMs: 200 })),
+    failure(locker.acquire("r", { waitMs: 700 })),
+    failure(locker.acquire("r", { waitMs: 500 })),
   ]);
   expect(inFront).toMatchObject({ code: "LOCK_HELD" });
   expect(behind).toMatchObject({
@@ -84,7 +94,7 @@ test("who never had its turn is told what those in front learnt: no quorum", asy
   const locker = open({ nodes: urls });
   await locker.ready();
   await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
-  const errors = await Promise.all([failure(locker.acquire("r", { waitMs: 300 })), failure(locker.acquire("r", { waitMs: 200 }))]);
+  const errors = await Promise.all([failure(locker.acquire("r", { waitMs: 700 })), failure(locker.acquire("r", { waitMs: 500 }))]);
   for (const error of errors) expect(error).toMatchObject({ code: "LOCK_NO_QUORUM" });
 });
 
