@@ -89,14 +89,14 @@ describe("the end of a lease", () => {
   });
 
   test("is announced once, when a quarter of the time is left", async ({ locker }) => {
-    const lease = await locker.acquire("r", { ttlMs: 100 });
+    const lease = await locker.acquire("r", { ttlMs: 1_200 });
     const warnings: number[] = [];
     lease.onDanger((remainingMs) => warnings.push(remainingMs));
     const silenced: number[] = [];
     lease.onDanger((remainingMs) => silenced.push(remainingMs))();
     await aborted(lease.signal);
     expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toBeLessThanOrEqual(27);
+    expect(warnings[0]).toBeLessThanOrEqual(300);
     expect(warnings[0]).toBeGreaterThan(0);
     expect(silenced).toEqual([]);
   });
