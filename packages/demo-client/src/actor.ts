@@ -1,14 +1,19 @@
 // A worker as the story speaks of it: every verb asks the process to do it and shows the audience what was asked and what came back.
 // Must not soften an answer: what the lock or the gateway said is what is shown.
+import type { ClassicOptions } from "./classic-lock.js";
 import type { Crew } from "./crew.js";
 import type { Resource, Story } from "./story.js";
 import { StoryDiffers } from "./story-differs.js";
+import { refusalText, shortly } from "./wording.js";
 import type { Sign, WorkerProcess } from "./worker-process.js";
-import type { AcquireResult, Document, ReadResult, Surroundings, Verbs, WriteResult } from "./worker-protocol.js";
+import type { AcquireResult, Document, Door, No, ReadResult, Surroundings, Verbs, WriteResult } from "./worker-protocol.js";
 
-/** A write that has been decided upon and not yet sent. */
-export interface PendingWrite {
-  readonly answer: Promise<Verbs["computeAndWrite"]["answer"]>;
+type Computed = Verbs["computeAndWrite"]["answer"];
+type Compute = Pick<Verbs["computeAndWrite"]["with"], "compute" | "beforeWriting">;
+
+/** A write that was decided upon or sent, and is not yet answered. */
+export interface Pending<T = WriteResult> {
+  readonly answer: Promise<T>;
 }
 
 export class Actor {
@@ -16,9 +21,9 @@ export class Actor {
   readonly #story: Story;
   readonly #process: WorkerProcess;
   readonly #tokens = new Map<string, number>();
+  readonly #listeners = new Set<(sign: Sign) => void>();
   #leaseEnds: NodeJS.Timeout | undefined;
   #state: "well" | "unwell" = "well";
-  #onSign: (sign: Sign) => void = () => undefined;
 
   constructor(story: Story, name: string, process: WorkerProcess) {
     this.#story = story;
@@ -32,22 +37,71 @@ export class Actor {
   }
 
   /** Takes the lock, waiting for it if need be. */
-  async acquires(resource: Resource): Promise<AcquireResult> {
+  async acquires(resource: Resource, keep: "renewed" | "once" = "once"): Promise<AcquireResult> {
     const { ttlMs } = this.#story;
-    this.#story.step("asks", this.name, { to: "lock", text: `acquire ${resource.shown} for ${ttlMs} ms` });
-    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 3 * ttlMs + 5_000 });
+    this.#story.step("asks", this.name, {
+      to: "lock",
+      text: `acquire ${resource.shown} for ${ttlMs} ms${keep === "renewed" ? ", renewed" : ""}`,
+    });
+    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 3 * ttlMs + 5_000, renew: keep === "renewed" });
     if (!answer.ok) throw new StoryDiffers(`${this.name} did not get ${resource.shown}: ${answer.message}`);
-    const { token, remainingMs, tookMs } = answer;
-    this.#tokens.set(resource.name, token);
-    this.#story.step("answers", "lock", { to: this.name, text: `granted: token ${token}, after ${tookMs.toFixed(1)} ms`, token });
-    this.#story.step("holds", this.name, { text: `holds ${resource.shown} for ${Math.round(remainingMs)} ms`, token });
-    clearTimeout(this.#leaseEnds);
-    this.#leaseEnds = setTimeout(
-      () => this.#story.step("over", this.name, { text: `the lease of ${this.name} is over`, token }),
-      remainingMs,
-    );
+    this.#holds(resource, answer);
     await this.#story.beat();
     return answer;
+  }
+
+  /** Asks for the lock once and does not wait for anybody. */
+  async tries(resource: Resource): Promise<({ readonly ok: true } & AcquireResult) | No> {
+    this.#story.step("asks", this.name, { to: "lock", text: `acquire ${resource.shown} for ${this.#story.ttlMs} ms, without waiting` });
+    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 0 });
+    if (answer.ok) this.#holds(resource, answer);
+    else this.#story.step("refuses", "lock", { to: this.name, text: `${answer.code}: ${this.#story.withoutRun(answer.message)}` });
+    await this.#story.beat();
+    return answer;
+  }
+
+  async releases(resource: Resource): Promise<void> {
+    this.#story.step("asks", this.name, { to: "lock", text: `release ${resource.shown}` });
+    await this.#process.ask("release", { resource: resource.name });
+    if (this.#leaseEnds !== undefined) this.#over(`${this.name} does not hold it any more`);
+    await this.#story.beat();
+  }
+
+  /** What it thinks itself, by its own clock. */
+  async believesToHold(resource: Resource): Promise<boolean> {
+    const { held, remainingMs } = await this.#process.ask("believes", { resource: resource.name });
+    const text = held
+      ? `believes that it holds ${resource.shown} for ${Math.round(remainingMs)} ms more`
+      : `knows that it does not hold ${resource.shown}`;
+    this.#story.step("remarks", this.name, { text });
+    return held;
+  }
+
+  /** One attempt with a lock made by hand. */
+  async takesClassic(resource: Resource, lock: ClassicOptions): Promise<boolean> {
+    const nodes = lock.urls.length === 1 ? "one Redis" : `${lock.urls.length} Redis`;
+    this.#story.step("asks", this.name, { to: "lock", text: `SET ${resource.shown} NX PX ${lock.ttlMs} on ${nodes}` });
+    const { taken, remainingMs } = await this.#process.ask("takeClassic", { resource: resource.name, lock });
+    if (taken) {
+      this.#story.step("answers", "lock", { to: this.name, text: "OK; no token" });
+      this.#story.step("holds", this.name, { text: `takes it that it holds ${resource.shown} for ${Math.round(remainingMs)} ms` });
+      this.#endsIn(remainingMs);
+    } else this.#story.step("refuses", "lock", { to: this.name, text: "somebody else has it" });
+    await this.#story.beat();
+    return taken;
+  }
+
+  async releasesClassic(resource: Resource, check: "owner" | "nobody"): Promise<number> {
+    const how = check === "owner" ? "delete the key if it is mine" : "DEL, whoever's key it is";
+    this.#story.step("asks", this.name, { to: "lock", text: `release ${resource.shown}: ${how}` });
+    const { removed } = await this.#process.ask("releaseClassic", { resource: resource.name, check });
+    this.#story.step(removed > 0 ? "answers" : "refuses", "lock", {
+      to: this.name,
+      text: removed > 0 ? "a key was removed" : "nothing was removed",
+    });
+    if (this.#leaseEnds !== undefined) this.#over(`${this.name} does not hold it any more`);
+    await this.#story.beat();
+    return removed;
   }
 
   /** Raises the fence before reading, so that nothing older can come in between. */
@@ -58,7 +112,7 @@ export class Actor {
     if (!sealed.ok) throw new StoryDiffers(`${this.name} could not seal ${resource.shown}: ${sealed.code}, ${sealed.message}`);
     this.#story.step("answers", "gateway", {
       to: this.name,
-      text: `200: the fence is ${token}, the document is ${JSON.stringify(sealed.document)}`,
+      text: `200: the fence is ${token}, the document is ${shortly(sealed.document)}`,
       token,
     });
     await this.#story.beat();
@@ -66,39 +120,63 @@ export class Actor {
   }
 
   async reads(resource: Resource): Promise<ReadResult> {
-    const to = this.#counter;
-    this.#story.step("asks", this.name, { to, text: `read ${resource.shown}` });
-    const read = await this.#process.ask("read", { resource: resource.name, door: this.#story.door });
+    this.#story.step("asks", this.name, { to: this.#counter, text: `read ${resource.shown}` });
+    const read = await this.#process.ask("read", { resource: resource.name, door: this.#door });
     if (!read.ok) throw new StoryDiffers(`${this.name} could not read ${resource.shown}: ${read.code}, ${read.message}`);
-    this.#story.step("answers", to, { to: this.name, text: `the document is ${JSON.stringify(read.document)}` });
+    this.#story.step("answers", this.#counter, { to: this.name, text: `the document is ${shortly(read.document)}` });
     await this.#story.beat();
     return read;
   }
 
-  async writes(resource: Resource, document: Document): Promise<WriteResult> {
-    this.#asksToWrite(resource, document);
-    const answer = await this.#process.ask("write", { resource: resource.name, door: this.#story.door, document });
-    return await this.#wasAnswered(answer);
+  /** A fenced read where there is a fence, a plain one where there is none. */
+  looksAt(resource: Resource): Promise<ReadResult> {
+    return this.#door === "gateway" ? this.seals(resource) : this.reads(resource);
   }
 
-  /** Has looked at its lease and found it good, and computes what it will write. Resolves as soon as it is at that. */
-  async isAboutToWrite(resource: Resource, document: Document): Promise<PendingWrite> {
-    const decided = new Promise<void>((resolve) => {
-      this.#onSign = ({ sign }) => {
-        if (sign === "about_to_write") resolve();
-        if (sign === "writes") this.#asksToWrite(resource, document);
-      };
-    });
-    const sent = this.#process.ask("computeAndWrite", { resource: resource.name, door: this.#story.door, document });
-    await Promise.race([decided, sent]);
+  async writes(resource: Resource, document: Document): Promise<WriteResult> {
+    return await this.sends(resource, document).answer;
+  }
+
+  /** Writes, and does not wait for the answer. */
+  sends(resource: Resource, document: Document): Pending {
+    this.#asksToWrite(resource, document);
+    return this.#answered(this.#process.ask("write", { resource: resource.name, door: this.#door, document }));
+  }
+
+  /** Holds the lock, has looked at its lease and found it good, and computes what it will write. Resolves as soon as it is at that. */
+  async isAboutToWrite(
+    resource: Resource,
+    document: Document,
+    how: Compute = { compute: "until_stopped", beforeWriting: "trusts" },
+  ): Promise<Pending<Computed>> {
+    const decided = this.#hears((sign) => sign.sign === "about_to_write", "decided" as const);
+    const stopWatching = this.#watch(({ sign }) => sign === "writes" && this.#asksToWrite(resource, document));
+    const sent = this.#process.ask("computeAndWrite", { resource: resource.name, door: this.#door, document, ...how });
+    const first = await Promise.race([decided, sent]);
+    if (first !== "decided") {
+      // The machine was so slow that the lease ended before the work began: whoever finds that acquires again.
+      stopWatching();
+      this.#story.step("remarks", this.name, { text: "finds its lease over before it could begin" });
+      await this.acquires(resource);
+      return await this.isAboutToWrite(resource, document, how);
+    }
     this.#story.step("remarks", this.name, { text: "has checked its lease: good. Is about to write" });
-    const answer = sent.then(async (written) => {
-      await this.#wasAnswered(written);
-      return written;
-    });
-    // Whoever awaits the answer hears of a failure; an act that ends before has another reason to.
-    answer.catch(() => undefined);
-    return { answer };
+    await this.#story.beat();
+    return this.#answered(sent.finally(stopWatching));
+  }
+
+  /** Resolves when the worker says that a lease of its own is lost. */
+  async learnsOfLoss(): Promise<string> {
+    let reason = "";
+    await this.#hears((sign) => {
+      if (sign.sign === "lease_lost") reason = sign.reason;
+      return sign.sign === "lease_lost";
+    }, undefined);
+    return reason;
+  }
+
+  async isRenewed(): Promise<void> {
+    await this.#hears((sign) => sign.sign === "renewed" && sign.outcome === "renewed", undefined);
   }
 
   async isStopped(): Promise<void> {
@@ -119,37 +197,77 @@ export class Actor {
     await crew.dismiss(this.#process, this.#state);
   }
 
+  get #door(): Door {
+    return this.#story.door;
+  }
+
   /** Where this act's reads and writes go. */
   get #counter(): string {
-    return this.#story.door === "gateway" ? "gateway" : "store";
+    return this.#door === "gateway" ? "gateway" : "store";
+  }
+
+  #holds(resource: Resource, { token, remainingMs, tookMs }: AcquireResult): void {
+    this.#tokens.set(resource.name, token);
+    this.#story.step("answers", "lock", { to: this.name, text: `granted: token ${token}, after ${tookMs.toFixed(1)} ms`, token });
+    this.#story.step("holds", this.name, { text: `holds ${resource.shown} for ${Math.round(remainingMs)} ms`, token });
+    this.#endsIn(remainingMs);
+  }
+
+  #endsIn(remainingMs: number): void {
+    clearTimeout(this.#leaseEnds);
+    this.#leaseEnds = setTimeout(() => this.#over(`the lease of ${this.name} is over`), remainingMs);
+  }
+
+  #over(text: string): void {
+    clearTimeout(this.#leaseEnds);
+    this.#leaseEnds = undefined;
+    this.#story.step("over", this.name, { text });
   }
 
   #asksToWrite(resource: Resource, document: Document): void {
     const token = this.#tokens.get(resource.name) ?? 0;
-    const how =
-      this.#story.door === "gateway"
-        ? { token, text: `PUT with token ${token}: ${JSON.stringify(document)}` }
-        : { text: `update: ${JSON.stringify(document)}` };
-    this.#story.step("asks", this.name, { to: this.#counter, ...how });
+    const fenced = this.#door === "gateway";
+    const text = fenced ? `PUT with token ${token}: ${shortly(document)}` : `update: ${shortly(document)}`;
+    this.#story.step("asks", this.name, { to: this.#counter, text, ...(fenced ? { token } : {}) });
   }
 
-  async #wasAnswered(answer: WriteResult): Promise<WriteResult> {
-    const to = this.name;
-    if (answer.ok) this.#story.step("answers", this.#counter, { to, text: `${answer.status}: stored as revision ${answer.rev}` });
-    else this.#story.step("refuses", this.#counter, { to, text: refusalText(answer) });
-    await this.#story.beat();
-    return answer;
+  #answered<T extends WriteResult>(sent: Promise<T>): Pending<T> {
+    const answer = sent.then(async (result) => {
+      const to = this.name;
+      if (result.ok) this.#story.step("answers", this.#counter, { to, text: `${result.status}: stored as revision ${result.rev}` });
+      else if (result.code === "lease_over")
+        this.#story.step("remarks", this.name, { text: "looks at its lease again: over. Does not write" });
+      else this.#story.step("refuses", this.#counter, { to, text: refusalText(result) });
+      await this.#story.beat();
+      return result;
+    });
+    // Whoever awaits the answer hears of a failure; an act that ends before has another reason to.
+    answer.catch(() => undefined);
+    return { answer };
   }
 
   #heard(sign: Sign): void {
     if (sign.sign === "lease_lost")
       this.#story.step("remarks", this.name, { text: `learns now that its lease is lost: ${sign.reason}`, token: sign.token });
-    this.#onSign(sign);
+    if (sign.sign === "renewed") {
+      this.#story.step("remarks", this.name, { text: `renewal: ${sign.outcome}, ${Math.round(sign.remainingMs)} ms left` });
+      if (sign.outcome === "renewed") this.#endsIn(sign.remainingMs);
+    }
+    for (const listener of this.#listeners) listener(sign);
   }
-}
 
-function refusalText(answer: Extract<WriteResult, { ok: false }>): string {
-  if (answer.code === "fencing_token_stale")
-    return `412 ${answer.code}: token ${answer.presentedToken}, the fence is ${answer.currentToken}`;
-  return `${answer.status ?? "no answer"} ${answer.code}: ${answer.message}`;
+  #watch(listener: (sign: Sign) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #hears<T>(condition: (sign: Sign) => boolean, value: T): Promise<T> {
+    return new Promise((resolve) => {
+      const stop = this.#watch((sign) => {
+        if (!condition(sign)) return;
+        stop();
+        resolve(value);
+      });
+    });
+  }
 }

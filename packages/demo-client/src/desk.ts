@@ -11,7 +11,8 @@ export const unguardedTable = `create schema if not exists demo;
 export interface Write {
   readonly resource: string;
   readonly document: Document;
-  readonly token: number;
+  /** Undefined where no lease has one; the gateway takes no such write. */
+  readonly token: number | undefined;
 }
 
 export class Desk {
@@ -29,7 +30,8 @@ export class Desk {
     await this.#database.query("select");
   }
 
-  async seal(resource: string, token: number): Promise<Answer<ReadResult>> {
+  async seal(resource: string, token: number | undefined): Promise<Answer<ReadResult>> {
+    if (token === undefined) return noToken;
     const sealed = await this.#client.seal<Document>(resource, { token });
     return sealed.ok ? { ok: true, document: sealed.value, rev: sealed.rev } : refusal(sealed);
   }
@@ -43,6 +45,7 @@ export class Desk {
 
   async write(door: Door, write: Write): Promise<WriteResult> {
     if (door === "postgres") return this.#writeTable(write);
+    if (write.token === undefined) return noToken;
     const written = await this.#client.put(write.resource, write.document, { token: write.token });
     return written.ok ? { ok: true, status: written.created ? 201 : 200, rev: written.rev } : refusal(written);
   }
@@ -68,6 +71,8 @@ export class Desk {
     return { ok: true, status: 200, rev: Number(rows[0]?.rev) };
   }
 }
+
+const noToken = { ok: false, code: "no_token", message: "there is no lease, so there is no token to write with" } as const;
 
 function refusal({ code, detail, status, currentToken, presentedToken }: Refusal): Refused {
   return { ok: false, code, message: detail, status, currentToken, presentedToken };

@@ -52,14 +52,29 @@ export class Story implements AsyncDisposable {
 
   /** Worker processes that know where everything is. */
   async workers<const Names extends readonly string[]>(...names: Names): Promise<{ readonly [Name in keyof Names]: Actor }> {
-    const actors = names.map((name) => new Actor(this, name, this.#telling.stage.crew.hire()));
-    this.#cast.push(...actors);
-    await Promise.all(actors.map((actor) => actor.meets(this.#surroundings(actor.name))));
+    const actors = await Promise.all(names.map((name) => this.worker(name)));
     return actors as unknown as { readonly [Name in keyof Names]: Actor };
+  }
+
+  /** A worker process whose surroundings differ: another way to a server, other servers. */
+  async worker(name: string, surroundings: Partial<Surroundings> = {}): Promise<Actor> {
+    const actor = new Actor(this, name, this.#telling.stage.crew.hire());
+    this.#cast.push(actor);
+    await actor.meets({ ...this.#surroundings(name), ...surroundings });
+    return actor;
+  }
+
+  get stage(): Stage {
+    return this.#telling.stage;
   }
 
   resource(shown: string): Resource {
     return { shown, name: `${this.#telling.run}/${this.#scenario.name}/${this.#scenario.acts.indexOf(this.#act) + 1}/${shown}` };
+  }
+
+  /** A message as the audience knows the names. */
+  withoutRun(message: string): string {
+    return message.replaceAll(this.resource("").name, "");
   }
 
   step(kind: Step["kind"], from: string, details: StepDetails): void {
@@ -72,9 +87,14 @@ export class Story implements AsyncDisposable {
     if (this.#telling.beatMs > 0) await sleep(this.#telling.beatMs);
   }
 
+  /** Lets time pass. */
+  async passes(ms: number): Promise<void> {
+    await sleep(ms);
+  }
+
   /** What is stored in the end, as anybody sees it who reads. */
-  async stored(resource: Resource): Promise<Document | null> {
-    const desk = new Desk(this.#surroundings("narrator"));
+  async stored(resource: Resource, surroundings: Partial<Surroundings> = {}): Promise<Document | null> {
+    const desk = new Desk({ ...this.#surroundings("narrator"), ...surroundings });
     try {
       const read = await desk.read(resource.name, this.door);
       if (!read.ok) throw new StoryDiffers(`${resource.shown} could not be read: ${read.code}, ${read.message}`);

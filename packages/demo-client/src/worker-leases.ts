@@ -1,20 +1,20 @@
-// The leases of a worker, by resource, from its own locker. Decides only what a refusal looks like to the director.
-import { createLocker, type Lease, LockError, type Locker } from "@palisade/lock";
-import type { No, Surroundings, Verbs } from "./worker-protocol.js";
+// The leases of a worker, by resource: from its own locker, or from a lock made by hand. Decides only what a refusal looks like to the director.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
+import { type ClassicLease, ClassicLock } from "./classic-lock.js";
+import type { No, Report, Surroundings, Verbs } from "./worker-protocol.js";
 
-export interface Lost {
-  readonly resource: string;
-  readonly token: number;
-  readonly reason: string;
-}
+type Sign = Extract<Report, { readonly sign: "lease_lost" | "renewed" }>;
 
 export class HeldLeases {
   readonly #locker: Locker;
   readonly #leases = new Map<string, Lease>();
-  readonly #onLost: (lost: Lost) => void;
+  readonly #classic = new Map<string, { readonly lock: ClassicLock; readonly lease: ClassicLease }>();
+  readonly #locks: ClassicLock[] = [];
+  readonly #tell: (sign: Sign) => void;
 
-  constructor({ name, redisUrls, namespace, ttlMs, maxTtlMs, nodeTimeoutMs }: Surroundings, onLost: (lost: Lost) => void) {
-    this.#onLost = onLost;
+  constructor({ name, redisUrls, namespace, ttlMs, maxTtlMs, nodeTimeoutMs }: Surroundings, tell: (sign: Sign) => void) {
+    this.#tell = tell;
     this.#locker = createLocker({
       nodes: redisUrls,
       namespace,
@@ -23,6 +23,7 @@ export class HeldLeases {
       ...(maxTtlMs === undefined ? {} : { maxTtlMs }),
       ...(nodeTimeoutMs === undefined ? {} : { nodeTimeoutMs }),
     });
+    subscribe(channelNames.renewal, this.#onRenewal);
   }
 
   async ready(): Promise<void> {
@@ -37,35 +38,71 @@ export class HeldLeases {
       this.#leases.set(resource, lease);
       lease.signal.addEventListener("abort", () => this.#tellLoss(lease), { once: true });
       const granted = lease.ballots.filter(({ kind }) => kind === "granted").length;
-      return { ok: true, token: lease.token, remainingMs: lease.remainingMs(), tookMs, granted, nodes: this.#nodes(lease) };
+      return { ok: true, token: lease.token, remainingMs: lease.remainingMs(), tookMs, granted, nodes: lease.ballots.length };
     } catch (error) {
       return refusal(error);
     }
   }
 
-  of(resource: string): Lease {
+  async release(resource: string): Promise<Verbs["release"]["answer"]> {
+    const { outcome } = await this.#of(resource).release();
+    return { ok: true, outcome };
+  }
+
+  async takeClassic({ resource, lock: options }: Verbs["takeClassic"]["with"]): Promise<Verbs["takeClassic"]["answer"]> {
+    const lock = new ClassicLock(options);
+    this.#locks.push(lock);
+    await lock.ready();
+    const lease = await lock.take(resource);
+    if (lease === undefined) return { ok: true, taken: false, remainingMs: 0 };
+    this.#classic.set(resource, { lock, lease });
+    return { ok: true, taken: true, remainingMs: lease.validUntilAt - performance.now() };
+  }
+
+  async releaseClassic({ resource, check }: Verbs["releaseClassic"]["with"]): Promise<Verbs["releaseClassic"]["answer"]> {
+    const held = this.#classic.get(resource);
+    if (held === undefined) throw new Error(`this worker never took ${resource}`);
+    return { ok: true, removed: await held.lock.release(held.lease, check) };
+  }
+
+  /** What the holder itself thinks. */
+  believes(resource: string): Verbs["believes"]["answer"] {
+    const classic = this.#classic.get(resource);
+    const remainingMs = classic === undefined ? this.#of(resource).remainingMs() : classic.lease.validUntilAt - performance.now();
+    return { ok: true, held: remainingMs > 0, remainingMs };
+  }
+
+  /** Undefined under a lock made by hand, or under none. */
+  tokenOf(resource: string): number | undefined {
+    return this.#leases.get(resource)?.token;
+  }
+
+  async close(): Promise<void> {
+    unsubscribe(channelNames.renewal, this.#onRenewal);
+    for (const lock of this.#locks) lock.close();
+    await this.#locker.close();
+  }
+
+  readonly #onRenewal = (message: unknown): void => {
+    const { resources, outcome, remainingMs } = message as RenewalEvent;
+    for (const resource of resources) this.#tell({ sign: "renewed", resource, outcome, remainingMs });
+  };
+
+  #of(resource: string): Lease {
     const lease = this.#leases.get(resource);
     if (lease === undefined) throw new Error(`no lease of ${resource} was ever granted to this worker`);
     return lease;
   }
 
-  async close(): Promise<void> {
-    await this.#locker.close();
-  }
-
-  #nodes(lease: Lease): number {
-    return lease.ballots.length;
-  }
-
   #tellLoss({ resource, token, signal }: Lease): void {
     const reason = (signal.reason as LockError).reason ?? "expired";
     // What the worker did itself is no news.
-    if (reason !== "released" && reason !== "closed") this.#onLost({ resource, token, reason });
+    if (reason !== "released" && reason !== "closed") this.#tell({ sign: "lease_lost", resource, token, reason });
   }
 }
 
 /** What the world does is an answer; anything else is a bug of this worker. */
-export function refusal(error: unknown): No {
+function refusal(error: unknown): No {
   if (!(error instanceof LockError)) throw error;
   return { ok: false, code: error.code, message: error.message };
 }

@@ -1,4 +1,5 @@
 // What the director of a story says to a worker process, and what it hears back: plain data over the channel between the two. Decides nothing.
+import type { ClassicOptions } from "./classic-lock.js";
 
 /** Where a worker finds everything; sent once, first. */
 export interface Surroundings {
@@ -54,23 +55,44 @@ export interface ReadResult {
   readonly rev: number;
 }
 
+interface At {
+  readonly resource: string;
+}
+
+interface WriteAt extends At {
+  readonly door: Door;
+  readonly document: Document;
+}
+
+type Ok<T = object> = { readonly ok: true } & T;
+
 /** Everything a worker can be asked to do: what with, and what it answers. */
 export interface Verbs {
-  meet: { readonly with: Surroundings; readonly answer: { readonly ok: true } };
-  acquire: {
-    readonly with: { readonly resource: string; readonly waitMs?: number; readonly renew?: boolean };
-    readonly answer: Answer<AcquireResult>;
+  meet: { readonly with: Surroundings; readonly answer: Ok };
+  acquire: { readonly with: At & { readonly waitMs?: number; readonly renew?: boolean }; readonly answer: Answer<AcquireResult> };
+  /** Whether it believes that it holds the lock now, by its own clock. */
+  believes: { readonly with: At; readonly answer: Ok<{ readonly held: boolean; readonly remainingMs: number }> };
+  release: { readonly with: At; readonly answer: Ok<{ readonly outcome: string }> };
+  /** One attempt with a lock made by hand. */
+  takeClassic: {
+    readonly with: At & { readonly lock: ClassicOptions };
+    readonly answer: Ok<{ readonly taken: boolean; readonly remainingMs: number }>;
   };
-  seal: { readonly with: { readonly resource: string }; readonly answer: Answer<ReadResult> };
-  read: { readonly with: { readonly resource: string; readonly door: Door }; readonly answer: Answer<ReadResult> };
-  write: { readonly with: { readonly resource: string; readonly door: Door; readonly document: Document }; readonly answer: WriteResult };
-  /** Looks at its lease, says "about to write", computes without a break until it notices that time has passed without it, and writes. */
+  releaseClassic: { readonly with: At & { readonly check: "owner" | "nobody" }; readonly answer: Ok<{ readonly removed: number }> };
+  seal: { readonly with: At; readonly answer: Answer<ReadResult> };
+  read: { readonly with: At & { readonly door: Door }; readonly answer: Answer<ReadResult> };
+  write: { readonly with: WriteAt; readonly answer: WriteResult };
+  /** Looks at its lease, says "about to write", computes without a break, and writes. */
   computeAndWrite: {
-    readonly with: { readonly resource: string; readonly door: Door; readonly document: Document };
-    readonly answer: WriteResult & { readonly missedMs: number };
+    readonly with: WriteAt & {
+      /** Until it notices that time has passed without it, or for so long. */
+      readonly compute: "until_stopped" | { readonly forMs: number };
+      /** Whether it looks at its lease again before it writes. */
+      readonly beforeWriting: "trusts" | "looks_again";
+    };
+    readonly answer: WriteResult & { readonly computedMs: number };
   };
-  release: { readonly with: { readonly resource: string }; readonly answer: { readonly ok: true; readonly outcome: string } };
-  leave: { readonly with: object; readonly answer: { readonly ok: true } };
+  leave: { readonly with: object; readonly answer: Ok };
 }
 
 export type Verb = keyof Verbs;
@@ -87,4 +109,5 @@ export type Report =
   | { readonly id: number; readonly failure: string }
   /** Said without being asked. */
   | { readonly sign: "about_to_write" | "writes" }
+  | { readonly sign: "renewed"; readonly resource: string; readonly outcome: string; readonly remainingMs: number }
   | { readonly sign: "lease_lost"; readonly resource: string; readonly token: number; readonly reason: string };

@@ -20,28 +20,33 @@ function tell(report: Report): void {
 
 const handlers: Handlers = {
   async meet(surroundings) {
-    const leases = new HeldLeases(surroundings, (lost) => tell({ sign: "lease_lost", ...lost }));
+    const leases = new HeldLeases(surroundings, tell);
     met = { leases, desk: new Desk(surroundings), surroundings };
     await Promise.all([leases.ready(), met.desk.ready()]);
     return { ok: true };
   },
   acquire: (args) => here().leases.acquire(args),
-  seal: ({ resource }) => here().desk.seal(resource, here().leases.of(resource).token),
+  believes: async ({ resource }) => here().leases.believes(resource),
+  release: ({ resource }) => here().leases.release(resource),
+  takeClassic: (args) => here().leases.takeClassic(args),
+  releaseClassic: (args) => here().leases.releaseClassic(args),
+  seal: ({ resource }) => here().desk.seal(resource, here().leases.tokenOf(resource)),
   read: ({ resource, door }) => here().desk.read(resource, door),
-  write: ({ resource, door, document }) => here().desk.write(door, { resource, document, token: here().leases.of(resource).token }),
-  async computeAndWrite({ resource, door, document }) {
-    const lease = here().leases.of(resource);
+  write: ({ resource, door, document }) => here().desk.write(door, { resource, document, token: here().leases.tokenOf(resource) }),
+  async computeAndWrite({ resource, door, document, compute, beforeWriting }) {
+    const { leases, desk, surroundings } = here();
+    const token = leases.tokenOf(resource);
     // From here to the write nothing is awaited, so no timer and no message can come between: this is the gap that no check inside a process can close.
-    lease.assertHeld();
+    if (!leases.believes(resource).held) return { ...leaseOver, computedMs: 0 };
+    // Before the sign: whoever hears it may stop this process before the computation has begun.
+    const startedAt = performance.now();
     tell({ sign: "about_to_write" });
-    const missedMs = computeUntilTimeIsMissing(here().surroundings.ttlMs / 2);
+    const computedMs =
+      compute === "until_stopped" ? computeUntilTimeIsMissing(startedAt, surroundings.ttlMs / 2) : computeFor(compute.forMs);
+    if (beforeWriting === "looks_again" && !leases.believes(resource).held) return { ...leaseOver, computedMs };
     tell({ sign: "writes" });
-    const written: WriteResult = await here().desk.write(door, { resource, document, token: lease.token });
-    return { ...written, missedMs };
-  },
-  async release({ resource }) {
-    const { outcome } = await here().leases.of(resource).release();
-    return { ok: true, outcome };
+    const written: WriteResult = await desk.write(door, { resource, document, token });
+    return { ...written, computedMs };
   },
   async leave() {
     await Promise.all([here().leases.close(), here().desk.close()]);
@@ -49,15 +54,23 @@ const handlers: Handlers = {
   },
 };
 
+const leaseOver = { ok: false, code: "lease_over", message: "the lease is over, so nothing was written" } as const;
+
 /** Stands for building the document. Comes back when the clock has leapt: the process was stopped in the middle of it and did not notice. */
-function computeUntilTimeIsMissing(leapMs: number): number {
-  const startedAt = performance.now();
+function computeUntilTimeIsMissing(startedAt: number, leapMs: number): number {
   for (let lastAt = startedAt; ; ) {
     const now = performance.now();
-    if (now - lastAt > leapMs) return now - lastAt;
+    if (now - lastAt > leapMs) return now - startedAt;
     if (now - startedAt > 10_000) throw new Error("nobody stopped this worker within 10 seconds");
     lastAt = now;
   }
+}
+
+/** Stands for work that does not let go of the event loop. */
+function computeFor(forMs: number): number {
+  const startedAt = performance.now();
+  while (performance.now() - startedAt < forMs);
+  return performance.now() - startedAt;
 }
 
 process.on("message", (message) => {
