@@ -1,0 +1,120 @@
+// One fault run from the first server to the judged history. It decides the order of things: clients work while faults happen, everything is healed, clients leave,
+// the longest ttl passes, then the nodes are looked at.
+import { setTimeout as sleep } from "node:timers/promises";
+import { type AppendFsync, type FleetWay, RedisFleet } from "@palisade/testkit";
+import { chanceOf } from "./chance.js";
+import { judge, type Violation } from "./checkers.js";
+import type { ClientOrders, Kind } from "./client-words.js";
+import { Crew } from "./crew.js";
+import type { History } from "./history.js";
+import { lockKeys } from "./memory.js";
+import { torment } from "./nemesis.js";
+import { NetworkFaults } from "./network-faults.js";
+import { NodeFaults } from "./node-faults.js";
+
+export interface RunOptions {
+  readonly seed: string;
+  readonly kind: Kind;
+  readonly processes: number;
+  readonly leases: number;
+  /** No new leases after so long. */
+  readonly limitMs: number;
+  readonly appendfsync: AppendFsync;
+  readonly onProgress?: (state: { readonly leases: number; readonly faults: number; readonly elapsedMs: number }) => void;
+}
+
+export interface Outcome {
+  readonly fleet: string;
+  readonly elapsedMs: number;
+  readonly history: History;
+  readonly violations: readonly Violation[];
+  readonly faults: Readonly<Record<string, number>>;
+  readonly refusals: Readonly<Record<string, number>>;
+}
+
+const TTL_MS = 400;
+const MAX_TTL_MS = 500;
+const LONG_STAY_TTL_MS = 150;
+const NODE_TIMEOUT_MS = 60;
+/** If nobody gets a lease for so long, with faults that last less than a second each, the lock is stuck. */
+const STUCK_MS = 30_000;
+const READMISSION_MS = 10_000;
+const PROGRESS_EVERY_MS = 500;
+
+export async function run(options: RunOptions): Promise<Outcome> {
+  const { seed, kind, appendfsync } = options;
+  await using fleet = await RedisFleet.start({ nodes: 5, appendfsync, clock: "real" });
+  const ways = await Promise.all(Array.from({ length: options.processes }, () => fleet.anotherWay()));
+  await using crew = new Crew(ordersFor(options, ways));
+  await crew.all("ready");
+  const hopeless = new AbortController();
+  const nodes = new NodeFaults({
+    fleet,
+    kind,
+    chance: chanceOf(seed, "nodes"),
+    maxTtlMs: MAX_TTL_MS,
+    killKeepsMemory: appendfsync === "always",
+    hopeless: hopeless.signal,
+  });
+  const network = new NetworkFaults(ways, chanceOf(seed, "network"));
+  const peace = new AbortController();
+  const startedAt = performance.now();
+  const torments = torment({ chance: chanceOf(seed, "nemesis"), crew, nodes, network, maxTtlMs: MAX_TTL_MS }, peace.signal);
+  crew.tell({ kind: "go" });
+  const faults = (): Record<string, number> => ({ ...nodes.counts, ...network.counts, "client stopped": crew.stops });
+  const stuck = await supervise(crew, options, () => sum(faults()));
+  peace.abort();
+  const impatience = setTimeout(() => hopeless.abort(), READMISSION_MS);
+  await torments;
+  clearTimeout(impatience);
+  const elapsedMs = performance.now() - startedAt;
+  if (!stuck) await crew.leave();
+  await sleep(MAX_TTL_MS);
+  const history = { tenures: crew.tenures, stalls: crew.stalls, samples: nodes.samples, leftBehind: await lockKeys(fleet.nodes) };
+  const ends = nodes.forsaken.map(
+    (node): Violation => ({ promise: "end", what: `${node} was not readmitted within ${READMISSION_MS} ms` }),
+  );
+  if (stuck) ends.push({ promise: "end", what: `nobody got a lease for ${STUCK_MS} ms` });
+  const { refusals } = crew;
+  return { fleet: fleet.description, elapsedMs, history, violations: [...judge(history), ...ends], faults: faults(), refusals };
+}
+
+/** Until all are done; true if they came to a standstill. */
+async function supervise(crew: Crew, { limitMs, onProgress }: RunOptions, faults: () => number): Promise<boolean> {
+  const startedAt = performance.now();
+  let leases = 0;
+  let movedAt = startedAt;
+  const done = crew.all("done").then(() => "done" as const);
+  for (;;) {
+    const word = await Promise.race([done, sleep(PROGRESS_EVERY_MS, "look" as const)]);
+    const now = performance.now();
+    if (crew.tenures.length > leases) movedAt = now;
+    leases = crew.tenures.length;
+    onProgress?.({ leases, faults: faults(), elapsedMs: now - startedAt });
+    if (word === "done") return false;
+    if (now - startedAt > limitMs) crew.tell({ kind: "enough" });
+    if (now - movedAt > STUCK_MS) return true;
+  }
+}
+
+function ordersFor({ seed, kind, processes, leases }: RunOptions, ways: readonly FleetWay[]): ClientOrders[] {
+  // Each long stay keeps everybody waiting, so there are not more of them in a longer run than a few a second.
+  const total = processes * leases;
+  const longStays = Math.ceil(Math.min(total / 20, 160) / processes);
+  return ways.map(({ urls }, client) => ({
+    client,
+    kind,
+    seed,
+    urls,
+    leases,
+    longStays,
+    ttlMs: TTL_MS,
+    longStayTtlMs: LONG_STAY_TTL_MS,
+    maxTtlMs: MAX_TTL_MS,
+    nodeTimeoutMs: NODE_TIMEOUT_MS,
+  }));
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}
