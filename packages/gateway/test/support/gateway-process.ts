@@ -43,8 +43,9 @@ export async function startProgram(env: Readonly<Record<string, string>>): Promi
     heard = resolve;
   });
   const child = startChild({
-    command: process.execPath,
-    args: [program],
+    // Who runs the tests' servers is none of the program's business: it would remark that it does not know the variable.
+    command: "env",
+    args: ["-u", "PALISADE_TEST_PROVIDER", process.execPath, program],
     env: { PORT: "0", ADMIN_PORT: "0", ...env },
     name: "palisade-gateway",
     onLine: (line) => {
