@@ -16,6 +16,20 @@ export interface Pending<T = WriteResult> {
   readonly answer: Promise<T>;
 }
 
+/** What an actor is made of. */
+export interface Casting {
+  readonly name: string;
+  readonly process: WorkerProcess;
+  /** Whether the process can be used for another act. */
+  readonly afterwards: "comes_back" | "ends";
+}
+
+/** How a lease is asked for; the story's ttl and no renewal when absent. */
+export interface Keep {
+  readonly ttlMs?: number;
+  readonly renew?: boolean;
+}
+
 export class Actor {
   readonly name: string;
   readonly #story: Story;
@@ -24,11 +38,13 @@ export class Actor {
   readonly #listeners = new Set<(sign: Sign) => void>();
   #leaseEnds: NodeJS.Timeout | undefined;
   #state: "well" | "unwell" = "well";
+  readonly #afterwards: Casting["afterwards"];
 
-  constructor(story: Story, name: string, process: WorkerProcess) {
+  constructor(story: Story, { name, process, afterwards }: Casting) {
     this.#story = story;
     this.name = name;
     this.#process = process;
+    this.#afterwards = afterwards;
     process.listen((sign) => this.#heard(sign));
   }
 
@@ -37,13 +53,9 @@ export class Actor {
   }
 
   /** Takes the lock, waiting for it if need be. */
-  async acquires(resource: Resource, keep: "renewed" | "once" = "once"): Promise<AcquireResult> {
-    const { ttlMs } = this.#story;
-    this.#story.step("asks", this.name, {
-      to: "lock",
-      text: `acquire ${resource.shown} for ${ttlMs} ms${keep === "renewed" ? ", renewed" : ""}`,
-    });
-    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 3 * ttlMs + 5_000, renew: keep === "renewed" });
+  async acquires(resource: Resource, { ttlMs = this.#story.ttlMs, renew = false }: Keep = {}): Promise<AcquireResult> {
+    this.#story.step("asks", this.name, { to: "lock", text: `acquire ${resource.shown} for ${ttlMs} ms${renew ? ", renewed" : ""}` });
+    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 5 * this.#story.ttlMs + 5_000, ttlMs, renew });
     if (!answer.ok) throw new StoryDiffers(`${this.name} did not get ${resource.shown}: ${answer.message}`);
     this.#holds(resource, answer);
     await this.#story.beat();
@@ -75,6 +87,11 @@ export class Actor {
       : `knows that it does not hold ${resource.shown}`;
     this.#story.step("remarks", this.name, { text });
     return held;
+  }
+
+  /** Connects to the nodes of a lock made by hand, ahead of the attempt. */
+  async connectsClassic(lock: ClassicOptions): Promise<void> {
+    await this.#process.ask("connectClassic", { lock });
   }
 
   /** One attempt with a lock made by hand. */
@@ -194,7 +211,7 @@ export class Actor {
 
   async exits(crew: Crew): Promise<void> {
     clearTimeout(this.#leaseEnds);
-    await crew.dismiss(this.#process, this.#state);
+    await crew.dismiss(this.#process, this.#afterwards === "ends" ? "unwell" : this.#state);
   }
 
   get #door(): Door {

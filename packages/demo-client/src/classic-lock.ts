@@ -43,7 +43,7 @@ export class ClassicLock {
     const owner = randomBytes(8).toString("hex");
     const startedAt = performance.now();
     const votes = await Promise.all(this.#nodes.map((node) => this.#said(node.set(keyOf(resource), owner, "PX", ttlMs, "NX"))));
-    const validUntilAt = startedAt + ttlMs;
+    const validUntilAt = (elapsedTime === "ignored" ? performance.now() : startedAt) + ttlMs;
     const inTime = elapsedTime === "ignored" || performance.now() < validUntilAt;
     if (inTime && votes.filter((vote) => vote === "OK").length >= quorum) return { resource, owner, validUntilAt };
     await Promise.all(this.#nodes.map((node) => this.#said(node.eval(compareAndDelete, 1, keyOf(resource), owner))));

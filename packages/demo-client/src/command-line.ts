@@ -42,7 +42,7 @@ export function usage(names: readonly string[]): string {
   --json           one JSON object per line, nothing else
   --redis URLS     the lock's nodes, separated by commas, in place of five started here
   --gateway URL    a gateway that runs already; needs --redis, because it checks tokens with the nodes that issued them
-  --api-key KEY    for that gateway; also read from PALISADE_API_KEY
+  --api-key KEY    for that gateway; also read from GATEWAY_KEY
   --help           this text
 
 With npm, options come after two dashes: npm run demo -- all --html demo.html`;
@@ -86,7 +86,7 @@ function gatewayOf(url: string | undefined, apiKey: string | undefined, redisUrl
   }
   if (redisUrls === undefined)
     throw new Misunderstood("--gateway needs --redis: the tokens must come from the nodes that this gateway asks.");
-  return { url: addressOf("--gateway", url, ["http:", "https:"]), apiKey: apiKey ?? process.env.PALISADE_API_KEY };
+  return { url: addressOf("--gateway", url, ["http:", "https:"]), apiKey: apiKey ?? process.env.GATEWAY_KEY };
 }
 
 function addressOf(option: string, text: string, protocols: readonly string[]): string {

@@ -59,7 +59,10 @@ function environment({
   apiKeys,
   durability,
 }: GatewayPlan): Record<string, string> {
+  // What was set for other gateways must not reach this one; an empty variable counts as absent.
+  const inherited = Object.keys(process.env).filter((name) => name.startsWith("PALISADE_") || name === "ADMIN_HOST");
   return {
+    ...Object.fromEntries(inherited.map((name) => [name, ""])),
     DATABASE_URL: databaseUrl,
     HOST: "127.0.0.1",
     PORT: String(port),

@@ -58,7 +58,9 @@ export class Story implements AsyncDisposable {
 
   /** A worker process whose surroundings differ: another way to a server, other servers. */
   async worker(name: string, surroundings: Partial<Surroundings> = {}): Promise<Actor> {
-    const actor = new Actor(this, name, this.#telling.stage.crew.hire());
+    // In surroundings of its own nobody can leave in an orderly way once they are broken, so such a worker does not come back.
+    const afterwards = Object.keys(surroundings).length === 0 ? "comes_back" : "ends";
+    const actor = new Actor(this, { name, process: this.#telling.stage.crew.hire(), afterwards });
     this.#cast.push(actor);
     await actor.meets({ ...this.#surroundings(name), ...surroundings });
     return actor;
@@ -127,7 +129,6 @@ export class Story implements AsyncDisposable {
 
   #surroundings(name: string): Surroundings {
     const { redisUrls, namespace, gateway, databaseUrl } = this.#telling.stage;
-    const apiKey = gateway.apiKey === undefined ? {} : { apiKey: gateway.apiKey };
-    return { name, redisUrls, namespace, ttlMs: this.ttlMs, gatewayUrl: gateway.url, ...apiKey, databaseUrl };
+    return { name, redisUrls, namespace, ttlMs: this.ttlMs, gatewayUrl: gateway.url, apiKey: gateway.apiKey, databaseUrl };
   }
 }

@@ -1,7 +1,7 @@
 // The leases of a worker, by resource: from its own locker, or from a lock made by hand. Decides only what a refusal looks like to the director.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
-import { type ClassicLease, ClassicLock } from "./classic-lock.js";
+import { type ClassicLease, ClassicLock, type ClassicOptions } from "./classic-lock.js";
 import type { No, Report, Surroundings, Verbs } from "./worker-protocol.js";
 
 type Sign = Extract<Report, { readonly sign: "lease_lost" | "renewed" }>;
@@ -10,7 +10,8 @@ export class HeldLeases {
   readonly #locker: Locker;
   readonly #leases = new Map<string, Lease>();
   readonly #classic = new Map<string, { readonly lock: ClassicLock; readonly lease: ClassicLease }>();
-  readonly #locks: ClassicLock[] = [];
+  /** By their options. */
+  readonly #locks = new Map<string, Promise<ClassicLock>>();
   readonly #tell: (sign: Sign) => void;
 
   constructor({ name, redisUrls, namespace, ttlMs, maxTtlMs, nodeTimeoutMs }: Surroundings, tell: (sign: Sign) => void) {
@@ -50,13 +51,16 @@ export class HeldLeases {
   }
 
   async takeClassic({ resource, lock: options }: Verbs["takeClassic"]["with"]): Promise<Verbs["takeClassic"]["answer"]> {
-    const lock = new ClassicLock(options);
-    this.#locks.push(lock);
-    await lock.ready();
+    const lock = await this.#connected(options);
     const lease = await lock.take(resource);
     if (lease === undefined) return { ok: true, taken: false, remainingMs: 0 };
     this.#classic.set(resource, { lock, lease });
     return { ok: true, taken: true, remainingMs: lease.validUntilAt - performance.now() };
+  }
+
+  async connectClassic(options: ClassicOptions): Promise<Verbs["connectClassic"]["answer"]> {
+    await this.#connected(options);
+    return { ok: true };
   }
 
   async releaseClassic({ resource, check }: Verbs["releaseClassic"]["with"]): Promise<Verbs["releaseClassic"]["answer"]> {
@@ -79,7 +83,7 @@ export class HeldLeases {
 
   async close(): Promise<void> {
     unsubscribe(channelNames.renewal, this.#onRenewal);
-    for (const lock of this.#locks) lock.close();
+    for (const lock of this.#locks.values()) (await lock).close();
     await this.#locker.close();
   }
 
@@ -87,6 +91,16 @@ export class HeldLeases {
     const { resources, outcome, remainingMs } = message as RenewalEvent;
     for (const resource of resources) this.#tell({ sign: "renewed", resource, outcome, remainingMs });
   };
+
+  #connected(options: ClassicOptions): Promise<ClassicLock> {
+    const address = JSON.stringify(options);
+    const known = this.#locks.get(address);
+    if (known !== undefined) return known;
+    const lock = new ClassicLock(options);
+    const connected = lock.ready().then(() => lock);
+    this.#locks.set(address, connected);
+    return connected;
+  }
 
   #of(resource: string): Lease {
     const lease = this.#leases.get(resource);

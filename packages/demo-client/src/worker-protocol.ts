@@ -10,7 +10,7 @@ export interface Surroundings {
   readonly maxTtlMs?: number;
   readonly nodeTimeoutMs?: number;
   readonly gatewayUrl: string;
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
   /** For controls only: where the gateway is walked around. */
   readonly databaseUrl: string;
 }
@@ -69,7 +69,10 @@ type Ok<T = object> = { readonly ok: true } & T;
 /** Everything a worker can be asked to do: what with, and what it answers. */
 export interface Verbs {
   meet: { readonly with: Surroundings; readonly answer: Ok };
-  acquire: { readonly with: At & { readonly waitMs?: number; readonly renew?: boolean }; readonly answer: Answer<AcquireResult> };
+  acquire: {
+    readonly with: At & { readonly waitMs?: number; readonly ttlMs?: number; readonly renew?: boolean };
+    readonly answer: Answer<AcquireResult>;
+  };
   /** Whether it believes that it holds the lock now, by its own clock. */
   believes: { readonly with: At; readonly answer: Ok<{ readonly held: boolean; readonly remainingMs: number }> };
   release: { readonly with: At; readonly answer: Ok<{ readonly outcome: string }> };
@@ -78,6 +81,8 @@ export interface Verbs {
     readonly with: At & { readonly lock: ClassicOptions };
     readonly answer: Ok<{ readonly taken: boolean; readonly remainingMs: number }>;
   };
+  /** Connects to the nodes ahead of the attempt. */
+  connectClassic: { readonly with: { readonly lock: ClassicOptions }; readonly answer: Ok };
   releaseClassic: { readonly with: At & { readonly check: "owner" | "nobody" }; readonly answer: Ok<{ readonly removed: number }> };
   seal: { readonly with: At; readonly answer: Answer<ReadResult> };
   read: { readonly with: At & { readonly door: Door }; readonly answer: Answer<ReadResult> };

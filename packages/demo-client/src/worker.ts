@@ -29,6 +29,7 @@ const handlers: Handlers = {
   believes: async ({ resource }) => here().leases.believes(resource),
   release: ({ resource }) => here().leases.release(resource),
   takeClassic: (args) => here().leases.takeClassic(args),
+  connectClassic: ({ lock }) => here().leases.connectClassic(lock),
   releaseClassic: (args) => here().leases.releaseClassic(args),
   seal: ({ resource }) => here().desk.seal(resource, here().leases.tokenOf(resource)),
   read: ({ resource, door }) => here().desk.read(resource, door),

@@ -9,7 +9,7 @@ async function withPalisade(story: Story): Promise<void> {
   const file = story.resource("files/report.csv");
   const [a, b, c] = await story.workers("worker A", "worker B", "worker C");
   await a.acquires(file);
-  await b.acquires(file, "renewed"); // waits until A's lease is over
+  await b.acquires(file, { ttlMs: 30_000 }); // waits until A's lease is over, and is still at work when C comes
   await a.releases(file);
   const third = await c.tries(file);
   story.expect("worker C is told that the lock is held", third.ok ? "granted" : third.code, "LOCK_HELD");

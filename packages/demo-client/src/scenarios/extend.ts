@@ -1,0 +1,46 @@
+// A job that takes longer than its lease: renewal keeps the lock for it while the nodes can be asked, and tells it, in time, when they no longer can.
+import { PrivateFleet } from "../private-fleet.js";
+import type { Scenario } from "../scenario.js";
+import type { Story } from "../story.js";
+
+const actors = ["worker 1", "worker 2", "lock"];
+
+async function renewed(story: Story): Promise<void> {
+  const job = story.resource("jobs/long");
+  const fleet = await PrivateFleet.start(story);
+  const way = await fleet.wayOf("worker 1");
+  const one = await story.worker("worker 1", way.surroundings);
+  const two = await story.worker("worker 2", { redisUrls: fleet.urls });
+
+  const older = await one.acquires(job, { renew: true });
+  const startedAt = performance.now();
+  while (performance.now() - startedAt < 1.5 * story.ttlMs) await one.isRenewed();
+  const early = await two.tries(job);
+  story.expect("worker 2 is refused when the first ttl is long over", early.ok ? "granted" : early.code, "LOCK_HELD");
+
+  const learns = one.learnsOfLoss();
+  await way.losesSightOf("n3", "n4", "n5");
+  story.expect("worker 1 is told that its lease could not be kept", await learns, "unreachable");
+  const newer = await two.acquires(job);
+  story.expect("worker 2 is next, with a greater token", newer.token > older.token);
+}
+
+async function once(story: Story): Promise<void> {
+  const job = story.resource("jobs/long");
+  const [one, two] = await story.workers("worker 1", "worker 2");
+  await one.acquires(job);
+  story.step("remarks", one.name, { text: "begins a job that takes longer than its lease" });
+  await two.acquires(job);
+  story.expect("worker 2 was given the lock in the middle of the job", await two.believesToHold(job));
+}
+
+export const extend: Scenario = {
+  name: "extend",
+  about: "renewal keeps a long job's lock, and tells the job when it no longer can",
+  acts: [
+    { title: "renewed", actors, door: "gateway", play: renewed },
+    { title: "control: not renewed", actors, door: "gateway", play: once },
+  ],
+  proven:
+    "A renewed lease outlives its ttl, and its holder is told when it cannot be kept. Without renewal the next worker begins in the middle of the job.",
+};
