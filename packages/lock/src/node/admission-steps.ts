@@ -15,6 +15,8 @@ export interface AdmissionSettings {
   readonly keys: Keys;
   readonly clock: Clock;
   readonly expected: Expected;
+  /** Under which this locker goes ahead with an admission, so that others need not. */
+  readonly claim: string;
   readonly onEvent: (event: NodeEvent) => void;
 }
 
@@ -37,12 +39,7 @@ export async function lookAtAll({ nodes, keys }: AdmissionSettings): Promise<rea
 }
 
 /** Opens the admission of a node that is not admitted, and sees how it stands. */
-export async function openAdmission(
-  settings: AdmissionSettings,
-  node: RedisNode,
-  seen: NodeStatus,
-  claim: string,
-): Promise<SeenNode | undefined> {
+export async function openAdmission(settings: AdmissionSettings, node: RedisNode, seen: NodeStatus): Promise<SeenNode | undefined> {
   if (isAdmitted(seen)) return { name: node.name, status: seen };
   const { keys, clock, expected } = settings;
   const given = {
@@ -50,7 +47,7 @@ export async function openAdmission(
     id: clock.secret(),
     wallMs: clock.wallMs(),
     maxTtlMs: expected.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
-    claim,
+    claim: settings.claim,
     claimMs: CLAIM_MS,
   };
   return answered(async () => {

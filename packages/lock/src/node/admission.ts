@@ -16,8 +16,6 @@ type Next = "now" | number | "on news";
 
 export class Admission {
   readonly #settings: AdmissionSettings;
-  /** Under which we go ahead with an admission, so that others need not. */
-  readonly #claim: string;
   #timer: Timer | undefined;
   #looking: Promise<void> | undefined;
   #hasNews = false;
@@ -31,7 +29,6 @@ export class Admission {
 
   constructor(settings: AdmissionSettings) {
     this.#settings = settings;
-    this.#claim = settings.clock.secret();
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -109,7 +106,7 @@ export class Admission {
     const looked = await lookAtAll(settings);
     this.#check();
     if (this.#refusal !== undefined || this.#isClosed) return "on news";
-    const seen = await Promise.all(looked.map(({ node, status }) => openAdmission(settings, node, status, this.#claim)));
+    const seen = await Promise.all(looked.map(({ node, status }) => openAdmission(settings, node, status)));
     const view = { size: settings.expected.size, seen: seen.filter((node) => node !== undefined) };
     const steps = planAdmission(view);
     // One that was admitted or restarted while we looked is not in the view.

@@ -29,7 +29,7 @@ export interface DoctorSettings {
   readonly clock: Clock;
 }
 
-type Say = (severity: Finding["severity"], code: string, message: string, remedy: string) => void;
+type Say = (finding: Omit<Finding, "node">) => void;
 
 const SKEW_MS = 1_000;
 
@@ -50,15 +50,16 @@ function fleetFindings({ nodes, admission }: DoctorSettings): readonly Finding[]
   const findings: Finding[] = [];
   const say = speaker(findings, "fleet");
   const { refusal } = admission;
-  if (refusal !== undefined) say("error", refusal.code, refusal.message, refusalRemedies[refusal.code]);
+  if (refusal !== undefined)
+    say({ severity: "error", code: refusal.code, message: refusal.message, remedy: refusalRemedies[refusal.code] });
   if (nodes.length % 2 === 0) {
     const tolerated = nodes.length / 2 - 1;
-    say(
-      "info",
-      "even_size",
-      `${nodes.length} nodes tolerate ${tolerated} failures, as many as ${nodes.length - 1} do`,
-      "Use an odd number of nodes.",
-    );
+    say({
+      severity: "info",
+      code: "even_size",
+      message: `${nodes.length} nodes tolerate ${tolerated} failures, as many as ${nodes.length - 1} do`,
+      remedy: "Use an odd number of nodes.",
+    });
   }
   return findings;
 }
@@ -80,12 +81,12 @@ async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<rea
     sayUnreachable(say, node, causeOf(error));
   }
   if (node.subscriptionTrouble !== undefined) {
-    say(
-      "warning",
-      "subscription",
-      `releases are not heard: ${node.subscriptionTrouble}`,
-      "Allow SUBSCRIBE on the channels {namespace}:lock:*.",
-    );
+    say({
+      severity: "warning",
+      code: "subscription",
+      message: `releases are not heard: ${node.subscriptionTrouble}`,
+      remedy: "Allow SUBSCRIBE on the channels {namespace}:lock:*.",
+    });
   }
   return findings;
 }
@@ -94,19 +95,25 @@ function judgeClock(say: Say, seen: NodeStatus, { askedAt, answeredAt }: { reado
   const aheadMs = seen.timeMs > answeredAt ? seen.timeMs - answeredAt : Math.min(0, seen.timeMs - askedAt);
   if (Math.abs(aheadMs) < SKEW_MS) return;
   const direction = aheadMs > 0 ? "ahead of" : "behind";
-  say(
-    "warning",
-    "clock_skew",
-    `its clock is ${Math.abs(Math.round(aheadMs))} ms ${direction} ours`,
-    "Synchronise the clocks (chrony, ntpd) by slewing. Tokens do not depend on it; times to live change while a clock is being set.",
-  );
+  say({
+    severity: "warning",
+    code: "clock_skew",
+    message: `its clock is ${Math.abs(Math.round(aheadMs))} ms ${direction} ours`,
+    remedy:
+      "Synchronise the clocks (chrony, ntpd) by slewing. Tokens do not depend on it; times to live change while a clock is being set.",
+  });
 }
 
 function judgeAdmission(say: Say, node: RedisNode, { blockedBecause }: Admission): void {
   if (!node.isQuarantined) return;
   const wait = node.readyInMs === undefined ? "" : `, admitted in ${node.readyInMs} ms at the earliest`;
   const why = blockedBecause === undefined ? "" : `: ${blockedBecause}`;
-  say("warning", "quarantined", `its memory is not believed, so it does not vote${wait}${why}`, "Wait, or bring the other nodes back.");
+  say({
+    severity: "warning",
+    code: "quarantined",
+    message: `its memory is not believed, so it does not vote${wait}${why}`,
+    remedy: "Wait, or bring the other nodes back.",
+  });
 }
 
 async function judgeSettings(say: Say, node: RedisNode, seen: NodeStatus): Promise<void> {
@@ -115,44 +122,45 @@ async function judgeSettings(say: Say, node: RedisNode, seen: NodeStatus): Promi
   try {
     [policy, limit] = await Promise.all([node.connection.setting("maxmemory-policy"), node.connection.setting("maxmemory")]);
   } catch (error) {
-    say(
-      "info",
-      "settings_hidden",
-      `its settings cannot be read (${causeOf(error)})`,
-      "Allow CONFIG GET, or check eviction and persistence by hand.",
-    );
+    say({
+      severity: "info",
+      code: "settings_hidden",
+      message: `its settings cannot be read (${causeOf(error)})`,
+      remedy: "Allow CONFIG GET, or check eviction and persistence by hand.",
+    });
     return;
   }
   if (policy !== undefined && policy !== "noeviction") {
     const now = limit === "0" ? "; no memory limit is set, so nothing is evicted yet" : "";
-    say(
-      limit === "0" ? "warning" : "error",
-      "eviction_policy",
-      `maxmemory-policy is ${policy}: under memory pressure it deletes locks that are held, and counters${now}`,
-      "CONFIG SET maxmemory-policy noeviction, and in the server's configuration.",
-    );
+    say({
+      severity: limit === "0" ? "warning" : "error",
+      code: "eviction_policy",
+      message: `maxmemory-policy is ${policy}: under memory pressure it deletes locks that are held, and counters${now}`,
+      remedy: "CONFIG SET maxmemory-policy noeviction, and in the server's configuration.",
+    });
   }
   if (seen.isReplicated || node.hasFailover) {
-    say(
-      "info",
-      "replicated",
-      "a replica may take its place: asynchronous replication loses grants, so after a failover it does not vote until it has caught up",
-      "None is needed; replicas add nothing that the other nodes do not give.",
-    );
+    say({
+      severity: "info",
+      code: "replicated",
+      message:
+        "a replica may take its place: asynchronous replication loses grants, so after a failover it does not vote until it has caught up",
+      remedy: "None is needed; replicas add nothing that the other nodes do not give.",
+    });
   } else if (!(await isDurable(node, seen))) {
-    say(
-      "info",
-      "not_durable",
-      "it may forget what it answered: after a restart it does not vote until it has caught up",
-      "For a restart without that wait: appendonly yes and appendfsync always.",
-    );
+    say({
+      severity: "info",
+      code: "not_durable",
+      message: "it may forget what it answered: after a restart it does not vote until it has caught up",
+      remedy: "For a restart without that wait: appendonly yes and appendfsync always.",
+    });
   } else if (!seen.wasDurable && !node.isQuarantined) {
-    say(
-      "info",
-      "not_durable",
-      "it is durable now but was not when it was admitted, so its next restart counts as a loss of memory",
-      "None is needed.",
-    );
+    say({
+      severity: "info",
+      code: "not_durable",
+      message: "it is durable now but was not when it was admitted, so its next restart counts as a loss of memory",
+      remedy: "None is needed.",
+    });
   }
 }
 
@@ -172,9 +180,14 @@ const troubles: readonly (readonly [cause: string, code: string, remedy: string]
 
 function sayUnreachable(say: Say, { address }: RedisNode, cause: string): void {
   const [, code, remedy] = troubles.find(([start]) => cause.startsWith(start)) ?? [];
-  say("error", code ?? "unreachable", `${address}: ${cause}`, remedy ?? "Start it, or correct its address; check the network between.");
+  say({
+    severity: "error",
+    code: code ?? "unreachable",
+    message: `${address}: ${cause}`,
+    remedy: remedy ?? "Start it, or correct its address; check the network between.",
+  });
 }
 
 function speaker(findings: Finding[], node: string): Say {
-  return (severity, code, message, remedy) => findings.push({ severity, node, code, message, remedy });
+  return (finding) => findings.push({ ...finding, node });
 }

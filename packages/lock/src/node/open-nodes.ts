@@ -84,7 +84,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
       }),
   );
   const expected = { size: nodes.length, maxTtlMs };
-  const ours = new Admission({ nodes, keys, clock, expected, onEvent });
+  const ours = new Admission({ nodes, keys, clock, expected, claim: clock.secret(), onEvent });
   admission = ours;
   return {
     nodes,

@@ -54,6 +54,8 @@ const MAX_REQUESTS_PER_CALL = 256;
 const MAX_UNANSWERED = 8_192;
 /** After our own event loop stood still, the answers are often there already: let them be read before anybody is called too late. */
 const GRACE_MS = 1;
+/** Under steady load the line is never empty: some of what is owed travels with every turn. */
+const DEBTS_PER_ANSWER = 64;
 const SILENCE_TIMEOUTS = 10;
 const SILENCE_MIN_MS = 500;
 
@@ -96,9 +98,9 @@ export class Outbox {
     for (const batch of sent) this.#giveUp(batch, cause);
   }
 
-  /** Pays what is owed; the node can be asked again. */
-  payDebts(): void {
-    for (const debt of this.#settings.debts.take(this.#settings.clock.monotonicMs())) {
+  /** Pays what is owed, or the oldest so many; the node can be asked again. */
+  payDebts(atMost = Number.POSITIVE_INFINITY): void {
+    for (const debt of this.#settings.debts.take(this.#settings.clock.monotonicMs(), atMost)) {
       // The outcome is nobody's business any more; if it stays unknown it is owed again.
       void this.ask(release, debt);
     }
@@ -119,7 +121,9 @@ export class Outbox {
   #refusal(kind: RequestKind<unknown, Ballot>): string | undefined {
     const { stream, clock } = this.#settings;
     if (!stream.isUp) return stream.cause;
-    if (this.#unanswered + this.#queue.length >= MAX_UNANSWERED) return `overloaded: ${MAX_UNANSWERED} questions unanswered`;
+    // Releases pass a little longer: they are what takes the load away.
+    const most = kind === release ? 2 * MAX_UNANSWERED : MAX_UNANSWERED;
+    if (this.#unanswered + this.#queue.length >= most) return `overloaded: ${MAX_UNANSWERED} questions unanswered`;
     const oldest = this.#sent[0];
     // An answer could only come behind one that is late already. A release must still be sent: it gives back what may have been granted.
     if (oldest?.expired && kind !== release) return `TIMEOUT: silent for ${Math.round(clock.monotonicMs() - oldest.sentAt)} ms`;
@@ -183,7 +187,7 @@ export class Outbox {
     const heard: Heard = { node, epoch };
     let index = 0;
     for (const asked of batch.asked) asked.resolve(this.#read(asked, heard, reply[++index]));
-    if (this.#sent.length === 0 && this.#settings.debts.size > 0) this.payDebts();
+    if (this.#settings.debts.size > 0) this.payDebts(DEBTS_PER_ANSWER);
   }
 
   #read({ kind, question }: Asked, heard: Heard, reply: unknown): Ballot {

@@ -32,12 +32,12 @@ export class ReleaseDebts {
     else this.#debts.push({ question, until: now + this.#lifeMs });
   }
 
-  /** All that are still worth paying; from here on they are the caller's. */
-  take(now: number): readonly ReleaseQuestion[] {
+  /** The oldest so many that are still worth paying; from here on they are the caller's. */
+  take(now: number, atMost = Number.POSITIVE_INFINITY): readonly ReleaseQuestion[] {
     this.#forgetOld(now);
     if (this.#dropped > 0) this.#onDropped(this.#dropped, `more than ${MAX_DEBTS} were waiting for the node`);
-    const due = this.#debts.map(({ question }) => question);
-    this.#debts = [];
+    const due = this.#debts.slice(0, atMost).map(({ question }) => question);
+    this.#debts = this.#debts.slice(due.length);
     this.#dropped = 0;
     return due;
   }

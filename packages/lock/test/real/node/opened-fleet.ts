@@ -58,7 +58,7 @@ export function open(urls: readonly NodeSource[], options: Partial<OpenNodesOpti
   const fleet = openNodes({
     nodes: urls,
     nodeTimeoutMs: 1_000,
-    connectTimeoutMs: 1_000,
+    connectTimeoutMs: 10_000,
     maxTtlMs: 10_000,
     retentionMs: 60_000,
     clock: systemClock(),
