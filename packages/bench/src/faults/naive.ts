@@ -1,6 +1,7 @@
 // The control: the locks of the papers with a counter beside them. It takes what a quorum grants at once and calls the highest of the counters its token, without
 // storing it anywhere else, and lets a node that has lost its memory vote at once. Everything that Palisade adds is missing on purpose; nothing else is.
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { type ClientOrders, RESOURCE } from "./client-words.js";
@@ -33,7 +34,7 @@ export function naive({ urls, nodeTimeoutMs }: ClientOrders): Contender {
   };
 
   return {
-    ready: () => Promise.all(nodes.map((node) => node.ping().catch(() => sleep(50)))),
+    ready: () => Promise.all(nodes.map((node) => node.status === "ready" || once(node, "ready"))),
     acquire: async (wish) => {
       for (const startedAt = performance.now(); performance.now() - startedAt < WAIT_MS; await sleep(Math.random() * 20)) {
         const held = await attempt(wish);
