@@ -1,5 +1,6 @@
 // Concurrent writes share statements; what one of them suffers, the others must not notice.
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type pg from "pg";
 import type { Verdict } from "../../src/guard/verdict.js";
 import type { FencedStore, StoreEvent } from "../../src/store/fenced-store.js";
 import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
@@ -14,6 +15,8 @@ function putMany(store: FencedStore, resources: readonly string[], token = 1): P
   return Promise.all(resources.map((resource, index) => store.write({ op: "put", resource, token, value: String(index) })));
 }
 
+const lock = (client: pg.Client, resource: string) =>
+  client.query("select from palisade.resources where resource = $1 for update", [resource]);
 const fresh = (count: number): string[] => Array.from({ length: count }, () => uniqueName());
 const kinds = (verdicts: readonly Verdict[]): string[] => [...new Set(verdicts.map(({ kind }) => kind))];
 
@@ -94,7 +97,7 @@ describe("a row that somebody's open transaction holds", () => {
     await putMany(store, [held]);
     const holder = await connect();
     await holder.query("begin");
-    await holder.query("select from palisade.resources where resource = $1 for update", [held]);
+    await lock(holder, held);
     const [contended, ...rest] = await putMany(store, [held, ...others], 2);
     expect(contended).toMatchObject({ kind: "contention", code: "55P03" });
     expect(kinds(rest)).toEqual(["accepted"]);
@@ -115,7 +118,7 @@ describe("a row that somebody's open transaction holds", () => {
     await putMany(store, [resource]);
     const [holder, observer] = [await connect(), await connect()];
     await holder.query("begin");
-    await holder.query("select from palisade.resources where resource = $1 for update", [resource]);
+    await lock(holder, resource);
     const verdict = store.write({ op: "put", resource, token: 2, value: "1" });
     await untilSomebodyWaits(observer);
     await holder.query("commit");
@@ -135,12 +138,12 @@ describe("a row that somebody's open transaction holds", () => {
       [other, middle],
     ] as const) {
       await client.query("begin");
-      await client.query("select palisade.guard($1, 1)", [resource]);
+      await lock(client, resource);
     }
     // The batch holds one and waits for the middle; the user, who holds two, waits for one; then the middle is free, and the batch closes the circle.
     const verdicts = putMany(store, [one, middle, two], 2);
     await untilSomebodyWaits(admin);
-    const waits = user.query("select palisade.guard($1, 1)", [one]);
+    const waits = lock(user, one);
     await untilSomebodyWaits(admin, 2);
     await other.query("commit");
     await waits;
@@ -180,7 +183,7 @@ describe("the queue", () => {
     await putMany(store, [held]);
     const [holder, observer] = [await connect(), await connect()];
     await holder.query("begin");
-    await holder.query("select from palisade.resources where resource = $1 for update", [held]);
+    await lock(holder, held);
     const verdicts = putMany(store, [held, ...others], 2);
     await untilSomebodyWaits(observer);
     await store.close({ drainMs: 20 });
