@@ -6,7 +6,7 @@ import type { Resource, Story } from "./story.js";
 import { StoryDiffers } from "./story-differs.js";
 import { refusalText, shortly } from "./wording.js";
 import type { Sign, WorkerProcess } from "./worker-process.js";
-import type { AcquireResult, Document, Door, No, ReadResult, Surroundings, Verbs, WriteResult } from "./worker-protocol.js";
+import type { AcquireResult, Document, Door, ReadResult, Surroundings, Verbs, WriteResult } from "./worker-protocol.js";
 
 type Computed = Verbs["computeAndWrite"]["answer"];
 type Compute = Pick<Verbs["computeAndWrite"]["with"], "compute" | "beforeWriting">;
@@ -38,6 +38,7 @@ export class Actor {
   readonly #listeners = new Set<(sign: Sign) => void>();
   #leaseEnds: NodeJS.Timeout | undefined;
   #state: "well" | "unwell" = "well";
+  #lastRenewal = "";
   readonly #afterwards: Casting["afterwards"];
 
   constructor(story: Story, { name, process, afterwards }: Casting) {
@@ -63,7 +64,7 @@ export class Actor {
   }
 
   /** Asks for the lock once and does not wait for anybody. */
-  async tries(resource: Resource): Promise<({ readonly ok: true } & AcquireResult) | No> {
+  async tries(resource: Resource): Promise<Verbs["acquire"]["answer"]> {
     this.#story.step("asks", this.name, { to: "lock", text: `acquire ${resource.shown} for ${this.#story.ttlMs} ms, without waiting` });
     const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 0 });
     if (answer.ok) this.#holds(resource, answer);
@@ -96,16 +97,26 @@ export class Actor {
 
   /** One attempt with a lock made by hand. */
   async takesClassic(resource: Resource, lock: ClassicOptions): Promise<boolean> {
-    const nodes = lock.urls.length === 1 ? "one Redis" : `${lock.urls.length} Redis`;
-    this.#story.step("asks", this.name, { to: "lock", text: `SET ${resource.shown} NX PX ${lock.ttlMs} on ${nodes}` });
+    this.#asksClassic(resource, lock);
     const { taken, remainingMs } = await this.#process.ask("takeClassic", { resource: resource.name, lock });
-    if (taken) {
-      this.#story.step("answers", "lock", { to: this.name, text: "OK; no token" });
-      this.#story.step("holds", this.name, { text: `takes it that it holds ${resource.shown} for ${Math.round(remainingMs)} ms` });
-      this.#endsIn(remainingMs);
-    } else this.#story.step("refuses", "lock", { to: this.name, text: "somebody else has it" });
+    if (taken) this.#holdsClassic(resource, remainingMs);
+    else this.#story.step("refuses", "lock", { to: this.name, text: "somebody else has it" });
     await this.#story.beat();
     return taken;
+  }
+
+  /** As many attempts as it takes. */
+  async waitsForClassic(resource: Resource, lock: ClassicOptions): Promise<void> {
+    this.#asksClassic(resource, lock);
+    for (;;) {
+      const { taken, remainingMs } = await this.#process.ask("takeClassic", { resource: resource.name, lock });
+      if (taken) {
+        this.#holdsClassic(resource, remainingMs);
+        break;
+      }
+      await this.#story.passes(10 + 40 * Math.random());
+    }
+    await this.#story.beat();
   }
 
   async releasesClassic(resource: Resource, check: "owner" | "nobody"): Promise<number> {
@@ -230,6 +241,17 @@ export class Actor {
     this.#endsIn(remainingMs);
   }
 
+  #asksClassic(resource: Resource, { urls, ttlMs }: ClassicOptions): void {
+    const nodes = urls.length === 1 ? "one Redis" : `${urls.length} Redis`;
+    this.#story.step("asks", this.name, { to: "lock", text: `SET ${resource.shown} NX PX ${ttlMs} on ${nodes}` });
+  }
+
+  #holdsClassic(resource: Resource, remainingMs: number): void {
+    this.#story.step("answers", "lock", { to: this.name, text: "OK; no token" });
+    this.#story.step("holds", this.name, { text: `takes it that it holds ${resource.shown} for ${Math.round(remainingMs)} ms` });
+    this.#endsIn(remainingMs);
+  }
+
   #endsIn(remainingMs: number): void {
     clearTimeout(this.#leaseEnds);
     this.#leaseEnds = setTimeout(() => this.#over(`the lease of ${this.name} is over`), remainingMs);
@@ -266,11 +288,16 @@ export class Actor {
   #heard(sign: Sign): void {
     if (sign.sign === "lease_lost")
       this.#story.step("remarks", this.name, { text: `learns now that its lease is lost: ${sign.reason}`, token: sign.token });
-    if (sign.sign === "renewed") {
-      this.#story.step("remarks", this.name, { text: `renewal: ${sign.outcome}, ${Math.round(sign.remainingMs)} ms left` });
-      if (sign.outcome === "renewed") this.#endsIn(sign.remainingMs);
-    }
+    if (sign.sign === "renewed") this.#renewed(sign);
     for (const listener of this.#listeners) listener(sign);
+  }
+
+  /** It is asked again soon when too few nodes answered; saying so once is enough. */
+  #renewed({ outcome, remainingMs }: Extract<Sign, { readonly sign: "renewed" }>): void {
+    if (outcome !== "renewed" && outcome === this.#lastRenewal) return;
+    this.#lastRenewal = outcome;
+    this.#story.step("remarks", this.name, { text: `renewal: ${outcome}, ${Math.round(remainingMs)} ms left` });
+    if (outcome === "renewed") this.#endsIn(remainingMs);
   }
 
   #watch(listener: (sign: Sign) => void): () => void {

@@ -10,7 +10,9 @@ import { gcPause } from "./scenarios/gc-pause.js";
 import { majorityDown } from "./scenarios/majority-down.js";
 import { nodeAmnesia } from "./scenarios/node-amnesia.js";
 import { ownerCheck } from "./scenarios/owner-check.js";
+import { replicaFailover } from "./scenarios/replica-failover.js";
 import { repliesInFlight } from "./scenarios/replies-in-flight.js";
+import { storeFailover } from "./scenarios/store-failover.js";
 import { threeItems } from "./scenarios/three-items.js";
 
 export const scenarios: readonly Scenario[] = [
@@ -20,10 +22,12 @@ export const scenarios: readonly Scenario[] = [
   delayedWrite,
   clockJump,
   nodeAmnesia,
+  replicaFailover,
   ownerCheck,
   threeItems,
   doubleSubmit,
   cronOnce,
   majorityDown,
   extend,
+  storeFailover,
 ];

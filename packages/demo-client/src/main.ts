@@ -47,7 +47,7 @@ function screenOf(wish: Wish): Audience {
 
 function announce({ description, startedInMs }: Stage, wish: Wish): void {
   if (wish.json) return;
-  console.log(pc.dim(`stage set in ${startedInMs} ms: ${description.join("; ")}`));
+  console.log(pc.dim([`stage set in ${startedInMs} ms`, ...description].join("\n  ")));
 }
 
 async function play(wish: Wish, signal: AbortSignal): Promise<void> {

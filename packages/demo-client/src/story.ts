@@ -34,7 +34,7 @@ export class Story implements AsyncDisposable {
   readonly #telling: Telling;
   readonly #scenario: Scenario;
   readonly #act: Act;
-  readonly #startedAt = performance.now();
+  #startedAt: number | undefined;
   readonly #cast: Actor[] = [];
   readonly #closing: AsyncDisposable[] = [];
 
@@ -80,7 +80,7 @@ export class Story implements AsyncDisposable {
   }
 
   step(kind: Step["kind"], from: string, details: StepDetails): void {
-    const atMs = performance.now() - this.#startedAt;
+    const atMs = this.#now();
     this.#telling.audience.notice({ event: "step", scenario: this.#scenario.name, act: this.#act.title, atMs, kind, from, ...details });
   }
 
@@ -111,7 +111,7 @@ export class Story implements AsyncDisposable {
   expect(claim: string, seen: unknown, wanted: unknown = true): void {
     const ok = isDeepStrictEqual(seen, wanted);
     const saw = ok ? {} : { saw: JSON.stringify(seen) };
-    const atMs = performance.now() - this.#startedAt;
+    const atMs = this.#now();
     this.#telling.audience.notice({ event: "check", scenario: this.#scenario.name, act: this.#act.title, atMs, ok, claim, ...saw });
     if (!ok) throw new StoryDiffers(`${this.#act.title}: it is not true that ${claim}; seen: ${JSON.stringify(seen)}`);
   }
@@ -125,6 +125,12 @@ export class Story implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#cast.map((actor) => actor.exits(this.#telling.stage.crew)));
     for (const thing of this.#closing.reverse()) await thing[Symbol.asyncDispose]();
+  }
+
+  /** Counted from the first thing that is seen, not from the setting up. */
+  #now(): number {
+    this.#startedAt ??= performance.now();
+    return performance.now() - this.#startedAt;
   }
 
   #surroundings(name: string): Surroundings {

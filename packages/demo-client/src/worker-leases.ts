@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
 import { type ClassicLease, ClassicLock, type ClassicOptions } from "./classic-lock.js";
-import type { No, Report, Surroundings, Verbs } from "./worker-protocol.js";
+import type { NotAcquired, Report, Surroundings, Verbs } from "./worker-protocol.js";
 
 type Sign = Extract<Report, { readonly sign: "lease_lost" | "renewed" }>;
 
@@ -116,7 +116,8 @@ export class HeldLeases {
 }
 
 /** What the world does is an answer; anything else is a bug of this worker. */
-function refusal(error: unknown): No {
+function refusal(error: unknown): NotAcquired {
   if (!(error instanceof LockError)) throw error;
-  return { ok: false, code: error.code, message: error.message };
+  const quarantined = error.ballots.filter(({ kind }) => kind === "quarantined").length;
+  return { ok: false, code: error.code, message: error.message, quarantined };
 }

@@ -35,6 +35,12 @@ export interface No {
   readonly message: string;
 }
 
+/** What the lock says when it says no. */
+export interface NotAcquired extends No {
+  /** How many nodes were up, and not believed. */
+  readonly quarantined: number;
+}
+
 export type Answer<T> = ({ readonly ok: true } & T) | No;
 
 export interface Written {
@@ -71,7 +77,7 @@ export interface Verbs {
   meet: { readonly with: Surroundings; readonly answer: Ok };
   acquire: {
     readonly with: At & { readonly waitMs?: number; readonly ttlMs?: number; readonly renew?: boolean };
-    readonly answer: Answer<AcquireResult>;
+    readonly answer: ({ readonly ok: true } & AcquireResult) | NotAcquired;
   };
   /** Whether it believes that it holds the lock now, by its own clock. */
   believes: { readonly with: At; readonly answer: Ok<{ readonly held: boolean; readonly remainingMs: number }> };

@@ -15,14 +15,15 @@ async function withQuarantine(story: Story): Promise<void> {
   const fleet = await PrivateFleet.start(story);
   const way = await fleet.wayOf("worker 1");
   const one = await story.worker("worker 1", { ...way.surroundings, maxTtlMs: ttlMs });
-  const two = await story.worker("worker 2", { redisUrls: fleet.urls, maxTtlMs: ttlMs });
   const key = story.resource("keys/master");
 
   await way.losesSightOf("n4", "n5");
   const older = await one.acquires(key, { ttlMs });
   await forgets(story, fleet);
+  const two = await story.worker("worker 2", { redisUrls: fleet.urls, maxTtlMs: ttlMs });
   const early = await two.tries(key);
   story.expect("worker 2 is refused", early.ok, false);
+  story.expect("n3 has no vote", early.ok ? "granted" : early.quarantined, 1);
   story.expect("worker 1 is still the holder", await one.believesToHold(key));
   const newer = await two.acquires(key);
   story.expect("worker 2 gets it after worker 1's time, with a greater token", newer.token > older.token);
@@ -32,13 +33,13 @@ async function withoutQuarantine(story: Story): Promise<void> {
   const fleet = await PrivateFleet.start(story);
   const way = await fleet.wayOf("worker 1");
   const one = await story.worker("worker 1", way.surroundings);
-  const two = await story.worker("worker 2", { redisUrls: fleet.urls });
   const key = story.resource("keys/master");
   const lock = { ttlMs: 30_000, nodeTimeoutMs: story.ttlMs / 2 };
 
   await way.losesSightOf("n4", "n5");
   await one.takesClassic(key, { ...lock, urls: way.surroundings.redisUrls });
   await forgets(story, fleet);
+  const two = await story.worker("worker 2", { redisUrls: fleet.urls });
   await two.takesClassic(key, { ...lock, urls: fleet.urls });
   const both = [await one.believesToHold(key), await two.believesToHold(key)];
   story.expect("n3 gave the lock away twice: two holders", both, [true, true]);

@@ -25,7 +25,7 @@ function byHand(check: "owner" | "nobody") {
     const forB: ClassicOptions = { urls: [url], ttlMs: 60_000 };
     const [a, b, c] = await story.workers("worker A", "worker B", "worker C");
     await a.takesClassic(file, forA);
-    while (!(await b.takesClassic(file, forB))) await story.passes(story.ttlMs / 8);
+    await b.waitsForClassic(file, forB);
     const removed = await a.releasesClassic(file, check);
     const third = await c.takesClassic(file, forB);
     story.expect("worker B is still at work", await b.believesToHold(file));

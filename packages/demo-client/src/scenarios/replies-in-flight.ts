@@ -53,7 +53,7 @@ async function timeIgnored(story: Story): Promise<void> {
   // Connected before its network breaks.
   await one.connectsClassic({ ...lock, urls: way.surroundings.redisUrls });
   const [asked] = await stopsBeforeItReads(story, scene, () => one.takesClassic(paper, { ...lock, urls: way.surroundings.redisUrls }));
-  while (!(await two.takesClassic(paper, { ...lock, ttlMs: 30_000, urls: fleet.urls }))) await story.passes(story.ttlMs / 8);
+  await two.waitsForClassic(paper, { ...lock, ttlMs: 30_000, urls: fleet.urls });
   one.wakesUp();
   story.expect("worker 1 takes the old grants for a lease", await asked);
   const both = [await one.believesToHold(paper), await two.believesToHold(paper)];

@@ -48,7 +48,7 @@ async function enter(
   { rival, resource, guard }: { readonly rival: Actor; readonly resource: Resource; readonly guard: Guard },
 ): Promise<void> {
   if (guard === "Palisade") await rival.acquires(resource);
-  else while (!(await rival.takesClassic(resource, classicLock(story, guard)))) await story.passes(10 + Math.random() * 40);
+  else await rival.waitsForClassic(resource, classicLock(story, guard));
 }
 
 async function leave(rival: Actor, { resource, guard }: { readonly resource: Resource; readonly guard: Guard }): Promise<void> {
