@@ -134,7 +134,8 @@ describe("issued", () => {
     const error = await failure(locker.issued("r", lease.token));
     expect(error).toMatchObject({
       code: "LOCK_NO_QUORUM",
-      message: expect.stringMatching(/1 of 3 nodes answered .* n1 and n2 unreachable/),
+      // Together when both were seen to break, each for itself when one was tried again meanwhile.
+      message: expect.stringMatching(/1 of 3 nodes answered .*; n1 (and|unreachable \(.*\),) n2 unreachable/),
     });
   });
 
