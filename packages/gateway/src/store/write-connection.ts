@@ -31,6 +31,7 @@ const numericTypes = {
 export class WriteConnection {
   readonly #options: WriteConnectionOptions;
   #client: pg.Client | undefined;
+  #opening: pg.Client | undefined;
   #busy = false;
   /** Set by a notice during a commit: committed here, but the wait for the standby was cut short. */
   #notReplicated: Error | undefined;
@@ -68,6 +69,7 @@ export class WriteConnection {
         application_name: "palisade-gateway",
         types: numericTypes,
       });
+      this.#opening = client;
       this.#listen(client);
       await client.connect();
       const setUp = { text: openSession, values: sessionParameters(this.#options), query_timeout: connectTimeoutMs };
@@ -82,6 +84,8 @@ export class WriteConnection {
     } catch (error) {
       if (client !== undefined) discard(client);
       return connectFailure(asError(error));
+    } finally {
+      this.#opening = undefined;
     }
   }
 
@@ -120,11 +124,10 @@ export class WriteConnection {
     });
   }
 
-  /** Ends the connection without a word; a statement that runs on it ends as connection_lost. */
+  /** Ends the connection without a word: a statement that runs on it ends as connection_lost, one that waits for it as unreachable. */
   destroy(): void {
-    const client = this.#client;
+    for (const client of [this.#client, this.#opening]) if (client !== undefined) discard(client);
     this.#client = undefined;
-    if (client !== undefined) discard(client);
   }
 
   /** Says goodbye to Postgres, for at most `patienceMs`. */

@@ -168,6 +168,21 @@ describe("the queue", () => {
     expect(store.stats()).toMatchObject({ queuedWrites: 0, queuedBytes: 0 });
   });
 
+  test("does not send what has waited too long", async ({ openStore, connect }) => {
+    const store = await openStore({ statementsInFlight: 1, lockWaitMs: 150, maxWaitMs: 60 });
+    const [held, late] = fresh(2) as [string, string];
+    await putMany(store, [held]);
+    const [holder, observer] = [await connect(), await connect()];
+    await holder.query("begin");
+    await lock(holder, held);
+    const first = store.write({ op: "put", resource: held, token: 2, value: "1" });
+    await untilSomebodyWaits(observer);
+    const verdict = await store.write({ op: "put", resource: late, token: 1, value: "1" });
+    expect(verdict).toMatchObject({ kind: "unavailable", reason: "overloaded", outcome: "not_applied" });
+    expect(await first).toMatchObject({ kind: "contention" });
+    expect(await store.read(late)).toMatchObject({ kind: "unknown_resource" });
+  });
+
   test("is emptied before the store closes, and takes nothing more", async ({ openStore }) => {
     const store = await openStore({ maxBatchRows: 5, statementsInFlight: 1 });
     const accepted = putMany(store, fresh(50));

@@ -113,6 +113,26 @@ describe("a transaction", () => {
     }
   });
 
+  test("G3 that waits for its turn when the store closes is not applied, and one that was sent is unknown", async ({
+    openStore,
+    connect,
+  }) => {
+    const store = await openStore({ statementsInFlight: 1, lockWaitMs: 2_000, maxQueuedWrites: 1 });
+    const [held, waiting] = fresh(2) as [string, string];
+    await store.transaction({ operations: [put(held, 1, "1")] });
+    const [holder, observer] = [await connect(), await connect()];
+    await holder.query("begin");
+    await holder.query("select palisade.guard($1, 1)", [held]);
+    const sent = store.transaction({ operations: [put(held, 1, "2")] });
+    await untilSomebodyWaits(observer);
+    const queued = store.transaction({ operations: [put(waiting, 1, "1")] });
+    expect(await store.transaction({ operations: [put(waiting, 1, "1")] })).toMatchObject({ kind: "unavailable", reason: "overloaded" });
+    await store.close({ drainMs: 20 });
+    expect(await sent).toMatchObject({ kind: "outcome_unknown", reason: "connection_lost" });
+    expect(await queued).toMatchObject({ kind: "unavailable", reason: "closing", outcome: "not_applied" });
+    expect(await store.transaction({ operations: [put(waiting, 1, "1")] })).toMatchObject({ kind: "unavailable", reason: "closing" });
+  });
+
   test("names each resource once; anything else is misuse and reaches no database", async ({ store }) => {
     const [a] = fresh(1) as [string];
     await expect(store.transaction({ operations: [put(a, 1, "1"), put(a, 2, "2")] })).rejects.toThrow(TypeError);

@@ -223,6 +223,15 @@ describe("G3 Postgres says no: certainly not applied", () => {
     expect(await put(store, uniqueName())).toMatchObject({ kind: "accepted" });
   });
 
+  test("G3 when the store closes while it is still connecting", async () => {
+    await proxy.partition();
+    const store = await openStore({ databaseUrl: throughProxy(), connectTimeoutMs: 20_000 });
+    const verdict = put(store, uniqueName());
+    await proxy.until(() => proxy.connections === 1);
+    await store.close({ drainMs: 10 });
+    expect(await verdict).toMatchObject({ kind: "unavailable", reason: "unreachable", outcome: "not_applied" });
+  });
+
   test("G3 when the schema is missing", async () => {
     const database = await server.createDatabase();
     const store = await openStore({ databaseUrl: database.url });
