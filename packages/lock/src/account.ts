@@ -6,9 +6,17 @@ import type { FleetState } from "./node/open-nodes.js";
 import type { Policy } from "./policy.js";
 import type { Electorate } from "./quorum/tally.js";
 
+/** A lease of more resources is told by the first of them: a message is read by people. */
+const NAMED = 3;
+
+export function nameAll(resources: readonly string[]): string {
+  const more = resources.length - NAMED;
+  return more > 1 ? `${resources.slice(0, NAMED).join(", ")} and ${more} more` : resources.join(", ");
+}
+
 /** An attempt that took nothing. */
 export function describeAttempt(resources: readonly string[], lost: Lost, policy: Policy): string {
-  const what = resources.join(", ");
+  const what = nameAll(resources);
   const granted = `${lost.grants} of ${policy.size} nodes granted ${what}, ${policy.quorum} needed`;
   const others = describeBallots(lost.ballots.filter((ballot) => ballot.kind !== "granted"));
   const voiceless = policy.size - lost.ballots.length;
@@ -45,7 +53,7 @@ export function describeLoss(
   reason: LeaseLostReason,
   lastedMs: number,
 ): string {
-  const what = `the lease of ${lease.resources.join(", ")} with token ${lease.token}`;
+  const what = `the lease of ${nameAll(lease.resources)} with token ${lease.token}`;
   const time = `${Math.round(lastedMs)} ms`;
   if (reason === "released") return `${what} was released by its holder`;
   if (reason === "closed") return `${what} ended: its locker was closed`;

@@ -1,4 +1,6 @@
 // How long one caller waits, and what ends it early: the caller's signal, the closing of the locker, or somebody who wakes it. Does not know what it waits for.
+import { onAbort } from "./abort-watch.js";
+import { nameAll } from "./account.js";
 import type { Clock, Timer } from "./clock.js";
 import { LockError } from "./errors.js";
 
@@ -40,7 +42,7 @@ export class Patience {
   check(resources: readonly string[]): void {
     if (this.#dormitory.closed) throw closedError(resources);
     if (this.#signal?.aborted) {
-      throw new LockError("LOCK_ABORTED", `the caller gave up waiting for ${resources.join(", ")}`, {
+      throw new LockError("LOCK_ABORTED", `the caller gave up waiting for ${nameAll(resources)}`, {
         resources,
         cause: this.#signal.reason,
       });
@@ -51,13 +53,12 @@ export class Patience {
   sleep(forMs: number): Promise<void> {
     if (this.#dormitory.closed || this.#signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      const onAbort = (): void => this.wake();
+      const unwatch = this.#signal === undefined ? undefined : onAbort(this.#signal, () => this.wake());
       this.#resume = () => {
-        this.#signal?.removeEventListener("abort", onAbort);
+        unwatch?.();
         this.#dormitory.sleepers.delete(this);
         resolve();
       };
-      this.#signal?.addEventListener("abort", onAbort);
       this.#dormitory.sleepers.add(this);
       this.#wakeAt(this.#clock.monotonicMs() + Math.min(forMs, this.leftMs));
     });
@@ -86,14 +87,15 @@ export class Patience {
     const inMs = at - this.#clock.monotonicMs();
     // Timers do not fire earlier than in a millisecond. Half of that is nearer to none.
     if (inMs < 0.5) this.wake();
-    else this.#timer = this.#clock.setTimer(Math.min(inMs, LONGEST_TIMER_MS), () => this.wake());
+    else if (inMs <= LONGEST_TIMER_MS) this.#timer = this.#clock.setTimer(inMs, () => this.wake());
+    else this.#timer = this.#clock.setTimer(LONGEST_TIMER_MS, () => this.#wakeAt(at));
   }
 }
 
 export function closedError(resources: readonly string[]): LockError {
   return new LockError(
     "LOCK_ABORTED",
-    `the locker was closed${resources.length === 0 ? "" : ` while ${resources.join(", ")} was asked for`}`,
+    `the locker was closed${resources.length === 0 ? "" : ` while ${nameAll(resources)} was asked for`}`,
     { resources },
   );
 }
