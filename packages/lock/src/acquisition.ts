@@ -1,10 +1,11 @@
 // How one caller gets what it asks for: its turn in this process, attempts, and waiting in between, until it has it or its patience ends. Every way out but success
 // has given back, on every node, whatever an attempt may have taken.
-import { attempt, type Outcome, type Won } from "./attempt.js";
+import { attempt, type Lost, type Won } from "./attempt.js";
 import type { Core } from "./core.js";
 import { Gate } from "./gate.js";
+import { HeldLease } from "./held-lease.js";
 import type { Introduction } from "./introduction.js";
-import { lossError, queueError, tooManyError } from "./loss-error.js";
+import { crowdError, lossError, queueError, tooManyError } from "./loss-error.js";
 import { Patience } from "./patience.js";
 import { giveBack } from "./release.js";
 import type { LeaseRequest } from "./request.js";
@@ -25,7 +26,7 @@ export class Acquisition {
   }
 
   /** One attempt, at once. */
-  async once(request: LeaseRequest): Promise<Outcome> {
+  async once(request: LeaseRequest): Promise<HeldLease | Lost> {
     const { clock, dormitory, work } = this.#core;
     const patience = new Patience(clock, dormitory, { waitMs: Number.POSITIVE_INFINITY, signal: undefined });
     work.begin();
@@ -38,7 +39,7 @@ export class Acquisition {
   }
 
   /** Attempts until it is won, or throws. */
-  async wait(request: LeaseRequest): Promise<Won> {
+  async wait(request: LeaseRequest): Promise<HeldLease> {
     const { resources } = request;
     const { clock, dormitory, policy } = this.#core;
     const patience = new Patience(clock, dormitory, request);
@@ -64,7 +65,7 @@ export class Acquisition {
   }
 
   // In front of everybody else in this process.
-  async #contend(request: LeaseRequest, patience: Patience): Promise<Won> {
+  async #contend(request: LeaseRequest, patience: Patience): Promise<HeldLease> {
     const { resources } = request;
     const courtesyMs = this.#core.courtesy.dueMs(resources);
     let waiting: Waiting | undefined;
@@ -77,7 +78,7 @@ export class Acquisition {
       for (let tries = 1; ; tries++) {
         waiting?.attempting();
         const outcome = await this.#attempt(request, patience);
-        if (outcome.kind === "won") return outcome;
+        if (outcome instanceof HeldLease) return outcome;
         for (const resource of resources) this.#core.turnstile.tell(resource, outcome);
         if (tries >= this.#core.policy.retry.tries || patience.leftMs === 0) throw lossError(resources, outcome, this.#core.policy);
         waiting ??= new Waiting(this.#core, resources, patience);
@@ -104,33 +105,46 @@ export class Acquisition {
     throw queueError(resources, { inFront, last }, this.#core.policy);
   }
 
-  async #attempt(request: LeaseRequest, patience: Patience): Promise<Outcome> {
+  async #attempt(request: LeaseRequest, patience: Patience): Promise<HeldLease | Lost> {
     patience.check(request.resources);
     this.#introduction.check();
     this.#core.checkFleetTtl(request.ttlMs);
-    const outcome = await this.#gated(request);
-    if (outcome.kind === "lost") this.#introduction.check();
-    else this.#stillWanted(outcome, patience);
-    return outcome;
-  }
-
-  async #gated(request: LeaseRequest): Promise<Outcome> {
-    const turn = this.#gate.enter();
-    if (turn !== undefined) await turn;
+    if (!this.#gate.tryEnter()) await this.#standInLine(request, patience);
     try {
-      return await attempt(this.#core, request);
+      patience.check(request.resources);
+      const outcome = await attempt(this.#core, request);
+      if (outcome.kind === "won") return this.#keep(outcome, request, patience);
+      this.#introduction.check();
+      return outcome;
     } finally {
       this.#gate.leave();
     }
   }
 
-  // The caller gave up, or the locker was closed, while the nodes were voting.
-  #stillWanted(won: Won, patience: Patience): void {
+  // Comes back when there is room. Whoever has little patience, or none, has as much here as one question may take: a crowd that the nodes can cope with is none.
+  async #standInLine({ resources, signal }: LeaseRequest, { leftMs }: Patience): Promise<void> {
+    const { clock, dormitory, policy } = this.#core;
+    const patience = new Patience(clock, dormitory, { waitMs: Math.max(leftMs, policy.nodeTimeoutMs), signal });
+    let ourTurn = false;
+    const stepOut = this.#gate.enqueue(() => {
+      ourTurn = true;
+      patience.wake();
+    });
+    await patience.sleep(patience.leftMs);
+    if (ourTurn) return;
+    stepOut();
+    patience.check(resources);
+    throw crowdError(resources, ATTEMPTS_AT_ONCE);
+  }
+
+  // Unless the caller gave up, or the locker was closed, while the nodes were voting. In one breath: a locker that is closed from here on finds the lease.
+  #keep(won: Won, request: LeaseRequest, patience: Patience): HeldLease {
     try {
       patience.check(won.resources);
     } catch (error) {
       giveBack(this.#core, won, won.votes);
       throw error;
     }
+    return new HeldLease(this.#core, won, request);
   }
 }

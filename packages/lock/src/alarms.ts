@@ -26,6 +26,7 @@ export class Alarms {
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #wallAheadMs: number;
+  #closed = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -38,6 +39,10 @@ export class Alarms {
 
   /** Rings the alarm at this moment instead of the one it was set to, if it was. */
   set(alarm: Alarm, at: number): void {
+    if (this.#closed) {
+      void alarm.close();
+      return;
+    }
     alarm.alarmAt = at;
     if (alarm.alarmIndex < 0) {
       alarm.alarmIndex = this.#heap.length;
@@ -58,8 +63,9 @@ export class Alarms {
     // The timer stays as it is: firing once for nothing is cheaper than setting it anew for every lease that is released.
   }
 
-  /** Closes everything that is set. */
+  /** Closes everything that is set, and whatever is set from now on: an alarm that rings may close us before others that were due have set themselves again. */
   async close(): Promise<void> {
+    this.#closed = true;
     await Promise.all([...this.#heap].map((alarm) => alarm.close()));
     this.#stop();
   }

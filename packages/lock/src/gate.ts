@@ -3,25 +3,32 @@
 
 export class Gate {
   readonly #width: number;
-  readonly #line: (() => void)[] = [];
+  readonly #line = new Set<() => void>();
   #inside = 0;
 
   constructor(width: number) {
     this.#width = width;
   }
 
-  /** undefined: go ahead. Otherwise go ahead when it resolves. Then `leave`. */
-  enter(): Promise<void> | undefined {
-    if (this.#inside < this.#width) {
-      this.#inside++;
-      return undefined;
-    }
-    return new Promise((resolve) => this.#line.push(resolve));
+  /** Whether the caller is inside at once; then it must `leave`. */
+  tryEnter(): boolean {
+    if (this.#inside === this.#width) return false;
+    this.#inside++;
+    return true;
+  }
+
+  /** Stands in line; `onTurn` is called when the caller is inside, and then it must `leave`. Returns how to step out of the line before that. */
+  enqueue(onTurn: () => void): () => void {
+    this.#line.add(onTurn);
+    return () => this.#line.delete(onTurn);
   }
 
   leave(): void {
-    const next = this.#line.shift();
-    if (next === undefined) this.#inside--;
-    else next();
+    for (const next of this.#line) {
+      this.#line.delete(next);
+      next();
+      return;
+    }
+    this.#inside--;
   }
 }

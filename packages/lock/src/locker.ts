@@ -71,17 +71,14 @@ export class QuorumLocker implements Locker {
 
   async acquire(resources: Resources, options?: AcquireOptions): Promise<Lease> {
     const request = readLeaseRequest("acquire", this.#core.policy, { resources, options });
-    return new HeldLease(this.#core, await this.#acquisition.wait(request), request);
+    return this.#acquisition.wait(request);
   }
 
   async tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted> {
     const { policy } = this.#core;
     const request = readLeaseRequest("tryAcquire", policy, { resources, options });
     const outcome = await this.#acquisition.once(request);
-    if (outcome.kind === "won") {
-      const lease = new HeldLease(this.#core, outcome, request);
-      return { ok: true, lease, ballots: lease.ballots };
-    }
+    if (outcome instanceof HeldLease) return { ok: true, lease: outcome, ballots: outcome.ballots };
     const { reason, ballots, freeInMs } = outcome;
     const retry = reason === "held" && freeInMs !== undefined ? { retryAfterMs: freeInMs } : {};
     return { ok: false, reason, ...retry, message: describeAttempt(request.resources, outcome, policy), ballots };
@@ -91,7 +88,7 @@ export class QuorumLocker implements Locker {
     const [options, routine] = rest.length === 1 ? [undefined, rest[0]] : rest;
     if (typeof routine !== "function") throw new TypeError(`using needs a routine to run, not ${shown(routine)}`);
     const request = readLeaseRequest("using", this.#core.policy, { resources, options });
-    const lease = new HeldLease(this.#core, await this.#acquisition.wait(request), request);
+    const lease = await this.#acquisition.wait(request);
     try {
       return await routine(lease);
     } finally {

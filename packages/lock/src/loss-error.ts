@@ -1,5 +1,5 @@
 // Makes errors of attempts that were lost and of patience that ended: tells held from unreachable from too slow, also for callers who never had their turn.
-import { describeAttempt, describeBallots } from "./account.js";
+import { describeAttempt, describeBallots, nameAll } from "./account.js";
 import type { Lost } from "./attempt.js";
 import { codeOf, LockError } from "./errors.js";
 import type { Policy } from "./policy.js";
@@ -17,7 +17,7 @@ export function queueError(
   policy: Policy,
 ): LockError {
   const { inFront, last } = waited;
-  const account = `no turn for ${resources.join(", ")} within waitMs: ${inFront} of this process ${inFront === 1 ? "was" : "were"} in front`;
+  const account = `no turn for ${nameAll(resources)} within waitMs: ${inFront} of this process ${inFront === 1 ? "was" : "were"} in front`;
   // Nobody in front has learnt anything yet: not even one attempt fitted into the time.
   if (last === undefined) return new LockError("LOCK_TOO_SLOW", `${account}, and the nodes had not answered`, { resources });
   return new LockError(
@@ -27,11 +27,17 @@ export function queueError(
   );
 }
 
+/** A caller whose patience ended behind others of this process that were on their way to the nodes. */
+export function crowdError(resources: readonly string[], attemptsAtOnce: number): LockError {
+  const account = `${nameAll(resources)} was not asked for within waitMs: ${attemptsAtOnce} other attempts of this process were under way all the time`;
+  return new LockError("LOCK_TOO_SLOW", account, { resources });
+}
+
 /** One waiter too many. */
 export function tooManyError(resources: readonly string[], maxWaiters: number): LockError {
   return new LockError(
     "LOCK_HELD",
-    `${maxWaiters} calls of acquire (maxWaiters) are under way in this process already; ${resources.join(", ")} is not waited for`,
+    `${maxWaiters} calls of acquire (maxWaiters) are under way in this process already; ${nameAll(resources)} is not waited for`,
     { resources },
   );
 }
@@ -47,9 +53,9 @@ export function adoptionError(told: { readonly resources: readonly string[]; rea
   const { ballots, verdict } = answer;
   const account = describeBallots(ballots);
   if (verdict === "lost") {
-    const message = `the lease of ${resources.join(", ")} with token ${token} is no longer held: ${account}`;
+    const message = `the lease of ${nameAll(resources)} with token ${token} is no longer held: ${account}`;
     return new LockError("LEASE_LOST", message, { resources, ballots, reason: "taken" });
   }
-  const message = `the lease of ${resources.join(", ")} with token ${token} was not adopted: too few nodes could be asked; ${account}`;
+  const message = `the lease of ${nameAll(resources)} with token ${token} was not adopted: too few nodes could be asked; ${account}`;
   return new LockError("LOCK_NO_QUORUM", message, { resources, ballots });
 }

@@ -106,3 +106,24 @@ test("closing closes whatever is set and leaves no timer", async () => {
   expect(bell.closed).toBe(true);
   expect(clock.timers).toBe(0);
 });
+
+test("closing while alarms ring closes those that were due as well, when they set themselves again", async () => {
+  const clock = new ManualClock();
+  const alarms = new Alarms(clock);
+  const closed: string[] = [];
+  const alarmCalled = (name: string, onRing: () => void): Alarm => ({
+    alarmAt: 0,
+    alarmIndex: -1,
+    ring: onRing,
+    close: async () => {
+      closed.push(name);
+    },
+  });
+  const closer = alarmCalled("closer", () => void alarms.close());
+  const other = alarmCalled("other", () => alarms.set(other, clock.now + 5));
+  alarms.set(closer, clock.now + 1);
+  alarms.set(other, clock.now + 1);
+  clock.advance(1);
+  expect(closed).toEqual(["other"]);
+  expect(clock.timers).toBe(0);
+});
