@@ -81,11 +81,14 @@ export async function forceRelease(core: Core, resource: string, reason: string)
   const ballots = await survey(core, resource);
   const before = conclude(resource, ballots, core.policy);
   if (ballots.filter(({ kind }) => kind === "seen").length < core.policy.quorum) throw tooFewSaw(resource, ballots, core.policy);
-  const fence = before.token + 1;
-  await raiseOnQuorum(core, { resource, token: fence, remove: "nothing" });
-  const raised = await raiseOnQuorum(core, { resource, token: fence, remove: "holder" });
+  const least = before.token + 1;
+  await raiseOnQuorum(core, { resource, token: least, remove: "nothing" });
+  const raised = await raiseOnQuorum(core, { resource, token: least, remove: "holder" });
   const removed = new Set<string>();
   for (const ballot of raised) if (ballot.kind === "raised" && ballot.removed !== null) removed.add(ballot.removed);
+  // Who took the lock after we had looked may have been given the very number to which we raised, and then have been removed as well.
+  const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
+  if (fence > least) await raiseOnQuorum(core, { resource, token: fence, remove: "nothing" });
   const done = { before, removed: [...removed], fence, ballots: raised };
   if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
   return done;

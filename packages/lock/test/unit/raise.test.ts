@@ -1,0 +1,44 @@
+// Breaking the glass while somebody else takes the lock: an order of events that real servers produce only with bad luck.
+import { expect, test } from "vitest";
+import type { LockNode } from "../../src/node/lock-node.js";
+import { forceRelease } from "../../src/raise.js";
+import { coreOf } from "./scripted-node.js";
+
+interface Memory {
+  token: number;
+  holder: string | null;
+}
+
+/** Three nodes that do what the scripts do, and tell the test before each raise. */
+function threeNodes(beforeRaise: (memories: readonly Memory[], remove: string) => void) {
+  const memories: Memory[] = [1, 2, 3].map(() => ({ token: 7, holder: null }));
+  const nodes = memories.map((memory, i) => {
+    const name = `n${i + 1}`;
+    return {
+      name,
+      epoch: () => "e",
+      inspect: async () => ({ kind: "seen", node: name, holder: memory.holder, remainingMs: null, token: memory.token }),
+      raise: async ({ token, remove }: { token: number; remove: string }) => {
+        if (i === 0) beforeRaise(memories, remove);
+        const removed = remove === "holder" ? memory.holder : null;
+        memory.token = Math.max(memory.token, token);
+        if (removed !== null) memory.holder = null;
+        return { kind: "raised", node: name, token: memory.token, epoch: "e", removed };
+      },
+    } as unknown as LockNode;
+  });
+  return { memories, core: coreOf(nodes) };
+}
+
+test("T1 a holder that came between the look and the raise, and is removed, is fenced as well: the fence is above its token", async () => {
+  let lease = 0;
+  const { core, memories } = threeNodes((all) => {
+    if (lease > 0) return;
+    lease = 8;
+    for (const memory of all) Object.assign(memory, { token: lease, holder: "late" });
+  });
+  const { fence, removed } = await forceRelease(core, "r", "test");
+  expect(removed).toEqual(["late"]);
+  expect(fence).toBeGreaterThan(lease);
+  expect(memories.filter(({ token }) => token >= fence).length).toBeGreaterThanOrEqual(2);
+});
