@@ -5,7 +5,6 @@ import { RESOURCE } from "./client-words.js";
 import type { CounterSample } from "./history.js";
 
 const NODE_KEY = "{palisade}:node";
-const FLOOR_KEY = "{palisade}:floor";
 const TOKEN_KEY = `{palisade}:token:${RESOURCE}`;
 const LOCK_KEYS = "{palisade}:lock:*";
 const LOOK_EVERY_MS = 20;
@@ -13,10 +12,12 @@ const LOOK_EVERY_MS = 20;
 /** What it has stored now; undefined if it did not answer, or lost its memory meanwhile. */
 export async function sample(node: RedisNode, memoryNow: () => number): Promise<CounterSample | undefined> {
   const memory = memoryNow();
-  const answer = await node.cli("MGET", FLOOR_KEY, TOKEN_KEY).catch(noAnswer);
-  if (answer === undefined || memory !== memoryNow()) return undefined;
-  const [floor, counter] = answer as (string | null)[];
-  return { node: node.name, memory, floor: Number(floor), counter: Number(counter) };
+  // Each of them only rises by itself, so that they need not be read at one moment.
+  const questions = [node.cli("HGET", NODE_KEY, "floor"), node.cli("GET", TOKEN_KEY)];
+  const answers = await Promise.all(questions).catch(noAnswer);
+  if (answers === undefined || memory !== memoryNow()) return undefined;
+  const [floor, counter] = answers;
+  return { node: node.name, memory, floor: Number(floor ?? 0), counter: Number(counter ?? 0) };
 }
 
 /** Resolves when the node votes again in its present life; false if the signal came first. */

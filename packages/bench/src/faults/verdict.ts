@@ -21,7 +21,7 @@ export function tell(asked: Asked, { fleet, elapsedMs, history, violations, faul
     `${whole(tenures.length)} leases of ${asked.processes} processes in ${(elapsedMs / 1_000).toFixed(1)} s (${whole(rate)}/s), tokens within ${whole(span)}`,
     `faults: ${listed(faults)}`,
     `ended before they were given back: ${overslept} leases, ${toldOfEnd} of them told by their signal; times a client did not run: ${whole(stalls.length)}`,
-    `acquire failed: ${listed(refusals)}; samples of counters: ${whole(samples.length)}; L1 allows ${L1_TOLERANCE_MS} ms of running time`,
+    `acquire failed: ${listed(refusals)}; samples of counters: ${whole(samples.filter(({ floor, counter }) => floor > 0 && counter > 0).length)}; L1 allows ${L1_TOLERANCE_MS} ms of running time`,
     violations.length === 0
       ? "no violation of T1, T2, L1, L2; counters only rose; no lock was left behind"
       : `${violations.length} violations`,

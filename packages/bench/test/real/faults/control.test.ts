@@ -80,7 +80,7 @@ async function unreachable(way: FleetWay, nodes: readonly number[]): Promise<voi
 
 /** The first client's quorum and the second's share one node, which is not the one that has counted furthest. */
 async function countersApart({ running, ways, take }: Scene): Promise<Tenure[]> {
-  const furthest = 1_000 + Number((await running.nodes[0]?.cli("GET", "{palisade}:floor")) ?? 0);
+  const furthest = 1_000 + Number((await running.nodes[0]?.cli("HGET", "{palisade}:node", "floor")) ?? 0);
   await running.nodes[0]?.cli("SET", `{palisade}:token:${RESOURCE}`, furthest);
   await unreachable(ways[0], [3, 4]);
   await unreachable(ways[1], [0, 1]);
