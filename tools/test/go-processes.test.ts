@@ -39,8 +39,9 @@ test("a child that ignores the first signal is killed by the second", async () =
 });
 
 test("what a child leaves behind in its group ends with it", async () => {
-  const leftBehind = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(sleeper)}], { stdio: ["ignore", "inherit", "inherit"] });`;
-  const parent = new Program(guarding(`${leftBehind} setTimeout(() => process.exit(3), 300);`));
+  const leavesOneBehind = `const left = require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(sleeper)}]);
+    left.stdout.once("data", (text) => process.stdout.write(text, () => process.exit(3)));`;
+  const parent = new Program(guarding(leavesOneBehind));
   const grandchild = Number((await parent.says(/child (\d+)/))[1]);
   await parent.says(/ended with 3/);
   await vi.waitFor(() => expect(runs(grandchild)).toBe(false), soon);

@@ -36,7 +36,12 @@ const samples: readonly Sample[] = [
   {
     rule: fileLength,
     breaks: [inLock(lines(301)), inTest(lines(501)), { "packages/lock/src/node/lua/grant.lua": lines(301) }],
-    keeps: [inLock(lines(300)), inTest(lines(500)), { "docs/operating.md": lines(900) }],
+    keeps: [
+      inLock(lines(300)),
+      inTest(lines(500)),
+      { "docs/operating.md": lines(900) },
+      { "packages/lock/src/node/lua.generated.ts": lines(900) },
+    ],
   },
   {
     rule: functionLength,

@@ -13,7 +13,7 @@ export const fileLength: Rule = {
   name: `no file is longer than ${fileLimit} lines, no test than ${testFileLimit}`,
   findings: (checkout) =>
     checkout.files.flatMap((file) => {
-      if (!/^(packages|tools)\/.*\.(ts|mjs|lua|sql|c)$/.test(file.path)) return [];
+      if (!/^(packages|tools)\/.*\.(ts|mjs|lua|sql|c)$/.test(file.path) || file.path.includes(".generated.")) return [];
       const limit = file.isTest ? testFileLimit : fileLimit;
       const length = file.lines.length - 1;
       return length > limit ? [`${file.path}:${limit}: ${length} lines, ${limit} allowed`] : [];

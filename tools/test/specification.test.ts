@@ -1,0 +1,112 @@
+// Runs the model checker over spec/ and holds what it found against what the models, their traces and the README say. Decides nothing about the models.
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, test } from "vitest";
+import { pathOf } from "./programs.js";
+
+interface Found {
+  readonly name: string;
+  readonly verdict: string;
+  readonly states: number;
+  readonly trace: readonly string[];
+}
+
+interface Model {
+  readonly name: string;
+  readonly expected: string;
+  readonly states: number;
+  readonly invariants: string;
+  /** The rules that are left out. */
+  readonly without: readonly string[];
+  readonly runs: string;
+}
+
+const spec = (path: string): string => pathOf(`../spec/${path}`);
+const text = (path: string): string => readFileSync(spec(path), "utf8");
+const strings = (set: string): readonly string[] => [...set.matchAll(/"([^"]+)"/g)].map(([, one = ""]) => one);
+
+const models: readonly Model[] = readdirSync(spec("models"), { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".cfg"))
+  .map((path) => path.replaceAll("\\", "/"))
+  .map((path) => {
+    const cfg = text(`models/${path}`);
+    const line = (pattern: RegExp): string => pattern.exec(cfg)?.[1] ?? "";
+    return {
+      name: path.replace(/\.cfg$/, ""),
+      expected: line(/^\\\* expect: (.+)$/m),
+      states: Number(line(/^\\\* states: (\d+)$/m)),
+      invariants: line(/^INVARIANTS (.+)$/m),
+      without: strings(line(/^ {2}Without = (.+)$/m)),
+      runs: line(/^\\\* run: (.+)$/m),
+    };
+  });
+
+let findings: ReadonlyMap<string, Found>;
+
+beforeAll(async () => {
+  // The exit code tells the same as the comparison below, and less of it.
+  const run = promisify(execFile)(process.execPath, [spec("check.mjs"), "--json"], { maxBuffer: 1e8 });
+  const { stdout } = await run.catch((error: { readonly stdout: string }) => error);
+  findings = new Map((JSON.parse(stdout) as readonly Found[]).map((found) => [found.name, found]));
+}, 300_000);
+
+/** What must be found and what is found, for all models of one specification that are not too large for every day. */
+function compared(module: string) {
+  const usual = models.filter(({ name, runs }) => name.startsWith(`${module}/`) && runs === "always");
+  return {
+    wanted: usual.map(({ name, expected, states }) => ({ name, verdict: expected, states })),
+    found: usual.map(({ name }) => {
+      const { verdict, states } = findings.get(name) ?? {};
+      return { name, verdict, states };
+    }),
+  };
+}
+
+function expectAsWritten(module: string): void {
+  const { wanted, found } = compared(module);
+  expect(wanted.some(({ verdict }) => verdict === "holds")).toBe(true);
+  expect(wanted.some(({ verdict }) => verdict !== "holds")).toBe(true);
+  expect(wanted.every(({ states }) => states > 0)).toBe(true);
+  expect(found).toEqual(wanted);
+}
+
+test("T1 T2 the token protocol holds in every reachable state, through lost memories and admissions, and breaks without any one of its rules", () => {
+  expectAsWritten("tokens");
+});
+
+test("T1 T2 a node's memory offers nothing twice in any reachable state, and does without any one of its rules", () => {
+  expectAsWritten("memory");
+});
+
+test("L2 no two leases are valid at once in any reachable state while clocks run alike, and are without any one of the rules", () => {
+  expectAsWritten("exclusion");
+});
+
+test("G1 G3 the store forgets no fence and no answered write in any reachable state, and does without any one of its rules", () => {
+  expectAsWritten("store");
+});
+
+describe("the models", () => {
+  test.each(["tokens", "memory", "exclusion", "store"])("of %s leave out every rule once, and name the invariant that breaks", (module) => {
+    const rules = strings(/^Rules == \{$([\s\S]*?)^\}$/m.exec(text(`${module}.tla`))?.[1] ?? "");
+    const broken = models.filter(({ name, expected }) => name.startsWith(`${module}/`) && expected !== "holds");
+    expect(rules.length).toBeGreaterThan(0);
+    expect(new Set(broken.flatMap(({ without }) => without))).toEqual(new Set(rules));
+    for (const { expected, invariants } of broken) expect(expected).toBe(`${invariants} is violated`);
+  });
+
+  test("that break keep the shortest way to the violation, step by step, beside them", () => {
+    const broken = [...findings.values()].filter(({ verdict }) => verdict !== "holds");
+    const kept = broken.map(({ name }) => /```text\n([\s\S]*?)\n```/.exec(text(`models/${name}.md`))?.[1]);
+    expect(kept).toEqual(broken.map(({ trace }) => trace.join("\n")));
+  });
+
+  test("stand in the README with the numbers of their files", () => {
+    const readme = text("README.md");
+    for (const { name, states } of models) {
+      const [, count = ""] = new RegExp(`^\\| \\[${name}\\]\\(.*\\| ([\\d ]+) \\|[^|]*\\|$`, "m").exec(readme) ?? [];
+      expect(count.replaceAll(" ", ""), name).toBe(String(states));
+    }
+  });
+});
