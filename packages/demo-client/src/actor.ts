@@ -306,10 +306,20 @@ export class Actor {
   }
 
   #hears<T>(condition: (sign: Sign) => boolean, value: T): Promise<T> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
+      const patienceMs = 20_000 + 5 * this.#story.ttlMs;
+      const end = (): void => {
+        clearTimeout(impatience);
+        stop();
+      };
+      const impatience = setTimeout(() => {
+        end();
+        reject(new StoryDiffers(`${this.name} did not say within ${patienceMs} ms what the story waits for`));
+      }, patienceMs);
+      impatience.unref();
       const stop = this.#watch((sign) => {
         if (!condition(sign)) return;
-        stop();
+        end();
         resolve(value);
       });
     });

@@ -5,13 +5,13 @@ export class Crew implements AsyncDisposable {
   readonly #everybody = new Set<WorkerProcess>();
   readonly #free: WorkerProcess[] = [];
 
-  /** Starts as many as will be needed at first; they get ready while the servers do. */
-  constructor(size: number) {
-    for (let count = 0; count < size; count += 1) this.#free.push(this.#start());
+  /** Has at least so many ready or getting ready, while something else takes its time. */
+  prepare(count: number): void {
+    while (this.#free.length < count) this.#free.push(this.#start());
   }
 
   hire(): WorkerProcess {
-    return this.#free.pop() ?? this.#start();
+    return this.#free.shift() ?? this.#start();
   }
 
   /** Back from an act, for the next one; one that was stopped or is stuck does not come back. */

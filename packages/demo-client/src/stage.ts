@@ -33,7 +33,8 @@ export interface Stage extends AsyncDisposable {
 
 export async function openStage(given: Given = {}): Promise<Stage> {
   const startedAt = performance.now();
-  const crew = new Crew(2);
+  const crew = new Crew();
+  crew.prepare(2);
   const opened: AsyncDisposable[] = [crew];
   const own = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
     opened.push(thing);

@@ -43,6 +43,7 @@ export class Story implements AsyncDisposable {
     this.#scenario = scenario;
     this.#act = act;
     this.ttlMs = telling.ttlMs;
+    telling.stage.crew.prepare(act.actors.filter((actor) => !["lock", "gateway", "store"].includes(actor)).length);
     telling.audience.notice({ event: "act", scenario: scenario.name, act: act.title, actors: act.actors });
   }
 
@@ -135,6 +136,15 @@ export class Story implements AsyncDisposable {
 
   #surroundings(name: string): Surroundings {
     const { redisUrls, namespace, gateway, databaseUrl } = this.#telling.stage;
-    return { name, redisUrls, namespace, ttlMs: this.ttlMs, gatewayUrl: gateway.url, apiKey: gateway.apiKey, databaseUrl };
+    return {
+      name,
+      redisUrls,
+      namespace,
+      ttlMs: this.ttlMs,
+      nodeTimeoutMs: Math.ceil(this.ttlMs / 2),
+      gatewayUrl: gateway.url,
+      apiKey: gateway.apiKey,
+      databaseUrl,
+    };
   }
 }

@@ -4,7 +4,8 @@ import { type Child, startChild } from "@palisade/testkit";
 import { pause, resume } from "./pause.js";
 import type { Report, Verb, Verbs } from "./worker-protocol.js";
 
-const program = fileURLToPath(new URL("worker.js", import.meta.url));
+/** Always the compiled one, also when this file is run from its source. */
+const program = fileURLToPath(new URL("../dist/worker.js", import.meta.url));
 
 export type Sign = Extract<Report, { readonly sign: string }>;
 

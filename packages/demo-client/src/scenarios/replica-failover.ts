@@ -42,18 +42,20 @@ async function independentMasters(story: Story): Promise<void> {
   const one = await story.worker("worker 1", { redisUrls: fleet.urls, ...gateway });
   const two = await story.worker("worker 2", { redisUrls: fleet.urls, ...gateway });
 
-  const ttlMs = 3 * story.ttlMs;
-  const older = await one.acquires(invoice, { ttlMs });
+  const older = await one.acquires(invoice, { ttlMs: 2 * story.ttlMs, renew: true });
   await fleet.node("n1").kill();
   story.step("breaks", "lock", { text: "n1 dies; the others know of the lock" });
   const early = await two.tries(invoice);
   story.expect("worker 2 is told that the lock is held", early.ok ? "granted" : early.code, "LOCK_HELD");
 
+  const pending = await one.isAboutToWrite(invoice, { paid: false, by: one.name });
+  await one.isStopped();
   const newer = await two.acquires(invoice);
   story.expect("it is next, with a greater token", newer.token > older.token);
   await two.looksAt(invoice);
   await two.writes(invoice, { paid: true, by: two.name });
-  const late = await one.writes(invoice, { paid: false, by: one.name });
+  one.wakesUp();
+  const late = await pending.answer;
   story.expect("a late write of worker 1 is refused", late.ok ? "stored" : late.code, "fencing_token_stale");
   story.expect("what is stored is worker 2's", (await story.stored(invoice, gateway))?.by, "worker 2");
 }
