@@ -93,7 +93,7 @@ Grant(a, n) ==
 Extend(a, n) ==
   /\ phase[a] = "extending"
   /\ vote[a][n] = "asked"
-  /\ owner[n] = a \/ "extend own key" \in Without
+  /\ (owner[n] = a \/ "extend own key" \in Without)
   /\ Agree(a, n)
 
 \* The holder is done, and stops believing before its releases leave.
@@ -109,7 +109,7 @@ End(a) ==
 Release(a, n) ==
   /\ phase[a] = "over"
   /\ owner[n] /= 0
-  /\ owner[n] = a \/ "release own key" \in Without
+  /\ (owner[n] = a \/ "release own key" \in Without)
   /\ owner' = [owner EXCEPT ![n] = 0]
   /\ left' = [left EXCEPT ![n] = 0]
   /\ UNCHANGED <<wait, phase, age, valid, vote, wiped>>

@@ -68,17 +68,13 @@ Grant(rs) ==
 Seal(r, t) ==
   /\ granted[r] > 0
   /\ t >= granted[r]
-  /\ t >= Stored(r) \/ "seal below counter" \in Without
+  /\ (t >= Stored(r) \/ "seal below counter" \in Without)
   /\ Store({r}, t)
   /\ UNCHANGED granted
 
-\* A lease that is older than what the node has stored since may plant its key here.
+\* A lease that is older than what the node has stored since may plant its key here. Raising a counter for any other reason stores the same.
 Heal(r, t) ==
   /\ Store({r}, IF "heal keeps the rest" \in Without THEN Larger(t, counter[r]) ELSE Larger(t, Stored(r)))
-  /\ UNCHANGED granted
-
-Raise(r, t) ==
-  /\ Store({r}, Larger(t, Stored(r)))
   /\ UNCHANGED granted
 
 ExpireCounter(r) ==
@@ -114,7 +110,6 @@ Next ==
   \/ \E rs \in (SUBSET Resources) \ {{}} : Grant(rs)
   \/ \E r \in Resources : \E t \in 1..Top : Seal(r, t)
   \/ \E r \in Resources : \E t \in 1..Top : Heal(r, t)
-  \/ \E r \in Resources : \E t \in 1..Top : Raise(r, t)
   \/ \E r \in Resources : ExpireCounter(r)
   \/ BackUp
   \/ Restore

@@ -166,8 +166,8 @@ Choose(a) ==
 
 Seal(a, n) ==
   /\ vote[a][n] = "sealing"
-  /\ owner[n] = a \/ "seal by owner" \in Without
-  /\ stored[n] <= token[a] \/ "seal below counter" \in Without
+  /\ (owner[n] = a \/ "seal by owner" \in Without)
+  /\ (stored[n] <= token[a] \/ "seal below counter" \in Without)
   /\ stored' = [stored EXCEPT ![n] = IF @ > token[a] THEN @ ELSE token[a]]
   /\ IF Cardinality({m \in Nodes : vote[a][m] = "kept"}) + 1 >= Quorum
        THEN /\ phase' = [phase EXCEPT ![a] = "leased"]
@@ -214,7 +214,7 @@ Wipe(n) ==
 \* Admitter d, on behalf of node n, reads the floor of node m and renews m's epoch in the same breath.
 Visit(d, n, m) ==
   /\ IF task[d].node = 0 THEN \A e \in Admitters : e < d => task[e].node /= 0 ELSE task[d].node = n
-  /\ m \in admitted \/ "visit admitted" \in Without
+  /\ (m \in admitted \/ "visit admitted" \in Without)
   /\ m \notin task[d].seen
   /\ task' = [task EXCEPT ![d] =
        [node |-> n, seen |-> @.seen \cup {m}, floor |-> IF @.floor > stored[m] THEN @.floor ELSE stored[m]]]
