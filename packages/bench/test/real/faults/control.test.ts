@@ -115,6 +115,6 @@ describe("nodes that forget a grant", () => {
   });
 
   test("L2 are kept out of the vote until the lease that they forgot is over", async ({ fleet }) => {
-    expect(await broken(fleet, { kind: "palisade", ttlMs: 800, play: forgottenGrants })).toEqual([]);
+    expect(await broken(fleet, { kind: "palisade", ttlMs: 2_000, play: forgottenGrants })).toEqual([]);
   });
 });
