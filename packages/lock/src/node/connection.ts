@@ -45,6 +45,7 @@ export class Connection {
   #greetings = 0;
   #runId: string | undefined;
   #scripts: RequestScripts | undefined;
+  #teaching: Promise<void> | undefined;
   #timer: Timer | undefined;
   /** The last connection that was up, as the server calls it. */
   #predecessor: { readonly runId: string; readonly id: number } | undefined;
@@ -82,8 +83,15 @@ export class Connection {
     return this.#client.evalsha(this.#scripts?.[name].sha ?? "", keyCount, ...text) as Promise<unknown>;
   }
 
-  /** Teaches a server the scripts again that forgot them in the middle of its life; rejects if it is another server by now. */
-  async teachAgain(): Promise<void> {
+  /** Teaches a server the scripts again that forgot them in the middle of its life, once for all who ask meanwhile; rejects if it is another server by now. */
+  teachAgain(): Promise<void> {
+    this.#teaching ??= this.#teachSameLife().finally(() => {
+      this.#teaching = undefined;
+    });
+    return this.#teaching;
+  }
+
+  async #teachSameLife(): Promise<void> {
     const { runId } = await this.run(status(this.#settings.keys));
     if (runId !== this.#runId) {
       this.breakOff("another server answers");

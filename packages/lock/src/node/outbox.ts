@@ -64,6 +64,7 @@ export class Outbox {
   readonly #silenceMs: number;
   #queue: Asked[] = [];
   #sent: Sent[] = [];
+  #lastSent: Sent | undefined;
   #unanswered = 0;
   #timer: Timer | undefined;
   /** A node that goes on answering is not silent, however long the line is in which a question stands. */
@@ -145,6 +146,7 @@ export class Outbox {
 
   #send(batch: Sent): void {
     this.#sent.push(batch);
+    this.#lastSent = batch;
     this.#unanswered += batch.asked.length;
     this.#arm(this.#settings.nodeTimeoutMs);
     this.#transmit(batch).then(
@@ -201,9 +203,9 @@ export class Outbox {
   }
 
   #failed(batch: Sent, error: unknown): void {
-    const { stream } = this.#settings;
-    if (error instanceof Error && error.message.startsWith("NOSCRIPT") && this.#isLast(batch)) {
-      stream.teachAgain().then(
+    // Whether or not it may be sent again: under steady load there is always another call behind the one that failed.
+    if (error instanceof Error && error.message.startsWith("NOSCRIPT")) {
+      this.#settings.stream.teachAgain().then(
         () => this.#again(batch, error),
         () => this.#lose(batch, error),
       );
@@ -225,7 +227,7 @@ export class Outbox {
   }
 
   #isLast(batch: Sent): boolean {
-    return this.#settings.stream.isUp && !batch.expired && this.#sent.at(-1) === batch;
+    return this.#settings.stream.isUp && !batch.expired && this.#lastSent === batch;
   }
 
   #lose(batch: Sent, error: unknown): void {

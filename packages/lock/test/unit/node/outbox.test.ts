@@ -1,0 +1,82 @@
+// What becomes of questions that meet a server without the script: orders of events that a real server produces only with bad luck.
+import { describe, expect, test } from "vitest";
+import { keysOf } from "../../../src/node/keys.js";
+import { Outbox } from "../../../src/node/outbox.js";
+import { ReleaseDebts } from "../../../src/node/release-debts.js";
+import { grant, type RequestName, release } from "../../../src/node/scripts.js";
+import { ManualClock } from "../manual-clock.js";
+
+interface Call {
+  readonly name: RequestName;
+  answer(reply: unknown): void;
+  fail(message: string): void;
+}
+
+/** A server that answers when the test tells it to. */
+function scripted() {
+  const calls: Call[] = [];
+  const lessons: (() => void)[] = [];
+  const outbox = new Outbox({
+    node: "n1",
+    keys: keysOf("ns"),
+    clock: new ManualClock(),
+    nodeTimeoutMs: 100,
+    debts: new ReleaseDebts(1_000, () => {}),
+    onHeard: () => {},
+    stream: {
+      isUp: true,
+      cause: "",
+      send: (name) =>
+        new Promise((resolve, reject) => calls.push({ name, answer: resolve, fail: (message) => reject(new Error(message)) })),
+      teachAgain: () => new Promise((resolve) => lessons.push(resolve)),
+      breakOff: () => {},
+    },
+  });
+  return { outbox, calls, lessons, sent: () => calls.map(({ name }) => name) };
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const question = { resources: ["r"], owner: "o", label: "l", ttlMs: 1_000, turn: 0 };
+
+describe("a server that forgot the scripts", () => {
+  test("is taught again although there is always a call behind the one that failed", async () => {
+    const { outbox, calls, lessons } = scripted();
+    const first = outbox.ask(grant, question);
+    await turn();
+    void outbox.ask(grant, { ...question, owner: "other" });
+    await turn();
+    calls[0]?.fail("NOSCRIPT No matching script.");
+    await turn();
+    expect(lessons).toHaveLength(1);
+    lessons[0]?.();
+    expect(await first).toMatchObject({ kind: "unreachable" });
+    expect(calls).toHaveLength(2);
+  });
+
+  test("is asked for a grant again", async () => {
+    const { outbox, calls, lessons } = scripted();
+    const granted = outbox.ask(grant, question);
+    await turn();
+    calls[0]?.fail("NOSCRIPT No matching script.");
+    await turn();
+    lessons[0]?.();
+    await turn();
+    calls[1]?.answer(["e", 7]);
+    expect(await granted).toMatchObject({ kind: "granted", token: 7 });
+  });
+
+  test("is not asked for a grant again that was given back meanwhile, even if that was answered already", async () => {
+    const { outbox, calls, lessons, sent } = scripted();
+    const granted = outbox.ask(grant, question);
+    await turn();
+    calls[0]?.fail("NOSCRIPT No matching script.");
+    await turn();
+    const released = outbox.ask(release, question);
+    await turn();
+    calls[1]?.answer([null, 0]);
+    expect(await released).toMatchObject({ kind: "absent" });
+    lessons[0]?.();
+    expect(await granted).toMatchObject({ kind: "unreachable" });
+    expect(sent()).toEqual(["grant", "release"]);
+  });
+});
