@@ -8,11 +8,13 @@ import type { Core } from "./core.js";
 import { type LeaseLostReason, LockError } from "./errors.js";
 import { handOver } from "./handover.js";
 import type { Lease, Release, Renewal } from "./lease.js";
+import { shown } from "./option.js";
 import { checkTtl } from "./policy.js";
 import { castBallots } from "./quorum/round.js";
 import { neededTtlMs, remainingMs, validityMs } from "./quorum/validity.js";
 import { releaseEverywhere } from "./release.js";
 import { renew } from "./renewal.js";
+import { askAgainInMs, onGrid, RENEWAL_FLOOR_MS, renewInMs } from "./renewal-pace.js";
 import { channels } from "./telemetry.js";
 
 /** What an attempt won, or an adoption proved. */
@@ -36,16 +38,6 @@ export interface Keeping {
 
 /** The part of the validity that is over when the holder is warned. */
 const DANGER = 0.75;
-/** Renewed before a third of the ttl is over. Spread widely: ten thousand leases taken at once are more than a node can renew at once. */
-const RENEW_FROM = 0.15;
-const RENEW_TO = 0.36;
-/** After an unknown answer it is asked again after about this part of the ttl, and after twice as long each further time, up to a bound. */
-const RETRY_FIRST = 0.02;
-const RETRY_LAST = 0.1;
-/** Never asked more often than this: a short ttl must not become a hot loop. */
-const RENEWAL_FLOOR_MS = 5;
-/** Renewals are set to multiples of this part of the ttl, so that those due at about the same time leave in the same turn and share one script call per node. */
-const GRID = 0.002;
 
 export class HeldLease implements Lease, Alarm {
   alarmAt = 0;
@@ -85,7 +77,7 @@ export class HeldLease implements Lease, Alarm {
     this.#holdUntilAt = grant.startMonotonicMs + keeping.maxHoldMs;
     this.#lastsMs = this.#capped(grant.startMonotonicMs);
     this.#renews = keeping.renew;
-    if (keeping.renew) this.#planRenewal(this.#lastsMs * (RENEW_FROM + (RENEW_TO - RENEW_FROM) * core.clock.random()));
+    if (keeping.renew) this.#planRenewal(renewInMs(this.#lastsMs, core.clock.random()));
     this.#setAlarm();
   }
 
@@ -140,6 +132,8 @@ export class HeldLease implements Lease, Alarm {
   }
 
   onDanger(listener: (remainingMs: number) => void): () => void {
+    // Found now rather than when the lease is in danger.
+    if (typeof listener !== "function") throw new TypeError(`onDanger needs a function to call, not ${shown(listener)}`);
     this.#dangerListeners ??= new Set();
     this.#dangerListeners.add(listener);
     return () => this.#dangerListeners?.delete(listener);
@@ -197,13 +191,13 @@ export class HeldLease implements Lease, Alarm {
       this.#unknowns = 0;
       this.#dangerTold = false;
       if (this.#ended === undefined) this.#count(startMonotonicMs, startWallMs, lastsMs);
-      this.#planRenewal(lastsMs * (RENEW_FROM + (RENEW_TO - RENEW_FROM) * clock.random()));
+      this.#planRenewal(renewInMs(lastsMs, clock.random()));
     } else if (verdict === "lost") {
       this.#end("taken");
       void this.#giveBack();
     } else {
       this.#trouble = ballots.some((ballot) => ballot.kind === "quarantined") ? "quarantined" : "unreachable";
-      this.#planRenewal(this.#lastsMs * Math.min(RETRY_LAST, RETRY_FIRST * 2 ** this.#unknowns++) * (0.5 + clock.random()));
+      this.#planRenewal(askAgainInMs(this.#lastsMs, ++this.#unknowns, clock.random()));
     }
     const over = this.#endIfOver();
     if (channels.renewal.hasSubscribers) {
@@ -232,9 +226,7 @@ export class HeldLease implements Lease, Alarm {
   }
 
   #planRenewal(inMs: number): void {
-    const now = this.#core.clock.monotonicMs();
-    const gridMs = Math.min(50, Math.max(1, this.#ttlMs * GRID));
-    this.#renewAt = Math.max(now + RENEWAL_FLOOR_MS, Math.floor((now + inMs) / gridMs) * gridMs);
+    this.#renewAt = onGrid(this.#core.clock.monotonicMs(), inMs, this.#ttlMs);
   }
 
   #setAlarm(): void {

@@ -100,6 +100,11 @@ describe("the end of a lease", () => {
     expect(warnings[0]).toBeGreaterThan(0);
     expect(silenced).toEqual([]);
   });
+
+  test("cannot be announced to what is no function, and says so at once", async ({ locker }) => {
+    const lease = await locker.acquire("r");
+    expect(() => lease.onDanger(7 as unknown as () => void)).toThrow(TypeError);
+  });
 });
 
 describe("renewal", () => {
