@@ -51,7 +51,7 @@ export function knownOptions<T extends object>(name: string, value: unknown, kno
 
 /** The value as it may appear in a message: short, and never a secret's content. */
 export function shown(value: unknown): string {
-  if (value === null) return "null";
+  if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return "an array";
   if (typeof value === "function") return "a function";
   return typeof value === "object" ? "an object" : `${typeof value} ${String(value).slice(0, 40)}`;

@@ -21,7 +21,7 @@ export interface LockerOptions {
   readonly nodes: readonly NodeSource[];
   /** Keeps locks of different systems apart on the same nodes: 1–128 of A–Z a–z 0–9 . _ : / @ -. Default "palisade". */
   readonly namespace?: string;
-  /** How long a lease lasts unless it is renewed. Default 10 000. */
+  /** How long a lease lasts unless it is renewed. Default 10 000, or maxTtlMs where that is given and less. */
   readonly ttlMs?: number;
   /** The longest lease of the whole fleet, stored with it; also how long a node that lost its memory must wait. Default: what the fleet has stored; 60 000 for a new fleet. */
   readonly maxTtlMs?: number;
@@ -81,8 +81,8 @@ const optionNames =
 export function readPolicy(options: LockerOptions): Policy {
   const given = knownOptions<LockerOptions>("createLocker", options, optionNames);
   const size = readSize(given.nodes);
-  const ttlMs = wholeNumber("ttlMs", given.ttlMs, { min: 1, max: DAY_MS, fallback: 10_000 });
   const maxTtlMs = given.maxTtlMs === undefined ? undefined : wholeNumber("maxTtlMs", given.maxTtlMs, { min: 1, max: DAY_MS });
+  const ttlMs = wholeNumber("ttlMs", given.ttlMs, { min: 1, max: DAY_MS, fallback: Math.min(10_000, maxTtlMs ?? 10_000) });
   const policy: Policy = Object.freeze({
     size,
     quorum: readQuorum(given.quorum, size),

@@ -24,6 +24,15 @@ describe("options of createLocker", () => {
     expect(Object.isFrozen(policy) && Object.isFrozen(policy.retry)).toBe(true);
   });
 
+  test("leases last no longer than the longest that was asked for, if nothing else is said", () => {
+    expect(policyOf({ maxTtlMs: 5_000 }).ttlMs).toBe(5_000);
+    expect(policyOf({ maxTtlMs: 50_000 }).ttlMs).toBe(10_000);
+  });
+
+  test("left out where they are needed are named as such", () => {
+    expect(() => loose({})).toThrow(/nodes must be an array .*, not undefined$/);
+  });
+
   test("the majority is the quorum; a stricter one may be asked for, a laxer one may not", () => {
     expect([1, 2, 3, 4, 5, 6, 7].map((count) => readPolicy({ nodes: nodes(count) }).quorum)).toEqual([1, 2, 2, 3, 3, 4, 4]);
     expect(policyOf({ quorum: 5 }).quorum).toBe(5);
