@@ -252,7 +252,7 @@ export class Outbox {
     return { kind: "unreachable", node: this.#settings.node, cause };
   }
 
-  // One timer for all calls on their way: it goes off for the oldest and is set again for the next.
+  // One timer for all calls: it goes off for the oldest, is set again for the next, and never sleeps longer than a question sent meanwhile may take.
   #arm(delayMs: number): void {
     this.#timer ??= this.#settings.clock.setBackgroundTimer(delayMs, () => {
       this.#timer = this.#settings.clock.setBackgroundTimer(GRACE_MS, () => {
@@ -281,7 +281,7 @@ export class Outbox {
     if (oldest === undefined) return;
     const silenceLeftMs = Math.max(oldest.sentAt, this.#lastHeardAt) + this.#silenceMs - now;
     if (silenceLeftMs <= 0) stream.breakOff(`TIMEOUT: silent for ${this.#silenceMs} ms`);
-    else this.#arm(Math.max(1, Math.min(next, silenceLeftMs)));
+    else this.#arm(Math.max(1, Math.min(next, silenceLeftMs, nodeTimeoutMs)));
   }
 }
 

@@ -1,4 +1,4 @@
-// What becomes of questions that meet a server without the script: orders of events that a real server produces only with bad luck.
+// What becomes of questions that meet a server without the script, or one that says nothing: orders of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
 import { keysOf } from "../../../src/node/keys.js";
 import { Outbox } from "../../../src/node/outbox.js";
@@ -16,10 +16,11 @@ interface Call {
 function scripted() {
   const calls: Call[] = [];
   const lessons: (() => void)[] = [];
+  const clock = new ManualClock();
   const outbox = new Outbox({
     node: "n1",
     keys: keysOf("ns"),
-    clock: new ManualClock(),
+    clock,
     nodeTimeoutMs: 100,
     debts: new ReleaseDebts(1_000, () => {}),
     onHeard: () => {},
@@ -32,7 +33,7 @@ function scripted() {
       breakOff: () => {},
     },
   });
-  return { outbox, calls, lessons, sent: () => calls.map(({ name }) => name) };
+  return { outbox, clock, calls, lessons, sent: () => calls.map(({ name }) => name) };
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -79,4 +80,22 @@ describe("a server that forgot the scripts", () => {
     expect(await granted).toMatchObject({ kind: "unreachable" });
     expect(sent()).toEqual(["grant", "release"]);
   });
+});
+
+test("a release that is sent to a node that has gone silent is unreachable after nodeTimeoutMs, like any other question", async () => {
+  const { outbox, clock, sent } = scripted();
+  const granted = outbox.ask(grant, question);
+  await turn();
+  clock.advance(102);
+  expect(await granted).toMatchObject({ kind: "unreachable" });
+  clock.advance(50);
+  let answer: unknown;
+  void outbox.ask(release, question).then((ballot) => {
+    answer = ballot;
+  });
+  await turn();
+  expect(sent()).toEqual(["grant", "release"]);
+  clock.advance(103);
+  await turn();
+  expect(answer).toMatchObject({ kind: "unreachable" });
 });
