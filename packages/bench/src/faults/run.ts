@@ -62,11 +62,14 @@ export async function run(options: RunOptions): Promise<Outcome> {
   const torments = torment({ chance: chanceOf(seed, "nemesis"), crew, nodes, network, maxTtlMs: MAX_TTL_MS }, peace.signal);
   crew.tell({ kind: "go" });
   const faults = (): Record<string, number> => ({ ...nodes.counts, ...network.counts, "client stopped": crew.stops });
-  const stuck = await supervise(crew, options, () => sum(faults()));
-  peace.abort();
-  const impatience = setTimeout(() => hopeless.abort(), READMISSION_MS);
-  await torments;
-  clearTimeout(impatience);
+  const work = supervise(crew, options, () => sum(faults()));
+  const stuck = await work.finally(async () => {
+    peace.abort();
+    // Whatever came of it: no server is stopped while somebody still kills and restarts it.
+    const impatience = setTimeout(() => hopeless.abort(), READMISSION_MS);
+    await torments;
+    clearTimeout(impatience);
+  });
   const elapsedMs = performance.now() - startedAt;
   if (!stuck) await crew.leave();
   await sleep(MAX_TTL_MS);

@@ -104,7 +104,9 @@ describe("the end of a lease", () => {
 });
 
 describe("counters", () => {
-  const seen = (floor: number, counter: number, memory = 0, node = "n1"): CounterSample => ({ node, memory, floor, counter });
+  const seen = (floor: number, counter: number, where: Partial<CounterSample> = {}): CounterSample => {
+    return { node: "n1", memory: 0, floor, counter, ...where };
+  };
 
   test("that fall are found, floor and counter alike", () => {
     expect(checkers.fallenCounters([seen(5, 5), seen(4, 5)])).toEqual([{ promise: "counters", what: expect.stringMatching(/^n1 fell/) }]);
@@ -112,7 +114,7 @@ describe("counters", () => {
   });
 
   test("of another node, or of another memory, are another matter", () => {
-    expect(checkers.fallenCounters([seen(5, 5), seen(1, 1, 0, "n2"), seen(2, 2, 1), seen(6, 6)])).toEqual([]);
+    expect(checkers.fallenCounters([seen(5, 5), seen(1, 1, { node: "n2" }), seen(2, 2, { memory: 1 }), seen(6, 6)])).toEqual([]);
   });
 });
 
