@@ -1,9 +1,10 @@
 // Two projects: "unit" needs no server and belongs to `npm run check`; "real" runs against real Redis and Postgres, started once for all of its files.
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 
-// A container takes a second where a process takes ten milliseconds, and a busy machine several.
-const slowness = process.env.PALISADE_TEST_PROVIDER === "docker" ? 3 : 1;
+const inContainers = process.env.PALISADE_TEST_PROVIDER === "docker";
+// A container takes a second where a process takes ten milliseconds, and on a busy machine several.
+const slowness = inContainers ? 3 : 1;
 
 const shared = {
   oxc: { target: "es2022" }, // Node 20 does not know `await using`.
@@ -34,6 +35,8 @@ export default defineConfig({
           ...shared.test,
           name: "real",
           include: ["packages/*/test/real/**/*.test.ts"],
+          // What is true of containers only can be tested only on them.
+          exclude: [...configDefaults.exclude, ...(inContainers ? [] : ["packages/testkit/test/real/docker/**"])],
           globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],
           setupFiles: ["packages/testkit/src/vitest/leak-guard.ts"],
           expect: { poll: { timeout: 1_000 * slowness ** 2 } },

@@ -3,8 +3,7 @@
 import { connect } from "node:net";
 import { type ContainerRuntimeClient, getContainerRuntimeClient, ImageName } from "testcontainers";
 
-const remedy =
-  "start one (`sudo systemctl start docker`, Docker Desktop, colima), point DOCKER_HOST at one, or unset PALISADE_TEST_PROVIDER to use servers of this machine";
+const remedy = "start one (`sudo systemctl start docker`, Docker Desktop, colima) or point DOCKER_HOST at one";
 const answerTimeoutMs = 5_000;
 
 export type Engine = ContainerRuntimeClient;
@@ -16,7 +15,9 @@ export async function dockerEngine(): Promise<Engine> {
     if (named) await answers(named);
     return await getContainerRuntimeClient();
   } catch (cause) {
-    throw new Error(`no Docker engine answers (${(cause as Error).message}): ${remedy}`, { cause });
+    const without =
+      process.env.PALISADE_TEST_PROVIDER === "docker" ? ", or unset PALISADE_TEST_PROVIDER to use servers of this machine" : "";
+    throw new Error(`no Docker engine answers (${(cause as Error).message}): ${remedy}${without}`, { cause });
   }
 }
 

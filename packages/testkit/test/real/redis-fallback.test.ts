@@ -21,8 +21,8 @@ function onBareMachine(
   accepts: "any" | "real",
   wishes: Readonly<Record<string, string>> = {},
 ): { status: number | null; stdout: string; stderr: string } {
-  // An empty folder for PATH: no server, no apt-get, no setpriv.
-  const env = { PATH: empty, PALISADE_CACHE_DIR: empty, HOME: empty, ...wishes };
+  // An empty folder for PATH: no server, no apt-get, no setpriv; and no engine for containers.
+  const env = { PATH: empty, PALISADE_CACHE_DIR: empty, HOME: empty, DOCKER_HOST: `unix://${empty}/docker.sock`, ...wishes };
   return spawnSync(process.execPath, [program, accepts], { env, encoding: "utf8" });
 }
 
@@ -34,9 +34,12 @@ test("who accepts any server gets Valkey in WebAssembly, with a notice that says
   expect(status).toBe(0);
 });
 
-test("who does not gets the error", () => {
+test("who does not gets the error, which tells that containers were tried as well", () => {
   const { status, stdout } = onBareMachine("real");
   expect(stdout).toMatch(/^no Redis server can be had on this machine/);
+  expect(stdout).toMatch(
+    /\nNor can it run in a container: no Docker engine answers \(nobody listens at DOCKER_HOST=.*ENOENT.*\): start one/,
+  );
   expect(status).toBe(1);
 });
 

@@ -1,0 +1,13 @@
+// Starts a fleet in containers, says so, and stays until it is killed; with "stop" it ends its fleet when it is asked to leave.
+import { RedisFleet } from "@palisade/testkit";
+
+const fleet = await RedisFleet.start({ nodes: 2, provider: "docker" });
+await fleet.nodes[0]?.pause();
+process.stdout.write("running\n");
+if (process.argv[2] === "stop") {
+  process.once("SIGTERM", async () => {
+    await fleet.stop();
+    process.exit(0);
+  });
+}
+setInterval(() => {}, 60_000);
