@@ -4,6 +4,7 @@ import { WorkerProcess } from "./worker-process.js";
 export class Crew implements AsyncDisposable {
   readonly #everybody = new Set<WorkerProcess>();
   readonly #free: WorkerProcess[] = [];
+  #ended = false;
 
   /** Has at least so many ready or getting ready, while something else takes its time. */
   prepare(count: number): void {
@@ -16,7 +17,7 @@ export class Crew implements AsyncDisposable {
 
   /** Back from an act, for the next one; one that was stopped or is stuck does not come back. */
   async dismiss(worker: WorkerProcess, state: "well" | "unwell"): Promise<void> {
-    if (state === "well" && worker.alive) {
+    if (state === "well" && worker.alive && !this.#ended) {
       await worker.ask("leave", {});
       worker.listen(() => undefined);
       this.#free.push(worker);
@@ -28,6 +29,7 @@ export class Crew implements AsyncDisposable {
 
   /** Ends every one of them at once; whatever they were asked is answered with an error. */
   async end(): Promise<void> {
+    this.#ended = true;
     await Promise.all([...this.#everybody].map((worker) => worker.kill()));
   }
 

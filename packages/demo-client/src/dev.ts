@@ -1,27 +1,66 @@
-// `npm run dev`: the whole stack on servers of this machine, until Ctrl-C. Prints where everything is and a first thing to try. Tells no story.
+// `npm run dev`: the whole stack on servers of this machine, until Ctrl-C. Prints where everything is, a key, and three lines to try. Tells no story.
+import { makeApiKey } from "@palisade/gateway";
+import { createLocker } from "@palisade/lock";
 import pc from "picocolors";
+import { startGateway } from "./gateway-process.js";
 import { runProgram, wishToEnd } from "./program.js";
-import { describeServers } from "./server-listing.js";
-import { issueTwoTokens, startStack } from "./stack.js";
+import { startServers } from "./servers.js";
 
-const resource = "hello";
+const resource = "orders/42";
 const port = Number(process.env.PORT ?? 8080);
 const adminPort = Number(process.env.ADMIN_PORT ?? (port === 0 ? 0 : 8081));
 
 await runProgram(async (signal) => {
-  await using stack = await startStack({ port, adminPort });
-  const { older, newer } = await issueTwoTokens(stack.servers.redis.urls, resource);
-  console.log(describeServers(stack.servers));
-  console.log(`  ${pc.dim("gateway  ")}${stack.gateway.url}  ${pc.dim("open to everybody on this machine, and to nobody else")}`);
-  console.log(`  ${pc.dim("probes   ")}${stack.gateway.adminUrl}/ready\n`);
-  console.log(pc.bold("try: the holder of the newer lease writes, then the older one wakes up"));
-  console.log(`  ${put(stack.gateway.url, newer, "newer")}`);
-  console.log(`  ${put(stack.gateway.url, older, "older")}\n`);
-  console.log(pc.dim("Ctrl-C stops everything and leaves nothing behind."));
+  await using servers = await startServers();
+  const { key, sha256 } = makeApiKey();
+  const apiKeys = JSON.stringify([{ id: "dev", sha256, scopes: ["read:", "write:", "seal:", "admin:"] }]);
+  await using gateway = await startGateway({ ...servers, port, adminPort, apiKeys });
+  const { older, newer } = await issueTwoTokens(servers.redisUrls);
+  console.log(servers.description.map((line) => pc.dim(line)).join("\n"));
+  console.log(`
+gateway   ${pc.bold(gateway.url)}
+probes    ${gateway.adminUrl}/ready   ${gateway.adminUrl}/metrics
+API key   ${key}
+postgres  ${servers.databaseUrl}
+redis     ${servers.redisUrls.join(",")}
+
+${pc.bold("Try")}  Two leases of ${resource} were issued just now, one after the other. The holder of the newer one writes; then the older one wakes up:
+
+${put({ url: gateway.url, key, token: newer, by: "the newer lease" })}
+
+${put({ url: gateway.url, key, token: older, by: "the older lease" })}
+
+curl -i ${gateway.url}/v1/resources/${resource} -H 'Authorization: Bearer ${key}'
+
+${pc.dim("Ctrl-C stops everything and leaves nothing behind.")}`);
   await wishToEnd(signal);
 });
 
-function put(url: string, token: number, writer: string): string {
-  const headers = `-H 'Fencing-Token: ${token}' -H 'Content-Type: application/json'`;
-  return `curl -i -X PUT ${url}/v1/resources/${resource} ${headers} -d '{"writer":"${writer}"}'`;
+interface Put {
+  readonly url: string;
+  readonly key: string;
+  readonly token: number;
+  readonly by: string;
+}
+
+function put({ url, key, token, by }: Put): string {
+  const headers = [`Authorization: Bearer ${key}`, `Fencing-Token: ${token}`, "Content-Type: application/json"].map(
+    (header) => `-H '${header}'`,
+  );
+  return `curl -i -X PUT ${url}/v1/resources/${resource} ${headers.join(" ")} -d '{"writtenBy":"${by}"}'`;
+}
+
+/** Two leases, one after the other; both are over when this returns. */
+async function issueTwoTokens(nodes: readonly string[]): Promise<{ readonly older: number; readonly newer: number }> {
+  const locker = createLocker({ nodes });
+  try {
+    await locker.ready();
+    const take = async (): Promise<number> => {
+      await using lease = await locker.acquire(resource);
+      return lease.token;
+    };
+    return { older: await take(), newer: await take() };
+  } finally {
+    await locker.close();
+  }
 }

@@ -46,8 +46,14 @@ export async function startGateway(plan: GatewayPlan): Promise<GatewayProcess> {
     },
   });
   const { url, adminUrl } = await Promise.race([listening, child.waitForExit().then((): LogLine => ({}))]);
-  if (url === undefined || adminUrl === undefined) throw new Error(`The gateway did not come up: ${child.obituary()}`);
+  if (url === undefined || adminUrl === undefined) throw new Error(whyNot(child));
   return { url, adminUrl, child, [Symbol.asyncDispose]: async () => void (await child.stop()) };
+}
+
+function whyNot(child: Child): string {
+  const taken = /EADDRINUSE\D*(?:[\d.]+|::1):(\d+)/.exec(child.lastLines().join("\n"))?.[1];
+  if (taken !== undefined) return `Port ${taken} is taken by another program. PORT=0 takes any free ones.`;
+  return `The gateway did not come up: ${child.obituary()}`;
 }
 
 function environment({

@@ -9,7 +9,7 @@ import { LaneView } from "./lane-view.js";
 import { perform } from "./perform.js";
 import { Picture } from "./picture.js";
 import { PlainLines } from "./plain-lines.js";
-import { runProgram } from "./program.js";
+import { exitCodeOf, runProgram } from "./program.js";
 import { openStage, type Stage } from "./stage.js";
 import type { Audience } from "./story-event.js";
 
@@ -52,7 +52,10 @@ function announce({ description, startedInMs }: Stage, wish: Wish): void {
 
 async function play(wish: Wish, signal: AbortSignal): Promise<void> {
   await using stage = await openStage({ redisUrls: wish.redisUrls, gateway: wish.gateway });
-  signal.addEventListener("abort", () => void stage.crew.end(), { once: true });
+  // With its workers gone the story cannot go on: whatever it waits for fails.
+  const interrupted = (): void => void stage.crew.end();
+  if (signal.aborted) return;
+  signal.addEventListener("abort", interrupted, { once: true });
   announce(stage, wish);
   const picture = wish.htmlFile === undefined ? undefined : new Picture();
   const audience = audienceOf(wish, picture);
@@ -60,7 +63,8 @@ async function play(wish: Wish, signal: AbortSignal): Promise<void> {
   const run = `demo-${randomBytes(4).toString("hex")}`;
   for (const scenario of scenarios.filter(({ name }) => wish.scenarios.includes(name))) {
     if (signal.aborted) return;
-    const outcome = await perform(scenario, { stage, audience, ttlMs: wish.ttlMs, beatMs, run });
+    const outcome = await perform(scenario, { stage, audience, ttlMs: wish.ttlMs, beatMs, run, signal });
+    if (signal.aborted) return;
     if (outcome === "differs") process.exitCode = 1;
   }
   if (picture !== undefined && wish.htmlFile !== undefined) {
@@ -77,4 +81,10 @@ function pace({ speed = process.stdout.isTTY ? 1 : 0, ttlMs }: Wish): number {
 const wish = read();
 if (wish?.mode === "help") console.log(usage(names));
 else if (wish?.mode === "list") for (const { name, about } of scenarios) console.log(`${name.padEnd(20)}${about}`);
-else if (wish !== undefined) await runProgram((signal) => play(wish, signal));
+else if (wish !== undefined) {
+  const ending = await runProgram((signal) => play(wish, signal));
+  if (ending !== "finished" && ending !== "failed") {
+    console.error("Stopped in the middle of the story. Everything that was started is stopped.");
+    process.exitCode = exitCodeOf(ending);
+  }
+}

@@ -14,7 +14,8 @@ export async function perform(scenario: Scenario, telling: Telling): Promise<"pr
       await act.play(story);
     }
   } catch (error) {
-    end(false, error instanceof Error ? error.message : String(error));
+    // Whoever stopped it knows why it did not end.
+    if (telling.signal?.aborted !== true) end(false, error instanceof Error ? error.message : String(error));
     return "differs";
   }
   end(true, scenario.proven);

@@ -1,18 +1,30 @@
-// What every program here shares: it ends on the first Ctrl-C or SIGTERM after cleaning up, and a failure is one sentence and exit code 1.
+// What every program here shares: it ends on the first Ctrl-C or SIGTERM after cleaning up, and a failure is one sentence and an exit code that is not 0.
 // Decides no content.
 import pc from "picocolors";
 
-/** Runs the program; `signal` aborts when the user wants it to end. */
-export async function runProgram(program: (signal: AbortSignal) => Promise<void>): Promise<void> {
+const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+/** Runs the program; `signal` aborts when the user wants it to end. Answers whether that was so. */
+export async function runProgram(program: (signal: AbortSignal) => Promise<void>): Promise<"finished" | "failed" | keyof typeof signals> {
   const wish = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => wish.abort(signal));
+  // Later signals go to whoever ends all children at once: for users who do not want to wait.
+  for (const signal of Object.keys(signals)) process.once(signal, () => wish.abort(signal));
   try {
     await program(wish.signal);
-    if (wish.signal.aborted && wish.signal.reason !== "SIGINT") process.exitCode = 1;
   } catch (error) {
-    console.error(pc.red(error instanceof Error ? error.message : String(error)));
-    process.exitCode = 1;
+    // What fails because it was told to end has not failed.
+    if (!wish.signal.aborted) {
+      console.error(pc.red(error instanceof Error ? error.message : String(error)));
+      process.exitCode = 1;
+      return "failed";
+    }
   }
+  return wish.signal.aborted ? (wish.signal.reason as keyof typeof signals) : "finished";
+}
+
+/** For programs that were not done when they were told to end. */
+export function exitCodeOf(signal: keyof typeof signals): number {
+  return signals[signal];
 }
 
 /** Resolves when the user wants the program to end. */

@@ -1,17 +1,16 @@
 // What a story is told on: five Redis masters, Postgres, a gateway process and the worker processes; own ones, or given ones that run already.
 // Decides nothing about what is told. Everything started here is gone when the stage is disposed of.
-import { PostgresServer, RedisFleet } from "@palisade/testkit";
 import pg from "pg";
 import { Crew } from "./crew.js";
 import { unguardedTable } from "./desk.js";
 import { startGateway } from "./gateway-process.js";
+import { reachGateway, reachNodes } from "./given-servers.js";
+import { type ServerAddresses, startServers } from "./servers.js";
 
 /** What is there already. */
-export interface Given {
-  readonly redisUrls?: readonly string[] | undefined;
+export interface Given extends ServerAddresses {
   readonly namespace?: string | undefined;
   readonly gateway?: GatewayAddress | undefined;
-  readonly databaseUrl?: string | undefined;
 }
 
 export interface GatewayAddress {
@@ -33,6 +32,8 @@ export interface Stage extends AsyncDisposable {
 
 export async function openStage(given: Given = {}): Promise<Stage> {
   const startedAt = performance.now();
+  if (given.gateway !== undefined) await reachGateway(given.gateway);
+  if (given.redisUrls !== undefined) await reachNodes(given.redisUrls, given.namespace);
   const crew = new Crew();
   crew.prepare(2);
   const opened: AsyncDisposable[] = [crew];
@@ -45,23 +46,20 @@ export async function openStage(given: Given = {}): Promise<Stage> {
     for (const thing of opened.splice(0).reverse()) await thing[Symbol.asyncDispose]();
   };
   try {
-    const [fleet, postgres] = await both(
-      given.redisUrls === undefined ? RedisFleet.start({ nodes: 5, appendfsync: "always" }) : undefined,
-      given.databaseUrl === undefined ? PostgresServer.start() : undefined,
-    );
-    for (const server of [fleet, postgres]) if (server !== undefined) own(server);
-    const redisUrls = given.redisUrls ?? fleet?.urls ?? [];
-    const databaseUrl = given.databaseUrl ?? postgres?.url ?? "";
+    const { redisUrls, databaseUrl, description } = own(await startServers(given));
     const namespace = given.namespace ?? "palisade";
     await prepareTable(databaseUrl);
     const gateway = given.gateway ?? own(await startGateway({ databaseUrl, redisUrls, namespace }));
-    const description = [
-      fleet?.description ?? `${redisUrls.length} × Redis, given: ${redisUrls.join(" ")}`,
-      postgres?.description ?? "Postgres, given",
-      `gateway ${given.gateway === undefined ? "process" : "given"}: ${gateway.url}`,
-    ];
-    const startedInMs = Math.round(performance.now() - startedAt);
-    return { redisUrls, namespace, gateway, databaseUrl, crew, description, startedInMs, [Symbol.asyncDispose]: close };
+    return {
+      redisUrls,
+      namespace,
+      gateway,
+      databaseUrl,
+      crew,
+      description: [...description, `${given.gateway === undefined ? "gateway, a process of its own" : "gateway, given"}: ${gateway.url}`],
+      startedInMs: Math.round(performance.now() - startedAt),
+      [Symbol.asyncDispose]: close,
+    };
   } catch (error) {
     await close();
     throw error;
@@ -76,15 +74,4 @@ async function prepareTable(databaseUrl: string): Promise<void> {
   } finally {
     await client.end();
   }
-}
-
-/** If one cannot be had, the other is stopped before the reason is passed on. */
-async function both<A extends AsyncDisposable, B extends AsyncDisposable>(
-  first: Promise<A> | undefined,
-  second: Promise<B> | undefined,
-): Promise<readonly [A | undefined, B | undefined]> {
-  const [a, b] = await Promise.allSettled([first, second]);
-  if (a.status === "fulfilled" && b.status === "fulfilled") return [a.value, b.value];
-  for (const one of [a, b]) if (one.status === "fulfilled") await one.value?.[Symbol.asyncDispose]();
-  throw a.status === "rejected" ? a.reason : (b as PromiseRejectedResult).reason;
 }

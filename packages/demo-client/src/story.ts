@@ -25,6 +25,8 @@ export interface Telling {
   readonly beatMs: number;
   /** Makes names of this run nobody else's. */
   readonly run: string;
+  /** Aborted when the user wants to see no more. */
+  readonly signal?: AbortSignal;
 }
 
 export type StepDetails = Pick<Step, "text"> & Partial<Pick<Step, "to" | "token">>;
@@ -87,12 +89,12 @@ export class Story implements AsyncDisposable {
 
   /** Lets the audience read. */
   async beat(): Promise<void> {
-    if (this.#telling.beatMs > 0) await sleep(this.#telling.beatMs);
+    if (this.#telling.beatMs > 0) await this.passes(this.#telling.beatMs);
   }
 
   /** Lets time pass. */
   async passes(ms: number): Promise<void> {
-    await sleep(ms);
+    await sleep(ms, undefined, { signal: this.#telling.signal });
   }
 
   /** What is stored in the end, as anybody sees it who reads. */

@@ -1,0 +1,98 @@
+// The program itself: its arguments, its exit codes, what it prints for other programs, and what is left of it.
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { startChild } from "@palisade/testkit";
+import { expect, test } from "@palisade/testkit/vitest";
+
+const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
+
+interface Run {
+  readonly code: number | string | null | undefined;
+  readonly out: string;
+  readonly err: string;
+}
+
+function demo(...args: readonly string[]): Promise<Run> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...args], (error, out, err) => resolve({ code: error === null ? 0 : error.code, out, err }));
+  });
+}
+
+test("arguments that cannot be right are one sentence and exit code 2, before anything is started", async () => {
+  const wrong: readonly (readonly [readonly string[], RegExp])[] = [
+    [["gc-paus"], /^There is no scenario "gc-paus"; there are gc-pause, .*, and all\.\n$/],
+    [["--fast"], /^Unknown option '--fast'\. --help lists what there is\.\n$/],
+    [["--ttl", "soon"], /^--ttl takes a number from 200 to 30000, not "soon"\.\n$/],
+    [["--redis", "nowhere"], /^--redis takes redis:\/\/… addresses, and "nowhere" is none\.\n$/],
+    [["--gateway", "http://127.0.0.1:9"], /^--gateway needs --redis: /],
+  ];
+  for (const [args, sentence] of wrong)
+    expect(await demo(...args)).toMatchObject({ code: 2, out: "", err: expect.stringMatching(sentence) });
+});
+
+test("servers that should be there and are not are one sentence and exit code 1", async ({ redis }) => {
+  const noGateway = await demo("--redis", redis.urls.join(","), "--gateway", "http://127.0.0.1:9");
+  expect(noGateway).toMatchObject({
+    code: 1,
+    out: "",
+    err: expect.stringMatching(/^No gateway answers at http:\/\/127\.0\.0\.1:9\. .*\n$/),
+  });
+});
+
+test("--list names every scenario", async () => {
+  const { code, out } = await demo("--list");
+  expect(code).toBe(0);
+  expect(out).toMatch(/^gc-pause +a worker is paused past the end of its lease, wakes up and writes\n/);
+});
+
+test("--json prints one event per line and nothing else, from the scenario to its end", async () => {
+  const { code, out } = await demo("double-submit", "--json");
+  expect(code).toBe(0);
+  const events = out
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(events[0]).toEqual({ event: "scenario", scenario: "double-submit", about: expect.any(String), ttlMs: 1_000 });
+  expect(events[1]).toMatchObject({ event: "act", act: "with Palisade", actors: ["api node 1", "api node 2", "lock", "gateway", "store"] });
+  for (const event of events.filter(({ event }) => event === "step"))
+    expect(event).toMatchObject({ atMs: expect.any(Number), kind: expect.any(String), from: expect.any(String), text: expect.any(String) });
+  expect(events.at(-1)).toMatchObject({ event: "end", ok: true, elapsedMs: expect.any(Number), proven: expect.any(String) });
+});
+
+test("Ctrl-C in the middle of a story is one sentence and exit code 130, and nothing is left running", async () => {
+  let inTheMiddle = (): void => undefined;
+  const stopped = new Promise<void>((resolve) => {
+    inTheMiddle = resolve;
+  });
+  const child = startChild({
+    command: process.execPath,
+    args: [program, "gc-pause", "--ttl", "30000"],
+    onLine: (line) => line.includes("SIGSTOP") && inTheMiddle(),
+  });
+  await stopped;
+  const started = descendantsOf(child.pid);
+  child.signal("SIGINT");
+  expect(await child.waitForExit()).toEqual({ code: 130, signal: null });
+  expect(child.lastLines(1)).toEqual(["Stopped in the middle of the story. Everything that was started is stopped."]);
+  // Five Redis, Postgres, the gateway and two workers at least.
+  expect(started.length).toBeGreaterThanOrEqual(9);
+  await expect.poll(() => started.filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 5_000, interval: 10 }).toEqual([]);
+});
+
+function descendantsOf(ancestor: number): readonly number[] {
+  const parents = new Map<number, number>();
+  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const line = readFileSync(`/proc/${name}/stat`, "latin1");
+      parents.set(Number(name), Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[1]));
+    } catch {
+      // It has ended while we looked.
+    }
+  }
+  const isBelow = (pid: number): boolean => {
+    const parent = parents.get(pid);
+    return parent !== undefined && (parent === ancestor || isBelow(parent));
+  };
+  return [...parents.keys()].filter(isBelow);
+}

@@ -1,0 +1,21 @@
+// Every story in which servers, clocks or networks break, on servers of its own: each ends as it must, and so does its control.
+import { expect } from "@palisade/testkit/vitest";
+import { scenarios } from "../../src/catalogue.js";
+import { scenario, tell, test } from "../support/stories.js";
+
+const names = ["replies-in-flight", "clock-jump", "node-amnesia", "replica-failover", "majority-down", "extend", "store-failover"];
+
+for (const name of names) {
+  test(`${name}: ${scenario(name).proven}`, { timeout: 60_000 }, async ({ stage }) => {
+    const { outcome, checks } = await tell(stage, scenario(name));
+    expect(checks.filter(({ ok }) => !ok)).toEqual([]);
+    expect(outcome).toBe("proven");
+  });
+}
+
+test("every story has a control, and a last line that says what was proven", () => {
+  for (const { acts, proven } of scenarios) {
+    expect(acts.some(({ title }) => title.startsWith("control: "))).toBe(true);
+    expect(proven).toMatch(/\.$/);
+  }
+});
