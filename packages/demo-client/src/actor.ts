@@ -2,6 +2,8 @@
 // Must not soften an answer: what the lock or the gateway said is what is shown.
 import type { ClassicOptions } from "./classic-lock.js";
 import type { Crew } from "./crew.js";
+import { LeaseEnd } from "./lease-end.js";
+import { Signs } from "./signs.js";
 import type { Resource, Story } from "./story.js";
 import { StoryDiffers } from "./story-differs.js";
 import { refusalText, shortly } from "./wording.js";
@@ -35,8 +37,8 @@ export class Actor {
   readonly #story: Story;
   readonly #process: WorkerProcess;
   readonly #tokens = new Map<string, number>();
-  readonly #listeners = new Set<(sign: Sign) => void>();
-  #leaseEnds: NodeJS.Timeout | undefined;
+  readonly #signs: Signs;
+  readonly #end: LeaseEnd;
   #state: "well" | "unwell" = "well";
   #lastRenewal = "";
   readonly #afterwards: Casting["afterwards"];
@@ -46,6 +48,8 @@ export class Actor {
     this.name = name;
     this.#process = process;
     this.#afterwards = afterwards;
+    this.#end = new LeaseEnd((text) => story.step("over", name, { text }));
+    this.#signs = new Signs(name, 20_000 + 5 * story.ttlMs);
     process.listen((sign) => this.#heard(sign));
   }
 
@@ -76,7 +80,7 @@ export class Actor {
   async releases(resource: Resource): Promise<void> {
     this.#story.step("asks", this.name, { to: "lock", text: `release ${resource.shown}` });
     await this.#process.ask("release", { resource: resource.name });
-    if (this.#leaseEnds !== undefined) this.#over(`${this.name} does not hold it any more`);
+    this.#end.is(`${this.name} does not hold it any more`);
     await this.#story.beat();
   }
 
@@ -127,7 +131,7 @@ export class Actor {
       to: this.name,
       text: removed > 0 ? "a key was removed" : "nothing was removed",
     });
-    if (this.#leaseEnds !== undefined) this.#over(`${this.name} does not hold it any more`);
+    this.#end.is(`${this.name} does not hold it any more`);
     await this.#story.beat();
     return removed;
   }
@@ -177,8 +181,8 @@ export class Actor {
     document: Document,
     how: Compute = { compute: "until_stopped", beforeWriting: "trusts" },
   ): Promise<Pending<Computed>> {
-    const decided = this.#hears((sign) => sign.sign === "about_to_write", "decided" as const);
-    const stopWatching = this.#watch(({ sign }) => sign === "writes" && this.#asksToWrite(resource, document));
+    const decided = this.#signs.hear((sign) => sign.sign === "about_to_write", "decided" as const);
+    const stopWatching = this.#signs.watch(({ sign }) => sign === "writes" && this.#asksToWrite(resource, document));
     const sent = this.#process.ask("computeAndWrite", { resource: resource.name, door: this.#door, document, ...how });
     const first = await Promise.race([decided, sent]);
     if (first !== "decided") {
@@ -196,7 +200,7 @@ export class Actor {
   /** Resolves when the worker says that a lease of its own is lost. */
   async learnsOfLoss(): Promise<string> {
     let reason = "";
-    await this.#hears((sign) => {
+    await this.#signs.hear((sign) => {
       if (sign.sign === "lease_lost") reason = sign.reason;
       return sign.sign === "lease_lost";
     }, undefined);
@@ -204,7 +208,7 @@ export class Actor {
   }
 
   async isRenewed(): Promise<void> {
-    await this.#hears((sign) => sign.sign === "renewed" && sign.outcome === "renewed", undefined);
+    await this.#signs.hear((sign) => sign.sign === "renewed" && sign.outcome === "renewed", undefined);
   }
 
   async isStopped(): Promise<void> {
@@ -221,7 +225,7 @@ export class Actor {
   }
 
   async exits(crew: Crew): Promise<void> {
-    clearTimeout(this.#leaseEnds);
+    this.#end.isNotTold();
     await crew.dismiss(this.#process, this.#afterwards === "ends" ? "unwell" : this.#state);
   }
 
@@ -238,7 +242,7 @@ export class Actor {
     this.#tokens.set(resource.name, token);
     this.#story.step("answers", "lock", { to: this.name, text: `granted: token ${token}, after ${tookMs.toFixed(1)} ms`, token });
     this.#story.step("holds", this.name, { text: `holds ${resource.shown} for ${Math.round(remainingMs)} ms`, token });
-    this.#endsIn(remainingMs);
+    this.#end.isIn(remainingMs, `the lease of ${this.name} is over`);
   }
 
   #asksClassic(resource: Resource, { urls, ttlMs }: ClassicOptions): void {
@@ -249,18 +253,7 @@ export class Actor {
   #holdsClassic(resource: Resource, remainingMs: number): void {
     this.#story.step("answers", "lock", { to: this.name, text: "OK; no token" });
     this.#story.step("holds", this.name, { text: `takes it that it holds ${resource.shown} for ${Math.round(remainingMs)} ms` });
-    this.#endsIn(remainingMs);
-  }
-
-  #endsIn(remainingMs: number): void {
-    clearTimeout(this.#leaseEnds);
-    this.#leaseEnds = setTimeout(() => this.#over(`the lease of ${this.name} is over`), remainingMs);
-  }
-
-  #over(text: string): void {
-    clearTimeout(this.#leaseEnds);
-    this.#leaseEnds = undefined;
-    this.#story.step("over", this.name, { text });
+    this.#end.isIn(remainingMs, `the lease of ${this.name} is over`);
   }
 
   #asksToWrite(resource: Resource, document: Document): void {
@@ -289,7 +282,7 @@ export class Actor {
     if (sign.sign === "lease_lost")
       this.#story.step("remarks", this.name, { text: `learns now that its lease is lost: ${sign.reason}`, token: sign.token });
     if (sign.sign === "renewed") this.#renewed(sign);
-    for (const listener of this.#listeners) listener(sign);
+    this.#signs.tell(sign);
   }
 
   /** It is asked again soon when too few nodes answered; saying so once is enough. */
@@ -297,31 +290,6 @@ export class Actor {
     if (outcome !== "renewed" && outcome === this.#lastRenewal) return;
     this.#lastRenewal = outcome;
     this.#story.step("remarks", this.name, { text: `renewal: ${outcome}, ${Math.round(remainingMs)} ms left` });
-    if (outcome === "renewed") this.#endsIn(remainingMs);
-  }
-
-  #watch(listener: (sign: Sign) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  #hears<T>(condition: (sign: Sign) => boolean, value: T): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const patienceMs = 20_000 + 5 * this.#story.ttlMs;
-      const end = (): void => {
-        clearTimeout(impatience);
-        stop();
-      };
-      const impatience = setTimeout(() => {
-        end();
-        reject(new StoryDiffers(`${this.name} did not say within ${patienceMs} ms what the story waits for`));
-      }, patienceMs);
-      impatience.unref();
-      const stop = this.#watch((sign) => {
-        if (!condition(sign)) return;
-        end();
-        resolve(value);
-      });
-    });
+    if (outcome === "renewed") this.#end.isIn(remainingMs, `the lease of ${this.name} is over`);
   }
 }

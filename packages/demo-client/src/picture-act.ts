@@ -47,10 +47,10 @@ function arrange(actors: readonly string[], rows: readonly Row[]): Layout {
 
 function drawLane(layout: Layout, lane: string): string {
   const x = xOf(layout, lane);
-  const bars = [...spans(layout, lane, "holds", "over")].map(
+  const bars = [...spans(layout, lane, ["holds", "over"])].map(
     ([from, to]) => `<rect class="lease" x="${x - 4}" y="${from}" width="8" height="${to - from}" rx="3"/>`,
   );
-  const stops = [...spans(layout, lane, "stops", "resumes")].map(
+  const stops = [...spans(layout, lane, ["stops", "resumes"])].map(
     ([from, to]) => `<rect fill="url(#stopped)" class="lane" x="${x - 7}" y="${from}" width="14" height="${to - from}" rx="3"/>`,
   );
   return `<g style="--lane:${colour(layout, lane)}"><text class="name" x="${x}" y="20" text-anchor="middle">${escaped(lane)}</text>
@@ -58,7 +58,7 @@ function drawLane(layout: Layout, lane: string): string {
 }
 
 /** From each row of the first kind in this lane to the next of the second, or to the end. */
-function* spans(layout: Layout, lane: string, first: Step["kind"], last: Step["kind"]): Generator<readonly [number, number]> {
+function* spans(layout: Layout, lane: string, [first, last]: readonly [Step["kind"], Step["kind"]]): Generator<readonly [number, number]> {
   let from: number | undefined;
   for (const { row, top } of layout.rows) {
     if (row.event !== "step" || row.from !== lane) continue;
