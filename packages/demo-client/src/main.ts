@@ -51,6 +51,7 @@ function announce({ description, startedInMs }: Stage, wish: Wish): void {
 }
 
 async function play(wish: Wish, signal: AbortSignal): Promise<void> {
+  if (wish.htmlFile !== undefined) await writePicture(wish.htmlFile, ""); // A place that cannot be written to is better known before.
   await using stage = await openStage({ redisUrls: wish.redisUrls, gateway: wish.gateway });
   // With its workers gone the story cannot go on: whatever it waits for fails.
   const interrupted = (): void => void stage.crew.end();
@@ -68,8 +69,16 @@ async function play(wish: Wish, signal: AbortSignal): Promise<void> {
     if (outcome === "differs") process.exitCode = 1;
   }
   if (picture !== undefined && wish.htmlFile !== undefined) {
-    await writeFile(wish.htmlFile, picture.html());
+    await writePicture(wish.htmlFile, picture.html());
     if (!wish.json) console.log(`\nDrawn: ${wish.htmlFile}`);
+  }
+}
+
+async function writePicture(file: string, html: string): Promise<void> {
+  try {
+    await writeFile(file, html);
+  } catch (error) {
+    throw new Error(`The picture cannot be written to ${file}: ${(error as Error).message}.`, { cause: error });
   }
 }
 
