@@ -50,7 +50,7 @@ async function anyNodeWillDo(story: Story): Promise<void> {
   await wayOfOne.losesSightOf("n3", "n4", "n5");
   await wayOfTwo.losesSightOf("n1", "n2");
 
-  const lock = { ttlMs: 30_000, quorum: 1, nodeTimeoutMs: story.ttlMs / 2 };
+  const lock = { ttlMs: 30_000, quorum: 1, nodeTimeoutMs: 2 * story.ttlMs };
   await one.takesClassic(seat, { ...lock, urls: wayOfOne.surroundings.redisUrls });
   await two.takesClassic(seat, { ...lock, urls: wayOfTwo.surroundings.redisUrls });
   const both = [await one.believesToHold(seat), await two.believesToHold(seat)];

@@ -20,11 +20,11 @@ function byHand(check: "owner" | "nobody") {
   return async (story: Story): Promise<void> => {
     const file = story.resource("files/report.csv");
     const [url = ""] = story.stage.redisUrls;
-    const forA: ClassicOptions = { urls: [url], ttlMs: story.ttlMs / 4 };
+    const forA: ClassicOptions = { urls: [url], ttlMs: story.ttlMs / 4, nodeTimeoutMs: 5_000 };
     // B must still be at work when C comes, however slow this machine is.
-    const forB: ClassicOptions = { urls: [url], ttlMs: 60_000 };
+    const forB: ClassicOptions = { urls: [url], ttlMs: 60_000, nodeTimeoutMs: 5_000 };
     const [a, b, c] = await story.workers("worker A", "worker B", "worker C");
-    await a.takesClassic(file, forA);
+    await a.waitsForClassic(file, forA);
     await b.waitsForClassic(file, forB);
     const removed = await a.releasesClassic(file, check);
     const third = await c.takesClassic(file, forB);
