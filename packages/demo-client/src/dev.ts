@@ -1,8 +1,9 @@
 // `npm run dev`: the whole stack on servers of this machine, until Ctrl-C. Prints where everything is, a key, and three lines to try. Tells no story.
 import { makeApiKey } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
-import pc from "picocolors";
+
 import { startGateway } from "./gateway-process.js";
+import { paint } from "./paint.js";
 import { runProgram, wishToEnd } from "./program.js";
 import { startServers } from "./servers.js";
 
@@ -16,15 +17,15 @@ await runProgram(async (signal) => {
   const apiKeys = JSON.stringify([{ id: "dev", sha256, scopes: ["read:", "write:", "seal:", "admin:"] }]);
   await using gateway = await startGateway({ ...servers, port, adminPort, apiKeys });
   const { older, newer } = await issueTwoTokens(servers.redisUrls);
-  console.log(servers.description.map((line) => pc.dim(line)).join("\n"));
+  console.log(servers.description.map((line) => paint.dim(line)).join("\n"));
   console.log(`
-gateway   ${pc.bold(gateway.url)}
+gateway   ${paint.bold(gateway.url)}
 probes    ${gateway.adminUrl}/ready   ${gateway.adminUrl}/metrics
 API key   ${key}
 postgres  ${servers.databaseUrl}
 redis     ${servers.redisUrls.join(",")}
 
-${pc.bold("Try")}  Two leases of ${resource} were issued just now, one after the other. The holder of the newer one writes; then the older one wakes up:
+${paint.bold("Try")}  Two leases of ${resource} were issued just now, one after the other. The holder of the newer one writes; then the older one wakes up:
 
 ${put({ url: gateway.url, key, token: newer, by: "the newer lease" })}
 
@@ -32,7 +33,7 @@ ${put({ url: gateway.url, key, token: older, by: "the older lease" })}
 
 curl -i ${gateway.url}/v1/resources/${resource} -H 'Authorization: Bearer ${key}'
 
-${pc.dim("Ctrl-C stops everything and leaves nothing behind.")}`);
+${paint.dim("Ctrl-C stops everything and leaves nothing behind.")}`);
   await wishToEnd(signal);
 });
 

@@ -1,14 +1,15 @@
 // The story live on a terminal: time, one lane per actor, and beside them what happened. A thick lane holds a lease, a broken one stands still.
 // Decides only how it looks; must not need more columns than the terminal has.
-import pc from "picocolors";
+
+import { paint } from "./paint.js";
 import { checkText, timeText } from "./plain-lines.js";
 import type { ActBegins, Audience, Step, StoryEvent } from "./story-event.js";
 
 type Paint = (text: string) => string;
 type LaneState = "idle" | "holding" | "stopped";
 
-const paints: Readonly<Record<string, Paint>> = { lock: pc.yellow, gateway: pc.green, store: pc.blue };
-const workerPaints: readonly Paint[] = [pc.cyan, pc.magenta, pc.white, pc.cyan, pc.magenta];
+const paints: Readonly<Record<string, Paint>> = { lock: paint.yellow, gateway: paint.green, store: paint.blue };
+const workerPaints: readonly Paint[] = [paint.cyan, paint.magenta, paint.white, paint.cyan, paint.magenta];
 const glyphs: Readonly<Record<LaneState, string>> = { idle: "│", holding: "┃", stopped: "╎" };
 const marks: Partial<Record<Step["kind"], string>> = { stops: "■", resumes: "▶", over: "◇", holds: "◆", breaks: "✗" };
 
@@ -28,13 +29,13 @@ export class LaneView implements Audience {
   }
 
   notice(event: StoryEvent): void {
-    if (event.event === "scenario") this.#screen.print(`\n${pc.bold(event.scenario)}  ${event.about}`);
+    if (event.event === "scenario") this.#screen.print(`\n${paint.bold(event.scenario)}  ${event.about}`);
     else if (event.event === "act") this.#begin(event);
     else if (event.event === "step") this.#step(event);
     else if (event.event === "check") this.#row(event.atMs, this.#quiet(), checkText(event));
     else
       this.#screen.print(
-        `\n${event.ok ? pc.green(pc.bold(`✓ ${event.proven}`)) : pc.red(`✗ The story ended differently. ${event.proven}`)}`,
+        `\n${event.ok ? paint.green(paint.bold(`✓ ${event.proven}`)) : paint.red(`✗ The story ended differently. ${event.proven}`)}`,
       );
   }
 
@@ -42,7 +43,7 @@ export class LaneView implements Audience {
     this.#lanes = [...actors];
     this.#states = new Map();
     this.#leases = new Set();
-    this.#screen.print(`\n${pc.bold(act)}\n`);
+    this.#screen.print(`\n${paint.bold(act)}\n`);
     const names = this.#lanes.map((lane) => this.#paintOf(lane)(lane.slice(0, this.#width - 1).padEnd(this.#width))).join("");
     this.#screen.print(`${" ".repeat(11)}${names}`);
   }
@@ -61,9 +62,9 @@ export class LaneView implements Audience {
   }
 
   #sentence({ kind, from, text }: Step): string {
-    if (kind === "refuses") return pc.red(pc.bold(text));
-    if (kind === "stops" || kind === "over" || kind === "breaks") return pc.yellow(text);
-    return kind === "remarks" ? pc.dim(text) : this.#paintOf(from)(text);
+    if (kind === "refuses") return paint.red(paint.bold(text));
+    if (kind === "stops" || kind === "over" || kind === "breaks") return paint.yellow(text);
+    return kind === "remarks" ? paint.dim(text) : this.#paintOf(from)(text);
   }
 
   #quiet(): string {
@@ -80,31 +81,30 @@ export class LaneView implements Audience {
   #arrow({ kind, from }: Step, to: string): string {
     const [start, end] = [this.#lanes.indexOf(from), this.#lanes.indexOf(to)];
     const [left, right] = [Math.min(start, end), Math.max(start, end)];
-    const paint = kind === "refuses" ? pc.red : this.#paintOf(from);
+    const dye = kind === "refuses" ? paint.red : this.#paintOf(from);
     const head = kind === "refuses" ? "✗" : end > start ? "▶" : "◀";
     return this.#lanes
       .map((lane, index) => {
-        const under = index >= left && index < right ? paint("─".repeat(this.#width - 1)) : " ".repeat(this.#width - 1);
-        const at =
-          index === start ? paint("●") : index === end ? paint(head) : index > left && index < right ? paint("─") : this.#glyph(lane);
+        const under = index >= left && index < right ? dye("─".repeat(this.#width - 1)) : " ".repeat(this.#width - 1);
+        const at = index === start ? dye("●") : index === end ? dye(head) : index > left && index < right ? dye("─") : this.#glyph(lane);
         return at + under;
       })
       .join("");
   }
 
   #row(atMs: number, lanes: string, text: string): void {
-    this.#screen.print(`${pc.dim(timeText(atMs))}  ${lanes}${text}`);
+    this.#screen.print(`${paint.dim(timeText(atMs))}  ${lanes}${text}`);
   }
 
   #glyph(lane: string): string {
     const state = this.#states.get(lane) ?? "idle";
     const glyph = glyphs[state];
-    return state === "holding" ? this.#paintOf(lane)(glyph) : pc.dim(glyph);
+    return state === "holding" ? this.#paintOf(lane)(glyph) : paint.dim(glyph);
   }
 
   #paintOf(lane: string): Paint {
     const workers = this.#lanes.filter((name) => paints[name] === undefined);
-    return paints[lane] ?? workerPaints[workers.indexOf(lane) % workerPaints.length] ?? pc.white;
+    return paints[lane] ?? workerPaints[workers.indexOf(lane) % workerPaints.length] ?? paint.white;
   }
 
   get #width(): number {

@@ -2,10 +2,11 @@
 // must, 2 for arguments that cannot be right.
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import pc from "picocolors";
+
 import { scenarios } from "./catalogue.js";
 import { Misunderstood, readCommandLine, usage, type Wish } from "./command-line.js";
 import { LaneView } from "./lane-view.js";
+import { paint } from "./paint.js";
 import { perform } from "./perform.js";
 import { Picture } from "./picture.js";
 import { PlainLines } from "./plain-lines.js";
@@ -47,7 +48,7 @@ function screenOf(wish: Wish): Audience {
 
 function announce({ description, startedInMs }: Stage, wish: Wish): void {
   if (wish.json) return;
-  console.log(pc.dim([`stage set in ${startedInMs} ms`, ...description].join("\n  ")));
+  console.log(paint.dim([`stage set in ${startedInMs} ms`, ...description].join("\n  ")));
 }
 
 async function play(wish: Wish, signal: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 // The story as lines of plain text, one for each thing that happened: for pipes, logs and narrow terminals. Decides only the wording around a step.
-import pc from "picocolors";
+
+import { paint } from "./paint.js";
 import type { Audience, Check, Step, StoryEvent } from "./story-event.js";
 
 export class PlainLines implements Audience {
@@ -10,11 +11,11 @@ export class PlainLines implements Audience {
   }
 
   notice(event: StoryEvent): void {
-    if (event.event === "scenario") this.#print(pc.bold(`\n${event.scenario}: ${event.about}`));
-    else if (event.event === "act") this.#print(`\n${pc.bold(event.act)}`);
+    if (event.event === "scenario") this.#print(paint.bold(`\n${event.scenario}: ${event.about}`));
+    else if (event.event === "act") this.#print(`\n${paint.bold(event.act)}`);
     else if (event.event === "step") this.#print(`${timeText(event.atMs)}  ${stepText(event)}`);
     else if (event.event === "check") this.#print(`${timeText(event.atMs)}  ${checkText(event)}`);
-    else this.#print(`\n${event.ok ? pc.green(`✓ ${event.proven}`) : pc.red(`✗ The story ended differently. ${event.proven}`)}`);
+    else this.#print(`\n${event.ok ? paint.green(`✓ ${event.proven}`) : paint.red(`✗ The story ended differently. ${event.proven}`)}`);
   }
 }
 
@@ -25,10 +26,10 @@ export function timeText(atMs: number): string {
 function stepText({ kind, from, to, text }: Step): string {
   const who = to === undefined ? from : `${from} → ${to}`;
   const line = `${who.padEnd(20)}  ${text}`;
-  if (kind === "refuses") return pc.red(line);
-  return kind === "stops" || kind === "over" || kind === "breaks" ? pc.yellow(line) : line;
+  if (kind === "refuses") return paint.red(line);
+  return kind === "stops" || kind === "over" || kind === "breaks" ? paint.yellow(line) : line;
 }
 
 export function checkText({ ok, claim, saw }: Check): string {
-  return ok ? pc.green(`✓ ${claim}`) : pc.red(`✗ it is not true that ${claim}; seen: ${saw}`);
+  return ok ? paint.green(`✓ ${claim}`) : paint.red(`✗ it is not true that ${claim}; seen: ${saw}`);
 }

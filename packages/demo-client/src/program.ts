@@ -1,6 +1,6 @@
 // What every program here shares: it ends on the first Ctrl-C or SIGTERM after cleaning up, and a failure is one sentence and an exit code that is not 0.
 // Decides no content.
-import pc from "picocolors";
+import { errorPaint } from "./paint.js";
 
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
@@ -14,7 +14,7 @@ export async function runProgram(program: (signal: AbortSignal) => Promise<void>
   } catch (error) {
     // What fails because it was told to end has not failed.
     if (!wish.signal.aborted) {
-      console.error(pc.red(error instanceof Error ? error.message : String(error)));
+      console.error(errorPaint.red(error instanceof Error ? error.message : String(error)));
       process.exitCode = 1;
       return "failed";
     }
