@@ -13,8 +13,14 @@ interface Guard {
   parametersOf(rows: readonly object[]): string[];
 }
 
-const guard = new URL("../../../gateway/dist/guard/fenced-write.js", import.meta.url);
-const { fencedWrite, parametersOf } = (await import(guard.href)) as Guard;
+interface Session {
+  readonly openSession: string;
+  sessionParameters(limits: { readonly lockWaitMs: number; readonly statementTimeoutMs: number }): string[];
+}
+
+const compiled = (file: string): Promise<unknown> => import(new URL(`../../../gateway/dist/${file}`, import.meta.url).href);
+const { fencedWrite, parametersOf } = (await compiled("guard/fenced-write.js")) as Guard;
+const { openSession, sessionParameters } = (await compiled("store/session.js")) as Session;
 const form = { rows: "known", scope: "each", keys: "none", history: "off", durability: "local" };
 
 function fenced(): { name: string; text: string } {
@@ -51,6 +57,7 @@ export async function measureStatement({ gatewayDatabase }: Arena): Promise<void
   const client = new pg.Client({ connectionString: gatewayDatabase });
   await client.connect();
   try {
+    await client.query(openSession, sessionParameters({ lockWaitMs: 1_000, statementTimeoutMs: 10_000 })); // As the gateway's own connections.
     await client.query("set synchronous_commit = off"); // The disk would hide the difference.
     await client.query(
       "insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at) select 'cost/' || lpad(i::text, 4, '0'), 7, 0, 1, 1, 'put', false, '{}', now() from generate_series(0, 999) i on conflict do nothing",
