@@ -1,10 +1,13 @@
-// Two projects: "unit" needs no server and belongs to `npm run check`; "real" runs against real Redis and Postgres, started once for all of its files.
+// Three projects: "unit" needs no server and belongs to `npm run check`; "models" needs none either, but ten seconds; "real" runs against real Redis and Postgres, started
+// once for all of its files.
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 
 const inContainers = process.env.PALISADE_TEST_PROVIDER === "docker";
 // A container takes a second where a process takes ten milliseconds, and on a busy machine several.
 const slowness = inContainers ? 3 : 1;
+
+const specification = "tools/test/specification.test.ts";
 
 const shared = {
   oxc: { target: "es2022" }, // Node 20 does not know `await using`.
@@ -26,9 +29,11 @@ export default defineConfig({
           ...shared.test,
           name: "unit",
           include: ["packages/*/test/unit/**/*.test.ts", "tools/test/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, specification],
           testTimeout: 20_000,
         },
       },
+      { ...shared, test: { ...shared.test, name: "models", include: [specification] } },
       {
         ...shared,
         test: {
