@@ -1,4 +1,5 @@
 // A server under measurement: a process of its own that prints its address. It must not share a thread with the load.
+import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "@palisade/testkit";
 
 export interface ServerProcess {
@@ -23,7 +24,7 @@ export async function startServer({ name, file, env, port, adminPort }: Program)
   const child: Child = startChild({
     name,
     command: process.execPath,
-    args: [file.pathname],
+    args: [fileURLToPath(file)],
     env: { PORT: String(port), ...(adminPort === undefined ? {} : { ADMIN_PORT: String(adminPort) }), ...env },
   });
   const url = `http://127.0.0.1:${port}`;
