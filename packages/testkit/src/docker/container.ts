@@ -1,23 +1,24 @@
 // One container, from its creation to its removal. It is created through the engine's own interface and not as a GenericContainer of testcontainers, which waits ten
 // seconds for the ports of one that has died and forgets one that could not be started. It must not know what runs inside, nor wait for it.
+import { isIP } from "node:net";
 import { getReaper, LABEL_TESTCONTAINERS_SESSION_ID } from "testcontainers";
-import { dockerEngine, type Engine, fetchImage, reachable } from "./engine.js";
+import { dockerEngine, type Engine, fetchImage, type Surroundings, surroundingsOf } from "./engine.js";
 import { ownerLabels, sweepLeftovers } from "./leftovers.js";
 
-export interface Address {
-  readonly host: string;
+/** Where clients find the server. */
+export interface Place extends Surroundings {
   readonly port: number;
 }
 
-/** Where a server listens: inside a network of its own, published on this machine; or on this machine's network, at the port it is told. */
-export type Listening = { readonly in: "own network"; readonly port: number } | { readonly in: "host network" };
-
 export interface ContainerSpec {
   readonly image: string;
-  readonly listens: Listening;
+  /** Where it listens when it has a network of its own. */
+  readonly innerPort: number;
   /** In place of the image's own. */
   readonly entrypoint?: readonly string[];
   readonly command: readonly string[];
+  /** It is made if the image has none of this name. */
+  readonly workingFolder?: string;
   readonly environment?: Readonly<Record<string, string>>;
   /** Folders and files of this machine, to be read only. */
   readonly mounts?: readonly { readonly source: string; readonly target: string }[];
@@ -29,23 +30,30 @@ type CreateOptions = Parameters<Engine["container"]["create"]>[0];
 const frameHeaderBytes = 8;
 
 export class Container {
-  readonly host: string;
   readonly #handle: Handle;
+  readonly #innerPort: number;
+  readonly #place: Place;
 
-  private constructor(handle: Handle, host: string) {
+  private constructor(handle: Handle, innerPort: number, place: Place) {
     this.#handle = handle;
-    this.host = host;
+    this.#innerPort = innerPort;
+    this.#place = place;
   }
 
-  /** It exists and does not run yet. The specification may depend on where clients will find the server. */
-  static async create(specify: (published: Address) => ContainerSpec, port: number): Promise<Container> {
+  get host(): string {
+    return this.#place.host;
+  }
+
+  /** It exists and does not run yet. */
+  static async create(specify: (place: Place) => ContainerSpec, port: number): Promise<Container> {
     const engine = await dockerEngine();
     const [session] = await Promise.all([sessionId(engine), sweepLeftovers(engine)]);
-    const published = { host: reachable(engine.info.containerRuntime.host), port };
-    const spec = specify(published);
+    const place = { ...surroundingsOf(engine), port };
+    const spec = specify(place);
     const labels = { ...ownerLabels, "org.testcontainers": "true", [LABEL_TESTCONTAINERS_SESSION_ID]: session };
     await fetchImage(engine, spec.image);
-    return new Container(await engine.container.create({ ...optionsOf(spec, published), Labels: labels }), published.host);
+    const handle = await engine.container.create({ ...optionsOf(spec, place), Labels: labels });
+    return new Container(handle, spec.innerPort, place);
   }
 
   /** Answers whether another program has the port. */
@@ -84,12 +92,13 @@ export class Container {
     await this.#handle.unpause();
   }
 
-  /** Its address among containers, while it runs. */
-  async innerHost(): Promise<string> {
+  /** Where other containers find the server, while it runs. */
+  async amongContainers(): Promise<{ readonly host: string; readonly port: number }> {
+    if (this.#place.network === "shared") return this.#place;
     const { NetworkSettings } = await this.#handle.inspect();
     const [network] = Object.values(NetworkSettings.Networks);
     if (!network?.IPAddress) throw new Error("the container has no address among containers");
-    return network.IPAddress;
+    return { host: network.IPAddress, port: this.#innerPort };
   }
 
   async lastLines(count = 20): Promise<readonly string[]> {
@@ -134,18 +143,19 @@ async function sessionId(engine: Engine): Promise<string> {
   }
 }
 
-function optionsOf(spec: ContainerSpec, at: Address): CreateOptions {
-  const { image, entrypoint, command, environment = {}, mounts = [], listens } = spec;
+function optionsOf(spec: ContainerSpec, { host, port, network }: Place): CreateOptions {
+  const { image, innerPort, entrypoint, command, workingFolder, environment = {}, mounts = [] } = spec;
   const binds = mounts.map(({ source, target }) => `${source}:${target}:ro`);
   const common = {
     Image: image,
     Cmd: [...command],
     Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
     ...(entrypoint === undefined ? {} : { Entrypoint: [...entrypoint] }),
+    ...(workingFolder === undefined ? {} : { WorkingDir: workingFolder }),
   };
-  if (listens.in === "host network") return { ...common, HostConfig: { Binds: binds, NetworkMode: "host" } };
-  const inside = `${listens.port}/tcp`;
-  // On loopback only where the engine is this machine's: anyone may do anything on these servers.
-  const binding = { HostIp: at.host === "127.0.0.1" ? at.host : "", HostPort: String(at.port) };
+  if (network === "shared") return { ...common, HostConfig: { Binds: binds, NetworkMode: "host" } };
+  const inside = `${innerPort}/tcp`;
+  // Only where we look for it, as far as that has a number: anyone may do anything on these servers.
+  const binding = { HostIp: isIP(host) === 0 ? "" : host, HostPort: String(port) };
   return { ...common, ExposedPorts: { [inside]: {} }, HostConfig: { Binds: binds, PortBindings: { [inside]: [binding] } } };
 }

@@ -1,10 +1,11 @@
 // Runs Postgres servers as containers of the compose file's image. It must not know about databases.
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { settingsLines, settingsOf } from "../postgres/configuration.js";
 import { initdbArguments, superuser } from "../postgres/data-folder.js";
-import { withClient } from "../postgres/databases.js";
 import { type Address, type PostgresHost, type PostgresProvider, standbyName } from "../postgres/provider.js";
-import type { Listening } from "./container.js";
+import type { Place } from "./container.js";
 import { describeImage } from "./engine.js";
 import { composeImage } from "./images.js";
 import { ServerContainer } from "./server-container.js";
@@ -12,20 +13,25 @@ import { ServerContainer } from "./server-container.js";
 const postgresPort = 5432;
 const readyTimeoutMs = 60_000;
 const pollMs = 20;
+// A stranger on the port may not answer at all.
+const onePatienceMs = 2_000;
 const data = "/var/lib/postgresql/data";
 
 export const dockerPostgres: PostgresProvider = {
   describe: async () => describeImage(await composeImage("postgres")),
-  start: async (options) => DockerPostgres.start({ ...primary, settings: settingsOf(options) }),
+  start: async (options) => DockerPostgres.start({ name: "postgres", fill: () => emptyCluster, settings: settingsOf(options) }),
   startStandby: async (options, upstream) =>
-    DockerPostgres.start({ ...standbyOf(upstream), settings: { ...follow(upstream), ...settingsOf(options) } }),
+    DockerPostgres.start({
+      name: "postgres standby",
+      fill: (place) => baseBackup(upstream, place),
+      settings: { ...follow(upstream), ...settingsOf(options) },
+    }),
 };
 
 interface Recipe {
   readonly name: string;
-  readonly listens: Listening;
   /** Makes the cluster, as the server's account. */
-  readonly fill: string;
+  readonly fill: (place: Place) => string;
   readonly settings: Readonly<Record<string, string>>;
 }
 
@@ -38,15 +44,16 @@ class DockerPostgres implements PostgresHost {
 
   static async start(recipe: Recipe): Promise<DockerPostgres> {
     const image = await composeImage("postgres");
+    const mark = `palisade-${randomUUID()}`;
     const container = await ServerContainer.start({
       name: recipe.name,
-      container: ({ port }) => ({
+      container: (place) => ({
         image,
-        listens: recipe.listens,
+        innerPort: postgresPort,
         entrypoint: ["bash", "-c"],
-        command: [scriptOf(recipe, port)],
+        command: [scriptOf(recipe, { place, mark })],
       }),
-      untilReady,
+      untilReady: (address, failure) => untilReady(address, { mark, failure }),
     });
     return new DockerPostgres(container);
   }
@@ -82,21 +89,14 @@ class DockerPostgres implements PostgresHost {
   }
 }
 
-const primary: Omit<Recipe, "settings"> = {
-  name: "postgres",
-  listens: { in: "own network", port: postgresPort },
-  fill: `initdb ${initdbArguments.map((argument) => `'${argument}'`).join(" ")} --pgdata ${data} > /dev/null
-echo "host all,replication all all trust" >> ${data}/pg_hba.conf`,
-};
+const emptyCluster = `initdb ${initdbArguments.map((argument) => `"${argument}"`).join(" ")} --pgdata ${data} > /dev/null
+echo "host all,replication all all trust" >> ${data}/pg_hba.conf`;
 
-/** On this machine's network, because its way to the primary is a proxy on this machine's loopback. */
-function standbyOf({ host, port }: Address): Omit<Recipe, "settings"> {
-  return {
-    name: "postgres standby",
-    listens: { in: "host network" },
-    fill: `pg_basebackup --host ${host} --port ${port} --username ${superuser} --pgdata ${data} --checkpoint fast --no-sync
-touch ${data}/standby.signal`,
-  };
+function baseBackup({ host, port }: Address, { network }: Place): string {
+  if (network === "own")
+    throw new Error("a standby in a container needs an engine that runs on this Linux itself: its way to the primary is on our loopback");
+  return `pg_basebackup --host ${host} --port ${port} --username ${superuser} --pgdata ${data} --checkpoint fast --no-sync
+touch ${data}/standby.signal`;
 }
 
 /** A base backup brings the primary's settings along; with its standby's name the promoted server would wait for itself. */
@@ -110,37 +110,57 @@ function follow({ host, port }: Address): Record<string, string> {
 
 /** What the container runs, at its first start and at every later one. The image's own entrypoint would start the server twice, which takes longer than all the rest.
  * The settings go to the file, and not to the command line, so that a test can still change them with ALTER SYSTEM. */
-function scriptOf({ listens, fill, settings }: Recipe, hostPort: number): string {
+function scriptOf({ fill, settings }: Recipe, { place, mark }: { readonly place: Place; readonly mark: string }): string {
   const address =
-    listens.in === "host network"
-      ? { listen_addresses: "127.0.0.1", port: String(hostPort) }
-      : { listen_addresses: "*", port: String(listens.port) };
-  const flags = Object.entries({ ...address, unix_socket_directories: "" }).map(([name, value]) => `-c ${name}='${value}'`);
+    place.network === "shared"
+      ? { listen_addresses: "127.0.0.1", port: String(place.port) }
+      : { listen_addresses: "*", port: String(postgresPort) };
+  const flags = Object.entries({ ...address, unix_socket_directories: "", cluster_name: mark }).map(
+    ([name, value]) => `-c ${name}='${value}'`,
+  );
   return `set -e
-as_postgres() { setpriv --reuid postgres --regid postgres --init-groups "$@"; }
+as_postgres="setpriv --reuid postgres --regid postgres --init-groups"
 if [ ! -s ${data}/PG_VERSION ]; then
 mkdir -p ${data}
 chown postgres ${data}
 chmod 700 ${data}
-as_postgres bash -ec '${fill.replaceAll("'", `'\\''`)}'
+$as_postgres bash -ec '${fill(place)}'
 cat >> ${data}/postgresql.conf <<'SETTINGS'
 ${settingsLines(settings)}SETTINGS
 fi
 cd ${data}
-exec setpriv --reuid postgres --regid postgres --init-groups postgres -D ${data} ${flags.join(" ")}`;
+exec $as_postgres postgres -D ${data} ${flags.join(" ")}`;
 }
 
-async function untilReady({ host, port }: Address, failure: () => string | undefined): Promise<void> {
+interface Waiting {
+  /** The name that only this cluster has: another server may sit on the port. */
+  readonly mark: string;
+  readonly failure: () => string | undefined;
+}
+
+async function untilReady({ host, port }: Address, { mark, failure }: Waiting): Promise<void> {
   const givenUpAt = performance.now() + readyTimeoutMs;
   for (;;) {
-    try {
-      await withClient(`postgres://${superuser}@${host}:${port}/postgres`, (client) => client.query("select 1"));
-      return;
-    } catch (cause) {
-      const why = failure();
-      if (why !== undefined) throw new Error(why, { cause });
-      if (performance.now() > givenUpAt) throw new Error(`no answer within ${readyTimeoutMs} ms: ${(cause as Error).message}`, { cause });
-      await sleep(pollMs);
-    }
+    const answer = await clusterName(`postgres://${superuser}@${host}:${port}/postgres`);
+    if (answer === mark) return;
+    const why = failure();
+    if (why !== undefined) throw new Error(why);
+    if (performance.now() > givenUpAt) throw new Error(`not ready after ${readyTimeoutMs} ms; the last answer was ${answer}`);
+    await sleep(pollMs);
+  }
+}
+
+/** The name of the cluster that answers, or why none does. */
+async function clusterName(connectionString: string): Promise<string> {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: onePatienceMs, query_timeout: onePatienceMs });
+  client.on("error", () => {}); // A lost connection also rejects what waits on it; without a listener it would end the process.
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ name: string }>("select current_setting('cluster_name') as name");
+    return rows[0]?.name ?? "nothing";
+  } catch (cause) {
+    return (cause as Error).message;
+  } finally {
+    await client.end();
   }
 }

@@ -1,4 +1,5 @@
 // Runs each node of a fleet as a container of the compose file's image. It must not know about proxies or other nodes.
+import { randomUUID } from "node:crypto";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { clockShim, shimFile } from "../clock/clock-shim.js";
@@ -6,7 +7,7 @@ import { WallClock } from "../clock/wall-clock.js";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { Address, RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
 import { serverTimeMs, untilReady } from "../redis/ready.js";
-import type { ContainerSpec } from "./container.js";
+import type { ContainerSpec, Place } from "./container.js";
 import { describeImage } from "./engine.js";
 import { composeImage } from "./images.js";
 import { ServerContainer } from "./server-container.js";
@@ -36,16 +37,18 @@ class DockerRedisServer implements RedisServer {
 
   static async start(spec: RedisServerSpec): Promise<DockerRedisServer> {
     const [image, clock] = await Promise.all([composeImage("redis"), clockFor(spec)]);
+    const folder = `/palisade-${randomUUID()}`;
     const container = await ServerContainer.start({
       name: spec.name,
-      container: (published) => ({
+      container: (place) => ({
         image,
-        listens: { in: "own network", port: redisPort },
-        command: commandOf(spec, published),
+        innerPort: redisPort,
+        workingFolder: folder,
+        command: commandOf(spec, place),
         ...("missing" in clock ? {} : clock.equipment),
       }),
-      // Only our container can sit behind the port that the engine publishes for it, so any Redis that answers is the one.
-      untilReady: (address, failure) => untilReady({ ...address, signature: "run_id:", failure }),
+      // A Redis shows where it was started from, and from there only this one was.
+      untilReady: (address, failure) => untilReady({ ...address, signature: `executable:${folder}/redis-server\r\n`, failure }),
     });
     return new DockerRedisServer(spec.name, container, clock);
   }
@@ -88,7 +91,7 @@ class DockerRedisServer implements RedisServer {
   }
 
   async amongServers(): Promise<Address> {
-    return { host: await this.#container.innerHost(), port: redisPort };
+    return await this.#container.amongContainers();
   }
 
   async lastLines(): Promise<readonly string[]> {
@@ -100,18 +103,18 @@ class DockerRedisServer implements RedisServer {
   }
 }
 
-function commandOf({ appendfsync, config }: RedisServerSpec, published: Address): string[] {
+function commandOf({ appendfsync, config }: RedisServerSpec, place: Place): string[] {
+  // A cluster tells its clients where it is, and behind a published port it cannot know.
+  const announced = { "cluster-announce-ip": place.host, "cluster-announce-port": String(place.port) };
   const directives: Record<string, string> = {
     save: "",
     appendonly: "yes",
     appendfsync,
-    // Whoever comes through the published port does not come from the server's own loopback.
+    ...(place.network === "shared" ? { bind: "127.0.0.1", port: String(place.port) } : { port: String(redisPort) }),
+    // Whoever comes through a published port does not come from the server's own loopback.
     "protected-mode": "no",
     "enable-debug-command": "yes",
-    // A cluster tells its clients where it is, and in here cannot know.
-    ...(config["cluster-enabled"] === "yes"
-      ? { "cluster-announce-ip": published.host, "cluster-announce-port": String(published.port) }
-      : {}),
+    ...(place.network === "own" && config["cluster-enabled"] === "yes" ? announced : {}),
     ...config,
   };
   return ["redis-server", ...Object.entries(directives).flatMap(([name, value]) => [`--${name}`, value])];

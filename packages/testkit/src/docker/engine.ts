@@ -21,9 +21,19 @@ export async function dockerEngine(): Promise<Engine> {
   }
 }
 
-/** "localhost" may mean ::1 first, where a published port need not be. */
-export function reachable(host: string): string {
-  return host === "localhost" ? "127.0.0.1" : host;
+/** Where the containers of this engine are reached, and whether they can live in this machine's own network. That is so where the engine runs on this very Linux:
+ * then servers in containers listen on loopback, and reach each other and our proxies there. Elsewhere (Docker Desktop, an engine of another machine, the engine
+ * that runs the container we are in) they have networks of their own, and the engine publishes their ports. */
+export interface Surroundings {
+  readonly host: string;
+  readonly network: "shared" | "own";
+}
+
+export function surroundingsOf({ info: { containerRuntime } }: Engine): Surroundings {
+  // "localhost" may mean ::1 first, where nobody listens.
+  const host = containerRuntime.host === "localhost" ? "127.0.0.1" : containerRuntime.host;
+  const isHere = process.platform === "linux" && host === "127.0.0.1" && containerRuntime.operatingSystem !== "Docker Desktop";
+  return { host, network: isHere ? "shared" : "own" };
 }
 
 /** One line for a human about what runs; the image is fetched if the engine does not have it. */

@@ -1,12 +1,17 @@
 // One server in a container, under an address of this machine that outlives kills and restarts. It must not know which server it is.
 import { setTimeout as sleep } from "node:timers/promises";
 import { returnPort, takePort } from "../process/port-block.js";
-import { type Address, Container, type ContainerSpec } from "./container.js";
+import { Container, type ContainerSpec, type Place } from "./container.js";
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
 
 export interface ServerPlan {
   /** What the server is called in messages. */
   readonly name: string;
-  readonly container: (published: Address) => ContainerSpec;
+  readonly container: (place: Place) => ContainerSpec;
   /** Resolves when the server answers. `failure` tells why waiting is pointless by now, or undefined. */
   readonly untilReady: (address: Address, failure: () => string | undefined) => Promise<void>;
 }
@@ -101,9 +106,9 @@ export class ServerContainer {
     this.#state = "running";
   }
 
-  /** Of its container, in the network that all containers share. */
-  innerHost(): Promise<string> {
-    return this.#existing.innerHost();
+  /** Where other containers find it, while it runs. */
+  amongContainers(): Promise<Address> {
+    return this.#existing.amongContainers();
   }
 
   async lastLines(): Promise<readonly string[]> {

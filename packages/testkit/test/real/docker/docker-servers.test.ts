@@ -1,31 +1,36 @@
 // What is true of servers in containers only; these files belong to the suites when PALISADE_TEST_PROVIDER=docker (vitest.config.ts).
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Server } from "node:net";
 import { networkInterfaces } from "node:os";
 import { createInterface } from "node:readline";
+import { pipeline } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { PostgresServer, RedisFleet, type RedisNode, returnPort, takePort } from "@palisade/testkit";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { dockerEngine } from "../../../src/docker/engine.js";
+import { dockerEngine, surroundingsOf } from "../../../src/docker/engine.js";
 import { composeImage } from "../../../src/docker/images.js";
+import { PostgresServer } from "../../../src/postgres/server.js";
+import { returnPort, takePort } from "../../../src/process/port-block.js";
+import { RedisFleet } from "../../../src/redis/redis-fleet.js";
+import type { RedisNode } from "../../../src/redis/redis-node.js";
 
 const startFleet = (nodes: number): Promise<RedisFleet> => RedisFleet.start({ nodes, provider: "docker" });
 
 const programOf = (name: string): string => fileURLToPath(new URL(`../../../.build/test/real/${name}.program.js`, import.meta.url));
 
 interface Listed {
-  readonly publishedPorts: readonly number[];
+  readonly id: string;
   readonly volumes: readonly string[];
 }
 
+/** The shared servers are another process's, and files take turns: these are this file's. */
 async function containersOf(pid: number): Promise<Listed[]> {
   const { container } = await dockerEngine();
   const listed = await container.dockerode.listContainers({ all: true, filters: { label: [`palisade.pid=${pid}`] } });
-  return listed.map(({ Ports, Mounts }) => ({
-    publishedPorts: Ports.flatMap(({ PublicPort }) => PublicPort ?? []),
-    volumes: Mounts.flatMap(({ Type, Name }) => (Type === "volume" && Name !== undefined ? [Name] : [])),
+  return listed.map(({ Id, Mounts }) => ({
+    id: Id,
+    volumes: Mounts.flatMap(({ Type, Name }) => (Type === "volume" && Name ? [Name] : [])),
   }));
 }
 
@@ -33,6 +38,30 @@ async function owner(mode: "idle" | "stop"): Promise<ChildProcess & { readonly p
   const child = spawn(process.execPath, [programOf("docker/docker-owner"), mode], { stdio: ["ignore", "pipe", "inherit"] });
   await once(createInterface(child.stdout), "line");
   return child as unknown as ChildProcess & { readonly pid: number };
+}
+
+test("ports on which a stranger's servers answer are passed over", async () => {
+  await using redis = await RedisFleet.start({ nodes: 1, provider: "local" });
+  await using postgres = await PostgresServer.start({ provider: "local" });
+  // Ports are given out in order until a block is used up, and this is the first test here: a node takes two, for its server and its proxy.
+  const port = await takePort();
+  const strangers = [await standIn(port + 1, redis.nodes[0]?.directUrl), await standIn(port + 4, postgres.url)];
+  await using fleet = await startFleet(1);
+  expect(new URL(fleet.nodes[0]?.directUrl ?? "").port).toBe(String(port + 2));
+  await using cluster = await PostgresServer.start({ provider: "docker" });
+  expect(cluster.port).toBe(port + 5);
+  for (const stranger of strangers) stranger.close();
+  returnPort(port);
+});
+
+/** A way to a server from another port of the address where containers are reached. */
+async function standIn(port: number, serverUrl = ""): Promise<Server> {
+  const listener = createServer((socket) => {
+    const server = connect({ host: "127.0.0.1", port: Number(new URL(serverUrl).port) });
+    pipeline(socket, server, socket, () => {}); // Its end is the server's affair.
+  });
+  await once(listener.listen(port, surroundingsOf(await dockerEngine()).host), "listening");
+  return listener;
 }
 
 test("the image is the one of the compose file, and the line that says so names the engine", async () => {
@@ -45,56 +74,43 @@ async function engineName(): Promise<string> {
   return `${operatingSystem}, engine ${serverVersion}`;
 }
 
-test("stopped, a fleet leaves neither containers nor volumes", async () => {
-  const others = await containersOf(process.pid);
-  const fleet = await startFleet(3);
-  const ports = fleet.nodes.map((node) => Number(new URL(node.directUrl).port));
-  const mine = (await containersOf(process.pid)).filter(({ publishedPorts }) => publishedPorts.some((port) => ports.includes(port)));
-  expect(mine).toHaveLength(3);
-  await fleet.nodes[0]?.kill();
-  await fleet.nodes[1]?.pause();
+test("stopped, servers leave neither containers nor volumes", async () => {
+  const [fleet, postgres] = await Promise.all([startFleet(3), PostgresServer.start({ provider: "docker" })]);
+  const containers = await containersOf(process.pid);
+  expect(containers).toHaveLength(4);
+  await Promise.all([fleet.nodes[0]?.kill(), fleet.nodes[1]?.pause(), postgres.crash()]);
+  await Promise.all([fleet.stop(), postgres.stop()]);
   await fleet.stop();
-  await fleet.stop();
-  expect(await containersOf(process.pid)).toHaveLength(others.length);
+  expect(await containersOf(process.pid)).toEqual([]);
   const { Volumes } = await (await dockerEngine()).container.dockerode.listVolumes();
   const left = Volumes.map(({ Name }) => Name);
-  expect(mine.flatMap(({ volumes }) => volumes).filter((name) => left.includes(name))).toEqual([]);
+  expect(containers.flatMap(({ volumes }) => volumes).filter((name) => left.includes(name))).toEqual([]);
 });
 
 test("a node that has forgotten has a new container, and the old one is gone", async () => {
-  const others = await containersOf(process.pid);
   await using fleet = await startFleet(1);
+  const [before] = await containersOf(process.pid);
   await fleet.nodes[0]?.restart({ forget: true });
-  expect(await containersOf(process.pid)).toHaveLength(others.length + 1);
+  const after = await containersOf(process.pid);
+  expect(after).toHaveLength(1);
+  expect(after[0]?.id).not.toBe(before?.id);
 });
 
 test("a server that does not start is an error at once that quotes its log, and leaves nothing", async () => {
-  const others = await containersOf(process.pid);
   const starting = RedisFleet.start({ nodes: 2, provider: "docker", config: { "no-such-directive": "yes" } });
   await expect(starting).rejects.toThrow(/n1 did not start on port \d+: n1 exited with 1; its last lines:\n[\s\S]*no-such-directive/);
   const postgres = PostgresServer.start({ provider: "docker", settings: { no_such_setting: "1" } });
   await expect(postgres).rejects.toThrow(/postgres did not start on port \d+: postgres exited with 1; [\s\S]*no_such_setting/);
-  expect(await containersOf(process.pid)).toHaveLength(others.length);
+  expect(await containersOf(process.pid)).toEqual([]);
 });
 
-test("a port that somebody else has taken is passed over", async () => {
-  const port = await takePort();
-  const stranger = createServer().listen(port + 1, "127.0.0.1");
-  await once(stranger, "listening");
+test("a server is to be reached at its own address only", async () => {
   await using fleet = await startFleet(1);
-  expect(fleet.nodes[0]?.directUrl).toBe(`redis://127.0.0.1:${port + 2}`);
-  stranger.close();
-  returnPort(port);
-});
-
-test("a server is to be reached from this machine only", async () => {
-  await using fleet = await startFleet(1);
-  const { port } = new URL(fleet.nodes[0]?.directUrl ?? "");
-  const outward = Object.values(networkInterfaces()).flatMap(
-    (all) => all?.filter(({ family, internal }) => family === "IPv4" && !internal) ?? [],
-  );
-  expect(await Promise.all(outward.map(({ address }) => knock(address, Number(port))))).toEqual(outward.map(() => "ECONNREFUSED"));
-  expect(await knock("127.0.0.1", Number(port))).toBe("somebody is there");
+  const { hostname, port } = new URL(fleet.nodes[0]?.directUrl ?? "");
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses?.filter(({ family }) => family === "IPv4") ?? []);
+  const others = all.map(({ address }) => address).filter((address) => address !== hostname);
+  expect(await Promise.all(others.map((address) => knock(address, Number(port))))).toEqual(others.map(() => "ECONNREFUSED"));
+  expect(await knock(hostname, Number(port))).toBe("somebody is there");
 });
 
 function knock(host: string, port: number): Promise<unknown> {
