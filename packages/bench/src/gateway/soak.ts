@@ -7,6 +7,7 @@ import { load, type Request } from "./load.js";
 const sampleSeconds = 30;
 const connections = 64;
 const minutes = Number(process.env.PALISADE_SOAK_MINUTES ?? 10);
+const perSecond = process.env.PALISADE_SOAK_RATE === undefined ? undefined : Number(process.env.PALISADE_SOAK_RATE);
 
 interface Sample {
   readonly rssMb: number;
@@ -44,12 +45,12 @@ export async function soak({ gateway }: Arena): Promise<void> {
   const samples: Sample[] = [];
   const rows: string[][] = [];
   for (let at = 0; at < minutes * 60; at += sampleSeconds) {
-    const { perSecond } = await load({ url: gateway.url, connections, seconds: sampleSeconds, requestsOf: puts, expect: "2xx" });
+    const measured = await load({ url: gateway.url, connections, seconds: sampleSeconds, perSecond, requestsOf: puts, expect: "2xx" });
     const seen = await sample(gateway.adminUrl ?? "");
     samples.push(seen);
     rows.push([
       `${at + sampleSeconds} s`,
-      whole(perSecond),
+      whole(measured.perSecond),
       fixed(seen.rssMb, 0),
       fixed(seen.heapMb, 0),
       String(seen.handles),
