@@ -1,4 +1,4 @@
-// Nothing is too long to be read at one sitting: files and functions have hard limits, and a function with more than three parameters takes a named object.
+// Nothing is too long to be read in one go: files and functions have hard limits, and a function with more than three parameters takes a named object.
 import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 import { isNode, isRunner, memberName, type Node, nodesOf, rootName } from "./syntax.js";

@@ -14,7 +14,8 @@ end
 local function nextToken(key)
   local token = call('INCR', key)
   if token <= base or token == 1 or token > HIGHEST then
-    call('DECR', key)
+    -- A counter that was not there must not stay: it would have no end, and hide the floor.
+    call(token == 1 and 'DEL' or 'DECR', key)
     local counter = token == 1 and floor or token - 1
     token = (counter > base and counter or base) + 1
     store(key, token)
