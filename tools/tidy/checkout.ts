@@ -5,6 +5,8 @@ import { type Program, parse } from "./syntax.js";
 
 const generated = new Set(["node_modules", "dist", ".build", ".cache", ".git", "pnpm-lock.yaml", "package-lock.json"]);
 const textual = /(\.(ts|mts|mjs|js|json|md|yml|yaml|lua|sql|sh|c|tla|cfg|patch)|Dockerfile|\/run|LICENSE)$/;
+/** They are there, and documents show them; there is nothing in them to read. */
+const picture = /\.png$/;
 
 export class SourceFile {
   #program: Program | undefined;
@@ -62,9 +64,11 @@ export class Checkout {
 }
 
 export function readCheckout(root: string): Checkout {
-  return new Checkout(
-    [...walk(root)].sort().map((path) => new SourceFile(relative(root, path).replaceAll(sep, "/"), readFileSync(path, "utf8"))),
-  );
+  return new Checkout([...walk(root)].sort().map((path) => new SourceFile(relative(root, path).replaceAll(sep, "/"), textOf(path))));
+}
+
+function textOf(path: string): string {
+  return picture.test(path) ? "" : readFileSync(path, "utf8");
 }
 
 /** A checkout that exists only in a test. */
@@ -77,6 +81,6 @@ function* walk(directory: string): Generator<string> {
     if (generated.has(entry.name)) continue;
     const path = join(directory, entry.name);
     if (entry.isDirectory()) yield* walk(path);
-    else if (entry.isFile() && textual.test(path)) yield path;
+    else if (entry.isFile() && (textual.test(path) || picture.test(path))) yield path;
   }
 }
