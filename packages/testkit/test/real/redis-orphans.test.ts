@@ -5,7 +5,6 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { scratchFolder } from "../../src/process/scratch-folder.js";
 import { untilGone } from "../unit/process-gone.js";
 
 const patient = { timeout: 10_000 };
@@ -23,8 +22,10 @@ test("kill -9 of the owner leaves no server, not even a paused one, and its fold
   owner.kill("SIGKILL");
   await once(owner, "exit");
   await untilGone(pids);
+  const next = await fleetOwner("stop");
+  next.owner.kill("SIGTERM");
+  await once(next.owner, "exit");
   // Another test's process may sweep at the same moment, and have it half done when we look.
-  scratchFolder("sweeps-first");
   await expect.poll(() => folders.some(existsSync), patient).toBe(false);
 });
 
