@@ -1,20 +1,16 @@
 // How a connection to one Redis master is opened: which of ioredis' options, and why each. Decides nothing about what travels over it. A user's own instance is
 // duplicated: its queues, retries and subscriptions are made for other work.
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { type Cluster, Redis, type RedisOptions } from "ioredis";
 import type { Clock } from "../clock.js";
 import { shown } from "../option.js";
+import type { ConnectSettings, Link } from "./link.js";
 
 /** redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated, never used or closed). */
 export type NodeSource = string | RedisOptions | Redis | Cluster;
 
-export type Client = Redis | Cluster;
-
-export interface ConnectSettings {
-  readonly connectTimeoutMs: number;
-  /** Shown by CLIENT LIST. */
-  readonly connectionName: string;
-  readonly clock: Clock;
-}
+type Client = Redis | Cluster;
 
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 2_000;
@@ -82,8 +78,26 @@ export function hasFailover(source: NodeSource): boolean {
   return isCluster(source) || Boolean(source.options.sentinels);
 }
 
-/** A client for the source, not connected yet. */
-export function openClient(source: NodeSource, settings: ConnectSettings): Client {
+/** A link to the source, not connected yet. */
+export function openLink(source: NodeSource, settings: ConnectSettings): Link {
+  const client = openClient(source, settings);
+  return Object.assign(client, {
+    breakOff() {
+      if (isCluster(client)) client.disconnect(true);
+      else discard(client.stream);
+    },
+  });
+}
+
+/** With a reset, where the socket allows it, so that the kernel does not go on trying to deliver an old grant. */
+function discard(stream: Socket | TLSSocket): void {
+  // The system refuses to reset a socket whose end is on the way, and Node then forgets it open: the process could never exit by itself.
+  const isEnding = stream.writableEnded && !stream.writableFinished;
+  if ("encrypted" in stream || stream.connecting || stream.pending || isEnding) stream.destroy();
+  else stream.resetAndDestroy();
+}
+
+function openClient(source: NodeSource, settings: ConnectSettings): Client {
   const ours = options(settings);
   if (typeof source === "string") return new Redis(source, ours);
   if (!isInstance(source)) return new Redis({ ...source, ...ours });

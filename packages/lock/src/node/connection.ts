@@ -1,11 +1,10 @@
 // The life of one connection to one master: connecting, first questions (status and script), up, lost, again. Knows whether the node can be asked and, if not, why.
 // Never retries a question: what was on its way when the connection was lost has an unknown outcome, and only the caller knows what that means.
-import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import type { Clock, Timer } from "../clock.js";
 import { causeOf, LOST } from "./causes.js";
-import { type Client, type ConnectSettings, hasFailover, openClient } from "./connect.js";
+import { hasFailover } from "./connect.js";
 import type { Keys } from "./keys.js";
+import type { ConnectSettings, Link, OpenLink } from "./link.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
 import type { NodeSource } from "./open-nodes.js";
 import { type RequestScripts, requestScriptsFor } from "./request-scripts.js";
@@ -13,6 +12,7 @@ import type { RequestName } from "./scripts.js";
 
 export interface ConnectionSettings extends ConnectSettings {
   readonly source: NodeSource;
+  readonly openLink: OpenLink;
   readonly keys: Keys;
   readonly retentionMs: number;
   /** The node answered its first questions: ask away. */
@@ -35,7 +35,7 @@ function notTold(): undefined {
 export class Connection {
   readonly #settings: ConnectionSettings;
   readonly #clock: Clock;
-  readonly #client: Client;
+  readonly #client: Link;
   #state: "down" | "up" | "closed" = "down";
   #cause = "connecting";
   /** What was last heard to be wrong with the connection that is being made or used. */
@@ -58,7 +58,7 @@ export class Connection {
     this.met = new Promise((resolve) => {
       this.#met = resolve;
     });
-    this.#client = openClient(settings.source, settings);
+    this.#client = settings.openLink(settings.source, settings);
     // Whatever goes wrong with a connection ends in `close`, which is where we act; `error` only says why.
     this.#client.on("error", (error: unknown) => {
       this.#trouble = causeOf(error);
@@ -80,7 +80,7 @@ export class Connection {
 
   /** One call of the stream of requests; the server executes them in the order of these calls. Rejects with whatever ioredis throws. */
   send(name: RequestName, keyCount: number, text: readonly string[]): Promise<unknown> {
-    return this.#client.evalsha(this.#scripts?.[name].sha ?? "", keyCount, ...text) as Promise<unknown>;
+    return this.#client.evalsha(this.#scripts?.[name].sha ?? "", keyCount, ...text);
   }
 
   /** Teaches a server the scripts again that forgot them in the middle of its life, once for all who ask meanwhile; rejects if it is another server by now. */
@@ -102,7 +102,7 @@ export class Connection {
 
   /** One script call of its own. Rejects when there is no answer in time, or another than the script gives. */
   async run<Reply>(call: ScriptCall<Reply>): Promise<Reply> {
-    const asked = this.#client.eval(call.source, call.keys.length, ...call.keys, ...call.args) as Promise<unknown>;
+    const asked = this.#client.eval(call.source, call.keys.length, ...call.keys, ...call.args);
     return call.read(await this.#inTime(asked));
   }
 
@@ -116,11 +116,7 @@ export class Connection {
   breakOff(cause: string): void {
     if (this.#state === "closed") return;
     this.#trouble = cause;
-    if (this.#client.isCluster) {
-      this.#client.disconnect(true);
-      return;
-    }
-    discard((this.#client as Exclude<Client, { nodes: unknown }>).stream);
+    this.#client.breakOff();
   }
 
   close(): void {
@@ -229,12 +225,4 @@ export class Connection {
       asked.then(resolve, reject).finally(() => this.#clock.clearTimer(timer));
     });
   }
-}
-
-/** With a reset, where the socket allows it, so that the kernel does not go on trying to deliver an old grant. */
-function discard(stream: Socket | TLSSocket): void {
-  // The system refuses to reset a socket whose end is on the way, and Node then forgets it open: the process could never exit by itself.
-  const isEnding = stream.writableEnded && !stream.writableFinished;
-  if ("encrypted" in stream || stream.connecting || stream.pending || isEnding) stream.destroy();
-  else stream.resetAndDestroy();
 }

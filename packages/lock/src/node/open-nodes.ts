@@ -2,9 +2,10 @@
 // nothing itself. Import nothing else of src/node from outside, besides the interfaces in lock-node.ts and node-events.ts.
 import type { Clock } from "../clock.js";
 import { Admission } from "./admission.js";
-import { checkedAddresses, type NodeSource } from "./connect.js";
+import { checkedAddresses, type NodeSource, openLink } from "./connect.js";
 import { type Finding, probeFleet } from "./doctor.js";
 import { keysOf } from "./keys.js";
+import type { OpenLink } from "./link.js";
 import type { LockNode } from "./lock-node.js";
 import type { NodeEvent } from "./node-events.js";
 import { RedisNode } from "./redis-node.js";
@@ -14,6 +15,8 @@ export type { Finding } from "./doctor.js";
 
 export interface OpenNodesOptions {
   readonly nodes: readonly NodeSource[];
+  /** Default: with ioredis. */
+  readonly openLink?: OpenLink;
   readonly namespace: string;
   /** A node that has not answered by then is unreachable for this question. */
   readonly nodeTimeoutMs: number;
@@ -73,6 +76,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   const nodes = options.nodes.map(
     (source, index) =>
       new RedisNode({
+        openLink,
         ...options,
         maxTtlMs: maxTtlMs ?? DAY_MS,
         source,

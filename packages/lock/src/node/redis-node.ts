@@ -15,6 +15,7 @@ import type { Clock } from "../clock.js";
 import { hasFailover } from "./connect.js";
 import { Connection } from "./connection.js";
 import type { Keys } from "./keys.js";
+import type { OpenLink } from "./link.js";
 import type { GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "./lock-node.js";
 import type { NodeEvent } from "./node-events.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
@@ -28,6 +29,7 @@ export interface RedisNodeSettings {
   readonly name: string;
   readonly address: string;
   readonly source: NodeSource;
+  readonly openLink: OpenLink;
   readonly keys: Keys;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
@@ -59,15 +61,14 @@ export class RedisNode implements LockNode {
   #downBecause: string | undefined;
 
   constructor(settings: RedisNodeSettings) {
-    const { name, address, keys, clock, onEvent } = settings;
+    const { name, address, onEvent } = settings;
     this.#settings = settings;
     this.name = name;
     this.address = address;
     const debts = new ReleaseDebts(settings.maxTtlMs, (count, reason) => onEvent({ kind: "release_dropped", node: name, count, reason }));
     this.connection = new Connection({ ...settings, onUp: (status) => this.#up(status), onDown: (cause) => this.#down(cause) });
     this.#outbox = new Outbox({ ...settings, node: name, stream: this.connection, debts, onHeard: (epoch) => this.#heard(epoch) });
-    const { source, connectTimeoutMs, connectionName } = settings;
-    this.#subscriptions = new Subscriptions({ source, keys, clock, connectTimeoutMs, connectionName: `${connectionName}:waiting` });
+    this.#subscriptions = new Subscriptions({ ...settings, connectionName: `${settings.connectionName}:waiting` });
   }
 
   epoch(): string | undefined {

@@ -1,13 +1,14 @@
 // Hears the releases that one node publishes, on a connection of its own that is opened when somebody first listens. An accelerator only: whoever waits also has
 // the time to live, so nothing here is retried with effort and nothing fails a caller.
 import { causeOf } from "./causes.js";
-import { type Client, type ConnectSettings, openClient } from "./connect.js";
 import type { Keys } from "./keys.js";
+import type { ConnectSettings, Link, OpenLink } from "./link.js";
 import type { ReleaseListener } from "./lock-node.js";
 import type { NodeSource } from "./open-nodes.js";
 
 export interface SubscriptionSettings extends ConnectSettings {
   readonly source: NodeSource;
+  readonly openLink: OpenLink;
   readonly keys: Keys;
 }
 
@@ -20,7 +21,7 @@ interface Channel {
 export class Subscriptions {
   readonly #settings: SubscriptionSettings;
   readonly #channels = new Map<string, Channel>();
-  #client: Client | undefined;
+  #client: Link | undefined;
   #isReady = false;
   #isClosed = false;
   #wanted = new Set<string>();
@@ -75,8 +76,8 @@ export class Subscriptions {
     this.#unwant(name);
   }
 
-  #open(): Client {
-    const client = openClient(this.#settings.source, this.#settings);
+  #open(): Link {
+    const client = this.#settings.openLink(this.#settings.source, this.#settings);
     client.on("error", (error: unknown) => {
       this.trouble = causeOf(error);
     });
