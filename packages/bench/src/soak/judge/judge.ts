@@ -1,0 +1,85 @@
+// Whether a curve is flat. The first third of the run is warming up and not judged; the rest is folded into equal parts, so that one sample decides nothing. A curve
+// grows if all of this is so: the least credible slope is above zero; the slope is above what the rule tolerates, per cent and absolute; the whole rise is
+// worth mentioning; and it still goes on in the last third of the run, because what levels off is no leak. Pure: no clock, no chance.
+import { median } from "../../statistics.js";
+import { type Point, trendOf } from "./trend.js";
+
+export interface Rule {
+  /** What is bad. */
+  readonly bad: "rising" | "falling";
+  /** What stands for a part: its median, or for a saw whose teeth are rubbish to be collected, its minimum. */
+  readonly fold: "median" | "minimum";
+  /** A slope up to the greater of the two is tolerated. */
+  readonly percentPerHour: number;
+  readonly perHour: number;
+  /** A rise in all by less than this is none. */
+  readonly worthMentioning: number;
+}
+
+export interface Verdict {
+  readonly kind: "flat" | "rising" | "falling" | "too few values";
+  /** The median of the judged values, NaN if there are none. */
+  readonly level: number;
+  readonly perHour: number;
+  /** The limits between which the slope is, at 98 %. */
+  readonly leastPerHour: number;
+  readonly mostPerHour: number;
+  /** The judged points after folding, for the picture. */
+  readonly judged: readonly Point[];
+}
+
+export interface Span {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+const PARTS = { median: 40, minimum: 16 };
+const LEAST_PARTS = 8;
+const HOUR_MS = 3_600_000;
+
+/** Judges the values of the last two thirds of the span. */
+export function judge(points: readonly Point[], rule: Rule, span: Span): Verdict {
+  const judgedFromMs = span.fromMs + (span.untilMs - span.fromMs) / 3;
+  const judged = fold(points, rule, { fromMs: judgedFromMs, untilMs: span.untilMs });
+  const level = judged.length === 0 ? Number.NaN : median(judged.map(({ value }) => value));
+  if (judged.length < LEAST_PARTS)
+    return { kind: "too few values", level, perHour: Number.NaN, leastPerHour: Number.NaN, mostPerHour: Number.NaN, judged };
+  const { slope, least, most } = trendOf(judged);
+  const sign = rule.bad === "rising" ? 1 : -1;
+  const tolerated = Math.max(rule.perHour, (Math.abs(level) * rule.percentPerHour) / 100) / HOUR_MS;
+  const late = trendOf(judged.slice(Math.floor(judged.length / 2))).slope;
+  const isBad =
+    (sign > 0 ? least : -most) > 0 &&
+    sign * slope > tolerated &&
+    sign * slope * (span.untilMs - judgedFromMs) >= rule.worthMentioning &&
+    sign * late > tolerated / 2;
+  return {
+    kind: isBad ? rule.bad : "flat",
+    level,
+    perHour: slope * HOUR_MS,
+    leastPerHour: least * HOUR_MS,
+    mostPerHour: most * HOUR_MS,
+    judged,
+  };
+}
+
+function fold(points: readonly Point[], rule: Rule, { fromMs, untilMs }: Span): Point[] {
+  const inSpan = points.filter(({ atMs }) => atMs >= fromMs && atMs <= untilMs);
+  const parts = PARTS[rule.fold];
+  const widthMs = (untilMs - fromMs) / parts;
+  return [...group(inSpan, fromMs, widthMs)].map(([part, values]) => ({
+    atMs: fromMs + (part + 0.5) * widthMs,
+    value: rule.fold === "median" ? median(values) : Math.min(...values),
+  }));
+}
+
+function group(points: readonly Point[], fromMs: number, widthMs: number): Map<number, number[]> {
+  const parts = new Map<number, number[]>();
+  for (const { atMs, value } of points) {
+    const part = Math.floor((atMs - fromMs) / widthMs);
+    const values = parts.get(part);
+    if (values === undefined) parts.set(part, [value]);
+    else values.push(value);
+  }
+  return parts;
+}
