@@ -9,7 +9,7 @@ const graceMs = 10_000;
 /** Thrown instead of starting another child once we were asked to stop. */
 export class Interrupted extends Error {}
 
-/** What runs now, with whether the user sees it. @type {Map<import("node:child_process").ChildProcess, "shown" | "kept">} */
+/** What runs now, with how it is told that it is enough. @type {Map<import("node:child_process").ChildProcess, "asked" | "killed">} */
 const running = new Map();
 let interrupted = false;
 
@@ -18,13 +18,14 @@ export function throwIfInterrupted() {
 }
 
 /**
- * Asks what the user sees to end, and kills what only prepares it: the next run repairs that. A second call, or no end in time, kills all.
+ * Asks what the user sees, or what has to put something away, to end, and kills what only prepares it: the next run repairs that. A second call, or no end in time,
+ * kills all.
  * @param {NodeJS.Signals} signal
  */
 export function interrupt(signal) {
   if (interrupted) return killAll();
   interrupted = true;
-  for (const [child, output] of running) output === "shown" ? child.kill(signal) : killGroup(child);
+  for (const [child, ending] of running) ending === "asked" ? child.kill(signal) : killGroup(child);
   setTimeout(killAll, graceMs).unref();
 }
 
@@ -42,16 +43,19 @@ function killGroup(child) {
 }
 
 /**
- * Runs a command to its end. `output`: "shown" passes our terminal through, "kept" gathers both streams as text.
+ * Runs a command to its end. `output`: "shown" passes our terminal through, "kept" gathers both streams as text. `ending`: whether it is asked to end when we are
+ * interrupted, or killed. After `limitMs` it is asked in any case, and killed if it does not.
  * @param {readonly string[]} command
- * @param {{ output: "shown" | "kept", env?: Record<string, string | undefined>, cwd?: string }} options
+ * @param {{ output: "shown" | "kept", ending?: "asked" | "killed", limitMs?: number, env?: Record<string, string | undefined>, cwd?: string }} options
  * @returns {Promise<{ code: number, output: string }>} code is 128 + n when a signal ended it
  */
-export function run(command, { output, env = process.env, cwd = root }) {
+export function run(command, { output, ending = output === "shown" ? "asked" : "killed", limitMs, env = process.env, cwd = root }) {
   throwIfInterrupted();
   const [file = "", ...args] = tethered(command);
   const child = spawn(file, args, { cwd, env, detached: true, stdio: output === "shown" ? "inherit" : ["ignore", "pipe", "pipe"] });
-  running.set(child, output);
+  running.set(child, ending);
+  const limits =
+    limitMs === undefined ? [] : [setTimeout(() => child.kill("SIGTERM"), limitMs), setTimeout(() => killGroup(child), limitMs + graceMs)];
   /** @type {Buffer[]} */
   const written = [];
   child.stdout?.on("data", (chunk) => written.push(chunk));
@@ -63,6 +67,7 @@ export function run(command, { output, env = process.env, cwd = root }) {
     });
     child.once("exit", () => {
       running.delete(child);
+      for (const limit of limits) clearTimeout(limit);
       killGroup(child);
     });
     child.once("close", (code, signal) => {

@@ -20,6 +20,7 @@ export const tasks = {
   dev: program("packages/demo-client/dist/dev.js"),
   bench: program("packages/bench/dist/main.js"),
   faults: program("packages/bench/dist/faults/main.js"),
+  mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages.mjs"),
   test: { builds: true, run: (args) => node([...vitest, ...args]) },
   lint: { builds: false, run: () => node(biome) },

@@ -1,0 +1,13 @@
+// All mutants there are, in the order in which a full run tries them. A mutant leaves this list only with the code it is about, never because it survives.
+import { retries } from "./client/retries.mjs";
+import { outcomes } from "./gateway/outcomes.mjs";
+import { ownTables } from "./gateway/own-tables.mjs";
+import { requests } from "./gateway/requests.mjs";
+import { statement } from "./gateway/statement.mjs";
+import { trust } from "./gateway/trust.mjs";
+import { leases } from "./lock/leases.mjs";
+import { nodes } from "./lock/nodes.mjs";
+import { votes } from "./lock/votes.mjs";
+
+/** @type {readonly import("./mutant.mjs").Mutant[]} */
+export const catalogue = [...statement, ...outcomes, ...requests, ...trust, ...ownTables, ...retries, ...votes, ...leases, ...nodes];

@@ -1,0 +1,117 @@
+// Every mutant still says what it means: its text stands where it says, and the tests that are to notice it exist. Whether they notice is `npm run mutants`.
+import { existsSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { countLine, failings, table } from "../mutants/account.mjs";
+import { readArguments } from "../mutants/arguments.mjs";
+import { catalogue } from "../mutants/catalogue.mjs";
+import { chosen, shortCount } from "../mutants/choice.mjs";
+import { mutated, testsOf } from "../mutants/mutant.mjs";
+import { findingOf } from "../mutants/test-run.mjs";
+import { pathOf } from "./programs.js";
+
+const inRoot = (path: string): string => pathOf(`../${path}`);
+const promises = [...readFileSync(inRoot("spec/invariants.md"), "utf8").matchAll(/^## ([A-Z]\d) /gm)].map(([, id]) => id);
+
+describe("each mutant", () => {
+  test.each(catalogue.map((mutant) => [mutant.name, mutant] as const))(
+    "%s changes one place, breaks one promise, and has tests to notice it",
+    (_, mutant) => {
+      const text = readFileSync(inRoot(mutant.file), "utf8");
+      expect(mutated(mutant, text)).not.toBe(text);
+      expect(promises).toContain(mutant.promise);
+      expect(mutant.name).toMatch(/^[a-z]+(-[a-z]+)*$/);
+      expect(mutant.breaks).toMatch(/^[A-Z].*\.$/);
+      expect(mutant.tests.length).toBeGreaterThan(0);
+      expect(testsOf(mutant).filter((path) => !existsSync(inRoot(path)))).toEqual([]);
+    },
+  );
+});
+
+describe("the mutants", () => {
+  test("are many, have different names, and leave out no part of the lock, the gateway or the client", () => {
+    expect(new Set(catalogue.map(({ name }) => name)).size).toBe(catalogue.length);
+    expect(catalogue.length).toBeGreaterThanOrEqual(50);
+    for (const part of [
+      "lock/src/quorum/",
+      "lock/src/node/",
+      "gateway/src/guard/",
+      "gateway/src/http/",
+      "gateway/src/store/",
+      "gateway/src/client/",
+    ])
+      expect(
+        catalogue.some(({ file }) => file.startsWith(`packages/${part}`)),
+        part,
+      ).toBe(true);
+  });
+
+  test("whose text has gone or stands twice no longer apply", () => {
+    const mutant = { name: "m", promise: "T1", file: "f", find: "a", replace: "b", breaks: "", tests: [] };
+    expect(mutated(mutant, "xay")).toBe("xby");
+    expect(() => mutated(mutant, "xy")).toThrow("mutant m no longer applies: its text stands 0 times in f, not once");
+    expect(() => mutated(mutant, "aa")).toThrow("stands 2 times");
+  });
+
+  test("of a short run are chosen by the seed, different ones by different seeds", () => {
+    const short = (seed: string) => chosen(catalogue, readArguments(["--short", "--seed", seed], 0)).map(({ name }) => name);
+    expect(short("7")).toEqual(short("7"));
+    expect(short("7")).not.toEqual(short("8"));
+    expect(new Set(short("7")).size).toBe(shortCount);
+    const tried = new Set(Array.from({ length: 100 }, (_, seed) => short(String(seed))).flat());
+    expect(tried.size).toBe(catalogue.length);
+  });
+
+  test("that are asked for by name are these, and a name that is nobody's is refused", () => {
+    const [first] = catalogue;
+    expect(chosen(catalogue, readArguments([first?.name ?? ""], 0))).toEqual([first]);
+    expect(() => chosen(catalogue, readArguments(["nobody"], 0))).toThrow("there is no mutant nobody");
+    expect(() => readArguments(["--seed", "7"], 0)).toThrow("--short");
+    expect(() => readArguments(["--fast"], 0)).toThrow("What there is");
+  });
+});
+
+describe("a run of the tests", () => {
+  const ended = { code: 1, output: "", folder: "/copy" };
+  const file = (status: string, ...statuses: string[]) => ({
+    name: "/copy/packages/lock/test/a.test.ts",
+    status,
+    message: "it cannot be loaded",
+    assertionResults: statuses.map((one) => ({ status: one, fullName: `T1 ${one}` })),
+  });
+
+  test("is red when a test failed, and says which", () => {
+    expect(findingOf([file("failed", "passed", "failed")], ended)).toEqual({
+      kind: "red",
+      title: "T1 failed",
+      file: "packages/lock/test/a.test.ts",
+    });
+  });
+
+  test("is green when tests ran and nothing was wrong", () => {
+    expect(findingOf([file("passed", "passed")], { ...ended, code: 0 })).toEqual({ kind: "green" });
+  });
+
+  test.each([
+    ["a file could not be loaded", [file("failed")], 1],
+    ["something failed outside of the tests", [file("passed", "passed")], 1],
+    ["it was ended from outside", [], 143],
+    ["no test ran", [], 0],
+  ])("is neither when %s", (_, files, code) => {
+    expect(findingOf(files, { ...ended, code }).kind).toBe("unclear");
+  });
+});
+
+test("survivors are named with what they break, and only killed mutants count", () => {
+  const mutant = { promise: "T1", file: "f.ts", find: "", replace: "", breaks: "It breaks.", tests: [], seconds: 1 };
+  const tried = [
+    { ...mutant, name: "good", result: { verdict: "killed", title: "T1 t", file: "packages/lock/test/a.test.ts", expected: true } },
+    { ...mutant, name: "bad", result: { verdict: "survived" } },
+    { ...mutant, name: "odd", result: { verdict: "unclear", why: "it does not compile" } },
+  ] as const;
+  expect(table(tried)).toEqual(["good  T1  1.0 s  lock/test/a.test.ts: T1 t", "bad   T1  1.0 s  SURVIVED", "odd   T1  1.0 s  UNCLEAR"]);
+  expect(failings(tried)).toEqual([
+    "bad survived (f.ts): It breaks. No test notices.",
+    "odd could not be judged (f.ts): it does not compile",
+  ]);
+  expect(countLine(tried)).toBe("1 of 3 mutants killed");
+});
