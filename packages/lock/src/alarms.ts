@@ -80,6 +80,8 @@ export class Alarms {
     const first = this.#heap[0];
     if (first === undefined || first.alarmAt >= this.#timerAt) return;
     const now = this.#clock.monotonicMs();
+    // While nothing was set nobody looked at the clocks: a wall clock that was set back meanwhile must not cover the next suspension.
+    if (this.#timer === undefined) this.#wallAheadMs = this.#clock.wallMs() - now;
     this.#stop();
     this.#timerAt = Math.min(first.alarmAt, now + LONGEST_SLEEP_MS);
     this.#timer = this.#clock.setBackgroundTimer(Math.max(0, this.#timerAt - now), () => this.#fire());

@@ -57,6 +57,8 @@ export class HeldLease implements Lease, Alarm {
   #renewAt = Number.POSITIVE_INFINITY;
   #dangerTold = false;
   #unknowns = 0;
+  /** How often the nodes were asked to hold it longer. */
+  #extensions = 0;
   #handedOver = false;
   #trouble: LeaseLostReason = "expired";
   #ended: LeaseLostReason | undefined;
@@ -174,6 +176,7 @@ export class HeldLease implements Lease, Alarm {
 
   async #extend(): Promise<Renewal> {
     const { clock, policy } = this.#core;
+    const extension = ++this.#extensions;
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
     const lastsMs = this.#capped(startMonotonicMs);
@@ -184,7 +187,7 @@ export class HeldLease implements Lease, Alarm {
       owner: this.#owner,
       token: this.token,
       ttlMs: Math.min(this.#ttlMs, Math.ceil(neededTtlMs(lastsMs, policy.driftFactor))),
-      wanted: () => this.#ended === undefined,
+      wanted: () => this.#ended === undefined && this.#extensions === extension,
     });
     if (verdict === "renewed") {
       this.#trouble = "expired";
@@ -194,7 +197,6 @@ export class HeldLease implements Lease, Alarm {
       this.#planRenewal(renewInMs(lastsMs, clock.random()));
     } else if (verdict === "lost") {
       this.#end("taken");
-      void this.#giveBack();
     } else {
       this.#trouble = ballots.some((ballot) => ballot.kind === "quarantined") ? "quarantined" : "unreachable";
       this.#planRenewal(askAgainInMs(this.#lastsMs, ++this.#unknowns, clock.random()));
@@ -267,6 +269,8 @@ export class HeldLease implements Lease, Alarm {
     this.#controller?.abort(this.#lost());
     if (reason !== "released" && channels.loss.hasSubscribers)
       channels.loss.publish({ resources: this.resources, token: this.token, reason });
+    // An extension that was not answered, or not in time, may have been executed, or be still on its way: nodes would hold for a whole ttl what nobody has.
+    if (reason === "taken" || (this.#extensions > 0 && !this.#handedOver)) void this.#giveBack();
   }
 
   #giveBack(): Promise<Release> {

@@ -107,10 +107,11 @@ export class QuorumLocker implements Locker {
     this.#core.checkFleetTtl(told.ttlMs);
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
-    const { verdict, ballots } = await renew(this.#core, { ...told, wanted: () => !dormitory.closed });
+    let lease: HeldLease | undefined;
+    const { verdict, ballots } = await renew(this.#core, { ...told, wanted: () => !dormitory.closed && lease?.held !== false });
     if (dormitory.closed) throw closedError(told.resources);
     if (verdict !== "renewed") throw adoptionError(told, { verdict, ballots });
-    const lease = new HeldLease(this.#core, { ...told, startMonotonicMs, startWallMs, votes: ballots }, keeping);
+    lease = new HeldLease(this.#core, { ...told, startMonotonicMs, startWallMs, votes: ballots }, keeping);
     lease.assertHeld();
     return lease;
   }

@@ -10,7 +10,7 @@ export interface RenewalQuestion {
   readonly owner: string;
   readonly token: number;
   readonly ttlMs: number;
-  /** Whether the holder still wants it: asked again before anything is planted. */
+  /** Whether the holder still wants it, and has not asked anew since: asked again before anything is planted. */
   wanted(): boolean;
 }
 
@@ -23,6 +23,7 @@ export async function renew(core: Core, question: RenewalQuestion): Promise<Rene
   const { resources, owner, ttlMs } = question;
   const ballots: (ExtendBallot | undefined)[] = new Array(core.nodes.length).fill(undefined);
   let verdict: RenewalVerdict = "open";
+  const startAt = core.clock.monotonicMs();
   core.work.begin();
   verdict = await holdRound<ExtendBallot, Exclude<RenewalVerdict, "open">>({
     question: "extend",
@@ -35,15 +36,18 @@ export async function renew(core: Core, question: RenewalQuestion): Promise<Rene
       return verdict;
     },
     complete: () => {
-      if (verdict === "renewed" && question.wanted()) heal(core, question, ballots);
+      if (verdict === "renewed" && question.wanted())
+        heal(core, { ...question, ttlMs: Math.floor(startAt + ttlMs - core.clock.monotonicMs()) }, ballots);
       core.work.end();
     },
   });
   return { verdict, ballots: castBallots(ballots) };
 }
 
-// The answer is not waited for: a heal that fails leaves things as they were, and the next renewal sees it.
+// The answer is not waited for: a heal that fails leaves things as they were, and the next renewal sees it. The key is planted for what is left of the ttl, not for a
+// whole one: it shall not outlive the others by the time that the slowest node took to answer.
 function heal(core: Core, question: RenewalQuestion, ballots: readonly (ExtendBallot | undefined)[]): void {
+  if (question.ttlMs < 1) return;
   for (const [i, node] of core.nodes.entries()) {
     if (ballots[i]?.kind !== "missing") continue;
     const { resources, owner, token, ttlMs } = question;

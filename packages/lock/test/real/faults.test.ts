@@ -217,6 +217,21 @@ describe("a quorum that is frozen", () => {
     await Promise.all(running.nodes.map((node) => node.heal()));
   });
 
+  test("that heard of an extension, and was not heard, gives the lease back when it is over, instead of holding for nobody what was asked", async ({
+    fleet,
+    open,
+  }) => {
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, ttlMs: 300, nodeTimeoutMs: 50 });
+    const lease = await locker.acquire("r");
+    for (const node of running.nodes) node.holdReplies();
+    expect((await lease.extend(30_000)).outcome).toBe("unknown");
+    expect(await running.nodes[0]?.cli("PTTL", key)).toBeGreaterThan(20_000);
+    await until(() => !lease.held, "the lease is over");
+    await nothingLeft(running);
+    for (const node of running.nodes) node.deliver();
+  });
+
   test("does not keep a release waiting longer than a node may take, and is told when it is back", async ({ fleet, open }) => {
     const running = await fleet({ nodes: 3 });
     const locker = open({ nodes: running.urls, nodeTimeoutMs: 50 });

@@ -97,6 +97,17 @@ test("L1 after a suspension every alarm rings within a second, although the mono
   expect(bell.rungAt.length).toBe(1);
 });
 
+test("L1 a wall clock that was set back while no alarm was set does not cover a suspension after that", () => {
+  const clock = new ManualClock();
+  const alarms = new Alarms(clock);
+  clock.wallOffsetMs -= 3_600_000;
+  const bell = new Bell(clock);
+  alarms.set(bell, clock.now + 60_000);
+  clock.wallOffsetMs += 120_000;
+  clock.advance(1_001);
+  expect(bell.rungAt.length).toBe(1);
+});
+
 test("closing closes whatever is set and leaves no timer", async () => {
   const clock = new ManualClock();
   const alarms = new Alarms(clock);

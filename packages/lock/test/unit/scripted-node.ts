@@ -1,6 +1,6 @@
-// A node that answers grants and seals as a test tells it, and remembers what it was asked. Only for orders of events that real servers do not produce on demand.
+// A node that answers as a test tells it, and remembers what it was asked. Only for orders of events that real servers do not produce on demand.
 import { Alarms } from "../../src/alarms.js";
-import type { GrantBallot, ReleaseBallot, SealBallot } from "../../src/ballot.js";
+import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/ballot.js";
 import type { Core } from "../../src/core.js";
 import { Courtesy } from "../../src/courtesy.js";
 import type { GrantQuestion, LockNode, Ownership } from "../../src/node/lock-node.js";
@@ -18,8 +18,6 @@ export class ScriptedNode implements LockNode {
   readonly asked: string[] = [];
   readonly owners: string[] = [];
   now = "e1";
-  extend = notScripted;
-  heal = notScripted;
   inspect = notScripted;
   raise = notScripted;
   onReleased = notScripted;
@@ -30,6 +28,7 @@ export class ScriptedNode implements LockNode {
     readonly answers: {
       readonly grant: (node: ScriptedNode, question: GrantQuestion) => GrantBallot | Promise<GrantBallot>;
       readonly seal?: (node: ScriptedNode, token: number) => SealBallot;
+      readonly extend?: (node: ScriptedNode) => ExtendBallot | Promise<ExtendBallot>;
     },
   ) {}
 
@@ -48,6 +47,16 @@ export class ScriptedNode implements LockNode {
   async seal({ token }: Ownership & { readonly token: number }): Promise<SealBallot> {
     this.asked.push(`seal ${token}`);
     return this.answers.seal?.(this, token) ?? { kind: "sealed", node: this.name, epoch: this.now };
+  }
+
+  async extend(): Promise<ExtendBallot> {
+    this.asked.push("extend");
+    return this.answers.extend?.(this) ?? { kind: "extended", node: this.name };
+  }
+
+  async heal({ ttlMs }: GrantQuestion): Promise<ExtendBallot> {
+    this.asked.push(`heal ${ttlMs}`);
+    return { kind: "extended", node: this.name };
   }
 
   async release(): Promise<ReleaseBallot> {
