@@ -10,6 +10,7 @@ export interface Asked {
   readonly svg: string | undefined;
   readonly json: string | undefined;
   readonly leak: Leak | undefined;
+  readonly from: string | undefined;
 }
 
 export const usage = `npm run soak -- [options]
@@ -19,12 +20,13 @@ export const usage = `npm run soak -- [options]
   --seed S      what to draw the operations from (from the clock)
   --svg FILE    the picture
   --json FILE   one JSON object per line: what was asked, a row of values every few seconds as they come, the verdicts
+  --from FILE   judges and draws again what --json of an earlier run has written
   --leak KIND   the control: client 1 leaks with every operation; one of ${leaks.join(", ")}. It must be found`;
 
 /** Throws an error for people if it makes no sense. */
 export function readArguments(args: readonly string[], now: () => number): Asked {
   const text = { type: "string" } as const;
-  const options = { minutes: text, rate: text, clients: text, seed: text, svg: text, json: text, leak: text };
+  const options = { minutes: text, rate: text, clients: text, seed: text, svg: text, json: text, leak: text, from: text };
   const { values } = parseArgs({ args: [...args], options });
   return {
     minutes: positive("minutes", values.minutes, 30),
@@ -34,6 +36,7 @@ export function readArguments(args: readonly string[], now: () => number): Asked
     svg: values.svg,
     json: values.json,
     leak: leak(values.leak),
+    from: values.from,
   };
 }
 

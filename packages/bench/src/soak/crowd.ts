@@ -45,6 +45,10 @@ export class Crowd implements AsyncDisposable {
     return this.#members;
   }
 
+  get pids(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#members.map(({ name, child }) => [name, child.pid]));
+  }
+
   /** Of all clients since the last call. */
   takeLatencies(): Readonly<Record<Timing, Counts>> {
     return Object.fromEntries(timings.map((name) => [name, this.#latencies[name].take()])) as unknown as Record<Timing, Counts>;

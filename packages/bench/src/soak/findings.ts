@@ -31,6 +31,13 @@ export function isFlat({ curves }: Finding): boolean {
   return curves.every(({ verdict }) => verdict.kind === "flat");
 }
 
+/** Whether client 1 grows, and surely faster than its peers: in a run too short to be judged, all of them still warm up. */
+export function standsOut({ curves }: Finding): boolean {
+  const leaking = curves.find(({ name }) => name === "client 1");
+  if (leaking?.verdict.kind !== "rising") return false;
+  return curves.every((curve) => curve === leaking || curve.verdict.mostPerHour < leaking.verdict.leastPerHour);
+}
+
 function badness({ verdict }: Curve, { rule }: Panel): number {
   const slope = Number.isNaN(verdict.perHour) ? 0 : verdict.perHour * (rule.bad === "rising" ? 1 : -1);
   return slope + (verdict.kind === "flat" ? 0 : 1e12);

@@ -4,7 +4,8 @@ import { connect, type Socket } from "node:net";
 import type { Leak } from "./client-words.js";
 import type { Tools } from "./tools-of-work.js";
 
-const BYTES = 2_000;
+/** A body that somebody keeps. */
+const BYTES = 16_384;
 /** A forgotten connection is dear: one for so many operations, and an end before the machine's. */
 const OPERATIONS_PER_SOCKET = 5;
 const MOST_SOCKETS = 2_000;
@@ -15,8 +16,8 @@ export function leakOf(leak: Leak | undefined, tools: Tools, redisUrl: string): 
     case undefined:
       return () => {};
     case "memory": {
-      const kept: string[] = [];
-      return () => kept.push(Buffer.alloc(BYTES, kept.length % 255).toString("latin1"));
+      const kept: Buffer[] = [];
+      return () => kept.push(Buffer.alloc(BYTES, 1));
     }
     case "timers":
       return () => setInterval(() => {}, 3_600_000);

@@ -21,7 +21,7 @@ export const lockWork: Readonly<Record<string, readonly [weight: number, work: W
 
 async function contend(tools: Tools): Promise<void> {
   const lease = await tools.timed("wait", () => tools.acquire(tools.hot(), { signal: tools.shutdown.signal }));
-  await sleep(tools.chance.between(3, 25));
+  await sleep(tools.chance.between(10, 80));
   await lease.release();
 }
 
@@ -32,7 +32,7 @@ async function takeFree(tools: Tools): Promise<void> {
 
 async function giveUp(tools: Tools): Promise<void> {
   const patience = new AbortController();
-  const timer = setTimeout(() => patience.abort(), tools.chance.between(0, 25));
+  const timer = setTimeout(() => patience.abort(), tools.chance.between(0, 60));
   try {
     const lease = await tools.acquire(tools.hot(), { signal: patience.signal });
     await lease.release();

@@ -3,8 +3,9 @@
 import { writeFileSync } from "node:fs";
 import { progress, progressEnded } from "../report.js";
 import { type Asked, readArguments, usage } from "./arguments.js";
-import { type Finding, findAll, isFlat } from "./findings.js";
+import { type Finding, findAll, isFlat, standsOut } from "./findings.js";
 import { draw } from "./picture/picture.js";
+import { readRun } from "./replay.js";
 import { type Outcome, soak } from "./run.js";
 import { progressLine, tell } from "./words.js";
 
@@ -12,6 +13,10 @@ import { progressLine, tell } from "./words.js";
 const LINE_EVERY_MS = 60_000;
 
 async function perform(asked: Asked): Promise<number> {
+  if (asked.from !== undefined) {
+    const run = readRun(asked.from);
+    return conclude({ ...run.asked, svg: asked.svg }, run.outcome);
+  }
   const interrupted = listenForTheEnd();
   console.log(`seed ${asked.seed}, ${asked.minutes} min at ${asked.perSecond} operations per second`);
   let lineAt = LINE_EVERY_MS;
@@ -26,10 +31,15 @@ async function perform(asked: Asked): Promise<number> {
     },
   });
   progressEnded();
+  const code = conclude(asked, outcome);
+  return interrupted.aborted ? 130 : code;
+}
+
+function conclude(asked: Asked, outcome: Outcome): number {
   const findings = findAll(outcome.chronicle);
   console.log(tell(outcome, findings));
   put(asked, outcome, findings);
-  return interrupted.aborted ? 130 : exitCode(asked, findings);
+  return exitCode(asked, findings);
 }
 
 function put(asked: Asked, outcome: Outcome, findings: readonly Finding[]): void {
@@ -49,11 +59,11 @@ function exitCode(asked: Asked, findings: readonly Finding[]): number {
     console.log(bad.length === 0 ? "flat" : `not flat: ${bad.map(({ panel }) => `${panel.group}: ${panel.title}`).join("; ")}`);
     return bad.length === 0 ? 0 : 1;
   }
-  const found = bad.filter(({ curves }) => curves.some(({ name, verdict }) => name === "client 1" && verdict.kind === "rising"));
+  const found = bad.filter(standsOut);
   console.log(
     found.length > 0
-      ? `found: ${found.map(({ panel }) => panel.title).join("; ")}. So it should be: this is the control`
-      : "the control leaks, and it was not found",
+      ? `client 1 was found by: ${found.map(({ panel }) => panel.title).join("; ")}. So it should be: this is the control`
+      : "client 1 leaks, and was not found: this is the control",
   );
   return found.length > 0 ? 0 : 1;
 }

@@ -11,11 +11,11 @@ export interface Panel {
 }
 
 const megabytes: Rule = { bad: "rising", fold: "median", percentPerHour: 6, perHour: 4, worthMentioning: 2 };
-const heap: Rule = { bad: "rising", fold: "minimum", percentPerHour: 10, perHour: 2, worthMentioning: 1 };
+const heap: Rule = { bad: "rising", fold: "best", percentPerHour: 10, perHour: 2, worthMentioning: 1 };
 /** Handles, connections, keys: one that stays behind in three parts of a run is seen. */
 const count: Rule = { bad: "rising", fold: "median", percentPerHour: 3, perHour: 3, worthMentioning: 1.5 };
-/** Follows what else the machine does, so only a lasting change counts. */
-const pace: Rule = { bad: "rising", fold: "median", percentPerHour: 60, perHour: 5, worthMentioning: 2 };
+/** Follows what else the machine does. */
+const pace: Rule = { bad: "rising", fold: "best", percentPerHour: 60, perHour: 5, worthMentioning: 2 };
 const perPiece: Rule = { bad: "rising", fold: "median", percentPerHour: 20, perHour: 10, worthMentioning: 10 };
 
 const ofProcess = (group: Panel["group"], prefix: string): readonly Panel[] => [

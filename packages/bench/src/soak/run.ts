@@ -38,8 +38,9 @@ export async function soak(asked: Asked, { onProgress, interrupted }: Hooks): Pr
   const everyMs = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, lastsMs / ROWS));
   await using stage = await Stage.open(NAMESPACE, everyMs);
   const servers = [stage.fleet.description, stage.postgres.description];
-  const chronicle = new Chronicle(asked.json, { asked, servers, node: process.version, startedAt: new Date().toISOString() });
   await using crowd = new Crowd(ordersFor(asked, stage, everyMs));
+  const pids = { ...stage.pids, ...crowd.pids };
+  const chronicle = new Chronicle(asked.json, { asked, servers, pids, node: process.version, startedAt: new Date().toISOString() });
   await crowd.ready();
   crowd.go();
   const startedAt = performance.now();

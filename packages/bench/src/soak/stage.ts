@@ -78,6 +78,10 @@ export class Stage implements AsyncDisposable {
     return `http://${this.way.host}:${this.way.port}`;
   }
 
+  get pids(): Readonly<Record<string, number | undefined>> {
+    return { gateway: this.gateway.child.pid, ...Object.fromEntries(this.fleet.nodes.map(({ name, pid }) => [name, pid])) };
+  }
+
   /** One statement on a connection of its own: it is never in the way of a disturbance. */
   async ask(statement: string, values: readonly unknown[] = []): Promise<Record<string, unknown>> {
     const client = new pg.Client({ connectionString: this.database.url, application_name: "soak" });

@@ -9,9 +9,9 @@ const HOUR_MS = 3_600_000;
 export function figure(value: number): string {
   if (Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 100) return whole(value);
-  const text = value.toFixed(size >= 10 || Number.isInteger(value) ? (Number.isInteger(value) ? 0 : 1) : 2);
-  return Number(text) === 0 ? "0" : text;
+  const decimals = Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2;
+  const text = size >= 100 ? whole(size) : size.toFixed(decimals);
+  return value < 0 && Number(text) !== 0 ? `−${text}` : text.replace(/^0\.0+$/, "0");
 }
 
 /** With its sign. */

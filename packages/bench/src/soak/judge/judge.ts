@@ -7,8 +7,11 @@ import { type Point, trendOf } from "./trend.js";
 export interface Rule {
   /** What is bad. */
   readonly bad: "rising" | "falling";
-  /** What stands for a part: its median, or for a saw whose teeth are rubbish to be collected, its minimum. */
-  readonly fold: "median" | "minimum";
+  /**
+   * What stands for a part: its median; or its best value, for a saw whose teeth are rubbish to be collected, and for what the rest of the machine disturbs. What
+   * grows or slows down does so at the best of times, too.
+   */
+  readonly fold: "median" | "best";
   /** A slope up to the greater of the two is tolerated. */
   readonly percentPerHour: number;
   readonly perHour: number;
@@ -21,6 +24,8 @@ export interface Verdict {
   /** The median of the judged values, NaN if there are none. */
   readonly level: number;
   readonly perHour: number;
+  /** Where the line of this slope is at time 0, so that as many of the judged points are above it as below. */
+  readonly intercept: number;
   /** The limits between which the slope is, at 98 %. */
   readonly leastPerHour: number;
   readonly mostPerHour: number;
@@ -33,8 +38,9 @@ export interface Span {
   readonly untilMs: number;
 }
 
-const PARTS = { median: 40, minimum: 16 };
+const PARTS = { median: 40, best: 16 };
 const LEAST_PARTS = 8;
+const unknown = { perHour: Number.NaN, intercept: Number.NaN, leastPerHour: Number.NaN, mostPerHour: Number.NaN };
 const HOUR_MS = 3_600_000;
 
 /** Judges the values of the last two thirds of the span. */
@@ -42,8 +48,7 @@ export function judge(points: readonly Point[], rule: Rule, span: Span): Verdict
   const judgedFromMs = span.fromMs + (span.untilMs - span.fromMs) / 3;
   const judged = fold(points, rule, { fromMs: judgedFromMs, untilMs: span.untilMs });
   const level = judged.length === 0 ? Number.NaN : median(judged.map(({ value }) => value));
-  if (judged.length < LEAST_PARTS)
-    return { kind: "too few values", level, perHour: Number.NaN, leastPerHour: Number.NaN, mostPerHour: Number.NaN, judged };
+  if (judged.length < LEAST_PARTS) return { kind: "too few values", level, ...unknown, judged };
   const { slope, least, most } = trendOf(judged);
   const sign = rule.bad === "rising" ? 1 : -1;
   const tolerated = Math.max(rule.perHour, (Math.abs(level) * rule.percentPerHour) / 100) / HOUR_MS;
@@ -57,6 +62,7 @@ export function judge(points: readonly Point[], rule: Rule, span: Span): Verdict
     kind: isBad ? rule.bad : "flat",
     level,
     perHour: slope * HOUR_MS,
+    intercept: median(judged.map(({ atMs, value }) => value - slope * atMs)),
     leastPerHour: least * HOUR_MS,
     mostPerHour: most * HOUR_MS,
     judged,
@@ -69,8 +75,13 @@ function fold(points: readonly Point[], rule: Rule, { fromMs, untilMs }: Span): 
   const widthMs = (untilMs - fromMs) / parts;
   return [...group(inSpan, fromMs, widthMs)].map(([part, values]) => ({
     atMs: fromMs + (part + 0.5) * widthMs,
-    value: rule.fold === "median" ? median(values) : Math.min(...values),
+    value: representative(values, rule),
   }));
+}
+
+function representative(values: readonly number[], { fold, bad }: Rule): number {
+  if (fold === "median") return median(values);
+  return bad === "rising" ? Math.min(...values) : Math.max(...values);
 }
 
 function group(points: readonly Point[], fromMs: number, widthMs: number): Map<number, number[]> {

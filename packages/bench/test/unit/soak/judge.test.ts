@@ -35,8 +35,13 @@ describe("a curve is flat", () => {
   });
 
   test("when it is a saw of rubbish that is collected", () => {
-    expect(verdict((minutes) => 40 + 25 * (minutes % 1.3), { rule: { ...memory, fold: "minimum" } }).kind).toBe("flat");
+    expect(verdict((minutes) => 40 + 25 * (minutes % 1.3), { rule: { ...memory, fold: "best" } }).kind).toBe("flat");
     expect(verdict((minutes) => 40 + 10 * (minutes % 3.1)).kind).toBe("flat");
+  });
+
+  test("when somebody else uses the machine for the last half, but not all the time", () => {
+    const rule: Rule = { ...memory, fold: "best", percentPerHour: 60 };
+    expect(verdict((minutes, noise) => 10 + (minutes > 15 && minutes % 1 > 0.3 ? 60 : 0) + noise(), { rule }).kind).toBe("flat");
   });
 
   test("when it has a step at the start", () => {
@@ -90,12 +95,20 @@ describe("a curve is not flat", () => {
   });
 
   test("when the ground under a saw rises", () => {
-    const rule: Rule = { ...memory, fold: "minimum" };
+    const rule: Rule = { ...memory, fold: "best" };
     expect(verdict((minutes) => 40 + 0.4 * minutes + 25 * (minutes % 1.3), { rule }).kind).toBe("rising");
   });
 
   test("when it falls and falling is bad", () => {
     expect(verdict((minutes, noise) => 200 - 2 * minutes + 5 * noise(), { rule: { ...memory, bad: "falling" } }).kind).toBe("falling");
+  });
+
+  test("when even the best moments become worse", () => {
+    const rule: Rule = { ...memory, fold: "best", percentPerHour: 60 };
+    expect(verdict((minutes, noise) => 10 + minutes + 4 * Math.abs(noise()), { rule }).kind).toBe("rising");
+    expect(verdict((minutes, noise) => 99 - 2 * minutes - 4 * Math.abs(noise()), { rule: { ...rule, bad: "falling" } }).kind).toBe(
+      "falling",
+    );
   });
 
   test("in at least 95 of 100 runs with a leak of four times what is tolerated in noise that resembles itself", () => {

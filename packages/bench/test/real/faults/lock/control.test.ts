@@ -3,12 +3,12 @@
 import { once } from "node:events";
 import type { FleetWay, RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
-import { judge } from "../../../src/faults/checkers.js";
-import { type ClientOrders, RESOURCE } from "../../../src/faults/client-words.js";
-import { type Contender, type Held, palisade } from "../../../src/faults/contender.js";
-import type { Tenure } from "../../../src/faults/history.js";
-import { naive } from "../../../src/faults/naive.js";
-import { spend } from "../../../src/faults/stay.js";
+import { judge } from "../../../../src/faults/lock/checkers.js";
+import { type ClientOrders, RESOURCE } from "../../../../src/faults/lock/client-words.js";
+import { type Contender, type Held, palisade } from "../../../../src/faults/lock/contender.js";
+import type { Tenure } from "../../../../src/faults/tenure.js";
+import { naive } from "../../../../src/faults/lock/naive.js";
+import { spend } from "../../../../src/faults/lock/stay.js";
 
 const locks = { naive, palisade };
 const quick = { renew: false, holdMs: 0 };

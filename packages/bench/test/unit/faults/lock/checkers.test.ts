@@ -1,8 +1,8 @@
 // Each checker against histories that keep and that break what it watches, and against a plain definition that looks at every pair.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import * as checkers from "../../../src/faults/checkers.js";
-import type { CounterSample, Tenure } from "../../../src/faults/history.js";
+import * as checkers from "../../../../src/faults/lock/checkers.js";
+import type { CounterSample, Tenure } from "../../../../src/faults/lock/history.js";
 
 /** A sound lease of 10 ms that was given back after 5. */
 function lease(token: number, grantedAt: number, more: Partial<Tenure> = {}): Tenure {

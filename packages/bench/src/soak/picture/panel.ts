@@ -1,0 +1,105 @@
+// One small multiple: the curves of a panel over time, from zero, with the judged trend of the worst, and the verdict in words. Pure.
+
+import { quantile } from "../../statistics.js";
+import { type Curve, type Finding, isFlat } from "../findings.js";
+import type { Point } from "../judge/trend.js";
+import { figure, slopeOf } from "../words.js";
+import { escaped, type Scale, scaleTo, short } from "./scale.js";
+import { HUES } from "./style.js";
+
+export interface Box {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+interface Frame {
+  readonly plot: Box;
+  readonly scale: Scale;
+  readonly lastMs: number;
+}
+
+const HEAD = 38;
+const FOOT = 18;
+const LEFT = 42;
+const MINUTE_MS = 60_000;
+
+export function drawPanel(finding: Finding, box: Box, lastMs: number): string {
+  const plot = { x: box.x + LEFT, y: box.y + HEAD, width: box.width - LEFT, height: box.height - HEAD - FOOT };
+  const { panel, curves } = finding;
+  const scale = scaleTo(highestOf(curves));
+  const frame = { plot, scale, lastMs };
+  return [
+    `<g class="panel"><text class="title" x="${box.x}" y="${box.y + 12}">${escaped(panel.title)}</text>`,
+    verdict(finding, box),
+    `<rect class="warm" x="${plot.x}" y="${plot.y}" width="${short(plot.width / 3)}" height="${plot.height}"/>`,
+    yAxis(frame, panel.unit),
+    xAxis(frame),
+    ...curves.map((curve, i) => `<path class="curve h${i % HUES}" d="${path(curve.points, frame)}"/>`),
+    trend(finding, frame),
+    "</g>",
+  ].join("\n");
+}
+
+// A single peak would press the rest into the ground: what is higher than the axis leaves at the top.
+function highestOf(curves: readonly Curve[]): number {
+  const values = curves.flatMap(({ points }) => points.map(({ value }) => value));
+  const most = values.length === 0 ? 0 : quantile(values, 0.98);
+  return Math.max(most, ...curves.map(({ verdict }) => verdict.level || 0)) * 1.05;
+}
+
+function verdict(finding: Finding, { x, y }: Box): string {
+  const at = `x="${x}" y="${y + 26}"`;
+  if (isFlat(finding)) return `<text ${at}>flat · ${escaped(slopeOf(finding))}</text>`;
+  const kind = finding.worst?.verdict.kind ?? "";
+  return `<text class="bad" ${at}>${kind === "falling" ? "▼" : "▲"} ${kind} · ${escaped(slopeOf(finding))}</text>`;
+}
+
+function yAxis({ plot, scale }: Frame, unit: string): string {
+  return scale.ticks
+    .map((tick) => {
+      const y = short(yOf(tick, { plot, scale }));
+      const label = `${figure(tick)}${tick === scale.top && unit !== "" ? ` ${unit}` : ""}`;
+      const line = `<path class="${tick === 0 ? "base" : "hair"}" d="M${plot.x} ${y}h${plot.width}"/>`;
+      return `${line}<text class="end" x="${plot.x - 5}" y="${short(Number(y) + 4)}">${escaped(label)}</text>`;
+    })
+    .join("");
+}
+
+function xAxis({ plot, lastMs }: Frame): string {
+  const { ticks } = scaleTo(lastMs / MINUTE_MS);
+  const shown = ticks.filter((minute) => minute * MINUTE_MS <= lastMs * 1.001);
+  return shown
+    .map((minute, i) => {
+      const x = short(plot.x + (plot.width * minute * MINUTE_MS) / lastMs);
+      const isLast = i === shown.length - 1;
+      const label = isLast ? `${figure(minute)} min` : figure(minute);
+      return `<text class="${isLast ? "end" : "middle"}" x="${isLast ? plot.x + plot.width : x}" y="${plot.y + plot.height + 14}">${label}</text>`;
+    })
+    .join("");
+}
+
+function yOf(value: number, { plot, scale }: Pick<Frame, "plot" | "scale">): number {
+  return plot.y + plot.height * (1 - Math.min(1, value / scale.top));
+}
+
+/** Points between two of the same height are left out. */
+function path(points: readonly Point[], frame: Frame): string {
+  const { plot, lastMs } = frame;
+  const drawn = points.map(({ atMs, value }) => ({ x: short(plot.x + (plot.width * atMs) / lastMs), y: short(yOf(value, frame)) }));
+  const kept = drawn.filter(({ y }, i) => y !== drawn[i - 1]?.y || y !== drawn[i + 1]?.y);
+  return kept.map(({ x, y }, i) => `${i === 0 ? "M" : "L"}${x} ${y}`).join("");
+}
+
+function trend(finding: Finding, frame: Frame): string {
+  const { worst } = finding;
+  if (worst === undefined || Number.isNaN(worst.verdict.perHour)) return "";
+  const { perHour, intercept, judged } = worst.verdict;
+  const [fromMs, untilMs] = [judged[0]?.atMs ?? 0, judged.at(-1)?.atMs ?? 0];
+  const at = (atMs: number): number => Math.max(0, intercept + (perHour / (60 * MINUTE_MS)) * atMs);
+  const { plot, lastMs } = frame;
+  const x = (atMs: number): string => short(plot.x + (plot.width * atMs) / lastMs);
+  const line = `M${x(fromMs)} ${short(yOf(at(fromMs), frame))}L${x(untilMs)} ${short(yOf(at(untilMs), frame))}`;
+  return `<path class="trend${isFlat(finding) ? "" : " worse"}" d="${line}"/>`;
+}
