@@ -1,6 +1,8 @@
 // A worker as the story speaks of it: every verb asks the process to do it and shows the audience what was asked and what came back.
 // Must not soften an answer: what the lock or the gateway said is what is shown.
+import type { Casting, Keep, Pending } from "./casting.js";
 import type { ClassicOptions } from "./classic-lock.js";
+import { Computation } from "./computation.js";
 import type { Crew } from "./crew.js";
 import { LeaseEnd } from "./lease-end.js";
 import { Signs } from "./signs.js";
@@ -8,29 +10,7 @@ import type { Resource, Story } from "./story.js";
 import { StoryDiffers } from "./story-differs.js";
 import { refusalText, shortly } from "./wording.js";
 import type { Sign, WorkerProcess } from "./worker-process.js";
-import type { AcquireResult, Document, Door, ReadResult, Surroundings, Verbs, WriteResult } from "./worker-protocol.js";
-
-type Computed = Verbs["computeAndWrite"]["answer"];
-type Compute = Pick<Verbs["computeAndWrite"]["with"], "compute" | "beforeWriting">;
-
-/** A write that was decided upon or sent, and is not yet answered. */
-export interface Pending<T = WriteResult> {
-  readonly answer: Promise<T>;
-}
-
-/** What an actor is made of. */
-export interface Casting {
-  readonly name: string;
-  readonly process: WorkerProcess;
-  /** Whether the process can be used for another act. */
-  readonly afterwards: "comes_back" | "ends";
-}
-
-/** How a lease is asked for; the story's ttl and no renewal when absent. */
-export interface Keep {
-  readonly ttlMs?: number;
-  readonly renew?: boolean;
-}
+import type { AcquireResult, BeforeWriting, Document, Door, ReadResult, Surroundings, Verbs, WriteResult } from "./worker-protocol.js";
 
 export class Actor {
   readonly name: string;
@@ -40,6 +20,7 @@ export class Actor {
   readonly #signs: Signs;
   readonly #end: LeaseEnd;
   #state: "well" | "unwell" = "well";
+  #computation: Computation | undefined;
   #lastRenewal = "";
   readonly #afterwards: Casting["afterwards"];
 
@@ -60,7 +41,7 @@ export class Actor {
   /** Takes the lock, waiting for it if need be. */
   async acquires(resource: Resource, { ttlMs = this.#story.ttlMs, renew = false }: Keep = {}): Promise<AcquireResult> {
     this.#story.step("asks", this.name, { to: "lock", text: `acquire ${resource.shown} for ${ttlMs} ms${renew ? ", renewed" : ""}` });
-    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 5 * this.#story.ttlMs + 5_000, ttlMs, renew });
+    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 5 * this.#story.ttlMs + 30_000, ttlMs, renew });
     if (!answer.ok) throw new StoryDiffers(`${this.name} did not get ${resource.shown}: ${answer.message}`);
     this.#holds(resource, answer);
     await this.#story.beat();
@@ -69,12 +50,20 @@ export class Actor {
 
   /** Asks for the lock once and does not wait for anybody. */
   async tries(resource: Resource): Promise<Verbs["acquire"]["answer"]> {
-    this.#story.step("asks", this.name, { to: "lock", text: `acquire ${resource.shown} for ${this.#story.ttlMs} ms, without waiting` });
-    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 0 });
+    const { ttlMs } = this.#story;
+    this.#story.step("asks", this.name, { to: "lock", text: `acquire ${resource.shown} for ${ttlMs} ms, without waiting` });
+    const answer = await this.#process.ask("acquire", { resource: resource.name, waitMs: 0, ttlMs });
     if (answer.ok) this.#holds(resource, answer);
     else this.#story.step("refuses", "lock", { to: this.name, text: `${answer.code}: ${this.#story.withoutRun(answer.message)}` });
     await this.#story.beat();
     return answer;
+  }
+
+  /** For so long, if that is any time at all. */
+  async isAtWork(ms: number): Promise<void> {
+    if (ms <= 0) return;
+    this.#story.step("remarks", this.name, { text: `is at work for ${ms} ms` });
+    await this.#story.passes(ms);
   }
 
   async releases(resource: Resource): Promise<void> {
@@ -176,25 +165,29 @@ export class Actor {
   }
 
   /** Holds the lock, has looked at its lease and found it good, and computes what it will write. Resolves as soon as it is at that. */
-  async isAboutToWrite(
-    resource: Resource,
-    document: Document,
-    how: Compute = { compute: "until_stopped", beforeWriting: "trusts" },
-  ): Promise<Pending<Computed>> {
+  async isAboutToWrite(resource: Resource, document: Document, beforeWriting: BeforeWriting = "trusts"): Promise<Pending> {
     const decided = this.#signs.hear((sign) => sign.sign === "about_to_write", "decided" as const);
     const stopWatching = this.#signs.watch(({ sign }) => sign === "writes" && this.#asksToWrite(resource, document));
-    const sent = this.#process.ask("computeAndWrite", { resource: resource.name, door: this.#door, document, ...how });
+    const { doneWhen } = this.#begins();
+    const sent = this.#process.ask("computeAndWrite", { resource: resource.name, door: this.#door, document, doneWhen, beforeWriting });
     const first = await Promise.race([decided, sent]);
     if (first !== "decided") {
       // The machine was so slow that the lease ended before the work began: whoever finds that acquires again.
       stopWatching();
       this.#story.step("remarks", this.name, { text: "finds its lease over before it could begin" });
       await this.acquires(resource);
-      return await this.isAboutToWrite(resource, document, how);
+      return await this.isAboutToWrite(resource, document, beforeWriting);
     }
     this.#story.step("remarks", this.name, { text: "has checked its lease: good. Is about to write" });
     await this.#story.beat();
     return this.#answered(sent.finally(stopWatching));
+  }
+
+  /** Its event loop is free again, and it goes on to write. */
+  finishesComputing(): void {
+    this.#story.step("resumes", this.name, { text: "has finished its computation" });
+    this.#computation?.isDone();
+    this.#state = "well";
   }
 
   /** Resolves when the worker says that a lease of its own is lost. */
@@ -220,6 +213,7 @@ export class Actor {
 
   wakesUp(): void {
     this.#story.step("resumes", this.name, { text: `SIGCONT: process ${this.#process.pid} goes on where it was` });
+    this.#computation?.isDone();
     this.#process.resume();
     this.#state = "well";
   }
@@ -227,6 +221,13 @@ export class Actor {
   async exits(crew: Crew): Promise<void> {
     this.#end.isNotTold();
     await crew.dismiss(this.#process, this.#afterwards === "ends" ? "unwell" : this.#state);
+  }
+
+  /** Until it is done, this worker hears nothing, not even that it may leave. */
+  #begins(): Computation {
+    this.#computation = this.#story.own(new Computation());
+    this.#state = "unwell";
+    return this.#computation;
   }
 
   get #door(): Door {
@@ -263,7 +264,7 @@ export class Actor {
     this.#story.step("asks", this.name, { to: this.#counter, text, ...(fenced ? { token } : {}) });
   }
 
-  #answered<T extends WriteResult>(sent: Promise<T>): Pending<T> {
+  #answered(sent: Promise<WriteResult>): Pending {
     const answer = sent.then(async (result) => {
       const to = this.name;
       if (result.ok) this.#story.step("answers", this.#counter, { to, text: `${result.status}: stored as revision ${result.rev}` });

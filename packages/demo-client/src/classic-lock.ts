@@ -39,13 +39,14 @@ export class ClassicLock {
 
   /** One attempt. */
   async take(resource: string): Promise<ClassicLease | undefined> {
-    const { ttlMs, quorum = Math.floor(this.#nodes.length / 2) + 1, elapsedTime = "checked" } = this.#options;
+    const { ttlMs, elapsedTime = "checked" } = this.#options;
     const owner = randomBytes(8).toString("hex");
     const startedAt = performance.now();
-    const votes = await Promise.all(this.#nodes.map((node) => this.#said(node.set(keyOf(resource), owner, "PX", ttlMs, "NX"))));
+    const votes = this.#nodes.map((node) => this.#said(node.set(keyOf(resource), owner, "PX", ttlMs, "NX")));
+    const enough = await this.#enough(votes, "OK");
     const validUntilAt = (elapsedTime === "ignored" ? performance.now() : startedAt) + ttlMs;
     const inTime = elapsedTime === "ignored" || performance.now() < validUntilAt;
-    if (inTime && votes.filter((vote) => vote === "OK").length >= quorum) return { resource, owner, validUntilAt };
+    if (enough && inTime) return { resource, owner, validUntilAt };
     await Promise.all(this.#nodes.map((node) => this.#said(node.eval(compareAndDelete, 1, keyOf(resource), owner))));
     return undefined;
   }
@@ -59,9 +60,25 @@ export class ClassicLock {
     return votes.filter((vote) => vote === 1).length;
   }
 
-  /** Resolves when every node has answered once. */
-  async ready(): Promise<void> {
-    await Promise.all(this.#nodes.map((node) => this.#said(node.ping())));
+  /** Resolves when every node has answered once, or enough of them for a lock. */
+  async ready(who: "every node" | "enough nodes"): Promise<void> {
+    const answers = this.#nodes.map((node) => this.#said(node.ping()));
+    if (who === "every node") await Promise.all(answers);
+    else await this.#enough(answers, "PONG");
+  }
+
+  /** As soon as a quorum has said the word, or when everybody has said something. */
+  #enough(answers: readonly Promise<unknown>[], word: string): Promise<boolean> {
+    const { quorum = Math.floor(this.#nodes.length / 2) + 1 } = this.#options;
+    let said = 0;
+    return new Promise((resolve) => {
+      const counted = answers.map(async (answer) => {
+        if ((await answer) !== word) return;
+        said += 1;
+        if (said >= quorum) resolve(true);
+      });
+      void Promise.all(counted).then(() => resolve(said >= quorum));
+    });
   }
 
   close(): void {

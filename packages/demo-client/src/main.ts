@@ -94,7 +94,8 @@ else if (wish?.mode === "list") for (const { name, about } of scenarios) console
 else if (wish !== undefined) {
   const ending = await runProgram((signal) => play(wish, signal));
   if (ending !== "finished" && ending !== "failed") {
-    console.error("Stopped in the middle of the story. Everything that was started is stopped.");
+    const why = ending === "SIGPIPE" ? "Nobody reads what is told, so this ended" : "Stopped";
+    console.error(`${why} in the middle of the story. Everything that was started is stopped.`);
     process.exitCode = exitCodeOf(ending);
   }
 }

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Child } from "@palisade/testkit";
 
-const patienceMs = 2_000;
+const patienceMs = 10_000;
 
 /** SIGSTOP. Resolves when the process does stand still; a signal is on its way for a moment. */
 export async function pause(child: Child): Promise<void> {

@@ -2,13 +2,16 @@
 // Decides no content.
 import { errorPaint } from "./paint.js";
 
-const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGPIPE: 141 } as const;
 
 /** Runs the program; `signal` aborts when the user wants it to end. Answers whether that was so. */
 export async function runProgram(program: (signal: AbortSignal) => Promise<void>): Promise<"finished" | "failed" | keyof typeof signals> {
   const wish = new AbortController();
   // Later signals go to whoever ends all children at once: for users who do not want to wait.
   for (const signal of Object.keys(signals)) process.once(signal, () => wish.abort(signal));
+  // Nobody reads any more (`| head -3`), or what is written can be kept nowhere. Node tells it as an error of the stream, because it ignores the signal.
+  process.stdout.on("error", () => wish.abort("SIGPIPE"));
+  process.stderr.on("error", () => wish.abort("SIGPIPE"));
   try {
     await program(wish.signal);
   } catch (error) {

@@ -143,7 +143,8 @@ export class Story implements AsyncDisposable {
       redisUrls,
       namespace,
       ttlMs: this.ttlMs,
-      nodeTimeoutMs: Math.ceil(this.ttlMs / 2),
+      // Very patient: where no story is about silent nodes, a slow machine must not look like one.
+      nodeTimeoutMs: 5_000,
       gatewayUrl: gateway.url,
       apiKey: gateway.apiKey,
       databaseUrl,

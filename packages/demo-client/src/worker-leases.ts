@@ -19,10 +19,11 @@ export class HeldLeases {
     this.#locker = createLocker({
       nodes: redisUrls,
       namespace,
-      ttlMs,
+      // Of no lease here, and no less than the patience with a node.
+      ttlMs: Math.max(ttlMs, nodeTimeoutMs),
+      nodeTimeoutMs,
       label: name,
       ...(maxTtlMs === undefined ? {} : { maxTtlMs }),
-      ...(nodeTimeoutMs === undefined ? {} : { nodeTimeoutMs }),
     });
     subscribe(channelNames.renewal, this.#onRenewal);
   }
@@ -36,10 +37,13 @@ export class HeldLeases {
     try {
       const lease = await this.#locker.acquire(resource, options);
       const tookMs = performance.now() - startedAt;
+      const grantedAt = Number(process.hrtime.bigint()) / 1e6;
       this.#leases.set(resource, lease);
       lease.signal.addEventListener("abort", () => this.#tellLoss(lease), { once: true });
       const granted = lease.ballots.filter(({ kind }) => kind === "granted").length;
-      return { ok: true, token: lease.token, remainingMs: lease.remainingMs(), tookMs, granted, nodes: lease.ballots.length };
+      const remainingMs = lease.remainingMs();
+      const validUntilAt = grantedAt + remainingMs;
+      return { ok: true, token: lease.token, remainingMs, tookMs, grantedAt, validUntilAt, granted, nodes: lease.ballots.length };
     } catch (error) {
       return refusal(error);
     }
@@ -51,7 +55,7 @@ export class HeldLeases {
   }
 
   async takeClassic({ resource, lock: options }: Verbs["takeClassic"]["with"]): Promise<Verbs["takeClassic"]["answer"]> {
-    const lock = await this.#connected(options);
+    const lock = await this.#connected(options, "enough nodes");
     const lease = await lock.take(resource);
     if (lease === undefined) return { ok: true, taken: false, remainingMs: 0 };
     this.#classic.set(resource, { lock, lease });
@@ -59,7 +63,7 @@ export class HeldLeases {
   }
 
   async connectClassic(options: ClassicOptions): Promise<Verbs["connectClassic"]["answer"]> {
-    await this.#connected(options);
+    await this.#connected(options, "every node");
     return { ok: true };
   }
 
@@ -92,12 +96,12 @@ export class HeldLeases {
     for (const resource of resources) this.#tell({ sign: "renewed", resource, outcome, remainingMs });
   };
 
-  #connected(options: ClassicOptions): Promise<ClassicLock> {
+  #connected(options: ClassicOptions, who: Parameters<ClassicLock["ready"]>[0]): Promise<ClassicLock> {
     const address = JSON.stringify(options);
     const known = this.#locks.get(address);
     if (known !== undefined) return known;
     const lock = new ClassicLock(options);
-    const connected = lock.ready().then(() => lock);
+    const connected = lock.ready(who).then(() => lock);
     this.#locks.set(address, connected);
     return connected;
   }

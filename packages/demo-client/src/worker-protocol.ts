@@ -6,9 +6,10 @@ export interface Surroundings {
   readonly name: string;
   readonly redisUrls: readonly string[];
   readonly namespace: string;
+  /** Of most leases of the story; each is asked for with a ttl of its own. */
   readonly ttlMs: number;
   readonly maxTtlMs?: number;
-  readonly nodeTimeoutMs?: number;
+  readonly nodeTimeoutMs: number;
   readonly gatewayUrl: string;
   readonly apiKey?: string | undefined;
   /** For controls only: where the gateway is walked around. */
@@ -24,6 +25,9 @@ export interface AcquireResult {
   readonly token: number;
   readonly remainingMs: number;
   readonly tookMs: number;
+  /** When it was granted and until when it is valid, on the one monotonic clock that all processes of a machine share. */
+  readonly grantedAt: number;
+  readonly validUntilAt: number;
   /** How many nodes granted it, as far as they have answered. */
   readonly granted: number;
   readonly nodes: number;
@@ -70,13 +74,16 @@ interface WriteAt extends At {
   readonly document: Document;
 }
 
+/** Whether a worker looks at its lease again before it writes. */
+export type BeforeWriting = "trusts" | "looks_again";
+
 type Ok<T = object> = { readonly ok: true } & T;
 
 /** Everything a worker can be asked to do: what with, and what it answers. */
 export interface Verbs {
   meet: { readonly with: Surroundings; readonly answer: Ok };
   acquire: {
-    readonly with: At & { readonly waitMs?: number; readonly ttlMs?: number; readonly renew?: boolean };
+    readonly with: At & { readonly waitMs: number; readonly ttlMs: number; readonly renew?: boolean };
     readonly answer: ({ readonly ok: true } & AcquireResult) | NotAcquired;
   };
   /** Whether it believes that it holds the lock now, by its own clock. */
@@ -96,12 +103,11 @@ export interface Verbs {
   /** Looks at its lease, says "about to write", computes without a break, and writes. */
   computeAndWrite: {
     readonly with: WriteAt & {
-      /** Until it notices that time has passed without it, or for so long. */
-      readonly compute: "until_stopped" | { readonly forMs: number };
-      /** Whether it looks at its lease again before it writes. */
-      readonly beforeWriting: "trusts" | "looks_again";
+      /** A file: the computation is done when it is there. */
+      readonly doneWhen: string;
+      readonly beforeWriting: BeforeWriting;
     };
-    readonly answer: WriteResult & { readonly computedMs: number };
+    readonly answer: WriteResult;
   };
   leave: { readonly with: object; readonly answer: Ok };
 }

@@ -1,9 +1,10 @@
 // A worker: a process of its own that takes leases and writes documents, as any service would. It does what the director of the story tells it to, says what
 // came of it, and knows nothing of the story. Must not check anything that a real worker could not check.
 
+import { existsSync } from "node:fs";
 import { Desk } from "./desk.js";
 import { HeldLeases } from "./worker-leases.js";
-import type { Report, Request, Surroundings, Verb, Verbs, WriteResult } from "./worker-protocol.js";
+import type { Report, Request, Surroundings, Verb, Verbs } from "./worker-protocol.js";
 
 type Handlers = { readonly [V in Verb]: (args: Verbs[V]["with"]) => Promise<Verbs[V]["answer"]> };
 
@@ -34,20 +35,16 @@ const handlers: Handlers = {
   seal: ({ resource }) => here().desk.seal(resource, here().leases.tokenOf(resource)),
   read: ({ resource, door }) => here().desk.read(resource, door),
   write: ({ resource, door, document }) => here().desk.write(door, { resource, document, token: here().leases.tokenOf(resource) }),
-  async computeAndWrite({ resource, door, document, compute, beforeWriting }) {
+  async computeAndWrite({ resource, door, document, doneWhen, beforeWriting }) {
     const { leases, desk, surroundings } = here();
     const token = leases.tokenOf(resource);
     // From here to the write nothing is awaited, so no timer and no message can come between: this is the gap that no check inside a process can close.
-    if (!leases.believes(resource).held) return { ...leaseOver, computedMs: 0 };
-    // Before the sign: whoever hears it may stop this process before the computation has begun.
-    const startedAt = performance.now();
+    if (!leases.believes(resource).held) return leaseOver;
     tell({ sign: "about_to_write" });
-    const computedMs =
-      compute === "until_stopped" ? computeUntilTimeIsMissing(startedAt, surroundings.ttlMs / 2) : computeFor(compute.forMs);
-    if (beforeWriting === "looks_again" && !leases.believes(resource).held) return { ...leaseOver, computedMs };
+    computeUntil(doneWhen, 60_000 + 10 * surroundings.ttlMs);
+    if (beforeWriting === "looks_again" && !leases.believes(resource).held) return leaseOver;
     tell({ sign: "writes" });
-    const written: WriteResult = await desk.write(door, { resource, document, token });
-    return { ...written, computedMs };
+    return await desk.write(door, { resource, document, token });
   },
   async leave() {
     await Promise.all([here().leases.close(), here().desk.close()]);
@@ -57,22 +54,20 @@ const handlers: Handlers = {
 
 const leaseOver = { ok: false, code: "lease_over", message: "the lease is over, so nothing was written" } as const;
 
-/** Stands for building the document. Comes back when the clock has leapt: the process was stopped in the middle of it and did not notice. */
-function computeUntilTimeIsMissing(startedAt: number, leapMs: number): number {
-  for (let lastAt = startedAt; ; ) {
-    const now = performance.now();
-    if (now - lastAt > leapMs) return now - startedAt;
-    if (now - startedAt > 10_000) throw new Error("nobody stopped this worker within 10 seconds");
-    lastAt = now;
+/**
+ * Stands for building the document. Lets nothing else run in this process, so that only a file can tell it to end: the director's moment, not a span of time that a
+ * slow machine could make too short or too long.
+ */
+function computeUntil(doneWhen: string, longestMs: number): void {
+  const startedAt = performance.now();
+  while (!existsSync(doneWhen)) {
+    if (performance.now() - startedAt > longestMs) throw new Error(`nobody let this worker finish within ${longestMs} ms`);
+    // A tiny rest, which holds the event loop up just as well and leaves the processor to others.
+    Atomics.wait(nobodyWakes, 0, 0, 1);
   }
 }
 
-/** Stands for work that does not let go of the event loop. */
-function computeFor(forMs: number): number {
-  const startedAt = performance.now();
-  while (performance.now() - startedAt < forMs);
-  return performance.now() - startedAt;
-}
+const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 process.on("message", (message) => {
   const { id, verb, with: args } = message as Request;

@@ -1,29 +1,29 @@
 // Nobody stops the process: it is busy. A computation that does not let go of the event loop keeps timers, signals and renewals from running just as well.
 import type { Scenario } from "../scenario.js";
 import type { Story } from "../story.js";
-import type { Document, WriteResult } from "../worker-protocol.js";
+import type { BeforeWriting, Document, WriteResult } from "../worker-protocol.js";
+import { expectTurns, type Leases } from "./turns.js";
 
-interface Ending {
+interface Ending extends Leases {
   readonly late: WriteResult;
   readonly stored: Document | null;
 }
 
-async function tell(story: Story, beforeWriting: "trusts" | "looks_again"): Promise<Ending> {
+async function tell(story: Story, beforeWriting: BeforeWriting): Promise<Ending> {
   const report = story.resource("reports/7");
   const [one, two] = await story.workers("worker 1", "worker 2");
 
-  await one.acquires(report);
-  const compute = { forMs: 2.5 * story.ttlMs };
-  const pending = await one.isAboutToWrite(report, { total: 1, by: one.name }, { compute, beforeWriting });
-  story.step("stops", one.name, { text: `computes for ${compute.forMs} ms without a break: no timer of its own runs` });
+  const older = await one.acquires(report);
+  const pending = await one.isAboutToWrite(report, { total: 1, by: one.name }, beforeWriting);
+  story.step("stops", one.name, { text: "computes without a break: no timer of its own runs" });
 
-  await two.acquires(report);
+  const newer = await two.acquires(report);
   await two.looksAt(report);
   await two.writes(report, { total: 2, by: two.name });
 
+  one.finishesComputing();
   const late = await pending.answer;
-  story.step("resumes", one.name, { text: "has finished its computation" });
-  return { late, stored: await story.stored(report) };
+  return { older, newer, late, stored: await story.stored(report) };
 }
 
 export const eventLoopStall: Scenario = {
@@ -35,7 +35,9 @@ export const eventLoopStall: Scenario = {
       actors: ["worker 1", "worker 2", "lock", "gateway", "store"],
       door: "gateway",
       async play(story) {
-        const { late, stored } = await tell(story, "trusts");
+        const ending = await tell(story, "trusts");
+        const { late, stored } = ending;
+        expectTurns(story, ending);
         story.expect("worker 1 is told that its token is stale", late.ok ? "stored" : late.code, "fencing_token_stale");
         story.expect("what is stored is worker 2's", stored?.by, "worker 2");
       },
@@ -45,7 +47,9 @@ export const eventLoopStall: Scenario = {
       actors: ["worker 1", "worker 2", "lock", "gateway", "store"],
       door: "gateway",
       async play(story) {
-        const { late, stored } = await tell(story, "looks_again");
+        const ending = await tell(story, "looks_again");
+        const { late, stored } = ending;
+        expectTurns(story, ending);
         story.expect("worker 1 finds out by itself, and does not write", late.ok ? "stored" : late.code, "lease_over");
         story.expect("what is stored is worker 2's", stored?.by, "worker 2");
       },
@@ -55,7 +59,9 @@ export const eventLoopStall: Scenario = {
       actors: ["worker 1", "worker 2", "lock", "store"],
       door: "postgres",
       async play(story) {
-        const { late, stored } = await tell(story, "trusts");
+        const ending = await tell(story, "trusts");
+        const { late, stored } = ending;
+        expectTurns(story, ending);
         story.expect("nobody refuses worker 1's late write", late.ok);
         story.expect("worker 2's update is lost", stored?.by, "worker 1");
       },

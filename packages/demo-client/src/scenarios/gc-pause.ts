@@ -2,9 +2,9 @@
 import type { Scenario } from "../scenario.js";
 import type { Story } from "../story.js";
 import type { Document, WriteResult } from "../worker-protocol.js";
+import { expectTurns, type Leases } from "./turns.js";
 
-interface Ending {
-  readonly tokens: readonly [number, number];
+interface Ending extends Leases {
   readonly late: WriteResult;
   readonly stored: Document | null;
 }
@@ -24,7 +24,7 @@ async function tell(story: Story): Promise<Ending> {
 
   one.wakesUp();
   const late = await pending.answer;
-  return { tokens: [older.token, newer.token], late, stored: await story.stored(order) };
+  return { older, newer, late, stored: await story.stored(order) };
 }
 
 export const gcPause: Scenario = {
@@ -36,8 +36,10 @@ export const gcPause: Scenario = {
       actors: ["worker 1", "worker 2", "lock", "gateway", "store"],
       door: "gateway",
       async play(story) {
-        const { tokens, late, stored } = await tell(story);
-        story.expect("the second lease has the greater token", tokens[1] > tokens[0]);
+        const ending = await tell(story);
+        const { older, newer, late, stored } = ending;
+        expectTurns(story, ending);
+        story.expect("the second lease has the greater token", newer.token > older.token);
         story.expect("worker 1 is told that its token is stale", late.ok ? "stored" : late.code, "fencing_token_stale");
         story.expect("what is stored is worker 2's", stored?.by, "worker 2");
       },
@@ -47,7 +49,9 @@ export const gcPause: Scenario = {
       actors: ["worker 1", "worker 2", "lock", "store"],
       door: "postgres",
       async play(story) {
-        const { late, stored } = await tell(story);
+        const ending = await tell(story);
+        const { late, stored } = ending;
+        expectTurns(story, ending);
         story.expect("nobody refuses worker 1's late write", late.ok);
         story.expect("worker 2's update is lost", stored?.by, "worker 1");
       },

@@ -35,7 +35,7 @@ async function withoutQuarantine(story: Story): Promise<void> {
   const way = await fleet.wayOf("worker 1");
   const one = await story.worker("worker 1", way.surroundings);
   const key = story.resource("keys/master");
-  const lock = { ttlMs: 30_000, nodeTimeoutMs: 2 * story.ttlMs };
+  const lock = { ttlMs: 30_000, nodeTimeoutMs: 5_000 };
 
   await way.losesSightOf("n4", "n5");
   await one.takesClassic(key, { ...lock, urls: way.surroundings.redisUrls });

@@ -4,6 +4,8 @@ import type { ClassicOptions } from "../classic-lock.js";
 import type { Resource, Story } from "../story.js";
 import type { Document } from "../worker-protocol.js";
 
+const leaseMs = 30_000;
+
 /** What keeps the rivals apart. */
 export type Guard = "nothing" | "one Redis" | "Redlock" | "Palisade";
 
@@ -15,16 +17,21 @@ export interface Contest {
   readonly decide: (stored: Document | null, rival: Actor) => Document | undefined;
 }
 
-/** How many of them acted. */
-export async function contest(story: Story, { resource, rivals, guard, decide }: Contest): Promise<number> {
-  const acts = async (rival: Actor, stored: Document | null): Promise<boolean> => {
+/** How many found something to do, and of how many it was stored: a lock that lets two in shows in the first, also where the fence keeps the second right. */
+export interface Tally {
+  readonly acted: number;
+  readonly stored: number;
+}
+
+export async function contest(story: Story, { resource, rivals, guard, decide }: Contest): Promise<Tally> {
+  const acts = async (rival: Actor, stored: Document | null): Promise<"did nothing" | "refused" | "stored"> => {
     const document = decide(stored, rival);
     if (document === undefined) {
       story.step("remarks", rival.name, { text: "finds nothing left to do" });
-      return false;
+      return "did nothing";
     }
     const written = await rival.writes(resource, document);
-    return written.ok;
+    return written.ok ? "stored" : "refused";
   };
   if (guard === "nothing") {
     // All have read before the first writes: the moment that a lock is there to prevent.
@@ -47,7 +54,8 @@ async function enter(
   story: Story,
   { rival, resource, guard }: { readonly rival: Actor; readonly resource: Resource; readonly guard: Guard },
 ): Promise<void> {
-  if (guard === "Palisade") await rival.acquires(resource);
+  // No lease may run out in these stories, however slow the machine: what they are about is who gets in.
+  if (guard === "Palisade") await rival.acquires(resource, { ttlMs: leaseMs });
   else await rival.waitsForClassic(resource, classicLock(story, guard));
 }
 
@@ -57,10 +65,9 @@ async function leave(rival: Actor, { resource, guard }: { readonly resource: Res
 }
 
 function classicLock({ stage }: Story, guard: Guard): ClassicOptions {
-  // Nothing goes wrong in these stories, so no lease may run out in them either, however slow the machine.
-  return { urls: guard === "one Redis" ? stage.redisUrls.slice(0, 1) : stage.redisUrls, ttlMs: 30_000, nodeTimeoutMs: 5_000 };
+  return { urls: guard === "one Redis" ? stage.redisUrls.slice(0, 1) : stage.redisUrls, ttlMs: leaseMs, nodeTimeoutMs: 5_000 };
 }
 
-function count(acted: readonly boolean[]): number {
-  return acted.filter(Boolean).length;
+function count(deeds: readonly ("did nothing" | "refused" | "stored")[]): Tally {
+  return { acted: deeds.filter((deed) => deed !== "did nothing").length, stored: deeds.filter((deed) => deed === "stored").length };
 }

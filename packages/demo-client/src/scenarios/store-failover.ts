@@ -56,6 +56,8 @@ function upstreamOf(url: string): { readonly host: string; readonly port: number
 async function synchronous(story: Story): Promise<void> {
   const { one, two, ledger, pair, address, failOver } = await setUp(story, "sync");
   const { answer } = two.sends(ledger, { sum: 2, by: two.name });
+  // The primary has it, and has sent it on.
+  await pair.replication.until(({ replies }) => replies.waitingBytes > 0, 30_000);
   const early = await Promise.race([answer.then(() => "answered"), story.passes(story.ttlMs / 2).then(() => "not answered")]);
   story.expect("worker 2 is not answered while only the primary knows", early, "not answered");
   pair.replication.deliver();

@@ -11,16 +11,22 @@ function itemsOf(cart: Document | null): readonly unknown[] {
   return Array.isArray(cart?.items) ? cart.items : [];
 }
 
-async function tell(story: Story, guard: Guard): Promise<{ readonly accepted: number; readonly stored: number }> {
+interface Ending {
+  readonly acted: number;
+  readonly accepted: number;
+  readonly stored: number;
+}
+
+async function tell(story: Story, guard: Guard): Promise<Ending> {
   const cart = story.resource("carts/5");
   const rivals = await story.workers(...names);
-  const accepted = await contest(story, {
+  const { acted, stored } = await contest(story, {
     resource: cart,
     rivals,
     guard,
     decide: (stored, rival) => (itemsOf(stored).length < limit ? { items: [...itemsOf(stored), rival.name.slice(-1)] } : undefined),
   });
-  return { accepted, stored: itemsOf(await story.stored(cart)).length };
+  return { acted, accepted: stored, stored: itemsOf(await story.stored(cart)).length };
 }
 
 function guarded(title: string, guard: Guard, door: Act["door"]): Act {
@@ -29,7 +35,8 @@ function guarded(title: string, guard: Guard, door: Act["door"]): Act {
     actors: [...names, "lock", ...(door === "gateway" ? ["gateway"] : []), "store"],
     door,
     async play(story) {
-      story.expect("three are accepted and three are stored", await tell(story, guard), { accepted: limit, stored: limit });
+      const all = { acted: limit, accepted: limit, stored: limit };
+      story.expect("three find room, three are accepted, three are stored", await tell(story, guard), all);
     },
   };
 }
@@ -43,8 +50,9 @@ export const threeItems: Scenario = {
       actors: [...names, "store"],
       door: "postgres",
       async play(story) {
-        const { accepted } = await tell(story, "nothing");
+        const { accepted, stored } = await tell(story, "nothing");
         story.expect("all five are accepted where three are allowed", accepted, 5);
+        story.expect("one item is stored: each overwrote the one before", stored, 1);
       },
     },
     guarded("a lock on one Redis", "one Redis", "postgres"),

@@ -1,6 +1,8 @@
 // The program itself: its arguments, its exit codes, what it prints for other programs, and what is left of it.
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { startChild } from "@palisade/testkit";
 import { expect, test } from "@palisade/testkit/vitest";
@@ -58,6 +60,19 @@ test("--json prints one event per line and nothing else, from the scenario to it
   for (const event of events.filter(({ event }) => event === "step"))
     expect(event).toMatchObject({ atMs: expect.any(Number), kind: expect.any(String), from: expect.any(String), text: expect.any(String) });
   expect(events.at(-1)).toMatchObject({ event: "end", ok: true, elapsedMs: expect.any(Number), proven: expect.any(String) });
+});
+
+test("whoever stops reading in the middle of a story gets everything stopped, one sentence and exit code 141", async () => {
+  const child = spawn(process.execPath, [program, "three-items"], { stdio: ["ignore", "pipe", "pipe"] });
+  const [err, [code]] = await Promise.all([
+    text(child.stderr),
+    once(child, "exit"),
+    once(child.stdout, "data").then(() => child.stdout.destroy()), // as | head -1 does
+  ]);
+  expect({ code, err }).toEqual({
+    code: 141,
+    err: "Nobody reads what is told, so this ended in the middle of the story. Everything that was started is stopped.\n",
+  });
 });
 
 test("Ctrl-C in the middle of a story is one sentence and exit code 130, and nothing is left running", async () => {

@@ -5,9 +5,11 @@ import { scenario, tell, test } from "../support/stories.js";
 test("D1 the paused client wakes up, writes and is told that it is stale; without the fence the newer write is lost", async ({ stage }) => {
   const { outcome, checks, events } = await tell(stage, scenario("gc-pause"));
   expect(checks.map(({ act, claim, ok }) => [act, claim, ok])).toEqual([
+    ["through the gateway", "worker 2 got the lock only when worker 1's lease was over", true],
     ["through the gateway", "the second lease has the greater token", true],
     ["through the gateway", "worker 1 is told that its token is stale", true],
     ["through the gateway", "what is stored is worker 2's", true],
+    ["control: the same, straight into a table", "worker 2 got the lock only when worker 1's lease was over", true],
     ["control: the same, straight into a table", "nobody refuses worker 1's late write", true],
     ["control: the same, straight into a table", "worker 2's update is lost", true],
   ]);
