@@ -41,10 +41,10 @@ export const requests = [
   {
     name: "dropped-header-lines-unnoticed",
     promise: "G2",
-    file: "packages/gateway/src/http/request-headers.ts",
-    find: "return request.rawHeaders.length >= headerLineLimit * 2;",
-    replace: "return request.rawHeaders.length > headerLineLimit * 2;",
-    breaks: "Node drops header lines past its limit without a word, and with them a second token or a condition.",
+    file: "packages/gateway/src/server.ts",
+    find: "server.maxHeadersCount = 0;",
+    replace: "server.maxHeadersCount = 1_000;",
+    breaks: "Node drops header lines past its own limit without a word, and with them a second token or a condition.",
     tests: ["real/http-bad-input.test.ts"],
   },
   {

@@ -60,6 +60,21 @@ describe("a transaction", () => {
     expect(await put(url, one, { token: 1, value: {} })).toMatchObject({ status: 201 });
   });
 
+  test("G1 whose lease is lost is told so, although another of its operations is refused for a reason that would pass", async ({
+    gateway: { url },
+  }) => {
+    const [one, other] = [uniqueName(), uniqueName()];
+    await put(url, other, { token: 9, value: { by: 9 } });
+    const operations = [
+      { op: "put", resource: one, ifMatch: "*", value: {} },
+      { op: "put", resource: other, value: {} },
+    ];
+    expect(await transact(url, operations, "Fencing-Token", "5")).toMatchObject({
+      status: 412,
+      json: { code: "fencing_token_stale", operation: 1 },
+    });
+  });
+
   test("may carry a token for each operation, and conditions", async ({ gateway: { url } }) => {
     const [one, other] = [uniqueName(), uniqueName()];
     await put(url, one, { token: 4, value: {} });
@@ -90,6 +105,16 @@ describe("a transaction", () => {
     const again = await send();
     expect([again.status, again.text, again.headers["idempotent-replayed"]]).toEqual([200, first.text, "true"]);
     expect(await get(url, name)).toMatchObject({ headers: { etag: '"1"' } });
+  });
+
+  test("G1 under a newer token is another request: the old answer would report a fence that was never raised", async ({
+    gateway: { url },
+  }) => {
+    const [name, key] = [uniqueName(), ["Idempotency-Key", uniqueName("key")]];
+    const send = (token: string) => transact(url, [{ op: "put", resource: name, value: {} }], "Fencing-Token", token, ...key);
+    expect(await send("5")).toMatchObject({ status: 200 });
+    expect(await send("6")).toMatchObject({ status: 422, json: { code: "idempotency_key_reused" } });
+    expect(await get(url, name)).toMatchObject({ headers: { etag: '"1"', "fencing-token": "5" } });
   });
 
   test("over the same resources in opposite orders never deadlocks", async ({ gateway: { url } }) => {
