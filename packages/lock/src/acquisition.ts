@@ -2,6 +2,7 @@
 // has given back, on every node, whatever an attempt may have taken.
 import { attempt, type Lost, type Won } from "./attempt.js";
 import type { Core } from "./core.js";
+import { LockError } from "./errors.js";
 import { Gate } from "./gate.js";
 import { HeldLease } from "./held-lease.js";
 import type { Introduction } from "./introduction.js";
@@ -25,15 +26,21 @@ export class Acquisition {
     this.#introduction = introduction;
   }
 
-  /** One attempt, at once. */
-  async once(request: LeaseRequest): Promise<HeldLease | Lost> {
-    const { clock, dormitory, work } = this.#core;
-    const patience = new Patience(clock, dormitory, { waitMs: Number.POSITIVE_INFINITY, signal: undefined });
+  /** One attempt, at once. An error if it was not even made, because this process has too much under way. */
+  async once(request: LeaseRequest): Promise<HeldLease | Lost | LockError> {
+    const { clock, dormitory, policy, work } = this.#core;
+    if (this.#underWay >= policy.maxWaiters) return tooManyError(request.resources, policy.maxWaiters);
+    const patience = new Patience(clock, dormitory, { waitMs: 0, signal: undefined });
+    this.#underWay++;
     work.begin();
     try {
       if (!this.#introduction.done) await this.#introduction.wait();
       return await this.#attempt(request, patience);
+    } catch (error) {
+      if (error instanceof LockError && error.code === "LOCK_TOO_SLOW") return error;
+      throw error;
     } finally {
+      this.#underWay--;
       work.end();
     }
   }

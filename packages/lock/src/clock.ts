@@ -24,14 +24,19 @@ export interface Clock {
 const SECRET_BYTES = 16;
 const POOL_BYTES = SECRET_BYTES * 256;
 
+// As they are when this module is loaded. A test with fake timers would stop the lock, but neither its servers nor the other processes: a caller would wait for ever.
+const { setTimeout, clearTimeout, performance } = globalThis;
+const monotonicMs = performance.now.bind(performance);
+const wallMs = Date.now;
+
 /** The clock of this machine. */
 export function systemClock(): Clock {
   // One system call for 256 secrets: a call each costs more than the rest of an attempt's bookkeeping.
   const pool = Buffer.allocUnsafeSlow(POOL_BYTES);
   let used = POOL_BYTES;
   return {
-    monotonicMs: () => performance.now(),
-    wallMs: () => Date.now(),
+    monotonicMs,
+    wallMs,
     setTimer: (delayMs, run) => setTimeout(run, delayMs),
     setBackgroundTimer: (delayMs, run) => setTimeout(run, delayMs).unref(),
     clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),

@@ -2,7 +2,10 @@
 // thrown where the options are read.
 import type { Ballot } from "./ballot.js";
 
-/** Why an attempt took nothing. `held`: somebody has it. `no_quorum`: too few nodes could be asked. `too_slow`: it was taken, but too little of the lease was left. */
+/**
+ * Why an attempt took nothing. `held`: somebody has it. `no_quorum`: too few nodes could be asked. `too_slow`: it was taken, but too little of the lease was left, and
+ * so it was given back; or this process had so much under way that it was not asked for in time.
+ */
 export type LossReason = "held" | "no_quorum" | "too_slow";
 
 /**

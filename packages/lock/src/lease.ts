@@ -26,7 +26,7 @@ export interface Lease extends AsyncDisposable {
    */
   assertHeld(): void;
   /**
-   * Asks the nodes to hold it for ttlMs from now (default: the ttl it was acquired with). `renewed`: they do. `unknown`: too few could be asked; the lease goes on
+   * Asks the nodes to hold it for ttlMs from now (default: the ttl last asked for). `renewed`: they do. `unknown`: too few could be asked; the lease goes on
    * as long as it would have. Throws LockError `LEASE_LOST` if it has ended or was taken away. A shorter ttl counts from the call on, whatever the nodes answer.
    */
   extend(ttlMs?: number): Promise<Renewal>;

@@ -35,7 +35,7 @@ export interface Locker extends AsyncDisposable {
    * waitMs is over, `LOCK_ABORTED` when the signal is aborted or the locker closed. A call that was rejected leaves nothing on any node.
    */
   acquire(resources: Resources, options?: AcquireOptions): Promise<Lease>;
-  /** Tries once and never waits for anybody. */
+  /** Tries once and never waits for a holder: what is held, out of reach or too slow is an answer. Rejects only with `LOCK_ABORTED` and `FLEET_MISMATCH`. */
   tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted>;
   /**
    * Takes the resources, runs the routine with a lease that is renewed, and releases it, whatever happens. Gives the routine's own result or error, never one of the

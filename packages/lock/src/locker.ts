@@ -8,6 +8,7 @@ import type { Lost } from "./attempt.js";
 import type { Clock } from "./clock.js";
 import type { Core } from "./core.js";
 import { Courtesy } from "./courtesy.js";
+import { LockError } from "./errors.js";
 import { takeOver } from "./handover.js";
 import { HeldLease } from "./held-lease.js";
 import { Introduction } from "./introduction.js";
@@ -79,6 +80,7 @@ export class QuorumLocker implements Locker {
     const request = readLeaseRequest("tryAcquire", policy, { resources, options });
     const outcome = await this.#acquisition.once(request);
     if (outcome instanceof HeldLease) return { ok: true, lease: outcome, ballots: outcome.ballots };
+    if (outcome instanceof LockError) return { ok: false, reason: "too_slow", message: outcome.message, ballots: outcome.ballots };
     const { reason, ballots, freeInMs } = outcome;
     const retry = reason === "held" && freeInMs !== undefined ? { retryAfterMs: freeInMs } : {};
     return { ok: false, reason, ...retry, message: describeAttempt(request.resources, outcome, policy), ballots };

@@ -29,15 +29,15 @@ export function queueError(
 
 /** A caller whose patience ended behind others of this process that were on their way to the nodes. */
 export function crowdError(resources: readonly string[], attemptsAtOnce: number): LockError {
-  const account = `${nameAll(resources)} was not asked for within waitMs: ${attemptsAtOnce} other attempts of this process were under way all the time`;
+  const account = `${nameAll(resources)} was not asked for in time: ${attemptsAtOnce} other attempts of this process were under way all the while`;
   return new LockError("LOCK_TOO_SLOW", account, { resources });
 }
 
-/** One waiter too many. */
+/** One call too many. Nobody was asked, so nobody is said to hold anything. */
 export function tooManyError(resources: readonly string[], maxWaiters: number): LockError {
   return new LockError(
-    "LOCK_HELD",
-    `${maxWaiters} calls of acquire (maxWaiters) are under way in this process already; ${nameAll(resources)} is not waited for`,
+    "LOCK_TOO_SLOW",
+    `${nameAll(resources)} was not asked for: ${maxWaiters} calls (maxWaiters) are under way in this locker already; wait for some of them, or raise maxWaiters`,
     { resources },
   );
 }

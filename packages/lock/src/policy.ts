@@ -4,6 +4,7 @@ import type { NodeSource } from "./node/open-nodes.js";
 import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 import { majority } from "./quorum/tally.js";
 import { driftMs } from "./quorum/validity.js";
+import { checkSource } from "./source-option.js";
 
 /** How often and how fast a waiting caller asks again. */
 export interface RetryOptions {
@@ -40,7 +41,7 @@ export interface LockerOptions {
   /** How long acquire waits unless it is told otherwise. Default 10 000. */
   readonly waitMs?: number;
   readonly retry?: RetryOptions;
-  /** How many calls of acquire may be under way in this process at the same time; one more is refused at once. Default 100 000. */
+  /** How many calls of acquire, using and tryAcquire may be under way at the same time; one more is refused at once, with `LOCK_TOO_SLOW`. Default 100 000. */
   readonly maxWaiters?: number;
   /** How long a node remembers a resource's own counter after its last use. Default 86 400 000 (a day). At least maxTtlMs. */
   readonly retentionMs?: number;
@@ -72,10 +73,14 @@ const MAX_TIMER_MS = 2_147_483_647;
 const NAMESPACE = /^[A-Za-z0-9._:/@-]{1,128}$/;
 const MAX_LABEL_BYTES = 256;
 
-const optionNames =
+/** Of createLocker. */
+export const optionNames: readonly string[] =
   "nodes namespace ttlMs maxTtlMs nodeTimeoutMs connectTimeoutMs driftFactor minValidityMs label quorum waitMs retry maxWaiters retentionMs".split(
     " ",
   );
+
+/** Of the option `retry`. */
+export const retryOptionNames: readonly string[] = ["tries", "minDelayMs", "maxDelayMs"];
 
 /** The policy these options ask for, or TypeError or RangeError. */
 export function readPolicy(options: LockerOptions): Policy {
@@ -129,6 +134,8 @@ function readSize(nodes: unknown): number {
     throw new TypeError(`nodes must be an array of Redis URLs, ioredis options or ioredis instances, not ${shown(nodes)}`);
   if (nodes.length === 0 || nodes.length > MAX_NODES)
     throw new RangeError(`nodes must name 1 to ${MAX_NODES} Redis masters, not ${nodes.length}`);
+  // Not forEach: it would pass over a hole.
+  for (let i = 0; i < nodes.length; i++) checkSource(nodes[i], i);
   return nodes.length;
 }
 
@@ -166,7 +173,7 @@ function readTimeouts(
 }
 
 function readRetry(value: unknown): Required<RetryOptions> {
-  const given = knownOptions<RetryOptions>("retry", value, ["tries", "minDelayMs", "maxDelayMs"]);
+  const given = knownOptions<RetryOptions>("retry", value, retryOptionNames);
   const minDelayMs = wholeNumber("retry.minDelayMs", given.minDelayMs, { min: 1, max: 60_000, fallback: 4 });
   return Object.freeze({
     tries: wholeNumber("retry.tries", given.tries, { min: 1, max: Number.POSITIVE_INFINITY, fallback: Number.POSITIVE_INFINITY }),

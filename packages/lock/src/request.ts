@@ -41,7 +41,8 @@ const MAX_RESOURCES = 128;
 
 const keepNames = ["renew", "maxHoldMs"];
 const tryNames = [...keepNames, "ttlMs"];
-const acquireNames = [...tryNames, "waitMs", "signal"];
+/** Of acquire; the other calls have some of these. */
+export const acquireNames: readonly string[] = [...tryNames, "waitMs", "signal"];
 const usingNames = acquireNames.filter((name) => name !== "renew");
 
 export type Call = "acquire" | "tryAcquire" | "using";
@@ -102,6 +103,13 @@ function ordinary(call: Call, policy: Policy, resources: readonly string[]): Lea
 }
 
 function readSignal(value: unknown): AbortSignal | undefined {
-  if (value === undefined || value instanceof AbortSignal) return value;
+  if (value === undefined || isSignal(value)) return value;
   throw new TypeError(`signal must be an AbortSignal, not ${shown(value)}`);
+}
+
+/** One of another realm (a test environment, a vm context) is as good as one of ours. */
+function isSignal(value: unknown): value is AbortSignal {
+  if (typeof value !== "object" || value === null) return false;
+  const { aborted, addEventListener, removeEventListener } = value as Partial<AbortSignal>;
+  return typeof aborted === "boolean" && typeof addEventListener === "function" && typeof removeEventListener === "function";
 }

@@ -1,7 +1,6 @@
 // A crowd that fills the way to the nodes: whoever stands in line behind it can still give up, run out of patience, or be sent home.
 import { expect, test } from "vitest";
 import { Acquisition } from "../../src/acquisition.js";
-import type { Core } from "../../src/core.js";
 import type { Introduction } from "../../src/introduction.js";
 import { readLeaseRequest } from "../../src/request.js";
 import { ManualClock } from "./manual-clock.js";
@@ -10,15 +9,17 @@ import { coreOf, ScriptedNode } from "./scripted-node.js";
 const introduced = { done: true, check() {} } as unknown as Introduction;
 
 /** Everybody in front asks, and is not answered. */
-function crowded(): { core: Core; clock: ManualClock; ask: (resource: string, options?: object) => Promise<unknown>; asked: () => number } {
+function crowded() {
   const clock = new ManualClock();
   const node = new ScriptedNode("n1", { grant: () => new Promise(() => {}) });
   const core = coreOf([node], clock);
   const acquisition = new Acquisition(core, introduced);
   const ask = (resource: string, options?: object) =>
     acquisition.wait(readLeaseRequest("acquire", core.policy, { resources: resource, options })).catch((error: unknown) => error);
+  const tryOnce = (resource: string) =>
+    acquisition.once(readLeaseRequest("tryAcquire", core.policy, { resources: resource, options: undefined }));
   for (let i = 0; i < 1_024; i++) void ask(`in front ${i}`);
-  return { core, clock, ask, asked: () => node.asked.length };
+  return { core, clock, ask, tryOnce, asked: () => node.asked.length };
 }
 
 const microtasks = async (): Promise<void> => {
@@ -52,4 +53,15 @@ test("who stands behind a crowd is sent home when the locker closes", async () =
   core.dormitory.closed = true;
   for (const sleeper of [...core.dormitory.sleepers]) sleeper.wake();
   expect(await waiting).toMatchObject({ code: "LOCK_ABORTED" });
+});
+
+test("who only tries behind a crowd waits no longer than a question may take, and is answered with why", async () => {
+  const { tryOnce, clock } = crowded();
+  const answered = tryOnce("r");
+  await microtasks();
+  clock.advance(250);
+  expect(await answered).toMatchObject({
+    code: "LOCK_TOO_SLOW",
+    message: expect.stringMatching(/^r was not asked for in time: 1024 other attempts/),
+  });
 });

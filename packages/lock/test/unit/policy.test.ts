@@ -83,6 +83,55 @@ describe("options of createLocker", () => {
     expect(() => loose(options)).toThrow(words);
   });
 
+  test.each([
+    [undefined, "nodes[0] must be a Redis URL, ioredis options or an ioredis instance, not undefined"],
+    [[], "nodes[0] must be a Redis URL, ioredis options or an ioredis instance, not an array"],
+    [7, "nodes[0] must be a Redis URL, ioredis options or an ioredis instance, not number 7"],
+    ["localhost:6379", "nodes[0]: a node's URL must begin with redis:// or rediss://"],
+    ["redis://:s3cret@[bad", "nodes[0]: a node's URL is malformed"],
+    ["redis://:s3cret@a:70000", "nodes[0]: a node's URL is malformed"],
+    ["redis://:s3cret@a/first", "nodes[0]: what follows the / of a node's URL must be the number of a database"],
+    [new URL("redis://a"), "nodes[0] must be the text of a URL, not a URL object: give its href"],
+    [{}, "nodes[0] names no server: give host and port, path, or sentinels"],
+    [{ url: "redis://a" }, "nodes[0] names no server: give host and port, path, or sentinels"],
+    [{ host: "" }, "nodes[0] names no server: host is empty"],
+    [{ host: 7 }, "nodes[0].host must be a string, not a number"],
+    [{ host: "a", password: 5_3 }, "nodes[0].password must be a string, not a number"],
+    [{ host: "a", port: "http" }, "nodes[0].port must be a number, not string http"],
+    [{ host: "a", port: true }, "nodes[0].port must be a number, not boolean true"],
+    [{ host: "a", db: "x" }, "nodes[0].db must be a number, not string x"],
+    [{ sentinels: [] }, "nodes[0].sentinels must be an array with the address of at least one"],
+    [{ sentinels: [{ host: "a" }] }, "nodes[0].name must be the name of the group that the sentinels watch"],
+    [{ duplicate() {}, isOpen: true }, "nodes[0] is a client, but not one of ioredis: give its URL instead"],
+  ])("%j is no node: TypeError: %s", (source, message) => {
+    expect(() => loose({ nodes: [source] })).toThrow(new TypeError(message));
+  });
+
+  test.each([
+    [{ host: "a", port: 0 }],
+    [{ host: "a", port: 65_536 }],
+    [{ host: "a", port: 1.5 }],
+    [{ host: "a", port: "99999" }],
+    [{ host: "a", db: -1 }],
+  ])("%j is no node: RangeError", (source) => {
+    expect(() => loose({ nodes: [source] })).toThrow(RangeError);
+  });
+
+  test("ways to name a node", () => {
+    const ways = [
+      "redis://a",
+      "REDIS://a:1/3?family=6",
+      "rediss://u:p@[::1]:1",
+      { host: "b" },
+      { port: 7 },
+      { host: "c", port: "6379", db: 0, username: "u", password: "p", tls: {} },
+      { path: "/run/redis.sock" },
+      { sentinels: [{ host: "d", port: 26_379 }], name: "group" },
+      { duplicate() {}, call() {}, status: "ready" },
+    ];
+    expect(loose({ nodes: ways }).size).toBe(ways.length);
+  });
+
   test("no options at all are a TypeError", () => {
     expect(() => loose([])).toThrow(TypeError);
     expect(() => (readPolicy as () => unknown)()).toThrow(TypeError);
@@ -144,6 +193,11 @@ describe("options of a lease", () => {
     { maxHoldMs: 0 },
   ])("%o is a RangeError", (options) => {
     expect(() => read(options)).toThrow(RangeError);
+  });
+
+  test("a signal of another realm is a signal", () => {
+    const signal = { aborted: false, addEventListener() {}, removeEventListener() {} };
+    expect(read({ signal }).signal).toBe(signal);
   });
 
   test.each([{ ttlMs: "5" }, { renew: 1 }, { signal: {} }, { wait: 5 }, 7, null, []])("%o is a TypeError", (options) => {

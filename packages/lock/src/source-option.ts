@@ -1,0 +1,63 @@
+// Can a node be reached by this? Looks only at the form of one entry of `nodes`, before any I/O: what ioredis would take for another server (localhost, mostly) or
+// would find out about only when it connects is refused here. Shows no value that may be a secret.
+import { shown } from "./option.js";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** TypeError or RangeError if it is neither a URL of Redis, nor ioredis options that name a server, nor an ioredis instance. */
+export function checkSource(source: unknown, index: number): void {
+  const name = `nodes[${index}]`;
+  if (typeof source === "string") checkUrl(source, name);
+  else if (typeof source === "object" && source !== null && !Array.isArray(source)) checkObject(source as Fields, name);
+  else throw new TypeError(`${name} must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
+}
+
+function checkUrl(text: string, name: string): void {
+  // The text may hold a password: no message shows it.
+  if (!/^rediss?:\/\//i.test(text)) throw new TypeError(`${name}: a node's URL must begin with redis:// or rediss://`);
+  if (!URL.canParse(text)) throw new TypeError(`${name}: a node's URL is malformed`);
+  if (!/^\/?[0-9]*$/.test(new URL(text).pathname))
+    throw new TypeError(`${name}: what follows the / of a node's URL must be the number of a database`);
+}
+
+function checkObject(source: Fields, name: string): void {
+  if (source instanceof URL) throw new TypeError(`${name} must be the text of a URL, not a URL object: give its href`);
+  if (typeof source.duplicate === "function") {
+    // Other clients have that method, too.
+    if (typeof source.status !== "string" || typeof source.call !== "function")
+      throw new TypeError(`${name} is a client, but not one of ioredis: give its URL instead`);
+    return;
+  }
+  checkOptions(source, name);
+}
+
+function checkOptions(options: Fields, name: string): void {
+  const { host, port, path, sentinels, db } = options;
+  if ([host, port, path, sentinels].every((field) => field === undefined || field === null))
+    throw new TypeError(`${name} names no server: give host and port, path, or sentinels`);
+  for (const field of ["host", "path", "username", "password"]) {
+    const value = options[field];
+    if (value !== undefined && value !== null && typeof value !== "string")
+      throw new TypeError(`${name}.${field} must be a string, not a ${typeof value}`);
+  }
+  if (host === "" || path === "") throw new TypeError(`${name} names no server: ${host === "" ? "host" : "path"} is empty`);
+  checkNumber(port, `${name}.port`, { min: 1, max: 65_535 });
+  checkNumber(db, `${name}.db`, { min: 0, max: 2_147_483_647 });
+  if (sentinels !== undefined && sentinels !== null) checkSentinels(options, name);
+}
+
+/** ioredis takes digits for a number, as they come from the environment. */
+function checkNumber(value: unknown, name: string, { min, max }: { readonly min: number; readonly max: number }): void {
+  if (value === undefined || value === null) return;
+  const isWritten = typeof value === "string" && /^[0-9]+$/.test(value);
+  if (typeof value !== "number" && !isWritten) throw new TypeError(`${name} must be a number, not ${shown(value)}`);
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < min || number > max)
+    throw new RangeError(`${name} must be a whole number from ${min} to ${max}, not ${number}`);
+}
+
+function checkSentinels({ sentinels, name: group }: Fields, name: string): void {
+  if (!Array.isArray(sentinels) || sentinels.length === 0)
+    throw new TypeError(`${name}.sentinels must be an array with the address of at least one`);
+  if (typeof group !== "string" || group === "") throw new TypeError(`${name}.name must be the name of the group that the sentinels watch`);
+}

@@ -1,0 +1,48 @@
+// The process around the lock: fake timers of a test framework, worker threads, a user who closes the instance that he gave.
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import { Redis } from "ioredis";
+import { vi } from "vitest";
+import { expect, test } from "./lock-test.js";
+
+test("fake timers do not reach the lock: it waits, renews and ends its leases in the time of its servers", async ({ redis, open, eye }) => {
+  vi.useFakeTimers({ now: 0 });
+  try {
+    const locker = open({ nodes: redis.urls, namespace: redis.namespace });
+    const other = open({ nodes: redis.urls, namespace: redis.namespace });
+    const lease = await locker.acquire("r", { ttlMs: 150 });
+    vi.advanceTimersByTime(3_600_000);
+    vi.setSystemTime(4_000_000_000_000);
+    lease.assertHeld();
+    const next = await other.acquire("r", { waitMs: 10_000 });
+    expect(lease.signal.aborted).toBe(true);
+    expect(next.token).toBeGreaterThan(lease.token);
+    await next.release();
+  } finally {
+    vi.useRealTimers();
+  }
+  await eye.gone("r");
+});
+
+test("a lease is handed from a worker thread to its parent", async ({ redis, locker }) => {
+  const worker = new Worker(new URL("../../.build/test/real/worker-thread.js", import.meta.url), {
+    workerData: { nodes: redis.urls, namespace: redis.namespace },
+  });
+  const ended = once(worker, "exit");
+  const [text] = (await once(worker, "message")) as [string];
+  const lease = await locker.adopt(text);
+  expect(lease.resources).toEqual(["r"]);
+  expect((await locker.tryAcquire("r")).ok).toBe(false);
+  expect(await ended).toEqual([0]);
+  lease.assertHeld();
+});
+
+test("an instance that its owner closes, before or after, does not take the lock's connection with it", async ({ redis, open }) => {
+  const instances = redis.urls.map((url) => new Redis(url, { lazyConnect: true }));
+  for (const instance of instances.slice(2)) instance.disconnect();
+  const locker = open({ nodes: instances, namespace: redis.namespace });
+  await locker.ready();
+  for (const instance of instances) instance.disconnect();
+  await (await locker.acquire("r")).release();
+  expect((await locker.ready()).admitted).toHaveLength(5);
+});

@@ -1,0 +1,115 @@
+// The tables of the README say what the code does: every option with its unit, default and reason, every code and reason of an error.
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import type { LeaseLostReason, LockErrorCode } from "../../src/index.js";
+import { optionNames, readPolicy, retryOptionNames } from "../../src/policy.js";
+import { acquireNames, readLeaseRequest } from "../../src/request.js";
+import { channelNames } from "../../src/telemetry.js";
+
+const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+const policy = readPolicy({ nodes: [1, 2, 3, 4, 5].map((i) => `redis://n${i}`) });
+
+/** The rows of the table whose first column has this heading. */
+function table(heading: string): readonly (readonly string[])[] {
+  const lines = readme.split("\n");
+  const start = lines.findIndex((line) => line.startsWith(`| ${heading} |`));
+  if (start < 0) throw new Error(`the README has no table that begins with ${heading}`);
+  const length = lines.slice(start).findIndex((line) => !line.startsWith("|"));
+  return lines.slice(start + 2, start + length).map((line) =>
+    line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+}
+
+/** The names in the first column. */
+const named = (rows: readonly (readonly string[])[]): string[] =>
+  rows.flatMap(([first = ""]) => [...first.matchAll(/`(\w+(\.\w+)?)`/g)].map(([, name]) => name ?? ""));
+
+/** The number with which a cell begins, or undefined. */
+const numberIn = (cell: string | undefined): number | undefined => {
+  const [digits] = /^[\d .]*\d/.exec(cell ?? "") ?? [];
+  return digits === undefined ? undefined : Number(digits.replaceAll(" ", ""));
+};
+
+/** Every value of a union, checked by the compiler to be all of them. */
+const every = <Union extends string>(all: Record<Union, true>): string[] => Object.keys(all);
+
+describe("the README", () => {
+  test.each(["option", "option of `createLocker`"])("gives a unit, a default and a reason for each %s", (heading) => {
+    for (const row of table(heading)) {
+      expect(row).toHaveLength(4);
+      for (const cell of row) expect(cell, row[0]).not.toBe("");
+    }
+  });
+
+  test("names every option of createLocker, and no other", () => {
+    const expected = optionNames.flatMap((name) => (name === "retry" ? retryOptionNames.map((own) => `retry.${own}`) : [name]));
+    expect(named(table("option of `createLocker`"))).toEqual(expect.arrayContaining(expected));
+    expect(named(table("option of `createLocker`"))).toHaveLength(expected.length);
+  });
+
+  test("states the defaults of createLocker", () => {
+    const stated = new Map(table("option of `createLocker`").map((row) => [named([row])[0] ?? "", row[2]]));
+    for (const [option, value] of Object.entries({
+      ...policy,
+      ...Object.fromEntries(Object.entries(policy.retry).map(([name, value]) => [`retry.${name}`, value])),
+    })) {
+      if (typeof value !== "number" || ["size", "quorum"].includes(option)) continue;
+      if (value === Number.POSITIVE_INFINITY) expect(stated.get(option), option).toBe("no limit");
+      else expect(numberIn(stated.get(option)), option).toBe(value);
+    }
+    expect(stated.get("namespace")).toBe(`\`${policy.namespace}\``);
+    expect(readPolicy({ nodes: ["redis://a"], ttlMs: 400 }).nodeTimeoutMs).toBe(100);
+    expect(stated.get("nodeTimeoutMs")).toContain("a quarter of `ttlMs`");
+  });
+
+  test("names every option of acquire, and states its default", () => {
+    const rows = table("option");
+    expect(named(rows).toSorted()).toEqual([...acquireNames].toSorted());
+    const request = readLeaseRequest("acquire", policy, { resources: "r", options: {} });
+    const stated = new Map(rows.map((row) => [named([row])[0] ?? "", row[2]]));
+    expect(request).toMatchObject({ renew: false, maxHoldMs: Number.POSITIVE_INFINITY, signal: undefined });
+    expect([stated.get("renew"), stated.get("maxHoldMs"), stated.get("signal")]).toEqual([
+      "`false`; with `using` always `true`",
+      "no limit",
+      "none",
+    ]);
+  });
+
+  test("names every code and every reason of an error", () => {
+    const codes = every<LockErrorCode>({
+      LOCK_HELD: true,
+      LOCK_NO_QUORUM: true,
+      LOCK_TOO_SLOW: true,
+      LOCK_ABORTED: true,
+      LEASE_LOST: true,
+      FLEET_MISMATCH: true,
+    });
+    expect(named(table("error code"))).toEqual(expect.arrayContaining(codes));
+    const reasons = every<LeaseLostReason>({
+      expired: true,
+      taken: true,
+      unreachable: true,
+      quarantined: true,
+      released: true,
+      closed: true,
+    });
+    expect(named(table("`LockError.reason` of `LEASE_LOST`")).toSorted()).toEqual(reasons.toSorted());
+  });
+
+  test("mentions every kind of event", () => {
+    const words = {
+      attempt: "attempt",
+      round: "round",
+      renewal: "renewal",
+      danger: "danger",
+      loss: "loss",
+      forceRelease: "forced release",
+      node: "nodes",
+    };
+    expect(Object.keys(words).toSorted()).toEqual(Object.keys(channelNames).toSorted());
+    for (const word of Object.values(words)) expect(readme).toContain(word);
+  });
+});
