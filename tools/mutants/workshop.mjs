@@ -8,6 +8,9 @@ import { mutated } from "./mutant.mjs";
 
 /** Of these vitest keeps its own for each tree. */
 const privateModules = new Set([".vite", ".vite-temp"]);
+/** The scripts are embedded into the sources, so that nothing is read from disk at run time. */
+const embedder = join("packages", "lock", "scripts", "embed-lua.mjs");
+const embedded = join("packages", "lock", "src", "node", "lua.generated.ts");
 const tested = ["packages/lock/test", "packages/gateway/test"];
 const leftOut = new Set([".git", ".cache"]);
 
@@ -36,21 +39,28 @@ export class Workshop {
    * @returns {Promise<T>}
    */
   async with(mutant, work) {
-    const path = join(this.folder, mutant.file);
-    const original = readFileSync(path, "utf8");
-    writeFileSync(path, mutated(mutant, original));
+    const isScript = mutant.file.endsWith(".lua");
+    const originals = [mutant.file, ...(isScript ? [embedded] : [])].map((file) => ({
+      path: join(this.folder, file),
+      text: this.#read(file),
+    }));
+    writeFileSync(join(this.folder, mutant.file), mutated(mutant, this.#read(mutant.file)));
     try {
-      return await work(await this.build());
+      const embedding = isScript ? await this.#node(embedder) : { ok: true, output: "" };
+      return await work(embedding.ok ? await this.build() : embedding);
     } finally {
-      writeFileSync(path, original);
+      for (const { path, text } of originals) writeFileSync(path, text);
     }
   }
 
   /** Everything that the tests of the published packages load; the rest of the tree has no say here. Fast where little has changed. */
-  async build() {
-    const embedded = await this.#node(join("packages", "lock", "scripts", "embed-lua.mjs"));
-    if (!embedded.ok) return embedded;
+  build() {
     return this.#node(join("node_modules", "typescript", "bin", "tsc"), "-b", ...tested);
+  }
+
+  /** @param {string} file */
+  #read(file) {
+    return readFileSync(join(this.folder, file), "utf8");
   }
 
   /** @param {...string} args */

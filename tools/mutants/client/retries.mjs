@@ -92,7 +92,7 @@ export const retries = [
     find: "const sealed = await client.seal<T>(resource, { lease, timeoutMs: options.timeoutMs });",
     replace: [
       "const seen = await (client as GatewayClient).get<T>(resource, { timeoutMs: options.timeoutMs });",
-      "const sealed = seen.ok && seen.modified ? seen : { ...seen, ok: true as const, value: null, rev: 0 };",
+      "const sealed = { ok: true, rev: seen.ok ? seen.rev : 0, value: seen.ok && seen.modified ? seen.value : null } as Awaited<ReturnType<typeof client.seal<T>>>;",
     ].join("\n"),
     breaks: "An older holder's write lands between the read and the write of the newer one, and is lost.",
     tests: ["real/client-with-resource.test.ts"],

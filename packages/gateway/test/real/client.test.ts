@@ -121,6 +121,18 @@ describe("refusals", () => {
     expect(calls).toBe(3);
   });
 
+  test("G3 of a number that was used before are refusals: the first try of a write is never taken for stored", async ({ gateway }) => {
+    const [client, name] = [createGatewayClient({ url: gateway.url }), uniqueName()];
+    expect(await client.put(name, { n: 1 }, { token: 5, seq: 1 })).toMatchObject({ ok: true });
+    expect(await client.put(name, { n: 2 }, { token: 5, seq: 1 })).toMatchObject({
+      ok: false,
+      code: "sequence_out_of_order",
+      outcome: "not_applied",
+      attempts: 1,
+    });
+    expect(await client.get(name)).toMatchObject({ value: { n: 1 } });
+  });
+
   test("by something else than the gateway leave the outcome open", async ({ gateway }) => {
     const client = createGatewayClient({ url: gateway.adminUrl });
     expect(await client.put("x", {}, { token: 1 })).toMatchObject({
@@ -205,6 +217,20 @@ describe("lost answers", () => {
     // What became of the first try, the second cannot know.
     expect(await written).toMatchObject({ ok: false, code: "fencing_token_stale", outcome: "unknown", attempts: 2 });
     expect(await direct.get(name)).toMatchObject({ value: { by: 6 } });
+  });
+
+  test("G3 to a write whose number is past are told as unknown: what is stored is a later write, not this one", async ({
+    proxied: { proxy, client },
+    gateway,
+  }) => {
+    const name = uniqueName();
+    const direct = createGatewayClient({ url: gateway.url });
+    proxy.dropRequests();
+    const written = client().put(name, { n: 1 }, { token: 5, seq: 1 });
+    expect(await direct.put(name, { n: 2 }, { token: 5, seq: 2 })).toMatchObject({ ok: true });
+    await proxy.heal();
+    expect(await written).toMatchObject({ ok: false, code: "sequence_out_of_order", outcome: "unknown", currentSeq: 2 });
+    expect(await direct.get(name)).toMatchObject({ rev: 1, value: { n: 2 } });
   });
 
   test("of a gateway that is not there are not applied, and tried again until it is", async ({ proxied: { proxy, client } }) => {

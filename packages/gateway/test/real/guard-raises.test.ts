@@ -37,6 +37,23 @@ describe("G4 with the lock's nodes known", () => {
     expect(await store.read(resource)).toMatchObject({ token: 5, rev: 1 });
   });
 
+  test("G4 a token that was never issued raises nothing in a transaction over resources that this gateway has not met", async ({
+    openStore,
+  }) => {
+    const [fenced, unknown] = [uniqueName(), uniqueName()];
+    const other = await openStore();
+    await other.write({ op: "put", resource: fenced, token: 5, value: "1" });
+    const { asked, verify } = lockNodes();
+    const store = await openStore({ verify });
+    expect(await store.transaction({ operations: [put(fenced, 666, "2"), put(unknown, 667, "2")] })).toMatchObject({
+      kind: "refused",
+      refusals: [{ refusal: { kind: "token_unissued" } }, { refusal: { kind: "token_unissued" } }],
+    });
+    expect(asked.sort()).toEqual([`${fenced} 666`, `${unknown} 667`].sort());
+    expect(await store.read(fenced)).toMatchObject({ token: 5, value: "1" });
+    expect(await store.read(unknown)).toMatchObject({ kind: "unknown_resource" });
+  });
+
   test("G4 the first write of a lease asks once, and the others of the lease do not", async ({ openStore }) => {
     const { asked, verify } = lockNodes();
     const store = await openStore({ verify });
@@ -139,6 +156,15 @@ describe("an operator", () => {
     expect(await store.write({ op: "put", resource, token: 49, value: "1" })).toMatchObject({ kind: "stale", currentToken: 50 });
     expect(await store.raiseFence({ resource, token: 50, ...by })).toEqual({ kind: "unchanged", resource, currentToken: 50 });
     expect(await store.raiseFence({ resource, token: 60, ...by })).toEqual({ kind: "changed", resource, previousToken: 50, token: 60 });
+  });
+
+  test("G1 never lowers a fence by raising it, nor raises it by lowering it", async ({ store }) => {
+    const resource = uniqueName();
+    const by = { by: "alice", reason: "a slip of the hand" };
+    await store.write({ op: "put", resource, token: 50, value: "1" });
+    expect(await store.raiseFence({ resource, token: 40, ...by })).toEqual({ kind: "unchanged", resource, currentToken: 50 });
+    expect(await store.lowerFence({ resource, token: 60, ...by })).toEqual({ kind: "unchanged", resource, currentToken: 50 });
+    expect(await store.write({ op: "put", resource, token: 49, value: "1" })).toMatchObject({ kind: "stale", currentToken: 50 });
   });
 
   test("lowers a fence that was raised by mistake, with a reason on record; the document stays", async ({ store, connect }) => {
