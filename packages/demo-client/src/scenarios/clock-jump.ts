@@ -3,9 +3,10 @@
 import { PrivateFleet } from "../private-fleet.js";
 import type { Scenario } from "../scenario.js";
 import type { Story } from "../story.js";
-import type { Document, WriteResult } from "../worker-protocol.js";
+import type { Document, NotAcquired, WriteResult } from "../worker-protocol.js";
 
 interface Ending {
+  readonly early: NotAcquired | undefined;
   readonly twoHolders: boolean;
   readonly late: WriteResult;
   readonly stored: Document | null;
@@ -21,6 +22,8 @@ async function tell(story: Story): Promise<Ending> {
 
   await way.losesSightOf("n4", "n5");
   await one.acquires(account, { ttlMs: 30_000 });
+  const tried = await two.tries(account);
+  const early = tried.ok ? undefined : tried;
   await fleet.node("n3").shiftClock(60_000);
   story.step("breaks", "lock", { text: "the clock of n3 leaps forward by a minute: there the lease is over" });
   await two.acquires(account, { ttlMs: 30_000 });
@@ -28,7 +31,7 @@ async function tell(story: Story): Promise<Ending> {
   await two.looksAt(account);
   await two.writes(account, { balance: 70, by: two.name });
   const late = await one.writes(account, { balance: 100, by: one.name });
-  return { twoHolders, late, stored: await story.stored(account, gateway) };
+  return { early, twoHolders, late, stored: await story.stored(account, gateway) };
 }
 
 export const clockJump: Scenario = {
@@ -40,7 +43,8 @@ export const clockJump: Scenario = {
       actors: ["worker 1", "worker 2", "lock", "gateway", "store"],
       door: "gateway",
       async play(story) {
-        const { twoHolders, late, stored } = await tell(story);
+        const { early, twoHolders, late, stored } = await tell(story);
+        story.expect("before the leap the lock was held", early?.code, "LOCK_HELD");
         story.expect("both believe that they hold the lock", twoHolders);
         story.expect("worker 1, who came first, is told that its token is stale", late.ok ? "stored" : late.code, "fencing_token_stale");
         story.expect("what is stored is worker 2's", stored?.by, "worker 2");
@@ -51,7 +55,9 @@ export const clockJump: Scenario = {
       actors: ["worker 1", "worker 2", "lock", "store"],
       door: "postgres",
       async play(story) {
-        const { late, stored } = await tell(story);
+        const { early, twoHolders, late, stored } = await tell(story);
+        story.expect("before the leap the lock was held", early?.code, "LOCK_HELD");
+        story.expect("both believe that they hold the lock", twoHolders);
         story.expect("nobody refuses worker 1's write", late.ok);
         story.expect("worker 2's update is lost", stored?.by, "worker 1");
       },

@@ -38,10 +38,11 @@ async function withoutQuarantine(story: Story): Promise<void> {
   const lock = { ttlMs: 30_000, nodeTimeoutMs: 5_000 };
 
   await way.losesSightOf("n4", "n5");
-  await one.takesClassic(key, { ...lock, urls: way.surroundings.redisUrls });
-  await forgets(story, fleet);
   const two = await story.worker("worker 2", { redisUrls: fleet.urls });
-  await two.takesClassic(key, { ...lock, urls: fleet.urls });
+  await one.takesClassic(key, { ...lock, urls: way.surroundings.redisUrls });
+  story.expect("worker 2 does not get it", await two.takesClassic(key, { ...lock, urls: fleet.urls }), false);
+  await forgets(story, fleet);
+  await two.waitsForClassic(key, { ...lock, urls: fleet.urls });
   const both = [await one.believesToHold(key), await two.believesToHold(key)];
   story.expect("n3 gave the lock away twice: two holders", both, [true, true]);
 }

@@ -26,15 +26,16 @@ function byHand(check: "owner" | "nobody") {
     const [a, b, c] = await story.workers("worker A", "worker B", "worker C");
     await a.waitsForClassic(file, forA);
     await b.waitsForClassic(file, forB);
+    story.expect("worker C does not get in", await c.takesClassic(file, forB), false);
     const removed = await a.releasesClassic(file, check);
     const third = await c.takesClassic(file, forB);
     story.expect("worker B is still at work", await b.believesToHold(file));
     if (check === "nobody") {
       story.expect("worker A has removed worker B's lock", removed, 1);
-      story.expect("worker C got in as well: two at work", third);
+      story.expect("now worker C gets in as well: two at work", third);
     } else {
       story.expect("worker A has removed nothing", removed, 0);
-      story.expect("worker C did not get in", third, false);
+      story.expect("worker C still does not get in", third, false);
     }
   };
 }

@@ -22,6 +22,7 @@ async function oneRedisWithReplica(story: Story): Promise<void> {
 
   link.holdReplies();
   await one.takesClassic(invoice, { ...lock, urls: [primary.url] });
+  story.expect("worker 2 does not get it", await two.takesClassic(invoice, { ...lock, urls: [primary.url] }), false);
   await primary.kill();
   await replica.cli("REPLICAOF", "NO", "ONE");
   story.step("breaks", "lock", { text: "the primary dies before its replica heard of the lock; the replica is promoted" });
