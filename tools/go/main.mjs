@@ -33,7 +33,7 @@ async function perform(name, args) {
   if (remark !== undefined) console.error(`palisade: ${remark}`);
   await inTurn(async () => {
     await install();
-    if (task.builds) await build();
+    if (task.builds !== undefined) await build(task.builds);
   });
   return task.run(args);
 }

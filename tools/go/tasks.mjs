@@ -10,23 +10,24 @@ const biome = [modules("@biomejs", "biome", "bin", "biome"), "check", "--error-o
 
 /**
  * @typedef {object} Task
- * @property {boolean} builds whether it needs the compiled packages
+ * @property {string | undefined} builds the folder that has to be compiled for it, with what it refers to; "." is everything
  * @property {(args: readonly string[]) => Promise<number>} run the exit code
  */
 
 /** @type {Readonly<Record<string, Task>>} */
 export const tasks = {
-  demo: program("packages/demo-client/dist/main.js"),
-  dev: program("packages/demo-client/dist/dev.js"),
+  // For people who have just cloned: they do not wait for tests and benchmarks to be compiled.
+  demo: program("packages/demo-client/dist/main.js", "packages/demo-client"),
+  dev: program("packages/demo-client/dist/dev.js", "packages/demo-client"),
   bench: program("packages/bench/dist/main.js"),
   faults: program("packages/bench/dist/faults/main.js"),
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages.mjs"),
-  test: { builds: true, run: (args) => node([...vitest, ...args]) },
-  lint: { builds: false, run: () => node(biome) },
-  fix: { builds: false, run: () => node([...biome, "--write"]) },
-  build: { builds: true, run: async () => 0 },
-  check: { builds: true, run: check },
+  test: { builds: ".", run: (args) => node([...vitest, ...args]) },
+  lint: { builds: undefined, run: () => node(biome) },
+  fix: { builds: undefined, run: () => node([...biome, "--write"]) },
+  build: { builds: ".", run: async () => 0 },
+  check: { builds: ".", run: check },
 };
 
 /** Both parts always run, so that one look shows everything there is to repair. @param {readonly string[]} args */
@@ -36,10 +37,10 @@ async function check(args) {
   return style || unit;
 }
 
-/** @param {string} file @returns {Task} */
-function program(file) {
+/** @param {string} file @param {string} builds @returns {Task} */
+function program(file, builds = ".") {
   return {
-    builds: true,
+    builds,
     run: async (args) => {
       if (!existsSync(inRoot(file)))
         throw new Refusal(`there is no ${file} in this checkout, so there is nothing to run for this task yet.`);
