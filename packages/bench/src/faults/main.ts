@@ -1,47 +1,30 @@
-// `npm run faults`: many processes take one resource in turn while the fleet is killed, wiped, stopped and cut off, and what they saw is judged. Exit code 1 if a
-// promise was broken (with --control: if none was), 2 if the arguments make no sense.
-import { writeFileSync } from "node:fs";
-import { progress, progressEnded } from "../report.js";
-import { type Asked, readArguments, usage } from "./arguments.js";
-import { run } from "./run.js";
-import { repeat, tell } from "./verdict.js";
+// `npm run faults`: real faults on real servers, and judges for what comes of them. The whole system by default; `--lock` for the lock alone; `--sim` hands over to the
+// simulation of the lock's package. Exit code 0 if every promise was kept, 1 if one was broken, 2 if the arguments make no sense.
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { faultTheLock } from "./lock/main.js";
+import { faultTheSystem } from "./system/main.js";
 
-/** Without a terminal there is a line from time to time. */
-const LINE_EVERY_MS = 10_000;
+const args = process.argv.slice(2);
+const isAsked = (name: string): boolean => args.includes(name);
+const others = args.filter((arg) => arg !== "--lock" && arg !== "--sim");
 
-async function perform(asked: Asked): Promise<number> {
-  console.log(`seed ${asked.seed}; to repeat: ${repeat(asked)}`);
-  let linedAt = 0;
-  const outcome = await run({
-    ...asked,
-    onProgress: ({ leases, faults, elapsedMs }) => {
-      const line = `${(elapsedMs / 1_000).toFixed(0)} s: ${leases} of ${asked.processes * asked.leases} leases, ${faults} faults`;
-      progress(line);
-      if (process.stderr.isTTY || elapsedMs - linedAt < LINE_EVERY_MS) return;
-      linedAt = elapsedMs;
-      console.log(line);
-    },
-  });
-  progressEnded();
-  console.log(tell(asked, outcome));
-  if (asked.json !== undefined) writeFileSync(asked.json, JSON.stringify({ asked, ...outcome }));
-  const isBroken = outcome.violations.length > 0;
-  if (asked.kind === "naive") {
-    console.log(isBroken ? "so it should be: this is the control" : "the control was expected to break a promise, and did not");
-    return isBroken ? 0 : 1;
+/** In this very process: whoever ends us ends it. It sets the exit code itself. */
+async function simulate(): Promise<void> {
+  const program = join(createRequire(import.meta.url).resolve("@palisade/lock/package.json"), "..", ".build/test/simulation/main.js");
+  if (!existsSync(program)) {
+    console.error("The simulation is not built: packages/lock/test/simulation/main.ts has no compiled form. `npm run build` makes it.");
+    process.exitCode = 1;
+    return;
   }
-  if (isBroken) console.log(`to repeat: ${repeat(asked)}`);
-  return isBroken ? 1 : 0;
+  process.argv = [process.execPath, program, ...others];
+  await import(pathToFileURL(program).href);
 }
 
-function asked(): Asked | undefined {
-  try {
-    return readArguments(process.argv.slice(2));
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${usage}`);
-    return undefined;
-  }
-}
-
-const wanted = asked();
-process.exitCode = wanted === undefined ? 2 : await perform(wanted);
+if (isAsked("--lock") && isAsked("--sim")) {
+  console.error("--lock and --sim are two different runs: ask for one of them.");
+  process.exitCode = 2;
+} else if (isAsked("--sim")) await simulate();
+else process.exitCode = await (isAsked("--lock") ? faultTheLock(others) : faultTheSystem(others));

@@ -5,7 +5,7 @@ import type { RunOptions } from "./run.js";
 
 export type Asked = Omit<RunOptions, "onProgress"> & { readonly json: string | undefined };
 
-export const usage = `npm run faults -- [options]
+export const usage = `npm run faults -- --lock [options]
   --processes N      client processes (16)
   --leases K         leases of each, all on one resource (1000)
   --minutes M        no new leases after so long (30)

@@ -1,7 +1,7 @@
 // A fault run told to people: what was done, what was found, how to repeat it. Pure.
-import { whole } from "../report.js";
+import { whole } from "../../report.js";
 import type { Asked } from "./arguments.js";
-import { L1_TOLERANCE_MS } from "./checkers.js";
+import { L1_TOLERANCE_MS } from "../lease-checkers.js";
 import type { Outcome } from "./run.js";
 
 const SHOWN = 10;
@@ -32,7 +32,7 @@ export function tell(asked: Asked, { fleet, elapsedMs, history, violations, faul
 /** The command that draws the same faults again. */
 export function repeat({ seed, kind, processes, leases, limitMs, appendfsync }: Asked): string {
   const control = kind === "naive" ? " --control" : "";
-  return `npm run faults -- --processes ${processes} --leases ${leases} --minutes ${limitMs / 60_000} --appendfsync ${appendfsync} --seed ${seed}${control}`;
+  return `npm run faults -- --lock --processes ${processes} --leases ${leases} --minutes ${limitMs / 60_000} --appendfsync ${appendfsync} --seed ${seed}${control}`;
 }
 
 function listed(counts: Readonly<Record<string, number>>): string {

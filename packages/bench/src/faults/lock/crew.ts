@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "@palisade/testkit";
 import type { ClientOrders, FromClient, ToClient } from "./client-words.js";
-import type { Stall, Tenure } from "./history.js";
+import type { Stall, Tenure } from "../tenure.js";
 
 const program = fileURLToPath(new URL("client.js", import.meta.url));
 /** A sleeper is continued again and again until it says that it is awake: it may stop itself later than its message arrived. */

@@ -1,5 +1,5 @@
-// What a run leaves behind for the checkers to judge: plain data. All instants are milliseconds of the machine's monotonic clock, which is one for all of its
-// processes, so that events of different processes can be compared. It must not judge anything.
+// A lease and a standstill as a process of a run saw them: plain data, the same for every kind of fault run. All instants are milliseconds of the machine's monotonic
+// clock, which is one for all of its processes, so that events of different processes can be compared. It must not judge anything.
 
 /** One lease, as its holder saw it. */
 export interface Tenure {
@@ -24,22 +24,18 @@ export interface Stall {
   readonly untilAt: number;
 }
 
-/** What one node had stored at one moment. */
-export interface CounterSample {
-  readonly node: string;
-  /** Counts how often the node has lost its memory. */
-  readonly memory: number;
-  readonly floor: number;
-  readonly counter: number;
+export interface Span {
+  readonly fromAt: number;
+  readonly untilAt: number;
 }
 
-export interface History {
-  readonly tenures: readonly Tenure[];
-  readonly stalls: readonly Stall[];
-  /** In the order in which they were taken. */
-  readonly samples: readonly CounterSample[];
-  /** Lock keys that were there after everybody was done and the longest ttl had passed, as "node key". */
-  readonly leftBehind: readonly string[];
+/** What was found to be wrong. */
+export interface Violation {
+  readonly promise: "T1" | "T2" | "L1" | "L2" | "G1" | "G2" | "G3" | "G4" | "order" | "counters" | "end";
+  readonly what: string;
+  /** When it showed, where that is known. */
+  readonly at?: number;
+  readonly resource?: string;
 }
 
 export function nowMs(): number {

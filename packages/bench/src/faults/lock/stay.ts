@@ -3,10 +3,10 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { channelNames, type RenewalEvent } from "@palisade/lock";
-import type { Chance } from "./chance.js";
+import type { Chance } from "../chance.js";
 import type { ClientOrders } from "./client-words.js";
 import type { Held, Wish } from "./contender.js";
-import { nowMs, type Tenure } from "./history.js";
+import { nowMs, type Tenure } from "../tenure.js";
 
 export interface Stay extends Wish {
   /** briefly: as most do · to the end: until it is told · asleep: stopped past its end · renewing: for longer than its ttl. */

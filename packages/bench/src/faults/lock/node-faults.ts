@@ -2,10 +2,11 @@
 // memories is lost at a time, and the next only after those were readmitted. One fault at a time on each node.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisFleet, RedisNode } from "@palisade/testkit";
-import type { Chance } from "./chance.js";
+import type { Chance } from "../chance.js";
 import type { Kind } from "./client-words.js";
 import type { CounterSample } from "./history.js";
-import { believed, sample } from "./memory.js";
+import { believed } from "../node-belief.js";
+import { sample } from "./memory.js";
 
 export type NodeFault = "kill" | "wipe" | "pause";
 

@@ -1,7 +1,7 @@
 // Whoever makes the faults: again and again, one of the kinds, while earlier ones may still last, in storms with calm between them. It knows the clients only as processes to stop, and it ends by
 // undoing everything.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Chance } from "./chance.js";
+import type { Chance } from "../chance.js";
 import type { Crew } from "./crew.js";
 import type { NetworkFaults } from "./network-faults.js";
 import type { NodeFaults } from "./node-faults.js";

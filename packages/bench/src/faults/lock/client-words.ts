@@ -1,5 +1,5 @@
 // What a client process and the crew say to each other. Plain data.
-import type { Stall, Tenure } from "./history.js";
+import type { Stall, Tenure } from "../tenure.js";
 
 /** The one resource that everybody wants. */
 export const RESOURCE = "the one";

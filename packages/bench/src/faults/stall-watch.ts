@@ -1,5 +1,5 @@
 // Watches whether this process runs: a timer that comes late says from when to when it did not. It cannot tell why.
-import { nowMs, type Stall } from "./history.js";
+import { nowMs, type Stall } from "./tenure.js";
 
 const BEAT_MS = 5;
 /** What is shorter is the ordinary lateness of timers. */

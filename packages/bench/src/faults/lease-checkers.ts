@@ -1,32 +1,16 @@
-// Judges a recorded history, in O(n log n). Pure: knows neither the lock nor the scenario, only what was promised about what they leave behind.
-import type { CounterSample, History, Stall, Tenure } from "./history.js";
-
-export interface Violation {
-  readonly promise: "T1" | "T2" | "L1" | "L2" | "counters" | "end";
-  readonly what: string;
-}
+// Judges the leases of one resource, in O(n log n). Pure: knows neither the lock nor the scenario, only what was promised about what they leave behind.
+import type { Span, Stall, Tenure, Violation } from "./tenure.js";
 
 /** A running holder may be told so much later than its lease ends: timers have milliseconds, and a process shares the machine with others. */
 export const L1_TOLERANCE_MS = 50;
-
-/** Everything that is wrong with it; empty if nothing is. */
-export function judge(history: History): Violation[] {
-  return [
-    ...repeatedTokens(history.tenures),
-    ...tokensAgainstTime(history.tenures),
-    ...overlaps(history.tenures),
-    ...toldTooLate(history.tenures, history.stalls),
-    ...fallenCounters(history.samples),
-    ...history.leftBehind.map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })),
-  ];
-}
 
 /** T2: no token twice. */
 export function repeatedTokens(tenures: readonly Tenure[]): Violation[] {
   const byToken = [...tenures].sort((a, b) => a.token - b.token);
   return byToken.flatMap((tenure, i): Violation[] => {
     const before = byToken[i - 1];
-    return before?.token === tenure.token ? [{ promise: "T2", what: `one token for ${told(before)} and ${told(tenure)}` }] : [];
+    if (before?.token !== tenure.token) return [];
+    return [{ promise: "T2", at: tenure.grantedAt, what: `one token for ${told(before)} and ${told(tenure)}` }];
   });
 }
 
@@ -42,23 +26,30 @@ export function tokensAgainstTime(tenures: readonly Tenure[]): Violation[] {
       if (highest === undefined || earlier.token > highest.token) highest = earlier;
     }
     if (highest !== undefined && later.token <= highest.token)
-      violations.push({ promise: "T1", what: `${told(later)} began after ${told(highest)} was granted` });
+      violations.push({ promise: "T1", at: later.grantedAt, what: `${told(later)} began after ${told(highest)} was granted` });
   }
   return violations;
 }
 
-/** L2: no two are valid at one time, each by its own deadline: a holder that was stopped counts as one until its deadline. */
-export function overlaps(tenures: readonly Tenure[]): Violation[] {
-  const byGrant = [...tenures].sort((a, b) => a.grantedAt - b.grantedAt);
+/**
+ * L2: no two are valid at one time, each by its own deadline: a holder that was stopped counts as one until its deadline. `leaps` are the times in which a node's clock
+ * was set forward: a lease that was there then is not protected against later ones.
+ */
+export function overlaps(tenures: readonly Tenure[], leaps: readonly Span[] = []): Violation[] {
+  const byGrant = tenures.filter((tenure) => endOf(tenure) > tenure.grantedAt).sort((a, b) => a.grantedAt - b.grantedAt); // Else it had ended before the holder had it in hand.
   const violations: Violation[] = [];
-  let longest: Tenure | undefined;
+  let valid: Tenure[] = [];
   for (const tenure of byGrant) {
-    if (endOf(tenure) <= tenure.grantedAt) continue; // It had ended before the holder had it in hand.
-    if (longest !== undefined && tenure.grantedAt < endOf(longest)) {
-      const togetherMs = Math.min(endOf(longest), endOf(tenure)) - tenure.grantedAt;
-      violations.push({ promise: "L2", what: `${told(longest)} and ${told(tenure)} were valid together for ${togetherMs.toFixed(3)} ms` });
+    valid = valid.filter((earlier) => endOf(earlier) > tenure.grantedAt);
+    const excused = (earlier: Tenure): boolean =>
+      leaps.some(({ fromAt, untilAt }) => untilAt >= earlier.beganAt && fromAt <= tenure.grantedAt);
+    const other = valid.filter((earlier) => !excused(earlier)).sort((a, b) => endOf(b) - endOf(a))[0];
+    if (other !== undefined) {
+      const togetherMs = Math.min(endOf(other), endOf(tenure)) - tenure.grantedAt;
+      const what = `${told(other)} and ${told(tenure)} were valid together for ${togetherMs.toFixed(3)} ms`;
+      violations.push({ promise: "L2", at: tenure.grantedAt, what });
     }
-    if (longest === undefined || endOf(tenure) > endOf(longest)) longest = tenure;
+    valid.push(tenure);
   }
   return violations;
 }
@@ -77,20 +68,7 @@ export function toldTooLate(tenures: readonly Tenure[], stalls: readonly Stall[]
     if (lateMs <= L1_TOLERANCE_MS) return [];
     const ranMs = lateMs - stalledMs(stallsOf.get(tenure.client) ?? [], tenure.validUntilAt, knewAt);
     if (ranMs <= L1_TOLERANCE_MS) return [];
-    return [{ promise: "L1", what: `${told(tenure)} ran for ${ranMs.toFixed(1)} ms after its end before it knew` }];
-  });
-}
-
-/** What a node has counted never falls while it keeps its memory. */
-export function fallenCounters(samples: readonly CounterSample[]): Violation[] {
-  const last = new Map<string, CounterSample>();
-  return samples.flatMap((sample): Violation[] => {
-    const memory = `${sample.node}/${sample.memory}`;
-    const before = last.get(memory);
-    last.set(memory, sample);
-    if (before === undefined || (sample.floor >= before.floor && sample.counter >= before.counter)) return [];
-    const from = `floor ${before.floor}, counter ${before.counter}`;
-    return [{ promise: "counters", what: `${sample.node} fell from ${from} to floor ${sample.floor}, counter ${sample.counter}` }];
+    return [{ promise: "L1", at: tenure.validUntilAt, what: `${told(tenure)} ran for ${ranMs.toFixed(1)} ms after its end before it knew` }];
   });
 }
 

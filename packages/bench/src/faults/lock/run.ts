@@ -2,12 +2,13 @@
 // the longest ttl passes, then the nodes are looked at.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, type FleetWay, RedisFleet } from "@palisade/testkit";
-import { chanceOf } from "./chance.js";
-import { judge, type Violation } from "./checkers.js";
+import { chanceOf } from "../chance.js";
+import type { Violation } from "../tenure.js";
+import { judge } from "./checkers.js";
 import type { ClientOrders, Kind } from "./client-words.js";
 import { Crew } from "./crew.js";
 import type { History } from "./history.js";
-import { lockKeys } from "./memory.js";
+import { lockKeys } from "../node-belief.js";
 import { torment } from "./nemesis.js";
 import { NetworkFaults } from "./network-faults.js";
 import { NodeFaults } from "./node-faults.js";

@@ -1,7 +1,7 @@
 // What happens between clients and nodes. Every client has its own way to every node, so a node may be gone for some, late for others and deaf for one.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultProxy, FleetWay } from "@palisade/testkit";
-import type { Chance } from "./chance.js";
+import type { Chance } from "../chance.js";
 
 export type NetworkFault = "partition" | "slow" | "drop replies" | "drop requests" | "hold replies" | "hold requests" | "refuse" | "cut";
 
