@@ -124,7 +124,7 @@ class Attempt {
   // Only nodes that have granted by now are asked, each if it does not store the token already. It seals only where we are still the owner (T2).
   #askSeals(token: number): Promise<Settled> {
     const { nodes, policy } = this.#core;
-    const ownership = { resources: this.#wish.resources, owner: this.#owner };
+    const question = { resources: this.#wish.resources, owner: this.#owner, token };
     this.#seals = nodes.map((node, i) => {
       const grant = this.#grants[i];
       if (grant?.kind !== "granted") return { kind: "unreachable", node: node.name, cause: "not asked to seal: it has not granted" };
@@ -133,10 +133,10 @@ class Attempt {
     this.#core.work.begin();
     return holdRound<CountedSeal, Settled>({
       question: "seal",
-      resources: ownership.resources,
+      resources: question.resources,
       nodes,
       ballots: this.#seals,
-      ask: (node) => node.seal({ ...ownership, token }),
+      ask: (node) => node.seal(question),
       accept: (ballot, i) =>
         ballot.kind === "sealed" && ballot.epoch !== this.#epochs[i] ? { kind: "epoch_moved", node: ballot.node } : ballot,
       judge: (ballots) => tallySeals(ballots, policy),

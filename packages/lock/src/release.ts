@@ -30,11 +30,12 @@ export async function releaseEverywhere(core: Core, lease: Ownership & { readonl
  * the answers: a node that cannot be told now is told when it comes back. No waiter is woken (turn 0): a part of the lock is of no use to it.
  */
 export function giveBack(core: Core, { resources, owner }: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
+  const question = { resources, owner, turn: 0 };
   for (const [i, node] of core.nodes.entries()) {
     const ballot = grants[i];
     if (ballot?.kind === "held" || ballot?.kind === "quarantined") continue;
     if (ballot?.kind === "unreachable" && ballot.unsent) continue;
     core.work.begin();
-    void node.release({ resources, owner, turn: 0 }).then(() => core.work.end());
+    void node.release(question).then(() => core.work.end());
   }
 }

@@ -2,9 +2,10 @@
 // duplicated: its queues, retries and subscriptions are made for other work.
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { type Cluster, Redis, type RedisOptions } from "ioredis";
+import { type Cluster, Command, Redis, type RedisOptions } from "ioredis";
 import type { Clock } from "../clock.js";
 import { shown } from "../option.js";
+import { type Letter, wordOnWire } from "./letters.js";
 import type { ConnectSettings, Link } from "./link.js";
 
 /** redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated, never used or closed). */
@@ -82,11 +83,37 @@ export function hasFailover(source: NodeSource): boolean {
 export function openLink(source: NodeSource, settings: ConnectSettings): Link {
   const client = openClient(source, settings);
   return Object.assign(client, {
+    post(sha: string, letter: Letter, belief: string | undefined): Promise<unknown> {
+      // A cluster finds the node by the keys, which it wants to see.
+      if (isCluster(client)) return client.evalsha(sha, letter.keyCount, ...letter.words);
+      return client.sendCommand(new Posting(sha, letter, belief)) as Promise<unknown>;
+    },
     breakOff() {
       if (isCluster(client)) client.disconnect(true);
       else discard(client.stream);
     },
   });
+}
+
+/** EVALSHA of a letter, which need not be written down again for every node. */
+class Posting extends Command {
+  readonly #sha: string;
+  readonly #letter: Letter;
+  readonly #belief: string | undefined;
+
+  constructor(sha: string, letter: Letter, belief: string | undefined) {
+    super("evalsha", [], { replyEncoding: "utf8" });
+    this.#sha = sha;
+    this.#letter = letter;
+    this.#belief = belief;
+  }
+
+  override toWritable(): string {
+    const { keyCount, words, wire } = this.#letter;
+    const believed = this.#belief === undefined ? "" : wordOnWire(this.#belief);
+    const size = words.length + (believed === "" ? 3 : 4);
+    return `*${size}\r\n$7\r\nEVALSHA\r\n${wordOnWire(this.#sha)}${wordOnWire(String(keyCount))}${wire}${believed}`;
+  }
 }
 
 /** With a reset, where the socket allows it, so that the kernel does not go on trying to deliver an old grant. */

@@ -4,11 +4,11 @@ import type { Clock, Timer } from "../clock.js";
 import { causeOf, LOST } from "./causes.js";
 import { hasFailover } from "./connect.js";
 import type { Keys } from "./keys.js";
+import type { Letter } from "./letters.js";
 import type { ConnectSettings, Link, OpenLink } from "./link.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
 import type { NodeSource } from "./open-nodes.js";
 import { type RequestScripts, requestScriptsFor } from "./request-scripts.js";
-import type { RequestName } from "./scripts.js";
 
 export interface ConnectionSettings extends ConnectSettings {
   readonly source: NodeSource;
@@ -79,8 +79,8 @@ export class Connection {
   }
 
   /** One call of the stream of requests; the server executes them in the order of these calls. Rejects with whatever ioredis throws. */
-  send(name: RequestName, keyCount: number, text: readonly string[]): Promise<unknown> {
-    return this.#client.evalsha(this.#scripts?.[name].sha ?? "", keyCount, ...text);
+  send(letter: Letter, belief: string | undefined): Promise<unknown> {
+    return this.#client.post(this.#scripts?.[letter.name].sha ?? "", letter, belief);
   }
 
   /** Teaches a server the scripts again that forgot them in the middle of its life, once for all who ask meanwhile; rejects if it is another server by now. */
@@ -203,7 +203,7 @@ export class Connection {
   /** By calls without requests: that needs no permission but the one to run scripts, which the lock needs anyway. */
   async #teach(): Promise<void> {
     const { keys } = this.#settings;
-    await Promise.all(Object.values(this.#scripts ?? {}).map(({ source }) => this.#client.eval(source, 1, keys.node, "1")));
+    await Promise.all(Object.values(this.#scripts ?? {}).map(({ source }) => this.#client.eval(source, 1, keys.node)));
   }
 
   /**

@@ -2,6 +2,7 @@
 // decides when to ask or what an answer means.
 import type { Clock } from "../clock.js";
 import type { NodeSource } from "./connect.js";
+import type { Letter } from "./letters.js";
 
 export interface ConnectSettings {
   readonly connectTimeoutMs: number;
@@ -27,7 +28,8 @@ export interface Link {
   on(event: "message", told: (channel: string, news: string) => void): unknown;
   /** Begins. Rejects if the first connection is not made. */
   connect(): Promise<unknown>;
-  evalsha(sha: string, keyCount: number, ...text: string[]): Promise<unknown>;
+  /** Has a script executed that the server knows; with the belief as its last word, if there is one. */
+  post(sha: string, letter: Letter, belief: string | undefined): Promise<unknown>;
   eval(source: string, keyCount: number, ...text: string[]): Promise<unknown>;
   call(command: string, ...args: string[]): Promise<unknown>;
   subscribe(...channels: string[]): Promise<unknown>;

@@ -1,5 +1,6 @@
 // The scripts that read and change a node's record (who it is, in which life it was admitted): their arguments and replies. Together with scripts.ts the only
 // place that knows their shapes. Decides nothing: when to ask what is admission.ts.
+import { lifeOf, readBelief } from "./belief.js";
 import type { Keys } from "./keys.js";
 import { admitScript, markScript, statusScript, visitScript } from "./lua.generated.js";
 import { GarbageReply } from "./scripts.js";
@@ -21,6 +22,8 @@ export interface NodeStatus {
   readonly isReplicated: boolean;
   readonly timeMs: number;
   readonly floor: number | undefined;
+  /** The field as it stands, or empty; the three that follow are what it says. */
+  readonly admitted: string;
   readonly run: string | undefined;
   readonly id: string | undefined;
   readonly fleet: string | undefined;
@@ -35,7 +38,7 @@ export interface NodeStatus {
 /** Its memory is believed in this life of the server. The Lua scripts decide by the same rule. */
 export function isAdmitted(status: NodeStatus): boolean {
   const { runId, run, epoch, base, floor } = status;
-  return run === runId && epoch !== undefined && base !== undefined && floor !== undefined;
+  return run !== undefined && lifeOf(run) === lifeOf(runId) && epoch !== undefined && base !== undefined && floor !== undefined;
 }
 
 function words(reply: unknown, length: number): readonly string[] {
@@ -56,8 +59,9 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
   keys: [keys.node],
   args: [],
   read(reply) {
-    const [runId, version, role, replicated, time, floor, run, id, fleet, size, maxTtlMs, epoch, base, durable] = words(reply, 14);
+    const [runId, version, role, replicated, time, floor, admitted = "", id, fleet, size, maxTtlMs, durable] = words(reply, 12);
     if (!runId || !version || !role) throw new GarbageReply(reply);
+    const belief = admitted === "" ? undefined : readBelief(admitted);
     return {
       runId,
       version,
@@ -65,13 +69,14 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
       isReplicated: replicated === "1",
       timeMs: number(time) ?? 0,
       floor: number(floor),
-      run: text(run),
+      admitted,
+      run: belief?.run,
       id: text(id),
       fleet: text(fleet),
       size: number(size),
       maxTtlMs: number(maxTtlMs),
-      epoch: text(epoch),
-      base: number(base),
+      epoch: belief?.epoch,
+      base: belief?.base,
       wasDurable: durable === "1",
     };
   },

@@ -5,6 +5,7 @@ import { Admission } from "./admission.js";
 import { checkedAddresses, type NodeSource, openLink } from "./connect.js";
 import { type Finding, probeFleet } from "./doctor.js";
 import { keysOf } from "./keys.js";
+import { Letters } from "./letters.js";
 import type { OpenLink } from "./link.js";
 import type { LockNode } from "./lock-node.js";
 import type { NodeEvent } from "./node-events.js";
@@ -72,6 +73,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
   const addresses = checkedAddresses(options.nodes);
   const keys = keysOf(namespace);
+  const letters = new Letters(keys);
   let admission: Admission | undefined;
   const nodes = options.nodes.map(
     (source, index) =>
@@ -81,6 +83,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
         maxTtlMs: maxTtlMs ?? DAY_MS,
         source,
         keys,
+        letters,
         name: `n${index + 1}`,
         address: addresses[index] ?? "",
         connectionName: `palisade:${namespace}`,

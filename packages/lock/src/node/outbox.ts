@@ -2,30 +2,33 @@
 // answer in time. Questions leave in the order in which they were asked. Never retries a question; a release whose outcome is unknown becomes a debt.
 import type { Ballot, Unreachable } from "../ballot.js";
 import type { Clock, Timer } from "../clock.js";
+import { epochIn } from "./belief.js";
 import { causeOf, causeOfText } from "./causes.js";
-import type { Keys } from "./keys.js";
+import { type Asked, endOfRun, type Letter, type Letters, type Run } from "./letters.js";
 import type { ReleaseQuestion } from "./lock-node.js";
 import type { ReleaseDebts } from "./release-debts.js";
-import { GarbageReply, type Heard, openCall, type RequestKind, type RequestName, release } from "./scripts.js";
+import { type CallReply, type Heard, type RequestKind, readCall, release } from "./scripts.js";
 
 /** The stream the calls go into; see Connection. */
 export interface Stream {
   readonly isUp: boolean;
   readonly cause: string;
-  send(name: RequestName, keyCount: number, text: readonly string[]): Promise<unknown>;
+  send(letter: Letter, belief: string | undefined): Promise<unknown>;
   teachAgain(): Promise<void>;
   breakOff(cause: string): void;
 }
 
 export interface OutboxSettings {
   readonly node: string;
-  readonly keys: Keys;
+  readonly letters: Letters;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly stream: Stream;
   readonly debts: ReleaseDebts;
-  /** Told with every reply, late ones included, in the order in which the node spoke. The empty epoch: quarantined. */
-  readonly onHeard: (epoch: string) => void;
+  /** What the node's record says as far as we have heard; undefined if we have not. */
+  readonly belief: () => string | undefined;
+  /** Told with every reply, late ones included, in the order in which the node spoke. Empty: quarantined. */
+  readonly onHeard: (belief: string) => void;
 }
 
 /** What a node that does not believe its memory answers; the caller makes a ballot of it. */
@@ -34,22 +37,14 @@ export interface NotBelieved {
   readonly node: string;
 }
 
-interface Asked {
-  readonly kind: RequestKind<unknown, Ballot>;
-  readonly question: unknown;
-  readonly resolve: (ballot: Ballot) => void;
-}
-
-/** At least one question, all of one kind and with equally many resources. */
-type Run = readonly [Asked, ...Asked[]];
-
 interface Sent {
   readonly asked: Run;
   readonly sentAt: number;
+  /** What the node was asked to confirm. */
+  believed: string | undefined;
   expired: boolean;
 }
 
-const MAX_REQUESTS_PER_CALL = 256;
 /** Sent and unanswered, late ones included. Only releases are sent to a node that has gone silent, so this is rarely met. */
 const MAX_UNANSWERED = 8_192;
 /** After our own event loop stood still, the answers are often there already: let them be read before anybody is called too late. */
@@ -138,7 +133,7 @@ export class Outbox {
       const end = endOfRun(queue, start);
       const asked = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Run;
       start = end;
-      const batch: Sent = { asked, sentAt: this.#settings.clock.monotonicMs(), expired: false };
+      const batch: Sent = { asked, sentAt: this.#settings.clock.monotonicMs(), believed: undefined, expired: false };
       if (this.#settings.stream.isUp) this.#send(batch);
       else this.#giveUp(batch, this.#settings.stream.cause);
     }
@@ -155,14 +150,11 @@ export class Outbox {
     );
   }
 
-  #transmit({ asked }: Sent): Promise<unknown> {
-    const { keys, stream } = this.#settings;
-    const [{ kind: first, question: some }] = asked;
-    const call = openCall(first, keys, first.resourcesOf(some));
-    for (const { kind, question } of asked) kind.write(call, keys, question);
-    const keyCount = call.keys.length;
-    for (const argument of call.args) call.keys.push(argument);
-    return stream.send(first.name, keyCount, call.keys);
+  #transmit(batch: Sent): Promise<unknown> {
+    const { letters, stream, belief } = this.#settings;
+    const letter = letters.letterFor(batch.asked);
+    batch.believed = letter.asksToConfirm ? belief() : undefined;
+    return stream.send(letter, batch.believed);
   }
 
   /** False if it is not on its way any more: its connection was lost, and it has been given up. */
@@ -179,16 +171,19 @@ export class Outbox {
     const { onHeard, node } = this.#settings;
     if (!this.#settle(batch)) return;
     this.#lastHeardAt = this.#settings.clock.monotonicMs();
-    if (!Array.isArray(reply) || reply.length !== batch.asked.length + 1 || (typeof reply[0] !== "string" && reply[0] !== null)) {
-      this.#giveUp(batch, causeOf(new GarbageReply(reply)));
+    let answer: CallReply;
+    try {
+      answer = readCall(reply, batch.asked.length, batch.believed);
+    } catch (error) {
+      this.#giveUp(batch, causeOf(error));
       return;
     }
-    const epoch: string = reply[0] ?? "";
-    if (reply[0] !== null) onHeard(epoch);
+    const { belief, replies } = answer;
+    if (belief !== undefined) onHeard(belief);
     if (batch.expired) return;
-    const heard: Heard = { node, epoch };
+    const heard: Heard = { node, epoch: belief === undefined ? "" : epochIn(belief) };
     let index = 0;
-    for (const asked of batch.asked) asked.resolve(this.#read(asked, heard, reply[++index]));
+    for (const asked of batch.asked) asked.resolve(this.#read(asked, heard, replies[index++]));
     if (this.#settings.debts.size > 0) this.payDebts(DEBTS_PER_ANSWER);
   }
 
@@ -283,18 +278,4 @@ export class Outbox {
     if (silenceLeftMs <= 0) stream.breakOff(`TIMEOUT: silent for ${this.#silenceMs} ms`);
     else this.#arm(Math.max(1, Math.min(next, silenceLeftMs, nodeTimeoutMs)));
   }
-}
-
-/** One call carries neighbours of one kind; questions that are not of a kind follow in a call of their own, in order. */
-function endOfRun(queue: readonly Asked[], start: number): number {
-  const first = queue[start];
-  const limit = Math.min(queue.length, start + MAX_REQUESTS_PER_CALL);
-  let end = start + 1;
-  while (end < limit && isOfAKind(first, queue[end])) end++;
-  return end;
-}
-
-function isOfAKind(one: Asked | undefined, other: Asked | undefined): boolean {
-  if (one === undefined || other === undefined || one.kind !== other.kind) return false;
-  return one.kind.resourcesOf(one.question) === other.kind.resourcesOf(other.question);
 }

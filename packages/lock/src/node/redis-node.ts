@@ -12,9 +12,11 @@ import type {
   Unreachable,
 } from "../ballot.js";
 import type { Clock } from "../clock.js";
+import { epochIn } from "./belief.js";
 import { hasFailover } from "./connect.js";
 import { Connection } from "./connection.js";
 import type { Keys } from "./keys.js";
+import type { Letters } from "./letters.js";
 import type { OpenLink } from "./link.js";
 import type { GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "./lock-node.js";
 import type { NodeEvent } from "./node-events.js";
@@ -31,6 +33,8 @@ export interface RedisNodeSettings {
   readonly source: NodeSource;
   readonly openLink: OpenLink;
   readonly keys: Keys;
+  /** One for all nodes of the fleet. */
+  readonly letters: Letters;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;
@@ -51,6 +55,8 @@ export class RedisNode implements LockNode {
   readonly #settings: RedisNodeSettings;
   readonly #outbox: Outbox;
   readonly #subscriptions: Subscriptions;
+  /** As last heard: the field `admitted` of its record. */
+  #belief: string | undefined;
   #epoch: string | undefined;
   #status: NodeStatus | undefined;
   #isQuarantined = false;
@@ -67,7 +73,14 @@ export class RedisNode implements LockNode {
     this.address = address;
     const debts = new ReleaseDebts(settings.maxTtlMs, (count, reason) => onEvent({ kind: "release_dropped", node: name, count, reason }));
     this.connection = new Connection({ ...settings, onUp: (status) => this.#up(status), onDown: (cause) => this.#down(cause) });
-    this.#outbox = new Outbox({ ...settings, node: name, stream: this.connection, debts, onHeard: (epoch) => this.#heard(epoch) });
+    this.#outbox = new Outbox({
+      ...settings,
+      node: name,
+      stream: this.connection,
+      debts,
+      belief: () => this.#belief,
+      onHeard: (belief) => this.#heard(belief),
+    });
     this.#subscriptions = new Subscriptions({ ...settings, connectionName: `${settings.connectionName}:waiting` });
   }
 
@@ -101,7 +114,7 @@ export class RedisNode implements LockNode {
   /** What the admission has just learned of this node. */
   noteStatus(status: NodeStatus): void {
     this.#status = status;
-    if (isAdmitted(status)) this.#heard(status.epoch ?? "");
+    if (isAdmitted(status)) this.#heard(status.admitted);
     else this.#notBelieved();
   }
 
@@ -189,11 +202,14 @@ export class RedisNode implements LockNode {
     this.#outbox.lost(cause);
   }
 
-  #heard(epoch: string): void {
+  #heard(belief: string): void {
+    if (belief === this.#belief) return;
+    const epoch = epochIn(belief);
     if (epoch === "") {
       this.#notBelieved();
       return;
     }
+    this.#belief = belief;
     this.#epoch = epoch;
     this.#isQuarantined = false;
   }
@@ -201,6 +217,7 @@ export class RedisNode implements LockNode {
   #notBelieved(): void {
     if (this.#isQuarantined) return;
     this.#isQuarantined = true;
+    this.#belief = undefined;
     this.#epoch = undefined;
     this.#readyAt = undefined;
     this.#settings.onEvent({ kind: "quarantined", node: this.name });

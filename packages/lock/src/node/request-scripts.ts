@@ -1,5 +1,6 @@
 // The scripts of requests, for one life of one server. Decides by what a script may recognise that life: by having been loaded in it, or by asking.
 import { createHash } from "node:crypto";
+import { lifeOf } from "./belief.js";
 import { extendScript, grantScript, healScript, inspectScript, raiseScript, releaseScript, sealScript } from "./lua.generated.js";
 import type { NodeStatus } from "./node-record.js";
 import type { RequestName } from "./scripts.js";
@@ -25,7 +26,8 @@ export interface RequestScriptSettings {
 export function requestScriptsFor({ version, runId }: NodeStatus, { failover, retentionMs }: RequestScriptSettings): RequestScripts {
   const isKept = Number.parseInt(version, 10) < 7;
   const isNamed = /^\w+$/.test(runId) && !isKept && failover === "one server";
-  const firstLine = `local RETENTION, RUN = '${retentionMs}', ${isNamed ? `'${runId}'` : "false"}\n`;
+  const run = isNamed ? `'${lifeOf(runId)}'` : "false";
+  const firstLine = `local RETENTION, RUN = '${retentionMs}', ${run}\n`;
   const script = (name: RequestName, text: string): RequestScript => {
     const source = firstLine + text;
     return { name, source, sha: createHash("sha1").update(source).digest("hex") };

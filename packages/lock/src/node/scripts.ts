@@ -13,6 +13,14 @@ export interface CallText {
   readonly args: string[];
 }
 
+/** What a call answered. */
+export interface CallReply {
+  /** The node's record says so (see belief.ts); empty: its memory is not believed; undefined: it was not asked for. */
+  readonly belief: string | undefined;
+  /** One for each request; null where the memory is not believed. */
+  readonly replies: readonly unknown[];
+}
+
 /** Who answered, and its epoch at that moment. */
 export interface Heard {
   readonly node: string;
@@ -27,6 +35,8 @@ export interface RequestKind<Question, Ballot> {
   readonly name: RequestName;
   /** All requests of one call have equally many. */
   resourcesOf(question: Question): number;
+  /** What holds for all requests of one call; undefined where there is nothing of that kind. */
+  sharedBy(question: Question): number | undefined;
   write(call: CallText, keys: Keys, question: Question): void;
   read(heard: Heard, reply: unknown, question: Question): Ballot;
 }
@@ -43,9 +53,25 @@ export type SealQuestion = Ownership & { readonly token: number };
 export type ExtendQuestion = Ownership & { readonly ttlMs: number };
 export type HealQuestion = GrantQuestion & { readonly token: number };
 
-/** The beginning of a call of this kind, for requests with so many resources each. */
-export function openCall({ name }: { readonly name: RequestName }, keys: Keys, resources: number): CallText {
-  return { keys: name === "release" ? [] : [keys.node], args: [String(resources)] };
+/** One call for several requests of a kind, which have equally many resources and share what is shared. */
+export function writeCall<Q, B>(
+  kind: RequestKind<Q, B>,
+  keys: Keys,
+  asked: readonly [{ readonly question: Q }, ...{ readonly question: Q }[]],
+): CallText {
+  const shared = kind.sharedBy(asked[0].question);
+  const call: CallText = { keys: kind.name === "release" ? [] : [keys.node], args: shared === undefined ? [] : [String(shared)] };
+  for (const { question } of asked) kind.write(call, keys, question);
+  return call;
+}
+
+/** A bare number answers a single request, and confirms what was believed; a list says it anew. */
+export function readCall(reply: unknown, requests: number, believed: string | undefined): CallReply {
+  if (typeof reply === "number" && requests === 1) return { belief: believed, replies: [reply] };
+  if (reply === "") return { belief: "", replies: new Array(requests).fill(null) };
+  const [belief, ...replies] = list(reply, requests + 1);
+  // A release does not ask.
+  return { belief: belief === "-" ? undefined : text(belief), replies };
 }
 
 function name(call: CallText, keys: Keys, resources: readonly string[]): void {
@@ -53,6 +79,8 @@ function name(call: CallText, keys: Keys, resources: readonly string[]): void {
 }
 
 const ofLease = ({ resources }: Ownership): number => resources.length;
+const ttlOf = ({ ttlMs }: { readonly ttlMs: number }): number => ttlMs;
+const nothing = (): undefined => undefined;
 
 function integer(reply: unknown, least: number): number {
   if (typeof reply === "number" && Number.isInteger(reply) && reply >= least && reply <= MAX_TOKEN) return reply;
@@ -84,9 +112,10 @@ function remainingOf(reply: unknown): number {
 export const grant: RequestKind<GrantQuestion, GrantBallot> = {
   name: "grant",
   resourcesOf: ofLease,
-  write(call, keys, { resources, owner, label, ttlMs }) {
+  sharedBy: ttlOf,
+  write(call, keys, { resources, owner, label }) {
     name(call, keys, resources);
-    call.args.push(`${owner}|${label}`, String(ttlMs));
+    call.args.push(`${owner}|${label}`);
   },
   read({ node, epoch }, reply, { resources }) {
     if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };
@@ -100,6 +129,7 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
 export const seal: RequestKind<SealQuestion, SealBallot> = {
   name: "seal",
   resourcesOf: ofLease,
+  sharedBy: nothing,
   write(call, keys, { resources, owner, token }) {
     name(call, keys, resources);
     call.args.push(`${owner}|`, String(token));
@@ -116,9 +146,10 @@ function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
 export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
   name: "extend",
   resourcesOf: ofLease,
-  write(call, keys, { resources, owner, ttlMs }) {
+  sharedBy: ttlOf,
+  write(call, keys, { resources, owner }) {
     name(call, keys, resources);
-    call.args.push(`${owner}|`, String(ttlMs));
+    call.args.push(`${owner}|`);
   },
   read: readExtended,
 };
@@ -126,9 +157,10 @@ export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
 export const heal: RequestKind<HealQuestion, ExtendBallot> = {
   name: "heal",
   resourcesOf: ofLease,
-  write(call, keys, { resources, owner, label, ttlMs, token }) {
+  sharedBy: ttlOf,
+  write(call, keys, { resources, owner, label, token }) {
     name(call, keys, resources);
-    call.args.push(`${owner}|${label}`, String(ttlMs), String(token));
+    call.args.push(`${owner}|${label}`, String(token));
   },
   read: readExtended,
 };
@@ -136,9 +168,10 @@ export const heal: RequestKind<HealQuestion, ExtendBallot> = {
 export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
   name: "release",
   resourcesOf: ofLease,
+  sharedBy: nothing,
   write(call, keys, { resources, owner, turn }) {
     for (const resource of resources) call.keys.push(keys.lock(resource));
-    call.args.push(`${owner}|`, String(turn));
+    call.args.push(`${owner}|${turn}`);
   },
   read({ node }, reply) {
     const waiting = integer(reply, 0);
@@ -149,6 +182,7 @@ export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
 export const inspect: RequestKind<string, InspectBallot> = {
   name: "inspect",
   resourcesOf: () => 1,
+  sharedBy: nothing,
   write(call, keys, resource) {
     name(call, keys, [resource]);
     call.args.push("");
@@ -169,6 +203,7 @@ export const inspect: RequestKind<string, InspectBallot> = {
 export const raise: RequestKind<RaiseQuestion, RaiseBallot> = {
   name: "raise",
   resourcesOf: () => 1,
+  sharedBy: nothing,
   write(call, keys, { resource, token, remove }) {
     name(call, keys, [resource]);
     call.args.push(String(token), remove);

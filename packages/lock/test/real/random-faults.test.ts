@@ -127,8 +127,8 @@ async function breakThings({ nodes }: RedisFleet, ways: readonly FleetWay[], { r
 /** In the noise of the other faults this takes as long as it takes; the test's own time is the limit. */
 async function readmitted(node: RedisNode, over: () => boolean): Promise<void> {
   while (!over()) {
-    const [run, server] = await Promise.all([node.cli("HGET", "{palisade}:node", "run"), node.cli("INFO", "server")]);
-    if (typeof run === "string" && String(server).includes(run)) return;
+    const [admitted, server] = await Promise.all([node.cli("HGET", "{palisade}:node", "admitted"), node.cli("INFO", "server")]);
+    if (typeof admitted === "string" && String(server).includes(admitted.slice(0, 40))) return;
     await sleep(10);
   }
 }

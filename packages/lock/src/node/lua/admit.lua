@@ -3,12 +3,13 @@
 -- KEYS   1 {ns}:node
 -- ARGV   run_id, ticket, lowest floor, epoch, id, fleet, size, maxTtlMs, durable ('1' or '0')
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the life, the memory or the ticket is another's by now, or the admission has happened
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-if run ~= ARGV[1] or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then
+--@include life
+if life ~= padded(ARGV[1]) or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then
   return { '0' }
 end
-local floor = string.format('%.0f', math.max(tonumber(redis.call('HGET', KEYS[1], 'floor') or 0), tonumber(ARGV[3])))
+local floor = math.max(tonumber(redis.call('HGET', KEYS[1], 'floor') or 0), tonumber(ARGV[3]))
+local text = string.format('%.0f', floor)
 -- The fields that every grant reads come first: a small hash is searched from the front.
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'run', run, 'epoch', ARGV[4], 'base', floor, 'floor', floor, 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9])
-return { '1', floor }
+redis.call('HSET', KEYS[1], 'admitted', admittedAs(floor, ARGV[4]), 'floor', text, 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9])
+return { '1', text }

@@ -1,7 +1,8 @@
 -- What   Renew all resources of each request if all are still ours. Never creates a key: a key that ran out may have been somebody else's meanwhile.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   1 the number of resources of each request, then per request: beginning of our lock value (owner|), ttlMs
--- Reply  { epoch, per request extended: 1 | missing: 0 | taken: { lock value, PTTL } }
+-- ARGV   ttlMs, then per request: beginning of our lock value (owner|)
+-- Reply  as each.lua says, per request extended: 1 | missing: 0 | taken: { lock value, PTTL }
+--@include start
 --@include record
 
 local function request(first, last, at)
@@ -10,7 +11,7 @@ local function request(first, last, at)
     local value = call('GET', KEYS[key])
     if not value then
       missing = true
-    elseif string.sub(value, 1, #mine) ~= mine then
+    elseif sub(value, 1, #mine) ~= mine then
       return { value, call('PTTL', KEYS[key]) }
     end
   end
@@ -18,12 +19,12 @@ local function request(first, last, at)
     return 0
   end
   for key = first, last, 2 do
-    call('PEXPIRE', KEYS[key], ARGV[at + 1])
+    call('PEXPIRE', KEYS[key], ARGV[1])
     call('PEXPIRE', KEYS[key + 1], RETENTION)
   end
   return 1
 end
 
-local FIRST_KEY, KEYS_EACH, FIELDS = 2, 2, 2
+local FIRST_KEY, SHARED, FIELDS = 2, 1, 1
 --@include each
 return replies

@@ -1,12 +1,13 @@
 -- What   Plant our key again where there is none, with its token. Only for an owner that a quorum confirmed in the same round.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   1 the number of resources of each request, then per request: lock value (owner|label), ttlMs, token
--- Reply  { epoch, per request extended: 1 | taken: { lock value, PTTL } }
+-- ARGV   ttlMs, then per request: lock value (owner|label), token
+-- Reply  as each.lua says, per request extended: 1 | taken: { lock value, PTTL }
+--@include start
 --@include record
 --@include counter
 
 local function request(first, last, at)
-  local mine, token = ARGV[at], tonumber(ARGV[at + 2])
+  local mine, token = ARGV[at], tonumber(ARGV[at + 1])
   for key = first, last, 2 do
     local value = call('GET', KEYS[key])
     if value and value ~= mine then
@@ -15,12 +16,12 @@ local function request(first, last, at)
   end
   for key = first, last, 2 do
     store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))
-    call('SET', KEYS[key], mine, 'PX', ARGV[at + 1])
+    call('SET', KEYS[key], mine, 'PX', ARGV[1])
   end
   return 1
 end
 
-local FIRST_KEY, KEYS_EACH, FIELDS = 2, 2, 3
+local FIRST_KEY, SHARED, FIELDS = 2, 1, 2
 --@include each
 --@include raised
 return replies

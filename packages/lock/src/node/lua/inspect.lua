@@ -1,7 +1,8 @@
 -- What   Who holds a resource, for how long, and the highest token that may have been stored for it. Changes nothing.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   1 the number of resources of each request: 1, then per request: a word that is not read
--- Reply  { epoch, per request { lock value or '', PTTL, token } }
+-- ARGV   per request: a word that is not read
+-- Reply  as each.lua says, per request { lock value or '', PTTL, token }
+--@include start
 --@include record
 --@include counter
 
@@ -10,6 +11,6 @@ local function request(first)
   return { value or '', call('PTTL', KEYS[first]), storedAt(KEYS[first + 1]) }
 end
 
-local FIRST_KEY, KEYS_EACH, FIELDS = 2, 2, 1
+local FIRST_KEY, SHARED, FIELDS = 2, 0, 1
 --@include each
 return replies

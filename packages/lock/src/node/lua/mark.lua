@@ -8,33 +8,34 @@
 -- Note   The claim is a courtesy that spares the fleet many admissions at once; nothing depends on it. The server's start counts as the moment the memory was
 --        lost only if the record survived the start, and in a server that was never a replica: without a record, a FLUSHALL may have come at any time since,
 --        and what a promoted replica lacks, its master may have granted until the end.
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+--@include life
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local record = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil', 'floor')
-local admittedRun, floor = record[1], record[12]
-if admittedRun == run and record[2] and record[3] and floor then
+local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil')
+local run = string.match(server, 'run_id:(%w+)')
+local admittedIn = admission(record[1])
+if admittedIn == life and record[2] then
   return { '1' }
 end
-local id, ticket, ticketAt, proposedFloor, proposedMaxTtlMs = record[4], record[5], record[7], record[8], record[9]
+local id, ticket, ticketAt, proposedFloor, proposedMaxTtlMs = record[3], record[4], record[6], record[7], record[8]
 if not id then
   id = ARGV[2]
   redis.call('HSET', KEYS[1], 'id', id)
 end
-if not ticket or record[6] ~= run then
+if not ticket or record[5] ~= run then
   ticket, ticketAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), ARGV[3], ARGV[4]
   redis.call('HSET', KEYS[1], 'ticket', ticket, 'ticketRun', run, 'ticketAt', ticketAt, 'proposedFloor', proposedFloor, 'proposedMaxTtlMs', proposedMaxTtlMs)
 end
 local claimed = '0'
-if not record[10] or record[10] == ARGV[5] or tonumber(record[11]) <= now then
+if not record[9] or record[9] == ARGV[5] or tonumber(record[10]) <= now then
   claimed = '1'
   redis.call('HSET', KEYS[1], 'claim', ARGV[5], 'claimUntil', string.format('%.0f', now + ARGV[6]))
 end
 local sinceStart = 0
 local wasReplica = string.find(redis.call('INFO', 'replication'), 'master_replid2:0*[1-9a-f]')
-if admittedRun and admittedRun ~= run and not wasReplica then
+if admittedIn and admittedIn ~= life and not wasReplica then
   -- Whole seconds, cut off at both ends: one less is certain.
-  sinceStart = math.max(0, (string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') - 1) * 1000)
+  sinceStart = math.max(0, (string.match(server, 'uptime_in_seconds:(%d+)') - 1) * 1000)
 end
 return {
   '0',

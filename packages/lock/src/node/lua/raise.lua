@@ -1,7 +1,8 @@
 -- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also takes the lock away and tells who waits for it.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   1 the number of resources of each request: 1, then per request: token, 'holder' or 'nothing'
--- Reply  { epoch, per request { the token now stored, the removed lock value or '' } }
+-- ARGV   per request: token, 'holder' or 'nothing'
+-- Reply  as each.lua says, per request { the token now stored, the removed lock value or '' }
+--@include start
 --@include record
 --@include counter
 --@include tell
@@ -20,7 +21,7 @@ local function request(first, _, at)
   return { token, removed or '' }
 end
 
-local FIRST_KEY, KEYS_EACH, FIELDS = 2, 2, 2
+local FIRST_KEY, SHARED, FIELDS = 2, 0, 2
 --@include each
 --@include raised
 return replies

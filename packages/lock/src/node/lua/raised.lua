@@ -3,6 +3,6 @@
 -- KEYS   1 {ns}:node
 -- ARGV   none of its own
 -- Reply  none of its own
-if epoch ~= '' and floor > floorBefore then
+if floor > floorBefore then
   call('HSET', KEYS[1], 'floor', format('%.0f', floor))
 end

@@ -2,8 +2,9 @@
 --        would let two leases end up with one token (T2). While we own a resource nobody else raises its counter, so a higher one means that the token was
 --        chosen without this node's present grant (one that came late or twice, a forced raise): with that token we must not win.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   1 the number of resources of each request, then per request: beginning of our lock value (owner|), token
--- Reply  { epoch, per request sealed: 1 | lost: 0 }
+-- ARGV   per request: beginning of our lock value (owner|), token
+-- Reply  as each.lua says, per request sealed: 1 | lost: 0
+--@include start
 --@include record
 --@include counter
 
@@ -11,7 +12,7 @@ local function request(first, last, at)
   local mine, token = ARGV[at], tonumber(ARGV[at + 1])
   for key = first, last, 2 do
     local value = call('GET', KEYS[key])
-    if not value or string.sub(value, 1, #mine) ~= mine or storedAt(KEYS[key + 1]) > token then
+    if not value or sub(value, 1, #mine) ~= mine or storedAt(KEYS[key + 1]) > token then
       return 0
     end
   end
@@ -21,7 +22,7 @@ local function request(first, last, at)
   return 1
 end
 
-local FIRST_KEY, KEYS_EACH, FIELDS = 2, 2, 2
+local FIRST_KEY, SHARED, FIELDS = 2, 0, 2
 --@include each
 --@include raised
 return replies

@@ -3,11 +3,11 @@
 -- KEYS   1 {ns}:node
 -- ARGV   a fresh epoch
 -- Reply  the floor, or nil if the node is not admitted itself
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-local node = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'floor')
-local floor = node[4]
-if node[1] ~= run or not node[2] or not node[3] or not floor then
+--@include life
+local node = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
+local run, base = admission(node[1])
+if run ~= life or not node[2] then
   return false
 end
-redis.call('HSET', KEYS[1], 'epoch', ARGV[1])
-return floor
+redis.call('HSET', KEYS[1], 'admitted', admittedAs(base, ARGV[1]))
+return node[2]

@@ -265,7 +265,7 @@ describe("a restart that is hidden from the connection", () => {
     const later = lock.fromNow();
     await hidden?.restart();
     await middleman.reconnect();
-    expect(await recordOf(hidden)).toMatchObject({ durable: "0", run: expect.any(String) });
+    expect(await recordOf(hidden)).toMatchObject({ durable: "0", admitted: expect.any(String) });
     expect(await lock.node("n1").grant(asking("b"))).toMatchObject({ kind: "unreachable" });
     expect(await later.heard("disconnected", "n1")).toMatchObject({ cause: "another server answers" });
     expect(await later.heard("admitted", "n1")).toMatchObject({ way: "rebuilt" });

@@ -4,6 +4,7 @@ import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 import type { GrantBallot, SealBallot } from "../../../src/ballot.js";
+import { readBelief } from "../../../src/node/belief.js";
 import { keysOf } from "../../../src/node/keys.js";
 import { type AdmitArguments, admit, type Mark, type MarkArguments, mark, type ScriptCall, visit } from "../../../src/node/node-record.js";
 import { asking, type Opened, opened } from "./opened-fleet.js";
@@ -189,10 +190,12 @@ describe("tickets", () => {
     expect(await asked(it.redis, visit(keys, "e2"))).toBe(undefined);
     await asked(it.redis, admit(keys, admitting(made)));
     expect(await asked(it.redis, visit(keys, "e2"))).toBe(100);
-    expect(await it.redis.hget(keys.node, "epoch")).toBe("e2");
-    await it.redis.hset(keys.node, "run", "another life");
+    const admitted = (await it.redis.hget(keys.node, "admitted")) ?? "";
+    expect(readBelief(admitted)).toMatchObject({ base: 100, epoch: "e2" });
+    const inAnotherLife = `another life`.padEnd(40) + admitted.slice(40);
+    await it.redis.hset(keys.node, "admitted", inAnotherLife);
     expect(await asked(it.redis, visit(keys, "e3"))).toBe(undefined);
-    expect(await it.redis.hget(keys.node, "epoch")).toBe("e2");
+    expect(await it.redis.hget(keys.node, "admitted")).toBe(inAnotherLife);
   });
 
   test("an admission that its locker left half-way is taken over", async ({ fleet }) => {

@@ -48,7 +48,7 @@ describe("a locker that must not vote", () => {
       kind: "unreachable",
       cause: expect.stringContaining("FLEET_MISMATCH"),
     });
-    expect(await servers.nodes[0]?.cli("HEXISTS", `{${namespace}}:node`, "run")).toBe(0);
+    expect(await servers.nodes[0]?.cli("HEXISTS", `{${namespace}}:node`, "admitted")).toBe(0);
   });
 
   test("is one that wants longer leases than its fleet allows", async ({ fleet }) => {

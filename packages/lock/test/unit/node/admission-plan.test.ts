@@ -9,7 +9,7 @@ const kinds: readonly Kind[] = ["unseen", "admitted", "durable", "restarted", "w
 const maxTtlMs = 1_000;
 
 function statusOf(kind: Kind, name: string, size: number): NodeStatus {
-  const server = { runId: `run of ${name}`, version: "7.0.0", role: "master", isReplicated: false, timeMs: 0 };
+  const server = { runId: `run of ${name}`, admitted: "", version: "7.0.0", role: "master", isReplicated: false, timeMs: 0 };
   const nothing = { floor: undefined, run: undefined, id: undefined, fleet: undefined, size: undefined, maxTtlMs: undefined };
   if (kind === "wiped") return { ...server, ...nothing, epoch: undefined, base: undefined, wasDurable: false };
   const run = kind === "admitted" ? server.runId : "an earlier run";

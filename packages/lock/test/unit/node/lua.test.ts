@@ -27,21 +27,22 @@ function headOf(name: string): string {
 /** The arguments that the head names. */
 function argumentsIn(name: string): readonly string[] {
   const line = /^-- ARGV +(.*)$/m.exec(headOf(name))?.[1] ?? "";
-  const own = line.replace(/\(.*?\)/g, "").replace(/^1 the number of resources of each request.*?then per request: /, "");
+  const own = line.replace(/\(.*?\)/g, "").replace(/^(?:(\w+), then )?per request: /, (_, shared) => (shared ? `${shared},` : ""));
   return own === "none" ? [] : own.split(",");
 }
 
 const scriptOf = (...given: Parameters<typeof requestScriptsFor>) => requestScriptsFor(...given).grant;
 
 const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, turn: 3 };
-const asked: Record<string, (call: requests.CallText) => void> = {
-  grant: (call) => requests.grant.write(call, keys, lease),
-  seal: (call) => requests.seal.write(call, keys, lease),
-  extend: (call) => requests.extend.write(call, keys, lease),
-  heal: (call) => requests.heal.write(call, keys, lease),
-  release: (call) => requests.release.write(call, keys, lease),
-  inspect: (call) => requests.inspect.write(call, keys, "a"),
-  raise: (call) => requests.raise.write(call, keys, { resource: "a", token: 1, remove: "nothing" }),
+const twice = <Question>(question: Question) => [{ question }, { question }] as const;
+const asked: Record<string, requests.CallText> = {
+  grant: requests.writeCall(requests.grant, keys, twice(lease)),
+  seal: requests.writeCall(requests.seal, keys, twice(lease)),
+  extend: requests.writeCall(requests.extend, keys, twice(lease)),
+  heal: requests.writeCall(requests.heal, keys, twice(lease)),
+  release: requests.writeCall(requests.release, keys, twice(lease)),
+  inspect: requests.writeCall(requests.inspect, keys, twice("a")),
+  raise: requests.writeCall(requests.raise, keys, twice({ resource: "a", token: 1, remove: "nothing" })),
 };
 
 describe("the Lua files", () => {
@@ -58,7 +59,7 @@ describe("the Lua files", () => {
     const server = { runId: "0f3a", version: "7.0.15" } as NodeStatus;
     const settings = { failover: "one server", retentionMs: 7 } as const;
     const named = scriptOf(server, settings);
-    expect(named.source).toMatch(/^local RETENTION, RUN = '7', '0f3a'\n/);
+    expect(named.source).toMatch(/^local RETENTION, RUN = '7', '0f3a {36}'\n/);
     expect(named.sha).toBe(createHash("sha1").update(named.source).digest("hex"));
     expect(scriptOf({ ...server, runId: "0f3b" }, settings).sha).not.toBe(named.sha);
     for (const asking of [
@@ -80,17 +81,17 @@ describe("the Lua files", () => {
     expect(textOf(file.replace(".lua", ""))).not.toMatch(/tostring\((?!reply\))/);
   });
 
-  test.each(Object.keys(asked))("%s is asked with the keys and arguments that its head names and its loop expects", (name) => {
-    const call = requests.openCall({ name: name as requests.RequestName }, keys, 2);
-    const before = call.keys.length;
-    asked[name]?.(call);
-    const [, ...own] = call.args;
-    const resources = ["inspect", "raise"].includes(name) ? 1 : 2;
-    expect(own).toHaveLength(argumentsIn(name).length);
-    expect(textOf(name)).toContain(
-      `local FIRST_KEY, KEYS_EACH, FIELDS = ${before + 1}, ${(call.keys.length - before) / resources}, ${own.length}\n`,
-    );
-  });
+  test.each(Object.entries(asked))(
+    "%s is asked with the keys and arguments that its head names and its loop expects",
+    (name, { keys: named, args }) => {
+      const [first, shared, fields] = (/FIRST_KEY, SHARED, FIELDS.* = (\d), (\d), (\d)/.exec(textOf(name)) ?? []).slice(1).map(Number);
+      const resources = ["inspect", "raise"].includes(name) ? 1 : 2;
+      expect(argumentsIn(name)).toHaveLength(Number(shared) + Number(fields));
+      expect(args).toHaveLength(Number(shared) + 2 * Number(fields));
+      expect(named.slice(0, Number(first) - 1)).toEqual(name === "release" ? [] : [keys.node]);
+      expect(named.length - Number(first) + 1).toBe(2 * resources * (name === "release" ? 1 : 2));
+    },
+  );
 
   test("the scripts of the admission are asked with the arguments that their heads name", () => {
     const marked = { ticket: "t", id: "i", wallMs: 1, maxTtlMs: 1, claim: "c", claimMs: 1 };

@@ -1,6 +1,7 @@
 // What becomes of questions that meet a server without the script, or one that says nothing: orders of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
 import { keysOf } from "../../../src/node/keys.js";
+import { Letters } from "../../../src/node/letters.js";
 import { Outbox } from "../../../src/node/outbox.js";
 import { ReleaseDebts } from "../../../src/node/release-debts.js";
 import { grant, type RequestName, release } from "../../../src/node/scripts.js";
@@ -19,15 +20,16 @@ function scripted() {
   const clock = new ManualClock();
   const outbox = new Outbox({
     node: "n1",
-    keys: keysOf("ns"),
+    letters: new Letters(keysOf("ns")),
     clock,
     nodeTimeoutMs: 100,
     debts: new ReleaseDebts(1_000, () => {}),
+    belief: () => undefined,
     onHeard: () => {},
     stream: {
       isUp: true,
       cause: "",
-      send: (name) =>
+      send: ({ name }) =>
         new Promise((resolve, reject) => calls.push({ name, answer: resolve, fail: (message) => reject(new Error(message)) })),
       teachAgain: () => new Promise((resolve) => lessons.push(resolve)),
       breakOff: () => {},
@@ -62,7 +64,7 @@ describe("a server that forgot the scripts", () => {
     await turn();
     lessons[0]?.();
     await turn();
-    calls[1]?.answer(["e", 7]);
+    calls[1]?.answer(7);
     expect(await granted).toMatchObject({ kind: "granted", token: 7 });
   });
 
@@ -74,7 +76,7 @@ describe("a server that forgot the scripts", () => {
     await turn();
     const released = outbox.ask(release, question);
     await turn();
-    calls[1]?.answer([null, 0]);
+    calls[1]?.answer(0);
     expect(await released).toMatchObject({ kind: "absent" });
     lessons[0]?.();
     expect(await granted).toMatchObject({ kind: "unreachable" });

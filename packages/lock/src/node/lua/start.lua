@@ -1,0 +1,6 @@
+-- What   The words that every script of requests is written in.
+-- KEYS   none of its own
+-- ARGV   none of its own
+-- Reply  none of its own
+local call, format, sub, KEYS, ARGV = redis.call, string.format, string.sub, KEYS, ARGV
+local HIGHEST = 999999999999999
