@@ -18,7 +18,10 @@ export function nameAll(resources: readonly string[]): string {
 export function describeAttempt(resources: readonly string[], lost: Lost, policy: Policy): string {
   const what = nameAll(resources);
   const granted = `${lost.grants} of ${policy.size} nodes granted ${what}, ${policy.quorum} needed`;
-  const others = describeBallots(lost.ballots.filter((ballot) => ballot.kind !== "granted"));
+  const others = describeBallots(
+    lost.ballots.filter((ballot) => ballot.kind !== "granted"),
+    resources,
+  );
   const voiceless = policy.size - lost.ballots.length;
   const details = [others, voiceless > 0 ? `${voiceless} had not answered when that was settled` : ""]
     .filter((part) => part !== "")
@@ -29,11 +32,14 @@ export function describeAttempt(resources: readonly string[], lost: Lost, policy
   return account;
 }
 
-/** Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5 unreachable (ECONNREFUSED)". */
-export function describeBallots(ballots: readonly Ballot[]): string {
+/**
+ * Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5 unreachable (ECONNREFUSED)". Which of several resources is held is told
+ * as well.
+ */
+export function describeBallots(ballots: readonly Ballot[], resources: readonly string[] = []): string {
   const groups = new Map<string, { readonly nodes: string[]; atMostMs: number | undefined }>();
   for (const ballot of ballots) {
-    const [saying, forMs] = describeBallot(ballot);
+    const [saying, forMs] = describeBallot(ballot, resources.length > 1);
     const group = groups.get(saying);
     if (group === undefined) groups.set(saying, { nodes: [ballot.node], atMostMs: forMs });
     else {
@@ -71,7 +77,7 @@ export function describeState(state: FleetState, { size, quorum }: Electorate): 
 }
 
 // What it says, with # in the place of the milliseconds that follow: nodes that say the same for a slightly different time are told together.
-function describeBallot(ballot: Ballot): [string, number?] {
+function describeBallot(ballot: Ballot, isOfMany: boolean): [string, number?] {
   switch (ballot.kind) {
     case "unreachable":
       return [`unreachable (${ballot.cause})`];
@@ -80,8 +86,9 @@ function describeBallot(ballot: Ballot): [string, number?] {
         ? ["quarantined after a restart"]
         : ["quarantined after a restart for # ms more", ballot.readyInMs];
     case "held":
+      return [`held for # ms more by ${ballot.holder}${isOfMany ? `, who has ${ballot.resource}` : ""}`, ballot.remainingMs];
     case "taken":
-      return [`${ballot.kind} for # ms more by ${ballot.holder}`, ballot.remainingMs];
+      return [`taken for # ms more by ${ballot.holder}`, ballot.remainingMs];
     case "epoch_moved":
       return ["answered while another node was being readmitted, which does not count"];
     case "missing":

@@ -42,7 +42,7 @@ export function wellFormedText(name: string, value: unknown, maxBytes: number): 
 export function knownOptions<T extends object>(name: string, value: unknown, known: readonly string[]): Partial<Record<keyof T, unknown>> {
   if (value === undefined) return {};
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new TypeError(`${name} must be an object, not ${shown(value)}`);
+    throw new TypeError(`the options of ${name} must be an object, not ${shown(value)}`);
   for (const key of Object.keys(value)) {
     if (!known.includes(key)) throw new TypeError(`${name} has no option ${JSON.stringify(key)}${suggestion(key, known)}`);
   }

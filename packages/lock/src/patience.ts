@@ -42,7 +42,7 @@ export class Patience {
   check(resources: readonly string[]): void {
     if (this.#dormitory.closed) throw closedError(resources);
     if (this.#signal?.aborted) {
-      throw new LockError("LOCK_ABORTED", `the caller gave up waiting for ${nameAll(resources)}`, {
+      throw new LockError("LOCK_ABORTED", `the caller gave up after waiting ${this.waitedMs.toFixed(0)} ms for ${nameAll(resources)}`, {
         resources,
         cause: this.#signal.reason,
       });

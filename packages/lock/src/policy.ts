@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { NodeSource } from "./node/open-nodes.js";
 import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 import { majority } from "./quorum/tally.js";
-import { driftMs } from "./quorum/validity.js";
+import { driftMs, neededTtlMs } from "./quorum/validity.js";
 import { checkSource } from "./source-option.js";
 
 /** How often and how fast a waiting caller asks again. */
@@ -110,12 +110,15 @@ export function readPolicy(options: LockerOptions): Policy {
 
 /** A ttl that the policy allows and that leaves something after the allowance for drift. */
 export function checkTtl(policy: Policy, ttlMs: number): number {
-  wholeNumber("ttlMs", ttlMs, { min: 1, max: policy.maxTtlMs ?? DAY_MS });
-  const leftMs = ttlMs - driftMs(ttlMs, policy.driftFactor);
+  wholeNumber("ttlMs", ttlMs, { min: 1, max: DAY_MS });
+  const { maxTtlMs = DAY_MS, driftFactor } = policy;
+  if (ttlMs > maxTtlMs) throw new RangeError(`ttlMs must be at most maxTtlMs, which is ${maxTtlMs}, not ${ttlMs}`);
+  const leftMs = ttlMs - driftMs(ttlMs, driftFactor);
   const neededMs = minValidityMs(policy, ttlMs);
   if (leftMs >= neededMs && leftMs > 0) return ttlMs;
+  const least = policy.minValidityMs === undefined ? driftMs(0, driftFactor) / (0.9 - driftFactor) : neededTtlMs(neededMs, driftFactor);
   throw new RangeError(
-    `ttlMs ${ttlMs} leaves ${leftMs.toFixed(2)} ms after the allowance for drift; at least ${neededMs} ms (minValidityMs) are needed`,
+    `ttlMs ${ttlMs} leaves ${leftMs.toFixed(2)} ms after the allowance for drift, and ${neededMs} ms (minValidityMs) are needed: at least ${Math.ceil(least)} ms`,
   );
 }
 
@@ -130,8 +133,11 @@ export function readWaitMs(value: unknown, fallback: number): number {
 }
 
 function readSize(nodes: unknown): number {
+  // A text may be a URL with a password in it.
   if (!Array.isArray(nodes))
-    throw new TypeError(`nodes must be an array of Redis URLs, ioredis options or ioredis instances, not ${shown(nodes)}`);
+    throw new TypeError(
+      `nodes must be an array of Redis URLs, ioredis options or ioredis instances, not ${typeof nodes === "string" ? "a string" : shown(nodes)}`,
+    );
   if (nodes.length === 0 || nodes.length > MAX_NODES)
     throw new RangeError(`nodes must name 1 to ${MAX_NODES} Redis masters, not ${nodes.length}`);
   // Not forEach: it would pass over a hole.
@@ -143,9 +149,8 @@ function readQuorum(value: unknown, size: number): number {
   const least = majority(size);
   const quorum = wholeNumber("quorum", value, { min: 0, max: Number.POSITIVE_INFINITY, fallback: least });
   if (quorum >= least && quorum <= size) return quorum;
-  throw new RangeError(
-    `quorum must be from ${least} (the majority of ${size} nodes) to ${size}, not ${quorum}: two smaller quorums need not share a node`,
-  );
+  const why = quorum < least ? "two smaller quorums need not share a node" : "there are no more nodes";
+  throw new RangeError(`quorum must be from ${least} (the majority of ${size} nodes) to ${size}, not ${quorum}: ${why}`);
 }
 
 function readNamespace(value: unknown): string {

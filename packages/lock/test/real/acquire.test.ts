@@ -124,7 +124,7 @@ describe("several resources in one lease", () => {
   test("are taken all or none", async ({ locker, eye }) => {
     const b = await locker.acquire("b");
     const attempt = await locker.tryAcquire(["a", "b", "c"]);
-    expect(attempt).toMatchObject({ ok: false, reason: "held" });
+    expect(attempt).toMatchObject({ ok: false, reason: "held", message: expect.stringMatching(/held for \d+ ms more by .*, who has b/) });
     await eye.gone("a");
     await eye.gone("c");
     await b.release();

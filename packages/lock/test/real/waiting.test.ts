@@ -129,7 +129,8 @@ describe("giving up", () => {
     const behind = failure(waiter.acquire("r", { signal: aborter.signal, waitMs: 60_000 }));
     await sleep(20);
     aborter.abort("enough");
-    expect(await waiting).toMatchObject({ code: "LOCK_ABORTED", cause: "enough", resource: "r" });
+    const message = expect.stringMatching(/^the caller gave up after waiting \d+ ms for r$/);
+    expect(await waiting).toMatchObject({ code: "LOCK_ABORTED", cause: "enough", resource: "r", message });
     expect(await behind).toMatchObject({ code: "LOCK_ABORTED", cause: "enough" });
     await lease.release();
     await eye.gone("r");

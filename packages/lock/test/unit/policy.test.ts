@@ -8,6 +8,15 @@ const policyOf = (options: Partial<LockerOptions>): ReturnType<typeof readPolicy
 /** For what TypeScript would not let through. */
 const loose = (options: object): ReturnType<typeof readPolicy> => readPolicy(options as LockerOptions);
 
+function messageOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    return String(error);
+  }
+  return "";
+}
+
 describe("options of createLocker", () => {
   test("have defaults, frozen", () => {
     const policy = policyOf({});
@@ -74,7 +83,8 @@ describe("options of createLocker", () => {
     [{ nodes: nodes(3), ttlMs: "10" }, "ttlMs must be a number, not string 10"],
     [{ nodes: nodes(3), ttlMS: 10 }, "did you mean ttlMs?"],
     [{ nodes: nodes(3), retryCount: 10 }, 'has no option "retryCount"'],
-    [{ nodes: nodes(3), retry: 3 }, "retry must be an object"],
+    [{ nodes: "redis://:s3cret@a" }, "ioredis instances, not a string"],
+    [{ nodes: nodes(3), retry: 3 }, "the options of retry must be an object, not number 3"],
     [{ nodes: nodes(3), retry: { maxDelay: 3 } }, "did you mean maxDelayMs?"],
     [{ nodes: nodes(3), namespace: 7 }, "namespace must be a string"],
     [{ nodes: nodes(3), label: 7 }, "label must be a string"],
@@ -130,6 +140,27 @@ describe("options of createLocker", () => {
       { duplicate() {}, call() {}, status: "ready" },
     ];
     expect(loose({ nodes: ways }).size).toBe(ways.length);
+  });
+
+  test.each([
+    [{ quorum: 1 }, "quorum must be from 3 (the majority of 5 nodes) to 5, not 1: two smaller quorums need not share a node"],
+    [{ quorum: 6 }, "quorum must be from 3 (the majority of 5 nodes) to 5, not 6: there are no more nodes"],
+    [{ ttlMs: 2_000, maxTtlMs: 1_000 }, "ttlMs must be at most maxTtlMs, which is 1000, not 2000"],
+    [{ ttlMs: 2 }, "ttlMs 2 leaves -0.02 ms after the allowance for drift, and 0.2 ms (minValidityMs) are needed: at least 3 ms"],
+    [
+      { ttlMs: 400, minValidityMs: 400 },
+      "ttlMs 400 leaves 394.00 ms after the allowance for drift, and 400 ms (minValidityMs) are needed: at least 407 ms",
+    ],
+  ])("%j is refused with numbers and what would do: %s", (options, message) => {
+    expect(() => policyOf(options)).toThrow(new RangeError(message));
+  });
+
+  test("a ttl that is called long enough is", () => {
+    for (const options of [{}, { driftFactor: 0.5 }, { minValidityMs: 77 }, { minValidityMs: 30, driftFactor: 0.3 }]) {
+      const [, least] = /at least (\d+) ms$/.exec(messageOf(() => policyOf({ ...options, ttlMs: 1, nodeTimeoutMs: 1 }))) ?? [];
+      expect(policyOf({ ...options, ttlMs: Number(least) }).ttlMs).toBe(Number(least));
+      expect(() => policyOf({ ...options, ttlMs: Number(least) - 1 })).toThrow(RangeError);
+    }
   });
 
   test("no options at all are a TypeError", () => {
