@@ -31,6 +31,11 @@ export class FaultLog {
     this.leftOut[kind] = (this.leftOut[kind] ?? 0) + 1;
   }
 
+  /** What is not undone yet. */
+  lasting(): string[] {
+    return this.struck.filter(({ untilAt }) => untilAt === Number.POSITIVE_INFINITY).map(({ kind, target }) => `${kind} (${target})`);
+  }
+
   counts(): Record<string, number> {
     const counts: Record<string, number> = {};
     for (const { kind } of this.struck) counts[kind] = (counts[kind] ?? 0) + 1;

@@ -40,8 +40,9 @@ async function perform(asked: Asked): Promise<number> {
 
 function teller(): (state: Progress) => void {
   let linedAt = 0;
-  return ({ elapsedMs, phase, done, refused, unknown, faults }) => {
-    const line = `${(elapsedMs / 1_000).toFixed(0)} s, ${phase}: ${done} done, ${refused} refused, ${unknown} unknown, ${faults} faults`;
+  return ({ elapsedMs, phase, done, refused, unknown, faults, lasting }) => {
+    const what = phase === "undoing faults" ? `${phase} (${lasting.join(", ")})` : phase;
+    const line = `${(elapsedMs / 1_000).toFixed(0)} s, ${what}: ${done} done, ${refused} refused, ${unknown} unknown, ${faults} faults`;
     progress(line);
     if (process.stderr.isTTY || elapsedMs - linedAt < LINE_EVERY_MS) return;
     linedAt = elapsedMs;

@@ -30,6 +30,8 @@ export interface Progress {
   readonly refused: number;
   readonly unknown: number;
   readonly faults: number;
+  /** Those that are not undone yet. */
+  readonly lasting: readonly string[];
 }
 
 export interface Outcome {
@@ -57,7 +59,7 @@ export async function run({ onProgress, ...options }: RunOptions): Promise<Outco
   const startedAt = performance.now();
   const teller = setInterval(() => {
     const tally = cast?.tally ?? { done: 0, refused: 0, unknown: 0 };
-    onProgress?.({ elapsedMs: performance.now() - startedAt, phase, ...tally, faults: log.struck.length });
+    onProgress?.({ elapsedMs: performance.now() - startedAt, phase, ...tally, faults: log.struck.length, lasting: log.lasting() });
   }, PROGRESS_EVERY_MS);
   ending.use({ [Symbol.asyncDispose]: async () => clearInterval(teller) });
 
@@ -73,7 +75,8 @@ export async function run({ onProgress, ...options }: RunOptions): Promise<Outco
   const done = stage.cast.all("done", hopeless.signal);
   done.catch(() => peace.abort()); // Somebody has failed: no more faults. It is reported where `done` is awaited.
   const torments = nemesis.torment(peace.signal);
-  await Promise.race([torments, done]);
+  await Promise.race([sleep(durationMs, undefined, { ref: false }), done]);
+  phase = "undoing faults";
   const impatience = setTimeout(() => hopeless.abort(), RECOVERY_MS);
   await torments;
   phase = "healed";

@@ -1,5 +1,6 @@
 // Starts everything of a run in order, and gives it back in the reverse order. It decides who has which way to whom.
 import { join } from "node:path";
+import { createLocker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
 import { Cast, type Part } from "./cast.js";
 import type { Ending } from "./ending.js";
@@ -8,7 +9,7 @@ import { journalName } from "./gather.js";
 import { guardedTables } from "./guarded-table.js";
 import type { ClientWays, GatewayWays, Stage } from "./stage.js";
 import { StoreUnderFire } from "./store.js";
-import type { ClientOrders, Mode, StrangerOrders } from "./words.js";
+import { type ClientOrders, MAX_TTL_MS, type Mode, type StrangerOrders } from "./words.js";
 
 export const NODES = 5;
 export const GATEWAYS = 2;
@@ -27,7 +28,7 @@ export async function setUp(options: StageOptions): Promise<Stage> {
   const [fleet, store] = await Promise.all([RedisFleet.start({ nodes: NODES }), StoreUnderFire.start()]);
   ending.use(fleet);
   ending.use(store);
-  await store.prepare(guardedTables);
+  await Promise.all([store.prepare(guardedTables), found(fleet)]);
   const keys = ["forger", "careless", ...Array.from({ length: clients }, (_, slot) => `c${slot}`)].map(newKey);
   const gateways: GatewayUnderFire[] = [];
   const gatewayWays: GatewayWays[] = [];
@@ -51,6 +52,12 @@ export async function setUp(options: StageOptions): Promise<Stage> {
   const cast = ending.use(new Cast(parts));
   await cast.all("ready");
   return { fleet, store, gateways, gatewayWays, clientWays, cast };
+}
+
+/** Whoever meets a new fleet first decides how long leases may be: not a gateway, which knows nothing of that. */
+async function found({ urls }: RedisFleet): Promise<void> {
+  await using locker = createLocker({ nodes: urls, maxTtlMs: MAX_TTL_MS, label: "founder" });
+  await locker.ready();
 }
 
 type Surroundings = Pick<ClientOrders, "slot" | "redisUrls" | "gatewayUrls" | "storeUrl" | "apiKey">;

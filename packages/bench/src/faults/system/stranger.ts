@@ -20,8 +20,8 @@ const tellEveryMs = 500;
 let working = true;
 let count = 0;
 let tally = { done: 0, refused: 0, unknown: 0 };
-/** The highest fence it has seen, so that it knows what would be above it. */
-let fence = 1;
+/** The highest fence it has seen, and at least the milliseconds from which a new fleet counts: what is below that may count as issued, and does no harm. */
+let fence = Date.now();
 
 function say(word: FromActor): void {
   process.send?.(word);
@@ -68,7 +68,7 @@ function send({ method, path, headers, body }: Attempt): Promise<Reply | undefin
 
 function attempt(id: string): Attempt & { readonly resource: string; readonly token?: number } {
   const resource = chance.happens(0.2) ? chance.one(untouched) : chance.one(documents);
-  const far = Math.min(MAX_TOKEN, fence + chance.one([1_000_000, 1_000_000_000, 1_000_000_000_000, MAX_TOKEN]));
+  const far = Math.min(MAX_TOKEN, Math.max(fence, Date.now()) + chance.one([1_000_000, 1_000_000_000, 1_000_000_000_000, MAX_TOKEN]));
   const token = trade === "forger" ? { token: far } : {};
   const header = trade === "forger" ? ["Fencing-Token", chance.happens(0.5) ? `${far}` : `${far};seq=1`] : chance.one(notTokens(fence));
   const value = JSON.stringify(successor(null, id));
@@ -87,7 +87,7 @@ async function tryOnce(): Promise<void> {
   const kind = trade === "forger" ? "forged" : "malformed";
   journal.write({ e: "sent", id, at: nowMs(), kind, via: "stranger", resource, ...(token === undefined ? {} : { token }) });
   const reply = await send(wire);
-  fence = Math.max(fence, reply === undefined || reply.status >= 300 ? 1 : reply.fence);
+  fence = Math.max(fence, reply === undefined || reply.status >= 300 ? 0 : reply.fence);
   const isRefused = reply !== undefined && reply.status >= 400 && reply.code !== "outcome_unknown" && reply.code !== "internal";
   const outcome: Outcome = reply !== undefined && reply.status < 300 ? "done" : isRefused ? "refused" : "unknown";
   tally[outcome]++;
