@@ -9,7 +9,7 @@ export interface Asked {
   readonly clients: number;
   readonly svg: string | undefined;
   readonly json: string | undefined;
-  readonly leak: Leak | undefined;
+  readonly leaks: readonly Leak[];
   readonly from: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export const usage = `npm run soak -- [options]
   --svg FILE    the picture
   --json FILE   one JSON object per line: what was asked, a row of values every few seconds as they come, the verdicts
   --from FILE   judges and draws again what --json of an earlier run has written
-  --leak KIND   the control: client 1 leaks with every operation; one of ${leaks.join(", ")}. It must be found`;
+  --leak KINDS  the control: client 1 leaks with every operation, some of ${leaks.join(",")}. It must be found`;
 
 /** Throws an error for people if it makes no sense. */
 export function readArguments(args: readonly string[], now: () => number): Asked {
@@ -35,7 +35,7 @@ export function readArguments(args: readonly string[], now: () => number): Asked
     seed: values.seed ?? now().toString(36),
     svg: values.svg,
     json: values.json,
-    leak: leak(values.leak),
+    leaks: leaksIn(values.leak),
     from: values.from,
   };
 }
@@ -53,9 +53,10 @@ function clients(value: string | undefined): number {
   return number;
 }
 
-function leak(value: string | undefined): Leak | undefined {
-  if (value === undefined) return undefined;
-  const known = leaks.find((name) => name === value);
-  if (known === undefined) throw new RangeError(`--leak is one of ${leaks.join(", ")}, not ${value}`);
-  return known;
+function leaksIn(value: string | undefined): readonly Leak[] {
+  return (value?.split(",") ?? []).map((name) => {
+    const known = leaks.find((leak) => leak === name);
+    if (known === undefined) throw new RangeError(`--leak takes ${leaks.join(", ")}, not ${name}`);
+    return known;
+  });
 }

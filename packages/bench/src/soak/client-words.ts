@@ -3,8 +3,8 @@ import type { Counts } from "./latency.js";
 import type { SelfReading } from "./probe.js";
 
 /** What a client can be told to do wrong, once per operation, so that the judge has something to find. */
-export type Leak = "memory" | "timers" | "listeners" | "sockets";
-export const leaks: readonly Leak[] = ["memory", "timers", "listeners", "sockets"];
+export type Leak = "memory" | "timers" | "listeners" | "files";
+export const leaks: readonly Leak[] = ["memory", "timers", "listeners", "files"];
 
 /** Given to the client when it starts. */
 export interface ClientOrders {
@@ -15,7 +15,7 @@ export interface ClientOrders {
   readonly namespace: string;
   readonly perSecond: number;
   readonly readingEveryMs: number;
-  readonly leak: Leak | undefined;
+  readonly leaks: readonly Leak[];
 }
 
 export type ToClient = { readonly kind: "go" } | { readonly kind: "leave" };

@@ -13,7 +13,7 @@ import { Tools } from "./tools-of-work.js";
 const ACTORS = 12;
 const orders = JSON.parse(process.argv[2] ?? "") as ClientOrders;
 const tools = new Tools(orders);
-const leak = leakOf(orders.leak, tools, orders.redisUrls[0] ?? "");
+const leaking = orders.leaks.map((leak) => leakOf(leak, tools));
 const catalogue = Object.entries({ ...lockWork, ...gatewayWork });
 const weights = catalogue.reduce((sum, [, [weight]]) => sum + weight, 0);
 
@@ -55,7 +55,7 @@ async function operate(): Promise<void> {
   }
   operations[name] = (operations[name] ?? 0) + 1;
   if (typeof code === "string") failures[code] = (failures[code] ?? 0) + 1;
-  leak();
+  for (const leak of leaking) leak();
 }
 
 /** Each at its own times; one that is late does not catch up. */
@@ -75,7 +75,7 @@ async function leave(): Promise<void> {
   await tools.locker.close();
   process.disconnect();
   // The control keeps handles that would keep it.
-  if (orders.leak !== undefined) process.exit();
+  if (leaking.length > 0) process.exit();
 }
 
 process.on("message", (word: ToClient) => {

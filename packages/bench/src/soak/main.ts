@@ -55,7 +55,7 @@ function put(asked: Asked, outcome: Outcome, findings: readonly Finding[]): void
 
 function exitCode(asked: Asked, findings: readonly Finding[]): number {
   const bad = findings.filter((finding) => finding.curves.length > 0 && !isFlat(finding));
-  if (asked.leak === undefined) {
+  if (asked.leaks.length === 0) {
     console.log(bad.length === 0 ? "flat" : `not flat: ${bad.map(({ panel }) => `${panel.group}: ${panel.title}`).join("; ")}`);
     return bad.length === 0 ? 0 : 1;
   }

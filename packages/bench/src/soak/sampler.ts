@@ -12,8 +12,9 @@ export interface Row {
   readonly values: Readonly<Values>;
 }
 
-/** A reading older than so many intervals is none. */
+/** A reading older than so many intervals is none; on a busy machine they come late. */
 const STALE_AFTER = 2.5;
+const STALE_AFTER_MS = 1_000;
 /** Rates and percentiles are of so many rows together. */
 const ROWS_PER_WINDOW = 6;
 
@@ -47,7 +48,7 @@ export class Sampler {
   }
 
   #isStale(at: number): boolean {
-    return performance.now() - at > STALE_AFTER * this.#everyMs;
+    return performance.now() - at > Math.max(STALE_AFTER_MS, STALE_AFTER * this.#everyMs);
   }
 
   #addPace(values: Values): void {

@@ -46,7 +46,7 @@ export function draw(asked: Asked, outcome: Pick<Outcome, "chronicle" | "operati
 }
 
 function head(
-  { clients, perSecond, leak }: Asked,
+  { clients, perSecond, leaks }: Asked,
   { chronicle, operations }: Pick<Outcome, "chronicle" | "operations">,
   findings: readonly Finding[],
 ): string {
@@ -57,7 +57,7 @@ function head(
   const minutes = (chronicle.lastMs / 60_000).toFixed(chronicle.lastMs < 600_000 ? 1 : 0);
   const title = `${minutes} minutes of contended load: ${curves} curves, ${bad === 0 ? "all flat" : `not flat in ${bad} of ${measured.length} panels`}`;
   const work = `${whole(done)} operations of ${clients} client processes, about ${perSecond} per second; five Redis nodes (appendfsync always), a gateway, Postgres; ${chronicle.disturbances.length} disturbances`;
-  const how = `The shaded third warms up and is not judged. Dashed: the trend of the steepest curve of a panel; its slope is beside the verdict.${leak === undefined ? "" : ` Control: client 1 leaks ${leak}.`}`;
+  const how = `The shaded third warms up and is not judged. Dashed: the trend of the steepest curve of a panel; its slope is beside the verdict.${leaks.length === 0 ? "" : ` Control: client 1 leaks ${leaks.join(", ")}.`}`;
   return [
     `<text class="headline" id="what" x="${MARGIN}" y="38">${escaped(title)}</text>`,
     `<text class="remark" x="${MARGIN}" y="59">${escaped(work)}</text>`,
