@@ -67,7 +67,7 @@ async function baseline(workshops, filters) {
       if (index >= shards) return;
       const finding = await runTests(workshop.folder, filters, shards === 1 ? undefined : `${index + 1}/${shards}`);
       if (finding.kind === "green") return;
-      const what = finding.kind === "red" ? `${finding.file}: ${finding.title}` : finding.why;
+      const what = finding.kind === "red" ? `${finding.file}: ${finding.title}\n${finding.message}` : finding.why;
       throw new Refusal(`without any mutant the tests are not green, so nothing can be said of mutants: ${what}`);
     }),
   );

@@ -7,7 +7,19 @@ import { statement } from "./gateway/statement.mjs";
 import { trust } from "./gateway/trust.mjs";
 import { leases } from "./lock/leases.mjs";
 import { nodes } from "./lock/nodes.mjs";
+import { scripts } from "./lock/scripts.mjs";
 import { votes } from "./lock/votes.mjs";
 
 /** @type {readonly import("./mutant.mjs").Mutant[]} */
-export const catalogue = [...statement, ...outcomes, ...requests, ...trust, ...ownTables, ...retries, ...votes, ...leases, ...nodes];
+export const catalogue = [
+  ...statement,
+  ...outcomes,
+  ...requests,
+  ...trust,
+  ...ownTables,
+  ...retries,
+  ...votes,
+  ...leases,
+  ...nodes,
+  ...scripts,
+];

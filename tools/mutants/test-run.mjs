@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { run } from "../go/child.mjs";
 
 /**
- * @typedef {{ readonly kind: "green" } | { readonly kind: "red", readonly title: string, readonly file: string } | { readonly kind: "unclear", readonly why: string }} Finding
- * @typedef {{ readonly status: string, readonly fullName: string }} Assertion
+ * @typedef {{ readonly kind: "green" } | { readonly kind: "red", readonly title: string, readonly file: string, readonly message: string } | { readonly kind: "unclear", readonly why: string }} Finding
+ * @typedef {{ readonly status: string, readonly fullName: string, readonly failureMessages?: readonly string[] }} Assertion
  * @typedef {{ readonly name: string, readonly status: string, readonly message: string, readonly assertionResults: readonly Assertion[] }} FileReport
  */
 
 /** Longer than any part of the suite takes, many times over. */
-const longestMs = 240_000;
+const longestMs = 600_000;
 
 /**
  * @param {string} folder the copy
@@ -38,7 +38,8 @@ export async function runTests(folder, filters, shard) {
 export function findingOf(files, { code, output, folder }) {
   for (const { name, assertionResults } of files) {
     const failed = assertionResults.find(({ status }) => status === "failed");
-    if (failed !== undefined) return { kind: "red", title: failed.fullName, file: name.replace(`${folder}/`, "") };
+    if (failed === undefined) continue;
+    return { kind: "red", title: failed.fullName, file: name.replace(`${folder}/`, ""), message: failed.failureMessages?.[0] ?? "" };
   }
   if (code === 0 && files.some(({ assertionResults }) => assertionResults.length > 0)) return { kind: "green" };
   const broken = files.find(({ status }) => status === "failed");

@@ -34,6 +34,7 @@ describe("the mutants", () => {
     for (const part of [
       "lock/src/quorum/",
       "lock/src/node/",
+      "lock/src/node/lua/",
       "gateway/src/guard/",
       "gateway/src/http/",
       "gateway/src/store/",
@@ -76,7 +77,7 @@ describe("a run of the tests", () => {
     name: "/copy/packages/lock/test/a.test.ts",
     status,
     message: "it cannot be loaded",
-    assertionResults: statuses.map((one) => ({ status: one, fullName: `T1 ${one}` })),
+    assertionResults: statuses.map((one) => ({ status: one, fullName: `T1 ${one}`, failureMessages: ["why"] })),
   });
 
   test("is red when a test failed, and says which", () => {
@@ -84,6 +85,7 @@ describe("a run of the tests", () => {
       kind: "red",
       title: "T1 failed",
       file: "packages/lock/test/a.test.ts",
+      message: "why",
     });
   });
 

@@ -55,7 +55,7 @@ export const leases = [
     find: "if (this.#leftMs() > 0) return false;",
     replace: "if (this.#leftMs() > 0 || this.#extending !== undefined) return false;",
     breaks: "While a renewal is unanswered the lease does not end: frozen nodes keep the holder at work.",
-    tests: ["real/faults.test.ts"],
+    tests: ["unit/late-answers.test.ts"],
   },
   {
     name: "late-renewal-revives",
@@ -64,7 +64,7 @@ export const leases = [
     find: "if (this.#ended === undefined) this.#count(startMonotonicMs, startWallMs, lastsMs);",
     replace: "this.#ended = undefined;\n      this.#count(startMonotonicMs, startWallMs, lastsMs);",
     breaks: "A lease that was reported as ended comes back when a late renewal is answered.",
-    tests: ["real/lease.test.ts"],
+    tests: ["unit/late-answers.test.ts"],
   },
   {
     name: "renewal-counts-from-the-answer",
@@ -73,7 +73,7 @@ export const leases = [
     find: "if (this.#ended === undefined) this.#count(startMonotonicMs, startWallMs, lastsMs);",
     replace: "if (this.#ended === undefined) this.#count(clock.monotonicMs(), clock.wallMs(), lastsMs);",
     breaks: "After a slow renewal the holder counts on more time than the nodes give it.",
-    tests: ["real/lease.test.ts"],
+    tests: ["unit/late-answers.test.ts"],
   },
   {
     name: "unknown-renewal-prolongs",
@@ -145,7 +145,7 @@ export const leases = [
     find: 'if (verdict !== "renewed") throw adoptionError(',
     replace: 'if (verdict === "lost") throw adoptionError(',
     breaks: "A lease in a text is believed although too few nodes could be asked whether it still is one.",
-    tests: ["real/lease.test.ts"],
+    tests: ["unit/late-answers.test.ts"],
   },
   {
     name: "adoption-counts-from-the-answer",
@@ -155,7 +155,7 @@ export const leases = [
     replace:
       "{ ...told, startMonotonicMs: Math.max(startMonotonicMs, clock.monotonicMs()), startWallMs: Math.max(startWallMs, clock.wallMs()), votes: ballots }",
     breaks: "After a slow adoption the new holder counts on more time than the nodes give it.",
-    tests: ["real/lease.test.ts"],
+    tests: ["unit/late-answers.test.ts"],
   },
   {
     name: "handed-over-lease-goes-on",

@@ -65,9 +65,12 @@ describe("forceRelease", () => {
     expect((await waiting)?.held).toBe(true);
   });
 
-  test("of a free resource raises its fence all the same", async ({ locker }) => {
+  test("T1 of a free resource fences whoever had it last: the key ran out, and its holder may not know", async ({ locker, eye }) => {
+    const lease = await locker.acquire("r");
+    await eye.remove("r", [0, 1, 2, 3, 4]);
     const forced = await locker.forceRelease("r", { reason: "test" });
     expect(forced.removed).toEqual([]);
+    expect(forced.fence).toBeGreaterThan(lease.token);
     expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
   });
 
