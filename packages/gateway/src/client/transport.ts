@@ -26,13 +26,12 @@ export type Transport = (call: Call) => Promise<Success | Refusal>;
 export function createTransport(base: string, apiKey: string | undefined, fetchWith: typeof fetch): Transport {
   const authorization: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   return async (call) => {
-    const timeout = AbortSignal.timeout(call.timeoutMs);
-    const signal = call.signal === undefined ? timeout : AbortSignal.any([call.signal, timeout]);
+    const limit = new Limit(call);
     try {
       const response = await fetchWith(base + call.path, {
         method: call.method,
         headers: { ...authorization, ...call.headers },
-        signal,
+        signal: limit.signal,
         // A redirect would send the credential and the write somewhere the caller did not name.
         redirect: "error",
         ...(call.body === undefined ? {} : { body: call.body }),
@@ -41,14 +40,48 @@ export function createTransport(base: string, apiKey: string | undefined, fetchW
       return response.ok || response.status === 304 ? success(response, text) : refusalOf(response, text);
     } catch (error) {
       if (call.signal?.aborted === true) return local("aborted", "The call was given up by its caller.", "unknown");
-      if (timeout.aborted) return local("timed_out", `No complete answer came within ${call.timeoutMs} ms.`, "unknown");
+      if (limit.isReached) return local("timed_out", `No complete answer came within ${call.timeoutMs} ms.`, "unknown");
       return local(
         "connection_failed",
         `The gateway could not be reached: ${reasonOf(error)}.`,
         neverSent(error) ? "not_applied" : "unknown",
       );
+    } finally {
+      limit.lift();
     }
   };
+}
+
+/**
+ * The end of one try: its time is over, or its caller gives up. Taken away with the answer, because a caller's signal may live as long as the process: what
+ * AbortSignal.any leaves on it stays there (Node 20), and AbortSignal.timeout keeps every call in memory until its time would have been over.
+ */
+class Limit {
+  readonly #controller = new AbortController();
+  readonly #given: AbortSignal | undefined;
+  readonly #timer: ReturnType<typeof setTimeout>;
+  isReached = false;
+
+  constructor({ signal, timeoutMs }: Pick<Call, "signal" | "timeoutMs">) {
+    this.#given = signal;
+    this.#timer = setTimeout(() => {
+      this.isReached = true;
+      this.#controller.abort();
+    }, timeoutMs);
+    if (signal?.aborted === true) this.#giveUp();
+    else signal?.addEventListener("abort", this.#giveUp);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  lift(): void {
+    clearTimeout(this.#timer);
+    this.#given?.removeEventListener("abort", this.#giveUp);
+  }
+
+  readonly #giveUp = (): void => this.#controller.abort(this.#given?.reason);
 }
 
 function success(response: Response, text: string): Success {
