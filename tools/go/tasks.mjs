@@ -21,6 +21,7 @@ export const tasks = {
   dev: program("packages/demo-client/dist/dev.js", "packages/demo-client"),
   bench: program("packages/bench/dist/main.js"),
   faults: program("packages/bench/dist/faults/main.js"),
+  soak: program("packages/bench/dist/soak/main.js"),
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages.mjs"),
   test: { builds: ".", run: (args) => node([...vitest, ...args]) },

@@ -20,8 +20,6 @@ export interface Load {
   readonly url: string;
   readonly connections: number;
   readonly seconds: number;
-  /** At most so many requests per second over all connections; without it as many as go. */
-  readonly perSecond?: number | undefined;
   /** The requests of one connection, sent over and over. */
   readonly requestsOf: (connection: number) => readonly Request[];
   /** The status that counts as done. */
@@ -41,13 +39,12 @@ export interface Measured {
   readonly p99Ms: number;
 }
 
-export async function load({ url, connections, seconds, perSecond, requestsOf, expect }: Load): Promise<Measured> {
+export async function load({ url, connections, seconds, requestsOf, expect }: Load): Promise<Measured> {
   let connection = 0;
   const result = await autocannon({
     url,
     connections,
     duration: seconds,
-    ...(perSecond === undefined ? {} : { overallRate: perSecond }),
     setupClient: (client: AutocannonClient) => client.setRequests(requestsOf(connection++)),
   });
   const done = expect === "2xx" ? result["2xx"] : (result.statusCodeStats[String(expect)]?.count ?? 0);

@@ -2,7 +2,6 @@
 import { type Arena, openArena } from "./contestants.js";
 import { comparePuts } from "./puts.js";
 import { measureRefusals } from "./refusals.js";
-import { soak } from "./soak.js";
 import { measureStatement } from "./statement-cost.js";
 import { measureTransactions } from "./transactions.js";
 
@@ -14,10 +13,8 @@ const parts: Readonly<Record<string, (arena: Arena) => Promise<void>>> = {
   },
   transactions: measureTransactions,
   statement: measureStatement,
-  soak,
 };
 
-/** All but the soak, which takes ten minutes and is asked for by name. */
 export const gatewayParts = Object.keys(parts);
 
 export async function benchGateway(chosen: readonly string[]): Promise<void> {
