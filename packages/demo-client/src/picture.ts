@@ -1,5 +1,5 @@
 // The run as one HTML page that needs nothing else: no script, no network, light and dark as the reader's system is. Decides the page; an act is drawn next door.
-import { drawAct } from "./picture-act.js";
+import { drawAct, lanesOf } from "./picture-act.js";
 import { escaped } from "./picture-text.js";
 import type { ActBegins, Audience, Check, ScenarioBegins, ScenarioEnds, Step, StoryEvent } from "./story-event.js";
 
@@ -38,6 +38,7 @@ export class Picture implements Audience {
 </head>
 <body>
 ${patterns}
+${this.#scenarios.length > 1 ? `<nav><ul>${this.#scenarios.map(entry).join("\n")}</ul></nav>` : ""}
 ${this.#scenarios.map(drawScenario).join("\n")}
 </body>
 </html>
@@ -45,15 +46,41 @@ ${this.#scenarios.map(drawScenario).join("\n")}
   }
 }
 
+/** One line of the contents of a page of several. */
+function entry({ begins, end }: DrawnScenario): string {
+  const verdict = end === undefined ? "" : end.ok ? '<b class="held">✓</b>' : '<b class="failed">✗</b>';
+  return `<li>${verdict} <a href="#${escaped(begins.scenario)}">${escaped(begins.scenario)}</a> ${escaped(begins.about)}</li>`;
+}
+
 function drawScenario({ begins, acts, end }: DrawnScenario): string {
   const verdict = end === undefined ? "" : `<p class="${end.ok ? "proven" : "differs"}">${end.ok ? "✓" : "✗"} ${escaped(end.proven)}</p>`;
-  return `<section>
+  const lanes = lanesOf(acts);
+  const drawn = acts.map((act) => {
+    const [, control, title = ""] = /^(control: )?(.*)$/.exec(act.begins.act) ?? [];
+    const role = control === undefined ? "measure" : "control";
+    const badge = role === "control" ? '<span class="badge">control</span> ' : "";
+    return `<div class="${role}"><h2>${badge}${escaped(title)}</h2>\n${drawAct(act, lanes)}</div>`;
+  });
+  return `<section id="${escaped(begins.scenario)}">
 <h1>${escaped(begins.scenario)}</h1>
 <p>${escaped(begins.about)} <span class="small">Leases of ${begins.ttlMs} ms; real processes, real servers.</span></p>
-${acts.map(({ begins: act, rows }) => `<h2>${escaped(act.act)}</h2>\n${drawAct(act, rows)}`).join("\n")}
+${legend}
+${drawn.join("\n")}
 ${verdict}
 </section>`;
 }
+
+/** What the signs mean; the signs are the drawing's own. */
+const legend = `<p class="legend">${[
+  ['<rect class="lease" x="0" y="3" width="26" height="8" rx="3"/>', "holds a lease"],
+  ['<rect fill="url(#stopped)" class="lane" x="0" y="1" width="26" height="12" rx="3"/>', "stands still"],
+  [
+    '<g class="refused"><line class="arrow" x1="0" x2="20" y1="7" y2="7"/><path class="cross" d="M14 1l12 12m0 -12l-12 12"/></g>',
+    "is refused",
+  ],
+]
+  .map(([sign, meaning]) => `<span><svg class="act sign" viewBox="-1 0 29 14" aria-hidden="true">${sign}</svg>${meaning}</span>`)
+  .join("")}<span><b class="held">✓</b>true, as the story claims</span><span><b class="damage">✓</b>damage, as a control claims</span></p>`;
 
 /** Shared by every drawing of the page. */
 const patterns = `<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
@@ -70,7 +97,12 @@ h1 { font-size: 24px; margin: 24px 0 0; } h2 { font-size: 17px; margin: 24px 0 4
 svg.act { display: block; width: 100%; height: auto; font: 13px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 svg text { fill: var(--ink); } svg text.time { fill: var(--faint); } svg .name { font: 600 14px system-ui, sans-serif; fill: var(--lane); }
 svg .band { fill: var(--band); } svg .lane { stroke: var(--line); stroke-width: 1.5; } svg .lease { fill: var(--lane); opacity: .85; }
-svg .arrow { stroke: var(--lane); stroke-width: 1.8; } svg .head, svg .dot { fill: var(--lane); } svg .refused { --lane: var(--bad); } svg text.refused, svg text.failed { fill: var(--bad); font-weight: 700; }
-svg text.warn { fill: var(--warn); } svg text.held { fill: var(--good); } .stopped-ground { fill: var(--ground); } .stopped-stripe { fill: var(--faint); }
+svg .arrow { stroke: var(--lane); stroke-width: 1.8; } svg .head, svg .dot { fill: var(--lane); } svg .dot { stroke: var(--ground); stroke-width: 1.5; } svg .cross { stroke: var(--lane); stroke-width: 2.6; fill: none; } .refused { --lane: var(--bad); } svg text.refused, svg text.failed { fill: var(--bad); font-weight: 700; }
+svg text.warn { fill: var(--warn); } svg text.held { fill: var(--good); font-weight: 600; } .control svg text.held { fill: var(--warn); } svg .name.narrow { font-size: 12px; }
+nav ul { list-style: none; padding: 0; columns: 2; font-size: 14px; } nav li { break-inside: avoid; padding-left: 1.2em; text-indent: -1.2em; } nav a { color: inherit; font-weight: 600; } section { padding-top: 1px; } section + section { border-top: 1px solid var(--line); margin-top: 40px; }
+b.failed { color: var(--bad); } b.held { color: var(--good); } b.damage { color: var(--warn); }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 24px; margin: 10px 0 0; font-size: 13px; color: var(--faint); --lane: var(--actor-0); } .legend span { display: inline-flex; align-items: center; gap: 7px; }
+svg.act.sign { display: inline-block; width: 29px; height: 14px; } .badge { font-size: 12px; font-weight: 600; letter-spacing: .04em; padding: 2px 8px; border-radius: 9px; color: var(--ground); background: var(--warn); vertical-align: 2px; }
+ .stopped-ground { fill: var(--ground); } .stopped-stripe { fill: var(--faint); }
 .proven, .differs { margin: 20px 0 8px; padding: 10px 14px; border-left: 4px solid var(--good); background: var(--band); font-weight: 600; } .differs { border-color: var(--bad); }
 `;

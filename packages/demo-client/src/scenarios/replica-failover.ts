@@ -53,7 +53,7 @@ async function independentMasters(story: Story): Promise<void> {
   const pending = await one.isAboutToWrite(invoice, { paid: false, by: one.name });
   await one.isStopped();
   const newer = await two.acquires(invoice);
-  story.expect("it is next, with a greater token", newer.token > older.token);
+  story.expect("worker 2 is next, with a greater token", newer.token > older.token);
   await two.looksAt(invoice);
   await two.writes(invoice, { paid: true, by: two.name });
   one.wakesUp();
