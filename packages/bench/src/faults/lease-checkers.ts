@@ -68,7 +68,9 @@ export function toldTooLate(tenures: readonly Tenure[], stalls: readonly Stall[]
     if (lateMs <= L1_TOLERANCE_MS) return [];
     const ranMs = lateMs - stalledMs(stallsOf.get(tenure.client) ?? [], tenure.validUntilAt, knewAt);
     if (ranMs <= L1_TOLERANCE_MS) return [];
-    return [{ promise: "L1", at: tenure.validUntilAt, what: `${told(tenure)} ran for ${ranMs.toFixed(1)} ms after its end before it knew` }];
+    return [
+      { promise: "L1", at: tenure.validUntilAt, what: `${told(tenure)} ran for ${ranMs.toFixed(1)} ms after its end before it knew` },
+    ];
   });
 }
 

@@ -36,6 +36,8 @@ export interface Violation {
   /** When it showed, where that is known. */
   readonly at?: number;
   readonly resource?: string;
+  /** How many updates are lost by it. */
+  readonly lostUpdates?: number;
 }
 
 export function nowMs(): number {

@@ -8,7 +8,7 @@ export function judge(history: History): Violation[] {
   return [
     ...repeatedTokens(history.tenures),
     ...tokensAgainstTime(history.tenures),
-    ...overlaps(history.tenures),
+    ...overlaps(history.tenures, history.leaps),
     ...toldTooLate(history.tenures, history.stalls),
     ...fallenCounters(history.samples),
     ...history.leftBehind.map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })),

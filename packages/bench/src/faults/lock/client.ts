@@ -1,12 +1,12 @@
 // One client of a fault run, a program of its own: takes and gives back the one resource so many times, and tells the crew what it saw. It decides nothing about
 // faults, except that it stops itself by a real signal while it holds the lock, as often as it was ordered to.
 import { chanceOf } from "../chance.js";
+import { watchStalls } from "../stall-watch.js";
+import type { Stall, Tenure } from "../tenure.js";
 import type { ClientOrders, FromClient, News, ToClient } from "./client-words.js";
 import { palisade } from "./contender.js";
-import type { Stall, Tenure } from "../tenure.js";
 import { naive } from "./naive.js";
 import { planStay, spend } from "./stay.js";
-import { watchStalls } from "../stall-watch.js";
 
 const orders = JSON.parse(process.argv[2] ?? "") as ClientOrders;
 const chance = chanceOf(orders.seed, `client ${orders.client}`);

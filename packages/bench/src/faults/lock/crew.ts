@@ -1,8 +1,8 @@
 // The client processes of a run: starts them, collects what they tell, stops and continues them. It judges nothing and breaks no network.
 import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "@palisade/testkit";
-import type { ClientOrders, FromClient, ToClient } from "./client-words.js";
 import type { Stall, Tenure } from "../tenure.js";
+import type { ClientOrders, FromClient, ToClient } from "./client-words.js";
 
 const program = fileURLToPath(new URL("client.js", import.meta.url));
 /** A sleeper is continued again and again until it says that it is awake: it may stop itself later than its message arrived. */

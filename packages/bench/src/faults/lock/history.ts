@@ -1,5 +1,5 @@
 // What a run of the lock alone leaves behind for the checkers to judge: plain data. It must not judge anything.
-import type { Stall, Tenure } from "../tenure.js";
+import type { Span, Stall, Tenure } from "../tenure.js";
 
 /** What one node had stored at one moment. */
 export interface CounterSample {
@@ -15,6 +15,8 @@ export interface History {
   readonly stalls: readonly Stall[];
   /** In the order in which they were taken. */
   readonly samples: readonly CounterSample[];
+  /** When clocks of nodes were set forward. */
+  readonly leaps: readonly Span[];
   /** Lock keys that were there after everybody was done and the longest ttl had passed, as "node key". */
   readonly leftBehind: readonly string[];
 }

@@ -3,12 +3,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, type FleetWay, RedisFleet } from "@palisade/testkit";
 import { chanceOf } from "../chance.js";
+import { Ambush, judgeAmbush } from "../ambush.js";
+import { FaultLog } from "../fault-log.js";
+import { believed, lockKeys } from "../node-belief.js";
+import { NodeStrikes } from "../node-strikes.js";
 import type { Violation } from "../tenure.js";
 import { judge } from "./checkers.js";
 import type { ClientOrders, Kind } from "./client-words.js";
 import { Crew } from "./crew.js";
 import type { History } from "./history.js";
-import { lockKeys } from "../node-belief.js";
 import { torment } from "./nemesis.js";
 import { NetworkFaults } from "./network-faults.js";
 import { NodeFaults } from "./node-faults.js";
@@ -31,6 +34,8 @@ export interface Outcome {
   readonly violations: readonly Violation[];
   readonly faults: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
+  /** How often each ambush was sprung. */
+  readonly traps: Readonly<Record<string, number>>;
 }
 
 const TTL_MS = 400;
@@ -44,43 +49,49 @@ const PROGRESS_EVERY_MS = 500;
 
 export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, kind, appendfsync } = options;
-  await using fleet = await RedisFleet.start({ nodes: 5, appendfsync, clock: "real" });
+  await using fleet = await RedisFleet.start({ nodes: 5, appendfsync });
   const ways = await Promise.all(Array.from({ length: options.processes }, () => fleet.anotherWay()));
   await using crew = new Crew(ordersFor(options, ways));
   await crew.all("ready");
   const hopeless = new AbortController();
-  const nodes = new NodeFaults({
+  const log = new FaultLog();
+  const strikes = new NodeStrikes({
     fleet,
-    kind,
-    chance: chanceOf(seed, "nodes"),
-    maxTtlMs: MAX_TTL_MS,
+    log,
     killKeepsMemory: appendfsync === "always",
-    hopeless: hopeless.signal,
+    // A node of the control votes as soon as it is up.
+    readmitted: (node) => (kind === "naive" ? sleep(MAX_TTL_MS, true) : believed(node, hopeless.signal)),
   });
+  const nodes = new NodeFaults({ fleet, strikes, chance: chanceOf(seed, "nodes") });
+  const ambush = kind === "naive" ? undefined : await Ambush.prepare({ fleet, log, strikes, maxTtlMs: MAX_TTL_MS, chance: chanceOf(seed, "ambush") });
   const network = new NetworkFaults(ways, chanceOf(seed, "network"));
   const peace = new AbortController();
   const startedAt = performance.now();
   const torments = torment({ chance: chanceOf(seed, "nemesis"), crew, nodes, network, maxTtlMs: MAX_TTL_MS }, peace.signal);
+  const lying = ambush?.lie(peace.signal);
   crew.tell({ kind: "go" });
-  const faults = (): Record<string, number> => ({ ...nodes.counts, ...network.counts, "client stopped": crew.stops });
+  const faults = (): Record<string, number> => ({ ...log.counts(), ...network.counts, "client stopped": crew.stops });
   const work = supervise(crew, options, () => sum(faults()));
   const stuck = await work.finally(async () => {
     peace.abort();
     // Whatever came of it: no server is stopped while somebody still kills and restarts it.
     const impatience = setTimeout(() => hopeless.abort(), READMISSION_MS);
-    await torments;
+    await Promise.all([torments, lying]);
+    await strikes.settled();
     clearTimeout(impatience);
   });
   const elapsedMs = performance.now() - startedAt;
   if (!stuck) await crew.leave();
+  await ambush?.[Symbol.asyncDispose]();
   await sleep(MAX_TTL_MS);
-  const history = { tenures: crew.tenures, stalls: crew.stalls, samples: nodes.samples, leftBehind: await lockKeys(fleet.nodes) };
-  const ends = nodes.forsaken.map(
+  const history = { tenures: crew.tenures, stalls: crew.stalls, samples: nodes.samples, leaps: log.leaps, leftBehind: await lockKeys(fleet.nodes) };
+  const ends = strikes.forsaken.map(
     (node): Violation => ({ promise: "end", what: `${node} was not readmitted within ${READMISSION_MS} ms` }),
   );
   if (stuck) ends.push({ promise: "end", what: `nobody got a lease for ${STUCK_MS} ms` });
   const { refusals } = crew;
-  return { fleet: fleet.description, elapsedMs, history, violations: [...judge(history), ...ends], faults: faults(), refusals };
+  const violations = [...judge(history), ...judgeAmbush(ambush?.tenures ?? [], log.leaps), ...ends];
+  return { fleet: fleet.description, elapsedMs, history, violations, faults: faults(), refusals, traps: ambush?.counts ?? {} };
 }
 
 /** Until all are done; true if they came to a standstill. */

@@ -4,9 +4,9 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { channelNames, type RenewalEvent } from "@palisade/lock";
 import type { Chance } from "../chance.js";
+import { nowMs, type Tenure } from "../tenure.js";
 import type { ClientOrders } from "./client-words.js";
 import type { Held, Wish } from "./contender.js";
-import { nowMs, type Tenure } from "../tenure.js";
 
 export interface Stay extends Wish {
   /** briefly: as most do · to the end: until it is told · asleep: stopped past its end · renewing: for longer than its ttl. */
@@ -38,7 +38,8 @@ export async function spend(held: Held, stay: Stay, { client, sleepFor }: { clie
   if (stay.how !== "briefly") held.signal.addEventListener("abort", onEnd, { once: true });
   if (held.signal.aborted) onEnd();
   const onRenewal = (event: unknown): void => {
-    if ((event as RenewalEvent).token === held.token) validUntilAt = Math.max(validUntilAt, deadline(held));
+    // A lease that had ended before it was heard of is no longer for it.
+    if ((event as RenewalEvent).token === held.token && held.remainingMs() > 0) validUntilAt = Math.max(validUntilAt, deadline(held));
   };
   if (stay.renew) subscribe(channelNames.renewal, onRenewal);
 

@@ -1,12 +1,12 @@
 // A fault run told to people: what was done, what was found, how to repeat it. Pure.
 import { whole } from "../../report.js";
-import type { Asked } from "./arguments.js";
 import { L1_TOLERANCE_MS } from "../lease-checkers.js";
+import type { Asked } from "./arguments.js";
 import type { Outcome } from "./run.js";
 
 const SHOWN = 10;
 
-export function tell(asked: Asked, { fleet, elapsedMs, history, violations, faults, refusals }: Outcome): string {
+export function tell(asked: Asked, { fleet, elapsedMs, history, violations, faults, refusals, traps }: Outcome): string {
   const { tenures, stalls, samples } = history;
   const tokens = tenures.map(({ token }) => token);
   const toldOfEnd = tenures.filter(({ toldAt }) => toldAt !== undefined).length;
@@ -20,6 +20,7 @@ export function tell(asked: Asked, { fleet, elapsedMs, history, violations, faul
     fleet,
     `${whole(tenures.length)} leases of ${asked.processes} processes in ${(elapsedMs / 1_000).toFixed(1)} s (${whole(rate)}/s), tokens within ${whole(span)}`,
     `faults: ${listed(faults)}`,
+    `ambushes: ${listed(traps)}`,
     `ended before they were given back: ${overslept} leases, ${toldOfEnd} of them told by their signal; times a client did not run: ${whole(stalls.length)}`,
     `acquire failed: ${listed(refusals)}; samples of counters: ${whole(samples.filter(({ floor, counter }) => floor > 0 && counter > 0).length)}; L1 allows ${L1_TOLERANCE_MS} ms of running time`,
     violations.length === 0

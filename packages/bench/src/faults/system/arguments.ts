@@ -25,8 +25,10 @@ export function readArguments(args: readonly string[]): Asked | "help" {
   const { values } = parseArgs({ args: [...args], options });
   if (values.help) return "help";
   const clients = positive("clients", values.clients, 10);
-  if (!Number.isInteger(clients) || clients < 2 || clients > 64) throw new RangeError(`--clients is a whole number from 2 to 64, not ${values.clients}`);
-  if (values.short && values.minutes !== undefined) throw new RangeError("--short and --minutes are two answers to one question: give one of them.");
+  if (!Number.isInteger(clients) || clients < 2 || clients > 64)
+    throw new RangeError(`--clients is a whole number from 2 to 64, not ${values.clients}`);
+  if (values.short && values.minutes !== undefined)
+    throw new RangeError("--short and --minutes are two answers to one question: give one of them.");
   return {
     seed: values.seed ?? Date.now().toString(36),
     mode: values.control ? "unfenced" : "fenced",

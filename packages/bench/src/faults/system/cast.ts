@@ -135,7 +135,8 @@ export class Cast implements AsyncDisposable {
       const onAbort = (): void => settle(() => resolve(false));
       const look = (): void => {
         const gone = this.actors.find(({ child }) => child.exit !== undefined && child.exit.signal !== "SIGKILL");
-        if (gone !== undefined) settle(() => setTimeout(() => reject(new Error(gone.child.obituary())), 50)); // Its last words come a little later.
+        if (gone !== undefined)
+          settle(() => setTimeout(() => reject(new Error(gone.child.obituary())), 50)); // Its last words come a little later.
         else if (this.actors.every((actor) => actor.has(kind))) settle(() => resolve(true));
       };
       this.#waiting.add(look);

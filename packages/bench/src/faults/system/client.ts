@@ -54,7 +54,8 @@ async function sleepFor(forMs: number): Promise<void> {
 const trade: Trade = { mode, chance, leases, recorder, gateway, typed: bare ?? typedDoor(gateway), raw, table, sleepFor };
 
 const usual: readonly Job[] = [simple, simple, simple, several, several, several, pair, remover, oversleeper, reader, reader];
-const jobs: readonly Job[] = bare !== undefined ? [several, several, remover, oversleeper] : ownsTable ? [...usual, owner, owner, owner] : usual;
+const jobs: readonly Job[] =
+  bare !== undefined ? [several, several, remover, oversleeper] : ownsTable ? [...usual, owner, owner, owner] : usual;
 
 /** What the lock says no to is no failure of the client's. */
 async function attempt(job: Job): Promise<"stored" | "not stored"> {

@@ -16,6 +16,9 @@ export interface Seen {
 
 /** The document after one more write. */
 export function successor(before: Document | null, by: string): Document {
-  const chain = createHash("sha1").update(`${before?.chain ?? ""}/${by}`).digest("base64url").slice(0, 16);
+  const chain = createHash("sha1")
+    .update(`${before?.chain ?? ""}/${by}`)
+    .digest("base64url")
+    .slice(0, 16);
   return { n: (before?.n ?? 0) + 1, by, chain };
 }

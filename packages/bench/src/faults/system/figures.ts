@@ -27,7 +27,9 @@ export interface Figures {
 
 export function figuresOf({ history, span, struck, naps }: Outcome): Figures {
   const { operations, tenures, unlocked } = history;
-  const kinds = [...groupedBy(operations, ({ kind, via }) => (isRead(kind) ? kind : `${kind} (${via})`))].map(([kind, all]) => countOf(kind, all));
+  const kinds = [...groupedBy(operations, ({ kind, via }) => (isRead(kind) ? kind : `${kind} (${via})`))].map(([kind, all]) =>
+    countOf(kind, all),
+  );
   const faults = [...struck.map(({ kind }) => kind), ...Array.from({ length: naps }, () => "client stopped between read and write")];
   return {
     seconds: (span.untilAt - span.fromAt) / 1_000,

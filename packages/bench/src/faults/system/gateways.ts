@@ -41,7 +41,13 @@ export class GatewayUnderFire implements AsyncDisposable {
   async start(signal?: AbortSignal): Promise<void> {
     let refusal = "";
     while (signal?.aborted !== true) {
-      const child = startChild({ command: process.execPath, args: [program], env: this.#environment(), name: this.name, onLine: (line) => heard(line) });
+      const child = startChild({
+        command: process.execPath,
+        args: [program],
+        env: this.#environment(),
+        name: this.name,
+        onLine: (line) => heard(line),
+      });
       this.#child = child;
       let heard = (_line: string): void => undefined;
       const listening = new Promise<string>((resolve) => {

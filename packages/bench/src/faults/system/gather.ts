@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Document } from "./document.js";
-import { type Entry, type Final, type JournalOf, operationsOf, stallsOf, type SystemHistory, tenuresOf } from "./history.js";
+import { type Entry, type Final, type JournalOf, operationsOf, type SystemHistory, stallsOf, tenuresOf } from "./history.js";
 import { linesOf } from "./journal.js";
 import type { StoreUnderFire } from "./store.js";
 import { type Mode, rows, untouched } from "./words.js";
@@ -18,7 +18,8 @@ export async function gather(folder: string, store: StoreUnderFire, mode: Mode):
   const journals = readdirSync(folder).flatMap((file) => journalOf(folder, file));
   const kept = mode === "fenced" ? await keptBehindFence(store) : await keptWithoutFence(store);
   const unlocked: Record<string, number> = {};
-  for (const { lines } of journals) for (const line of lines) if (line.e === "unlocked") unlocked[line.code] = (unlocked[line.code] ?? 0) + 1;
+  for (const { lines } of journals)
+    for (const line of lines) if (line.e === "unlocked") unlocked[line.code] = (unlocked[line.code] ?? 0) + 1;
   return {
     operations: journals.flatMap(operationsOf),
     tenures: journals.flatMap(tenuresOf),
@@ -47,11 +48,15 @@ async function keptBehindFence(store: StoreUnderFire): Promise<Kept> {
   const fences = await store.query<{ resource: string; rev: number; token: number; value: Document | null }>(
     "select resource, rev::float8, token::float8, value from palisade.resources",
   );
-  const accounts = await store.query<{ resource: string; rev: number; value: Document }>("select resource, rev::float8, value from accounts");
+  const accounts = await store.query<{ resource: string; rev: number; value: Document }>(
+    "select resource, rev::float8, value from accounts",
+  );
   const isRow = (name: string): boolean => (rows as readonly string[]).includes(name);
   const isStrange = (name: string): boolean => (untouched as readonly string[]).includes(name);
   const finals: Final[] = [
-    ...fences.filter(({ resource }) => !isRow(resource)).map(({ resource, rev, token, value }) => ({ resource, rev, token, document: value })),
+    ...fences
+      .filter(({ resource }) => !isRow(resource))
+      .map(({ resource, rev, token, value }) => ({ resource, rev, token, document: value })),
     ...accounts.map(({ resource, rev, value }) => {
       return { resource, rev, token: fences.find((fence) => fence.resource === resource)?.token, document: value };
     }),
@@ -68,5 +73,9 @@ async function keptWithoutFence(store: StoreUnderFire): Promise<Kept> {
   const finals = await store.query<{ resource: string; rev: number; value: Document | null }>(
     "select resource, rev::float8, value from bare_documents",
   );
-  return { entries, finals: finals.map(({ resource, rev, value }) => ({ resource, rev, token: undefined, document: value })), strangeFences: [] };
+  return {
+    entries,
+    finals: finals.map(({ resource, rev, value }) => ({ resource, rev, token: undefined, document: value })),
+    strangeFences: [],
+  };
 }

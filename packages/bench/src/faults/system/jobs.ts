@@ -2,7 +2,7 @@
 // store's business here.
 import { setTimeout as sleep } from "node:timers/promises";
 import { withResource } from "@palisade/gateway/client";
-import { successor, type Document, type Seen } from "./document.js";
+import { type Document, type Seen, successor } from "./document.js";
 import type { Door } from "./door.js";
 import type { HeldLease } from "./leases.js";
 import { basis } from "./recorder.js";
@@ -47,7 +47,7 @@ export const several: Job = async (trade) => {
   const { chance } = trade;
   const door = chance.happens(0.5) ? trade.raw : trade.typed;
   await using lease = await trade.leases.acquire(chance.one(documents), { ttlMs: chance.one([TTL_MS, SHORT_TTL_MS]) });
-  return writeSome(trade, { door, lease, writes: chance.between(1, 3) });
+  return await writeSome(trade, { door, lease, writes: chance.between(1, 3) });
 };
 
 /** Stopped by a signal between the read and the write, past the end of the lease. */
@@ -55,7 +55,7 @@ export const oversleeper: Job = async (trade) => {
   const { chance } = trade;
   const door = trade.mode === "unfenced" || chance.happens(0.5) ? trade.raw : trade.typed;
   await using lease = await trade.leases.acquire(chance.one(documents), { ttlMs: SHORT_TTL_MS });
-  return writeSome(trade, { door, lease, writes: 1, sleepsMs: SHORT_TTL_MS + chance.between(10, 400) });
+  return await writeSome(trade, { door, lease, writes: 1, sleepsMs: SHORT_TTL_MS + chance.between(10, 400) });
 };
 
 /** Removes the document and makes it again, under one lease or two. */

@@ -81,4 +81,3 @@ export function linesOf(text: string): Line[] {
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Line);
 }
-

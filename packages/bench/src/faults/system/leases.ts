@@ -62,7 +62,9 @@ export class Leases {
     else signal.addEventListener("abort", onEnd, { once: true });
     const onRenewal = (): void => {
       const at = nowMs();
-      this.#journal.write({ e: "renewed", token, resource, validUntilAt: at + lease.remainingMs() });
+      const leftMs = lease.remainingMs();
+      // It had ended before that was heard of: nothing is longer now.
+      if (leftMs > 0) this.#journal.write({ e: "renewed", token, resource, validUntilAt: at + leftMs });
     };
     if (renew) this.#renewing.set(token, onRenewal);
     const release = async (): Promise<unknown> => {
@@ -71,7 +73,14 @@ export class Leases {
       this.#journal.write({ e: "released", token, resource, at: nowMs() });
       return lease.release();
     };
-    return { token, resource, signal, remainingMs: () => lease.remainingMs(), release, [Symbol.asyncDispose]: async () => void (await release()) };
+    return {
+      token,
+      resource,
+      signal,
+      remainingMs: () => lease.remainingMs(),
+      release,
+      [Symbol.asyncDispose]: async () => void (await release()),
+    };
   }
 
   async close(): Promise<void> {

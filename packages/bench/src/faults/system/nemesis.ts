@@ -1,37 +1,45 @@
 // Whoever makes the faults of a run: each planned one when its time has come, while earlier ones may still last. It ends by undoing everything.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultProxy } from "@palisade/testkit";
-import type { FaultLog } from "./fault-log.js";
+import type { Ambush } from "../ambush.js";
+import type { FaultLog } from "../fault-log.js";
+import type { NodeStrikes } from "../node-strikes.js";
 import type { Fault, Planned } from "./schedule.js";
 import type { Stage } from "./stage.js";
 import { strikeLinks } from "./strike-links.js";
-import { NodeStrikes } from "./strike-nodes.js";
 import { ServiceStrikes } from "./strike-services.js";
 
 export interface NemesisSettings {
   readonly stage: Stage;
   readonly plan: readonly Planned[];
   readonly log: FaultLog;
+  readonly nodes: NodeStrikes;
+  /** None in the control. */
+  readonly ambush: Ambush | undefined;
   /** No more waiting for anybody to readmit a node, or for a gateway to come up. */
   readonly hopeless: AbortSignal;
 }
 
 export class Nemesis {
-  readonly nodes: NodeStrikes;
+  readonly #nodes: NodeStrikes;
   readonly #settings: NemesisSettings;
+  readonly #ambush: Ambush | undefined;
   readonly #services: ServiceStrikes;
   readonly #underWay = new Set<Promise<void>>();
 
   constructor(settings: NemesisSettings) {
-    const { stage, log, hopeless } = settings;
+    const { log, nodes, ambush, hopeless } = settings;
     this.#settings = settings;
-    this.nodes = new NodeStrikes(stage.fleet, log, hopeless);
+    this.#nodes = nodes;
+    this.#ambush = ambush;
     this.#services = new ServiceStrikes(log, hopeless);
   }
 
   /** Follows the plan to its end, or until the signal comes; resolves when every fault is undone. Fails with the first that could not be. */
   async torment(peace: AbortSignal): Promise<void> {
     const startedAt = performance.now();
+    const over = new AbortController();
+    const lying = this.#ambush?.lie(AbortSignal.any([peace, over.signal])) ?? Promise.resolve();
     let failure: { readonly error: unknown } | undefined;
     for (const planned of this.#settings.plan) {
       await sleep(Math.max(0, startedAt + planned.atMs - performance.now()), undefined, { signal: peace }).catch(nameAbort);
@@ -43,7 +51,9 @@ export class Nemesis {
         .finally(() => this.#underWay.delete(fault));
       this.#underWay.add(fault);
     }
-    await Promise.all(this.#underWay);
+    over.abort();
+    await Promise.all([...this.#underWay, lying]);
+    await this.#nodes.settled();
     if (failure !== undefined) throw failure.error;
   }
 
@@ -52,13 +62,14 @@ export class Nemesis {
     const { lastsMs } = planned;
     switch (planned.kind) {
       case "node killed":
-        return this.nodes.kill(planned.node, lastsMs);
+        return this.#nodes.kill(planned.node, lastsMs);
       case "node paused":
-        return this.nodes.pause(planned.node, lastsMs);
+        return this.#nodes.pause(planned.node, lastsMs);
       case "nodes wiped":
-        return this.nodes.wipe(planned.nodes, lastsMs);
+        return this.#nodes.wipe(planned.nodes, lastsMs);
       case "node clock shifted":
-        return this.nodes.shiftClock(planned.node, planned.byMs);
+        await this.#nodes.shiftClocks([planned.node], planned.byMs);
+        return;
       case "store crashed":
       case "store restarted":
       case "store paused":
@@ -102,7 +113,10 @@ function waysOf(stage: Stage, fault: Fault): readonly Way[] {
         fault.nodes.map((node) => ({ target: `c${client}`, way: stage.clientWays[client]?.nodes.proxies[node] })),
       );
     case "way of gateway to nodes":
-      return fault.nodes.map((node) => ({ target: `gateway ${fault.gateway + 1}`, way: stage.gatewayWays[fault.gateway]?.nodes.proxies[node] }));
+      return fault.nodes.map((node) => ({
+        target: `gateway ${fault.gateway + 1}`,
+        way: stage.gatewayWays[fault.gateway]?.nodes.proxies[node],
+      }));
     case "way to gateway":
       return fault.clients.map((client) => ({ target: `c${client}`, way: stage.clientWays[client]?.gateways[fault.gateway] }));
     case "way of gateway to store":

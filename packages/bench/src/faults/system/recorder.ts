@@ -82,4 +82,3 @@ export class Recorder {
 export function basis({ rev, document }: Seen): { readonly rev: number; readonly by: string | null } {
   return { rev, by: document?.by ?? null };
 }
-

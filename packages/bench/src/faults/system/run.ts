@@ -1,17 +1,21 @@
 // One run of the whole system from the first server to the judged history. It decides the order of things: clients work while faults happen, everything is healed, each
 // client gets one more write stored, all leave, the longest ttl passes, then it is looked at what there is.
 import { setTimeout as sleep } from "node:timers/promises";
-import { scratchFolder } from "@palisade/testkit";
-import { lockKeys } from "../node-belief.js";
+import { type RedisNode, scratchFolder } from "@palisade/testkit";
+import { Ambush, judgeAmbush } from "../ambush.js";
+import { chanceOf } from "../chance.js";
+import { FaultLog, type Struck } from "../fault-log.js";
+import { believed, lockKeys } from "../node-belief.js";
+import { NodeStrikes } from "../node-strikes.js";
 import { nowMs, type Span, type Violation } from "../tenure.js";
 import { judge } from "./checkers/judge.js";
 import { Ending } from "./ending.js";
-import { FaultLog, type Struck } from "./fault-log.js";
 import { gather } from "./gather.js";
 import type { SystemHistory } from "./history.js";
 import { Nemesis } from "./nemesis.js";
 import { schedule } from "./schedule.js";
 import { GATEWAYS, NODES, setUp } from "./set-up.js";
+import type { Stage } from "./stage.js";
 import { MAX_TTL_MS, type Mode } from "./words.js";
 
 export interface RunOptions {
@@ -43,6 +47,8 @@ export interface Outcome {
   readonly struck: readonly Struck[];
   readonly leftOut: Readonly<Record<string, number>>;
   readonly naps: number;
+  /** How often each ambush was sprung. */
+  readonly traps: Readonly<Record<string, number>>;
 }
 
 /** When everything is healed, everybody gets a write stored within this time, or the system is stuck. */
@@ -52,47 +58,70 @@ const PROGRESS_EVERY_MS = 500;
 export async function run({ onProgress, ...options }: RunOptions): Promise<Outcome> {
   await using ending = new Ending();
   const folder = scratchFolder("faults");
-  const { seed, mode, clients, durationMs } = options;
   const log = new FaultLog();
-  let phase = "starting";
-  let cast: { readonly tally: { done: number; refused: number; unknown: number } } | undefined;
+  const state: { phase: string; stage?: Stage } = { phase: "starting" };
   const startedAt = performance.now();
   const teller = setInterval(() => {
-    const tally = cast?.tally ?? { done: 0, refused: 0, unknown: 0 };
-    onProgress?.({ elapsedMs: performance.now() - startedAt, phase, ...tally, faults: log.struck.length, lasting: log.lasting() });
+    const tally = state.stage?.cast.tally ?? { done: 0, refused: 0, unknown: 0 };
+    const elapsedMs = performance.now() - startedAt;
+    onProgress?.({ elapsedMs, phase: state.phase, ...tally, faults: log.struck.length, lasting: log.lasting() });
   }, PROGRESS_EVERY_MS);
   ending.use({ [Symbol.asyncDispose]: async () => clearInterval(teller) });
 
-  const stage = await setUp({ seed, mode, clients, folder, ending });
-  cast = stage.cast;
-  const plan = schedule(seed, durationMs, { nodes: NODES, gateways: GATEWAYS, clients });
+  const stage = await setUp({ ...options, folder, ending });
+  state.stage = stage;
+  const tormented = await torment({ ...options, stage, log, ending, onPhase: (phase) => Object.assign(state, { phase }) });
+  if (tormented.isRecovered) await stage.cast.leave();
+  state.phase = "looking";
+  await sleep(MAX_TTL_MS + 100);
+  const history = await gather(folder, stage.store, options.mode);
+  const { ambush, forsaken, isRecovered, span } = tormented;
+  const ends = forsaken.map((node): Violation => ({ promise: "end", what: `${node} was not readmitted` }));
+  if (!isRecovered) ends.push({ promise: "end", what: `not everybody got a write stored within ${RECOVERY_MS} ms after the last fault` });
+  await ambush?.[Symbol.asyncDispose]();
+  if (isRecovered) ends.push(...(await lockKeys(stage.fleet.nodes)).map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })));
+  const violations = [...judge(history, log.leaps), ...judgeAmbush(ambush?.tenures ?? [], log.leaps), ...ends];
+  const { struck, leftOut } = log;
+  return { servers: described(stage), span, history, violations, struck, leftOut, naps: stage.cast.naps, traps: ambush?.counts ?? {} };
+}
+
+interface Torment extends Pick<RunOptions, "seed" | "mode" | "clients" | "durationMs"> {
+  readonly stage: Stage;
+  readonly log: FaultLog;
+  readonly ending: Ending;
+  readonly onPhase: (phase: string) => void;
+}
+
+/** From the first order to the last answer. */
+async function torment({ seed, mode, clients, durationMs, stage, log, ending, onPhase }: Torment) {
+  const { fleet, cast } = stage;
   const hopeless = new AbortController();
   const peace = new AbortController();
-  const nemesis = new Nemesis({ stage, plan, log, hopeless: hopeless.signal });
-  phase = "under fire";
+  const readmitted = (node: RedisNode): Promise<boolean> => believed(node, hopeless.signal);
+  const nodes = new NodeStrikes({ fleet, log, readmitted, killKeepsMemory: true });
+  const chance = chanceOf(seed, "ambush");
+  const ambush = mode === "unfenced" ? undefined : await Ambush.prepare({ fleet, log, strikes: nodes, chance, maxTtlMs: MAX_TTL_MS });
+  if (ambush !== undefined) ending.use(ambush);
+  const plan = schedule(seed, durationMs, { nodes: NODES, gateways: GATEWAYS, clients });
+  const nemesis = new Nemesis({ stage, plan, log, nodes, ambush, hopeless: hopeless.signal });
+  onPhase("under fire");
   const fromAt = nowMs();
-  stage.cast.tell({ kind: "go" });
-  const done = stage.cast.all("done", hopeless.signal);
+  cast.tell({ kind: "go" });
+  const done = cast.all("done", hopeless.signal);
   done.catch(() => peace.abort()); // Somebody has failed: no more faults. It is reported where `done` is awaited.
   const torments = nemesis.torment(peace.signal);
   await Promise.race([sleep(durationMs, undefined, { ref: false }), done]);
-  phase = "undoing faults";
+  onPhase("undoing faults");
   const impatience = setTimeout(() => hopeless.abort(), RECOVERY_MS);
   await torments;
-  phase = "healed";
+  onPhase("healed");
   const span = { fromAt, untilAt: nowMs() };
-  stage.cast.tell({ kind: "finish" });
+  cast.tell({ kind: "finish" });
   const isRecovered = await done;
   clearTimeout(impatience);
-  if (isRecovered) await stage.cast.leave();
-  phase = "looking";
-  await sleep(MAX_TTL_MS + 100);
-  const history = await gather(folder, stage.store, mode);
-  const { struck, leftOut, leaps } = log;
-  const ends = nemesis.nodes.forsaken.map((node): Violation => ({ promise: "end", what: `${node} was not readmitted` }));
-  if (!isRecovered) ends.push({ promise: "end", what: `not everybody got a write stored within ${RECOVERY_MS} ms after the last fault` });
-  else ends.push(...(await lockKeys(stage.fleet.nodes)).map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })));
-  const violations = [...judge(history, leaps), ...ends];
-  const servers = `${stage.fleet.description}; ${stage.store.description}, a synchronous pair; ${stage.gateways.length} gateways`;
-  return { servers, span, history, violations, struck, leftOut, naps: stage.cast.naps };
+  return { span, isRecovered, ambush, forsaken: nodes.forsaken };
+}
+
+function described({ fleet, store, gateways }: Stage): string {
+  return `${fleet.description}; ${store.description}, a synchronous pair; ${gateways.length} gateways`;
 }

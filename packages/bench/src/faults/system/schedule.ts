@@ -2,7 +2,15 @@
 // is not too much for what is already broken, is decided by those who make them.
 import { type Chance, chanceOf } from "../chance.js";
 
-export type LinkFault = "partitioned" | "slow" | "replies dropped" | "requests dropped" | "replies held" | "requests held" | "refused" | "cut";
+export type LinkFault =
+  | "partitioned"
+  | "slow"
+  | "replies dropped"
+  | "requests dropped"
+  | "replies held"
+  | "requests held"
+  | "refused"
+  | "cut";
 export const linkFaults: readonly LinkFault[] = [
   "partitioned",
   "slow",

@@ -74,7 +74,13 @@ function strangerParts({ seed, folder }: StageOptions, gateways: readonly Gatewa
       const ways = await Promise.all(gateways.map((gateway) => gateway.anotherWay()));
       const gatewayUrls = ways.map(({ host, port }) => `http://${host}:${port}`);
       const apiKey = secretOf(keys, trade);
-      const orders = (life: number): StrangerOrders => ({ trade, seed, apiKey, gatewayUrls, journal: join(folder, journalName(trade, life)) });
+      const orders = (life: number): StrangerOrders => ({
+        trade,
+        seed,
+        apiKey,
+        gatewayUrls,
+        journal: join(folder, journalName(trade, life)),
+      });
       return { name: trade, program: "stranger", orders };
     }),
   );

@@ -1,7 +1,7 @@
 // What happens to the network: to some ways at once, healed after a while. Faults that meet on one way add up, and the first to heal heals all.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultProxy } from "@palisade/testkit";
-import type { FaultLog, Place } from "./fault-log.js";
+import type { FaultLog, Place } from "../fault-log.js";
 import type { FaultKind, LinkFault } from "./schedule.js";
 
 const breakings: Readonly<Record<LinkFault, (way: FaultProxy) => unknown>> = {

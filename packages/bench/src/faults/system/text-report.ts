@@ -1,5 +1,6 @@
 // A run of the whole system told to people at a terminal. Pure.
 import { table, whole } from "../../report.js";
+import type { Violation } from "../tenure.js";
 import type { Asked } from "./arguments.js";
 import { type Figures, figuresOf } from "./figures.js";
 import type { Outcome } from "./run.js";
@@ -11,7 +12,21 @@ export function tell(outcome: Outcome): string {
   const { violations } = outcome;
   const found = violations.slice(0, SHOWN).map(({ promise, what }) => `  ${promise}: ${what}`);
   if (violations.length > SHOWN) found.push(`  and ${violations.length - SHOWN} more`);
-  return ["", outcome.servers, summary(figures), "", calls(figures), "", list("faults", figures.faults), list("refused with", figures.refusals), list("the lock said no", figures.unlocked), list("left out, because enough was broken", Object.entries(outcome.leftOut)), "", verdict(violations.length), ...found].join("\n");
+  return [
+    "",
+    outcome.servers,
+    summary(figures),
+    "",
+    calls(figures),
+    "",
+    list("faults", figures.faults),
+    list("ambushes", Object.entries(outcome.traps)), list("refused with", figures.refusals),
+    list("the lock said no", figures.unlocked),
+    list("left out, because enough was broken", Object.entries(outcome.leftOut)),
+    "",
+    verdict(violations),
+    ...found,
+  ].join("\n");
 }
 
 export function summary({ seconds, operations, leases, savedUpdates, longestSilenceMs, faults }: Figures): string {
@@ -22,8 +37,10 @@ export function summary({ seconds, operations, leases, savedUpdates, longestSile
   ].join("\n");
 }
 
-export function verdict(violations: number): string {
-  if (violations > 0) return `${violations} ${violations === 1 ? "violation" : "violations"}`;
+export function verdict(violations: readonly Violation[]): string {
+  const lost = violations.reduce((sum, { lostUpdates = 0 }) => sum + lostUpdates, 0);
+  if (violations.length > 0)
+    return `${violations.length} ${violations.length === 1 ? "violation" : "violations"}${lost > 0 ? `, ${whole(lost)} updates lost` : ""}`;
   return "No violation of T1, T2, L1, L2, G1, G2, G3, G4: every answer can be believed, no update was lost, every resource is linearizable, and all recovered.";
 }
 

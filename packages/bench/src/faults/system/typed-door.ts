@@ -21,7 +21,10 @@ export function typedDoor(choose: () => GatewayClient): Door {
   };
 }
 
-function send(client: GatewayClient, { kind, resource, token, seq, document, lease }: Write): Promise<PutResult | PatchResult | DeleteResult> {
+function send(
+  client: GatewayClient,
+  { kind, resource, token, seq, document, lease }: Write,
+): Promise<PutResult | PatchResult | DeleteResult> {
   const options = lease === undefined ? { token, seq } : { lease, seq };
   if (kind === "delete") return client.delete(resource, options);
   return kind === "put" ? client.put(resource, document, options) : client.patch(resource, document, options);

@@ -1,10 +1,13 @@
 // G1: what was answered with a token keeps out everything below it, by the order of revisions and by the clock. And nobody is called stale without a newer token.
 import type { Violation } from "../../tenure.js";
-import type { Operation } from "../history.js";
+import { groupedBy, type Operation, type ResourceTenure } from "../history.js";
 import { isWrite, type Resource, told } from "./settled.js";
 
-export function brokenFences(resources: readonly Resource[]): Violation[] {
-  return resources.flatMap((resource) => [...byRevision(resource), ...byTime(resource), ...groundless(resource)]);
+export function brokenFences(resources: readonly Resource[], tenures: readonly ResourceTenure[]): Violation[] {
+  const leases = groupedBy(tenures, ({ resource }) => resource);
+  return resources.flatMap((resource) => {
+    return [...byRevision(resource), ...byTime(resource), ...groundless(resource, leases.get(resource.name) ?? [])];
+  });
 }
 
 /** Behind every write and seal that was answered with success, only its token or higher ones. */
@@ -55,17 +58,17 @@ function byTime({ name, operations }: Resource): Violation[] {
   return found;
 }
 
-/** A higher token must have been under way at least. */
-function groundless({ name, operations }: Resource): Violation[] {
-  const bySending = operations.filter(({ token, kind }) => token !== undefined && kind !== "forged" && kind !== "malformed").sort((a, b) => a.sentAt - b.sentAt);
+/** There must have been a lease with a higher token, at least. */
+function groundless({ name, operations }: Resource, tenures: readonly ResourceTenure[]): Violation[] {
+  const byBeginning = [...tenures].sort((a, b) => a.beganAt - b.beganAt);
   const stale = operations
     .filter((operation) => operation.code === "fencing_token_stale" && (isWrite(operation) || operation.kind === "seal"))
     .sort((a, b) => a.answeredAt - b.answeredAt);
   let next = 0;
   let highest = 0;
   return stale.flatMap((operation): Violation[] => {
-    for (let sent = bySending[next]; sent !== undefined && sent.sentAt < operation.answeredAt; sent = bySending[++next])
-      highest = Math.max(highest, tokenOf(sent));
+    for (let lease = byBeginning[next]; lease !== undefined && lease.beganAt < operation.answeredAt; lease = byBeginning[++next])
+      highest = Math.max(highest, lease.token);
     if (highest > tokenOf(operation)) return [];
     return [{ promise: "G1", resource: name, at: operation.sentAt, what: `${name}: ${told(operation)}, and there was no newer token` }];
   });

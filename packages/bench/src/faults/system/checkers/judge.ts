@@ -18,7 +18,7 @@ export function judge(history: SystemHistory, leaps: readonly Span[]): Violation
         (violation): Violation => ({ ...violation, resource, what: `${resource}: ${violation.what}` }),
       ),
     ),
-    ...brokenFences(resources),
+    ...brokenFences(resources, history.tenures),
     ...unbelievableAnswers(resources),
     ...lostUpdates(resources, history.finals),
     ...unlinearizable(resources),

@@ -41,7 +41,12 @@ function settle(name: string, operations: readonly Operation[], entries: readonl
   for (const entry of [...entries].sort((a, b) => a.rev - b.rev)) {
     const operation = entry.by === undefined ? byPlace.get(`${entry.token};${entry.seq}`) : byId.get(entry.by);
     if (operation !== undefined) kept.push({ entry, operation });
-    else strays.push({ promise: "G3", resource: name, what: `${name}: revision ${entry.rev} (token ${entry.token}, seq ${entry.seq}) is stored, and nobody with a lease asked for it` });
+    else
+      strays.push({
+        promise: "G3",
+        resource: name,
+        what: `${name}: revision ${entry.rev} (token ${entry.token}, seq ${entry.seq}) is stored, and nobody with a lease asked for it`,
+      });
   }
   return { name, operations, kept, keptById: groupedBy(kept, ({ operation }) => operation.id), strays };
 }

@@ -12,7 +12,11 @@ export function lostUpdates(resources: readonly Resource[], finals: readonly Fin
     const final = finals.find(({ resource: name }) => name === resource.name);
     const last = versions.at(-1);
     if (final !== undefined && (final.rev !== last?.rev || !isSame(final.document, last.document)))
-      found.push({ promise: "G3", resource: resource.name, what: `${resource.name} is ${JSON.stringify(final)} at the end, and its history makes ${JSON.stringify(last)}` });
+      found.push({
+        promise: "G3",
+        resource: resource.name,
+        what: `${resource.name} is ${JSON.stringify(final)} at the end, and its history makes ${JSON.stringify(last)}`,
+      });
     return found;
   });
 }
@@ -27,11 +31,14 @@ function chain({ name, kept }: Resource, versions: Version[]): Violation[] {
   const found: Violation[] = [];
   for (const { entry, operation } of kept) {
     const before = versions.at(-1) as Version;
-    const wrong = (what: string): number => found.push({ promise: "G3", resource: name, at: operation.sentAt, what: `${name}: ${what}` });
+    const wrong = (what: string, lostUpdates = 0): number =>
+      found.push({ promise: "G3", resource: name, at: operation.sentAt, what: `${name}: ${what}`, ...(lostUpdates > 0 ? { lostUpdates } : {}) });
     if (entry.rev !== before.rev + 1) wrong(`revision ${entry.rev} follows ${before.rev}`);
     else if (operation.on !== undefined && operation.on.rev !== before.rev) {
       const lost = before.rev - operation.on.rev;
-      wrong(`${told(operation)} was made from revision ${operation.on.rev} and stored over ${before.rev}: ${lost} ${lost === 1 ? "update is" : "updates are"} lost`);
+      wrong(
+        `${told(operation)} was made from revision ${operation.on.rev} and stored over ${before.rev}: ${lost} ${lost === 1 ? "update is" : "updates are"} lost`,
+      );
     }
     versions.push({ rev: entry.rev, document: entry.op === "delete" ? null : successor(versionOn(versions, operation), operation.id) });
   }

@@ -1,12 +1,11 @@
 // What was really done of what was planned: each fault with its span, or why it was left out. Keeps no opinion.
-import { nowMs, type Span } from "../tenure.js";
-import type { FaultKind } from "./schedule.js";
+import { nowMs, type Span } from "./tenure.js";
 
 /** Where a fault happened: a lane of the picture. */
 export type Place = "nodes" | "ways to nodes" | "gateways" | "ways to gateways" | "store" | "ways to the store" | "clients" | "ambush";
 
 export interface Struck extends Span {
-  readonly kind: FaultKind | string;
+  readonly kind: string;
   readonly place: Place;
   /** To whom. */
   readonly target: string;
