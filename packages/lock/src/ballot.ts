@@ -19,6 +19,7 @@ export interface Quarantined {
   readonly readyInMs?: number;
 }
 
+/** Yes: the resources are ours on this node. */
 export interface Granted {
   readonly kind: "granted";
   readonly node: string;
@@ -28,6 +29,7 @@ export interface Granted {
   readonly epoch: string;
 }
 
+/** No: somebody else has at least one of the resources on this node. */
 export interface Held {
   readonly kind: "held";
   readonly node: string;
@@ -46,6 +48,7 @@ export interface EpochMoved {
   readonly node: string;
 }
 
+/** Answer to the question for a grant. */
 export type GrantBallot = Granted | Held | Quarantined | Unreachable;
 
 /** `sealed`: the node still had us as owner and now stores the token. `lost`: it had not, and stored nothing. */
@@ -90,4 +93,5 @@ export type RaiseBallot =
   | Quarantined
   | Unreachable;
 
+/** Any answer to any question; `kind` and the question tell which. */
 export type Ballot = GrantBallot | EpochMoved | SealBallot | ExtendBallot | ReleaseBallot | InspectBallot | RaiseBallot;

@@ -18,6 +18,7 @@ export type LeaseLostReason = "expired" | "taken" | "unreachable" | "quarantined
 /** Stable names for what happened. */
 export type LockErrorCode = "LOCK_HELD" | "LOCK_NO_QUORUM" | "LOCK_TOO_SLOW" | "LOCK_ABORTED" | "LEASE_LOST" | "FLEET_MISMATCH";
 
+/** What a LockError carries besides its code and message. */
 export interface LockErrorDetails {
   readonly resources?: readonly string[];
   readonly ballots?: readonly Ballot[];

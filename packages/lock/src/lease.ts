@@ -44,6 +44,7 @@ export interface Lease extends AsyncDisposable {
   serialize(): string;
 }
 
+/** What became of an extension. */
 export interface Renewal {
   readonly outcome: "renewed" | "unknown";
   /** What is left of the lease now, in milliseconds. */
@@ -51,6 +52,7 @@ export interface Renewal {
   readonly ballots: readonly Ballot[];
 }
 
+/** What became of a release. */
 export interface Release {
   readonly outcome: "free" | "unconfirmed";
   readonly ballots: readonly Ballot[];

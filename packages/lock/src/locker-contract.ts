@@ -23,6 +23,7 @@ export type Attempted =
 /** One resource, or several that are taken all or none, with one token that is higher than any before it for each of them. */
 export type Resources = string | readonly string[];
 
+/** A lock over one fleet. Made by createLocker; one per process and namespace is enough. Disposing of it closes it. */
 export interface Locker extends AsyncDisposable {
   /**
    * Resolves when a quorum of nodes is connected and believed. Rejects with LockError `LOCK_NO_QUORUM` when that has not come about within the locker's waitMs,

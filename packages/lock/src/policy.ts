@@ -40,6 +40,7 @@ export interface LockerOptions {
   readonly quorum?: number;
   /** How long acquire waits unless it is told otherwise. Default 10 000. */
   readonly waitMs?: number;
+  /** How often and how fast a waiting caller asks again. */
   readonly retry?: RetryOptions;
   /** How many calls of acquire, using and tryAcquire may be under way at the same time; one more is refused at once, with `LOCK_TOO_SLOW`. Default 100 000. */
   readonly maxWaiters?: number;

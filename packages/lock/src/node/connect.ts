@@ -131,7 +131,8 @@ function openClient(source: NodeSource, settings: ConnectSettings): Client {
   if (!isCluster(source)) return source.duplicate(ours);
   const { retryStrategy, enableOfflineQueue, readOnly, lazyConnect, keyPrefix, enableAutoPipelining, ...redisOptions } = ours;
   return source.duplicate([], {
-    redisOptions,
+    // Said twice: an empty prefix of the cluster gives way to one of its connections.
+    redisOptions: { ...redisOptions, keyPrefix },
     enableOfflineQueue,
     lazyConnect,
     keyPrefix,

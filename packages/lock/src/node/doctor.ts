@@ -9,6 +9,7 @@ import { type NodeStatus, status } from "./node-record.js";
 import type { FleetRefusal } from "./open-nodes.js";
 import type { RedisNode } from "./redis-node.js";
 
+/** Something that is wrong or risky with a node or the fleet, and what to do about it. */
 export interface Finding {
   readonly severity: "error" | "warning" | "info";
   /** "fleet" for what is about all of them. */

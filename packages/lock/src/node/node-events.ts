@@ -10,6 +10,7 @@ export type AdmissionWay =
   /** A new fleet, or too few admitted nodes left to prove the highest token: the floor is the Unix time in milliseconds. */
   | "bootstrap";
 
+/** What happened to a node, or to the fleet; published on the channel `palisade:lock:node`. */
 export type NodeEvent =
   | { readonly kind: "connected"; readonly node: string; readonly address: string }
   | { readonly kind: "disconnected"; readonly node: string; readonly address: string; readonly cause: string }

@@ -168,6 +168,8 @@ describe("what arrives late", () => {
     const lease = await locker.acquire("other");
     expect(lease.held).toBe(true);
     await nothingLeft(running);
+    // Nor was it planted and given back.
+    for (const node of running.nodes) expect(await node.cli("EXISTS", "{palisade}:token:r")).toBe(0);
   });
 });
 

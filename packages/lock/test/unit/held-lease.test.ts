@@ -107,6 +107,16 @@ describe("a node that lost its key", () => {
     expect(asked()[2]).toBe("extend,heal 9800");
   });
 
+  test("is not given it again by a round in which no quorum confirmed the owner", async () => {
+    const missing = (node: ScriptedNode): ExtendBallot => ({ kind: "missing", node: node.name });
+    const unsure = held([confirmed, missing, silent]);
+    expect((await unsure.lease.extend()).outcome).toBe("unknown");
+    const lost = held([confirmed, missing, missing]);
+    await expect(lost.lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+    await microtasks();
+    expect([...unsure.asked(), ...lost.asked()].join()).not.toContain("heal");
+  });
+
   test("is not given it again when the lease is over, or was asked for anew meanwhile", async () => {
     const third = late();
     const ended = held([confirmed, confirmed, third.answer]);

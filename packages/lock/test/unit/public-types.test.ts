@@ -1,5 +1,7 @@
 // What TypeScript lets a user write. Checked by the compiler when the tests are built; nothing here is run against a server.
+import type { Cluster, Redis, RedisOptions } from "ioredis";
 import { expectTypeOf, test } from "vitest";
+import type * as lock from "../../src/index.js";
 import type { AcquireOptions, Attempted, createLocker, Lease, LockError, Locker, LockerOptions } from "../../src/index.js";
 
 declare const locker: Locker;
@@ -10,6 +12,70 @@ test("options are optional, but not undefined by accident", () => {
   expectTypeOf<{ nodes: string[]; ttl: number }>().not.toEqualTypeOf<LockerOptions>();
   expectTypeOf<{ ttlMs: undefined }>().not.toExtend<AcquireOptions>();
   expectTypeOf<Parameters<typeof createLocker>>().toEqualTypeOf<[options: LockerOptions]>();
+  expectTypeOf<ReturnType<typeof createLocker>>().toEqualTypeOf<Locker>();
+  expectTypeOf<string | RedisOptions | Redis | Cluster>().toExtend<LockerOptions["nodes"][number]>();
+  // @ts-expect-error a port is no node
+  const wrong: LockerOptions = { nodes: [6379] };
+  expectTypeOf(wrong).toBeObject();
+});
+
+test("each call takes what it can use, and no more", () => {
+  expectTypeOf<Parameters<Locker["acquire"]>>().toEqualTypeOf<
+    [resources: string | readonly string[], options?: AcquireOptions | undefined]
+  >();
+  expectTypeOf<keyof AcquireOptions>().toEqualTypeOf<"renew" | "maxHoldMs" | "ttlMs" | "waitMs" | "signal">();
+  expectTypeOf<keyof lock.TryAcquireOptions>().toEqualTypeOf<"renew" | "maxHoldMs" | "ttlMs">();
+  expectTypeOf<keyof lock.UsingOptions>().toEqualTypeOf<"maxHoldMs" | "ttlMs" | "waitMs" | "signal">();
+  expectTypeOf<keyof lock.KeepOptions>().toEqualTypeOf<"renew" | "maxHoldMs">();
+  expectTypeOf<Parameters<Locker["forceRelease"]>>().toEqualTypeOf<[resource: string, options: { readonly reason: string }]>();
+  // @ts-expect-error a reason is needed
+  const wrong = (locker: Locker): unknown => locker.forceRelease("r");
+  expectTypeOf(wrong).toBeFunction();
+});
+
+test("each call answers what it promises", () => {
+  expectTypeOf<ReturnType<Locker["acquire"]>>().resolves.toEqualTypeOf<Lease>();
+  expectTypeOf<ReturnType<Locker["tryAcquire"]>>().resolves.toEqualTypeOf<Attempted>();
+  expectTypeOf<ReturnType<Locker["adopt"]>>().resolves.toEqualTypeOf<Lease>();
+  expectTypeOf<ReturnType<Locker["issued"]>>().resolves.toBeBoolean();
+  expectTypeOf<ReturnType<Locker["inspect"]>>().resolves.toEqualTypeOf<lock.Inspection>();
+  expectTypeOf<lock.Inspection["state"]>().toEqualTypeOf<"held" | "free" | "split" | "unknown">();
+  expectTypeOf<ReturnType<Locker["forceRelease"]>>().resolves.toEqualTypeOf<lock.ForcedRelease>();
+  expectTypeOf<ReturnType<Locker["ready"]>>().resolves.toEqualTypeOf<lock.FleetState>();
+  expectTypeOf<ReturnType<Locker["doctor"]>>().resolves.toEqualTypeOf<readonly lock.Finding[]>();
+  expectTypeOf<lock.Finding["severity"]>().toEqualTypeOf<"error" | "warning" | "info">();
+  expectTypeOf<ReturnType<Locker["close"]>>().toEqualTypeOf<Promise<void>>();
+  expectTypeOf<ReturnType<Lease["extend"]>>().resolves.toHaveProperty("outcome").toEqualTypeOf<"renewed" | "unknown">();
+  expectTypeOf<ReturnType<Lease["release"]>>().resolves.toHaveProperty("outcome").toEqualTypeOf<"free" | "unconfirmed">();
+  expectTypeOf<ReturnType<Lease["serialize"]>>().toBeString();
+  expectTypeOf<Lease["signal"]>().toEqualTypeOf<AbortSignal>();
+  expectTypeOf<ReturnType<Lease["onDanger"]>>().toEqualTypeOf<() => void>();
+});
+
+test("a token is a number, and text only after it was read", () => {
+  expectTypeOf<ReturnType<typeof lock.parseToken>>().toEqualTypeOf<number | undefined>();
+  expectTypeOf<typeof lock.isToken>().guards.toBeNumber();
+  expectTypeOf<Parameters<typeof lock.formatToken>>().toEqualTypeOf<[token: number]>();
+  expectTypeOf<Parameters<typeof lock.compareTokens>>().toEqualTypeOf<[a: number, b: number]>();
+});
+
+test("what a node answered can be told apart by its kind", () => {
+  const seconds = (ballot: lock.GrantBallot): number => {
+    switch (ballot.kind) {
+      case "granted":
+        return ballot.token;
+      case "held":
+        return ballot.remainingMs;
+      case "quarantined":
+        return ballot.readyInMs ?? 0;
+      case "unreachable":
+        return ballot.cause.length;
+    }
+  };
+  expectTypeOf(seconds).returns.toBeNumber();
+  expectTypeOf<LockError["ballots"]>().toEqualTypeOf<readonly lock.Ballot[]>();
+  expectTypeOf<LockError["resource"]>().toEqualTypeOf<string | undefined>();
+  expectTypeOf<LockError["reason"]>().toEqualTypeOf<lock.LeaseLostReason | undefined>();
 });
 
 test("an attempt has a lease exactly when it is ok", () => {

@@ -124,8 +124,9 @@ describe("names", () => {
 
   test("resources with colons, braces, blanks, unicode and control characters are all different resources", async ({ redis }) => {
     await using one = await oneNode(redis);
+    const similar = [..."_-:{}|/ %.*?[]\\"].map((character) => `orders${character}42`);
     const long = ["x".repeat(512), `${"x".repeat(511)}y`, `${"😀".repeat(128)}`];
-    const all = [...names, ...long];
+    const all = [...names, ...similar, ...long];
     const ballots = await Promise.all(all.map((name) => one.node.grant(asking(name))));
     expect(ballots.map(({ kind }) => kind)).toEqual(all.map(() => "granted"));
     const again = await Promise.all(all.map((name) => one.node.grant(asking(name))));

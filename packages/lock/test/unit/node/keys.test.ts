@@ -5,9 +5,33 @@ import { type Keys, keysOf } from "../../../src/node/keys.js";
 
 const namespaces = fc.stringMatching(/^[A-Za-z0-9._:/@-]{1,20}$/);
 // Words of our own key names, to provoke collisions.
-const resources = fc
-  .array(fc.constantFrom("a", ":", "{", "}", "lock", "token", "seat", "floor", "node", "1", "é", "\0"), { minLength: 1, maxLength: 6 })
-  .map((parts) => parts.join(""));
+const words = fc.constantFrom(
+  "a",
+  "A",
+  ":",
+  "{",
+  "}",
+  "_",
+  "-",
+  "%3A",
+  " ",
+  "lock",
+  "token",
+  "seat",
+  "floor",
+  "node",
+  "1",
+  "é",
+  "e\u0301",
+  "\0",
+);
+const texts = fc.array(words, { minLength: 1, maxLength: 6 });
+const resources = texts.map((parts) => parts.join(""));
+/** Two that differ in one word: what is replaced, cut off or folded would make them one. */
+const neighbours = fc.tuple(texts, fc.nat(5), words).map(([parts, at, word]) => {
+  const place = at % parts.length;
+  return [parts.join(""), parts.with(place, word).join("")] as const;
+});
 
 function allOf(keys: Keys, resource: string): readonly string[] {
   return [keys.lock(resource), keys.token(resource), keys.seat(resource, 1), keys.seat(resource, 11)];
@@ -29,6 +53,18 @@ describe("keys", () => {
         for (const name of allOf(theirs, second)) expect(names.has(name)).toBe(false);
         for (const name of allOf(theirs, first)) expect(name).not.toBe(theirs.node);
       }),
+    );
+  });
+
+  test("resources of one namespace whose names differ in one character are different resources", () => {
+    fc.assert(
+      fc.property(namespaces, neighbours, (namespace, [first, second]) => {
+        fc.pre(first !== second);
+        const keys = keysOf(namespace);
+        const names = new Set([...allOf(keys, first), ...allOf(keys, second)]);
+        expect(names.size).toBe(8);
+      }),
+      { numRuns: 500 },
     );
   });
 
