@@ -15,6 +15,8 @@ export interface AmbushSettings {
   readonly fleet: RedisFleet;
   readonly chance: Chance;
   readonly maxTtlMs: number;
+  /** Between two traps, at most. */
+  readonly restMs: number;
   readonly log: FaultLog;
   readonly strikes: NodeStrikes;
 }
@@ -63,7 +65,7 @@ export class Ambush implements AsyncDisposable {
 
   /** One trap after the other until the signal comes. */
   async lie(peace: AbortSignal): Promise<void> {
-    const { chance, log } = this.#settings;
+    const { chance, log, restMs } = this.#settings;
     while (!peace.aborted) {
       const name = chance.one(["grants forgotten", "seal after the key ran out"] as const);
       const end = log.begin({ kind: `ambush: ${name}`, place: "ambush", target: name });
@@ -72,7 +74,7 @@ export class Ambush implements AsyncDisposable {
       const title = isSprung ? name : `${name}: missed`;
       this.counts[title] = (this.counts[title] ?? 0) + 1;
       await Promise.all(this.#parties.map(({ way }) => way.heal()));
-      await sleep(RECONNECTED_MS + chance.between(0, 300), undefined, { signal: peace }).catch(nameAbort);
+      await sleep(RECONNECTED_MS + chance.between(0, restMs), undefined, { signal: peace }).catch(nameAbort);
     }
   }
 

@@ -2,8 +2,8 @@
 // the longest ttl passes, then the nodes are looked at.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, type FleetWay, RedisFleet } from "@palisade/testkit";
-import { chanceOf } from "../chance.js";
 import { Ambush, judgeAmbush } from "../ambush.js";
+import { chanceOf } from "../chance.js";
 import { FaultLog } from "../fault-log.js";
 import { believed, lockKeys } from "../node-belief.js";
 import { NodeStrikes } from "../node-strikes.js";
@@ -63,7 +63,10 @@ export async function run(options: RunOptions): Promise<Outcome> {
     readmitted: (node) => (kind === "naive" ? sleep(MAX_TTL_MS, true) : believed(node, hopeless.signal)),
   });
   const nodes = new NodeFaults({ fleet, strikes, chance: chanceOf(seed, "nodes") });
-  const ambush = kind === "naive" ? undefined : await Ambush.prepare({ fleet, log, strikes, maxTtlMs: MAX_TTL_MS, chance: chanceOf(seed, "ambush") });
+  const ambush =
+    kind === "naive"
+      ? undefined
+      : await Ambush.prepare({ fleet, log, strikes, maxTtlMs: MAX_TTL_MS, restMs: 300, chance: chanceOf(seed, "ambush") });
   const network = new NetworkFaults(ways, chanceOf(seed, "network"));
   const peace = new AbortController();
   const startedAt = performance.now();
@@ -84,7 +87,13 @@ export async function run(options: RunOptions): Promise<Outcome> {
   if (!stuck) await crew.leave();
   await ambush?.[Symbol.asyncDispose]();
   await sleep(MAX_TTL_MS);
-  const history = { tenures: crew.tenures, stalls: crew.stalls, samples: nodes.samples, leaps: log.leaps, leftBehind: await lockKeys(fleet.nodes) };
+  const history = {
+    tenures: crew.tenures,
+    stalls: crew.stalls,
+    samples: nodes.samples,
+    leaps: log.leaps,
+    leftBehind: await lockKeys(fleet.nodes),
+  };
   const ends = strikes.forsaken.map(
     (node): Violation => ({ promise: "end", what: `${node} was not readmitted within ${READMISSION_MS} ms` }),
   );

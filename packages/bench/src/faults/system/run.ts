@@ -79,7 +79,8 @@ export async function run({ onProgress, ...options }: RunOptions): Promise<Outco
   const ends = forsaken.map((node): Violation => ({ promise: "end", what: `${node} was not readmitted` }));
   if (!isRecovered) ends.push({ promise: "end", what: `not everybody got a write stored within ${RECOVERY_MS} ms after the last fault` });
   await ambush?.[Symbol.asyncDispose]();
-  if (isRecovered) ends.push(...(await lockKeys(stage.fleet.nodes)).map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })));
+  if (isRecovered)
+    ends.push(...(await lockKeys(stage.fleet.nodes)).map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })));
   const violations = [...judge(history, log.leaps), ...judgeAmbush(ambush?.tenures ?? [], log.leaps), ...ends];
   const { struck, leftOut } = log;
   return { servers: described(stage), span, history, violations, struck, leftOut, naps: stage.cast.naps, traps: ambush?.counts ?? {} };
@@ -100,7 +101,8 @@ async function torment({ seed, mode, clients, durationMs, stage, log, ending, on
   const readmitted = (node: RedisNode): Promise<boolean> => believed(node, hopeless.signal);
   const nodes = new NodeStrikes({ fleet, log, readmitted, killKeepsMemory: true });
   const chance = chanceOf(seed, "ambush");
-  const ambush = mode === "unfenced" ? undefined : await Ambush.prepare({ fleet, log, strikes: nodes, chance, maxTtlMs: MAX_TTL_MS });
+  const ambush =
+    mode === "unfenced" ? undefined : await Ambush.prepare({ fleet, log, strikes: nodes, chance, maxTtlMs: MAX_TTL_MS, restMs: 1_500 });
   if (ambush !== undefined) ending.use(ambush);
   const plan = schedule(seed, durationMs, { nodes: NODES, gateways: GATEWAYS, clients });
   const nemesis = new Nemesis({ stage, plan, log, nodes, ambush, hopeless: hopeless.signal });

@@ -1,7 +1,7 @@
 // What happens to the gateways, the store and the clients. One fault at a time on each of them; the store fails over when nothing else ails it.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Actor } from "./cast.js";
 import type { FaultLog, Place } from "../fault-log.js";
+import type { Actor } from "./cast.js";
 import type { GatewayUnderFire } from "./gateways.js";
 import type { StoreUnderFire } from "./store.js";
 import { TTL_MS } from "./words.js";

@@ -58,11 +58,14 @@ function byTime({ name, operations }: Resource): Violation[] {
   return found;
 }
 
-/** There must have been a lease with a higher token, at least. */
+/** There must have been a lease with a higher token, at least. (Of a transaction it may have been another part that was stale.) */
 function groundless({ name, operations }: Resource, tenures: readonly ResourceTenure[]): Violation[] {
   const byBeginning = [...tenures].sort((a, b) => a.beganAt - b.beganAt);
   const stale = operations
-    .filter((operation) => operation.code === "fencing_token_stale" && (isWrite(operation) || operation.kind === "seal"))
+    .filter(
+      (operation) =>
+        operation.code === "fencing_token_stale" && operation.group === undefined && (isWrite(operation) || operation.kind === "seal"),
+    )
     .sort((a, b) => a.answeredAt - b.answeredAt);
   let next = 0;
   let highest = 0;

@@ -32,7 +32,13 @@ function chain({ name, kept }: Resource, versions: Version[]): Violation[] {
   for (const { entry, operation } of kept) {
     const before = versions.at(-1) as Version;
     const wrong = (what: string, lostUpdates = 0): number =>
-      found.push({ promise: "G3", resource: name, at: operation.sentAt, what: `${name}: ${what}`, ...(lostUpdates > 0 ? { lostUpdates } : {}) });
+      found.push({
+        promise: "G3",
+        resource: name,
+        at: operation.sentAt,
+        what: `${name}: ${what}`,
+        ...(lostUpdates > 0 ? { lostUpdates } : {}),
+      });
     if (entry.rev !== before.rev + 1) wrong(`revision ${entry.rev} follows ${before.rev}`);
     else if (operation.on !== undefined && operation.on.rev !== before.rev) {
       const lost = before.rev - operation.on.rev;

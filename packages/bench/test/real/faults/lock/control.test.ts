@@ -6,9 +6,9 @@ import { describe, expect, type StartFleet, test } from "@palisade/testkit/vites
 import { judge } from "../../../../src/faults/lock/checkers.js";
 import { type ClientOrders, RESOURCE } from "../../../../src/faults/lock/client-words.js";
 import { type Contender, type Held, palisade } from "../../../../src/faults/lock/contender.js";
-import type { Tenure } from "../../../../src/faults/tenure.js";
 import { naive } from "../../../../src/faults/lock/naive.js";
 import { spend } from "../../../../src/faults/lock/stay.js";
+import type { Tenure } from "../../../../src/faults/tenure.js";
 
 const locks = { naive, palisade };
 const quick = { renew: false, holdMs: 0 };
