@@ -1,17 +1,22 @@
 // The story live on a terminal: time, one lane per actor, and beside them what happened. A thick lane holds a lease, a broken one stands still.
-// Decides only how it looks; must not need more columns than the terminal has.
+// Decides only how it looks, and where there is no room for lanes; must not need more columns than the terminal has.
 
 import { paint } from "./paint.js";
-import { checkText, timeText } from "./plain-lines.js";
+import { checkPaint, checkText, type Paint, PlainLines, timeText } from "./plain-lines.js";
 import type { ActBegins, Audience, Step, StoryEvent } from "./story-event.js";
+import { wrapped } from "./wording.js";
 
-type Paint = (text: string) => string;
 type LaneState = "idle" | "holding" | "stopped";
 
 const paints: Readonly<Record<string, Paint>> = { lock: paint.yellow, gateway: paint.green, store: paint.blue };
 const workerPaints: readonly Paint[] = [paint.cyan, paint.magenta, paint.white, paint.cyan, paint.magenta];
 const glyphs: Readonly<Record<LaneState, string>> = { idle: "│", holding: "┃", stopped: "╎" };
 const marks: Partial<Record<Step["kind"], string>> = { stops: "■", resumes: "▶", over: "◇", holds: "◆", breaks: "✗" };
+
+/** Left of the lanes: the time. */
+const timeWidth = 11;
+/** With less beside the lanes, an act is told in plain lines. */
+const leastText = 28;
 
 export interface Screen {
   readonly columns: number;
@@ -20,19 +25,22 @@ export interface Screen {
 
 export class LaneView implements Audience {
   readonly #screen: Screen;
+  readonly #plainLines: PlainLines;
   #lanes: string[] = [];
   #states = new Map<string, LaneState>();
   #leases = new Set<string>();
 
   constructor(screen: Screen) {
     this.#screen = screen;
+    this.#plainLines = new PlainLines(screen);
   }
 
   notice(event: StoryEvent): void {
     if (event.event === "scenario") this.#screen.print(`\n${paint.bold(event.scenario)}  ${event.about}`);
     else if (event.event === "act") this.#begin(event);
+    else if (event.event !== "end" && this.#textWidth < leastText) this.#plainLines.notice(event);
     else if (event.event === "step") this.#step(event);
-    else if (event.event === "check") this.#row(event.atMs, this.#quiet(), checkText(event));
+    else if (event.event === "check") this.#row(event.atMs, this.#quiet(), { text: checkText(event), dye: checkPaint(event) });
     else
       this.#screen.print(
         `\n${event.ok ? paint.green(paint.bold(`✓ ${event.proven}`)) : paint.red(`✗ The story ended differently. ${event.proven}`)}`,
@@ -43,15 +51,23 @@ export class LaneView implements Audience {
     this.#lanes = [...actors];
     this.#states = new Map();
     this.#leases = new Set();
-    this.#screen.print(`\n${paint.bold(act)}\n`);
-    const names = this.#lanes.map((lane) => this.#paintOf(lane)(lane.slice(0, this.#width - 1).padEnd(this.#width))).join("");
-    this.#screen.print(`${" ".repeat(11)}${names}`);
+    this.#screen.print(`\n${paint.bold(act)}`);
+    if (this.#textWidth < leastText) return;
+    this.#screen.print("");
+    // "worker 1" is two lines where lanes are narrow: it is the number that tells it from the next.
+    const names = this.#lanes.map((lane) => wrapped(lane, this.#width - 1));
+    const height = Math.max(...names.map((lines) => lines.length));
+    for (let row = 0; row < height; row += 1) {
+      const cells = names.map((lines) => (lines[row - height + lines.length] ?? "").slice(0, this.#width - 1).padEnd(this.#width));
+      this.#screen.print(`${" ".repeat(timeWidth)}${cells.map((cell, index) => this.#paintOf(this.#lanes[index] ?? "")(cell)).join("")}`);
+    }
   }
 
   #step(step: Step): void {
     for (const lane of [step.from, step.to]) if (lane !== undefined && !this.#lanes.includes(lane)) this.#lanes.push(lane);
     this.#turn(step);
-    this.#row(step.atMs, step.to === undefined ? this.#spot(step) : this.#arrow(step, step.to), this.#sentence(step));
+    const lanes = step.to === undefined ? this.#spot(step) : this.#arrow(step, step.to);
+    this.#row(step.atMs, lanes, { text: step.text, dye: this.#dye(step) });
   }
 
   #turn({ kind, from }: Step): void {
@@ -61,10 +77,10 @@ export class LaneView implements Audience {
     this.#states.set(from, state === "stopped" ? "stopped" : this.#leases.has(from) ? "holding" : "idle");
   }
 
-  #sentence({ kind, from, text }: Step): string {
-    if (kind === "refuses") return paint.red(paint.bold(text));
-    if (kind === "stops" || kind === "over" || kind === "breaks") return paint.yellow(text);
-    return kind === "remarks" ? paint.dim(text) : this.#paintOf(from)(text);
+  #dye({ kind, from }: Step): Paint {
+    if (kind === "refuses") return (text) => paint.red(paint.bold(text));
+    if (kind === "stops" || kind === "over" || kind === "breaks") return paint.yellow;
+    return kind === "remarks" ? paint.dim : this.#paintOf(from);
   }
 
   #quiet(): string {
@@ -92,8 +108,10 @@ export class LaneView implements Audience {
       .join("");
   }
 
-  #row(atMs: number, lanes: string, text: string): void {
-    this.#screen.print(`${paint.dim(timeText(atMs))}  ${lanes}${text}`);
+  #row(atMs: number, lanes: string, { text, dye }: { readonly text: string; readonly dye: Paint }): void {
+    const [first = "", ...rest] = wrapped(text, this.#textWidth);
+    this.#screen.print(`${paint.dim(timeText(atMs))}  ${lanes}${dye(first)}`);
+    for (const line of rest) this.#screen.print(`${" ".repeat(timeWidth)}${this.#quiet()}${dye(line)}`);
   }
 
   #glyph(lane: string): string {
@@ -109,5 +127,9 @@ export class LaneView implements Audience {
 
   get #width(): number {
     return this.#screen.columns >= 110 ? 10 : 8;
+  }
+
+  get #textWidth(): number {
+    return this.#screen.columns - timeWidth - this.#width * this.#lanes.length;
   }
 }

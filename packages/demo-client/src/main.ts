@@ -43,7 +43,7 @@ function screenOf(wish: Wish): Audience {
   const print = (line: string): void => console.log(line);
   if (wish.json) return { notice: (event) => print(JSON.stringify(event)) };
   const { isTTY, columns } = process.stdout;
-  return isTTY && columns >= 90 ? new LaneView({ columns, print }) : new PlainLines(print);
+  return isTTY ? new LaneView({ columns: columns || 80, print }) : new PlainLines({ print });
 }
 
 function announce({ description, startedInMs }: Stage, wish: Wish): void {

@@ -1,8 +1,9 @@
 // One act as a drawing: a lane per actor from top to bottom, a row per thing that happened, a bar where a lease is held, hatching where a process stands still.
 // Lanes stand where they stand in every act of the scenario, so that acts can be compared. Rows have equal height, because what matters happens within milliseconds
 // and waiting takes seconds; the time stands beside each.
-import { escaped, wrapped } from "./picture-text.js";
+import { escaped } from "./picture-text.js";
 import type { ActBegins, Check, Step } from "./story-event.js";
+import { wrapped } from "./wording.js";
 
 type Row = Step | Check;
 

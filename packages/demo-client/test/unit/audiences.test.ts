@@ -29,7 +29,7 @@ function shownBy(make: (print: (line: string) => void) => Audience): readonly st
 }
 
 test("plain lines say when, who to whom, and what, and end with what was proven", () => {
-  const lines = shownBy((print) => new PlainLines(print));
+  const lines = shownBy((print) => new PlainLines({ print }));
   expect(lines).toContain("  0.001 s  worker 1 → lock       acquire orders/42");
   expect(lines).toContain("  1.234 s  gateway → worker 1    412 stale");
   expect(lines.at(-1)).toBe("✓ The late write is refused.");
@@ -40,6 +40,16 @@ test("lanes show a lease as a thick line, a stopped process as a broken one, and
   expect(lines).toContain("  0.001 s  ●───────▶       │       │       acquire orders/42");
   expect(lines).toContain("  1.234 s  ✗───────────────●       │       412 stale");
   expect(lines).toContain("  1.300 s  │       │       │       │       ✓ it is refused");
+});
+
+test("on a narrow terminal no line is longer than it, and each worker keeps its number", () => {
+  const plain = shownBy((print) => new PlainLines({ columns: 40, print }));
+  expect(plain).toContain("  1.234 s  gateway → worker 1: 412 stale");
+  for (const columns of [40, 60, 71, 80, 100]) {
+    const lines = shownBy((print) => new LaneView({ columns, print })).slice(0, -1);
+    expect(lines.filter((line) => line.length > columns)).toEqual([]);
+    expect(lines.join("\n")).toMatch(/worker 1|worker .*\n +1 /);
+  }
 });
 
 test("the picture is one page that loads nothing, escapes what it is told and knows light and dark", () => {
