@@ -108,11 +108,12 @@ class Posting extends Command {
     this.#belief = belief;
   }
 
-  override toWritable(): string {
+  override toWritable(): string | Buffer {
     const { keyCount, words, wire } = this.#letter;
     const believed = this.#belief === undefined ? "" : wordOnWire(this.#belief);
     const size = words.length + (believed === "" ? 3 : 4);
-    return `*${size}\r\n$7\r\nEVALSHA\r\n${wordOnWire(this.#sha)}${wordOnWire(String(keyCount))}${wire}${believed}`;
+    const head = `*${size}\r\n$7\r\nEVALSHA\r\n${wordOnWire(this.#sha)}${wordOnWire(String(keyCount))}`;
+    return typeof wire === "string" ? head + wire + believed : Buffer.concat([Buffer.from(head), wire, Buffer.from(believed)]);
   }
 }
 

@@ -1,14 +1,8 @@
 // Which questions travel together, and how they are written down. Every node is asked the same questions in the same order and under the same names, so a letter
 // is written once and posted to all of them. Decides nothing about when or where it is sent.
-import type { Ballot } from "../ballot.js";
+import type { Asked } from "./asked.js";
 import type { Keys } from "./keys.js";
-import { type CallText, type RequestKind, type RequestName, writeCall } from "./scripts.js";
-
-export interface Asked {
-  readonly kind: RequestKind<unknown, Ballot>;
-  readonly question: unknown;
-  readonly resolve: (ballot: Ballot) => void;
-}
+import { type CallText, type RequestName, writeCall } from "./scripts.js";
 
 /** At least one question, all of one kind, with equally many resources, and alike in what is shared. */
 export type Run = readonly [Asked, ...Asked[]];
@@ -20,7 +14,7 @@ export class Letter {
   readonly words: readonly string[];
   /** Whether one word more, what is believed of the node, makes the answer shorter (see grant.lua). */
   readonly asksToConfirm: boolean;
-  #wire: string | undefined;
+  #wire: string | Buffer | undefined;
 
   constructor({ kind, question }: Asked, { keys, args }: CallText) {
     this.name = kind.name;
@@ -29,12 +23,17 @@ export class Letter {
     this.asksToConfirm = kind.name === "grant" && args.length === 2 && kind.resourcesOf(question) === 1;
   }
 
-  /** The words as Redis reads them. */
-  get wire(): string {
-    this.#wire ??= wireOf(this.words);
+  /** The words as Redis reads them; bytes where they are many, lest every node has them made anew. */
+  get wire(): string | Buffer {
+    if (this.#wire === undefined) {
+      const text = wireOf(this.words);
+      this.#wire = text.length < LONG_WIRE ? text : Buffer.from(text);
+    }
     return this.#wire;
   }
 }
+
+const LONG_WIRE = 2_048;
 
 /** A server executes a call in one go, and nobody else's meanwhile. */
 const MAX_REQUESTS_PER_CALL = 256;

@@ -1,6 +1,11 @@
-// What the control flow may ask of one Redis master. The promises of these methods never reject for anything the world does: a node that cannot be
+// What the control flow may ask of one Redis master. Questions never fail for anything the world does: a node that cannot be
 // asked answers `unreachable`, within nodeTimeoutMs of the call. No counting, no retries, no policy here.
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../ballot.js";
+
+/** An answer to come. Can be awaited; whoever asks for it before it is there is told without another turn of the microtasks. One may ask. */
+export interface Answer<B> {
+  then(told: (ballot: B) => void, failed?: (error: unknown) => void): void;
+}
 
 export interface Ownership {
   /** One or more; taken all or none. */
@@ -54,21 +59,21 @@ export interface LockNode {
    */
   epoch(): string | undefined;
 
-  grant(question: GrantQuestion): Promise<GrantBallot>;
+  grant(question: GrantQuestion): Answer<GrantBallot>;
   /** Store `token` for all resources if they are all still ours there. */
-  seal(question: Ownership & { readonly token: number }): Promise<SealBallot>;
+  seal(question: Ownership & { readonly token: number }): Answer<SealBallot>;
   /** Renew where it is still ours; never creates a key. */
-  extend(question: Ownership & { readonly ttlMs: number }): Promise<ExtendBallot>;
+  extend(question: Ownership & { readonly ttlMs: number }): Answer<ExtendBallot>;
   /** Plant our key again where there is none; only after a quorum confirmed ownership in the same round. */
-  heal(question: GrantQuestion & { readonly token: number }): Promise<ExtendBallot>;
+  heal(question: GrantQuestion & { readonly token: number }): Answer<ExtendBallot>;
   /**
    * Compare-and-delete, then tell who waits. Travels behind every earlier question on the same connection, so it also gives back a grant that is still on its way; if
    * the connection was lost meanwhile it is sent again on the next one, for as long as the key could live.
    */
-  release(question: ReleaseQuestion): Promise<ReleaseBallot>;
-  inspect(resource: string): Promise<InspectBallot>;
+  release(question: ReleaseQuestion): Answer<ReleaseBallot>;
+  inspect(resource: string): Answer<InspectBallot>;
   /** Raise the counter to at least `token` whoever owns it; with `remove: "holder"` also delete the lock key and publish. */
-  raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Promise<RaiseBallot>;
+  raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Answer<RaiseBallot>;
 
   /** Takes a seat (0 … SEATS − 1) and hears of releases of the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
   onReleased(resource: string, seat: number, listener: ReleaseListener): () => void;

@@ -10,6 +10,7 @@ import type { OpenLink } from "./link.js";
 import type { LockNode } from "./lock-node.js";
 import type { NodeEvent } from "./node-events.js";
 import { RedisNode } from "./redis-node.js";
+import { TurnEnd } from "./turn-end.js";
 
 export type { NodeSource } from "./connect.js";
 export type { Finding } from "./doctor.js";
@@ -74,6 +75,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   const addresses = checkedAddresses(options.nodes);
   const keys = keysOf(namespace);
   const letters = new Letters(keys);
+  const turnEnd = new TurnEnd();
   let admission: Admission | undefined;
   const nodes = options.nodes.map(
     (source, index) =>
@@ -84,6 +86,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
         source,
         keys,
         letters,
+        turnEnd,
         name: `n${index + 1}`,
         address: addresses[index] ?? "",
         connectionName: `palisade:${namespace}`,

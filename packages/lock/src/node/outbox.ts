@@ -2,12 +2,14 @@
 // answer in time. Questions leave in the order in which they were asked. Never retries a question; a release whose outcome is unknown becomes a debt.
 import type { Ballot, Unreachable } from "../ballot.js";
 import type { Clock, Timer } from "../clock.js";
+import { Asked } from "./asked.js";
 import { epochIn } from "./belief.js";
 import { causeOf, causeOfText } from "./causes.js";
-import { type Asked, endOfRun, type Letter, type Letters, type Run } from "./letters.js";
-import type { ReleaseQuestion } from "./lock-node.js";
+import { endOfRun, type Letter, type Letters, type Run } from "./letters.js";
+import type { Answer, ReleaseQuestion } from "./lock-node.js";
 import type { ReleaseDebts } from "./release-debts.js";
 import { type CallReply, type Heard, type RequestKind, readCall, release } from "./scripts.js";
+import type { TurnEnd } from "./turn-end.js";
 
 /** The stream the calls go into; see Connection. */
 export interface Stream {
@@ -21,6 +23,7 @@ export interface Stream {
 export interface OutboxSettings {
   readonly node: string;
   readonly letters: Letters;
+  readonly turnEnd: TurnEnd;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly stream: Stream;
@@ -65,7 +68,6 @@ export class Outbox {
   /** A node that goes on answering is not silent, however long the line is in which a question stands. */
   #lastHeardAt = Number.NEGATIVE_INFINITY;
   readonly #flush = (): void => this.#flushQueue();
-  readonly #scheduleFlush = (): void => process.nextTick(this.#flush);
 
   constructor(settings: OutboxSettings) {
     this.#settings = settings;
@@ -73,17 +75,16 @@ export class Outbox {
   }
 
   /** The node's answer, or why there is none. Never rejects. */
-  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Promise<B | NotBelieved | Unreachable> {
+  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Answer<B | NotBelieved | Unreachable> {
     const refusal = this.#refusal(kind as RequestKind<unknown, Ballot>);
     if (refusal !== undefined) {
       this.#owe(kind as RequestKind<unknown, Ballot>, question);
       return Promise.resolve({ ...this.#unreachable(refusal), unsent: true });
     }
-    return new Promise((resolve) => {
-      // After all microtasks of this turn, wherever in the turn we are: callers that wake together travel together.
-      if (this.#queue.length === 0) queueMicrotask(this.#scheduleFlush);
-      this.#queue.push({ kind: kind as RequestKind<unknown, Ballot>, question, resolve: resolve as (ballot: Ballot) => void });
-    });
+    if (this.#queue.length === 0) this.#settings.turnEnd.add(this.#flush);
+    const asked = new Asked(kind as RequestKind<unknown, Ballot>, question);
+    this.#queue.push(asked);
+    return asked as Answer<Ballot> as Answer<B>;
   }
 
   /** The connection is gone: what was on its way has an unknown outcome. */
@@ -233,9 +234,9 @@ export class Outbox {
 
   #giveUp(batch: Sent, cause: string): void {
     const answer = this.#unreachable(cause);
-    for (const { kind, question, resolve } of batch.asked) {
-      this.#owe(kind, question);
-      if (!batch.expired) resolve(answer);
+    for (const asked of batch.asked) {
+      this.#owe(asked.kind, asked.question);
+      if (!batch.expired) asked.resolve(answer);
     }
   }
 
@@ -270,7 +271,7 @@ export class Outbox {
         break;
       }
       batch.expired = true;
-      for (const { resolve } of batch.asked) resolve(answer);
+      for (const asked of batch.asked) asked.resolve(answer);
     }
     const oldest = this.#sent[0];
     if (oldest === undefined) return;

@@ -18,7 +18,7 @@ import { Connection } from "./connection.js";
 import type { Keys } from "./keys.js";
 import type { Letters } from "./letters.js";
 import type { OpenLink } from "./link.js";
-import type { GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "./lock-node.js";
+import type { Answer, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "./lock-node.js";
 import type { NodeEvent } from "./node-events.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
 import type { NodeSource } from "./open-nodes.js";
@@ -26,6 +26,7 @@ import { type NotBelieved, Outbox } from "./outbox.js";
 import { ReleaseDebts } from "./release-debts.js";
 import * as requests from "./scripts.js";
 import { Subscriptions } from "./subscriptions.js";
+import type { TurnEnd } from "./turn-end.js";
 
 export interface RedisNodeSettings {
   readonly name: string;
@@ -35,6 +36,7 @@ export interface RedisNodeSettings {
   readonly keys: Keys;
   /** One for all nodes of the fleet. */
   readonly letters: Letters;
+  readonly turnEnd: TurnEnd;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;
@@ -127,32 +129,32 @@ export class RedisNode implements LockNode {
     this.#silence = because;
   }
 
-  grant(question: GrantQuestion): Promise<GrantBallot> {
+  grant(question: GrantQuestion): Answer<GrantBallot> {
     return this.#ask(requests.grant, question);
   }
 
-  seal(question: requests.SealQuestion): Promise<SealBallot> {
+  seal(question: requests.SealQuestion): Answer<SealBallot> {
     return this.#ask(requests.seal, question);
   }
 
-  extend(question: requests.ExtendQuestion): Promise<ExtendBallot> {
+  extend(question: requests.ExtendQuestion): Answer<ExtendBallot> {
     return this.#ask(requests.extend, question);
   }
 
-  heal(question: requests.HealQuestion): Promise<ExtendBallot> {
+  heal(question: requests.HealQuestion): Answer<ExtendBallot> {
     return this.#ask(requests.heal, question);
   }
 
-  release(question: ReleaseQuestion): Promise<ReleaseBallot> {
+  release(question: ReleaseQuestion): Answer<ReleaseBallot> {
     // A release is answered on a quarantined node too, and is never `quarantined`.
-    return this.#outbox.ask(requests.release, question) as Promise<ReleaseBallot>;
+    return this.#outbox.ask(requests.release, question) as Answer<ReleaseBallot>;
   }
 
-  inspect(resource: string): Promise<InspectBallot> {
+  inspect(resource: string): Answer<InspectBallot> {
     return this.#ask(requests.inspect, resource);
   }
 
-  raise(question: requests.RaiseQuestion): Promise<RaiseBallot> {
+  raise(question: requests.RaiseQuestion): Answer<RaiseBallot> {
     return this.#ask(requests.raise, question);
   }
 
@@ -176,11 +178,11 @@ export class RedisNode implements LockNode {
     this.connection.close();
   }
 
-  #ask<Q, B extends Ballot>(kind: requests.RequestKind<Q, B>, question: Q): Promise<B | Quarantined | Unreachable> {
+  #ask<Q, B extends Ballot>(kind: requests.RequestKind<Q, B>, question: Q): Answer<B | Quarantined | Unreachable> {
     if (this.#silence !== undefined) return Promise.resolve({ kind: "unreachable", node: this.name, cause: this.#silence, unsent: true });
     const asked = this.#outbox.ask(kind, question);
     // Almost never so: a promise less for every question.
-    return this.#isQuarantined ? asked.then((ballot) => this.#withReadyIn(ballot)) : asked;
+    return this.#isQuarantined ? new Promise((resolve) => asked.then((ballot) => resolve(this.#withReadyIn(ballot)))) : asked;
   }
 
   #withReadyIn<B extends Ballot>(ballot: B | NotBelieved | Unreachable): B | Quarantined | Unreachable {

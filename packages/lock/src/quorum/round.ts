@@ -1,7 +1,7 @@
 // Puts one question to every node at once and gives the verdict as soon as no further ballot can change it. Never counts (that is the judge's), never retries,
 // sets no timer: every node answers within nodeTimeoutMs, if only with `unreachable`, so the round ends by then.
 import type { Ballot, Unreachable } from "../ballot.js";
-import type { LockNode } from "../node/lock-node.js";
+import type { Answer, LockNode } from "../node/lock-node.js";
 import { channels, type RoundEvent } from "../telemetry.js";
 
 export interface Round<B extends Ballot, Verdict extends string> {
@@ -10,7 +10,7 @@ export interface Round<B extends Ballot, Verdict extends string> {
   readonly nodes: readonly LockNode[];
   /** Ballots by node, filled in as they arrive, also after the verdict. A node whose ballot is there from the start is not asked. */
   readonly ballots: (B | Unreachable | undefined)[];
-  ask(node: LockNode, index: number): Promise<B | Unreachable>;
+  ask(node: LockNode, index: number): Answer<B | Unreachable>;
   /** Makes a ballot of a node's answer, where not every answer counts as what it says. */
   accept?(answer: B | Unreachable, index: number): B | Unreachable;
   judge(ballots: readonly (B | Unreachable | undefined)[]): Verdict | "open";

@@ -44,12 +44,11 @@ describe("together", () => {
     expect(await callsOf(server)).toBe(before + 1);
     // Askers that go on when their answers arrive, each in a microtask of its own, travel together again.
     await Promise.all(
-      questions.map((question) =>
-        node
-          .release(question)
-          .then(() => Promise.resolve())
-          .then(() => node.grant(question)),
-      ),
+      questions.map(async (question) => {
+        await node.release(question);
+        await Promise.resolve();
+        await node.grant(question);
+      }),
     );
     expect(await callsOf(server)).toBe(before + 3);
     await Promise.all(Array.from({ length: 600 }, (_unused, index) => node.grant(asking(`b${index}`))));

@@ -1,17 +1,18 @@
 // What travels together, and that it is written down once for all nodes, in the bytes that Redis reads.
 import { describe, expect, test } from "vitest";
+import { Asked } from "../../../src/node/asked.js";
 import { keysOf } from "../../../src/node/keys.js";
-import { type Asked, endOfRun, Letters, type Run } from "../../../src/node/letters.js";
+import { endOfRun, Letters, type Run } from "../../../src/node/letters.js";
 import { grant, type RequestKind, release } from "../../../src/node/scripts.js";
 
 const lease = { resources: ["é"], owner: "o", label: "l", ttlMs: 7, token: 2, turn: 3 };
 
 function asked(kind: typeof grant | typeof release, question: object = lease): Asked {
-  return { kind: kind as unknown as RequestKind<unknown, never>, question: { ...lease, ...question }, resolve() {} };
+  return new Asked(kind as unknown as RequestKind<unknown, never>, { ...lease, ...question });
 }
 
 /** The same questions for another node. */
-const again = (run: Run): Run => run.map((one) => ({ ...one, resolve() {} })) as unknown as Run;
+const again = (run: Run): Run => run.map(({ kind, question }) => new Asked(kind, question)) as unknown as Run;
 
 describe("a letter", () => {
   test("is the very same one for every node that is asked the same, and for nobody else", () => {
@@ -23,14 +24,21 @@ describe("a letter", () => {
     expect(letters.letterFor(again(grants))).toBe(letter);
     expect(letters.letterFor([grants[0]])).not.toBe(letter);
     expect(letters.letterFor([asked(grant), asked(grant)])).not.toBe(letter);
-    expect(letters.letterFor([{ ...grants[0], kind: releases[0].kind }])).not.toBe(letter);
+    expect(letters.letterFor([new Asked(releases[0].kind, grants[0].question)])).not.toBe(letter);
   });
 
   test("is written in the bytes that Redis reads", () => {
     const { keyCount, words, wire } = new Letters(keysOf("ns")).letterFor([asked(grant)]);
     expect(keyCount).toBe(3);
     expect(words).toEqual(["{ns}:node", "{ns}:lock:é", "{ns}:token:é", "7", "o|l"]);
-    expect(wire).toBe("$9\r\n{ns}:node\r\n$12\r\n{ns}:lock:é\r\n$13\r\n{ns}:token:é\r\n$1\r\n7\r\n$3\r\no|l\r\n");
+    expect(String(wire)).toBe("$9\r\n{ns}:node\r\n$12\r\n{ns}:lock:é\r\n$13\r\n{ns}:token:é\r\n$1\r\n7\r\n$3\r\no|l\r\n");
+  });
+
+  test("is written in bytes where it is long, and they are the same", () => {
+    const run = Array.from({ length: 100 }, () => asked(grant)) as unknown as Run;
+    const { words, wire } = new Letters(keysOf("ns")).letterFor(run);
+    expect(wire).toBeInstanceOf(Buffer);
+    expect(String(wire)).toBe(words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join(""));
   });
 
   test("asks to confirm what is believed of a node only where one resource is wanted", () => {

@@ -5,6 +5,7 @@ import { Letters } from "../../../src/node/letters.js";
 import { Outbox } from "../../../src/node/outbox.js";
 import { ReleaseDebts } from "../../../src/node/release-debts.js";
 import { grant, type RequestName, release } from "../../../src/node/scripts.js";
+import { TurnEnd } from "../../../src/node/turn-end.js";
 import { ManualClock } from "../manual-clock.js";
 
 interface Call {
@@ -21,6 +22,7 @@ function scripted() {
   const outbox = new Outbox({
     node: "n1",
     letters: new Letters(keysOf("ns")),
+    turnEnd: new TurnEnd(),
     clock,
     nodeTimeoutMs: 100,
     debts: new ReleaseDebts(1_000, () => {}),
