@@ -42,3 +42,27 @@ test("T1 a holder that came between the look and the raise, and is removed, is f
   expect(fence).toBeGreaterThan(lease);
   expect(memories.filter(({ token }) => token >= fence).length).toBeGreaterThanOrEqual(2);
 });
+
+test("T1 a raise that is answered in another epoch than it was asked in does not count: a member was rebuilt meanwhile, and did not see it", async () => {
+  const epochs = ["e1", "e1", "e1"];
+  const asked = [0, 0, 0];
+  let moves = 1;
+  const nodes = epochs.map((_, i) => {
+    const name = `n${i + 1}`;
+    return {
+      name,
+      epoch: () => epochs[i],
+      inspect: async () => ({ kind: "seen", node: name, holder: null, remainingMs: null, token: 7 }),
+      raise: async ({ token }: { token: number }) => {
+        asked[i] = (asked[i] ?? 0) + 1;
+        if (i > 0 && (asked[i] ?? 0) <= moves) epochs[i] = `e${1 + (asked[i] ?? 0)}`;
+        return { kind: "raised", node: name, token, epoch: epochs[i], removed: null };
+      },
+    } as unknown as LockNode;
+  });
+  expect(await forceRelease(coreOf(nodes), "r", "test")).toMatchObject({ fence: 8 });
+  // Once in vain, once to raise, once to remove.
+  expect(asked).toEqual([3, 3, 3]);
+  moves = Number.POSITIVE_INFINITY;
+  await expect(forceRelease(coreOf(nodes), "r", "test")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+});
