@@ -49,10 +49,12 @@ function readOwner(owner: unknown): string {
 
 function parse(text: string): unknown {
   if (typeof text !== "string") throw new TypeError("the text of a lease must be a string");
+  let fields: unknown;
   try {
-    return JSON.parse(text);
+    fields = JSON.parse(text);
   } catch {
     // The parser's message would quote the text, and with it the owner's secret.
-    throw new TypeError("this is not the text of a lease");
   }
+  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) throw new TypeError("this is not the text of a lease");
+  return fields;
 }

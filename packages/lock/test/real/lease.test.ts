@@ -314,6 +314,7 @@ describe("a lease handed to another process", () => {
       "",
       "{}",
       "null",
+      "[]",
       text.slice(1),
       text.replace('"palisade":1', '"palisade":2'),
       text.replace('"owner"', '"owned"'),

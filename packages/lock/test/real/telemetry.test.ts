@@ -1,0 +1,74 @@
+// What whoever subscribes is told: every round, the danger before the end of a lease, its loss, and what happens to nodes.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { channelNames, type DangerEvent, type LossEvent, type NodeEvent, type RoundEvent } from "@palisade/lock";
+import { describe, expect, test, until } from "./lock-test.js";
+
+/** Collects what is said on a channel and is of interest, until it goes out of scope. */
+function listen<Event>(channel: keyof typeof channelNames, isOurs: (event: Event) => boolean): { readonly events: Event[] } & Disposable {
+  const events: Event[] = [];
+  const onEvent = (message: unknown): void => {
+    if (isOurs(message as Event)) events.push(message as Event);
+  };
+  subscribe(channelNames[channel], onEvent);
+  return { events, [Symbol.dispose]: () => unsubscribe(channelNames[channel], onEvent) };
+}
+
+describe("a subscriber hears of", () => {
+  test("every round, when the last node has answered it: of an acquisition, an extension, a release, a look and a forced release", async ({
+    locker,
+    eye,
+  }) => {
+    using heard = listen<RoundEvent>("round", ({ resources }) => resources[0] === "rounds");
+    const lease = await locker.acquire("rounds");
+    await expect.poll(() => eye.holders("rounds")).not.toContain(null);
+    await lease.extend();
+    await locker.inspect("rounds");
+    await lease.release();
+    await locker.forceRelease("rounds", { reason: "test" });
+    const questions = () => new Set(heard.events.map(({ question }) => question));
+    await expect.poll(questions).toEqual(new Set(["grant", "extend", "inspect", "release", "raise"]));
+    for (const { ballots } of heard.events) expect(ballots.map(({ node }) => node).toSorted()).toEqual(["n1", "n2", "n3", "n4", "n5"]);
+  });
+
+  test("the second round of an acquisition whose nodes did not agree on a token", async ({ locker, eye }) => {
+    await (await locker.acquire("sealed")).release();
+    await eye.gone("sealed");
+    const [token] = await eye.tokens("sealed");
+    await Promise.all([0, 1, 2, 3].map((i) => eye.store("sealed", i, Number(token) + 10 * (i + 1))));
+    using heard = listen<RoundEvent>("round", ({ resources }) => resources[0] === "sealed");
+    await (await locker.acquire("sealed")).release();
+    await until(() => heard.events.some(({ question }) => question === "seal"), "the seal round is told of");
+  });
+
+  test("the danger and then the loss of a lease, and of no loss where it was released", async ({ locker }) => {
+    using dangers = listen<DangerEvent>("danger", ({ resources }) => resources.includes("short"));
+    using losses = listen<LossEvent>("loss", ({ resources }) => resources.includes("short"));
+    await (await locker.acquire("short")).release();
+    const { token, signal } = await locker.acquire("short", { ttlMs: 1_000 });
+    await until(() => signal.aborted, "the lease is over");
+    expect(dangers.events).toEqual([{ resources: ["short"], token, remainingMs: expect.any(Number) }]);
+    expect(losses.events).toEqual([{ resources: ["short"], token, reason: "expired" }]);
+  });
+
+  test("nodes: met, lost with the cause, quarantined, admitted, and a fleet that is not one", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    using heard = listen<NodeEvent>("node", () => true);
+    const about = (kind: NodeEvent["kind"], node?: string) => () =>
+      heard.events.some((event) => event.kind === kind && (node === undefined || ("node" in event && event.node === node)));
+    const locker = open({ nodes: urls, maxTtlMs: 200 });
+    await locker.ready();
+    for (const node of ["n1", "n2", "n3"]) {
+      expect(about("connected", node)()).toBe(true);
+      expect(about("admitted", node)()).toBe(true);
+    }
+    heard.events.length = 0;
+    await nodes[2]?.restart({ forget: true });
+    for (const kind of ["disconnected", "connected", "quarantined", "admitted"] as const) await until(about(kind, "n3"), `n3 is ${kind}`);
+    expect(heard.events.find(({ kind }) => kind === "disconnected")).toMatchObject({
+      cause: expect.stringMatching(/./),
+      address: expect.any(String),
+    });
+    await expect(open({ nodes: urls.slice(0, 2) }).ready()).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+    expect(about("fleet_refused")()).toBe(true);
+  });
+});
