@@ -61,8 +61,8 @@ export function readCommandLine(args: readonly string[], names: readonly string[
     scenarios: wanted.includes("all") ? names : [...new Set(wanted)],
     json: values.json === true,
     htmlFile: values.html,
-    speed: values.speed === undefined ? undefined : numberOf("--speed", values.speed, { from: 0, to: 1_000 }),
-    ttlMs: values.ttl === undefined ? 1_000 : numberOf("--ttl", values.ttl, { from: 200, to: 30_000 }),
+    speed: values.speed === undefined ? undefined : numberOf("--speed", values.speed, { kind: "number", from: 0, to: 1_000 }),
+    ttlMs: values.ttl === undefined ? 1_000 : numberOf("--ttl", values.ttl, { kind: "whole number", from: 200, to: 30_000 }),
     redisUrls,
     gateway: gatewayOf(values.gateway, values["api-key"], redisUrls),
   };
@@ -72,10 +72,20 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof options; allowPositi
 
 function parsed(args: readonly string[]): Values {
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true });
+    return parseArgs({ args: [...joined(args)], options, allowPositionals: true });
   } catch (error) {
     const [sentence = ""] = (error as Error).message.split(/\. (?=To specify)/);
     throw new Misunderstood(`${sentence.replace(/\.$/, "")}. --help lists what there is.`);
+  }
+}
+
+/** "--ttl -5" is one thing, and wrong for its number and not for its dash. */
+function* joined(args: readonly string[]): Generator<string> {
+  for (let index = 0; index < args.length; index += 1) {
+    const [arg = "", next = ""] = args.slice(index, index + 2);
+    const isNegative = /^--(ttl|speed)$/.test(arg) && /^-[\d.]/.test(next);
+    yield isNegative ? `${arg}=${next}` : arg;
+    if (isNegative) index += 1;
   }
 }
 
@@ -95,8 +105,15 @@ function addressOf(option: string, text: string, protocols: readonly string[]): 
   throw new Misunderstood(`${option} takes ${protocols[0]}//… addresses, and ${JSON.stringify(text)} is none.`);
 }
 
-function numberOf(option: string, text: string, { from, to }: { readonly from: number; readonly to: number }): number {
-  const value = text.trim() === "" ? Number.NaN : Number(text);
-  if (value >= from && value <= to) return value;
-  throw new Misunderstood(`${option} takes a number from ${from} to ${to}, not ${JSON.stringify(text)}.`);
+interface Range {
+  readonly kind: "number" | "whole number";
+  readonly from: number;
+  readonly to: number;
+}
+
+function numberOf(option: string, text: string, { kind, from, to }: Range): number {
+  const value = Number(text);
+  const isOne = kind === "number" ? /^\d+(\.\d+)?$/.test(text) : /^\d+$/.test(text);
+  if (isOne && value >= from && value <= to) return value;
+  throw new Misunderstood(`${option} takes a ${kind} from ${from} to ${to}, not ${JSON.stringify(text)}.`);
 }

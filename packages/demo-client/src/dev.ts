@@ -8,10 +8,10 @@ import { runProgram, wishToEnd } from "./program.js";
 import { startServers } from "./servers.js";
 
 const resource = "orders/42";
-const port = Number(process.env.PORT ?? 8080);
-const adminPort = Number(process.env.ADMIN_PORT ?? (port === 0 ? 0 : 8081));
 
 await runProgram(async (signal) => {
+  const port = portFrom("PORT", 8080);
+  const adminPort = portFrom("ADMIN_PORT", port === 0 ? 0 : 8081);
   await using servers = await startServers();
   const { key, sha256 } = makeApiKey();
   const apiKeys = JSON.stringify([{ id: "dev", sha256, scopes: ["read:", "write:", "seal:", "admin:"] }]);
@@ -36,6 +36,12 @@ curl -i ${gateway.url}/v1/resources/${resource} -H 'Authorization: Bearer ${key}
 ${paint.dim("Ctrl-C stops everything and leaves nothing behind.")}`);
   await wishToEnd(signal);
 });
+
+function portFrom(variable: string, fallback: number): number {
+  const text = process.env[variable] || String(fallback);
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new Error(`${variable} is a port from 0 to 65535, not ${JSON.stringify(text)}.`);
+}
 
 interface Put {
   readonly url: string;

@@ -25,7 +25,9 @@ test("arguments that cannot be right are one sentence and exit code 2, before an
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [["gc-paus"], /^There is no scenario "gc-paus"; there are gc-pause, .*, and all\.\n$/],
     [["--fast"], /^Unknown option '--fast'\. --help lists what there is\.\n$/],
-    [["--ttl", "soon"], /^--ttl takes a number from 200 to 30000, not "soon"\.\n$/],
+    [["--ttl", "soon"], /^--ttl takes a whole number from 200 to 30000, not "soon"\.\n$/],
+    [["--ttl", "300.5"], /^--ttl takes a whole number from 200 to 30000, not "300\.5"\.\n$/],
+    [["--speed", "-1"], /^--speed takes a number from 0 to 1000, not "-1"\.\n$/],
     [["--redis", "nowhere"], /^--redis takes redis:\/\/… addresses, and "nowhere" is none\.\n$/],
     [["--gateway", "http://127.0.0.1:9"], /^--gateway needs --redis: /],
   ];
