@@ -82,13 +82,11 @@ export class Actor {
   }
 
   #hear(word: FromActor): void {
-    if (word.kind === "tally") return this.#cast.count(word);
-    if (word.kind === "asleep") {
-      this.#cast.naps++;
-      return this.#wakeLater(word.forMs);
-    }
-    if (word.kind === "awake") return this.#wake();
-    this.#said.add(word.kind);
+    if (word.kind === "tally") this.#cast.count(word);
+    else if (word.kind === "asleep") this.#wakeLater(word.forMs);
+    else if (word.kind === "awake") this.#wake();
+    else this.#said.add(word.kind);
+    if (word.kind === "asleep") this.#cast.naps++;
     // Whoever comes in later hears what the others were told.
     if (word.kind === "ready" && this.#lastWord !== undefined) {
       this.#child.send({ kind: "go" });

@@ -31,20 +31,16 @@ function chain({ name, kept }: Resource, versions: Version[]): Violation[] {
   const found: Violation[] = [];
   for (const { entry, operation } of kept) {
     const before = versions.at(-1) as Version;
-    const wrong = (what: string, lostUpdates = 0): number =>
-      found.push({
-        promise: "G3",
-        resource: name,
-        at: operation.sentAt,
-        what: `${name}: ${what}`,
-        ...(lostUpdates > 0 ? { lostUpdates } : {}),
-      });
+    const wrong = (what: string, lostUpdates = 0): void => {
+      const lost = lostUpdates > 0 ? { lostUpdates } : {};
+      found.push({ promise: "G3", resource: name, at: operation.sentAt, what: `${name}: ${what}`, ...lost });
+    };
     if (entry.rev !== before.rev + 1) wrong(`revision ${entry.rev} follows ${before.rev}`);
     else if (operation.on !== undefined && operation.on.rev !== before.rev) {
-      const lost = before.rev - operation.on.rev;
-      wrong(
-        `${told(operation)} was made from revision ${operation.on.rev} and stored over ${before.rev}: ${lost} ${lost === 1 ? "update is" : "updates are"} lost`,
-      );
+      const { rev } = operation.on;
+      const lost = before.rev - rev;
+      const howMany = lost === 1 ? "1 update is" : `${lost} updates are`;
+      wrong(`${told(operation)} was made from revision ${rev} and stored over ${before.rev}: ${howMany} lost`, lost);
     }
     versions.push({ rev: entry.rev, document: entry.op === "delete" ? null : successor(versionOn(versions, operation), operation.id) });
   }

@@ -55,7 +55,7 @@ async function broken(fleet: StartFleet, { kind, ttlMs, play }: Story): Promise<
   await Promise.all(contenders.map((contender) => contender.close()));
   // The first client does not look at its clock: as if it had been stopped all the time.
   const stalls = [{ client: 0, fromAt: 0, untilAt: Number.POSITIVE_INFINITY }];
-  return [...new Set(judge({ tenures, stalls, samples: [], leftBehind: [] }).map(({ promise }) => promise))].sort();
+  return [...new Set(judge({ tenures, stalls, samples: [], leaps: [], leftBehind: [] }).map(({ promise }) => promise))].sort();
 }
 
 // Nothing is ever late here but what is gone, so that there is one attempt where one is meant.
