@@ -1,7 +1,7 @@
 // Makes data folders for local servers. initdb takes half a second and its result does not depend on the server, so it runs once per version and account,
 // and every server gets a copy. It must not start a server.
 import { createHash } from "node:crypto";
-import { access, chmod, chown, constants, mkdir, statfs } from "node:fs/promises";
+import { access, chmod, chown, constants, mkdir, realpath, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { scratchFolder } from "../process/scratch-folder.js";
@@ -53,7 +53,7 @@ function whyNot({ stderr = "", message }: { stderr?: string } & Error): string {
 async function emptyCluster(installation: PostgresInstallation): Promise<string> {
   const { binFolder, version, account } = installation;
   const recipe = createHash("sha256")
-    .update(JSON.stringify([binFolder, version, account, initdbArguments]))
+    .update(JSON.stringify([await realpath(binFolder), version, account, initdbArguments])) // A copy of this clone that links to its cache finds it.
     .digest("hex")
     .slice(0, 8);
   const content = await prepared({
