@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { progress, progressEnded } from "../../report.js";
 import { type Asked, readArguments, usage } from "./arguments.js";
 import { figuresOf } from "./figures.js";
+import { page } from "./page/page.js";
 import { type Progress, run } from "./run.js";
 import { repeat, tell } from "./text-report.js";
 
@@ -29,6 +30,7 @@ async function perform(asked: Asked): Promise<number> {
   progressEnded();
   console.log(tell(outcome));
   if (asked.json !== undefined) writeFileSync(asked.json, JSON.stringify({ asked, figures: figuresOf(outcome), ...outcome }));
+  if (asked.html !== undefined) writeFileSync(asked.html, page(asked, outcome));
   const isBroken = outcome.violations.length > 0;
   if (asked.mode === "unfenced") {
     const isLost = outcome.violations.some(({ lostUpdates = 0 }) => lostUpdates > 0);

@@ -55,15 +55,17 @@ export class ServiceStrikes {
     });
   }
 
-  /** Waits for its turn, because it must happen. The gateways are started anew, one after the other: what was promised of durability is different now. */
+  /** Waits for its turn, because it must happen. The gateways are started anew: what was promised of durability is different now. */
   async failOver(store: StoreUnderFire, gateways: readonly GatewayUnderFire[]): Promise<void> {
     while (this.#busy.has(store)) await this.#busy.get(store);
     await this.#while(store, { kind: "store failed over", place: "store", target: "store" }, () => store.failOver());
-    for (const gateway of gateways) {
-      gateway.durability = "local";
-      while (this.#busy.has(gateway)) await this.#busy.get(gateway);
-      await this.killGateway(gateway, 0);
-    }
+    await Promise.all(
+      gateways.map(async (gateway) => {
+        gateway.durability = "local";
+        while (this.#busy.has(gateway)) await this.#busy.get(gateway);
+        await this.killGateway(gateway, 0);
+      }),
+    );
   }
 
   stopClient(client: Actor, lastsMs: number): Promise<void> {
