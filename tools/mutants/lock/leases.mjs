@@ -82,7 +82,7 @@ export const leases = [
     find: "this.#planRenewal(askAgainInMs(",
     replace: "this.#count(startMonotonicMs, startWallMs, lastsMs);\n      this.#planRenewal(askAgainInMs(",
     breaks: "A renewal that too few nodes answered prolongs the lease.",
-    tests: ["real/faults.test.ts"],
+    tests: ["unit/late-answers.test.ts"],
   },
   {
     name: "shorter-ttl-waits-for-an-answer",

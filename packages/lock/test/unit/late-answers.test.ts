@@ -25,18 +25,29 @@ function slowNodes(): { nodes: ScriptedNode[]; answer: () => void } {
   return { nodes: ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7), extend })), answer };
 }
 
-describe("a renewal whose answer comes late", () => {
-  function asked(atMs: number) {
-    const clock = new ManualClock();
-    const { nodes, answer } = slowNodes();
-    const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, startMonotonicMs: clock.now, startWallMs: clock.wallMs(), votes: [] };
-    const lease = new HeldLease(coreOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
-    clock.advance(atMs);
-    return { clock, lease, answer, renewal: lease.extend() };
-  }
+/** A lease of these nodes, asked for longer some time after it was granted. */
+function asked(atMs: number, { nodes, answer }: ReturnType<typeof slowNodes>) {
+  const clock = new ManualClock();
+  const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, startMonotonicMs: clock.now, startWallMs: clock.wallMs(), votes: [] };
+  const lease = new HeldLease(coreOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
+  clock.advance(atMs);
+  return { clock, lease, answer, renewal: lease.extend() };
+}
 
+test("L2 a renewal that too few nodes answer leaves the deadline where it was", async () => {
+  const silent = ["n1", "n2", "n3"].map((name, i) => {
+    const ballot: ExtendBallot =
+      i === 0 ? { kind: "extended", node: name } : { kind: "unreachable", node: name, cause: "TIMEOUT after 50 ms" };
+    return new ScriptedNode(name, { grant: (node) => node.granted(7), extend: () => ballot });
+  });
+  const { lease, renewal } = asked(4_000, { nodes: silent, answer: () => {} });
+  expect(await renewal).toMatchObject({ outcome: "unknown", remainingMs: lastsMs - 4_000 });
+  expect(lease.remainingMs()).toBe(lastsMs - 4_000);
+});
+
+describe("a renewal whose answer comes late", () => {
   test("L2 prolongs the lease from the moment of the question, because the nodes may have counted from then on", async () => {
-    const { clock, lease, answer, renewal } = asked(1_000);
+    const { clock, lease, answer, renewal } = asked(1_000, slowNodes());
     clock.advance(5_000);
     answer();
     expect(await renewal).toMatchObject({ outcome: "renewed", remainingMs: lastsMs - 5_000 });
@@ -44,7 +55,7 @@ describe("a renewal whose answer comes late", () => {
   });
 
   test("L1 does not bring back a lease that has been reported as ended", async () => {
-    const { clock, lease, answer, renewal } = asked(5_000);
+    const { clock, lease, answer, renewal } = asked(5_000, slowNodes());
     const { signal } = lease;
     clock.advance(5_000);
     expect(signal.aborted).toBe(true);

@@ -116,6 +116,20 @@ describe("the plan", () => {
     ]);
   });
 
+  test("T2 believes a node at once only if it is durable, was so when it was admitted, and has a whole record of this fleet", () => {
+    const view = viewOf(["admitted", "admitted", "durable"]);
+    const planned = (change: Partial<NodeStatus>, now: Pick<SeenNode, "isDurable"> = {}) =>
+      planAdmission({
+        ...view,
+        seen: view.seen.map((node) => (node.mark === undefined ? node : { ...node, ...now, status: { ...node.status, ...change } })),
+      }).map(({ kind }) => kind);
+    expect(planned({})).toEqual(["durable"]);
+    expect(planned({}, { isDurable: false })).toEqual(["rebuilt"]);
+    const gaps = ["run", "id", "fleet", "maxTtlMs", "epoch", "base", "floor", "size"] as const;
+    for (const change of [{ wasDurable: false }, { size: 5 }, ...gaps.map((field) => ({ [field]: undefined }))])
+      expect([change, planned(change)]).toEqual([change, ["rebuilt"]]);
+  });
+
   test("does not take a copy of another node's disk for a node that kept everything", () => {
     const view = viewOf(["admitted", "admitted", "durable"]);
     const copied = { ...view, seen: view.seen.map((node) => ({ ...node, status: { ...node.status, id: "one" } })) };
