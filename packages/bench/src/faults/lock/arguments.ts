@@ -5,12 +5,12 @@ import type { RunOptions } from "./run.js";
 
 export type Asked = Omit<RunOptions, "onProgress"> & { readonly json: string | undefined };
 
-export const usage = `npm run faults -- --lock [options]
+export const usage = `npm run faults -- --lock [options]   the lock alone: one resource, many processes, a fleet that breaks
   --processes N      client processes (16)
   --leases K         leases of each, all on one resource (1000)
   --minutes M        no new leases after so long (30)
   --seed S           what to repeat (from the clock)
-  --short            a bounded run: 60 leases each, at most 45 s
+  --short            a bounded run: 60 leases each, at most 45 s with everything
   --appendfsync F    always (kills keep everything), everysec or no (kills count as losses of memory, too)
   --control          the same with a lock that has neither seals nor quarantine: must be found wanting
   --json FILE        the report and the whole history as JSON`;
@@ -30,7 +30,7 @@ export function readArguments(args: readonly string[]): Asked {
     kind: values.control ? "naive" : "palisade",
     processes: positive("processes", values.processes, 16),
     leases: positive("leases", values.leases, values.short ? 60 : 1_000),
-    limitMs: positive("minutes", values.minutes, values.short ? 0.75 : 30) * 60_000,
+    limitMs: positive("minutes", values.minutes, values.short ? 0.45 : 30) * 60_000,
     appendfsync: appendfsync as AppendFsync,
     json: values.json,
   };
