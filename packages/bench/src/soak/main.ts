@@ -80,6 +80,13 @@ function listenForTheEnd(): AbortSignal {
   return end.signal;
 }
 
+/** Not a verdict: the soak itself failed, and has ended everything it had started. */
+function brokenOff(error: Error): number {
+  progressEnded();
+  console.error(`the soak broke off: ${error.stack ?? error.message}`);
+  return 1;
+}
+
 function asked(): Asked | undefined {
   try {
     return readArguments(process.argv.slice(2), Date.now);
@@ -90,4 +97,4 @@ function asked(): Asked | undefined {
 }
 
 const wanted = asked();
-process.exitCode = wanted === undefined ? 2 : await perform(wanted);
+process.exitCode = wanted === undefined ? 2 : await perform(wanted).catch(brokenOff);

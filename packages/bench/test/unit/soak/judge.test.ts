@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { chanceOf } from "../../../src/faults/chance.js";
 import { judge, type Rule, type Verdict } from "../../../src/soak/judge/judge.js";
+import { trendOf } from "../../../src/soak/judge/trend.js";
 
 const minute = 60_000;
 const span = { fromMs: 0, untilMs: 30 * minute };
@@ -19,9 +20,9 @@ function verdict(shape: Shape, { seed = "one", rule = memory }: { seed?: string;
   return judge(points, rule, span);
 }
 
-/** Each value remembers half of the one before it. */
-function resembling(noise: () => number, state: { last: number }): number {
-  state.last = state.last / 2 + noise();
+/** Each value remembers so much of the one before it. */
+function resembling(noise: () => number, state: { last: number; readonly memory: number }): number {
+  state.last = state.memory * state.last + noise();
   return state.last;
 }
 
@@ -39,9 +40,9 @@ describe("a curve is flat", () => {
     expect(verdict((minutes) => 40 + 10 * (minutes % 3.1)).kind).toBe("flat");
   });
 
-  test("when somebody else uses the machine for the last half, but not all the time", () => {
+  test("when somebody else uses the machine more and more, but not all the time", () => {
     const rule: Rule = { ...memory, fold: "best", percentPerHour: 60 };
-    expect(verdict((minutes, noise) => 10 + (minutes > 15 && minutes % 1 > 0.3 ? 60 : 0) + noise(), { rule }).kind).toBe("flat");
+    expect(verdict((minutes, noise) => 10 + (minutes % 1 > 0.3 ? 3 * minutes : 0) + noise(), { rule }).kind).toBe("flat");
   });
 
   test("when it has a step at the start", () => {
@@ -50,6 +51,12 @@ describe("a curve is flat", () => {
 
   test("when it has one step later and stays there", () => {
     expect(verdict((minutes, noise) => (minutes < 17 ? 60 : 64) + noise() / 4).kind).toBe("flat");
+  });
+
+  test("when it grew for long, but not in the last third", () => {
+    const seen = verdict((minutes, noise) => 60 + Math.min(minutes, 21) + noise() / 4);
+    expect(seen.kind).toBe("flat");
+    expect(seen.leastPerHour).toBeGreaterThan(0);
   });
 
   test("when it warms up ever more slowly", () => {
@@ -65,13 +72,23 @@ describe("a curve is flat", () => {
   });
 
   test("when it grows by less than the rule tolerates", () => {
-    expect(verdict((minutes) => 100 + minutes / 30).kind).toBe("flat");
+    const rule: Rule = { ...memory, worthMentioning: 0 };
+    expect(verdict((minutes) => 100 + (4 / 60) * minutes, { rule }).kind).toBe("flat");
+    expect(verdict((minutes) => 10 + (1.5 / 60) * minutes, { rule }).kind).toBe("flat");
+  });
+
+  test("when all it grows by is not worth mentioning", () => {
+    expect(verdict((minutes) => 10 + (2.5 / 60) * minutes).kind).toBe("flat");
+  });
+
+  test("when it warms up fast and goes on as slowly as is tolerated", () => {
+    expect(verdict((minutes) => (minutes < 10 ? 100 + 10 * minutes : 200 + (8 / 60) * (minutes - 10))).kind).toBe("flat");
   });
 
   test("in at least 98 of 100 runs of noise that resembles itself, even if the rule tolerates nothing", () => {
     const intolerant = { ...memory, percentPerHour: 0, perHour: 0, worthMentioning: 0 };
     const wrong = Array.from({ length: 400 }, (_, seed) => {
-      const state = { last: 0 };
+      const state = { last: 0, memory: 0.9 };
       return verdict((_minutes, noise) => 100 + resembling(noise, state), { seed: `resembling ${seed}`, rule: intolerant }).kind;
     }).filter((kind) => kind !== "flat");
     expect(wrong.length).toBeLessThanOrEqual(8);
@@ -113,10 +130,43 @@ describe("a curve is not flat", () => {
 
   test("in at least 95 of 100 runs with a leak of four times what is tolerated in noise that resembles itself", () => {
     const found = Array.from({ length: 100 }, (_, seed) => {
-      const state = { last: 0 };
+      const state = { last: 0, memory: 0.5 };
       return verdict((minutes, noise) => 100 + (20 / 60) * minutes + resembling(noise, state), { seed: `leak ${seed}` }).kind;
     }).filter((kind) => kind === "rising");
     expect(found.length).toBeGreaterThanOrEqual(95);
+  });
+});
+
+describe("the limits of a slope", () => {
+  const at = (values: readonly number[]) => values.map((value, atMs) => ({ atMs, value }));
+
+  const slopesOf = (values: readonly number[]): number[] =>
+    values.flatMap((later, i) => values.slice(0, i).map((earlier, j) => (later - earlier) / (i - j))).sort((a, b) => a - b);
+
+  test("are those that Sen's method gives", () => {
+    // S varies by 10 · 9 · 25 / 18 = 125; 2.326 · √125 = 26.0 ranks of 45 between the limits.
+    const values = [3, 1, 4, 1.5, 5, 9, 2, 6, 5.5, 3.5];
+    const slopes = slopesOf(values);
+    expect(trendOf(at(values))).toEqual({ slope: slopes[22], least: slopes[9], most: slopes[35] });
+  });
+
+  test("are nearer where values are equal, and one where all are", () => {
+    // Four, four and two equal ones: (2250 − 156 − 156 − 18) / 18 = 106.7; 24.0 ranks.
+    const values = [1, 3, 3, 1, 3, 1, 5, 3, 5, 1];
+    const slopes = slopesOf(values);
+    expect(slopes[9]).toBeLessThan(slopes[10] ?? 0);
+    expect(trendOf(at(values))).toEqual({ slope: slopes[22], least: slopes[10], most: slopes[34] });
+    expect(trendOf(at([5, 5, 5, 5]))).toEqual({ slope: 0, least: 0, most: 0 });
+  });
+
+  test("are further apart where values resemble those before them", () => {
+    const waves = Array.from({ length: 60 }, (_, i) => Math.sin(i / 5));
+    const shuffled = chanceOf("deck", "waves").some(waves, waves.length);
+    const width = (values: readonly number[]): number => {
+      const { least, most } = trendOf(at(values));
+      return most - least;
+    };
+    expect(width(waves)).toBeGreaterThan(1.5 * width(shuffled));
   });
 });
 
