@@ -100,7 +100,7 @@ export const leases = [
     find: 'if (verdict === "renewed" && question.wanted())',
     replace: "if (question.wanted())",
     breaks: "A lease that was lost on a quorum is planted again under its old token.",
-    tests: ["real/lease.test.ts"],
+    tests: ["unit/late-answers.test.ts"],
   },
   {
     name: "heal-after-the-end",

@@ -30,7 +30,7 @@ export const nodes = [
     find: "others < step.needed) return false;",
     replace: "others < 0 * step.needed) return false;",
     breaks: "A node is rebuilt from however few others answered, when some fall silent during the admission.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["unit/node/admission-steps.test.ts"],
   },
   {
     name: "memory-of-every-second-is-durable",
@@ -100,7 +100,7 @@ export const nodes = [
     promise: "L2",
     file: "packages/lock/src/node/letters.ts",
     find: " || kind.sharedBy(next.question) !== shared) break;",
-    replace: " || kind.sharedBy(next.question) === -1) break;",
+    replace: " || (kind.sharedBy(next.question) ?? 0) < 0 * (shared ?? 0)) break;",
     breaks:
       "Of two questions that travel together the second one's lease lasts as long as the first one's on the nodes, and longer for its holder.",
     tests: ["real/node/traffic.test.ts"],

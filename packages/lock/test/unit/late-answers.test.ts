@@ -45,6 +45,20 @@ test("L2 a renewal that too few nodes answer leaves the deadline where it was", 
   expect(lease.remainingMs()).toBe(lastsMs - 4_000);
 });
 
+test("L2 a renewal that no quorum confirms plants nothing: the node that has no key may have given it to somebody else since", async () => {
+  const ballots = [
+    (node: string): ExtendBallot => ({ kind: "extended", node }),
+    (node: string): ExtendBallot => ({ kind: "missing", node }),
+    (node: string): ExtendBallot => ({ kind: "unreachable", node, cause: "ECONNREFUSED" }),
+  ];
+  const nodes = ballots.map(
+    (ballot, i) => new ScriptedNode(`n${i + 1}`, { grant: (node) => node.granted(7), extend: () => ballot(`n${i + 1}`) }),
+  );
+  const { renewal } = asked(4_000, { nodes, answer: () => {} });
+  expect(await renewal).toMatchObject({ outcome: "unknown" });
+  expect(nodes.map(({ asked: questions }) => questions)).toEqual([["extend"], ["extend"], ["extend"]]);
+});
+
 describe("a renewal whose answer comes late", () => {
   test("L2 prolongs the lease from the moment of the question, because the nodes may have counted from then on", async () => {
     const { clock, lease, answer, renewal } = asked(1_000, slowNodes());

@@ -144,6 +144,27 @@ describe("a node that lost its memory", () => {
     expect(await recordOf(servers.nodes[2])).toMatchObject({ fleet: (await recordOf(servers.nodes[0])).fleet, size: "3" });
   });
 
+  test("T2 is also one that writes its log every second: what it answered in its last one may be gone", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 3, appendfsync: "everysec" });
+    await using lock = await opened(servers.urls, options);
+    const later = lock.fromNow();
+    await servers.nodes[2]?.restart();
+    expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
+  });
+
+  test("T2 grants nothing until it is believed again, although its record still says what was believed of it before", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 3, appendfsync: "always" });
+    await using lock = await opened(servers.urls, { ...options, maxTtlMs: 60_000 });
+    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "granted" });
+    await servers.nodes[2]?.cli("HSET", `{${namespace}}:node`, "durable", "0");
+    const { admitted } = await recordOf(servers.nodes[2]);
+    const later = lock.fromNow();
+    await servers.nodes[2]?.restart();
+    await later.heard("quarantined", "n3");
+    expect(await lock.node("n3").grant(asking("b"))).toMatchObject({ kind: "quarantined", node: "n3" });
+    expect(await recordOf(servers.nodes[2])).toMatchObject({ admitted });
+  });
+
   test("L2 waits from the loss on, even if the server has been up for long", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3);
     await using _ = lock;
