@@ -1,0 +1,19 @@
+// The story of a world, one line for each thing that happened: when, to whom, what. Kept only where somebody is going to read it; keeping it changes nothing.
+import { createHash } from "node:crypto";
+
+export class Trace {
+  readonly lines: string[] = [];
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  tell(actor: string, what: string): void {
+    this.lines.push(`${this.#now().toFixed(3).padStart(11)}  ${actor.padEnd(7)} ${what.replace(/_{2,}/g, "")}`);
+  }
+
+  get hash(): string {
+    return createHash("sha256").update(this.lines.join("\n")).digest("hex").slice(0, 16);
+  }
+}

@@ -1,0 +1,111 @@
+// `npm run faults -- --sim`: plays worlds until enough leases were given, and judges them. Exit code 1 if a promise was broken (with --control: if none was), 2 if the
+// arguments make no sense.
+import { writeFileSync } from "node:fs";
+import { type Asked, type Controls, type Replay, type Run, readArguments, usage } from "./arguments.js";
+import { playAll, seedOf } from "./crew.js";
+import { shrink } from "./shrink.js";
+import { count, emptyTally, grouped, summary } from "./tally.js";
+import { controls } from "./world/controls.js";
+import { allRules } from "./world/rules.js";
+import { scenarioOf } from "./world/scenario.js";
+import { World } from "./world/world.js";
+
+/** Without a terminal there is a line from time to time. */
+const LINE_EVERY_MS = 10_000;
+const SHRINK_WITHIN_MS = 60_000;
+const LAST_LINES = 150;
+const COMMAND = "npm run faults -- --sim";
+
+async function run(asked: Run): Promise<number> {
+  console.log(`seed ${asked.seed}; to repeat: ${COMMAND} --seed ${asked.seed}`);
+  const beganAt = performance.now();
+  let linedAt = beganAt;
+  const tally = await playAll(asked, (sofar) => {
+    const now = performance.now();
+    const line = `${Math.round((now - beganAt) / 1_000)} s: ${grouped(sofar.worlds)} worlds, ${grouped(sofar.acquisitions)} acquisitions, ${sofar.broken.length} violations`;
+    if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${line}`);
+    else if (now - linedAt >= LINE_EVERY_MS) {
+      linedAt = now;
+      console.log(line);
+    }
+  });
+  const elapsedMs = performance.now() - beganAt;
+  if (process.stderr.isTTY) process.stderr.write("\r\x1b[2K");
+  const [first] = tally.broken;
+  if (first !== undefined) await explain(first.seed);
+  if (asked.json !== undefined) writeFileSync(asked.json, `${JSON.stringify({ asked, elapsedMs, ...tally }, null, 2)}\n`);
+  console.log(summary(tally, elapsedMs));
+  return first === undefined ? 0 : 1;
+}
+
+/** Makes the broken world small, and shows it. */
+async function explain(seed: number): Promise<void> {
+  console.log(`broken in the world of seed ${seed}; making it smaller…`);
+  const shrunk = await shrink(seed, { rules: allRules, withinMs: SHRINK_WITHIN_MS });
+  if (shrunk === undefined) {
+    console.log("it was not broken when it was played again: the simulation itself is not deterministic, which is a defect of its own");
+    return;
+  }
+  await show({ what: "replay", seed, path: shrunk.path, control: undefined }, LAST_LINES);
+  console.log(
+    `to repeat: ${COMMAND} --replay ${seed}:${shrunk.path} (as it shrank, in ${shrunk.worlds} worlds), ${COMMAND} --replay ${seed} (as it was)`,
+  );
+}
+
+/** Prints a world's trace, or the end of it, and what was broken. */
+async function show({ seed, path, control }: Replay, lastLines: number): Promise<number> {
+  const rules = control === undefined ? allRules : (controls[control] ?? allRules);
+  const scenario = scenarioOf(seed, path);
+  const { trace, violations, acquisitions } = await new World(scenario, { rules, tracing: "traced" }).play();
+  const { faults, ...rest } = scenario;
+  const lines = trace?.lines ?? [];
+  console.log(
+    Object.entries(rest)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(", "),
+  );
+  for (const { kind, atMs, lastsMs, node, client, strength } of [...faults].sort((a, b) => a.atMs - b.atMs))
+    console.log(`fault at ${atMs} ms for ${lastsMs} ms: ${kind} (node ${node}, client ${client}, strength ${strength})`);
+  if (lines.length > lastLines) console.log(`(${lines.length - lastLines} lines before these)`);
+  for (const line of lines.slice(-lastLines)) console.log(line);
+  for (const { promise, atMs, what } of violations) console.log(`${atMs.toFixed(3).padStart(11)}  BROKEN  ${promise}: ${what}`);
+  console.log(`${lines.length} lines, hash ${trace?.hash}; ${acquisitions} acquisitions; ${violations.length} violations`);
+  return violations.length === 0 ? 0 : 1;
+}
+
+/** Plays worlds with a rule switched off, until that is found out. */
+async function find({ names, seed }: Controls): Promise<number> {
+  let missed = 0;
+  for (const name of names) {
+    const tally = emptyTally();
+    const beganAt = performance.now();
+    for (let index = 0; tally.broken.length === 0 && tally.acquisitions < 1_000_000; index++) {
+      const world = seedOf(seed, index);
+      count(tally, world, await new World(scenarioOf(world), { rules: controls[name] ?? allRules }).play());
+    }
+    const [first] = tally.broken;
+    const after = `after ${grouped(tally.acquisitions)} acquisitions in ${grouped(tally.worlds)} worlds, ${((performance.now() - beganAt) / 1_000).toFixed(1)} s`;
+    console.log(
+      first === undefined ? `${name}: NOT found ${after}` : `${name}: found ${after} (seed ${first.seed}, ${first.promise}: ${first.what})`,
+    );
+    if (first === undefined) missed++;
+  }
+  return missed === 0 ? 0 : 1;
+}
+
+function perform(asked: Asked): Promise<number> {
+  if (asked.what === "run") return run(asked);
+  return asked.what === "replay" ? show(asked, Number.POSITIVE_INFINITY) : find(asked);
+}
+
+function wanted(): Asked | undefined {
+  try {
+    return readArguments(process.argv.slice(2));
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${usage}`);
+    return undefined;
+  }
+}
+
+const asked = wanted();
+process.exitCode = asked === undefined ? 2 : await perform(asked);

@@ -1,0 +1,144 @@
+// One accepted connection between a process and a server, in the way TCP has it: two ordered pipes, an end that each side may see at another moment, and bytes that arrive,
+// or do not, after one side has given up. Knows no command but passes them on.
+import type { Reply } from "../server/reply.js";
+import type { Peer } from "../server/sim-server.js";
+import type { Path } from "./path.js";
+import { Pipe } from "./way.js";
+
+/** What is executed at the server; gives the reply. */
+export interface Request {
+  readonly name: string;
+  /** It may be delivered twice: it is a script. */
+  readonly isScript: boolean;
+  execute(peer: Peer): Reply;
+}
+
+export interface ClientEnd {
+  replied(reply: Reply | Error): void;
+  news(channel: string, text: string): void;
+  /** As the client sees it. */
+  lost(): void;
+}
+
+type Upward = { readonly kind: "request"; readonly request: Request } | { readonly kind: "end" };
+type Downward =
+  | { readonly kind: "reply"; readonly reply: Reply | Error }
+  | { readonly kind: "news"; readonly channel: string; readonly text: string }
+  | { readonly kind: "end" };
+
+/** A request that is delivered a second time is so up to so much later. */
+const SECOND_TIME_WITHIN_MS = 300;
+
+export class Connection implements Peer {
+  readonly id: number;
+  readonly channels = new Set<string>();
+  readonly #path: Path;
+  readonly #runId: string;
+  readonly #client: ClientEnd;
+  readonly #up: Pipe<Upward>;
+  readonly #down: Pipe<Downward>;
+  #isOpenThere = true;
+  #isOpenHere = true;
+
+  /** Made when the server has accepted it; the client hears of it later. */
+  constructor(path: Path, id: number, client: ClientEnd) {
+    this.#path = path;
+    this.id = id;
+    this.#client = client;
+    this.#runId = path.machine.server.runId;
+    this.#up = new Pipe(path.timeline, path.there, (message) => path.machine.execute(() => this.#reached(message)));
+    this.#down = new Pipe(path.timeline, path.back, (message) => path.client.arrive(() => this.#heard(message)));
+    path.connections.add(this);
+  }
+
+  send(request: Request): void {
+    if (this.#isOpenHere) this.#up.send({ kind: "request", request });
+  }
+
+  /** The server ends it: what it has said before arrives. */
+  ended(): void {
+    this.#isOpenThere = false;
+    this.#down.send({ kind: "end" });
+  }
+
+  news(channel: string, text: string): void {
+    this.#down.send({ kind: "news", channel, text });
+  }
+
+  /** Broken in the middle: of what was under way in either direction only the beginning arrives. */
+  cut(): void {
+    const { chance, client } = this.#path;
+    this.#up.keep(chance.below(this.#up.length + 1));
+    this.#up.send({ kind: "end" });
+    this.#down.keep(chance.below(this.#down.length + 1));
+    this.#down.send({ kind: "end" });
+    if (client.state === "dead") this.#leaveHere();
+  }
+
+  /** The client gives it up with a reset: what has not left yet never arrives. */
+  reset(): void {
+    if (!this.#isOpenHere) return;
+    this.#leaveHere();
+    this.#up.keep(this.#path.there.isHeld ? 0 : this.#path.chance.below(this.#up.length + 1));
+    this.#up.send({ kind: "end" });
+  }
+
+  /** The client ends it: what has been sent arrives. */
+  finish(): void {
+    if (!this.#isOpenHere) return;
+    this.#leaveHere();
+    this.#up.send({ kind: "end" });
+  }
+
+  #leaveHere(): void {
+    this.#isOpenHere = false;
+    this.#down.keep(0);
+    if (!this.#isOpenThere) this.#path.connections.delete(this);
+  }
+
+  #reached(message: Upward): void {
+    const { server } = this.#path.machine;
+    if (!this.#isOpenThere || server.runId !== this.#runId) return;
+    if (message.kind === "end") {
+      this.#isOpenThere = false;
+      server.forget(this);
+      if (!this.#isOpenHere) this.#path.connections.delete(this);
+      return;
+    }
+    this.#down.send({ kind: "reply", reply: this.#execute(message.request) });
+    if (this.#path.secondTimes > 0 && message.request.isScript && this.#path.chance.next() < this.#path.secondTimes) {
+      this.#path.timeline.after(this.#path.chance.next() * SECOND_TIME_WITHIN_MS, () => this.#again(message.request));
+    }
+  }
+
+  /** Somebody in between sends it once more; the answer is nobody's. */
+  #again(request: Request): void {
+    const { machine, tell } = this.#path;
+    if (machine.server.runId !== this.#runId) return;
+    machine.execute(() => {
+      if (machine.server.runId !== this.#runId) return;
+      this.#path.secondDeliveries++;
+      tell?.(machine.server.name, `gets ${request.name} a second time`);
+      this.#execute(request);
+    });
+  }
+
+  #execute(request: Request): Reply | Error {
+    try {
+      return request.execute(this);
+    } catch (error) {
+      return error as Error;
+    }
+  }
+
+  #heard(message: Downward): void {
+    if (!this.#isOpenHere) return;
+    if (message.kind === "reply") this.#client.replied(message.reply);
+    else if (message.kind === "news") this.#client.news(message.channel, message.text);
+    else {
+      this.#leaveHere();
+      // What is still under way to the server is refused there.
+      this.#client.lost();
+    }
+  }
+}

@@ -1,0 +1,229 @@
+// The client's end of connections to one server, as ioredis is it with the options of connect.ts: no queue while there is no connection, no resending, a new connection after
+// a delay that grows. The order of events and rejections is ioredis' as well: first `close`, then what was under way rejects.
+import { retryDelayMs } from "#lock/node/connect.js";
+import type { Letter } from "#lock/node/letters.js";
+import type { ConnectSettings, Link } from "#lock/node/link.js";
+import type { Reply } from "../server/reply.js";
+import { Connection, type Request } from "./connection.js";
+import type { Path } from "./path.js";
+
+interface Asked {
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: Error) => void;
+}
+
+type Told = (...told: never[]) => void;
+
+export class SimLink implements Link {
+  readonly isCluster = false;
+  readonly #path: Path;
+  readonly #settings: ConnectSettings;
+  readonly #listeners = new Map<string, Told[]>();
+  #connection: Connection | undefined;
+  #asked: Asked[] = [];
+  #answered = 0;
+  #isClosed = false;
+  #dials = 0;
+  #attempts = 0;
+  #channels = 0;
+  #first: Asked | undefined;
+
+  constructor(path: Path, settings: ConnectSettings) {
+    this.#path = path;
+    this.#settings = settings;
+  }
+
+  on(event: string, told: Told): this {
+    const there = this.#listeners.get(event);
+    if (there === undefined) this.#listeners.set(event, [told]);
+    else there.push(told);
+    return this;
+  }
+
+  connect(): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#first = { resolve, reject };
+      this.#dial();
+    });
+  }
+
+  post(sha: string, { name, keyCount, words }: Letter, belief: string | undefined): Promise<unknown> {
+    const { server } = this.#path.machine;
+    const text = belief === undefined ? words : [...words, belief];
+    return this.#send({ name, isScript: true, execute: () => server.evalsha(sha, keyCount, text) });
+  }
+
+  eval(source: string, keyCount: number, ...text: string[]): Promise<unknown> {
+    const { server } = this.#path.machine;
+    return this.#send({ name: "eval", isScript: true, execute: () => server.eval(source, keyCount, text) });
+  }
+
+  call(command: string, ...args: string[]): Promise<unknown> {
+    const { server } = this.#path.machine;
+    return this.#send({ name: command, isScript: false, execute: (peer) => server.call(peer, command, args) });
+  }
+
+  subscribe(...channels: string[]): Promise<unknown> {
+    const { server } = this.#path.machine;
+    this.#channels += channels.length;
+    return this.#send({ name: "subscribe", isScript: false, execute: (peer) => server.subscribe(peer, channels) });
+  }
+
+  unsubscribe(...channels: string[]): Promise<unknown> {
+    const { server } = this.#path.machine;
+    return this.#send({ name: "unsubscribe", isScript: false, execute: (peer) => server.unsubscribe(peer, channels) });
+  }
+
+  breakOff(): void {
+    const connection = this.#connection;
+    if (connection === undefined) {
+      // It is being made: this attempt is given up.
+      this.#dials++;
+      this.#path.client.soon(() => this.#failed("ECONNABORTED", this.#dials));
+      return;
+    }
+    connection.reset();
+    this.#path.client.soon(() => this.#lost(connection));
+  }
+
+  disconnect(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#dials++;
+    const connection = this.#connection;
+    connection?.finish();
+    this.#path.client.soon(() => this.#lost(connection));
+  }
+
+  /** Its process died: the machine ends its connections. */
+  abandon(): void {
+    this.#isClosed = true;
+    this.#dials++;
+    this.#connection?.reset();
+    this.#connection = undefined;
+  }
+
+  #send(request: Request): Promise<unknown> {
+    const connection = this.#connection;
+    if (connection === undefined || this.#isClosed) return Promise.reject(notWriteable());
+    return new Promise((resolve, reject) => {
+      this.#asked.push({ resolve, reject });
+      connection.send(request);
+    });
+  }
+
+  #dial(): void {
+    const { timeline, machine, there, back, client } = this.#path;
+    const dial = ++this.#dials;
+    const { connectTimeoutMs, clock } = this.#settings;
+    const timer = clock.setBackgroundTimer(connectTimeoutMs, () => this.#failed("ETIMEDOUT", dial));
+    const answer = (run: () => void, given?: Connection): void => {
+      timeline.after(back.delayMs(), () => {
+        if (back.isHeld) given?.reset();
+        else
+          client.arrive(() => {
+            if (dial !== this.#dials) {
+              given?.reset();
+              return;
+            }
+            clock.clearTimer(timer);
+            run();
+          });
+      });
+    };
+    timeline.after(there.delayMs(), () => {
+      // A packet that asks for a connection and is lost is asked for again much later than anybody waits here.
+      if (there.isHeld || dial !== this.#dials) return;
+      if (!machine.accepts) {
+        answer(() => this.#failed("ECONNREFUSED", dial));
+        return;
+      }
+      const end = this.#end();
+      const connection = machine.server.welcome((id) => new Connection(this.#path, id, end)) as Connection;
+      end.connection = connection;
+      answer(() => this.#connected(connection), connection);
+    });
+  }
+
+  /** The client's end of one connection. What is heard on one that is not ours any more is not heard. */
+  #end(): { connection: Connection | undefined } & ConstructorParameters<typeof Connection>[2] {
+    const end = {
+      connection: undefined as Connection | undefined,
+      replied: (reply: Reply | Error): void => {
+        if (end.connection === this.#connection) this.#replied(reply);
+      },
+      news: (channel: string, text: string): void => {
+        if (end.connection === this.#connection) this.#emit("message", channel, text);
+      },
+      lost: (): void => {
+        this.#lost(end.connection);
+      },
+    };
+    return end;
+  }
+
+  #connected(connection: Connection): void {
+    if (this.#isClosed) {
+      connection.reset();
+      return;
+    }
+    this.#connection = connection;
+    this.#attempts = 0;
+    this.#emit("connect");
+    this.#emit("ready");
+    this.#first?.resolve("OK");
+    this.#first = undefined;
+  }
+
+  #replied(reply: Reply | Error): void {
+    const asked = this.#asked[this.#answered++];
+    if (this.#answered > 64 && this.#answered * 2 > this.#asked.length) {
+      this.#asked = this.#asked.slice(this.#answered);
+      this.#answered = 0;
+    }
+    if (reply instanceof Error) asked?.reject(reply);
+    else asked?.resolve(reply);
+  }
+
+  #failed(code: string, dial: number): void {
+    if (dial !== this.#dials || this.#isClosed) return;
+    this.#dials++;
+    const error = Object.assign(new Error(`connect ${code}`), { code });
+    this.#emit("error", error);
+    this.#emit("close");
+    this.#first?.reject(error);
+    this.#first = undefined;
+    this.#dialLater();
+  }
+
+  #lost(connection: Connection | undefined): void {
+    if (connection !== this.#connection) return;
+    const asked = this.#asked.slice(this.#answered);
+    this.#connection = undefined;
+    this.#asked = [];
+    this.#answered = 0;
+    this.#emit("close");
+    for (const { reject } of asked) reject(connectionLost());
+    if (this.#isClosed) this.#first?.reject(connectionLost());
+    else this.#dialLater();
+  }
+
+  #dialLater(): void {
+    const { clock } = this.#settings;
+    clock.setTimer(retryDelayMs(++this.#attempts, clock), () => {
+      if (!this.#isClosed) this.#dial();
+    });
+  }
+
+  #emit(event: string, ...told: unknown[]): void {
+    for (const listener of this.#listeners.get(event) ?? []) listener(...(told as never[]));
+  }
+}
+
+function notWriteable(): Error {
+  return new Error("Stream isn't writeable and enableOfflineQueue options is false");
+}
+
+function connectionLost(): Error {
+  return new Error("Connection is closed.");
+}

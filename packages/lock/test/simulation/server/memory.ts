@@ -1,0 +1,99 @@
+// What one simulated Redis server remembers: strings that may run out, and hashes. Time comes in with every look, from the server's own clock: like Redis it looks at the clock
+// once per script.
+
+export type Hash = Map<string, string>;
+
+interface Entry {
+  value: string | number | Hash;
+  /** The last whole millisecond of its life. */
+  endsMs: number;
+}
+
+const FOR_EVER = Number.POSITIVE_INFINITY;
+
+export class WrongType extends Error {
+  constructor() {
+    super("WRONGTYPE Operation against a key holding the wrong kind of value");
+  }
+}
+
+export class Memory {
+  #entries = new Map<string, Entry>();
+
+  get(key: string, nowMs: number): string | number | undefined {
+    const value = this.#entry(key, nowMs)?.value;
+    if (value instanceof Map) throw new WrongType();
+    return value;
+  }
+
+  hash(key: string, nowMs: number): Hash | undefined {
+    const value = this.#entry(key, nowMs)?.value;
+    if (value === undefined || value instanceof Map) return value;
+    throw new WrongType();
+  }
+
+  /** SET, with PX if it is to end. */
+  set(key: string, value: string | number, endsMs = FOR_EVER): void {
+    this.#entries.set(key, { value, endsMs });
+  }
+
+  /** Changes the value and leaves the end as it is. */
+  change(key: string, value: number, nowMs: number): void {
+    const entry = this.#entry(key, nowMs);
+    if (entry === undefined) this.set(key, value);
+    else entry.value = value;
+  }
+
+  /** HSET */
+  put(key: string, fields: Readonly<Record<string, string>>, nowMs: number): void {
+    let hash = this.hash(key, nowMs);
+    if (hash === undefined) {
+      hash = new Map();
+      this.#entries.set(key, { value: hash, endsMs: FOR_EVER });
+    }
+    for (const field of Object.keys(fields)) hash.set(field, fields[field] as string);
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  /** PEXPIRE */
+  endAt(key: string, endsMs: number, nowMs: number): void {
+    const entry = this.#entry(key, nowMs);
+    if (entry !== undefined) entry.endsMs = endsMs;
+  }
+
+  /** PTTL: −2 without a key, −1 without an end. */
+  leftMs(key: string, nowMs: number): number {
+    const entry = this.#entry(key, nowMs);
+    if (entry === undefined) return -2;
+    return entry.endsMs === FOR_EVER ? -1 : entry.endsMs - nowMs;
+  }
+
+  /** FLUSHALL */
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  /** As a disk would keep it. */
+  copy(): Memory {
+    const copy = new Memory();
+    for (const [key, { value, endsMs }] of this.#entries)
+      copy.#entries.set(key, { value: value instanceof Map ? new Map(value) : value, endsMs });
+    return copy;
+  }
+
+  /** All that is alive. */
+  *alive(nowMs: number): Generator<{ readonly key: string; readonly value: string | number | Hash; readonly leftMs: number }> {
+    for (const [key, { value, endsMs }] of this.#entries)
+      if (endsMs >= nowMs) yield { key, value, leftMs: endsMs === FOR_EVER ? -1 : endsMs - nowMs };
+  }
+
+  #entry(key: string, nowMs: number): Entry | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined || entry.endsMs >= nowMs) return entry;
+    this.#entries.delete(key);
+    return undefined;
+  }
+}

@@ -1,0 +1,38 @@
+// Are ballots honest? A node that is said to have granted did so; "held" means that a quorum answered; nobody is said to be unreachable on a fleet that is well.
+import type { Ballot } from "#lock/ballot.js";
+import type { Attempted } from "#lock/locker-contract.js";
+import { majority } from "#lock/quorum/tally.js";
+import type { ClientProcess } from "../engine/client-process.js";
+import type { Surroundings } from "./caller.js";
+import type { Claim } from "./register.js";
+
+export function judgeLease({ register, witness }: Surroundings, { client, lease }: Claim): void {
+  for (const ballot of lease.ballots) {
+    if (ballot.kind !== "granted") continue;
+    const grantee = witness.granteeOf(ballot.node, lease.resource, ballot.token);
+    if (grantee?.startsWith(`${client.name}-`)) continue;
+    register.break(
+      "ballots",
+      `${ballot.node} is said to have granted ${lease.resource} to ${client.name} with ${ballot.token}; it was ${grantee ?? "nobody"}`,
+    );
+  }
+}
+
+export function judgeAttempt(
+  { register, scenario, phase }: Surroundings,
+  client: ClientProcess,
+  { resource, outcome }: { readonly resource: string; readonly outcome: Attempted },
+): void {
+  const counted = (kinds: readonly Ballot["kind"][]): number => outcome.ballots.filter(({ kind }) => kinds.includes(kind)).length;
+  const said = `${client.name} tried ${resource} and was told`;
+  const quorum = majority(scenario.nodes);
+  if (!outcome.ok && outcome.reason === "held") {
+    const answered = counted(["granted", "held", "epoch_moved"]);
+    if (answered < quorum) register.break("ballots", `${said} it is held, when ${answered} of ${scenario.nodes} had answered`);
+  }
+  // A quorum of grants may still end without one: the token could not be stored.
+  if (!outcome.ok && outcome.reason === "no_quorum" && counted(["granted"]) < quorum && counted(["granted", "held"]) === scenario.nodes)
+    register.break("ballots", `${said} there was no quorum, when all had answered`);
+  if (phase() === "calm" && counted(["unreachable", "quarantined"]) > 0)
+    register.break("ballots", `${said} of nodes that cannot be asked, when all is well`);
+}

@@ -1,0 +1,37 @@
+// Nodes that are believed too early, or with too little. Only for controls.
+import type { Memory } from "../server/memory.js";
+import type { Reply } from "../server/reply.js";
+import type { ScriptCall } from "../server/script-call.js";
+import { admit, mark, visit } from "../server/scripts/node-scripts.js";
+import { admissionIn, admittedAs } from "../server/scripts/record.js";
+import type { SimServer } from "../server/sim-server.js";
+
+const NODE_KEY = "{sim}:node";
+
+/** As if nothing had been forgotten. */
+export function votesAtOnce(server: SimServer, before: Memory): void {
+  const nowMs = server.wallMs();
+  const known = before.hash(NODE_KEY, nowMs);
+  const admission = admissionIn(known?.get("admitted"));
+  if (known === undefined || admission === undefined) return;
+  const floor = server.memory.hash(NODE_KEY, nowMs)?.get("floor") ?? "0";
+  server.memory.put(NODE_KEY, { ...Object.fromEntries(known), admitted: admittedAs(server.runId, 0, admission.epoch), floor }, nowMs);
+}
+
+/** The memory was lost long ago, it says. */
+export function readmitsAtOnce(call: ScriptCall): Reply {
+  const reply = mark(call);
+  return Array.isArray(reply) && reply[0] === "0" ? reply.map((word, i) => (i === 4 ? "99999999" : word)) : reply;
+}
+
+export function tellsNoFloor(call: ScriptCall): Reply {
+  return visit(call) === null ? null : "1";
+}
+
+/** Counters from before the admission count as if they were new. */
+export function forgetsBase(call: ScriptCall): Reply {
+  const reply = admit(call);
+  if (Array.isArray(reply) && reply[0] === "1")
+    call.memory.put(NODE_KEY, { admitted: admittedAs(call.host.runId, 0, call.args[3] ?? "") }, call.nowMs);
+  return reply;
+}

@@ -1,0 +1,111 @@
+// What a world is made of, as data: everything that a seed decides, except what chance does inside. Made by fast-check, so that a world in which a promise was broken
+// shrinks to the few faults that it takes.
+import fc from "fast-check";
+
+export const faultKinds = [
+  "cut",
+  "hold requests",
+  "hold replies",
+  "partition",
+  "slow",
+  "refuse",
+  "second time",
+  "stop node",
+  "crash node",
+  "lose tail",
+  "wipe node",
+  "flush node",
+  "flush scripts",
+  "jump node",
+  "stop client",
+  "crash client",
+  "jump client",
+] as const;
+
+export type FaultKind = (typeof faultKinds)[number];
+
+export interface Fault {
+  readonly kind: FaultKind;
+  readonly atMs: number;
+  readonly lastsMs: number;
+  /** Which node, which process; taken modulo how many there are. */
+  readonly node: number;
+  readonly client: number;
+  /** How strong it is, from 0 to 1. */
+  readonly strength: number;
+}
+
+export interface Scenario {
+  readonly chance: number;
+  readonly nodes: 3 | 5;
+  readonly clients: number;
+  /** How many callers there are in each process. */
+  readonly callers: number;
+  readonly resources: number;
+  readonly ttlMs: number;
+  readonly nodeTimeoutMs: number;
+  readonly leastMs: number;
+  readonly jitterMs: number;
+  readonly appendfsync: "always" | "everysec" | "no";
+  /** `even`: clocks run at about the same rate, and jump only where that must not matter to L2. `wild`: they do what they like. */
+  readonly clocks: "even" | "wild";
+  /** How long there are faults. */
+  readonly stormMs: number;
+  readonly faults: readonly Fault[];
+}
+
+const weights: Readonly<Record<FaultKind, number>> = {
+  cut: 12,
+  "hold requests": 6,
+  "hold replies": 6,
+  partition: 4,
+  slow: 6,
+  refuse: 3,
+  "second time": 4,
+  "stop node": 6,
+  "crash node": 6,
+  "lose tail": 4,
+  "wipe node": 8,
+  "flush node": 3,
+  "flush scripts": 2,
+  "jump node": 4,
+  "stop client": 8,
+  "crash client": 3,
+  "jump client": 3,
+};
+
+const whole = (min: number, max: number): fc.Arbitrary<number> => fc.integer({ min, max });
+
+const longestStormMs = 9_000;
+
+const fault: fc.Arbitrary<Fault> = fc.record({
+  kind: fc.oneof(...faultKinds.map((kind) => ({ weight: weights[kind], arbitrary: fc.constant(kind) }))),
+  atMs: whole(0, longestStormMs),
+  lastsMs: fc.oneof(whole(1, 60), whole(20, 600), whole(200, 2_500)),
+  node: whole(0, 4),
+  client: whole(0, 3),
+  strength: whole(0, 100).map((percent) => percent / 100),
+});
+
+export const scenarios: fc.Arbitrary<Scenario> = fc.record({
+  chance: fc.noShrink(fc.nat(0xffffffff)),
+  nodes: fc.constantFrom(3, 3, 5),
+  clients: whole(2, 4),
+  callers: whole(1, 4),
+  resources: whole(1, 6),
+  ttlMs: fc.noShrink(whole(80, 1_000)),
+  nodeTimeoutMs: fc.noShrink(whole(8, 60)),
+  leastMs: fc.noShrink(fc.constantFrom(0.05, 0.1, 0.2, 0.5, 1)),
+  jitterMs: fc.noShrink(fc.constantFrom(0.1, 0.5, 1, 3)),
+  appendfsync: fc.constantFrom("always", "everysec", "no"),
+  clocks: fc.constantFrom("even", "even", "even", "wild"),
+  stormMs: whole(500, longestStormMs),
+  faults: fc.array(fault, { maxLength: 40, size: "max" }),
+});
+
+/** The scenario of a seed, always the same; with a path, the smaller one to which it shrank. */
+export function scenarioOf(seed: number, path?: string): Scenario {
+  const [scenario] = fc.sample(scenarios, { seed, numRuns: 1, ...(path === undefined ? {} : { path }) });
+  if (scenario === undefined) throw new Error(`no scenario was drawn from seed ${seed}`);
+  return scenario;
+}

@@ -1,0 +1,236 @@
+// One world: nodes, processes, callers, faults, all from one scenario, played until every caller is done. Three phases: a storm with faults, recovery until every locker
+// believes every node again, and the calm, in which every question must succeed soon.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { channelNames, type RenewalEvent } from "#lock/telemetry.js";
+import { Chance } from "../engine/chance.js";
+import { Timeline } from "../engine/timeline.js";
+import { Trace } from "../engine/trace.js";
+import { Machine } from "../network/machine.js";
+import { SimServer } from "../server/sim-server.js";
+import { Caller, type Surroundings } from "./caller.js";
+import { Faults } from "./faults.js";
+import { keysLeftBehind } from "./left-behind.js";
+import { Register, type Violation } from "./register.js";
+import { allRules, type Rules } from "./rules.js";
+import type { FaultKind, Scenario } from "./scenario.js";
+import { Station } from "./station.js";
+import { Witness } from "./witness.js";
+
+export interface WorldSettings {
+  readonly rules?: Rules;
+  readonly tracing?: "traced" | "not traced";
+}
+
+export interface Outcome {
+  readonly violations: readonly Violation[];
+  readonly acquisitions: number;
+  readonly faults: Readonly<Record<FaultKind, number>>;
+  readonly secondDeliveries: number;
+  readonly events: number;
+  readonly simulatedMs: number;
+  readonly trace: Trace | undefined;
+}
+
+/** Connections come back within two seconds, blocked admissions are tried again every second or so. */
+const RECOVERS_WITHIN_MS = 9_000;
+const CALM_WITHIN_MS = 12_000;
+const LOOK_EVERY_MS = 50;
+const SETTLE_MS = 250;
+const BORN_AT_MS = 1_700_000_000_000;
+
+export class World {
+  readonly timeline = new Timeline();
+  readonly register: Register;
+  readonly #scenario: Scenario;
+  readonly #rules: Rules;
+  readonly #trace: Trace | undefined;
+  readonly #tell: ((actor: string, what: string) => void) | undefined;
+  readonly #chance: Chance;
+  readonly #machines: readonly Machine[];
+  readonly #stations: readonly Station[];
+  readonly #faults: Faults;
+  readonly #witness: Witness;
+  readonly #callers = new Map<Station, readonly Caller[]>();
+  readonly #forgetful: Set<string>;
+  #phase: "storm" | "recovery" | "calm" = "storm";
+  #lives = 0;
+
+  constructor(scenario: Scenario, { rules = allRules, tracing = "not traced" }: WorldSettings = {}) {
+    const { timeline } = this;
+    const now = (): number => timeline.now;
+    this.#scenario = scenario;
+    this.#rules = rules;
+    this.#trace = tracing === "traced" ? new Trace(now) : undefined;
+    this.#tell = this.#trace === undefined ? undefined : (actor, what) => this.#trace?.tell(actor, what);
+    this.#chance = new Chance(scenario.chance);
+    this.register = new Register(now, scenario.clocks === "even" ? "with exclusion" : "without exclusion");
+    this.#witness = new Witness({
+      onRemoved: (resource) => this.register.forced(resource),
+      onAdmitted: (server) => this.#forgetful.delete(server),
+    });
+    this.#machines = Array.from({ length: scenario.nodes }, (_, i) => this.#machine(`n${i + 1}`));
+    this.#forgetful = new Set(this.#machines.map(({ server }) => server.name));
+    this.#stations = Array.from({ length: scenario.clients }, (_, i) => this.#station(`p${i + 1}`));
+    for (const station of this.#stations) this.#populate(station);
+    this.#faults = new Faults({
+      timeline,
+      scenario,
+      machines: this.#machines,
+      stations: this.#stations,
+      forgetful: this.#forgetful,
+      tell: this.#tell,
+      onNewLife: ({ server }, before) => rules.onNewLife?.(server, before),
+      onBegin: (station) => this.#populate(station),
+    });
+  }
+
+  async play(): Promise<Outcome> {
+    const { timeline, register } = this;
+    const renewed = (event: unknown): void => this.#renewed(event as RenewalEvent);
+    const rejected = (error: unknown): void =>
+      register.break("rejection", `nobody heard of ${error instanceof Error ? error.stack : error}`);
+    subscribe(channelNames.renewal, renewed);
+    process.on("unhandledRejection", rejected);
+    try {
+      timeline.at(this.#scenario.stormMs, () => this.#recover());
+      await timeline.play(() => register.violations.length > 0 || this.#isQuiet);
+    } finally {
+      unsubscribe(channelNames.renewal, renewed);
+      process.off("unhandledRejection", rejected);
+    }
+    return {
+      violations: register.violations,
+      acquisitions: register.granted,
+      faults: this.#faults.counts,
+      secondDeliveries: this.#secondDeliveries(),
+      events: timeline.happened,
+      simulatedMs: timeline.now,
+      trace: this.#trace,
+    };
+  }
+
+  #isQuiet = false;
+
+  #recover(): void {
+    this.#tell?.("world", "the storm is over");
+    this.#faults.end();
+    this.#phase = "recovery";
+    const { ttlMs } = this.#scenario;
+    const byMs = this.timeline.now + RECOVERS_WITHIN_MS + 2 * ttlMs + this.#setBackMs();
+    const look = (): void => {
+      const ill = this.#ill();
+      if (ill === undefined) this.#calm();
+      else if (this.timeline.now > byMs) this.register.break("forgotten", `the fleet does not recover: ${ill}`);
+      else this.timeline.after(LOOK_EVERY_MS, look);
+    };
+    this.timeline.after(LOOK_EVERY_MS, look);
+  }
+
+  /** Who does not believe in all nodes yet. */
+  #ill(): string | undefined {
+    for (const { fleet, name } of this.#stations) {
+      const { admitted, quarantined, unreachable } = fleet.state();
+      if (admitted.length < this.#scenario.nodes) return `for ${name} ${JSON.stringify({ admitted, quarantined, unreachable })}`;
+    }
+    return undefined;
+  }
+
+  #calm(): void {
+    this.#tell?.("world", "all is well");
+    this.timeline.after(SETTLE_MS, () => {
+      this.#phase = "calm";
+    });
+    const byMs = this.timeline.now + CALM_WITHIN_MS + 10 * this.#scenario.ttlMs + this.#setBackMs();
+    const look = (): void => {
+      const waiting = [...this.#callers].flatMap(([{ name }, callers]) =>
+        callers.flatMap((caller) => (caller.isDone ? [] : [`${name} ${caller.doing}`])),
+      );
+      if (waiting.length === 0) this.timeline.after(SETTLE_MS, () => this.#end());
+      else if (this.timeline.now > byMs) this.register.break("forgotten", `still waiting: ${waiting.join("; ")}`);
+      else this.timeline.after(LOOK_EVERY_MS, look);
+    };
+    look();
+  }
+
+  #end(): void {
+    for (const what of keysLeftBehind(this.#machines, this.#stations, this.#faults.counts)) this.register.break("left behind", what);
+    this.#isQuiet = true;
+  }
+
+  /** By how much the clocks of nodes may have been set back: their keys live so much longer. */
+  #setBackMs(): number {
+    return this.#scenario.faults.filter(({ kind }) => kind === "jump node").length * 2_000;
+  }
+
+  #secondDeliveries(): number {
+    return this.#stations.flatMap(({ paths }) => paths).reduce((sum, path) => sum + path.secondDeliveries, 0);
+  }
+
+  #machine(name: string): Machine {
+    const chance = this.#chance.of(name);
+    const spread = this.#scenario.clocks === "even" ? 0.002 : 0.2;
+    const tell = this.#tell;
+    const server = new SimServer({
+      name,
+      now: () => this.timeline.now,
+      clock: { rate: 1 + spread * (2 * chance.next() - 1), aheadMs: BORN_AT_MS + Math.floor(chance.between(-900, 900)) },
+      natives: this.#rules.natives,
+      watcher: this.#witness,
+      appendfsync: this.#scenario.appendfsync,
+      ...(tell === undefined
+        ? {}
+        : {
+            onExecuted: ({ name: script, args, keys, reply }) =>
+              tell(name, `${script} ${keys.slice(0, 3).join(" ")} (${args.join(" ")}) → ${JSON.stringify(reply)}`),
+          }),
+    });
+    return new Machine(server);
+  }
+
+  #station(name: string): Station {
+    return new Station({
+      name,
+      timeline: this.timeline,
+      scenario: this.#scenario,
+      machines: this.#machines,
+      chance: this.#chance.of(name),
+      rules: this.#rules,
+      tell: this.#tell,
+    });
+  }
+
+  #populate(station: Station): void {
+    const around: Surroundings = {
+      now: () => this.timeline.now,
+      scenario: this.#scenario,
+      register: this.register,
+      rules: this.#rules,
+      witness: this.#witness,
+      phase: () => this.#phase,
+      other: (than) => this.#otherThan(than),
+      tell: this.#tell,
+    };
+    const callers = Array.from({ length: this.#scenario.callers }, (_, i) => {
+      const name = `caller ${++this.#lives} ${i}`;
+      return new Caller(station, around, this.#chance.of(name));
+    });
+    this.#callers.set(station, callers);
+    station.process.soon(() => {
+      for (const caller of callers) void caller.run();
+    });
+  }
+
+  #otherThan(station: Station): Station | undefined {
+    const others = this.#stations.filter((other) => other !== station && other.process.state === "running");
+    return others.length === 0 ? undefined : this.#chance.any(others);
+  }
+
+  #renewed({ resources, token, outcome, remainingMs }: RenewalEvent): void {
+    if (outcome !== "renewed") return;
+    for (const resource of resources) {
+      for (const claim of this.register.claims(resource)) {
+        if (claim.token === token && claim.endedAt === undefined) claim.validUntilAt = claim.client.trueMoment(remainingMs);
+      }
+    }
+  }
+}
