@@ -65,11 +65,13 @@ test("a lock whose holder vanished is taken over when its time is over, without 
   expect(tookMs).toBeLessThan(10_000);
 });
 
-test("waiting ends with waitMs, and says who holds it", async ({ redis, open }) => {
+test("waiting ends with waitMs, says who holds it, and leaves nothing on any node", async ({ redis, open, eye }) => {
   const holder = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
   const waiter = open({ nodes: redis.urls, namespace: redis.namespace });
-  await holder.acquire("r");
+  const lease = await holder.acquire("r");
   const { tookMs, result } = await timed(() => failure(waiter.acquire("r", { waitMs: 120 })));
+  await lease.release();
+  await eye.gone("r");
   expect(result).toMatchObject({ code: "LOCK_HELD", message: expect.stringContaining("worker-7") });
   expect(tookMs).toBeGreaterThanOrEqual(119);
   expect(tookMs).toBeLessThan(1_000);

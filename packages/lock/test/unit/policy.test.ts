@@ -181,6 +181,7 @@ describe("resources", () => {
     [""],
     [[]],
     ["x".repeat(513)],
+    ["x".repeat(1_024)],
     ["ü".repeat(257)],
     [["a", "b", "a"]],
     ["\ud800"],
