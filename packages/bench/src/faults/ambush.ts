@@ -10,6 +10,8 @@ import type { NodeStrikes } from "./node-strikes.js";
 import { nowMs, type Span, type Tenure, type Violation } from "./tenure.js";
 
 export const AMBUSH = "ambush";
+/** The numbers of these clients are above it. */
+export const AMBUSHERS = 900_000;
 
 export interface AmbushSettings {
   readonly fleet: RedisFleet;
@@ -60,7 +62,7 @@ export class Ambush implements AsyncDisposable {
       await locker.ready();
       return { client, locker, way };
     };
-    return new Ambush(settings, await Promise.all([party(900_001), party(900_002), party(900_003)]));
+    return new Ambush(settings, await Promise.all([party(AMBUSHERS + 1), party(AMBUSHERS + 2), party(AMBUSHERS + 3)]));
   }
 
   /** One trap after the other until the signal comes. */

@@ -1,7 +1,7 @@
 // One fault run from the first server to the judged history. It decides the order of things: clients work while faults happen, everything is healed, clients leave,
 // the longest ttl passes, then the nodes are looked at.
 import { setTimeout as sleep } from "node:timers/promises";
-import { type AppendFsync, type FleetWay, RedisFleet } from "@palisade/testkit";
+import { type AppendFsync, type FleetWay, RedisFleet, type RedisNode } from "@palisade/testkit";
 import { Ambush, judgeAmbush } from "../ambush.js";
 import { chanceOf } from "../chance.js";
 import { FaultLog } from "../fault-log.js";
@@ -48,25 +48,13 @@ const READMISSION_MS = 10_000;
 const PROGRESS_EVERY_MS = 500;
 
 export async function run(options: RunOptions): Promise<Outcome> {
-  const { seed, kind, appendfsync } = options;
+  const { seed, appendfsync } = options;
   await using fleet = await RedisFleet.start({ nodes: 5, appendfsync });
   const ways = await Promise.all(Array.from({ length: options.processes }, () => fleet.anotherWay()));
   await using crew = new Crew(ordersFor(options, ways));
   await crew.all("ready");
   const hopeless = new AbortController();
-  const log = new FaultLog();
-  const strikes = new NodeStrikes({
-    fleet,
-    log,
-    killKeepsMemory: appendfsync === "always",
-    // A node of the control votes as soon as it is up.
-    readmitted: (node) => (kind === "naive" ? sleep(MAX_TTL_MS, true) : believed(node, hopeless.signal)),
-  });
-  const nodes = new NodeFaults({ fleet, strikes, chance: chanceOf(seed, "nodes") });
-  const ambush =
-    kind === "naive"
-      ? undefined
-      : await Ambush.prepare({ fleet, log, strikes, maxTtlMs: MAX_TTL_MS, restMs: 300, chance: chanceOf(seed, "ambush") });
+  const { log, strikes, nodes, ambush } = await tormentors(fleet, options, hopeless.signal);
   const network = new NetworkFaults(ways, chanceOf(seed, "network"));
   const peace = new AbortController();
   const startedAt = performance.now();
@@ -101,6 +89,17 @@ export async function run(options: RunOptions): Promise<Outcome> {
   const { refusals } = crew;
   const violations = [...judge(history), ...judgeAmbush(ambush?.tenures ?? [], log.leaps), ...ends];
   return { fleet: fleet.description, elapsedMs, history, violations, faults: faults(), refusals, traps: ambush?.counts ?? {} };
+}
+
+async function tormentors(fleet: RedisFleet, { seed, kind, appendfsync }: RunOptions, hopeless: AbortSignal) {
+  const log = new FaultLog();
+  // A node of the control votes as soon as it is up.
+  const readmitted = (node: RedisNode): Promise<boolean> => (kind === "naive" ? sleep(MAX_TTL_MS, true) : believed(node, hopeless));
+  const strikes = new NodeStrikes({ fleet, log, readmitted, killKeepsMemory: appendfsync === "always" });
+  const nodes = new NodeFaults({ fleet, strikes, chance: chanceOf(seed, "nodes") });
+  const settings = { fleet, log, strikes, maxTtlMs: MAX_TTL_MS, restMs: 300, chance: chanceOf(seed, "ambush") };
+  const ambush = kind === "naive" ? undefined : await Ambush.prepare(settings);
+  return { log, strikes, nodes, ambush };
 }
 
 /** Until all are done; true if they came to a standstill. */

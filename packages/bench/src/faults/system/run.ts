@@ -2,7 +2,7 @@
 // client gets one more write stored, all leave, the longest ttl passes, then it is looked at what there is.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type RedisNode, scratchFolder } from "@palisade/testkit";
-import { Ambush, judgeAmbush } from "../ambush.js";
+import { AMBUSH, Ambush, judgeAmbush } from "../ambush.js";
 import { chanceOf } from "../chance.js";
 import { FaultLog, type Struck } from "../fault-log.js";
 import { believed, lockKeys } from "../node-belief.js";
@@ -11,7 +11,7 @@ import { nowMs, type Span, type Violation } from "../tenure.js";
 import { judge } from "./checkers/judge.js";
 import { Ending } from "./ending.js";
 import { gather } from "./gather.js";
-import type { SystemHistory } from "./history.js";
+import type { ResourceTenure, SystemHistory } from "./history.js";
 import { Nemesis } from "./nemesis.js";
 import { schedule } from "./schedule.js";
 import { GATEWAYS, NODES, setUp } from "./set-up.js";
@@ -43,6 +43,8 @@ export interface Outcome {
   /** Of the time in which there were faults. */
   readonly span: Span;
   readonly history: SystemHistory;
+  /** The leases of those who lay in ambush. */
+  readonly ambushed: readonly ResourceTenure[];
   readonly violations: readonly Violation[];
   readonly struck: readonly Struck[];
   readonly leftOut: Readonly<Record<string, number>>;
@@ -83,7 +85,18 @@ export async function run({ onProgress, ...options }: RunOptions): Promise<Outco
     ends.push(...(await lockKeys(stage.fleet.nodes)).map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })));
   const violations = [...judge(history, log.leaps), ...judgeAmbush(ambush?.tenures ?? [], log.leaps), ...ends];
   const { struck, leftOut } = log;
-  return { servers: described(stage), span, history, violations, struck, leftOut, naps: stage.cast.naps, traps: ambush?.counts ?? {} };
+  const ambushed = (ambush?.tenures ?? []).map((tenure) => ({ ...tenure, resource: AMBUSH }));
+  return {
+    servers: described(stage),
+    span,
+    history,
+    ambushed,
+    violations,
+    struck,
+    leftOut,
+    naps: stage.cast.naps,
+    traps: ambush?.counts ?? {},
+  };
 }
 
 interface Torment extends Pick<RunOptions, "seed" | "mode" | "clients" | "durationMs"> {

@@ -1,5 +1,6 @@
 // One moment of one resource from near: who held a lease, who asked for what and was told what, who did not run, what became a revision, and which faults there were. Pure.
-import type { Span } from "../../tenure.js";
+import { AMBUSHERS } from "../../ambush.js";
+import type { Span, Tenure } from "../../tenure.js";
 import { isWrite, settled } from "../checkers/settled.js";
 import { groupedBy, type Operation } from "../history.js";
 import type { Outcome } from "../run.js";
@@ -17,44 +18,19 @@ export interface Moment {
   readonly span: Span;
 }
 
-export function closeUp({ history, span, struck }: Outcome, { resource, at, span: shown }: Moment): string {
+export function closeUp(outcome: Outcome, { resource, at, span: shown }: Moment): string {
+  const { history, span, struck } = outcome;
   const scale = scaleOf({ fromAt: shown.fromAt - MARGIN_MS, untilAt: shown.untilAt + MARGIN_MS });
-  const inside = ({ fromAt, untilAt }: Span): boolean => fromAt < scale.untilAt && untilAt > scale.fromAt;
-  const operations = history.operations.filter(
-    (one) => one.resource === resource && inside({ fromAt: one.sentAt, untilAt: one.answeredAt }),
+  const own = <T extends { readonly resource: string }>(all: readonly T[]): T[] => all.filter((one) => one.resource === resource);
+  const operations = own(history.operations).filter(({ sentAt, answeredAt }) => isInside(scale, sentAt, answeredAt));
+  const tenures = own([...history.tenures, ...outcome.ambushed]).filter((one) => isInside(scale, one.grantedAt, one.validUntilAt));
+  const calls = groupedBy(operations, ({ author }) => author);
+  const leases = groupedBy(tenures, ({ client }) => nameOf(client));
+  const stalls = groupedBy(
+    history.stalls.filter(({ fromAt, untilAt }) => isInside(scale, fromAt, untilAt)),
+    ({ client }) => nameOf(client),
   );
-  const tenures = history.tenures.filter(
-    (one) => one.resource === resource && inside({ fromAt: one.grantedAt, untilAt: one.validUntilAt }),
-  );
-  const byAuthor = groupedBy(operations, ({ author }) => author);
-  const holders = groupedBy(tenures, ({ client }) => `c${Math.floor(client / 1_000)}.${client % 1_000}`);
-  const names = [...new Set([...holders.keys(), ...byAuthor.keys()])].sort();
-  const shapes = names.flatMap((name, i) => {
-    const y = TOP + i * ROW;
-    const stalls = history.stalls.filter(
-      (stall) => name === `c${Math.floor(stall.client / 1_000)}.${stall.client % 1_000}` && inside(stall),
-    );
-    return [
-      label(name, y + 18),
-      ...(holders.get(name) ?? []).map(({ token, grantedAt, validUntilAt, releasedAt = validUntilAt }) => {
-        const untilAt = Math.min(validUntilAt, releasedAt);
-        const title = `lease with token ${token}, ${(untilAt - grantedAt).toFixed(0)} ms`;
-        return (
-          bar(scale, { fromAt: grantedAt, untilAt, y: y + 1, height: 27, kind: "lease", title }) + tag(scale, grantedAt, y + 27, token)
-        );
-      }),
-      ...stalls.map((stall) =>
-        bar(scale, {
-          ...stall,
-          y: y + 28,
-          height: 3,
-          kind: "stall",
-          title: `did not run for ${(stall.untilAt - stall.fromAt).toFixed(0)} ms`,
-        }),
-      ),
-      ...(byAuthor.get(name) ?? []).map((operation) => call(scale, operation, y + 6)),
-    ];
-  });
+  const names = [...new Set([...leases.keys(), ...calls.keys()])].sort();
   const storedY = TOP + names.length * ROW;
   const faults = faultRows(scale, struck, storedY + 26);
   const height = storedY + 26 + faults.height;
@@ -62,18 +38,41 @@ export function closeUp({ history, span, struck }: Outcome, { resource, at, span
   return picture(height + 24, `what happened to ${resource}`, [
     axis(scale, { y: TOP, height: height - TOP, zeroAt: span.fromAt }),
     `<line class="moment" x1="${x}" x2="${x}" y1="${TOP}" y2="${height}"/>`,
-    ...shapes,
+    ...names.flatMap((name, i) => {
+      const y = TOP + i * ROW;
+      return [
+        label(name, y + 18),
+        ...(leases.get(name) ?? []).map((tenure) => lease(scale, tenure, y)),
+        ...(stalls.get(name) ?? []).map((stall) => standstill(scale, stall, y)),
+        ...(calls.get(name) ?? []).map((operation) => call(scale, operation, y + 6)),
+      ];
+    }),
     label("stored revisions", storedY + 16),
-    ...revisions(
-      scale,
-      {
-        operations: history.operations.filter((one) => one.resource === resource),
-        entries: history.entries.filter((one) => one.resource === resource),
-      },
-      storedY,
-    ),
+    ...revisions(scale, { operations: own(history.operations), entries: own(history.entries) }, storedY),
     ...faults.shapes,
   ]);
+}
+
+function isInside(scale: Scale, fromAt: number, untilAt: number): boolean {
+  return fromAt < scale.untilAt && untilAt > scale.fromAt;
+}
+
+function nameOf(client: number): string {
+  return client > AMBUSHERS ? `ambush ${client - AMBUSHERS}` : `c${Math.floor(client / 1_000)}.${client % 1_000}`;
+}
+
+function lease(
+  scale: Scale,
+  { token, grantedAt, validUntilAt, releasedAt = validUntilAt, toldAt = validUntilAt }: Tenure,
+  y: number,
+): string {
+  const untilAt = Math.min(validUntilAt, releasedAt, toldAt);
+  const title = `lease with token ${token}, ${(untilAt - grantedAt).toFixed(0)} ms`;
+  return bar(scale, { fromAt: grantedAt, untilAt, y: y + 1, height: 27, kind: "lease", title }) + tag(scale(grantedAt), y + 27, token);
+}
+
+function standstill(scale: Scale, { fromAt, untilAt }: Span, y: number): string {
+  return bar(scale, { fromAt, untilAt, y: y + 28, height: 3, kind: "stall", title: `did not run for ${(untilAt - fromAt).toFixed(0)} ms` });
 }
 
 function call(scale: Scale, operation: Operation, y: number): string {
@@ -85,8 +84,8 @@ function call(scale: Scale, operation: Operation, y: number): string {
   return bar(scale, { fromAt: sentAt, untilAt, y, height: 12, kind: `call ${isCall}`, title });
 }
 
-function tag(scale: Scale, at: number, y: number, token: number): string {
-  return `<text class="tag" x="${(scale(at) + 3).toFixed(1)}" y="${y}">…${escaped(String(token % 10_000))}</text>`;
+function tag(x: number, y: number, token: number): string {
+  return `<text class="tag" x="${(x + 3).toFixed(1)}" y="${y}">…${escaped(String(token % 10_000))}</text>`;
 }
 
 function revisions(scale: Scale, history: Parameters<typeof settled>[0], y: number): string[] {

@@ -223,6 +223,7 @@ test("the figures count what was saved: stale writes over somebody else's update
     servers: "",
     span: { fromAt: 100, untilAt: 400 },
     history,
+    ambushed: [],
     violations: [],
     struck: [],
     leftOut: {},
