@@ -25,6 +25,7 @@ export async function tryMutant(workshop, mutant) {
 async function judged(folder, mutant) {
   const named = await runTests(folder, testsOf(mutant));
   if (named.kind === "red") return { verdict: "killed", title: named.title, file: named.file, expected: true };
+  if (named.kind === "unclear") return unclear(named.why);
   return judgedByAll(folder, suiteOf(mutant));
 }
 

@@ -52,9 +52,9 @@ export const leases = [
     name: "signal-waits-for-an-answer",
     promise: "L1",
     file: held,
-    find: "if (this.#leftMs() > 0) return false;",
-    replace: "if (this.#leftMs() > 0 || this.#extending !== undefined) return false;",
-    breaks: "While a renewal is unanswered the lease does not end: frozen nodes keep the holder at work.",
+    find: "this.#controller?.abort(this.#lost());",
+    replace: "if (this.#extending === undefined) this.#controller?.abort(this.#lost());",
+    breaks: "While a renewal is unanswered the holder is not told that its lease has ended: frozen nodes keep it at work.",
     tests: ["unit/late-answers.test.ts"],
   },
   {

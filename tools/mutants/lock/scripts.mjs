@@ -46,7 +46,7 @@ export const scripts = [
     find: "record[1] == ARGV[3] and call(",
     replace: "record[1] and call(",
     breaks: "The short answer to a grant confirms an epoch that has moved: what is stored now was not seen by a rebuilding.",
-    tests: ["real/node/epochs.test.ts"],
+    tests: ["real/node/short-way.test.ts"],
   },
   {
     name: "stale-counter-believed-in-short",
@@ -55,7 +55,7 @@ export const scripts = [
     find: "token > 1 and token > tonumber(sub(ARGV[3], 41, 55)) and",
     replace: "token > 1 and",
     breaks: "On the short way a counter counts that is older than the last admission.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["real/node/short-way.test.ts"],
   },
   {
     name: "floor-does-not-rise-in-short",
@@ -64,7 +64,7 @@ export const scripts = [
     find: "format('%.0f', token + AHEAD)",
     replace: "format('%.0f', floor)",
     breaks: "On the short way the highest token of all resources is not kept: a counter that runs out takes its tokens with it.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/node/short-way.test.ts"],
   },
   {
     name: "release-of-another-owner-in-short",
@@ -73,7 +73,7 @@ export const scripts = [
     find: "if not value or sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then",
     replace: "if not value then",
     breaks: "Where nobody waits, who releases too late frees the lock of whoever came after.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/node/short-way.test.ts"],
   },
   {
     name: "floor-does-not-rise",
@@ -100,7 +100,7 @@ export const scripts = [
     find: "call('SET', key, format('%.0f', token), 'PX', RETENTION)",
     replace: "call('SET', key, tostring(token), 'PX', RETENTION)",
     breaks: "A large token is stored as 1.79e+15, and its last digits are gone.",
-    tests: ["real/acquire.test.ts"],
+    tests: ["real/node/requests.test.ts"],
   },
   {
     name: "release-of-another-owner",

@@ -67,6 +67,23 @@ describe("grant", () => {
     expect(await one.node.grant(asking(["d", "e"]))).toMatchObject({ kind: "granted", token: founded + 42 });
   });
 
+  test("T1 one token for several resources is above the highest of theirs, wherever that stands in the list", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const founded = await one.floor();
+    await one.node.raise({ resource: "high", token: founded + 40, remove: "nothing" });
+    await one.node.raise({ resource: "low", token: founded + 10, remove: "nothing" });
+    for (const [index, resources] of [
+      ["high", "low"],
+      ["low", "high"],
+    ].entries()) {
+      const question = asking(resources);
+      expect(await one.node.grant(question)).toMatchObject({ kind: "granted", token: founded + 41 + index });
+      await one.node.release(question);
+    }
+    await one.node.raise({ resource: "low", token: founded + 60, remove: "nothing" });
+    expect(await one.node.grant(asking(["low", "high"]))).toMatchObject({ kind: "granted", token: founded + 61 });
+  });
+
   test("a resource whose counter ran out goes on above the floor", async ({ redis }) => {
     await using one = await oneNode(redis);
     await one.node.grant(asking("a", 1));
@@ -184,6 +201,14 @@ describe("extend and heal", () => {
     const other = asking(["b", "c"]);
     expect(await one.node.heal({ ...other, token: token + 1 })).toMatchObject({ kind: "taken", holder: question.label });
     expect(await one.node.inspect("c")).toMatchObject({ holder: null, remainingMs: null });
+  });
+
+  test("T1 heal leaves a counter that has gone on where it is", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const token = (await one.floor()) + 9;
+    await one.node.raise({ resource: "a", token: token + 20, remove: "nothing" });
+    expect(await one.node.heal({ ...asking("a"), token })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.node.inspect("a")).toMatchObject({ token: token + 20 });
   });
 });
 
