@@ -22,6 +22,7 @@ export class Actor {
   #state: "well" | "unwell" = "well";
   #computation: Computation | undefined;
   #lastRenewal = "";
+  #loss: string | undefined;
   readonly #afterwards: Casting["afterwards"];
 
   constructor(story: Story, { name, process, afterwards }: Casting) {
@@ -190,18 +191,17 @@ export class Actor {
     this.#state = "well";
   }
 
-  /** Resolves when the worker says that a lease of its own is lost. */
+  /** Why the lease it took last is lost, when the worker has said that it is. */
   async learnsOfLoss(): Promise<string> {
-    let reason = "";
-    await this.#signs.hear((sign) => {
-      if (sign.sign === "lease_lost") reason = sign.reason;
-      return sign.sign === "lease_lost";
-    }, undefined);
-    return reason;
+    if (this.#loss === undefined) await this.#signs.hear(() => this.#loss !== undefined, undefined);
+    return this.#loss ?? "";
   }
 
-  async isRenewed(): Promise<void> {
-    await this.#signs.hear((sign) => sign.sign === "renewed" && sign.outcome === "renewed", undefined);
+  /** "lost": this machine stood still for longer than the lease lasts. */
+  async isRenewed(): Promise<"renewed" | "lost"> {
+    const isSo = (sign: Sign): boolean => sign.sign === "renewed" && sign.outcome === "renewed" && sign.remainingMs > 0;
+    if (this.#loss === undefined) await this.#signs.hear((sign) => this.#loss !== undefined || isSo(sign), undefined);
+    return this.#loss === undefined ? "renewed" : "lost";
   }
 
   async isStopped(): Promise<void> {
@@ -241,6 +241,7 @@ export class Actor {
 
   #holds(resource: Resource, { token, remainingMs, tookMs }: AcquireResult): void {
     this.#tokens.set(resource.name, token);
+    this.#loss = undefined;
     this.#story.step("answers", "lock", { to: this.name, text: `granted: token ${token}, after ${tookMs.toFixed(1)} ms`, token });
     this.#story.step("holds", this.name, { text: `holds ${resource.shown} for ${Math.round(remainingMs)} ms`, token });
     this.#end.isIn(remainingMs, `the lease of ${this.name} is over`);
@@ -280,6 +281,7 @@ export class Actor {
   }
 
   #heard(sign: Sign): void {
+    if (sign.sign === "lease_lost" && sign.token === this.#tokens.get(sign.resource)) this.#loss = sign.reason;
     if (sign.sign === "lease_lost")
       this.#story.step("remarks", this.name, { text: `learns now that its lease is lost: ${sign.reason}`, token: sign.token });
     if (sign.sign === "renewed") this.#renewed(sign);

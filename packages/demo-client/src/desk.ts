@@ -20,7 +20,7 @@ export class Desk {
   readonly #database: pg.Pool;
 
   constructor({ gatewayUrl, apiKey, databaseUrl, ttlMs }: Surroundings) {
-    this.#client = createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs: 10_000 + 5 * ttlMs, retry: { attempts: 1 } });
+    this.#client = createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs: 60_000 + 5 * ttlMs, retry: { attempts: 4 } });
     this.#database = new pg.Pool({ connectionString: databaseUrl, max: 2, application_name: "palisade-demo" });
     // The next query on the pool fails as well, and is answered.
     this.#database.on("error", (error) => console.error(`an idle connection to Postgres ended: ${error.message}`));

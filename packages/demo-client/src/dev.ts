@@ -15,7 +15,7 @@ await runProgram(async (signal) => {
   await using servers = await startServers();
   const { key, sha256 } = makeApiKey();
   const apiKeys = JSON.stringify([{ id: "dev", sha256, scopes: ["read:", "write:", "seal:", "admin:"] }]);
-  await using gateway = await startGateway({ ...servers, port, adminPort, apiKeys });
+  await using gateway = await startGateway({ ...servers, port, adminPort, apiKeys, timeouts: "usual" });
   const { older, newer } = await issueTwoTokens(servers.redisUrls);
   console.log(servers.description.map((line) => paint.dim(line)).join("\n"));
   console.log(`

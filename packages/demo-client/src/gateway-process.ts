@@ -15,7 +15,11 @@ export interface GatewayPlan {
   /** Entries for PALISADE_API_KEYS, as JSON text. */
   readonly apiKeys?: string;
   readonly durability?: "local" | "sync";
+  /** "patient" when absent: in a story a slow machine must not look like a broken one. */
+  readonly timeouts?: "patient" | "usual";
 }
+
+const patience = { CONNECT: 30_000, HEADERS: 60_000, READ: 30_000, WRITE: 60_000 };
 
 export interface GatewayProcess extends AsyncDisposable {
   readonly url: string;
@@ -64,6 +68,7 @@ function environment({
   adminPort = 0,
   apiKeys,
   durability,
+  timeouts = "patient",
 }: GatewayPlan): Record<string, string> {
   // What was set for other gateways must not reach this one; an empty variable counts as absent.
   const inherited = Object.keys(process.env).filter((name) => name.startsWith("PALISADE_") || name === "ADMIN_HOST");
@@ -74,12 +79,15 @@ function environment({
     PORT: String(port),
     ADMIN_PORT: String(adminPort),
     PALISADE_LOG_LEVEL: "info",
+    ...(timeouts === "usual" ? {} : patientTimeouts),
     ...(redisUrls === undefined ? {} : { PALISADE_REDIS_URLS: redisUrls.join(",") }),
     ...(namespace === undefined ? {} : { PALISADE_NAMESPACE: namespace }),
     ...(apiKeys === undefined ? {} : { PALISADE_API_KEYS: apiKeys }),
     ...(durability === undefined ? {} : { PALISADE_DURABILITY: durability }),
   };
 }
+
+const patientTimeouts = Object.fromEntries(Object.entries(patience).map(([what, ms]) => [`PALISADE_${what}_TIMEOUT_MS`, String(ms)]));
 
 function parsed(line: string): LogLine | undefined {
   try {

@@ -41,10 +41,7 @@ export class LaneView implements Audience {
     else if (event.event !== "end" && this.#textWidth < leastText) this.#plainLines.notice(event);
     else if (event.event === "step") this.#step(event);
     else if (event.event === "check") this.#row(event.atMs, this.#quiet(), { text: checkText(event), dye: checkPaint(event) });
-    else
-      this.#screen.print(
-        `\n${event.ok ? paint.green(paint.bold(`✓ ${event.proven}`)) : paint.red(`✗ The story ended differently. ${event.proven}`)}`,
-      );
+    else this.#screen.print(`\n${event.ok ? paint.green(paint.bold(`✓ ${event.proven}`)) : paint.red(`✗ ${event.proven}`)}`);
   }
 
   #begin({ act, actors }: ActBegins): void {

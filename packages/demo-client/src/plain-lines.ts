@@ -28,7 +28,7 @@ export class PlainLines implements Audience {
     else if (event.event === "act") print(`\n${paint.bold(event.act)}`);
     else if (event.event === "step") this.#step(event);
     else if (event.event === "check") this.#lines(event.atMs, checkText(event), checkPaint(event));
-    else print(`\n${event.ok ? paint.green(`✓ ${event.proven}`) : paint.red(`✗ The story ended differently. ${event.proven}`)}`);
+    else print(`\n${event.ok ? paint.green(`✓ ${event.proven}`) : paint.red(`✗ ${event.proven}`)}`);
   }
 
   #step({ atMs, kind, from, to, text }: Step): void {

@@ -39,5 +39,8 @@ async function both<A extends AsyncDisposable, B extends AsyncDisposable>(
   const [a, b] = await Promise.allSettled([first, second]);
   if (a.status === "fulfilled" && b.status === "fulfilled") return [a.value, b.value];
   for (const one of [a, b]) if (one.status === "fulfilled") await one.value?.[Symbol.asyncDispose]();
-  throw a.status === "rejected" ? a.reason : (b as PromiseRejectedResult).reason;
+  const reason: unknown = a.status === "rejected" ? a.reason : (b as PromiseRejectedResult).reason;
+  // Five nodes that fail for one reason are one sentence.
+  const [one] = reason instanceof AggregateError ? (reason.errors as readonly Error[]) : [reason];
+  throw new Error(`The servers do not come up: ${one instanceof Error ? one.message : String(one)}`, { cause: reason });
 }

@@ -23,6 +23,9 @@ export class HeldLeases {
       ttlMs: Math.max(ttlMs, nodeTimeoutMs),
       nodeTimeoutMs,
       label: name,
+      // As patient with its start: how fast this machine is, is no part of any story.
+      connectTimeoutMs: 30_000,
+      waitMs: 60_000,
       ...(maxTtlMs === undefined ? {} : { maxTtlMs }),
     });
     subscribe(channelNames.renewal, this.#onRenewal);

@@ -1,9 +1,36 @@
 // A job that takes longer than its lease: renewal keeps the lock for it while the nodes can be asked, and tells it, in time, when they no longer can.
+import type { Actor } from "../actor.js";
 import { PrivateFleet } from "../private-fleet.js";
 import type { Scenario } from "../scenario.js";
-import type { Story } from "../story.js";
+import type { Resource, Story } from "../story.js";
+import type { AcquireResult } from "../worker-protocol.js";
 
 const actors = ["worker 1", "worker 2", "lock"];
+const longestTtlMs = 15_000;
+
+interface Attempt {
+  readonly job: Resource;
+  readonly one: Actor;
+  readonly two: Actor;
+  readonly ttlMs: number;
+}
+
+/** Worker 1 is renewed until its first ttl is over, and worker 2 is refused then. */
+async function outlivesItsTtl(story: Story, { job, one, two, ttlMs }: Attempt): Promise<AcquireResult> {
+  const older = await one.acquires(job, { ttlMs, renew: true });
+  const startedAt = performance.now();
+  let outcome: "renewed" | "lost" = "renewed";
+  while (outcome === "renewed" && performance.now() - startedAt < 1.2 * ttlMs) outcome = await one.isRenewed();
+  const early = await two.tries(job);
+  // Nobody can renew on a machine that stands still for longer than the lease lasts: another try with a longer one. Two holders would be no such excuse.
+  if (early.ok && ttlMs < longestTtlMs && !(await one.believesToHold(job))) {
+    story.step("remarks", one.name, { text: "lost its lease, because this machine stood still: once more, with a longer one" });
+    await two.releases(job);
+    return await outlivesItsTtl(story, { job, one, two, ttlMs: 3 * ttlMs });
+  }
+  story.expect("worker 2 is refused when the first ttl is long over", early.ok ? "granted" : early.code, "LOCK_HELD");
+  return older;
+}
 
 async function renewed(story: Story): Promise<void> {
   const job = story.resource("jobs/long");
@@ -13,14 +40,7 @@ async function renewed(story: Story): Promise<void> {
   const one = await story.worker("worker 1", { ...way.surroundings, nodeTimeoutMs: 250 });
   const two = await story.worker("worker 2", { redisUrls: fleet.urls });
 
-  // Longer than elsewhere, because here the lease must not be lost by a slow machine.
-  const ttlMs = Math.max(1_500, 2 * story.ttlMs);
-  const older = await one.acquires(job, { ttlMs, renew: true });
-  const startedAt = performance.now();
-  while (performance.now() - startedAt < 1.2 * ttlMs) await one.isRenewed();
-  const early = await two.tries(job);
-  story.expect("worker 2 is refused when the first ttl is long over", early.ok ? "granted" : early.code, "LOCK_HELD");
-
+  const older = await outlivesItsTtl(story, { job, one, two, ttlMs: Math.max(1_500, 2 * story.ttlMs) });
   const learns = one.learnsOfLoss();
   await way.losesSightOf("n3", "n4", "n5");
   const reason = await learns;
