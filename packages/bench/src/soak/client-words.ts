@@ -18,7 +18,8 @@ export interface ClientOrders {
   readonly leaks: readonly Leak[];
 }
 
-export type ToClient = { readonly kind: "go" } | { readonly kind: "leave" };
+/** Whoever has not finished what it does by then says what that was, and fails. */
+export type ToClient = { readonly kind: "go" } | { readonly kind: "leave"; readonly withinMs: number };
 
 /** What is timed: taking a lock that nobody has, taking one that everybody wants, writing and reading through the gateway. */
 export const timings = ["acquire", "wait", "write", "read"] as const;

@@ -11,6 +11,7 @@ import { readSelf, startProbe } from "./probe.js";
 import { Tools } from "./tools-of-work.js";
 
 const ACTORS = 12;
+const FIRST_TRIES = 10;
 const orders = JSON.parse(process.argv[2] ?? "") as ClientOrders;
 const tools = new Tools(orders);
 const leaking = orders.leaks.map((leak) => leakOf(leak, tools));
@@ -19,6 +20,7 @@ const weights = catalogue.reduce((sum, [, [weight]]) => sum + weight, 0);
 
 let operations: Record<string, number> = {};
 let failures: Record<string, number> = {};
+const underWay = new Set<{ readonly name: string; readonly at: string }>();
 let isLeaving = false;
 let work: Promise<unknown> = Promise.resolve();
 
@@ -46,6 +48,8 @@ function draw(): (typeof catalogue)[number] {
 
 async function operate(): Promise<void> {
   const [name, [, perform]] = draw();
+  const operation = { name, at: new Date().toISOString() };
+  underWay.add(operation);
   let code: unknown;
   try {
     code = await perform(tools);
@@ -53,6 +57,7 @@ async function operate(): Promise<void> {
     if (!(error instanceof LockError || error instanceof GatewayError)) throw error;
     code = error.code;
   }
+  underWay.delete(operation);
   operations[name] = (operations[name] ?? 0) + 1;
   if (typeof code === "string") failures[code] = (failures[code] ?? 0) + 1;
   for (const leak of leaking) leak();
@@ -69,23 +74,41 @@ async function act(): Promise<void> {
   }
 }
 
-async function leave(): Promise<void> {
+async function leave(withinMs: number): Promise<void> {
   isLeaving = true;
+  const impatience = setTimeout(() => {
+    const unfinished = [...underWay].map(({ name, at }) => `${name} (since ${at})`);
+    console.error(`not finished within ${withinMs} ms: ${unfinished.join(", ") || "the closing of the lock"}`);
+    process.exit(1);
+  }, withinMs);
   await work;
   await tools.locker.close();
+  clearTimeout(impatience);
   process.disconnect();
   // The control keeps handles that would keep it.
   if (leaking.length > 0) process.exit();
 }
 
 process.on("message", (word: ToClient) => {
-  if (word.kind === "leave") void leave();
+  if (word.kind === "leave") void leave(word.withinMs);
   else {
     work = Promise.all(Array.from({ length: ACTORS }, act));
     setInterval(tellReading, orders.readingEveryMs).unref();
   }
 });
 process.on("disconnect", () => process.exit());
+/** On a busy machine the first contact may take longer than one call waits. */
+async function start(): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await tools.locker.ready();
+      return;
+    } catch (error) {
+      if (tries === FIRST_TRIES) throw error;
+    }
+  }
+}
+
 startProbe();
-await tools.locker.ready();
+await start();
 say({ kind: "ready" });

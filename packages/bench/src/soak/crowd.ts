@@ -6,6 +6,9 @@ import { type Counts, Latency } from "./latency.js";
 
 const program = fileURLToPath(new URL("client.js", import.meta.url));
 
+/** The longest operation is a write that is tried five times against a gateway that does not answer. */
+const LEAVE_MS = 40_000;
+
 interface Member {
   readonly name: string;
   readonly child: Child;
@@ -62,10 +65,10 @@ export class Crowd implements AsyncDisposable {
     this.#members[client]?.child.signal(signal);
   }
 
-  /** All finish what they do, close their locks and go. */
+  /** All finish what they do, close their locks and go; fails if one cannot. */
   async leave(): Promise<void> {
     this.#isOver = true;
-    this.#tell({ kind: "leave" });
+    this.#tell({ kind: "leave", withinMs: LEAVE_MS });
     const exits = await Promise.all(this.#members.map(({ child }) => child.waitForExit()));
     const failed = exits.findIndex(({ code }) => code !== 0);
     if (failed >= 0) throw new Error(this.#members[failed]?.child.obituary());

@@ -5,9 +5,9 @@ import type { Leak } from "./client-words.js";
 import type { Tools } from "./tools-of-work.js";
 
 /** A body that somebody keeps. */
-const BYTES = 16_384;
-/** One forgotten file for so many operations, and an end before the machine's. */
-const OPERATIONS_PER_FILE = 5;
+const BYTES = 32_768;
+/** One forgotten file for every other operation, and an end before the machine's. */
+const OPERATIONS_PER_FILE = 2;
 const MOST_FILES = 5_000;
 
 /** What to do after every operation. */

@@ -32,6 +32,8 @@ const NAMESPACE = "soak";
 const ROWS = 360;
 const SHORTEST_MS = 100;
 const LONGEST_MS = 5_000;
+/** Between two disturbances at least; three rows in a long run. */
+const CALM_MS = 5_000;
 
 export async function soak(asked: Asked, { onProgress, interrupted }: Hooks): Promise<Outcome> {
   const lastsMs = asked.minutes * 60_000;
@@ -48,7 +50,7 @@ export async function soak(asked: Asked, { onProgress, interrupted }: Hooks): Pr
   const elapsedMs = (): number => performance.now() - startedAt;
   const peace = new AbortController();
   const onDisturbance = (what: string): void => chronicle.addDisturbance({ atMs: elapsedMs(), what });
-  const disturbances = disturb({ stage, crowd, everyMs: Math.max(1_000, everyMs * 3), onDisturbance }, peace.signal);
+  const disturbances = disturb({ stage, crowd, everyMs: Math.max(CALM_MS, everyMs * 3), onDisturbance }, peace.signal);
   const sampler = new Sampler(stage, crowd, everyMs);
   const takeRows = async (): Promise<void> => {
     // On a machine that is too busy to take them in time, the same number of rows takes longer.
@@ -64,7 +66,8 @@ export async function soak(asked: Asked, { onProgress, interrupted }: Hooks): Pr
     peace.abort();
     await disturbances;
   }
-  await crowd.leave();
+  // Who has had enough does not wait for the last operations either: the clients are killed.
+  if (!interrupted.aborted) await crowd.leave();
   const { operations, failures } = crowd;
   return { chronicle, servers, operations, failures, ending: interrupted.aborted ? "interrupted" : "time is over" };
 }

@@ -7,6 +7,7 @@ export type Values = Record<string, number>;
 
 const MB = 1e6;
 const KB_PER_MB = 1e3;
+const PATIENCE_MS = 5_000;
 
 export async function readRedis(stage: Stage): Promise<Values> {
   const all = await Promise.all(stage.fleet.nodes.map(async (node) => [node.name, await node.cli("INFO").catch(noAnswer)] as const));
@@ -61,7 +62,7 @@ function privateMemory(checkpointer: number): Values {
 }
 
 export async function readGateway(stage: Stage): Promise<Values> {
-  const metrics = await fetch(`${stage.gateway.adminUrl}/metrics`)
+  const metrics = await fetch(`${stage.gateway.adminUrl}/metrics`, { signal: AbortSignal.timeout(PATIENCE_MS) })
     .then((answer) => answer.text())
     .catch(noAnswer);
   if (metrics === undefined) return {};

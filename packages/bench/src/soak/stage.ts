@@ -7,7 +7,8 @@ import type { SelfReading } from "./probe.js";
 
 const program = fileURLToPath(new URL("../../../gateway/dist/main.js", import.meta.url));
 const probe = new URL("gateway-probe.js", import.meta.url).href;
-const readyTimeoutMs = 20_000;
+const readyTimeoutMs = 60_000;
+const patience = { connectionTimeoutMillis: 5_000, query_timeout: 5_000 };
 
 const postgresSettings = {
   shared_buffers: "32MB",
@@ -84,7 +85,7 @@ export class Stage implements AsyncDisposable {
 
   /** One statement on a connection of its own: it is never in the way of a disturbance. */
   async ask(statement: string, values: readonly unknown[] = []): Promise<Record<string, unknown>> {
-    const client = new pg.Client({ connectionString: this.database.url, application_name: "soak" });
+    const client = new pg.Client({ connectionString: this.database.url, application_name: "soak", ...patience });
     client.on("error", () => {}); // The statement that waits for it is rejected as well.
     await client.connect();
     try {
