@@ -1,6 +1,6 @@
 // How one caller gets what it asks for: its turn in this process, attempts, and waiting in between, until it has it or its patience ends. Every way out but success
 // has given back, on every node, whatever an attempt may have taken.
-import { attempt, type Lost, type Won } from "./attempt.js";
+import { attempt, type Lost, type Wish, type Won } from "./attempt.js";
 import type { Core } from "./core.js";
 import { LockError } from "./errors.js";
 import { Gate } from "./gate.js";
@@ -84,7 +84,8 @@ export class Acquisition {
       }
       for (let tries = 1; ; tries++) {
         waiting?.attempting();
-        const outcome = await this.#attempt(request, patience);
+        const wish = waiting === undefined ? request : { ...request, hasWaited: true as const };
+        const outcome = await this.#attempt(wish, patience);
         if (outcome instanceof HeldLease) return outcome;
         for (const resource of resources) this.#core.turnstile.tell(resource, outcome);
         if (tries >= this.#core.policy.retry.tries || patience.leftMs === 0) throw lossError(resources, outcome, this.#core.policy);
@@ -112,7 +113,7 @@ export class Acquisition {
     throw queueError(resources, { inFront, last }, this.#core.policy);
   }
 
-  async #attempt(request: LeaseRequest, patience: Patience): Promise<HeldLease | Lost> {
+  async #attempt(request: LeaseRequest & Wish, patience: Patience): Promise<HeldLease | Lost> {
     patience.check(request.resources);
     this.#introduction.check();
     this.#core.checkFleetTtl(request.ttlMs);

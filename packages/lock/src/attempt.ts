@@ -37,6 +37,8 @@ export type Outcome = Won | Lost;
 export interface Wish {
   readonly resources: readonly string[];
   readonly ttlMs: number;
+  /** Whoever wishes it has waited for it already, and others may, too. */
+  readonly hasWaited?: true | undefined;
 }
 
 type CountedGrant = GrantBallot | EpochMoved;
@@ -86,8 +88,8 @@ class Attempt {
 
   #askGrants(): Promise<Settled> {
     const { nodes, policy } = this.#core;
-    const { resources, ttlMs } = this.#wish;
-    const question = { resources, owner: this.#owner, label: policy.label, ttlMs };
+    const { resources, ttlMs, hasWaited } = this.#wish;
+    const question = { resources, owner: this.#owner, label: policy.label, ttlMs, hasWaited };
     this.#core.work.begin();
     return holdRound<CountedGrant, Settled>({
       question: "grant",

@@ -134,7 +134,7 @@ function discard(stream: Socket | TLSSocket): void {
   else stream.resetAndDestroy();
 }
 
-function openClient(source: NodeSource, settings: ConnectSettings): Client {
+export function openClient(source: NodeSource, settings: ConnectSettings): Client {
   const ours = options(settings);
   if (typeof source === "string") return new Redis(source, ours);
   if (!isInstance(source)) return new Redis({ ...source, ...ours });

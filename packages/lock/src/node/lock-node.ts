@@ -18,6 +18,8 @@ export interface GrantQuestion extends Ownership {
   /** For humans: host, pid, service. */
   readonly label: string;
   readonly ttlMs: number;
+  /** The asker has waited for it. Others may, too, and the lock will say so: a release looks for waiters only where it does. */
+  readonly hasWaited?: true | undefined;
 }
 
 export interface ReleaseQuestion extends Ownership {

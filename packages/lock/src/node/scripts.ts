@@ -97,10 +97,13 @@ function list(reply: unknown, length: number): readonly unknown[] {
   throw new GarbageReply(reply);
 }
 
+/** At the end of a lock's value: somebody was refused, or its holder had waited, so its release has to look for waiters. */
+const WANTED = "\n";
+
 /** The label of a lock value `owner|label`. A value of another form is somebody else's key in our place; it is shown whole. */
 function holderOf(reply: unknown): string {
   const value = text(reply);
-  return value.slice(value.indexOf("|") + 1);
+  return value.slice(value.indexOf("|") + 1, value.endsWith(WANTED) ? -WANTED.length : undefined);
 }
 
 /** PTTL: −1 is a key without an end, which we never make; the longest time that a timer can wait stands for it. */
@@ -113,9 +116,9 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
   name: "grant",
   resourcesOf: ofLease,
   sharedBy: ttlOf,
-  write(call, keys, { resources, owner, label }) {
+  write(call, keys, { resources, owner, label, hasWaited }) {
     name(call, keys, resources);
-    call.args.push(`${owner}|${label}`);
+    call.args.push(hasWaited ? `${owner}|${label}${WANTED}` : `${owner}|${label}`);
   },
   read({ node, epoch }, reply, { resources }) {
     if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };

@@ -1,7 +1,7 @@
 -- What   Take all resources of each request, or none, and store a token above every token this node stored for any of them.
---        If all are already ours (the request came twice), answer the same grant again.
+--        If all are already ours (the request came twice), answer the same grant again. The lock that a request is refused for is marked as wanted.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, then per request: lock value (owner|label)
+-- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if it is wanted, see release.lua)
 -- Reply  as each.lua says, per request granted: the token | held: { index of the first resource that is another's, its lock value, its PTTL }
 -- Note   A single request for a single resource may bear one word more: the field admitted as the asker believes it to be. If it is so and the resource is granted,
 --        the whole reply is the token. Nearly every call is of that kind, so nothing is defined before it: the server pays for every definition.
@@ -36,7 +36,12 @@ end
 --@include counter
 
 local function taken(key, first)
-  return { (key - first) / 2 + 1, call('GET', KEYS[key]), call('PTTL', KEYS[key]) }
+  local value = call('GET', KEYS[key])
+  if string.byte(value, -1) ~= 10 and string.find(value, '|', 1, true) then
+    -- A courtesy to whoever waits: where it fails, a refusal is a refusal.
+    redis.pcall('APPEND', KEYS[key], '\n')
+  end
+  return { (key - first) / 2 + 1, value, call('PTTL', KEYS[key]) }
 end
 
 -- A counter is renewed at every eighth use: where it runs out, the floor takes over, so this only keeps the work of renewing small.
@@ -72,7 +77,7 @@ local function request(first, last, at)
     local holder = call('GET', KEYS[key])
     if not holder then
       again = false
-    elseif holder ~= value then
+    elseif holder ~= value and holder ~= value .. '\n' then
       return taken(key, first)
     end
     local counter = counterAt(KEYS[key + 1])

@@ -7,16 +7,17 @@
 --@include counter
 
 local function request(first, last, at)
-  local mine, token = ARGV[at], tonumber(ARGV[at + 1])
+  local value, token = ARGV[at], tonumber(ARGV[at + 1])
+  local mine = sub(value, 1, string.find(value, '|', 1, true))
   for key = first, last, 2 do
-    local value = call('GET', KEYS[key])
-    if value and value ~= mine then
-      return { value, call('PTTL', KEYS[key]) }
+    local holder = call('GET', KEYS[key])
+    if holder and sub(holder, 1, #mine) ~= mine then
+      return { holder, call('PTTL', KEYS[key]) }
     end
   end
   for key = first, last, 2 do
     store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))
-    call('SET', KEYS[key], mine, 'PX', ARGV[1])
+    call('SET', KEYS[key], call('GET', KEYS[key]) or value, 'PX', ARGV[1])
   end
   return 1
 end

@@ -1,18 +1,20 @@
--- What   Delete what is ours and tell who waits for it. Counters stay. Works on a quarantined node too, and does not ask whether it is one: deleting our own key can
---        hurt nobody.
+-- What   Delete what is ours, and tell who waits for it if it is wanted: if its value ends with a line feed. Counters stay. Works on a quarantined node too, and does
+--        not ask whether it is one: deleting our own key can hurt nobody.
 -- KEYS   per resource: lock
 -- ARGV   per request: beginning of our lock value and the turn (owner|turn; see tell.lua)
 -- Reply  as each.lua says, with the word - for the field; per request 0 if nothing was ours, else 1 + how many wait, the highest number over the resources
--- Note   Of a single request for a single resource that is not ours, or that nobody waits for, the whole reply is the number. Nearly every call is of that kind, so
---        nothing is defined before it: the server pays for every definition. 23 and 124: an owner of 22 characters, and the bar.
+-- Note   A lock is wanted since a request was refused for it, or from the start if its holder had waited. Whoever sleeps has been refused; whoever is told asks, and
+--        then either holds a lock that is wanted, or was refused for one. So while somebody waits the lock is wanted, but for the moment between the two.
+--        Of a single request for a single resource that is not ours or not wanted, the whole reply is the number. Nearly every call is of that kind, so nothing
+--        is defined before it: the server pays for every definition. 23 and 124: an owner of 22 characters, and the bar.
 --@include start
 
-if RUN and #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then
+if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then
   local value = call('GET', KEYS[1])
   if not value or sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then
     return 0
   end
-  if call('PUBSUB', 'NUMSUB', KEYS[1])[2] == 0 then
+  if string.byte(value, -1) ~= 10 then
     call('DEL', KEYS[1])
     return 1
   end
@@ -28,7 +30,8 @@ local function request(first, last, at)
     local value = call('GET', KEYS[key])
     if value and sub(value, 1, length) == mine then
       call('DEL', KEYS[key])
-      reply = math.max(reply, 1 + tell(KEYS[key], tonumber(sub(text, length + 1))))
+      local waiting = string.byte(value, -1) == 10 and tell(KEYS[key], tonumber(sub(text, length + 1))) or 0
+      reply = math.max(reply, 1 + waiting)
     end
   end
   return reply

@@ -68,7 +68,7 @@ describe("a node that cannot be asked", () => {
   test("works for a user who may do only what the lock needs", async ({ fleet }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     const commands =
-      "+eval +evalsha +info +time +get +set +incr +decr +del +pttl +pexpire +hget +hset +hdel +hmget +publish +pubsub|numsub +subscribe +unsubscribe";
+      "+eval +evalsha +info +time +get +set +append +incr +decr +del +pttl +pexpire +hget +hset +hdel +hmget +publish +pubsub|numsub +subscribe +unsubscribe";
     await nodes[0]?.cli("ACL", "SETUSER", "least", "on", ">p", `~{${namespace}}:*`, `&{${namespace}}:*`, "-@all", ...commands.split(" "));
     await using lock = await opened([withUser(urls[0] ?? "", "least:p")], { namespace });
     const question = asking("a");
@@ -77,6 +77,8 @@ describe("a node that cannot be asked", () => {
     const heard: string[] = [];
     lock.node("n1").onReleased("a", 3, { listening: () => heard.push("listening"), released: () => heard.push("released") });
     await expect.poll(() => heard).toEqual(["listening"]);
+    // Refused, it marks the lock as wanted.
+    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "held" });
     expect(await lock.node("n1").release({ ...question, turn: 1 })).toMatchObject({ kind: "released", listeners: 1 });
     await expect.poll(() => heard).toEqual(["listening", "released"]);
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "info", code: "settings_hidden" }));

@@ -16,7 +16,61 @@ function one({ urls, namespace }: SharedRedis): Promise<Opened> {
   return opened([urls[0] ?? ""], { namespace });
 }
 
+/** A lock whose holder has waited for it. */
+function wanted(resource: string) {
+  return { ...asking(resource), hasWaited: true } as const;
+}
+
 describe("a release", () => {
+  test("looks for waiters only where somebody was refused or the holder had waited, one request at a time or many at once", async ({
+    redis,
+  }) => {
+    await using lock = await one(redis);
+    const node = lock.node("n1");
+    const heard: string[] = [];
+    node.onReleased("a", 3, writing(heard, "a"));
+    node.onReleased("b", 3, writing(heard, "b"));
+    await expect.poll(() => heard).toHaveLength(2);
+    const untold = [
+      { ...asking("a"), turn: 3 },
+      { ...asking("b"), turn: 3 },
+    ];
+    const told = untold.map((question) => ({ ...question, owner: `${question.owner}-too`, turn: 3 }));
+    for (const questions of [untold, told]) {
+      await Promise.all(questions.map((question) => node.grant(question)));
+      if (questions === told) await Promise.all(questions.map(({ resources }) => node.grant(asking(resources))));
+      const answers = await Promise.all(questions.map((question) => node.release(question)));
+      expect(answers).toMatchObject(questions.map(() => ({ kind: "released", listeners: questions === told ? 1 : 0 })));
+    }
+    const single = { ...asking("a"), owner: "an-owner-of-22-letters", turn: 3 };
+    await node.grant(single);
+    expect(await node.release(single)).toMatchObject({ kind: "released", listeners: 0 });
+    await node.grant(single);
+    await node.grant(asking("a"));
+    expect(await node.release(single)).toMatchObject({ kind: "released", listeners: 1 });
+    await expect
+      .poll(() => heard.slice(2).toSorted())
+      .toEqual(["a is told, rank 0 of 1", "a is told, rank 0 of 1", "b is told, rank 0 of 1"]);
+  });
+
+  test("of a lock that is wanted is like any other to whoever looks, asks again, extends or heals it", async ({ redis }) => {
+    await using lock = await one(redis);
+    const node = lock.node("n1");
+    const question = asking("a");
+    const granted = await node.grant(question);
+    const refused = { kind: "held", holder: question.label };
+    expect(await node.grant(asking("a"))).toMatchObject(refused);
+    expect(await node.grant(asking("a"))).toMatchObject(refused);
+    expect(await node.grant(question)).toEqual(granted);
+    expect(await node.inspect("a")).toMatchObject({ holder: question.label });
+    expect(await node.extend(question)).toMatchObject({ kind: "extended" });
+    expect(await node.heal({ ...question, token: 1 })).toMatchObject({ kind: "extended" });
+    const heard: string[] = [];
+    node.onReleased("a", 0, writing(heard, "a"));
+    await expect.poll(() => heard).toHaveLength(1);
+    expect(await node.release({ ...question, turn: 16 })).toMatchObject({ listeners: 1 });
+  });
+
   test("is told to the first two occupied seats from its turn on, to all who sit there, and to nobody else", async ({ redis }) => {
     await using lock = await one(redis);
     await using neighbour = await one(redis);
@@ -33,7 +87,7 @@ describe("a release", () => {
     };
     for (const [turn, expected] of Object.entries(told)) {
       heard.length = 0;
-      const question = { ...asking("a"), turn: Number(turn) };
+      const question = { ...wanted("a"), turn: Number(turn) };
       await lock.node("n1").grant(question);
       // The subscribers of a resource are counted by connection: two lockers wait here.
       expect(await lock.node("n1").release(question)).toEqual({ kind: "released", node: "n1", listeners: 2 });
@@ -50,7 +104,7 @@ describe("a release", () => {
       [0, 1],
       [16, 1],
     ] as const) {
-      const question = { ...asking("a"), turn };
+      const question = { ...wanted("a"), turn };
       await lock.node("n1").grant(question);
       expect(await lock.node("n1").release(question)).toMatchObject({ listeners });
     }
@@ -80,7 +134,7 @@ describe("a release", () => {
     for (const seat of [0, 5, 10]) lock.node("n1").onReleased("a", seat, writing(heard, `at ${seat}`));
     await expect.poll(() => heard).toHaveLength(3);
     heard.length = 0;
-    const question = { ...asking("a"), turn: 5 };
+    const question = { ...wanted("a"), turn: 5 };
     await lock.node("n1").grant(question);
     await lock.node("n1").release(question);
     await expect.poll(() => heard.toSorted()).toEqual([0, 10, 5].map((seat) => `at ${seat} is told, rank 0 of 1`));
@@ -120,7 +174,7 @@ describe("listening", () => {
     undo();
     node.onReleased("a", 3, writing(heard, "back"));
     await expect.poll(() => heard).toEqual(["here listens", "back listens"]);
-    const question = { ...asking("a"), turn: 3 };
+    const question = { ...wanted("a"), turn: 3 };
     await node.grant(question);
     expect(await node.release(question)).toMatchObject({ listeners: 1 });
     await expect.poll(() => heard.slice(2)).toEqual(["back is told, rank 0 of 1"]);

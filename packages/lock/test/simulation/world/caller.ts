@@ -21,6 +21,7 @@ export interface Surroundings {
   readonly witness: Witness;
   phase(): "storm" | "recovery" | "calm";
   other(than: Station): Station | undefined;
+  onHandedOver(text: string): void;
   readonly tell: ((actor: string, what: string) => void) | undefined;
 }
 
@@ -149,14 +150,14 @@ export class Caller {
     claim.endedAt = this.#around.now();
     const { process } = other;
     this.#around.tell?.(this.#process.name, `hands lease ${claim.token} over to ${process.name}`);
+    // From here on it is the other one's to give back, whether or not it lives to do so.
+    this.#around.onHandedOver(text);
     await new Promise<void>((resolve) => {
-      // It may die before it has done so; nobody waits for it then.
       this.#process.setTimer(this.#around.scenario.ttlMs, resolve);
       process.soon(() => {
         void this.#adopt(other, claim, text).then(() => this.#process.soon(resolve));
       });
     });
-    await this.#release(claim);
   }
 
   async forceOne(): Promise<void> {

@@ -85,6 +85,11 @@ export class Register {
     this.#of(resource).forcedAt = this.#now();
   }
 
+  /** The fleet was founded anew. That does not wait for leases of before, which is where L2 ends. */
+  refounded(): void {
+    for (const history of this.#histories.values()) history.forcedAt = this.#now();
+  }
+
   /** The holder's own lease said that it is over. */
   told(claim: Claim): void {
     const now = this.#now();

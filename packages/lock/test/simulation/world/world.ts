@@ -1,11 +1,13 @@
 // One world: nodes, processes, callers, faults, all from one scenario, played until every caller is done. Three phases: a storm with faults, recovery until every locker
 // believes every node again, and the calm, in which every question must succeed soon.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { visitsNeeded } from "#lock/node/admission-plan.js";
 import { channelNames, type RenewalEvent } from "#lock/telemetry.js";
 import { Chance } from "../engine/chance.js";
 import { Timeline } from "../engine/timeline.js";
 import { Trace } from "../engine/trace.js";
 import { Machine } from "../network/machine.js";
+import { admissionIn, lifeOf } from "../server/scripts/record.js";
 import { SimServer } from "../server/sim-server.js";
 import { Caller, type Surroundings } from "./caller.js";
 import { Faults } from "./faults.js";
@@ -13,7 +15,7 @@ import { keysLeftBehind } from "./left-behind.js";
 import { Register, type Violation } from "./register.js";
 import { allRules, type Rules } from "./rules.js";
 import type { FaultKind, Scenario } from "./scenario.js";
-import { Station } from "./station.js";
+import { NAMESPACE, Station } from "./station.js";
 import { Witness } from "./witness.js";
 
 export interface WorldSettings {
@@ -52,6 +54,8 @@ export class World {
   readonly #witness: Witness;
   readonly #callers = new Map<Station, readonly Caller[]>();
   readonly #forgetful: Set<string>;
+  /** Owners whose leases somebody else was to give back. */
+  readonly #handedOver = new Set<string>();
   #phase: "storm" | "recovery" | "calm" = "storm";
   #lives = 0;
 
@@ -66,7 +70,7 @@ export class World {
     this.register = new Register(now, scenario.clocks === "even" ? "with exclusion" : "without exclusion");
     this.#witness = new Witness({
       onRemoved: (resource) => this.register.forced(resource),
-      onAdmitted: (server) => this.#forgetful.delete(server),
+      onAdmitted: (server) => this.#admitted(server),
     });
     this.#machines = Array.from({ length: scenario.nodes }, (_, i) => this.#machine(`n${i + 1}`));
     this.#forgetful = new Set(this.#machines.map(({ server }) => server.name));
@@ -153,13 +157,21 @@ export class World {
   }
 
   #end(): void {
-    for (const what of keysLeftBehind(this.#machines, this.#stations, this.#faults.counts)) this.register.break("left behind", what);
+    const given = { stations: this.#stations, clocks: this.#scenario.clocks, faults: this.#faults.counts, excused: this.#handedOver };
+    for (const what of keysLeftBehind(this.#machines, given)) this.register.break("left behind", what);
     this.#isQuiet = true;
   }
 
   /** By how much the clocks of nodes may have been set back: their keys live so much longer. */
   #setBackMs(): number {
     return this.#scenario.faults.filter(({ kind }) => kind === "jump node").length * 2_000;
+  }
+
+  #admitted(name: string): void {
+    const { nodes, appendfsync } = this.#scenario;
+    this.#forgetful.delete(name);
+    const others = this.#machines.filter(({ server }) => server.name !== name && isBelieved(server)).length;
+    if (appendfsync !== "always" && others < visitsNeeded(nodes)) this.register.refounded();
   }
 
   #secondDeliveries(): number {
@@ -208,6 +220,7 @@ export class World {
       witness: this.#witness,
       phase: () => this.#phase,
       other: (than) => this.#otherThan(than),
+      onHandedOver: (text) => this.#handedOver.add(String(JSON.parse(text).owner)),
       tell: this.#tell,
     };
     const callers = Array.from({ length: this.#scenario.callers }, (_, i) => {
@@ -233,4 +246,10 @@ export class World {
       }
     }
   }
+}
+
+/** Its memory, in its present life. */
+function isBelieved(server: SimServer): boolean {
+  const record = server.memory.hash(`{${NAMESPACE}}:node`, server.wallMs());
+  return admissionIn(record?.get("admitted"))?.life === lifeOf(server.runId);
 }

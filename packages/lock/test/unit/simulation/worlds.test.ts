@@ -1,0 +1,81 @@
+// The simulation itself: that a seed is a world, that worlds are judged, and that what breaks is found and made small. Many more worlds are played by `npm run faults -- --sim`.
+import { describe, expect, test } from "vitest";
+import { seedOf } from "../../simulation/crew.js";
+import { shrink } from "../../simulation/shrink.js";
+import { controls } from "../../simulation/world/controls.js";
+import { allRules, type Rules } from "../../simulation/world/rules.js";
+import { type Scenario, scenarioOf } from "../../simulation/world/scenario.js";
+import { type Outcome, World } from "../../simulation/world/world.js";
+
+/** A short storm with many faults, because a test has to be quick. */
+function shortOf(seed: number): Scenario {
+  const scenario = scenarioOf(seed);
+  const faults = scenario.faults.map((fault) => ({ ...fault, atMs: fault.atMs % 400, lastsMs: fault.lastsMs % 300 }));
+  return { ...scenario, stormMs: 400, clients: 2, callers: 2, resources: 2, faults };
+}
+
+const play = (scenario: Scenario): Promise<Outcome> => new World(scenario, { tracing: "traced" }).play();
+
+/** The first world of a run in which something breaks. */
+async function firstBroken(rules: Rules, worlds: number): Promise<{ readonly seed: number; readonly outcome: Outcome } | undefined> {
+  for (let index = 0; index < worlds; index++) {
+    const seed = seedOf(1, index);
+    const outcome = await new World(scenarioOf(seed), { rules }).play();
+    if (outcome.violations.length > 0) return { seed, outcome };
+  }
+  return undefined;
+}
+
+describe("a simulated world", () => {
+  test("is the same in every line when its seed is played again", async () => {
+    const [once, again] = [await play(shortOf(17)), await play(shortOf(17))];
+    expect(once.trace?.lines.length).toBeGreaterThan(500);
+    expect(again.trace?.lines).toEqual(once.trace?.lines);
+    expect(again.trace?.hash).toBe(once.trace?.hash);
+  });
+
+  test("is another with another seed", async () => {
+    const [one, other] = [await play(shortOf(4)), await play(shortOf(5))];
+    expect(one.trace?.hash).not.toBe(other.trace?.hash);
+  });
+
+  test("is the same whether or not its story is kept", async () => {
+    const { acquisitions, events, faults } = await play(shortOf(13));
+    expect(await new World(shortOf(13)).play()).toMatchObject({ acquisitions, events, faults });
+  });
+
+  test("T1 breaks no promise, whatever fails in it", async () => {
+    for (let seed = 100; seed < 108; seed++) expect((await new World(shortOf(seed)).play()).violations, `seed ${seed}`).toEqual([]);
+  });
+});
+
+describe("what the worlds find out", () => {
+  test("T2 without seals a token is given twice", async () => {
+    const found = await firstBroken(controls["no seal round"] ?? allRules, 20);
+    expect(found?.outcome.violations[0]?.promise).toMatch(/T2|issued/);
+  });
+
+  test("T2 with less than a majority a token is given twice", async () => {
+    const found = await firstBroken(controls["less than a majority"] ?? allRules, 20);
+    expect(found?.outcome.violations.map(({ promise }) => promise)).toContain("T2");
+  });
+
+  test("L2 two hold one lock when a release takes it from anybody", async () => {
+    const found = await firstBroken(controls["release whoever holds it"] ?? allRules, 40);
+    expect(found?.outcome.violations[0]?.promise).toMatch(/L2|T1|T2/);
+  });
+
+  test("becomes smaller, stays broken, and can be repeated by its seed and path", async () => {
+    const rules = controls["no seal round"] ?? allRules;
+    const { seed } = (await firstBroken(rules, 20)) ?? { seed: 0 };
+    const small = await shrink(seed, { rules, withinMs: 2_000 });
+    expect(small?.worlds).toBeGreaterThan(1);
+    const scenario = scenarioOf(seed, small?.path);
+    expect(scenario).toEqual(small?.scenario);
+    expect(scenario.faults.length).toBeLessThanOrEqual(scenarioOf(seed).faults.length);
+    const again = await new World(scenario, { rules, tracing: "traced" }).play();
+    expect(again.violations.length).toBeGreaterThan(0);
+    // A person reads it: when, who, what.
+    expect(again.trace?.lines[0]).toMatch(/^ +\d+\.\d{3} {2}\S+ +\S/);
+  });
+});
