@@ -1,7 +1,7 @@
 // The options under which a connection is opened, whatever the user's own are: what ioredis would keep, send again or retry by itself plants locks that nobody has.
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { expect, test } from "vitest";
-import { openLink } from "../../../src/node/connect.js";
+import { openClient } from "../../../src/node/connect.js";
 import { ManualClock } from "../manual-clock.js";
 
 const settings = { connectTimeoutMs: 2_000, connectionName: "palisade:ns", clock: new ManualClock() };
@@ -19,7 +19,7 @@ const careless = {
 const ways = { "a URL": "redis://a:1", options: { host: "a", port: 1, ...careless }, "an instance": new Redis(1, "a", careless) } as const;
 
 test.each(Object.entries(ways))("%s is opened so that no grant is kept for later, sent twice or given another name", (_, source) => {
-  const { options } = openLink(source, settings) as unknown as Redis;
+  const { options } = openClient(source, settings) as Redis;
   expect(options).toMatchObject({
     host: "a",
     port: 1,
@@ -37,7 +37,7 @@ test.each(Object.entries(ways))("%s is opened so that no grant is kept for later
 
 test("neither is a cluster's", () => {
   const own = new Cluster(["redis://a:1"], { ...careless, redisOptions: careless });
-  const { options } = openLink(own, settings) as unknown as Cluster;
+  const { options } = openClient(own, settings) as Cluster;
   expect(options).toMatchObject({
     enableOfflineQueue: false,
     retryDelayOnFailover: 0,
@@ -49,7 +49,7 @@ test("neither is a cluster's", () => {
 });
 
 test("the next connection is tried soon, then less often, and not in step with others", () => {
-  const { options } = openLink("redis://a:1", settings) as unknown as Redis;
+  const { options } = openClient("redis://a:1", settings) as Redis;
   const delays = [1, 2, 3, 8, 100].map((times) => options.retryStrategy?.(times));
   expect(delays).toEqual([15, 30, 60, 1_500, 1_500]);
   settings.clock.chance = 0;
