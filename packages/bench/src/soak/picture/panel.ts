@@ -29,12 +29,13 @@ export function drawPanel(finding: Finding, box: Box, lastMs: number): string {
   const plot = { x: box.x + LEFT, y: box.y + HEAD, width: box.width - LEFT, height: box.height - HEAD - FOOT };
   const { panel, curves } = finding;
   const scale = scaleTo(highestOf(curves));
+  const inUnit = panel.unit === "" || panel.unit === "/s" ? "" : `, ${panel.unit}`;
   const frame = { plot, scale, lastMs };
   return [
-    `<g class="panel"><text class="title" x="${box.x}" y="${box.y + 12}">${escaped(panel.title)}</text>`,
+    `<g class="panel"><text class="title" x="${box.x}" y="${box.y + 12}">${escaped(panel.title)}${inUnit}</text>`,
     verdict(finding, box),
     `<rect class="warm" x="${plot.x}" y="${plot.y}" width="${short(plot.width / 3)}" height="${plot.height}"/>`,
-    yAxis(frame, panel.unit),
+    yAxis(frame),
     xAxis(frame),
     ...curves.map((curve, i) => `<path class="curve h${i % HUES}" d="${path(curve.points, frame)}"/>`),
     trend(finding, frame),
@@ -56,13 +57,12 @@ function verdict(finding: Finding, { x, y }: Box): string {
   return `<text class="bad" ${at}>${kind === "falling" ? "▼" : "▲"} ${kind} · ${escaped(slopeOf(finding))}</text>`;
 }
 
-function yAxis({ plot, scale }: Frame, unit: string): string {
+function yAxis({ plot, scale }: Frame): string {
   return scale.ticks
     .map((tick) => {
       const y = short(yOf(tick, { plot, scale }));
-      const label = `${figure(tick)}${tick === scale.top && unit !== "" ? ` ${unit}` : ""}`;
       const line = `<path class="${tick === 0 ? "base" : "hair"}" d="M${plot.x} ${y}h${plot.width}"/>`;
-      return `${line}<text class="end" x="${plot.x - 5}" y="${short(Number(y) + 4)}">${escaped(label)}</text>`;
+      return `${line}<text class="end" x="${plot.x - 5}" y="${short(Number(y) + 4)}">${escaped(figure(tick))}</text>`;
     })
     .join("");
 }
@@ -84,12 +84,23 @@ function yOf(value: number, { plot, scale }: Pick<Frame, "plot" | "scale">): num
   return plot.y + plot.height * (1 - Math.min(1, value / scale.top));
 }
 
-/** Points between two of the same height are left out. */
+/** Points between two of the same height are left out, and every other is said as its distance from the one before: there are tens of thousands. */
 function path(points: readonly Point[], frame: Frame): string {
   const { plot, lastMs } = frame;
-  const drawn = points.map(({ atMs, value }) => ({ x: short(plot.x + (plot.width * atMs) / lastMs), y: short(yOf(value, frame)) }));
+  const tenths = (value: number): number => Math.round(value * 10);
+  const drawn = points.map(({ atMs, value }) => ({ x: tenths(plot.x + (plot.width * atMs) / lastMs), y: tenths(yOf(value, frame)) }));
   const kept = drawn.filter(({ y }, i) => y !== drawn[i - 1]?.y || y !== drawn[i + 1]?.y);
-  return kept.map(({ x, y }, i) => `${i === 0 ? "M" : "L"}${x} ${y}`).join("");
+  return kept
+    .map(({ x, y }, i) => {
+      const before = kept[i - 1];
+      return before === undefined ? `M${x / 10} ${y / 10}` : step((x - before.x) / 10, (y - before.y) / 10);
+    })
+    .join("");
+}
+
+function step(dx: number, dy: number): string {
+  const [x, y] = [dx, dy].map((value) => String(value).replace(/^(-?)0\./, "$1."));
+  return dy === 0 ? `h${x}` : `l${x}${dy < 0 ? "" : " "}${y}`;
 }
 
 function trend(finding: Finding, frame: Frame): string {
