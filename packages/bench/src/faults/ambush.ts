@@ -24,9 +24,11 @@ export interface AmbushSettings {
 }
 
 /** Enough for what is done between two packets. */
-const NODE_TIMEOUT_MS = 250;
-const HELD_MS = 200;
-const RECONNECTED_MS = 120;
+const NODE_TIMEOUT_MS = 500;
+const HELD_MS = 450;
+/** How long to wait for nodes that are well. */
+const PATIENCE_MS = 5_000;
+const LOOK_EVERY_MS = 20;
 
 interface Party {
   readonly client: number;
@@ -67,21 +69,34 @@ export class Ambush implements AsyncDisposable {
 
   /** One trap after the other until the signal comes. */
   async lie(peace: AbortSignal): Promise<void> {
-    const { chance, log, restMs } = this.#settings;
-    while (!peace.aborted) {
-      const name = chance.one(["grants forgotten", "seal after the key ran out"] as const);
+    const { chance, log, restMs, strikes } = this.#settings;
+    for (let turn = 0; !peace.aborted; turn++) {
+      const name = turn % 2 === 0 ? "grants forgotten" : "seal after the key ran out";
       const end = log.begin({ kind: `ambush: ${name}`, place: "ambush", target: name });
-      const isSprung = await (name === "grants forgotten" ? this.#forgottenGrants() : this.#lateSeal());
+      const trap = (): Promise<boolean> => (name === "grants forgotten" ? this.#forgottenGrants() : this.#lateSeal());
+      const isSprung = await strikes.quiet(PATIENCE_MS, async () => (await this.#inOrder()) && (await trap()));
       end();
       const title = isSprung ? name : `${name}: missed`;
       this.counts[title] = (this.counts[title] ?? 0) + 1;
       await Promise.all(this.#parties.map(({ way }) => way.heal()));
-      await sleep(RECONNECTED_MS + chance.between(0, restMs), undefined, { signal: peace }).catch(nameAbort);
+      await sleep(chance.between(restMs / 4, restMs), undefined, { signal: peace }).catch(nameAbort);
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#parties.map(({ locker }) => locker.close()));
+  }
+
+  /** Everybody reaches every node, and all nodes have counted equally far: by a lease that everybody grants and whose token all of them store. */
+  async #inOrder(): Promise<boolean> {
+    for (const { locker } of this.#parties) {
+      const sees = async (): Promise<boolean> => (await locker.inspect(AMBUSH)).ballots.every(({ kind }) => kind === "seen");
+      for (const givenUpAt = performance.now() + PATIENCE_MS; !(await sees()); await sleep(LOOK_EVERY_MS))
+        if (performance.now() > givenUpAt) return false;
+    }
+    const lease = await this.#try(this.#parties[0]);
+    await lease?.release();
+    return lease !== undefined;
   }
 
   /** L2: the holder was granted by three nodes; two of them forget that. They and the two it never reached would be a quorum for somebody else. */
@@ -120,7 +135,7 @@ export class Ambush implements AsyncDisposable {
       for (const link of late) link.holdRequests();
       for (const link of links) link.deliver("replies");
       await Promise.all(late.map((link) => link.until(({ requests }) => requests.waitingBytes > 0, HELD_MS)));
-      if (!(await strikes.shiftClocks([a, b], maxTtlMs + 50))) return false;
+      if (!(await strikes.leap([a, b], maxTtlMs + 50))) return false;
       const taken = await this.#try(rival);
       for (const link of late) link.deliver("requests");
       await Promise.all([(await wanted)?.release(), taken?.release()]);

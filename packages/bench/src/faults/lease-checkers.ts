@@ -33,7 +33,7 @@ export function tokensAgainstTime(tenures: readonly Tenure[]): Violation[] {
 
 /**
  * L2: no two are valid at one time, each by its own deadline: a holder that was stopped counts as one until its deadline. `leaps` are the times in which a node's clock
- * was set forward: a lease that was there then is not protected against later ones.
+ * was set forward: a lease that was there then, or on its way to its holder, is not protected against others.
  */
 export function overlaps(tenures: readonly Tenure[], leaps: readonly Span[] = []): Violation[] {
   const byGrant = tenures.filter((tenure) => endOf(tenure) > tenure.grantedAt).sort((a, b) => a.grantedAt - b.grantedAt); // Else it had ended before the holder had it in hand.
@@ -41,8 +41,9 @@ export function overlaps(tenures: readonly Tenure[], leaps: readonly Span[] = []
   let valid: Tenure[] = [];
   for (const tenure of byGrant) {
     valid = valid.filter((earlier) => endOf(earlier) > tenure.grantedAt);
-    const excused = (earlier: Tenure): boolean =>
-      leaps.some(({ fromAt, untilAt }) => untilAt >= earlier.beganAt && fromAt <= tenure.grantedAt);
+    // The keys of either may have run out early, whichever was told of its lease first.
+    const excused = ({ beganAt }: Tenure): boolean =>
+      leaps.some(({ fromAt, untilAt }) => untilAt >= Math.min(beganAt, tenure.beganAt) && fromAt <= tenure.grantedAt);
     const other = valid.filter((earlier) => !excused(earlier)).sort((a, b) => endOf(b) - endOf(a))[0];
     if (other !== undefined) {
       const togetherMs = Math.min(endOf(other), endOf(tenure)) - tenure.grantedAt;

@@ -19,6 +19,15 @@ export interface NodeStrikesSettings {
 
 type Strike = (nodes: readonly RedisNode[]) => Promise<void>;
 
+interface Order {
+  readonly indexes: readonly number[];
+  /** How many nodes may be in trouble at once. */
+  readonly limit: number;
+  readonly by: "nemesis" | "ambush";
+}
+
+const LOOK_EVERY_MS = 10;
+
 export class NodeStrikes {
   /** Nodes that nobody readmitted. */
   readonly forsaken: string[] = [];
@@ -28,6 +37,7 @@ export class NodeStrikes {
   readonly #memories = new Map<RedisNode, number>();
   readonly #afterwards = new Set<Promise<void>>();
   #clockIsFixed = false;
+  #isQuiet = false;
 
   constructor(settings: NodeStrikesSettings) {
     this.#settings = settings;
@@ -45,7 +55,7 @@ export class NodeStrikes {
   /** `limit`: how many nodes may be in trouble at once, where it is to be more than a quorum can spare. */
   async kill(index: number, lastsMs: number, limit = AT_ONCE): Promise<void> {
     if (!this.#settings.killKeepsMemory && this.#forgetful.size > 0) return this.#settings.log.leaveOut("node killed");
-    await this.#while("node killed", { indexes: [index], limit }, async ([node]) => {
+    await this.#while("node killed", { indexes: [index], limit, by: "nemesis" }, async ([node]) => {
       if (node === undefined) return;
       if (!this.#settings.killKeepsMemory) this.#forget(node);
       await node.kill();
@@ -57,7 +67,7 @@ export class NodeStrikes {
 
   async wipe(indexes: readonly number[], lastsMs: number, limit = AT_ONCE): Promise<void> {
     if (this.#forgetful.size > 0) return this.#settings.log.leaveOut("nodes wiped");
-    await this.#while("nodes wiped", { indexes, limit }, async (nodes) => {
+    await this.#while("nodes wiped", { indexes, limit, by: "nemesis" }, async (nodes) => {
       await Promise.all(nodes.map(async (node) => this.#readmit(await this.#wipeOne(node, lastsMs))));
     });
   }
@@ -67,11 +77,8 @@ export class NodeStrikes {
     if (this.#forgetful.size > 0) return false;
     return new Promise((resolve, reject) => {
       let isUp = false;
-      const strike = this.#while("nodes wiped in ambush", { indexes, limit: AT_ONCE }, async (nodes) => {
-        for (const node of nodes) {
-          await this.#wipeOne(node, 0);
-          await sleep(gapMs);
-        }
+      const strike = this.#while("nodes wiped in ambush", { indexes, limit: AT_ONCE, by: "ambush" }, async (nodes) => {
+        await Promise.all(nodes.map((node, i) => this.#wipeOne(node, i * gapMs)));
         isUp = true;
         resolve(true);
         await Promise.all(nodes.map((node) => this.#readmit(node)));
@@ -82,19 +89,39 @@ export class NodeStrikes {
   }
 
   async pause(index: number, lastsMs: number, limit = AT_ONCE): Promise<void> {
-    await this.#while("node paused", { indexes: [index], limit }, async ([node]) => {
+    await this.#while("node paused", { indexes: [index], limit, by: "nemesis" }, async ([node]) => {
       await node?.pause();
       await sleep(lastsMs);
       await node?.resume();
     });
   }
 
-  /** False if it cannot be done here, or not now. */
-  async shiftClocks(indexes: readonly number[], byMs: number): Promise<boolean> {
+  async shiftClock(index: number, byMs: number): Promise<void> {
+    await this.#shiftClocks({ indexes: [index], limit: AT_ONCE, by: "nemesis" }, byMs);
+  }
+
+  /** Sets clocks forward in ambush; false if that cannot be done here. */
+  leap(indexes: readonly number[], byMs: number): Promise<boolean> {
+    return this.#shiftClocks({ indexes, limit: AT_ONCE, by: "ambush" }, byMs);
+  }
+
+  /** When all nodes are well, and as long as the trap lasts, none is struck but by the trap itself. False if they do not get well in time. */
+  async quiet(patienceMs: number, trap: () => Promise<boolean>): Promise<boolean> {
+    this.#isQuiet = true;
+    try {
+      for (const givenUpAt = performance.now() + patienceMs; this.#busy.size > 0; await sleep(LOOK_EVERY_MS))
+        if (performance.now() > givenUpAt) return false;
+      return await trap();
+    } finally {
+      this.#isQuiet = false;
+    }
+  }
+
+  async #shiftClocks(order: Order, byMs: number): Promise<boolean> {
     let isShifted = false;
     if (this.#clockIsFixed) this.#settings.log.leaveOut("node clock shifted");
     else
-      await this.#while("node clock shifted", { indexes, limit: AT_ONCE }, async (nodes) => {
+      await this.#while("node clock shifted", order, async (nodes) => {
         const fromAt = nowMs();
         const outcomes = await Promise.allSettled(nodes.map((node) => node.shiftClock(byMs)));
         if (byMs > 0) this.#settings.log.leaps.push({ fromAt, untilAt: nowMs() });
@@ -129,9 +156,10 @@ export class NodeStrikes {
     this.#forgetful.delete(node);
   }
 
-  async #while(kind: string, { indexes, limit }: { indexes: readonly number[]; limit: number }, happens: Strike): Promise<void> {
+  async #while(kind: string, { indexes, limit, by }: Order, happens: Strike): Promise<void> {
     const { fleet, log } = this.#settings;
     const nodes = indexes.map((index) => fleet.nodes[index]).filter((node) => node !== undefined);
+    if (by === "nemesis" && this.#isQuiet) return log.leaveOut(kind);
     if (nodes.some((node) => this.#busy.has(node)) || this.#busy.size + nodes.length > limit) return log.leaveOut(kind);
     for (const node of nodes) this.#busy.add(node);
     const ends = nodes.map(({ name }) => log.begin({ kind, place: "nodes", target: name }));

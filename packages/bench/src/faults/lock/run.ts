@@ -39,7 +39,7 @@ export interface Outcome {
 }
 
 const TTL_MS = 400;
-const MAX_TTL_MS = 500;
+const MAX_TTL_MS = 800;
 const LONG_STAY_TTL_MS = 150;
 const NODE_TIMEOUT_MS = 60;
 /** If nobody gets a lease for so long, with faults that last less than a second each, the lock is stuck. */
@@ -97,7 +97,7 @@ async function tormentors(fleet: RedisFleet, { seed, kind, appendfsync }: RunOpt
   const readmitted = (node: RedisNode): Promise<boolean> => (kind === "naive" ? sleep(MAX_TTL_MS, true) : believed(node, hopeless));
   const strikes = new NodeStrikes({ fleet, log, readmitted, killKeepsMemory: appendfsync === "always" });
   const nodes = new NodeFaults({ fleet, strikes, chance: chanceOf(seed, "nodes") });
-  const settings = { fleet, log, strikes, maxTtlMs: MAX_TTL_MS, restMs: 300, chance: chanceOf(seed, "ambush") };
+  const settings = { fleet, log, strikes, maxTtlMs: MAX_TTL_MS, restMs: 1_000, chance: chanceOf(seed, "ambush") };
   const ambush = kind === "naive" ? undefined : await Ambush.prepare(settings);
   return { log, strikes, nodes, ambush };
 }

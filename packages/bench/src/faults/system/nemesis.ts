@@ -68,8 +68,7 @@ export class Nemesis {
       case "nodes wiped":
         return this.#nodes.wipe(planned.nodes, lastsMs);
       case "node clock shifted":
-        await this.#nodes.shiftClocks([planned.node], planned.byMs);
-        return;
+        return this.#nodes.shiftClock(planned.node, planned.byMs);
       case "store crashed":
       case "store restarted":
       case "store paused":

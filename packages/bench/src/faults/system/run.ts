@@ -54,7 +54,7 @@ export interface Outcome {
 }
 
 /** When everything is healed, everybody gets a write stored within this time, or the system is stuck. */
-const RECOVERY_MS = 30_000;
+const RECOVERY_MS = 60_000;
 const PROGRESS_EVERY_MS = 500;
 
 export async function run({ onProgress, ...options }: RunOptions): Promise<Outcome> {
@@ -115,7 +115,7 @@ async function torment({ seed, mode, clients, durationMs, stage, log, ending, on
   const nodes = new NodeStrikes({ fleet, log, readmitted, killKeepsMemory: true });
   const chance = chanceOf(seed, "ambush");
   const ambush =
-    mode === "unfenced" ? undefined : await Ambush.prepare({ fleet, log, strikes: nodes, chance, maxTtlMs: MAX_TTL_MS, restMs: 1_500 });
+    mode === "unfenced" ? undefined : await Ambush.prepare({ fleet, log, strikes: nodes, chance, maxTtlMs: MAX_TTL_MS, restMs: 4_000 });
   if (ambush !== undefined) ending.use(ambush);
   const plan = schedule(seed, durationMs, { nodes: NODES, gateways: GATEWAYS, clients });
   const nemesis = new Nemesis({ stage, plan, log, nodes, ambush, hopeless: hopeless.signal });

@@ -89,6 +89,7 @@ describe("holders", () => {
     const two = [lease(1, 100), lease(2, 104)];
     expect(checkers.overlaps(two, [{ fromAt: 101, untilAt: 102 }])).toEqual([]);
     expect(checkers.overlaps(two, [{ fromAt: 90, untilAt: 91 }])).toHaveLength(1);
+    expect(checkers.overlaps([lease(1, 100), lease(2, 104, { beganAt: 80 })], [{ fromAt: 90, untilAt: 91 }])).toEqual([]);
   });
 
   test("a long one overlaps what comes after a short one inside it", () => {
