@@ -51,6 +51,7 @@ const questions = fc
         resource: resources[0] ?? "a",
         owner: name,
         label: `label of ${name}`,
+        ...(number % 3 === 0 ? { hasWaited: true as const } : {}),
         token: Math.max(1, number),
       }),
     ),

@@ -38,7 +38,7 @@ export class Memory {
   }
 
   /** Changes the value and leaves the end as it is. */
-  change(key: string, value: number, nowMs: number): void {
+  change(key: string, value: string | number, nowMs: number): void {
     const entry = this.#entry(key, nowMs);
     if (entry === undefined) this.set(key, value);
     else entry.value = value;

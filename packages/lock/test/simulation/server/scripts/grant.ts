@@ -6,6 +6,8 @@ import { counterAt, HIGHEST, store } from "./counter.js";
 import { baseIn, type NodeRecord, numberIn } from "./record.js";
 import { argumentAt, keyAt, type Request, type RequestScript, runRequests } from "./request-script.js";
 
+/** At the end of a lock's value: its release has to look for waiters. */
+export const WANTED = "\n";
 /** The floor goes up in steps. */
 const AHEAD = 7;
 
@@ -68,7 +70,10 @@ function take(call: ScriptCall, record: NodeRecord, { first, last, at }: Request
   for (let key = first; key < last; key += 2) {
     const holder = memory.get(keyAt(call, key), nowMs);
     if (holder === undefined) again = false;
-    else if (holder !== value) return held((key - first) / 2 + 1, holder, memory.leftMs(keyAt(call, key), nowMs)) as Exclude<Reply, number>;
+    else if (holder !== value && holder !== `${value}${WANTED}`) {
+      want(call, keyAt(call, key), holder);
+      return held((key - first) / 2 + 1, holder, memory.leftMs(keyAt(call, key), nowMs)) as Exclude<Reply, number>;
+    }
     const counter = counterAt(call, keyAt(call, key + 1));
     if (counter === undefined) again = false;
     token = Math.max(token, counter ?? record.floor);
@@ -80,6 +85,12 @@ function take(call: ScriptCall, record: NodeRecord, { first, last, at }: Request
     memory.set(keyAt(call, key), value, endsMs);
   }
   return token;
+}
+
+/** The lock that a request is refused for is marked as wanted. */
+function want({ memory, nowMs }: ScriptCall, lock: string, holder: string | number): void {
+  const value = String(holder);
+  if (!value.endsWith(WANTED) && value.includes("|")) memory.change(lock, `${value}${WANTED}`, nowMs);
 }
 
 function nextToken(call: ScriptCall, record: NodeRecord, key: string): number {
