@@ -21,7 +21,7 @@ const perPiece: Rule = { bad: "rising", fold: "median", percentPerHour: 20, perH
 const ofProcess = (group: Panel["group"], prefix: string): readonly Panel[] => [
   { id: `${prefix}-rss`, group, title: "Resident memory", unit: "MB", rule: megabytes },
   { id: `${prefix}-heap`, group, title: "JavaScript heap in use", unit: "MB", rule: heap },
-  { id: `${prefix}-kept`, group, title: "Heap after a full collection", unit: "MB", rule: { ...heap, fold: "median" } },
+  { id: `${prefix}-kept`, group, title: "Objects after a full collection", unit: "MB", rule: { ...heap, fold: "median" } },
   { id: `${prefix}-external`, group, title: "Memory outside the heap", unit: "MB", rule: { ...megabytes, perHour: 2, worthMentioning: 1 } },
   { id: `${prefix}-handles`, group, title: "Active handles and requests", unit: "", rule: count },
   { id: `${prefix}-timers`, group, title: "Active timers", unit: "", rule: count },
