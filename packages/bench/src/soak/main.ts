@@ -56,7 +56,7 @@ function put(asked: Asked, outcome: Outcome, findings: readonly Finding[]): void
 function exitCode(asked: Asked, findings: readonly Finding[]): number {
   const bad = findings.filter((finding) => finding.curves.length > 0 && !isFlat(finding));
   if (asked.leaks.length === 0) {
-    console.log(bad.length === 0 ? "flat" : `not flat: ${bad.map(({ panel }) => `${panel.group}: ${panel.title}`).join("; ")}`);
+    console.log(summary(bad));
     return bad.length === 0 ? 0 : 1;
   }
   const found = bad.filter(standsOut);
@@ -66,6 +66,16 @@ function exitCode(asked: Asked, findings: readonly Finding[]): number {
       : "client 1 leaks, and was not found: this is the control",
   );
   return found.length > 0 ? 0 : 1;
+}
+
+function summary(bad: readonly Finding[]): string {
+  const tooShort = bad.flatMap(({ curves }) => curves.filter(({ verdict }) => verdict.kind === "too few values")).length;
+  const growing = bad.filter(({ curves }) => curves.some(({ verdict }) => verdict.kind === "rising" || verdict.kind === "falling"));
+  const sentences = [
+    ...(growing.length === 0 ? [] : [`not flat: ${growing.map(({ panel }) => `${panel.group}: ${panel.title}`).join("; ")}`]),
+    ...(tooShort === 0 ? [] : [`too few values to judge ${tooShort} curves`]),
+  ];
+  return sentences.length === 0 ? "flat" : sentences.join("; ");
 }
 
 /** The first signal ends the run in order, with what was seen so far; the second at once. */
