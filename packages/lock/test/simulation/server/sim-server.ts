@@ -196,7 +196,7 @@ export class SimServer implements Host {
   }
 
   #begin(): void {
-    this.runId = `${this.name}life${++this.#lives}`.padEnd(40, "0");
+    this.runId = `${this.name}life${++this.#lives}`.padEnd(40, "x");
     this.#startedMs = this.wallMs();
     this.flushScripts();
   }

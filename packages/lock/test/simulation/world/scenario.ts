@@ -92,7 +92,7 @@ export const scenarios: fc.Arbitrary<Scenario> = fc.record({
   nodes: fc.constantFrom(3, 3, 5),
   clients: whole(2, 4),
   callers: whole(1, 4),
-  resources: whole(1, 6),
+  resources: whole(1, 9),
   ttlMs: fc.noShrink(whole(80, 1_000)),
   nodeTimeoutMs: fc.noShrink(whole(8, 60)),
   leastMs: fc.noShrink(fc.constantFrom(0.05, 0.1, 0.2, 0.5, 1)),

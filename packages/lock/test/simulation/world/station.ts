@@ -12,6 +12,7 @@ import { Path } from "../network/path.js";
 import { SimLink } from "../network/sim-link.js";
 import type { Rules } from "./rules.js";
 import type { Scenario } from "./scenario.js";
+import { toldEvent } from "./told.js";
 
 export interface StationSettings {
   readonly name: string;
@@ -87,7 +88,7 @@ export class Station {
         return link;
       },
       onEvent: (event) => {
-        if (tell !== undefined) tell(life, JSON.stringify(event));
+        if (tell !== undefined) tell(life, toldEvent(event));
       },
     });
     return { process, policy, fleet, locker: new QuorumLocker(fleet, policy, process) };

@@ -16,6 +16,7 @@ import { Register, type Violation } from "./register.js";
 import { allRules, type Rules } from "./rules.js";
 import type { FaultKind, Scenario } from "./scenario.js";
 import { NAMESPACE, Station } from "./station.js";
+import { toldCall } from "./told.js";
 import { Witness } from "./witness.js";
 
 export interface WorldSettings {
@@ -192,8 +193,10 @@ export class World {
       ...(tell === undefined
         ? {}
         : {
-            onExecuted: ({ name: script, args, keys, reply }) =>
-              tell(name, `${script} ${keys.slice(0, 3).join(" ")} (${args.join(" ")}) → ${JSON.stringify(reply)}`),
+            onExecuted(executed) {
+              const told = toldCall(executed);
+              if (told !== undefined) tell(name, told);
+            },
           }),
     });
     return new Machine(server);
