@@ -22,17 +22,8 @@ function demo(...args: readonly string[]): Promise<Run> {
 }
 
 test("arguments that cannot be right are one sentence and exit code 2, before anything is started", async () => {
-  const wrong: readonly (readonly [readonly string[], RegExp])[] = [
-    [["gc-paus"], /^There is no scenario "gc-paus"; there are gc-pause, .*, and all\.\n$/],
-    [["--fast"], /^Unknown option '--fast'\. --help lists what there is\.\n$/],
-    [["--ttl", "soon"], /^--ttl takes a whole number from 200 to 30000, not "soon"\.\n$/],
-    [["--ttl", "300.5"], /^--ttl takes a whole number from 200 to 30000, not "300\.5"\.\n$/],
-    [["--speed", "-1"], /^--speed takes a number from 0 to 1000, not "-1"\.\n$/],
-    [["--redis", "nowhere"], /^--redis takes redis:\/\/… addresses, and "nowhere" is none\.\n$/],
-    [["--gateway", "http://127.0.0.1:9"], /^--gateway needs --redis: /],
-  ];
-  for (const [args, sentence] of wrong)
-    expect(await demo(...args)).toMatchObject({ code: 2, out: "", err: expect.stringMatching(sentence) });
+  const sentence = expect.stringMatching(/^There is no scenario "gc-paus"; there are gc-pause, .*, and all\.\n$/);
+  expect(await demo("gc-paus")).toEqual({ code: 2, out: "", err: sentence });
 });
 
 test("servers that should be there and are not are one sentence and exit code 1", async ({ redis }) => {
