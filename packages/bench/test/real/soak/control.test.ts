@@ -17,7 +17,7 @@ interface Line {
 }
 
 function start(name: string, args: readonly string[], onLine: (line: string) => void = () => {}): Child {
-  const all = [program, "--minutes", "0.08", "--rate", "200", "--clients", "2", "--seed", name, "--json", join(folder, name), ...args];
+  const all = [program, "--minutes", "0.05", "--rate", "200", "--clients", "2", "--seed", name, "--json", join(folder, name), ...args];
   return startChild({ name: "soak", command: process.execPath, args: all, onLine });
 }
 
