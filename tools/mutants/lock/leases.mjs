@@ -19,7 +19,7 @@ export const leases = [
     find: "return Math.min(validityMs(this.#ttlMs, this.#core.policy.driftFactor),",
     replace: "return Math.min(validityMs(this.#ttlMs, 0) + 2,",
     breaks: "The attempt allows for drift, and the lease that it becomes does not.",
-    tests: ["real/lease.test.ts"],
+    tests: ["unit/late-answers.test.ts"],
   },
   {
     name: "wall-clock-ignored",
