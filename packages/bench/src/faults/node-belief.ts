@@ -9,12 +9,18 @@ const LOOK_EVERY_MS = 20;
 /** Resolves when the node votes again in its present life; false if the signal came first. */
 export async function believed(node: RedisNode, signal: AbortSignal): Promise<boolean> {
   while (!signal.aborted) {
-    const run = await node.cli("HGET", NODE_KEY, "run").catch(noAnswer);
+    const record = await node.cli("HGETALL", NODE_KEY).catch(noAnswer);
     const server = await node.cli("INFO", "server").catch(noAnswer);
-    if (typeof run === "string" && String(server).includes(`run_id:${run}`)) return true;
+    const life = /run_id:(\w+)/.exec(String(server))?.[1];
+    if (life !== undefined && Array.isArray(record) && isAdmittedIn(life, record as string[])) return true;
     await sleep(LOOK_EVERY_MS);
   }
   return false;
+}
+
+/** The record of an admission names the life of the server first. So does the ticket of one that is still to be admitted. */
+function isAdmittedIn(life: string, record: readonly string[]): boolean {
+  return record.some((value, i) => i % 2 === 1 && value.startsWith(life) && record[i - 1]?.startsWith("ticket") === false);
 }
 
 /** The lock keys on all nodes. */

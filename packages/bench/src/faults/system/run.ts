@@ -74,6 +74,7 @@ export async function run({ onProgress, ...options }: RunOptions): Promise<Outco
   state.stage = stage;
   const tormented = await torment({ ...options, stage, log, ending, onPhase: (phase) => Object.assign(state, { phase }) });
   if (tormented.isRecovered) await stage.cast.leave();
+  else await stage.cast[Symbol.asyncDispose](); // Nobody writes any more while it is looked at what there is.
   state.phase = "looking";
   await sleep(MAX_TTL_MS + 100);
   const history = await gather(folder, stage.store, options.mode);
