@@ -2,7 +2,7 @@
 // only when certain faults come together; their worlds have more of these.
 import { majority } from "#lock/quorum/tally.js";
 import { faithful, type Native, type Natives } from "../server/known-scripts.js";
-import { releasesAnybody, sealsAnyway, sealsBelow, sealsNothing } from "./broken-scripts.js";
+import { releasesAnybody, releasesNothing, sealsAnyway, sealsBelow, sealsNothing } from "./broken-scripts.js";
 import { forgetsBase, readmitsAtOnce, tellsNoFloor, votesAtOnce } from "./credulous.js";
 import { allRules, type Rules } from "./rules.js";
 import type { FaultKind, Scenario } from "./scenario.js";
@@ -64,4 +64,5 @@ export const controls: Readonly<Record<string, Control>> = {
   "no allowance for drift": control({ policy: (policy) => ({ ...policy, driftFactor: -0.05 }) }),
   "less than a majority": control({ policy: (policy) => ({ ...policy, quorum: majority(policy.size) - 1 }) }),
   "release whoever holds it": script({ release: releasesAnybody }),
+  "release nothing": script({ release: releasesNothing }),
 };

@@ -40,6 +40,29 @@ describe("the register", () => {
     expect(judged({ token: 5, grantedAt: 10 }, { token: 5, beganAt: 9, grantedAt: 12 })).toEqual(["T2"]);
   });
 
+  test("L1 sees a holder that is told too late, unless it was stopped meanwhile", () => {
+    const told = (continuedAt: number): readonly string[] => {
+      const register = new Register(() => 20, "with exclusion");
+      const lease = { resource: "r", remainingMs: () => 0 } as unknown as Lease;
+      const holder = new ClientProcess("p1", timeline, { rate: 1, wallAheadMs: 0, chance: new Chance(1) });
+      holder.continuedAt = continuedAt;
+      register.told({
+        client: holder,
+        lease,
+        resources: ["r"],
+        token: 1,
+        beganAt: 0,
+        grantedAt: 0,
+        validUntilAt: 10,
+        endedAt: undefined,
+        asks: "the lease",
+      });
+      return register.violations.map(({ promise }) => promise);
+    };
+    expect(told(0)).toEqual(["L1"]);
+    expect(told(19)).toEqual([]);
+  });
+
   test("L2 sees a lease that is given while another one lasts", () => {
     const first = { token: 5, grantedAt: 10, validUntilAt: 100 };
     expect(judged(first, { token: 6, grantedAt: 50, validUntilAt: 150 })).toEqual(["L2"]);

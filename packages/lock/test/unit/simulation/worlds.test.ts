@@ -17,10 +17,14 @@ function shortOf(seed: number): Scenario {
 const play = (scenario: Scenario): Promise<Outcome> => new World(scenario, { tracing: "traced" }).play();
 
 /** The first world of a run in which something breaks. */
-async function firstBroken(rules: Rules, worlds: number): Promise<{ readonly seed: number; readonly outcome: Outcome } | undefined> {
+async function firstBroken(
+  rules: Rules,
+  worlds: number,
+  worldOf = shortOf,
+): Promise<{ readonly seed: number; readonly outcome: Outcome } | undefined> {
   for (let index = 0; index < worlds; index++) {
     const seed = seedOf(1, index);
-    const outcome = await new World(scenarioOf(seed), { rules }).play();
+    const outcome = await new World(worldOf(seed), { rules }).play();
     if (outcome.violations.length > 0) return { seed, outcome };
   }
   return undefined;
@@ -65,9 +69,14 @@ describe("what the worlds find out", () => {
     expect(found?.outcome.violations[0]?.promise).toMatch(/L2|T1|T2/);
   });
 
+  test("keys are left behind when a release deletes nothing", async () => {
+    const found = await firstBroken(controls["release nothing"]?.rules ?? allRules, 20);
+    expect(found?.outcome.violations[0]?.promise).toMatch(/left behind|forgotten/);
+  });
+
   test("becomes smaller, stays broken, and can be repeated by its seed and path", async () => {
     const rules = controls["no seal round"]?.rules ?? allRules;
-    const { seed } = (await firstBroken(rules, 20)) ?? { seed: 0 };
+    const { seed } = (await firstBroken(rules, 20, scenarioOf)) ?? { seed: 0 };
     const small = await shrink(seed, { rules, withinMs: 2_000 });
     expect(small?.worlds).toBeGreaterThan(1);
     const scenario = scenarioOf(seed, small?.path);
