@@ -103,7 +103,7 @@ export const nodes = [
     replace: " || (kind.sharedBy(next.question) ?? 0) < 0 * (shared ?? 0)) break;",
     breaks:
       "Of two questions that travel together the second one's lease lasts as long as the first one's on the nodes, and longer for its holder.",
-    tests: ["real/node/traffic.test.ts"],
+    tests: ["real/node/requests.test.ts"],
   },
   {
     name: "smaller-fleet-accepted",

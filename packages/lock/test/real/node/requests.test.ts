@@ -102,6 +102,21 @@ describe("grant", () => {
     expect(token).toBeLessThanOrEqual(60_000);
   });
 
+  test("L2 leases that are asked for and renewed in one turn last as long as each was asked for", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const [short, long] = [asking("short", 2_000), asking("long", 8_000)];
+    const lastMs = () => Promise.all([short, long].map(({ resources: [name] }) => one.redis.pttl(`{${one.namespace}}:lock:${name}`)));
+    await Promise.all([short, long].map((question) => one.node.grant(question)));
+    expect(await lastMs()).toEqual([expect.toSatisfy((ms) => ms <= 2_000), expect.toSatisfy((ms) => ms > 4_000)]);
+    await Promise.all(
+      [
+        { ...short, ttlMs: 8_000 },
+        { ...long, ttlMs: 2_000 },
+      ].map((question) => one.node.extend(question)),
+    );
+    expect(await lastMs()).toEqual([expect.toSatisfy((ms) => ms > 4_000), expect.toSatisfy((ms) => ms <= 2_000)]);
+  });
+
   test("T2 no token above 999999999999999 is given; the tokens before it are exact to the last digit", async ({ redis }) => {
     await using one = await oneNode(redis);
     await one.node.raise({ resource: "a", token: 999_999_999_999_997, remove: "nothing" });
