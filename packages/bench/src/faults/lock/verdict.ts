@@ -25,7 +25,7 @@ export function tell(asked: Asked, { fleet, elapsedMs, history, violations, faul
     `acquire failed: ${listed(refusals)}; samples of counters: ${whole(samples.filter(({ floor, counter }) => floor > 0 && counter > 0).length)}; L1 allows ${L1_TOLERANCE_MS} ms of running time`,
     violations.length === 0
       ? "no violation of T1, T2, L1, L2; counters only rose; no lock was left behind"
-      : `${violations.length} violations`,
+      : `${violations.length} ${violations.length === 1 ? "violation" : "violations"}`,
     ...found,
   ].join("\n");
 }

@@ -7,6 +7,7 @@ import { type Child, FaultProxy, startChild } from "@palisade/testkit";
 
 const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
 const AGAIN_MS = 100;
+const SLOW_MS = 20_000;
 
 export interface Key {
   readonly id: string;
@@ -27,6 +28,8 @@ export interface GatewayPlan {
 export class GatewayUnderFire implements AsyncDisposable {
   readonly name: string;
   durability: "sync" | "local" = "sync";
+  /** Starts that took very long, with the last words of the tries that failed. */
+  readonly slowStarts: string[] = [];
   readonly #plan: GatewayPlan;
   readonly #ways: FaultProxy[] = [];
   #child: Child | undefined;
@@ -39,7 +42,8 @@ export class GatewayUnderFire implements AsyncDisposable {
 
   /** Comes up, however often that takes: it needs its store for that. */
   async start(signal?: AbortSignal): Promise<void> {
-    let refusal = "";
+    const startedAt = performance.now();
+    let refusal = "none failed";
     while (signal?.aborted !== true) {
       const child = startChild({
         command: process.execPath,
@@ -57,7 +61,11 @@ export class GatewayUnderFire implements AsyncDisposable {
         };
       });
       const url = await Promise.race([listening, child.waitForExit().then(() => undefined)]);
-      if (url !== undefined) return this.#open(new URL(url));
+      if (url !== undefined) {
+        const tookMs = performance.now() - startedAt;
+        if (tookMs > SLOW_MS) this.slowStarts.push(`${this.name} took ${(tookMs / 1_000).toFixed(0)} s to come up (${refusal})`);
+        return this.#open(new URL(url));
+      }
       refusal = child.obituary();
       await sleep(AGAIN_MS);
     }

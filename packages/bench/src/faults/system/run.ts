@@ -49,6 +49,8 @@ export interface Outcome {
   readonly struck: readonly Struck[];
   readonly leftOut: Readonly<Record<string, number>>;
   readonly naps: number;
+  /** What is no violation and yet worth a look. */
+  readonly remarks: readonly string[];
   /** How often each ambush was sprung. */
   readonly traps: Readonly<Record<string, number>>;
 }
@@ -86,6 +88,7 @@ export async function run({ onProgress, ...options }: RunOptions): Promise<Outco
     ends.push(...(await lockKeys(stage.fleet.nodes)).map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })));
   const violations = [...judge(history, log.leaps), ...judgeAmbush(ambush?.tenures ?? [], log.leaps), ...ends];
   const { struck, leftOut } = log;
+  const remarks = stage.gateways.flatMap(({ slowStarts }) => slowStarts);
   const ambushed = (ambush?.tenures ?? []).map((tenure) => ({ ...tenure, resource: AMBUSH }));
   return {
     servers: described(stage),

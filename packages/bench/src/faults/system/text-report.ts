@@ -25,6 +25,7 @@ export function tell(outcome: Outcome): string {
     list("the lock said no", figures.unlocked),
     list("left out, because enough was broken", Object.entries(outcome.leftOut)),
     "",
+    ...outcome.remarks.map((remark) => `remark: ${remark}`),
     verdict(violations),
     ...found,
   ].join("\n");

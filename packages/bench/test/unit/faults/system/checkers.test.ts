@@ -228,6 +228,7 @@ test("the figures count what was saved: stale writes over somebody else's update
     struck: [],
     leftOut: {},
     naps: 0,
+    remarks: [],
     traps: {},
   });
   expect(figures).toMatchObject({ savedUpdates: 1, leases: 2, operations: 6, longestSilenceMs: 185, seconds: 0.3 });
