@@ -99,6 +99,7 @@ export async function run({ onProgress, ...options }: RunOptions): Promise<Outco
     struck,
     leftOut,
     naps: stage.cast.naps,
+    remarks,
     traps: ambush?.counts ?? {},
   };
 }
