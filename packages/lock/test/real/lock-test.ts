@@ -77,9 +77,9 @@ export function fleetHolders(fleet: RedisFleet, resource: string, namespace = "p
   return Promise.all(fleet.nodes.map((node) => node.cli("GET", `{${namespace}}:lock:${resource}`)));
 }
 
-/** Waits until it is so; fails after five seconds. */
-export async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const endsAt = performance.now() + 5_000;
+/** Waits until it is so; fails after five seconds, or as long as it is worth. */
+export async function until(isSo: () => boolean | Promise<boolean>, what: string, forMs = 5_000): Promise<void> {
+  const endsAt = performance.now() + forMs;
   while (!(await isSo())) {
     if (performance.now() > endsAt) throw new Error(`it never came about that ${what}`);
     await sleep(2);
