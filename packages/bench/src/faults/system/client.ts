@@ -55,7 +55,7 @@ const trade: Trade = { mode, chance, leases, recorder, gateway, typed: bare ?? t
 
 const usual: readonly Job[] = [simple, simple, simple, several, several, several, pair, remover, oversleeper, reader, reader];
 const jobs: readonly Job[] =
-  bare !== undefined ? [several, several, remover, oversleeper] : ownsTable ? [...usual, owner, owner, owner] : usual;
+  bare !== undefined ? [several, remover, oversleeper, oversleeper] : ownsTable ? [...usual, owner, owner, owner] : usual;
 
 /** What the lock says no to is no failure of the client's. */
 async function attempt(job: Job): Promise<"stored" | "not stored"> {
