@@ -76,12 +76,12 @@ function saved(outcome: Outcome): string {
   const { resource, sentAt: at, answeredAt, token, on } = refusal;
   const moment: Moment = { resource, at, span: { fromAt: Math.max(lease?.grantedAt ?? at, at - 1_500), untilAt: answeredAt } };
   return `<h2>One of the ${whole(refusals.length)} refusals that saved an update</h2>
-<p>${escaped(`${refusal.author} had read revision ${on?.rev} of ${resource} under token ${token}. When it wrote, at the dashed line, somebody else had stored the next one. It was told that it is stale.`)}</p>
+<p>${escaped(`${refusal.author} had read revision ${on?.rev} of ${resource} under token ${token}. When it wrote, at the dashed line, a newer token was there, and the next revision became somebody else's. It was told that it is stale.`)}</p>
 <figure>${closeUp(outcome, moment)}</figure>${callLegend}`;
 }
 
 const callLegend = legend([
-  ["lease", "lease, with the end of its token"],
+  ["lease", "lease, with the last digits of its token"],
   ["look", "seal or read"],
   ["good", "write stored"],
   ["bad", "refused"],
