@@ -5,7 +5,7 @@ import type { Run } from "./arguments.js";
 import { mixed } from "./engine/chance.js";
 import { emptyTally, merge, type Tally } from "./tally.js";
 
-const WORLDS_AT_ONCE = 4;
+const WORLDS_AT_ONCE = 1;
 const worker = fileURLToPath(new URL("./worker.js", import.meta.url));
 
 /** The seed of the so-manieth world of a run. */

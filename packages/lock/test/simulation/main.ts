@@ -5,8 +5,8 @@ import { type Asked, type Controls, type Replay, type Run, readArguments, usage 
 import { playAll, seedOf } from "./crew.js";
 import { shrink } from "./shrink.js";
 import { count, emptyTally, grouped, summary } from "./tally.js";
-import { type Control, controls } from "./world/controls.js";
-import { allRules } from "./world/rules.js";
+import { controls } from "./world/controls.js";
+import { allRules, type Rules } from "./world/rules.js";
 import { scenarioOf } from "./world/scenario.js";
 import { World } from "./world/world.js";
 
@@ -54,8 +54,8 @@ async function explain(seed: number): Promise<void> {
 
 /** Prints a world's trace, or the end of it, and what was broken. */
 async function show({ seed, path, control }: Replay, lastLines: number): Promise<number> {
-  const { rules, ground } = controlled(control);
-  const scenario = ground(scenarioOf(seed, path));
+  const rules = rulesOf(control);
+  const scenario = scenarioOf(seed, path);
   const { trace, violations, acquisitions } = await new World(scenario, { rules, tracing: "traced" }).play();
   const { faults, ...rest } = scenario;
   const lines = trace?.lines ?? [];
@@ -81,8 +81,7 @@ async function find({ names, seed }: Controls): Promise<number> {
     const beganAt = performance.now();
     for (let index = 0; tally.broken.length === 0 && tally.acquisitions < 1_000_000; index++) {
       const world = seedOf(seed, index);
-      const { rules, ground } = controlled(name);
-      count(tally, world, await new World(ground(scenarioOf(world)), { rules }).play());
+      count(tally, world, await new World(scenarioOf(world), { rules: rulesOf(name) }).play());
     }
     const [first] = tally.broken;
     const after = `after ${grouped(tally.acquisitions)} acquisitions in ${grouped(tally.worlds)} worlds, ${((performance.now() - beganAt) / 1_000).toFixed(1)} s`;
@@ -94,8 +93,8 @@ async function find({ names, seed }: Controls): Promise<number> {
   return missed === 0 ? 0 : 1;
 }
 
-function controlled(name: string | undefined): Control {
-  return (name === undefined ? undefined : controls[name]) ?? { rules: allRules, ground: (scenario) => scenario };
+function rulesOf(control: string | undefined): Rules {
+  return (control === undefined ? undefined : controls[control]) ?? allRules;
 }
 
 function perform(asked: Asked): Promise<number> {

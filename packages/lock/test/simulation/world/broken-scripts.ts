@@ -26,20 +26,6 @@ export const sealsAnyway = instead(seal, (call, record, { first, last, at }) => 
   return sealed;
 });
 
-/** Where we own the key, whatever the counter says. */
-export const sealsBelow = instead(seal, (call, record, request) => {
-  const { memory, nowMs } = call;
-  const { first, last, at } = request;
-  const token = Number(argumentAt(call, at + 1));
-  for (let key = first; key < last; key += 2)
-    if (!String(memory.get(keyAt(call, key), nowMs) ?? "").startsWith(argumentAt(call, at))) return seal.request(call, record, request);
-  for (let key = first; key < last; key += 2) {
-    const counter = keyAt(call, key + 1);
-    store(call, record, { key: counter, token: Math.max(token, storedAt(call, record, counter)) });
-  }
-  return sealed;
-});
-
 export const releasesAnybody = (call: ScriptCall): Reply => {
   if (call.keys.length !== 1 || call.args.length !== 1) return release(call);
   call.memory.delete(keyAt(call, 0));

@@ -2,7 +2,7 @@
 import type { Memory } from "../server/memory.js";
 import type { Reply } from "../server/reply.js";
 import type { ScriptCall } from "../server/script-call.js";
-import { admit, mark, visit } from "../server/scripts/node-scripts.js";
+import { mark, visit } from "../server/scripts/node-scripts.js";
 import { admissionIn, admittedAs } from "../server/scripts/record.js";
 import type { SimServer } from "../server/sim-server.js";
 
@@ -26,12 +26,4 @@ export function readmitsAtOnce(call: ScriptCall): Reply {
 
 export function tellsNoFloor(call: ScriptCall): Reply {
   return visit(call) === null ? null : "1";
-}
-
-/** Counters from before the admission count as if they were new. */
-export function forgetsBase(call: ScriptCall): Reply {
-  const reply = admit(call);
-  if (Array.isArray(reply) && reply[0] === "1")
-    call.memory.put(NODE_KEY, { admitted: admittedAs(call.host.runId, 0, call.args[3] ?? "") }, call.nowMs);
-  return reply;
 }

@@ -55,27 +55,27 @@ describe("a simulated world", () => {
 
 describe("what the worlds find out", () => {
   test("T2 without seals tokens come twice or fall", async () => {
-    const found = await firstBroken(controls["no seal round"]?.rules ?? allRules, 20);
+    const found = await firstBroken(controls["no seal round"] ?? allRules, 20);
     expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued/);
   });
 
   test("T2 with less than a majority tokens come twice or fall", async () => {
-    const found = await firstBroken(controls["less than a majority"]?.rules ?? allRules, 20);
+    const found = await firstBroken(controls["less than a majority"] ?? allRules, 20);
     expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|L2/);
   });
 
   test("L2 two hold one lock when a release takes it from anybody", async () => {
-    const found = await firstBroken(controls["release whoever holds it"]?.rules ?? allRules, 40);
+    const found = await firstBroken(controls["release whoever holds it"] ?? allRules, 40);
     expect(found?.outcome.violations[0]?.promise).toMatch(/L2|T1|T2/);
   });
 
   test("keys are left behind when a release deletes nothing", async () => {
-    const found = await firstBroken(controls["release nothing"]?.rules ?? allRules, 20);
+    const found = await firstBroken(controls["release nothing"] ?? allRules, 20);
     expect(found?.outcome.violations[0]?.promise).toMatch(/left behind|forgotten/);
   });
 
   test("becomes smaller, stays broken, and can be repeated by its seed and path", async () => {
-    const rules = controls["no seal round"]?.rules ?? allRules;
+    const rules = controls["no seal round"] ?? allRules;
     const { seed } = (await firstBroken(rules, 20, scenarioOf)) ?? { seed: 0 };
     const small = await shrink(seed, { rules, withinMs: 2_000 });
     expect(small?.worlds).toBeGreaterThan(1);
