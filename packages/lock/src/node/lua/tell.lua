@@ -10,8 +10,9 @@ local function tell(lock, turn)
   if turn == 0 or (waiting == 0 and RUN) then
     return waiting
   end
-  -- A node that is itself a cluster (and then asked without RUN) counts only those who listen at this very server; there all seats are told.
-  local isCounted = RUN or not string.find(call('INFO', 'server'), 'redis_mode:cluster', 1, true)
+  -- A node that is itself a cluster (and then asked without RUN) counts only those who listen at this very server; there all seats are told. Redis says
+  -- redis_mode, Valkey server_mode.
+  local isCounted = RUN or not string.find(call('INFO', 'server'), '_mode:cluster', 1, true)
   if waiting == 0 and isCounted then
     return waiting
   end
