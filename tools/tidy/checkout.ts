@@ -6,7 +6,7 @@ import { type Program, parse } from "./syntax.js";
 const generated = new Set(["node_modules", "dist", ".build", ".cache", ".git", "pnpm-lock.yaml", "package-lock.json"]);
 const textual = /(\.(ts|mts|mjs|js|json|md|yml|yaml|lua|sql|sh|c|tla|cfg|patch)|Dockerfile|\/run|LICENSE)$/;
 /** They are there, and documents show them; there is nothing in them to read. */
-const picture = /\.png$/;
+const picture = /\.(png|svg)$/;
 
 export class SourceFile {
   #program: Program | undefined;
