@@ -10,6 +10,7 @@ import type { RedisNode } from "./redis-node.js";
 
 const OTHERS_CLAIM_POLL_MS = 40;
 const BLOCKED_POLL_MS = 1_000;
+const SILENT_POLL_MS = 500;
 
 /** When to look again: at once, after some time, or when there is news. */
 type Next = "now" | number | "on news";
@@ -114,9 +115,11 @@ export class Admission {
     return this.#carryOut(steps);
   }
 
+  /** Nothing is left to do for those that were seen. One that was silent gives no news when it speaks again on the same connection. */
   #rest(): Next {
     this.#blockedBecause = undefined;
-    return "on news";
+    const isSomeoneSilent = this.#settings.nodes.some(({ isQuarantined, connection }) => isQuarantined && connection.isUp);
+    return isSomeoneSilent ? SILENT_POLL_MS : "on news";
   }
 
   async #carryOut(steps: readonly Step[]): Promise<Next> {

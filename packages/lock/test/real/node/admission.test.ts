@@ -179,6 +179,22 @@ describe("a node that lost its memory", () => {
     expect(performance.now() - flushedAt).toBeGreaterThanOrEqual(maxTtlMs);
   });
 
+  test("comes back although it was silent just when it was looked at, and nobody asks it anything", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 3 });
+    const connectTimeoutMs = 150;
+    await using lock = await opened(servers.urls, { ...options, connectTimeoutMs });
+    const third = servers.nodes[2];
+    await third?.cli("FLUSHALL");
+    const later = lock.fromNow();
+    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
+    await third?.pause();
+    // Until it could be admitted, and longer than whoever looks then waits for it.
+    await new Promise((resolve) => setTimeout(resolve, 2 * maxTtlMs + 3 * connectTimeoutMs));
+    await third?.resume();
+    expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
+    await expect.poll(() => lock.fleet.state().admitted).toContain("n3");
+  });
+
   test("is not rebuilt from too few others, and is when they are back", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 5);
     await using _ = lock;

@@ -4,7 +4,8 @@ import type { ScriptCall } from "../server/script-call.js";
 import { store, storedAt } from "../server/scripts/counter.js";
 import { extend } from "../server/scripts/extend.js";
 import { heal } from "../server/scripts/heal.js";
-import { visit } from "../server/scripts/node-scripts.js";
+import { admit, visit } from "../server/scripts/node-scripts.js";
+import { admissionIn, admittedAs } from "../server/scripts/record.js";
 import { release } from "../server/scripts/release.js";
 import { argumentAt, keyAt, type RequestScript, runRequests } from "../server/scripts/request-script.js";
 import { seal } from "../server/scripts/seal.js";
@@ -59,4 +60,13 @@ export const visitsUnnoticed = (call: ScriptCall): Reply => {
   const floor = visit(call);
   if (admitted !== undefined && floor !== null) call.memory.put(key, { admitted }, call.nowMs);
   return floor;
+};
+
+/** Of a memory that was rebuilt, whatever it has is taken for the latest. */
+export const believesOldCounters = (call: ScriptCall): Reply => {
+  const reply = admit(call);
+  const key = call.keys[0] ?? "";
+  const admission = admissionIn(call.memory.hash(key, call.nowMs)?.get("admitted"));
+  if (admission !== undefined) call.memory.put(key, { admitted: admittedAs(call.host.runId, 0, admission.epoch) }, call.nowMs);
+  return reply;
 };

@@ -1,7 +1,7 @@
 // Worlds in which one rule of the protocol is switched off. Each must be caught: a checker that finds nothing in these would find nothing in the lock either.
 import { majority } from "#lock/quorum/tally.js";
 import { faithful, type Native, type Natives } from "../server/known-scripts.js";
-import { releasesAnybody, releasesNothing, sealsAnyway, sealsNothing } from "./broken-scripts.js";
+import { believesOldCounters, healsOver, releasesAnybody, releasesNothing, sealsAnyway, sealsNothing, visitsUnnoticed } from "./broken-scripts.js";
 import { readmitsAtOnce, tellsNoFloor, votesAtOnce } from "./credulous.js";
 import { allRules, type Rules } from "./rules.js";
 
@@ -15,6 +15,9 @@ export const controls: Readonly<Record<string, Rules>> = {
   "no quarantine": { ...allRules, onNewLife: votesAtOnce },
   "readmission without waiting": script({ mark: readmitsAtOnce }),
   "readmission without floors": script({ visit: tellsNoFloor }),
+  "epochs that nobody moves": script({ visit: visitsUnnoticed }),
+  "old counters believed": script({ admit: believesOldCounters }),
+  "heal over another's key": script({ heal: healsOver }),
   "validity from the last reply": { ...allRules, countsFrom: "last reply" },
   "no allowance for drift": { ...allRules, policy: (policy) => ({ ...policy, driftFactor: -0.05 }) },
   "less than a majority": { ...allRules, policy: (policy) => ({ ...policy, quorum: majority(policy.size) - 1 }) },

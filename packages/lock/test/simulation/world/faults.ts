@@ -39,8 +39,9 @@ export class Faults {
     this.#stage = stage;
     this.counts = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
     const { timeline, scenario } = stage;
-    for (const fault of scenario.faults) if (fault.atMs < scenario.stormMs) timeline.at(fault.atMs, () => this.#begin(fault));
-    if (scenario.appendfsync !== "always" && scenario.faults.some(({ kind }) => kind === "lose tail")) this.#keepSnapshots();
+    for (const fault of scenario.faults) if (fault.atMs < scenario.stormMs) timeline.at(fault.atMs, () => this.begin(fault));
+    const losesTails = scenario.faults.some(({ kind }) => kind === "lose tail") || scenario.ambushes.some(({ kind }) => kind === "left behind");
+    if (scenario.appendfsync !== "always" && losesTails) this.#keepSnapshots();
   }
 
   /** Everything is put right. */
@@ -50,13 +51,14 @@ export class Faults {
     for (const { paths } of this.#stage.stations) for (const path of paths) path.heal();
   }
 
-  #begin(fault: Fault): void {
+  /** Now; gives what ends it before its time. undefined: it was not possible now. */
+  begin(fault: Fault): Undo | undefined {
     const { machines, stations, timeline, tell } = this.#stage;
     const machine = machines[fault.node % machines.length];
     const station = stations[fault.client % stations.length];
-    if (machine === undefined || station === undefined || this.#isOver) return;
+    if (machine === undefined || station === undefined || this.#isOver) return undefined;
     const undo = this.#inflict(fault, machine, station);
-    if (undo === undefined) return;
+    if (undo === undefined) return undefined;
     this.counts[fault.kind]++;
     tell?.("fault", `${fault.kind} (${machine.server.name}, ${station.name}, strength ${fault.strength}) for ${fault.lastsMs} ms`);
     const once = (): void => {
@@ -66,6 +68,7 @@ export class Faults {
     };
     this.#undos.add(once);
     timeline.after(fault.lastsMs, once);
+    return once;
   }
 
   /** undefined: not now. */

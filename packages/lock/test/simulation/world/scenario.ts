@@ -35,6 +35,20 @@ export interface Fault {
   readonly strength: number;
 }
 
+export const ambushKinds = ["half-way", "left behind"] as const;
+
+/** Several faults at once, at a moment that is waited for. */
+export interface Ambush {
+  readonly kind: (typeof ambushKinds)[number];
+  /** From when on it waits. */
+  readonly atMs: number;
+  readonly lastsMs: number;
+  readonly node: number;
+  readonly strength: number;
+  /** Waits for a token at which floors go up. */
+  readonly isAtAFloor: boolean;
+}
+
 export interface Scenario {
   readonly chance: number;
   readonly nodes: 3 | 5;
@@ -52,6 +66,7 @@ export interface Scenario {
   /** How long there are faults. */
   readonly stormMs: number;
   readonly faults: readonly Fault[];
+  readonly ambushes: readonly Ambush[];
 }
 
 const weights: Readonly<Record<FaultKind, number>> = {
@@ -87,6 +102,15 @@ const fault: fc.Arbitrary<Fault> = fc.record({
   strength: whole(0, 100).map((percent) => percent / 100),
 });
 
+const ambush: fc.Arbitrary<Ambush> = fc.record({
+  kind: fc.constantFrom(...ambushKinds),
+  atMs: whole(0, longestStormMs),
+  lastsMs: whole(100, 1_200),
+  node: whole(0, 4),
+  strength: whole(0, 100).map((percent) => percent / 100),
+  isAtAFloor: fc.boolean(),
+});
+
 export const scenarios: fc.Arbitrary<Scenario> = fc.record({
   chance: fc.noShrink(fc.nat(0xffffffff)),
   nodes: fc.constantFrom(3, 3, 5),
@@ -94,13 +118,14 @@ export const scenarios: fc.Arbitrary<Scenario> = fc.record({
   callers: whole(1, 4),
   resources: whole(1, 9),
   ttlMs: fc.noShrink(whole(80, 1_000)),
-  nodeTimeoutMs: fc.noShrink(whole(8, 60)),
+  nodeTimeoutMs: fc.noShrink(fc.oneof(whole(8, 60), whole(40, 400))),
   leastMs: fc.noShrink(fc.constantFrom(0.05, 0.1, 0.2, 0.5, 1)),
   jitterMs: fc.noShrink(fc.constantFrom(0.1, 0.5, 1, 3)),
   appendfsync: fc.constantFrom("always", "everysec", "no"),
   clocks: fc.constantFrom("even", "even", "even", "wild"),
   stormMs: whole(500, longestStormMs),
   faults: fc.array(fault, { maxLength: 40, size: "max" }),
+  ambushes: fc.array(ambush, { maxLength: 4, size: "max" }),
 });
 
 /** The scenario of a seed, always the same; with a path, the smaller one to which it shrank. */

@@ -9,6 +9,7 @@ import { Trace } from "../engine/trace.js";
 import { Machine } from "../network/machine.js";
 import { admissionIn, lifeOf } from "../server/scripts/record.js";
 import { SimServer } from "../server/sim-server.js";
+import { Ambushes } from "./ambushes.js";
 import { Caller, type Surroundings } from "./caller.js";
 import { Faults } from "./faults.js";
 import { keysLeftBehind } from "./left-behind.js";
@@ -52,6 +53,7 @@ export class World {
   readonly #machines: readonly Machine[];
   readonly #stations: readonly Station[];
   readonly #faults: Faults;
+  readonly #ambushes: Ambushes;
   readonly #witness: Witness;
   readonly #callers = new Map<Station, readonly Caller[]>();
   readonly #forgetful: Set<string>;
@@ -87,6 +89,7 @@ export class World {
       onNewLife: ({ server }, before) => rules.onNewLife?.(server, before),
       onBegin: (station) => this.#populate(station),
     });
+    this.#ambushes = new Ambushes({ timeline, scenario, faults: this.#faults, tell: this.#tell });
   }
 
   async play(): Promise<Outcome> {
@@ -190,14 +193,11 @@ export class World {
       natives: this.#rules.natives,
       watcher: this.#witness,
       appendfsync: this.#scenario.appendfsync,
-      ...(tell === undefined
-        ? {}
-        : {
-            onExecuted(executed) {
-              const told = toldCall(executed);
-              if (told !== undefined) tell(name, told);
-            },
-          }),
+      onExecuted: (executed) => {
+        const told = tell === undefined ? undefined : toldCall(executed);
+        if (told !== undefined) tell?.(name, told);
+        this.#ambushes.executed(executed);
+      },
     });
     return new Machine(server);
   }

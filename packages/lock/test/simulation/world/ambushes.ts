@@ -1,0 +1,140 @@
+// Several faults at the worst moment together. Chance alone hardly ever brings about what it takes to hurt a rule that only matters when rare things coincide; an ambush
+// waits for its moment and then does them at once. It knows what happens on the nodes, and uses nothing but the faults that there are.
+import { majority } from "#lock/quorum/tally.js";
+import type { Timeline } from "../engine/timeline.js";
+import type { Executed } from "../server/sim-server.js";
+import type { Faults } from "./faults.js";
+import type { Ambush, FaultKind, Scenario } from "./scenario.js";
+
+export interface Terrain {
+  readonly timeline: Timeline;
+  readonly scenario: Scenario;
+  readonly faults: Faults;
+  readonly tell: ((actor: string, what: string) => void) | undefined;
+}
+
+type Undo = () => void;
+
+/** What an ambush waits for on the nodes; what it has done is over by itself some time later. */
+interface Watch {
+  readonly endsAt: number;
+  /** true: that was it. */
+  sees(executed: Executed): boolean;
+}
+
+/** Where every floor goes up: a floor that was read just before is exactly as high as it must be. */
+const FLOOR_STEP = 8;
+const FROM_ALL = 1;
+const FROM_ONE = 0;
+/** A wall clock that is set ahead by so much makes a wait look over. */
+const AHEAD = 1;
+
+export class Ambushes {
+  readonly #terrain: Terrain;
+  readonly #watches = new Set<Watch>();
+
+  constructor(terrain: Terrain) {
+    this.#terrain = terrain;
+    const { timeline, scenario } = terrain;
+    for (const ambush of scenario.ambushes)
+      if (ambush.atMs < scenario.stormMs) timeline.at(ambush.atMs, () => this.#lie(ambush));
+  }
+
+  /** A script was executed; its answer has not left yet. */
+  executed(executed: Executed): void {
+    if (this.#watches.size === 0) return;
+    for (const watch of [...this.#watches])
+      if (watch.endsAt < this.#terrain.timeline.now || watch.sees(executed)) this.#watches.delete(watch);
+  }
+
+  #lie(ambush: Ambush): void {
+    if (ambush.kind === "half-way") this.#awaitGrant(ambush);
+    else this.#leaveBehind(ambush);
+  }
+
+  /** One node has granted, the others have not been reached: the one forgets it all, and is rebuilt from the others before they are reached. */
+  #awaitGrant(ambush: Ambush): void {
+    this.#watch(ambush.lastsMs, ({ server, name, args, reply }) => {
+      const token = name === "grant" ? tokenIn(reply) : undefined;
+      const client = clientOf(args[1]);
+      if (token === undefined || client === undefined || (ambush.isAtAFloor && token % FLOOR_STEP !== 0)) return false;
+      this.#soon(() => this.#strikeHalfWay(ambush, { node: indexIn(server.name), client }));
+      return true;
+    });
+  }
+
+  #strikeHalfWay({ lastsMs }: Ambush, { node, client }: { readonly node: number; readonly client: number }): void {
+    const { scenario } = this.#terrain;
+    this.#terrain.tell?.("fault", `ambush half-way: n${node + 1} forgets what it granted p${client + 1}, which the others do not hear of`);
+    const held = this.#others(node).map((other) => this.#inflict("hold requests", { node: other, client, lastsMs, strength: FROM_ONE }));
+    const wiped = this.#inflict("wipe node", { node, client, lastsMs: 1, strength: FROM_ALL });
+    if (wiped === undefined) return;
+    this.#watch(lastsMs, ({ server, name, args, reply }) => {
+      if (indexIn(server.name) !== node) return false;
+      if (name === "mark" && args.length > 0 && scenario.clocks === "wild")
+        this.#soon(() => this.#inflict("jump node", { node, client, lastsMs: 1, strength: AHEAD }));
+      if (!isAdmission({ name, reply })) return false;
+      for (const release of held) this.#soon(() => release?.());
+      return true;
+    });
+  }
+
+  /** Some nodes hear nothing for a while; then one of those that did loses just that while, and after it was rebuilt nobody hears from the rest. */
+  #leaveBehind({ node, lastsMs, strength }: Ambush): void {
+    const { scenario, timeline, tell } = this.#terrain;
+    const forgetful = node % scenario.nodes;
+    const others = this.#others(forgetful);
+    const behind = others.slice(0, majority(scenario.nodes) - 1);
+    const upToDate = others.filter((other) => !behind.includes(other));
+    tell?.("fault", `ambush left behind: nodes ${behind.map((other) => other + 1)} hear nothing, then n${forgetful + 1} forgets it`);
+    for (const other of behind) this.#inflict("hold requests", { node: other, client: 0, lastsMs, strength: FROM_ALL });
+    timeline.after(lastsMs, () => {
+      if (this.#inflict("lose tail", { node: forgetful, client: 0, lastsMs: 1, strength: 0 }) === undefined) return;
+      this.#watch(4 * scenario.ttlMs + 1_000, ({ server, name, reply }) => {
+        if (indexIn(server.name) !== forgetful || !isAdmission({ name, reply })) return false;
+        const silentMs = 20 + strength * scenario.ttlMs;
+        this.#soon(() => {
+          for (const other of upToDate) this.#inflict("hold requests", { node: other, client: 0, lastsMs: silentMs, strength: FROM_ALL });
+        });
+        return true;
+      });
+    });
+  }
+
+  #inflict(kind: FaultKind, how: { node: number; client: number; lastsMs: number; strength: number }): Undo | undefined {
+    return this.#terrain.faults.begin({ kind, atMs: this.#terrain.timeline.now, ...how });
+  }
+
+  #watch(forMs: number, sees: Watch["sees"]): void {
+    this.#watches.add({ endsAt: this.#terrain.timeline.now + forMs, sees });
+  }
+
+  #soon(run: () => void): void {
+    const { timeline } = this.#terrain;
+    timeline.at(timeline.now, run);
+  }
+
+  #others(node: number): readonly number[] {
+    return Array.from({ length: this.#terrain.scenario.nodes }, (_, i) => i).filter((other) => other !== node);
+  }
+}
+
+/** Of the first request of a call, if it was granted. */
+function tokenIn(reply: Executed["reply"]): number | undefined {
+  const first = Array.isArray(reply) ? reply[1] : reply;
+  return typeof first === "number" ? first : undefined;
+}
+
+function isAdmission({ name, reply }: Pick<Executed, "name" | "reply">): boolean {
+  return name === "admit" && Array.isArray(reply) && reply[0] === "1";
+}
+
+/** Whose process an owner's secret belongs to: p1a-17… is of the first. */
+function clientOf(owner: string | undefined): number | undefined {
+  const number = Number(/^p(\d+)/.exec(owner ?? "")?.[1]);
+  return number > 0 ? number - 1 : undefined;
+}
+
+function indexIn(server: string): number {
+  return Number(server.slice(1)) - 1;
+}
