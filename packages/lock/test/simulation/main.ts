@@ -66,8 +66,8 @@ async function show({ seed, path, control }: Replay, lastLines: number): Promise
   );
   for (const { kind, atMs, lastsMs, node, client, strength } of [...faults].sort((a, b) => a.atMs - b.atMs))
     console.log(`fault at ${atMs} ms for ${lastsMs} ms: ${kind} (node ${node}, client ${client}, strength ${strength})`);
-  for (const { kind, atMs, lastsMs, node, strength, isAtAFloor } of [...ambushes].sort((a, b) => a.atMs - b.atMs))
-    console.log(`ambush from ${atMs} ms on for ${lastsMs} ms: ${kind} (node ${node}, strength ${strength}${isAtAFloor ? ", at a floor" : ""})`);
+  for (const { kind, atMs, lastsMs, node, strength } of [...ambushes].sort((a, b) => a.atMs - b.atMs))
+    console.log(`ambush from ${atMs} ms on for ${lastsMs} ms: ${kind} (node ${node}, strength ${strength})`);
   if (lines.length > lastLines) console.log(`(${lines.length - lastLines} lines before these)`);
   for (const line of lines.slice(-lastLines)) console.log(line);
   for (const { promise, atMs, what } of violations) console.log(`${atMs.toFixed(3).padStart(11)}  BROKEN  ${promise}: ${what}`);

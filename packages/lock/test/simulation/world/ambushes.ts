@@ -2,13 +2,16 @@
 // waits for its moment and then does them at once. It knows what happens on the nodes, and uses nothing but the faults that there are.
 import { majority } from "#lock/quorum/tally.js";
 import type { Timeline } from "../engine/timeline.js";
+import type { Machine } from "../network/machine.js";
 import type { Executed } from "../server/sim-server.js";
 import type { Faults } from "./faults.js";
-import type { Ambush, FaultKind, Scenario } from "./scenario.js";
+import { type Ambush, type AmbushKind, ambushKinds, type FaultKind, type Scenario } from "./scenario.js";
+import { NAMESPACE } from "./station.js";
 
 export interface Terrain {
   readonly timeline: Timeline;
   readonly scenario: Scenario;
+  readonly machines: readonly Machine[];
   readonly faults: Faults;
   readonly tell: ((actor: string, what: string) => void) | undefined;
 }
@@ -22,22 +25,21 @@ interface Watch {
   sees(executed: Executed): boolean;
 }
 
-/** Where every floor goes up: a floor that was read just before is exactly as high as it must be. */
-const FLOOR_STEP = 8;
 const FROM_ALL = 1;
 const FROM_ONE = 0;
 /** A wall clock that is set ahead by so much makes a wait look over. */
 const AHEAD = 1;
 
 export class Ambushes {
+  /** How many struck. */
+  readonly counts = Object.fromEntries(ambushKinds.map((kind) => [kind, 0])) as Record<AmbushKind, number>;
   readonly #terrain: Terrain;
   readonly #watches = new Set<Watch>();
 
   constructor(terrain: Terrain) {
     this.#terrain = terrain;
     const { timeline, scenario } = terrain;
-    for (const ambush of scenario.ambushes)
-      if (ambush.atMs < scenario.stormMs) timeline.at(ambush.atMs, () => this.#lie(ambush));
+    for (const ambush of scenario.ambushes) if (ambush.atMs < scenario.stormMs) timeline.at(ambush.atMs, () => this.#lie(ambush));
   }
 
   /** A script was executed; its answer has not left yet. */
@@ -52,29 +54,35 @@ export class Ambushes {
     else this.#leaveBehind(ambush);
   }
 
-  /** One node has granted, the others have not been reached: the one forgets it all, and is rebuilt from the others before they are reached. */
+  /** One node has granted, the others have not been reached: the one forgets it all, and is rebuilt from the others, and then just enough of them are reached. */
   #awaitGrant(ambush: Ambush): void {
-    this.#watch(ambush.lastsMs, ({ server, name, args, reply }) => {
+    this.#watch(ambush.lastsMs, ({ server, name, keys, args, reply }) => {
       const token = name === "grant" ? tokenIn(reply) : undefined;
       const client = clientOf(args[1]);
-      if (token === undefined || client === undefined || (ambush.isAtAFloor && token % FLOOR_STEP !== 0)) return false;
-      this.#soon(() => this.#strikeHalfWay(ambush, { node: indexIn(server.name), client }));
+      if (token === undefined || client === undefined) return false;
+      const node = indexIn(server.name);
+      if (!this.#others(node).every((other) => this.#isBehind(other, { lockKey: keys[1] ?? "", token }))) return false;
+      this.#soon(() => this.#strikeHalfWay(ambush, { node, client }));
       return true;
     });
   }
 
-  #strikeHalfWay({ lastsMs }: Ambush, { node, client }: { readonly node: number; readonly client: number }): void {
+  #strikeHalfWay({ lastsMs, strength }: Ambush, { node, client }: { readonly node: number; readonly client: number }): void {
     const { scenario } = this.#terrain;
-    this.#terrain.tell?.("fault", `ambush half-way: n${node + 1} forgets what it granted p${client + 1}, which the others do not hear of`);
-    const held = this.#others(node).map((other) => this.#inflict("hold requests", { node: other, client, lastsMs, strength: FROM_ONE }));
-    const wiped = this.#inflict("wipe node", { node, client, lastsMs: 1, strength: FROM_ALL });
+    const wiped = this.#inflict(strength < 0.3 ? "wipe node" : "flush node", { node, client, lastsMs: 1, strength: FROM_ALL });
     if (wiped === undefined) return;
+    this.#terrain.tell?.("fault", `ambush half-way: n${node + 1} forgets what it granted p${client + 1}, which the others do not hear of`);
+    this.counts["half-way"]++;
+    const held = this.#others(node).map((other) => this.#inflict("hold requests", { node: other, client, lastsMs, strength: FROM_ONE }));
     this.#watch(lastsMs, ({ server, name, args, reply }) => {
       if (indexIn(server.name) !== node) return false;
       if (name === "mark" && args.length > 0 && scenario.clocks === "wild")
         this.#soon(() => this.#inflict("jump node", { node, client, lastsMs: 1, strength: AHEAD }));
       if (!isAdmission({ name, reply })) return false;
-      for (const release of held) this.#soon(() => release?.());
+      const enough = majority(scenario.nodes) - 1;
+      for (const release of held.slice(0, enough)) this.#soon(() => release?.());
+      for (const other of this.#others(node).slice(enough))
+        this.#soon(() => this.#inflict("cut", { node: other, client, lastsMs: 1, strength: FROM_ONE }));
       return true;
     });
   }
@@ -90,6 +98,7 @@ export class Ambushes {
     for (const other of behind) this.#inflict("hold requests", { node: other, client: 0, lastsMs, strength: FROM_ALL });
     timeline.after(lastsMs, () => {
       if (this.#inflict("lose tail", { node: forgetful, client: 0, lastsMs: 1, strength: 0 }) === undefined) return;
+      this.counts["left behind"]++;
       this.#watch(4 * scenario.ttlMs + 1_000, ({ server, name, reply }) => {
         if (indexIn(server.name) !== forgetful || !isAdmission({ name, reply })) return false;
         const silentMs = 20 + strength * scenario.ttlMs;
@@ -103,6 +112,13 @@ export class Ambushes {
 
   #inflict(kind: FaultKind, how: { node: number; client: number; lastsMs: number; strength: number }): Undo | undefined {
     return this.#terrain.faults.begin({ kind, atMs: this.#terrain.timeline.now, ...how });
+  }
+
+  /** What it knows does not include the token, nor anything that a floor makes up for, and it would grant the lock. */
+  #isBehind(node: number, { lockKey, token }: { readonly lockKey: string; readonly token: number }): boolean {
+    const server = this.#terrain.machines[node]?.server;
+    const floor = server?.memory.hash(`{${NAMESPACE}}:node`, server.wallMs())?.get("floor");
+    return floor !== undefined && Number(floor) < token && server?.memory.get(lockKey, server.wallMs()) === undefined;
   }
 
   #watch(forMs: number, sees: Watch["sees"]): void {

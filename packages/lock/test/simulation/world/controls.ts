@@ -1,7 +1,15 @@
 // Worlds in which one rule of the protocol is switched off. Each must be caught: a checker that finds nothing in these would find nothing in the lock either.
 import { majority } from "#lock/quorum/tally.js";
 import { faithful, type Native, type Natives } from "../server/known-scripts.js";
-import { believesOldCounters, healsOver, releasesAnybody, releasesNothing, sealsAnyway, sealsNothing, visitsUnnoticed } from "./broken-scripts.js";
+import {
+  believesOldCounters,
+  healsOver,
+  releasesAnybody,
+  releasesNothing,
+  sealsAnyway,
+  sealsNothing,
+  visitsUnnoticed,
+} from "./broken-scripts.js";
 import { readmitsAtOnce, tellsNoFloor, votesAtOnce } from "./credulous.js";
 import { allRules, type Rules } from "./rules.js";
 

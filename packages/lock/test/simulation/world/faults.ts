@@ -40,7 +40,8 @@ export class Faults {
     this.counts = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
     const { timeline, scenario } = stage;
     for (const fault of scenario.faults) if (fault.atMs < scenario.stormMs) timeline.at(fault.atMs, () => this.begin(fault));
-    const losesTails = scenario.faults.some(({ kind }) => kind === "lose tail") || scenario.ambushes.some(({ kind }) => kind === "left behind");
+    const losesTails =
+      scenario.faults.some(({ kind }) => kind === "lose tail") || scenario.ambushes.some(({ kind }) => kind === "left behind");
     if (scenario.appendfsync !== "always" && losesTails) this.#keepSnapshots();
   }
 

@@ -15,7 +15,7 @@ import { Faults } from "./faults.js";
 import { keysLeftBehind } from "./left-behind.js";
 import { Register, type Violation } from "./register.js";
 import { allRules, type Rules } from "./rules.js";
-import type { FaultKind, Scenario } from "./scenario.js";
+import type { AmbushKind, FaultKind, Scenario } from "./scenario.js";
 import { NAMESPACE, Station } from "./station.js";
 import { toldCall } from "./told.js";
 import { Witness } from "./witness.js";
@@ -29,6 +29,7 @@ export interface Outcome {
   readonly violations: readonly Violation[];
   readonly acquisitions: number;
   readonly faults: Readonly<Record<FaultKind, number>>;
+  readonly ambushes: Readonly<Record<AmbushKind, number>>;
   readonly secondDeliveries: number;
   readonly events: number;
   readonly simulatedMs: number;
@@ -89,7 +90,7 @@ export class World {
       onNewLife: ({ server }, before) => rules.onNewLife?.(server, before),
       onBegin: (station) => this.#populate(station),
     });
-    this.#ambushes = new Ambushes({ timeline, scenario, faults: this.#faults, tell: this.#tell });
+    this.#ambushes = new Ambushes({ timeline, scenario, machines: this.#machines, faults: this.#faults, tell: this.#tell });
   }
 
   async play(): Promise<Outcome> {
@@ -110,6 +111,7 @@ export class World {
       violations: register.violations,
       acquisitions: register.granted,
       faults: this.#faults.counts,
+      ambushes: this.#ambushes.counts,
       secondDeliveries: this.#secondDeliveries(),
       events: timeline.happened,
       simulatedMs: timeline.now,

@@ -4,15 +4,39 @@ import { seedOf } from "../../simulation/crew.js";
 import { shrink } from "../../simulation/shrink.js";
 import { controls } from "../../simulation/world/controls.js";
 import { allRules, type Rules } from "../../simulation/world/rules.js";
-import { type Scenario, scenarioOf } from "../../simulation/world/scenario.js";
+import { type Ambush, type Scenario, scenarioOf } from "../../simulation/world/scenario.js";
 import { type Outcome, World } from "../../simulation/world/world.js";
 
 /** A short storm with many faults, because a test has to be quick. */
 function shortOf(seed: number): Scenario {
   const scenario = scenarioOf(seed);
   const faults = scenario.faults.map((fault) => ({ ...fault, atMs: fault.atMs % 400, lastsMs: fault.lastsMs % 300 }));
-  return { ...scenario, stormMs: 400, clients: 2, callers: 2, resources: 2, faults };
+  const ambushes = scenario.ambushes.map((ambush) => ({ ...ambush, atMs: ambush.atMs % 400, lastsMs: 100 + (ambush.lastsMs % 200) }));
+  return { ...scenario, stormMs: 400, clients: 2, callers: 2, resources: 2, faults, ambushes };
 }
+
+/** A quiet world in which nothing but ambushes happens, one after the other. */
+const ambushed =
+  (kind: Ambush["kind"], rest: Partial<Scenario>) =>
+  (seed: number): Scenario => ({
+    chance: seed,
+    nodes: 3,
+    clients: 3,
+    callers: 1,
+    resources: 12,
+    ttlMs: 100,
+    nodeTimeoutMs: 60,
+    leastMs: 0.2,
+    jitterMs: 1,
+    appendfsync: "no",
+    clocks: "even",
+    stormMs: 6_000,
+    faults: [],
+    ambushes: [0, 1, 2, 3, 4].map((turn) => ({ kind, atMs: 300 + turn * 1_100, lastsMs: 700, node: turn, strength: 0.5 })),
+    ...rest,
+  });
+const leftBehind = ambushed("left behind", { clients: 2 });
+const halfWay = ambushed("half-way", { clients: 4, resources: 8, ttlMs: 600, nodeTimeoutMs: 500, clocks: "wild" });
 
 const play = (scenario: Scenario): Promise<Outcome> => new World(scenario, { tracing: "traced" }).play();
 
@@ -51,6 +75,18 @@ describe("a simulated world", () => {
   test("T1 breaks no promise, whatever fails in it", async () => {
     for (let seed = 100; seed < 108; seed++) expect((await new World(shortOf(seed)).play()).violations, `seed ${seed}`).toEqual([]);
   });
+
+  test("T2 breaks no promise, whoever lies in ambush", async () => {
+    for (const scenarioFor of [leftBehind, halfWay]) {
+      let held = 0;
+      for (let seed = 1; seed <= 12; seed++) {
+        const { violations, faults } = await new World(scenarioFor(seed)).play();
+        expect(violations, `seed ${seed}`).toEqual([]);
+        held += faults["hold requests"];
+      }
+      expect(held).toBeGreaterThan(12);
+    }
+  });
 });
 
 describe("what the worlds find out", () => {
@@ -62,6 +98,16 @@ describe("what the worlds find out", () => {
   test("T2 with less than a majority tokens come twice or fall", async () => {
     const found = await firstBroken(controls["less than a majority"] ?? allRules, 20);
     expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|L2/);
+  });
+
+  test("T1 tokens come twice or fall when counters of before a loss are believed", async () => {
+    const found = await firstBroken(controls["old counters believed"] ?? allRules, 60, leftBehind);
+    expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued/);
+  });
+
+  test("T2 tokens come twice or fall when a floor is read and its node's epoch stays", async () => {
+    const found = await firstBroken(controls["epochs that nobody moves"] ?? allRules, 250, halfWay);
+    expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued|ballots/);
   });
 
   test("L2 two hold one lock when a release takes it from anybody", async () => {
