@@ -27,6 +27,8 @@ interface Watch {
 
 const FROM_ALL = 1;
 const FROM_ONE = 0;
+/** In less than this a way that is held is not given up, if questions may take long. */
+const LATE_WITHIN_MS = 2_500;
 /** A wall clock that is set ahead by so much makes a wait look over. */
 const AHEAD = 1;
 
@@ -51,7 +53,8 @@ export class Ambushes {
 
   #lie(ambush: Ambush): void {
     if (ambush.kind === "half-way") this.#awaitGrant(ambush);
-    else this.#leaveBehind(ambush);
+    else if (ambush.kind === "left behind") this.#leaveBehind(ambush);
+    else this.#awaitVisit(ambush);
   }
 
   /** One node has granted, the others have not been reached: the one forgets it all, and is rebuilt from the others, and then just enough of them are reached. */
@@ -74,11 +77,9 @@ export class Ambushes {
     this.#terrain.tell?.("fault", `ambush half-way: n${node + 1} forgets what it granted p${client + 1}, which the others do not hear of`);
     this.counts["half-way"]++;
     const held = this.#others(node).map((other) => this.#inflict("hold requests", { node: other, client, lastsMs, strength: FROM_ONE }));
-    this.#watch(lastsMs, ({ server, name, args, reply }) => {
-      if (indexIn(server.name) !== node) return false;
-      if (name === "mark" && args.length > 0 && scenario.clocks === "wild")
-        this.#soon(() => this.#inflict("jump node", { node, client, lastsMs: 1, strength: AHEAD }));
-      if (!isAdmission({ name, reply })) return false;
+    this.#hurry(node, lastsMs);
+    this.#watch(lastsMs, ({ server, name, reply }) => {
+      if (indexIn(server.name) !== node || !isAdmission({ name, reply })) return false;
       const enough = majority(scenario.nodes) - 1;
       for (const release of held.slice(0, enough)) this.#soon(() => release?.());
       for (const other of this.#others(node).slice(enough))
@@ -91,22 +92,65 @@ export class Ambushes {
   #leaveBehind({ node, lastsMs, strength }: Ambush): void {
     const { scenario, timeline, tell } = this.#terrain;
     const forgetful = node % scenario.nodes;
-    const others = this.#others(forgetful);
-    const behind = others.slice(0, majority(scenario.nodes) - 1);
-    const upToDate = others.filter((other) => !behind.includes(other));
+    const { behind, upToDate } = this.#halvesBut(forgetful);
     tell?.("fault", `ambush left behind: nodes ${behind.map((other) => other + 1)} hear nothing, then n${forgetful + 1} forgets it`);
-    for (const other of behind) this.#inflict("hold requests", { node: other, client: 0, lastsMs, strength: FROM_ALL });
+    this.#silence(behind, lastsMs);
     timeline.after(lastsMs, () => {
       if (this.#inflict("lose tail", { node: forgetful, client: 0, lastsMs: 1, strength: 0 }) === undefined) return;
       this.counts["left behind"]++;
       this.#watch(4 * scenario.ttlMs + 1_000, ({ server, name, reply }) => {
         if (indexIn(server.name) !== forgetful || !isAdmission({ name, reply })) return false;
-        const silentMs = 20 + strength * scenario.ttlMs;
-        this.#soon(() => {
-          for (const other of upToDate) this.#inflict("hold requests", { node: other, client: 0, lastsMs: silentMs, strength: FROM_ALL });
-        });
+        this.#soon(() => this.#silence(upToDate, 20 + strength * scenario.ttlMs));
         return true;
       });
+    });
+  }
+
+  /** A node forgets, and somebody who is about to believe it again, as the fleet was, is held back. */
+  #awaitVisit(ambush: Ambush): void {
+    const node = ambush.node % this.#terrain.scenario.nodes;
+    if (this.#inflict("flush node", { node, client: 0, lastsMs: 1, strength: FROM_ALL }) === undefined) return;
+    this.#watch(LATE_WITHIN_MS, ({ server, name, args }) => {
+      const client = clientOf(args[0]);
+      if (name !== "visit" || client === undefined || indexIn(server.name) === node) return false;
+      this.#soon(() => this.#strikeLate(ambush, { node, client }));
+      return true;
+    });
+  }
+
+  /** Somebody else does it, the fleet goes on, the node forgets once more; and then the belated one comes. */
+  #strikeLate({ lastsMs, strength }: Ambush, { node, client }: { readonly node: number; readonly client: number }): void {
+    const { scenario, timeline, tell } = this.#terrain;
+    const { behind, upToDate } = this.#halvesBut(node);
+    tell?.("fault", `ambush belated: p${client + 1} will admit n${node + 1} only after it has forgotten twice`);
+    const held = this.#inflict("hold requests", { node, client, lastsMs: LATE_WITHIN_MS, strength: FROM_ONE });
+    this.#hurry(node, LATE_WITHIN_MS);
+    this.#watch(LATE_WITHIN_MS, ({ server, name, reply }) => {
+      if (indexIn(server.name) !== node || !isAdmission({ name, reply })) return false;
+      this.#soon(() => this.#silence(behind, lastsMs));
+      timeline.after(lastsMs, () => {
+        const isFlushed = this.#inflict("flush node", { node, client, lastsMs: 1, strength: FROM_ALL }) !== undefined;
+        if (isFlushed) this.counts.belated++;
+        if (isFlushed) this.#silence(upToDate, 20 + strength * scenario.ttlMs);
+        held?.();
+      });
+      return true;
+    });
+  }
+
+  /** Nobody is heard by these nodes. */
+  #silence(nodes: readonly number[], lastsMs: number): void {
+    for (const node of nodes) this.#inflict("hold requests", { node, client: 0, lastsMs, strength: FROM_ALL });
+  }
+
+  /** Whatever waits for the node's clock has waited long enough, until it is admitted. */
+  #hurry(node: number, forMs: number): void {
+    if (this.#terrain.scenario.clocks !== "wild") return;
+    this.#watch(forMs, ({ server, name, args, reply }) => {
+      if (indexIn(server.name) !== node) return false;
+      if (name === "mark" && args.length > 0)
+        this.#soon(() => this.#inflict("jump node", { node, client: 0, lastsMs: 1, strength: AHEAD }));
+      return isAdmission({ name, reply });
     });
   }
 
@@ -128,6 +172,13 @@ export class Ambushes {
   #soon(run: () => void): void {
     const { timeline } = this.#terrain;
     timeline.at(timeline.now, run);
+  }
+
+  /** All nodes but one, in two halves: each makes a majority with that one. */
+  #halvesBut(node: number): { readonly behind: readonly number[]; readonly upToDate: readonly number[] } {
+    const others = this.#others(node);
+    const half = majority(this.#terrain.scenario.nodes) - 1;
+    return { behind: others.slice(0, half), upToDate: others.slice(half) };
   }
 
   #others(node: number): readonly number[] {

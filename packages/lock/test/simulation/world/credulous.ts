@@ -2,7 +2,7 @@
 import type { Memory } from "../server/memory.js";
 import type { Reply } from "../server/reply.js";
 import type { ScriptCall } from "../server/script-call.js";
-import { mark, visit } from "../server/scripts/node-scripts.js";
+import { admit, mark, visit } from "../server/scripts/node-scripts.js";
 import { admissionIn, admittedAs } from "../server/scripts/record.js";
 import type { SimServer } from "../server/sim-server.js";
 
@@ -26,4 +26,11 @@ export function readmitsAtOnce(call: ScriptCall): Reply {
 
 export function tellsNoFloor(call: ScriptCall): Reply {
   return visit(call) === null ? null : "1";
+}
+
+/** Whatever was lost since the admission began. */
+export function admitsAnyMemory(call: ScriptCall): Reply {
+  const ticket = call.args[1] ?? "";
+  if (ticket !== "") call.memory.put(call.keys[0] ?? "", { ticket }, call.nowMs);
+  return admit(call);
 }

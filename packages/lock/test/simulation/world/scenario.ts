@@ -35,7 +35,7 @@ export interface Fault {
   readonly strength: number;
 }
 
-export const ambushKinds = ["half-way", "left behind"] as const;
+export const ambushKinds = ["half-way", "left behind", "belated"] as const;
 
 export type AmbushKind = (typeof ambushKinds)[number];
 
@@ -103,7 +103,11 @@ const fault: fc.Arbitrary<Fault> = fc.record({
 });
 
 const ambush: fc.Arbitrary<Ambush> = fc.record({
-  kind: fc.oneof({ weight: 2, arbitrary: fc.constant("half-way" as const) }, { weight: 1, arbitrary: fc.constant("left behind" as const) }),
+  kind: fc.oneof(
+    { weight: 2, arbitrary: fc.constant("half-way" as const) },
+    { weight: 1, arbitrary: fc.constant("left behind" as const) },
+    { weight: 1, arbitrary: fc.constant("belated" as const) },
+  ),
   atMs: whole(0, longestStormMs),
   lastsMs: whole(100, 800),
   node: whole(0, 4),

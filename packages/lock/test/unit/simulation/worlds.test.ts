@@ -36,6 +36,7 @@ const ambushed =
     ...rest,
   });
 const leftBehind = ambushed("left behind", { clients: 2 });
+const belated = ambushed("belated", { ttlMs: 250, nodeTimeoutMs: 250, resources: 4 });
 const halfWay = ambushed("half-way", { clients: 4, resources: 8, ttlMs: 600, nodeTimeoutMs: 500, clocks: "wild" });
 
 const play = (scenario: Scenario): Promise<Outcome> => new World(scenario, { tracing: "traced" }).play();
@@ -77,7 +78,7 @@ describe("a simulated world", () => {
   });
 
   test("T2 breaks no promise, whoever lies in ambush", async () => {
-    for (const scenarioFor of [leftBehind, halfWay]) {
+    for (const scenarioFor of [leftBehind, belated, halfWay]) {
       let held = 0;
       for (let seed = 1; seed <= 12; seed++) {
         const { violations, faults } = await new World(scenarioFor(seed)).play();
@@ -102,6 +103,11 @@ describe("what the worlds find out", () => {
 
   test("T1 tokens come twice or fall when counters of before a loss are believed", async () => {
     const found = await firstBroken(controls["old counters believed"] ?? allRules, 60, leftBehind);
+    expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued/);
+  });
+
+  test("T2 tokens come twice or fall when an admission may be of a memory that was lost meanwhile", async () => {
+    const found = await firstBroken(controls["tickets ignored"] ?? allRules, 60, belated);
     expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued/);
   });
 
