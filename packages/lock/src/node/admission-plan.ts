@@ -22,8 +22,8 @@ export type Step =
   | { readonly kind: "durable"; readonly node: SeenNode }
   /** Visit at least `needed` admitted others, then believe it with their highest floor. */
   | { readonly kind: "rebuilt"; readonly node: SeenNode; readonly needed: number; readonly waitMs: number }
-  /** Too few others are left: visit them all the same, and take the wall clock as well. */
-  | { readonly kind: "outlived"; readonly node: SeenNode; readonly waitMs: number }
+  /** So many lost their memory that too few others are left: visit these all the same, and take the wall clock as well. */
+  | { readonly kind: "outlived"; readonly node: SeenNode; readonly waitMs: number; readonly among: readonly SeenNode[] }
   /** No node is admitted and all are here: found the fleet. */
   | { readonly kind: "found"; readonly nodes: readonly SeenNode[] }
   | { readonly kind: "blocked"; readonly nodes: readonly SeenNode[]; readonly reason: string };
@@ -55,7 +55,7 @@ export function planAdmission(view: FleetView): readonly Step[] {
   const isKnownFleet = view.seen.some(({ status }) => status.fleet !== undefined);
   // Even if all that we do not see are admitted, they are too few.
   if (isKnownFleet && view.size - quarantined.length < needed) {
-    return quarantined.map((node) => ({ kind: "outlived", node, waitMs: waitMs(node, view) }));
+    return quarantined.map((node) => ({ kind: "outlived", node, waitMs: waitMs(node, view), among: quarantined }));
   }
   return [{ kind: "blocked", nodes: quarantined, reason: blockedReason(view, admitted, isKnownFleet) }];
 }

@@ -41,21 +41,39 @@ export async function lookAtAll({ nodes, keys }: AdmissionSettings): Promise<rea
 /** Opens the admission of a node that is not admitted, and sees how it stands. */
 export async function openAdmission(settings: AdmissionSettings, node: RedisNode, seen: NodeStatus): Promise<SeenNode | undefined> {
   if (isAdmitted(seen)) return { name: node.name, status: seen };
-  const { keys, clock, expected } = settings;
+  return answered(async () => {
+    const made = await markNode(settings, node);
+    // Somebody else has admitted it since we looked, and its life may be another by now: not seen, this time.
+    if (made === undefined || made.runId !== seen.runId) return undefined;
+    return { name: node.name, status: seen, mark: made, isDurable: await isDurable(node, seen) };
+  }, node);
+}
+
+function markNode({ keys, clock, expected, claim }: AdmissionSettings, node: RedisNode): Promise<Mark | undefined> {
   const given = {
     ticket: clock.secret(),
     id: clock.secret(),
     wallMs: clock.wallMs(),
     maxTtlMs: expected.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
-    claim: settings.claim,
+    claim,
     claimMs: CLAIM_MS,
   };
-  return answered(async () => {
-    const made = await node.connection.run(mark(keys, given));
-    // Somebody else has admitted it since we looked, and its life may be another by now: not seen, this time.
-    if (made === undefined || made.runId !== seen.runId) return undefined;
-    return { name: node.name, status: seen, mark: made, isDurable: await isDurable(node, seen) };
-  }, node);
+  return node.connection.run(mark(keys, given));
+}
+
+/**
+ * Whether there was a moment at which all of these stood as they were seen: not admitted, and in the same memory. Their marks were made one by one, and whoever was
+ * marked first may be admitted when the last one is; but if every mark still holds after the last was made, they all held together then.
+ */
+async function stoodTogether(settings: AdmissionSettings, seen: readonly SeenNode[]): Promise<boolean> {
+  const held = await Promise.all(
+    seen.map(async ({ name, mark: made }) => {
+      const node = settings.nodes.find((each) => each.name === name);
+      const now = node === undefined ? undefined : await answered(() => markNode(settings, node), node);
+      return now !== undefined && now.runId === made?.runId && now.ticket === made.ticket;
+    }),
+  );
+  return !held.includes(false);
 }
 
 /**
@@ -77,6 +95,9 @@ export async function admitAll(
   settings: AdmissionSettings,
   steps: readonly Exclude<Step, { kind: "found" | "blocked" }>[],
 ): Promise<boolean> {
+  // What it concludes from is that so many had lost their memory together.
+  const among = steps.find((step) => step.kind === "outlived")?.among;
+  if (among !== undefined && !(await stoodTogether(settings, among))) return false;
   const floors = await visitAdmitted(settings, steps);
   const highest = Math.max(0, ...floors.values());
   const admitted = await Promise.all(
@@ -92,6 +113,8 @@ export async function admitAll(
 
 /** Founds the fleet: every locker that does so at the same time reads the same marks, and so founds the same fleet with the same floor. */
 export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[]): Promise<boolean> {
+  // A node that was marked after another had been admitted may have forgotten leases of this very fleet.
+  if (!(await stoodTogether(settings, nodes))) return false;
   const marks = nodes.flatMap(({ mark: made }) => made ?? []);
   const floor = Math.max(...marks.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
   const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way: "bootstrap", founders: nodes })));

@@ -29,6 +29,8 @@ const FROM_ALL = 1;
 const FROM_ONE = 0;
 /** In less than this a way that is held is not given up, if questions may take long. */
 const LATE_WITHIN_MS = 2_500;
+/** What was held and goes on has arrived by then. */
+const ARRIVES_WITHIN_MS = 5;
 /** A wall clock that is set ahead by so much makes a wait look over. */
 const AHEAD = 1;
 
@@ -57,7 +59,7 @@ export class Ambushes {
     else this.#awaitVisit(ambush);
   }
 
-  /** One node has granted, the others have not been reached: the one forgets it all, and is rebuilt from the others, and then just enough of them are reached. */
+  /** One node has granted, the others have not been reached: the one forgets it all, and is rebuilt from the others, and then just enough of them are reached, and no more. */
   #awaitGrant(ambush: Ambush): void {
     this.#watch(ambush.lastsMs, ({ server, name, keys, args, reply }) => {
       const token = name === "grant" ? tokenIn(reply) : undefined;
@@ -71,19 +73,23 @@ export class Ambushes {
   }
 
   #strikeHalfWay({ lastsMs, strength }: Ambush, { node, client }: { readonly node: number; readonly client: number }): void {
-    const { scenario } = this.#terrain;
+    const { scenario, timeline } = this.#terrain;
     const wiped = this.#inflict(strength < 0.3 ? "wipe node" : "flush node", { node, client, lastsMs: 1, strength: FROM_ALL });
     if (wiped === undefined) return;
     this.#terrain.tell?.("fault", `ambush half-way: n${node + 1} forgets what it granted p${client + 1}, which the others do not hear of`);
     this.counts["half-way"]++;
-    const held = this.#others(node).map((other) => this.#inflict("hold requests", { node: other, client, lastsMs, strength: FROM_ONE }));
+    const { behind, upToDate } = this.#halvesBut(node);
+    const hold = (other: number): Undo | undefined => this.#inflict("hold requests", { node: other, client, lastsMs, strength: FROM_ONE });
+    const held = upToDate.map(hold);
+    for (const other of behind) hold(other);
     this.#hurry(node, lastsMs);
     this.#watch(lastsMs, ({ server, name, reply }) => {
       if (indexIn(server.name) !== node || !isAdmission({ name, reply })) return false;
-      const enough = majority(scenario.nodes) - 1;
-      for (const release of held.slice(0, enough)) this.#soon(() => release?.());
-      for (const other of this.#others(node).slice(enough))
-        this.#soon(() => this.#inflict("cut", { node: other, client, lastsMs: 1, strength: FROM_ONE }));
+      this.#soon(() => {
+        for (const release of held) release?.();
+        for (const other of behind) this.#inflict("cut", { node: other, client, lastsMs: 1, strength: FROM_ONE });
+      });
+      timeline.after(ARRIVES_WITHIN_MS, () => this.#silence(upToDate, 20 + strength * scenario.ttlMs));
       return true;
     });
   }
