@@ -92,10 +92,12 @@ const weights: Readonly<Record<FaultKind, number>> = {
 const whole = (min: number, max: number): fc.Arbitrary<number> => fc.integer({ min, max });
 
 const longestStormMs = 9_000;
+/** Now and then while the fleet begins. */
+const moment = fc.oneof({ weight: 1, arbitrary: whole(0, 40) }, { weight: 8, arbitrary: whole(0, longestStormMs) });
 
 const fault: fc.Arbitrary<Fault> = fc.record({
   kind: fc.oneof(...faultKinds.map((kind) => ({ weight: weights[kind], arbitrary: fc.constant(kind) }))),
-  atMs: whole(0, longestStormMs),
+  atMs: moment,
   lastsMs: fc.oneof(whole(1, 60), whole(20, 600), whole(200, 2_500)),
   node: whole(0, 4),
   client: whole(0, 3),
@@ -108,7 +110,7 @@ const ambush: fc.Arbitrary<Ambush> = fc.record({
     { weight: 1, arbitrary: fc.constant("left behind" as const) },
     { weight: 1, arbitrary: fc.constant("belated" as const) },
   ),
-  atMs: whole(0, longestStormMs),
+  atMs: moment,
   lastsMs: whole(100, 800),
   node: whole(0, 4),
   strength: whole(0, 100).map((percent) => percent / 100),
