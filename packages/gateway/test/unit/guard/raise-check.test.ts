@@ -1,0 +1,21 @@
+// What the gateway remembers of resources to save questions: so many and no more, and forgetting costs a question, never a verdict.
+import { expect, test } from "vitest";
+import { RaiseCheck } from "../../../src/guard/raise-check.js";
+
+test("G4 of resources that come and go, the last 10 000 are remembered, and a forgotten one is asked for anew", async () => {
+  let questions = 0;
+  const verify = async () => {
+    questions++;
+    return "issued" as const;
+  };
+  const check = new RaiseCheck({ verify, unreachable: "refuse", observe: () => {} });
+  await check.ask("resource 0", 5);
+  for (let i = 1; i <= 10_000; i++) check.accepted(`resource ${i}`, 5, "not asked");
+  const remembered = Array.from({ length: 10_001 }, (_, i) => i).filter((i) => check.knows(`resource ${i}`));
+  expect(remembered).toHaveLength(10_000);
+  expect(check.standingOf("resource 0", 5)).toBe("unverified");
+  expect(check.standingOf("resource 1", 5)).toBe("verified");
+  await check.ask("resource 0", 5);
+  expect(questions).toBe(2);
+  expect(check.knows("resource 1")).toBe(false);
+});
