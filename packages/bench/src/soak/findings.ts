@@ -1,9 +1,12 @@
 // Every curve of every panel judged, and the panel with it: as bad as its worst curve. A curve that the rule could not judge is not flat either, but one that this
-// machine cannot measure at all is no finding. Pure.
+// machine cannot measure at all is no finding, nor is one that is only shown because another says the same exactly. Pure.
 import type { Chronicle } from "./chronicle.js";
-import { judge, type Verdict } from "./judge/judge.js";
+import { judge, judgedFromMs, type Span, type Verdict } from "./judge/judge.js";
 import type { Point } from "./judge/trend.js";
 import { type Panel, panels } from "./panels.js";
+
+/** In the judged part of a run. */
+const LEAST_NEWS = 3;
 
 export interface Curve {
   readonly name: string;
@@ -21,14 +24,27 @@ export interface Finding {
 export function findAll(chronicle: Pick<Chronicle, "curvesOf" | "lastMs">): readonly Finding[] {
   const span = { fromMs: 0, untilMs: chronicle.lastMs };
   return panels.map((panel) => {
-    const curves = [...chronicle.curvesOf(panel.id)].map(([name, points]) => ({ name, points, verdict: judge(points, panel.rule, span) }));
+    const exact = panel.exactly === undefined ? undefined : chronicle.curvesOf(panel.exactly);
+    const curves = [...chronicle.curvesOf(panel.id)].map(([name, points]) => {
+      const verdict = judge(points, panel.rule, span);
+      return { name, points, verdict: saysEnough(exact?.get(name), span) ? { ...verdict, kind: "not judged" as const } : verdict };
+    });
     const [worst] = [...curves].sort((a, b) => badness(b, panel) - badness(a, panel));
     return { panel, curves, worst };
   });
 }
 
+export function isBad({ verdict }: Curve): boolean {
+  return verdict.kind !== "flat" && verdict.kind !== "not judged";
+}
+
+/** Or not judged. */
 export function isFlat({ curves }: Finding): boolean {
-  return curves.every(({ verdict }) => verdict.kind === "flat");
+  return !curves.some(isBad);
+}
+
+export function isJudged({ curves }: Finding): boolean {
+  return curves.some(({ verdict }) => verdict.kind !== "not judged");
 }
 
 /** Whether client 1 grows, and surely faster than its peers: in a run too short to be judged, all of them still warm up. */
@@ -38,7 +54,14 @@ export function standsOut({ curves }: Finding): boolean {
   return curves.every((curve) => curve === leaking || curve.verdict.mostPerHour < leaking.verdict.leastPerHour);
 }
 
-function badness({ verdict }: Curve, { rule }: Panel): number {
+/** A value stands until there is a new one: of a process that has not collected, the same value for ever says nothing. */
+function saysEnough(points: readonly Point[] | undefined, span: Span): boolean {
+  const judged = (points ?? []).filter(({ atMs }) => atMs >= judgedFromMs(span));
+  return judged.filter(({ value }, i) => i > 0 && value !== judged[i - 1]?.value).length >= LEAST_NEWS;
+}
+
+function badness(curve: Curve, { rule }: Panel): number {
+  const { verdict } = curve;
   const slope = Number.isNaN(verdict.perHour) ? 0 : verdict.perHour * (rule.bad === "rising" ? 1 : -1);
-  return slope + (verdict.kind === "flat" ? 0 : 1e12);
+  return slope + (isBad(curve) ? 1e12 : 0);
 }

@@ -8,6 +8,8 @@ export interface Panel {
   readonly title: string;
   readonly unit: string;
   readonly rule: Rule;
+  /** The panel that says the same exactly: where that has values enough, this one is shown and not judged. */
+  readonly exactly?: string;
 }
 
 const megabytes: Rule = { bad: "rising", fold: "median", percentPerHour: 6, perHour: 4, worthMentioning: 2 };
@@ -20,8 +22,11 @@ const perPiece: Rule = { bad: "rising", fold: "median", percentPerHour: 20, perH
 
 const ofProcess = (group: Panel["group"], prefix: string): readonly Panel[] => [
   { id: `${prefix}-rss`, group, title: "Resident memory", unit: "MB", rule: megabytes },
-  { id: `${prefix}-heap`, group, title: "JavaScript heap in use", unit: "MB", rule: heap },
+  // A saw. Between two samples a busy process allots what a leak would in an hour, so the lowest sample says when it was taken, not what is kept. The ground of the saw,
+  // read at each full collection, is the next two curves.
+  { id: `${prefix}-heap`, group, title: "JavaScript heap in use", unit: "MB", rule: heap, exactly: `${prefix}-kept` },
   { id: `${prefix}-kept`, group, title: "Objects after a full collection", unit: "MB", rule: { ...heap, fold: "median" } },
+  { id: `${prefix}-code`, group, title: "Compiled code", unit: "MB", rule: megabytes },
   { id: `${prefix}-external`, group, title: "Memory outside the heap", unit: "MB", rule: { ...megabytes, perHour: 2, worthMentioning: 1 } },
   { id: `${prefix}-handles`, group, title: "Active handles and requests", unit: "", rule: count },
   { id: `${prefix}-timers`, group, title: "Active timers", unit: "", rule: count },

@@ -7,8 +7,9 @@ import { getHeapCodeStatistics } from "node:v8";
 export interface SelfReading {
   readonly rssMb: number;
   readonly heapMb: number;
-  /** What the last full collection left of the heap, without compiled code; absent before the first. */
+  /** What the last full collection left of the heap, without compiled code, and that code; absent before the first. */
   readonly keptMb?: number;
+  readonly codeMb?: number;
   readonly externalMb: number;
   readonly arrayBuffersMb: number;
   /** Sockets, pipes, files, requests under way: everything that is active but timers. */
@@ -25,13 +26,16 @@ export interface SelfReading {
 const MB = 1e6;
 const timerKinds = new Set(["Timeout", "Immediate", "TickObject", "Microtask"]);
 const delay = monitorEventLoopDelay({ resolution: 10 });
-let keptMb: number | undefined;
+let left: { readonly keptMb: number; readonly codeMb: number } | undefined;
 
 // The callback comes a turn after the collection; what was made since is little. V8 compiles and forgets hot functions again and again for hours, by a megabyte up
 // and down, which would hide a leak of objects or look like one: without that code, what is left after a collection is steady to one part in a hundred.
 const collections = new PerformanceObserver((list) => {
   const isFull = list.getEntries().some((entry) => kindOf(entry) === constants.NODE_PERFORMANCE_GC_MAJOR);
-  if (isFull) keptMb = (process.memoryUsage().heapUsed - getHeapCodeStatistics().code_and_metadata_size) / MB;
+  if (!isFull) return;
+  // V8 walks the whole heap to tell this: not more often than it collects.
+  const codeMb = getHeapCodeStatistics().code_and_metadata_size / MB;
+  left = { keptMb: process.memoryUsage().heapUsed / MB - codeMb, codeMb };
 });
 
 /** Node's types do not know the detail of a collection. */
@@ -55,7 +59,7 @@ export function readSelf(): SelfReading {
   return {
     rssMb: memory.rss / MB,
     heapMb: memory.heapUsed / MB,
-    ...(keptMb === undefined ? {} : { keptMb }),
+    ...left,
     externalMb: memory.external / MB,
     arrayBuffersMb: memory.arrayBuffers / MB,
     handles: counted.reduce((sum, [, count]) => sum + count, 0) - timers,

@@ -6,6 +6,7 @@ import { Chronicle } from "./chronicle.js";
 import type { ClientOrders } from "./client-words.js";
 import { Crowd } from "./crowd.js";
 import { disturb } from "./disturbances.js";
+import { fill } from "./fill.js";
 import { Sampler } from "./sampler.js";
 import { Stage } from "./stage.js";
 
@@ -45,6 +46,7 @@ export async function soak(asked: Asked, { onProgress, interrupted }: Hooks): Pr
   const pids = { ...stage.pids, ...crowd.pids };
   const chronicle = new Chronicle(asked.json, { asked, servers, pids, node: process.version, startedAt: new Date().toISOString() });
   await crowd.ready();
+  await fill(stage, NAMESPACE);
   crowd.go();
   const startedAt = performance.now();
   const elapsedMs = (): number => performance.now() - startedAt;

@@ -66,7 +66,8 @@ export class Sampler {
 }
 
 function addSelf(values: Values, { panel, series, self }: { panel: string; series: string; self: SelfReading }): void {
-  const { rssMb, heapMb, keptMb, externalMb, handles, timers, fds, threads, lagMs } = self;
-  const gauges = { rss: rssMb, heap: heapMb, kept: keptMb, external: externalMb, handles, timers, fds, threads, lag: lagMs };
+  const { rssMb, heapMb, keptMb, codeMb, externalMb, handles, timers, fds, threads, lagMs } = self;
+  const memory = { rss: rssMb, heap: heapMb, kept: keptMb, code: codeMb, external: externalMb };
+  const gauges = { ...memory, handles, timers, fds, threads, lag: lagMs };
   for (const [name, value] of Object.entries(gauges)) if (value !== undefined) values[`${panel}-${name}/${series}`] = value;
 }

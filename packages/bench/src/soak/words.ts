@@ -1,6 +1,6 @@
 // The soak told to people: a line while it runs, a table at the end. Pure.
 import { table, whole } from "../report.js";
-import { type Finding, isFlat } from "./findings.js";
+import { type Finding, isBad, isFlat, isJudged } from "./findings.js";
 import type { Outcome, Progress } from "./run.js";
 
 const HOUR_MS = 3_600_000;
@@ -72,10 +72,13 @@ export function tell({ chronicle, servers, operations, failures, ending }: Outco
 }
 
 export function verdictOf(finding: Finding): string {
-  if (finding.curves.length === 0) return "not measured on this machine";
+  if (finding.curves.length === 0) return "not measured";
+  if (!isJudged(finding)) return "not judged, only shown";
   if (isFlat(finding)) return "flat";
-  const bad = finding.curves.filter(({ verdict }) => verdict.kind !== "flat");
-  return bad.map(({ name, verdict }) => `${verdict.kind.toUpperCase()} (${name})`).join(", ");
+  return finding.curves
+    .filter(isBad)
+    .map(({ name, verdict }) => `${verdict.kind.toUpperCase()} (${name})`)
+    .join(", ");
 }
 
 function interval({ worst }: Finding): string {

@@ -20,7 +20,8 @@ export interface Rule {
 }
 
 export interface Verdict {
-  readonly kind: "flat" | "rising" | "falling" | "too few values";
+  /** not judged: another curve says the same exactly, and that one is. */
+  readonly kind: "flat" | "rising" | "falling" | "too few values" | "not judged";
   /** The median of the judged values, NaN if there are none. */
   readonly level: number;
   readonly perHour: number;
@@ -43,10 +44,14 @@ const LEAST_PARTS = 8;
 const unknown = { perHour: Number.NaN, intercept: Number.NaN, leastPerHour: Number.NaN, mostPerHour: Number.NaN };
 const HOUR_MS = 3_600_000;
 
-/** Judges the values of the last two thirds of the span. */
+/** The first third is warming up. */
+export function judgedFromMs({ fromMs, untilMs }: Span): number {
+  return fromMs + (untilMs - fromMs) / 3;
+}
+
 export function judge(points: readonly Point[], rule: Rule, span: Span): Verdict {
-  const judgedFromMs = span.fromMs + (span.untilMs - span.fromMs) / 3;
-  const judged = fold(points, rule, { fromMs: judgedFromMs, untilMs: span.untilMs });
+  const fromMs = judgedFromMs(span);
+  const judged = fold(points, rule, { fromMs, untilMs: span.untilMs });
   const level = judged.length === 0 ? Number.NaN : median(judged.map(({ value }) => value));
   if (judged.length < LEAST_PARTS) return { kind: "too few values", level, ...unknown, judged };
   const { slope, least, most } = trendOf(judged);
@@ -56,7 +61,7 @@ export function judge(points: readonly Point[], rule: Rule, span: Span): Verdict
   const isBad =
     (sign > 0 ? least : -most) > 0 &&
     sign * slope > tolerated &&
-    sign * slope * (span.untilMs - judgedFromMs) >= rule.worthMentioning &&
+    sign * slope * (span.untilMs - fromMs) >= rule.worthMentioning &&
     sign * late > tolerated / 2;
   return {
     kind: isBad ? rule.bad : "flat",

@@ -1,7 +1,7 @@
 // One small multiple: the curves of a panel over time, from zero, with the judged trend of the worst, and the verdict in words. Pure.
 
 import { quantile } from "../../statistics.js";
-import { type Curve, type Finding, isFlat } from "../findings.js";
+import { type Curve, type Finding, isFlat, isJudged } from "../findings.js";
 import type { Point } from "../judge/trend.js";
 import { figure, slopeOf } from "../words.js";
 import { escaped, type Scale, scaleTo, short } from "./scale.js";
@@ -52,6 +52,7 @@ function highestOf(curves: readonly Curve[]): number {
 
 function verdict(finding: Finding, { x, y }: Box): string {
   const at = `x="${x}" y="${y + 26}"`;
+  if (!isJudged(finding)) return `<text ${at}>not judged</text>`;
   if (isFlat(finding)) return `<text ${at}>flat · ${escaped(slopeOf(finding))}</text>`;
   const kind = finding.worst?.verdict.kind ?? "";
   return `<text class="bad" ${at}>${kind === "falling" ? "▼" : "▲"} ${kind} · ${escaped(slopeOf(finding))}</text>`;
@@ -105,7 +106,7 @@ function step(dx: number, dy: number): string {
 
 function trend(finding: Finding, frame: Frame): string {
   const { worst } = finding;
-  if (worst === undefined || Number.isNaN(worst.verdict.perHour)) return "";
+  if (worst === undefined || !isJudged(finding) || Number.isNaN(worst.verdict.perHour)) return "";
   const { perHour, intercept, judged } = worst.verdict;
   const [fromMs, untilMs] = [judged[0]?.atMs ?? 0, judged.at(-1)?.atMs ?? 0];
   const at = (atMs: number): number => Math.max(0, intercept + (perHour / (60 * MINUTE_MS)) * atMs);

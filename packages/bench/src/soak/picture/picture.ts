@@ -1,7 +1,7 @@
 // The whole soak as one SVG that needs nothing else: what was done, what disturbed it, and every curve as a small multiple. Readable at 1280 pixels. Pure.
 import { whole } from "../../report.js";
 import type { Asked } from "../arguments.js";
-import { type Finding, isFlat } from "../findings.js";
+import { type Finding, isFlat, isJudged } from "../findings.js";
 import type { Outcome } from "../run.js";
 import { drawPanel } from "./panel.js";
 import { escaped } from "./scale.js";
@@ -51,11 +51,12 @@ function head(
   findings: readonly Finding[],
 ): string {
   const measured = findings.filter(({ curves }) => curves.length > 0);
-  const curves = measured.reduce((sum, finding) => sum + finding.curves.length, 0);
-  const bad = measured.filter((finding) => !isFlat(finding)).length;
+  const judged = measured.filter(isJudged);
+  const curves = judged.flatMap((finding) => finding.curves.filter(({ verdict }) => verdict.kind !== "not judged")).length;
+  const bad = judged.filter((finding) => !isFlat(finding)).length;
   const done = Object.values(operations).reduce((sum, count) => sum + count, 0);
   const minutes = (chronicle.lastMs / 60_000).toFixed(chronicle.lastMs < 600_000 ? 1 : 0);
-  const title = `${minutes} minutes of contended load: ${curves} curves, ${bad === 0 ? "all flat" : `not flat in ${bad} of ${measured.length} panels`}`;
+  const title = `${minutes} minutes of contended load: ${curves} curves, ${bad === 0 ? "all flat" : `not flat in ${bad} of ${judged.length} panels`}`;
   const work = `${whole(done)} operations of ${clients} client processes, about ${perSecond} per second; five Redis nodes (appendfsync always), a gateway, Postgres; ${chronicle.disturbances.length} disturbances`;
   const how = `The shaded third warms up and is not judged. Dashed: the trend of the steepest curve of a panel; its slope is beside the verdict.${leaks.length === 0 ? "" : ` Control: client 1 leaks ${leaks.join(", ")}.`}`;
   return [

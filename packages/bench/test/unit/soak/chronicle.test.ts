@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { readArguments } from "../../../src/soak/arguments.js";
 import { Chronicle } from "../../../src/soak/chronicle.js";
-import { findAll, isFlat, standsOut } from "../../../src/soak/findings.js";
+import { type Finding, findAll, isFlat, isJudged, standsOut } from "../../../src/soak/findings.js";
 import { draw } from "../../../src/soak/picture/picture.js";
 import { readRun } from "../../../src/soak/replay.js";
 import { tell, verdictOf } from "../../../src/soak/words.js";
@@ -26,6 +26,12 @@ function written(name: string): Chronicle {
   return chronicle;
 }
 
+function named(id: string, findings: readonly Finding[]): Finding {
+  const finding = findings.find(({ panel }) => panel.id === id);
+  if (finding === undefined) throw new Error(`the panel ${id} is missing`);
+  return finding;
+}
+
 describe("the record of a soak", () => {
   test("is read back as it was written, without the line that a kill has cut short", () => {
     const chronicle = written("cut");
@@ -39,9 +45,8 @@ describe("the record of a soak", () => {
 
   test("is judged curve by curve, and a panel is as bad as its worst", () => {
     const findings = findAll(written("judged"));
-    const timers = findings.find(({ panel }) => panel.id === "client-timers");
-    const keys = findings.find(({ panel }) => panel.id === "redis-keys");
-    if (timers === undefined || keys === undefined) throw new Error("a panel is missing");
+    const timers = named("client-timers", findings);
+    const keys = named("redis-keys", findings);
     expect([isFlat(timers), isFlat(keys)]).toEqual([false, true]);
     expect(verdictOf(timers)).toBe("RISING (client 1)");
     expect(timers.worst?.name).toBe("client 1");
@@ -54,6 +59,46 @@ describe("the record of a soak", () => {
       chronicle.addRow({ atMs: i * 5_000, values: { "client-rss/client 1": 80 + i, "client-rss/client 2": 70 + i } });
     const rss = findAll(chronicle).find(({ panel }) => panel.id === "client-rss");
     expect(rss && [isFlat(rss), standsOut(rss)]).toEqual([false, false]);
+  });
+});
+
+describe("the heap in use, a saw", () => {
+  /** One that seems to rise, because its ground was sampled ever later; and what the collections say. */
+  const heapWith = (kept: (i: number) => number | undefined): Finding => {
+    const chronicle = new Chronicle(undefined, {});
+    for (let i = 1; i <= 360; i++) {
+      const left = kept(i);
+      chronicle.addRow({
+        atMs: i * 5_000,
+        values: { "gateway-heap/gateway": 20 + i / 30, ...(left === undefined ? {} : { "gateway-kept/gateway": left }) },
+      });
+    }
+    return named("gateway-heap", findAll(chronicle));
+  };
+
+  test("is shown and not judged where collections say exactly what is kept, and those are judged", () => {
+    const finding = heapWith((i) => 18 + (Math.floor(i / 30) % 2) / 10);
+    expect([isJudged(finding), isFlat(finding), verdictOf(finding)]).toEqual([false, true, "not judged, only shown"]);
+    const leaking = new Chronicle(undefined, {});
+    for (let i = 1; i <= 360; i++)
+      leaking.addRow({ atMs: i * 5_000, values: { "gateway-heap/gateway": 30, "gateway-kept/gateway": 18 + Math.floor(i / 30) / 6 } });
+    expect(verdictOf(named("gateway-kept", findAll(leaking)))).toBe("RISING (gateway)");
+  });
+
+  test("is judged where nothing was collected, or hardly ever: what a collection once said says nothing of later", () => {
+    expect(verdictOf(heapWith(() => undefined))).toBe("RISING (gateway)");
+    expect(verdictOf(heapWith(() => 18))).toBe("RISING (gateway)");
+    expect(verdictOf(heapWith((i) => (i < 120 ? 18 + i : i < 250 ? 18 : 19)))).toBe("RISING (gateway)");
+  });
+
+  test("is drawn without a verdict, and does not count among the curves that are flat", () => {
+    const chronicle = new Chronicle(undefined, {});
+    for (let i = 1; i <= 360; i++)
+      chronicle.addRow({ atMs: i * 5_000, values: { "client-heap/client 1": 20 + i / 30, "client-kept/client 1": 9 + (i % 30) / 100 } });
+    const svg = draw(asked, { chronicle, operations: {} }, findAll(chronicle));
+    expect(svg).toContain("30 minutes of contended load: 1 curves, all flat");
+    expect(svg).toContain(">not judged<");
+    expect(svg.match(/class="trend/g)).toHaveLength(1);
   });
 });
 
