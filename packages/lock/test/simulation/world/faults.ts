@@ -206,8 +206,8 @@ export class Faults {
 
   #mayForget({ server }: Machine): boolean {
     const { forgetful, scenario } = this.#stage;
-    const lost = forgetful.size + (forgetful.has(server.name) ? 0 : 1);
-    return lost <= scenario.nodes - majority(scenario.nodes);
+    // What is not believed has nothing to forget.
+    return forgetful.has(server.name) || forgetful.size < scenario.nodes - majority(scenario.nodes);
   }
 
   #keepSnapshots(): void {
