@@ -51,6 +51,15 @@ export const nodes = [
     tests: ["unit/node/admission-steps.test.ts"],
   },
   {
+    name: "floors-of-unbelieved-records-ignored",
+    promise: "T1",
+    file: steps,
+    find: "...among.map(({ status: seen }) => seen.floor ?? 0)",
+    replace: "...among.map(() => 0)",
+    breaks: "A majority that is not believed starts from the wall clock alone, although records that survived show a higher floor.",
+    tests: ["unit/node/admission-steps.test.ts"],
+  },
+  {
     name: "another-memory-stands-as-it-was-seen",
     promise: "T1",
     file: steps,

@@ -104,8 +104,8 @@ export async function admitAll(
     steps.map((step) => {
       const others = [...floors.keys()].filter((name) => name !== step.node.name).length;
       if (step.kind === "rebuilt" && others < step.needed) return false;
-      const wall = step.kind === "outlived" ? (step.node.mark?.proposedFloor ?? 0) : 0;
-      return admitOne(settings, step.node, { floor: Math.max(highest, wall), way: step.kind === "outlived" ? "bootstrap" : step.kind });
+      const floor = Math.max(highest, step.kind === "outlived" ? lowestWithoutVisits(step) : 0);
+      return admitOne(settings, step.node, { floor, way: step.kind === "outlived" ? "bootstrap" : step.kind });
     }),
   );
   return admitted.includes(true);
@@ -119,6 +119,11 @@ export async function found(settings: AdmissionSettings, nodes: readonly SeenNod
   const floor = Math.max(...marks.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
   const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way: "bootstrap", founders: nodes })));
   return admitted.includes(true);
+}
+
+/** The wall clock, and whatever is left in records that cannot be believed: a floor may be too high, never too low. */
+function lowestWithoutVisits({ node, among }: Extract<Step, { kind: "outlived" }>): number {
+  return Math.max(node.mark?.proposedFloor ?? 0, ...among.map(({ status: seen }) => seen.floor ?? 0));
 }
 
 async function visitAdmitted(

@@ -150,8 +150,14 @@ export class Faults {
       server.flushScripts();
       return () => {};
     }
-    if (kind === "crash node") return this.#crash(machine, server.memory);
+    // What was not synced always is not believed after a crash, whether or not it is all there.
+    const isKept = kind === "crash node" && this.#stage.scenario.appendfsync === "always";
+    if (isKept) return this.#crash(machine, server.memory);
     if (!this.#mayForget(machine)) return undefined;
+    if (kind === "crash node") {
+      this.#stage.forgetful.add(server.name);
+      return this.#crash(machine, server.memory);
+    }
     if (kind === "lose tail") return this.#loseTail(machine, strength);
     this.#stage.forgetful.add(server.name);
     if (kind === "wipe node") return this.#crash(machine, new Memory());

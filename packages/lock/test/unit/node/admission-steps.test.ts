@@ -30,7 +30,7 @@ test("T2 a node is rebuilt with the highest floor of enough others, and with non
   expect(await rebuildingFrom(10, undefined)).toEqual({ admitted: false, floors: [] });
 });
 
-/** Two of three nodes are to be admitted at once, or all three, because they were seen without a memory. Tells which of them were, if by now they stand like this. */
+/** Two of three nodes are to be admitted at once, or all three, because they were seen without a memory. Tells which of them were and with which floor, if by now they stand like this. */
 async function believedTogether(
   what: "found" | "outlived",
   ...now: readonly ("as it was seen" | "admitted" | "wiped" | "silent")[]
@@ -41,11 +41,11 @@ async function believedTogether(
     ...{ proposedFloor: 7, proposedMaxTtlMs: 1, claimed: true },
   });
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
-    const run = async ({ source }: ScriptCall<unknown>): Promise<unknown> => {
+    const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
       if (now[i] === "silent") throw new Error("TIMEOUT");
       if (source === markScript) return now[i] === "admitted" ? undefined : markOf(name, now[i] === "wiped" ? "another" : "t");
       if (source !== admitScript) return 10;
-      admitted.push(name);
+      admitted.push(`${name} ${args[2]}`);
       return 10;
     };
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
@@ -58,7 +58,8 @@ async function believedTogether(
     claim: "c",
     onEvent: () => {},
   };
-  const seen = nodes.map(({ name }) => ({ name, status: {} as NodeStatus, mark: markOf(name, "t") }));
+  // What the second still has is not believed, but not forgotten either.
+  const seen = nodes.map(({ name }, i) => ({ name, status: { floor: i === 1 ? 50 : undefined } as NodeStatus, mark: markOf(name, "t") }));
   const among = seen.slice(0, 2);
   if (what === "found") await found(settings, seen);
   else
@@ -70,14 +71,14 @@ async function believedTogether(
 }
 
 test("T1 a fleet is founded when none of its nodes has been admitted or has forgotten since it was seen, and otherwise not", async () => {
-  expect(await believedTogether("found", "as it was seen", "as it was seen", "as it was seen")).toEqual(["n1", "n2", "n3"]);
+  expect(await believedTogether("found", "as it was seen", "as it was seen", "as it was seen")).toEqual(["n1 50", "n2 50", "n3 50"]);
   expect(await believedTogether("found", "admitted", "as it was seen", "as it was seen")).toEqual([]);
   expect(await believedTogether("found", "as it was seen", "wiped", "as it was seen")).toEqual([]);
   expect(await believedTogether("found", "as it was seen", "as it was seen", "silent")).toEqual([]);
 });
 
 test("T1 nodes are believed without enough others when all of them still stand as they were seen, and otherwise not", async () => {
-  expect(await believedTogether("outlived", "as it was seen", "as it was seen", "admitted")).toEqual(["n1", "n2"]);
+  expect(await believedTogether("outlived", "as it was seen", "as it was seen", "admitted")).toEqual(["n1 50", "n2 50"]);
   expect(await believedTogether("outlived", "admitted", "as it was seen", "admitted")).toEqual([]);
   expect(await believedTogether("outlived", "as it was seen", "wiped", "admitted")).toEqual([]);
 });
