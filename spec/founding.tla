@@ -76,10 +76,10 @@ Lease(q) ==
   /\ knows' = q
   /\ UNCHANGED <<memory, admitted, seen, again, losses>>
 
-\* Of a fleet that has given a lease, never so many at a time that no majority is left.
+\* Of a fleet that has given a lease, never so many at a time that no majority of memories is left.
 Lose(n) ==
   /\ losses < Losses
-  /\ (given => Cardinality((Nodes \ admitted) \union {n}) <= Cardinality(Nodes) - Majority)
+  /\ (given => Cardinality({m \in Nodes : m = n \/ (memory[m] > 1 /\ m \notin admitted)}) <= Cardinality(Nodes) - Majority)
   /\ losses' = losses + 1
   /\ memory' = [memory EXCEPT ![n] = @ + 1]
   /\ admitted' = admitted \ {n}

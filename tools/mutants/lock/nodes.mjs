@@ -51,6 +51,15 @@ export const nodes = [
     tests: ["unit/node/admission-steps.test.ts"],
   },
   {
+    name: "evidence-of-another-memory",
+    promise: "L2",
+    file: steps,
+    find: "(seen.id !== undefined && made.id !== seen.id)",
+    replace: "(seen.id !== undefined && made.id === undefined)",
+    breaks: "What a node's record said before it was lost is taken for evidence of the memory that is there now.",
+    tests: ["real/node/founding.test.ts"],
+  },
+  {
     name: "floors-of-unbelieved-records-ignored",
     promise: "T1",
     file: steps,

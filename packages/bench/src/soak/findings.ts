@@ -5,8 +5,8 @@ import { judge, judgedFromMs, type Span, type Verdict } from "./judge/judge.js";
 import type { Point } from "./judge/trend.js";
 import { type Panel, panels } from "./panels.js";
 
-/** In the judged part of a run. */
-const LEAST_NEWS = 3;
+/** Parts of the judged span, in each of which there must be a new value. */
+const PARTS_WITH_NEWS = 8;
 
 export interface Curve {
   readonly name: string;
@@ -54,10 +54,16 @@ export function standsOut({ curves }: Finding): boolean {
   return curves.every((curve) => curve === leaking || curve.verdict.mostPerHour < leaking.verdict.leastPerHour);
 }
 
-/** A value stands until there is a new one: of a process that has not collected, the same value for ever says nothing. */
+/** A value stands until there is a new one: of a process that hardly collects, few steps would say little, and early ones nothing of what came later. */
 function saysEnough(points: readonly Point[] | undefined, span: Span): boolean {
-  const judged = (points ?? []).filter(({ atMs }) => atMs >= judgedFromMs(span));
-  return judged.filter(({ value }, i) => i > 0 && value !== judged[i - 1]?.value).length >= LEAST_NEWS;
+  const fromMs = judgedFromMs(span);
+  const widthMs = (span.untilMs - fromMs) / PARTS_WITH_NEWS;
+  const withNews = new Set<number>();
+  (points ?? []).forEach(({ atMs, value }, i, all) => {
+    if (atMs >= fromMs && i > 0 && value !== all[i - 1]?.value)
+      withNews.add(Math.min(PARTS_WITH_NEWS - 1, Math.floor((atMs - fromMs) / widthMs)));
+  });
+  return withNews.size === PARTS_WITH_NEWS;
 }
 
 function badness(curve: Curve, { rule }: Panel): number {

@@ -38,13 +38,17 @@ export async function lookAtAll({ nodes, keys }: AdmissionSettings): Promise<rea
   return looks.flat();
 }
 
-/** Opens the admission of a node that is not admitted, and sees how it stands. */
-export async function openAdmission(settings: AdmissionSettings, node: RedisNode, seen: NodeStatus): Promise<SeenNode | undefined> {
+/** Opens the admission of a node that is not admitted, and sees how it stands. undefined: it did not answer. */
+export async function openAdmission(
+  settings: AdmissionSettings,
+  node: RedisNode,
+  seen: NodeStatus,
+): Promise<SeenNode | "changed since" | undefined> {
   if (isAdmitted(seen)) return { name: node.name, status: seen };
   return answered(async () => {
     const made = await markNode(settings, node);
-    // Somebody else has admitted it since we looked, and its life may be another by now: not seen, this time.
-    if (made === undefined || made.runId !== seen.runId) return undefined;
+    // Admitted by somebody else since we looked, in another life, or with another memory, whose number is new: what was seen is no evidence for what was marked.
+    if (made === undefined || made.runId !== seen.runId || (seen.id !== undefined && made.id !== seen.id)) return "changed since";
     return { name: node.name, status: seen, mark: made, isDurable: await isDurable(node, seen) };
   }, node);
 }

@@ -106,20 +106,26 @@ export class Admission {
     const settings = this.#settings;
     const looked = await lookAtAll(settings);
     this.#check();
-    if (this.#refusal !== undefined || this.#isClosed) return "on news";
-    const seen = await Promise.all(looked.map(({ node, status }) => openAdmission(settings, node, status)));
-    const view = { size: settings.expected.size, seen: seen.filter((node) => node !== undefined) };
-    const steps = planAdmission(view);
-    // One that was admitted or restarted while we looked is not in the view.
-    if (steps.length === 0) return view.seen.length < looked.length ? "now" : this.#rest();
-    return this.#carryOut(steps);
+    if (this.#isClosed) return "on news";
+    // What it rests on may be old: a node that was silent just now, or that somebody is about to clear.
+    if (this.#refusal !== undefined) return BLOCKED_POLL_MS;
+    const opened = await Promise.all(looked.map(({ node, status }) => openAdmission(settings, node, status)));
+    const seen = opened.filter((node) => node !== undefined && node !== "changed since");
+    const steps = planAdmission({ size: settings.expected.size, seen });
+    if (steps.length > 0) return this.#carryOut(steps);
+    return opened.includes("changed since") ? "now" : this.#rest();
   }
 
   /** Nothing is left to do for those that were seen. One that was silent gives no news when it speaks again on the same connection. */
   #rest(): Next {
     this.#blockedBecause = undefined;
-    const isSomeoneSilent = this.#settings.nodes.some(({ isQuarantined, connection }) => isQuarantined && connection.isUp);
-    return isSomeoneSilent ? SILENT_POLL_MS : "on news";
+    return this.#isSomeoneSilent([]) ? SILENT_POLL_MS : "on news";
+  }
+
+  /** Besides those that are being waited for. */
+  #isSomeoneSilent(steps: readonly { readonly node: SeenNode }[]): boolean {
+    const awaited = new Set(steps.map(({ node }) => node.name));
+    return this.#settings.nodes.some(({ name, isQuarantined, connection }) => isQuarantined && connection.isUp && !awaited.has(name));
   }
 
   async #carryOut(steps: readonly Step[]): Promise<Next> {
@@ -132,7 +138,9 @@ export class Admission {
     const due = singles.filter((step) => waitOf(step) === 0);
     const ours = due.filter((step) => step.node.mark?.claimed);
     if (ours.length > 0) return (await admitAll(this.#settings, ours)) ? "now" : OTHERS_CLAIM_POLL_MS;
-    return due.length > 0 ? OTHERS_CLAIM_POLL_MS : Math.max(1, Math.min(...singles.map(waitOf)));
+    if (due.length > 0) return OTHERS_CLAIM_POLL_MS;
+    const waitMs = Math.max(1, Math.min(...singles.map(waitOf)));
+    return this.#isSomeoneSilent(singles) ? Math.min(waitMs, SILENT_POLL_MS) : waitMs;
   }
 
   #blocked({ nodes, reason }: Extract<Step, { kind: "blocked" }>): Next {

@@ -219,9 +219,12 @@ export class Connection {
   #inTime<T>(asked: Promise<T>): Promise<T> {
     const { connectTimeoutMs } = this.#settings;
     return new Promise((resolve, reject) => {
-      const timer = this.#clock.setBackgroundTimer(connectTimeoutMs, () =>
-        reject(new Error(`TIMEOUT: no answer for ${connectTimeoutMs} ms`)),
-      );
+      const timer = this.#clock.setBackgroundTimer(connectTimeoutMs, () => {
+        const cause = `TIMEOUT: no answer for ${connectTimeoutMs} ms`;
+        reject(new Error(cause));
+        // Or what is asked again and again would wait there for ever. The new connection is news.
+        if (this.#state === "up") this.breakOff(cause);
+      });
       asked.then(resolve, reject).finally(() => this.#clock.clearTimer(timer));
     });
   }

@@ -5,7 +5,9 @@
 -- ARGV   a fresh ticket, a fresh id, our Unix milliseconds, our maxTtlMs, our claim, how long the claim lasts in ms
 -- Reply  { '0', run_id, id, ticket, ms since the ticket was set, ms since the server started (0: cannot be told), proposed floor, proposed maxTtlMs, '1' if the
 --          claim is ours now, else '0' }, or { '1' } if the node is admitted
--- Note   The claim is a courtesy that spares the fleet many admissions at once; nothing depends on it. The server's start counts as the moment the memory was
+-- Note   The proposed floor is the later of two clocks, ours when we asked and the server's when the ticket is planted: a mark may have been long under way. A
+--        claim that ends later than one that began now was made under another clock, and counts for nothing.
+--        The claim is a courtesy that spares the fleet many admissions at once; nothing depends on it. The server's start counts as the moment the memory was
 --        lost only if the record survived the start, and in a server that was never a replica: without a record, a FLUSHALL may have come at any time since,
 --        and what a promoted replica lacks, its master may have granted until the end.
 --@include life
@@ -23,11 +25,11 @@ if not id then
   redis.call('HSET', KEYS[1], 'id', id)
 end
 if not ticket or record[5] ~= run then
-  ticket, ticketAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), ARGV[3], ARGV[4]
+  ticket, ticketAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), string.format('%.0f', math.max(now, ARGV[3])), ARGV[4]
   redis.call('HSET', KEYS[1], 'ticket', ticket, 'ticketRun', run, 'ticketAt', ticketAt, 'proposedFloor', proposedFloor, 'proposedMaxTtlMs', proposedMaxTtlMs)
 end
 local claimed = '0'
-if not record[9] or record[9] == ARGV[5] or tonumber(record[10]) <= now then
+if not record[9] or record[9] == ARGV[5] or tonumber(record[10]) <= now or tonumber(record[10]) > now + ARGV[6] then
   claimed = '1'
   redis.call('HSET', KEYS[1], 'claim', ARGV[5], 'claimUntil', string.format('%.0f', now + ARGV[6]))
 end

@@ -128,7 +128,7 @@ describe("rebuilding", () => {
 });
 
 describe("tickets", () => {
-  const arrived: MarkArguments = { ticket: "t1", id: "id1", wallMs: 1_000, maxTtlMs, claim: "c1", claimMs: 1_000 };
+  const arrived: MarkArguments = { ticket: "t1", id: "id1", wallMs: 4_000_000_000_000, maxTtlMs, claim: "c1", claimMs: 1_000 };
 
   async function asked<Reply>(redis: Redis, call: ScriptCall<Reply>): Promise<Reply> {
     return call.read(await redis.eval(call.source, call.keys.length, ...call.keys, ...call.args));
@@ -147,8 +147,11 @@ describe("tickets", () => {
   test("lockers that meet a node at the same time read the same ticket, and only one of them admits the node", async ({ fleet }) => {
     await using it = await alone(fleet);
     const first = await asked(it.redis, mark(keys, arrived));
-    const second = await asked(it.redis, mark(keys, { ticket: "t2", id: "id2", wallMs: 2_000, maxTtlMs: 5, claim: "c2", claimMs: 1 }));
-    expect(first).toMatchObject({ ticket: "t1", id: "id1", proposedFloor: 1_000, proposedMaxTtlMs: maxTtlMs, claimed: true });
+    const second = await asked(
+      it.redis,
+      mark(keys, { ticket: "t2", id: "id2", wallMs: 5_000_000_000_000, maxTtlMs: 5, claim: "c2", claimMs: 1_000 }),
+    );
+    expect(first).toMatchObject({ ticket: "t1", id: "id1", proposedFloor: 4_000_000_000_000, proposedMaxTtlMs: maxTtlMs, claimed: true });
     expect(second).toMatchObject({ ...first, claimed: false, lostForMs: expect.any(Number) });
     expect(await asked(it.redis, admit(keys, admitting(first as Mark)))).toBe(100);
     expect(await asked(it.redis, admit(keys, { ...admitting(second as Mark), floor: 200 }))).toBe(undefined);

@@ -1,4 +1,4 @@
-// T1, L2 while a fleet is founded: a locker that began to look before the founding and goes on after a node has forgotten what the fleet granted.
+// T1, L2 where a locker looks slowly: it began before others admitted a node, and goes on after that node has forgotten what it granted.
 import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { openLink } from "../../../src/node/connect.js";
@@ -99,5 +99,39 @@ describe("a locker that began to look before its fleet was founded", () => {
     expect([slow.fleet.refusal(), quick.fleet.refusal()]).toEqual([undefined, undefined]);
     const fleets = await Promise.all(servers.nodes.map((node) => node.cli("HGET", `{${namespace}}:node`, "fleet")));
     expect(new Set(fleets).size).toBe(1);
+  });
+});
+
+describe("a locker that saw how a node stood before its memory was lost", () => {
+  test("L2 does not take that for what it finds there later", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 3, appendfsync: "always" });
+    const first = await opened(servers.urls, options);
+    await first.fleet.close();
+    await servers.nodes[1]?.restart();
+    const gate = marksHeldBack(2);
+    await using slow = open(servers.urls, { ...options, openLink: gate.openLink });
+    await gate.reached;
+    await using quick = await opened(servers.urls, options);
+    expect(quick.events).toContainEqual(expect.objectContaining({ kind: "admitted", node: "n2", way: "durable" }));
+    expect(await quick.node("n2").grant(asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });
+    await servers.nodes[1]?.cli("FLUSHALL");
+    const forgottenAt = performance.now();
+    const later = [quick, slow].map((lock) => lock.fromNow());
+    gate.open();
+    const { way } = await Promise.race(later.map((reports) => reports.heard("admitted", "n2")));
+    expect(performance.now() - forgottenAt).toBeGreaterThanOrEqual(maxTtlMs);
+    expect(way).toBe("rebuilt");
+  });
+
+  test("T1 proposes no floor of the time before, however long its question was under way", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 1, appendfsync: "no", config: { appendonly: "no", save: "" } });
+    const gate = marksHeldBack(1);
+    await using slow = open(servers.urls, { ...options, openLink: gate.openLink });
+    await gate.reached;
+    const [node] = servers.nodes;
+    await node?.shiftClock(3_600_000);
+    gate.open();
+    const { floor } = await slow.heard("admitted", "n1");
+    expect(floor).toBeGreaterThanOrEqual(Date.now() + 3_590_000);
   });
 });

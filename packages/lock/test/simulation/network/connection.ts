@@ -75,11 +75,11 @@ export class Connection implements Peer {
     if (client.state === "dead") this.#leaveHere();
   }
 
-  /** The client gives it up with a reset: what has not left yet never arrives. */
+  /** The client gives it up with a reset: what has left already may still arrive, also where the way was held. */
   reset(): void {
     if (!this.#isOpenHere) return;
     this.#leaveHere();
-    this.#up.keep(this.#path.there.isHeld ? 0 : this.#path.chance.below(this.#up.length + 1));
+    this.#up.keep(this.#path.chance.below(this.#up.length + 1));
     this.#up.send({ kind: "end" });
   }
 

@@ -27,11 +27,11 @@ interface Watch {
 
 const FROM_ALL = 1;
 const FROM_ONE = 0;
-/** In less than this a way that is held is not given up, if questions may take long. */
+/** So long somebody is held back at most. */
 const LATE_WITHIN_MS = 2_500;
 /** What was held and goes on has arrived by then. */
 const ARRIVES_WITHIN_MS = 5;
-/** A wall clock that is set ahead by so much makes a wait look over. */
+/** The strongest jump of a node's clock, two seconds ahead: every wait looks over. */
 const AHEAD = 1;
 
 export class Ambushes {

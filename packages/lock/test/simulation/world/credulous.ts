@@ -3,7 +3,7 @@ import type { Memory } from "../server/memory.js";
 import type { Reply } from "../server/reply.js";
 import type { ScriptCall } from "../server/script-call.js";
 import { admit, mark, visit } from "../server/scripts/node-scripts.js";
-import { admissionIn, admittedAs } from "../server/scripts/record.js";
+import { admissionIn, admittedAs, lifeOf } from "../server/scripts/record.js";
 import type { SimServer } from "../server/sim-server.js";
 
 const NODE_KEY = "{sim}:node";
@@ -30,7 +30,8 @@ export function tellsNoFloor(call: ScriptCall): Reply {
 
 /** Whatever was lost since the admission began. */
 export function admitsAnyMemory(call: ScriptCall): Reply {
-  const ticket = call.args[1] ?? "";
-  if (ticket !== "") call.memory.put(call.keys[0] ?? "", { ticket }, call.nowMs);
+  const [key = ""] = call.keys;
+  const admission = admissionIn(call.memory.hash(key, call.nowMs)?.get("admitted"));
+  if (admission?.life !== lifeOf(call.host.runId)) call.memory.put(key, { ticket: call.args[1] ?? "" }, call.nowMs);
   return admit(call);
 }

@@ -21,9 +21,10 @@ export function mark({ host, memory, nowMs, keys, args }: ScriptCall): Reply {
   if (!record.has("id")) fields.id = freshId;
   if (!record.has("ticket") || record.get("ticketRun") !== host.runId) {
     const opened = { ticket: freshTicket, ticketRun: host.runId, ticketAt: digits(nowMs) };
-    Object.assign(fields, opened, { proposedFloor: wallMs, proposedMaxTtlMs: maxTtlMs });
+    Object.assign(fields, opened, { proposedFloor: digits(Math.max(nowMs, Number(wallMs))), proposedMaxTtlMs: maxTtlMs });
   }
-  const isOurs = !record.has("claim") || record.get("claim") === claim || Number(record.get("claimUntil")) <= nowMs;
+  const claimUntil = Number(record.get("claimUntil"));
+  const isOurs = !record.has("claim") || record.get("claim") === claim || claimUntil <= nowMs || claimUntil > nowMs + Number(claimMs);
   if (isOurs) Object.assign(fields, { claim, claimUntil: digits(nowMs + Number(claimMs)) });
   memory.put(key, fields, nowMs);
   const now = (field: string): string => memory.hash(key, nowMs)?.get(field) ?? "";
