@@ -158,6 +158,14 @@ describe("tickets", () => {
     expect(await asked(it.redis, mark(keys, arrived))).toBe(undefined);
   });
 
+  test("a claim that was made under a clock that has been set back since keeps nobody out", async ({ fleet }) => {
+    await using it = await alone(fleet);
+    expect(await asked(it.redis, mark(keys, arrived))).toMatchObject({ claimed: true });
+    expect(await asked(it.redis, mark(keys, { ...arrived, claim: "c2" }))).toMatchObject({ claimed: false });
+    await it.redis.hset(keys.node, "claimUntil", String(Date.now() + 3_600_000));
+    expect(await asked(it.redis, mark(keys, { ...arrived, claim: "c2" }))).toMatchObject({ claimed: true });
+  });
+
   test("T2 a slow locker cannot admit a node that was admitted and has lost its memory since, in the same life of the server", async ({
     fleet,
   }) => {

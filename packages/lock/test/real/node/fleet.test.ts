@@ -31,6 +31,18 @@ describe("a locker that must not vote", () => {
     expect(await mixed.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", node: "fleet", code: "fleet_mismatch" }));
   });
 
+  test("looks again while it is refused, and votes as soon as a node of another fleet was cleared", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 2 });
+    const [first = "", second = ""] = servers.urls;
+    for (const url of [first, second]) await (await opened([url], { namespace, maxTtlMs: 50 })).fleet.close();
+    for (const node of servers.nodes) await node.cli("HSET", `{${namespace}}:node`, "size", "2");
+    await using both = await opened([first, second], { namespace, maxTtlMs: 50 });
+    expect(both.fleet.refusal()).toMatchObject({ code: "fleet_mismatch" });
+    await servers.nodes[1]?.cli("DEL", `{${namespace}}:node`);
+    await expect.poll(() => both.fleet.refusal(), { timeout: 5_000 }).toBe(undefined);
+    await expect.poll(() => both.fleet.state().admitted, { timeout: 5_000 }).toEqual(["n1", "n2"]);
+  });
+
   test("is one for whom two URLs lead to one server, also if that shows only later", async ({ fleet }) => {
     const servers = await fleet({ nodes: 2 });
     const another = await servers.nodes[0]?.anotherWay();
