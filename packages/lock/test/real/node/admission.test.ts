@@ -71,6 +71,21 @@ describe("founding", () => {
     await expect.poll(() => lock.fleet.state().admitted).toEqual(["n1", "n2", "n3"]);
   });
 
+  test("a server that cannot store anything is asked now and then, and founds the fleet when it can", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 1 });
+    const [node] = servers.nodes;
+    const looks = async () => Number(/cmdstat_eval:calls=(\d+)/.exec(String(await node?.cli("INFO", "commandstats")))?.[1]);
+    await node?.cli("CONFIG", "SET", "maxmemory", "1");
+    await using lock = await opened(servers.urls, options);
+    expect(lock.fleet.state().quarantined).toHaveLength(1);
+    const before = await looks();
+    // The time over which they are counted.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect((await looks()) - before).toBeLessThan(10);
+    await node?.cli("CONFIG", "SET", "maxmemory", "0");
+    expect(await lock.heard("admitted", "n1")).toMatchObject({ way: "bootstrap" });
+  });
+
   test("one node is a fleet, and so are two", async ({ fleet }) => {
     for (const nodes of [1, 2]) {
       const { lock } = await founded(fleet, nodes);
