@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
+import { processIds } from "./postgres-process-ids.js";
 
 let server: PostgresServer;
 
@@ -14,22 +15,17 @@ afterAll(async () => {
   await server.stop();
 });
 
-async function query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
+async function ask<Answer>(question: (client: pg.Client) => Promise<Answer>): Promise<Answer> {
   const client = new pg.Client(server.url);
   await client.connect();
   try {
-    return (await client.query<Row>(text)).rows;
+    return await question(client);
   } finally {
     await client.end();
   }
 }
 
-async function pids(): Promise<number[]> {
-  const rows = await query<{ pid: number }>(
-    "select pid from pg_stat_activity where pid <> pg_backend_pid() union select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int",
-  );
-  return rows.map((row) => row.pid);
-}
+const query = async (text: string): Promise<unknown[]> => (await ask((client) => client.query(text))).rows;
 
 /** Which of these still run. A dead process whose new parent has not looked yet is dead. */
 function living(among: readonly number[]): number[] {
@@ -39,7 +35,7 @@ function living(among: readonly number[]): number[] {
 }
 
 test("a crash ends every process of the server", async () => {
-  const before = await pids();
+  const before = await ask(processIds);
   expect(living(before).length).toBe(before.length);
   await server.crash();
   expect(living(before)).toEqual([]);
@@ -51,7 +47,7 @@ test("a crash of a paused server ends every process of it as well, and what they
   const client = new pg.Client(server.url);
   client.on("error", () => {}); // The crash cuts it; the waiting statement reports it.
   await client.connect();
-  const before = await pids();
+  const before = await ask(processIds);
   await server.pause();
   const answer = client.query("insert into writes values (1)").then(
     () => "answered",
