@@ -10,7 +10,7 @@ import {
   sealsNothing,
   visitsUnnoticed,
 } from "./broken-scripts.js";
-import { admitsAnyMemory, readmitsAtOnce, tellsNoFloor, votesAtOnce } from "./credulous.js";
+import { admitsAnyMemory, answersAsBefore, readmitsAtOnce, tellsNoFloor, votesAtOnce } from "./credulous.js";
 import { allRules, type Rules } from "./rules.js";
 
 function script(natives: Partial<Record<keyof Natives, Native>>): Rules {
@@ -23,6 +23,7 @@ export const controls: Readonly<Record<string, Rules>> = {
   "no quarantine": { ...allRules, onNewLife: votesAtOnce },
   "readmission without waiting": script({ mark: readmitsAtOnce }),
   "readmission without floors": script({ visit: tellsNoFloor }),
+  "founders that look once": script({ mark: answersAsBefore }),
   "tickets ignored": script({ admit: admitsAnyMemory }),
   "epochs that nobody moves": script({ visit: visitsUnnoticed }),
   "old counters believed": script({ admit: believesOldCounters }),

@@ -35,3 +35,19 @@ export function admitsAnyMemory(call: ScriptCall): Reply {
   if (admission?.life !== lifeOf(call.host.runId)) call.memory.put(key, { ticket: call.args[1] ?? "" }, call.nowMs);
   return admit(call);
 }
+
+/** What each locker was told by each memory, as long as it has not looked again. */
+const firstLooks = new WeakMap<Memory, Map<string, readonly Reply[]>>();
+
+/** Whoever looks again is told once more what it was told first, whatever has changed since. */
+export function answersAsBefore(call: ScriptCall): Reply {
+  const reply = mark(call);
+  const claim = call.args[4] ?? "";
+  const looks = firstLooks.get(call.memory) ?? new Map<string, readonly Reply[]>();
+  firstLooks.set(call.memory, looks);
+  const before = looks.get(claim);
+  looks.delete(claim);
+  if (before !== undefined && (!Array.isArray(reply) || reply[3] !== before[3])) return before;
+  if (Array.isArray(reply) && reply[0] === "0") looks.set(claim, reply);
+  return reply;
+}

@@ -35,7 +35,7 @@ export interface Fault {
   readonly strength: number;
 }
 
-export const ambushKinds = ["half-way", "left behind", "belated"] as const;
+export const ambushKinds = ["half-way", "left behind", "belated", "two founders"] as const;
 
 export type AmbushKind = (typeof ambushKinds)[number];
 
@@ -104,17 +104,22 @@ const fault: fc.Arbitrary<Fault> = fc.record({
   strength: whole(0, 100).map((percent) => percent / 100),
 });
 
-const ambush: fc.Arbitrary<Ambush> = fc.record({
-  kind: fc.oneof(
-    { weight: 2, arbitrary: fc.constant("half-way" as const) },
-    { weight: 1, arbitrary: fc.constant("left behind" as const) },
-    { weight: 1, arbitrary: fc.constant("belated" as const) },
-  ),
-  atMs: moment,
-  lastsMs: whole(100, 800),
-  node: whole(0, 4),
-  strength: whole(0, 100).map((percent) => percent / 100),
-});
+const ambushOf = (kind: AmbushKind, atMs: fc.Arbitrary<number>): fc.Arbitrary<Ambush> =>
+  fc.record({
+    kind: fc.constant(kind),
+    atMs,
+    lastsMs: whole(100, 800),
+    node: whole(0, 4),
+    strength: whole(0, 100).map((percent) => percent / 100),
+  });
+
+const ambush: fc.Arbitrary<Ambush> = fc.oneof(
+  { weight: 2, arbitrary: ambushOf("half-way", moment) },
+  { weight: 1, arbitrary: ambushOf("left behind", moment) },
+  { weight: 1, arbitrary: ambushOf("belated", moment) },
+  // A fleet is founded once.
+  { weight: 1, arbitrary: ambushOf("two founders", fc.constant(0)) },
+);
 
 export const scenarios: fc.Arbitrary<Scenario> = fc.record({
   chance: fc.noShrink(fc.nat(0xffffffff)),

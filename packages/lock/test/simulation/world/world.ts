@@ -9,7 +9,7 @@ import { Trace } from "../engine/trace.js";
 import { Machine } from "../network/machine.js";
 import { admissionIn, lifeOf } from "../server/scripts/record.js";
 import { SimServer } from "../server/sim-server.js";
-import { Ambushes } from "./ambushes.js";
+import { Ambushes } from "./ambush/ambushes.js";
 import { Caller, type Surroundings } from "./caller.js";
 import { Faults } from "./faults.js";
 import { keysLeftBehind } from "./left-behind.js";

@@ -38,6 +38,10 @@ const ambushed =
 const leftBehind = ambushed("left behind", { clients: 2 });
 const belated = ambushed("belated", { ttlMs: 250, nodeTimeoutMs: 250, resources: 4 });
 const halfWay = ambushed("half-way", { clients: 4, resources: 8, ttlMs: 600, nodeTimeoutMs: 500, clocks: "wild" });
+const twoFounders = ambushed("two founders", {
+  stormMs: 500,
+  ambushes: [{ kind: "two founders", atMs: 0, lastsMs: 300, node: 1, strength: 0.5 }],
+});
 
 const play = (scenario: Scenario): Promise<Outcome> => new World(scenario, { tracing: "traced" }).play();
 
@@ -78,14 +82,14 @@ describe("a simulated world", () => {
   });
 
   test("T2 breaks no promise, whoever lies in ambush", async () => {
-    for (const scenarioFor of [leftBehind, belated, halfWay]) {
-      let held = 0;
+    for (const scenarioFor of [leftBehind, belated, halfWay, twoFounders]) {
+      let struck = 0;
       for (let seed = 1; seed <= 12; seed++) {
-        const { violations, faults } = await new World(scenarioFor(seed)).play();
+        const { violations, ambushes } = await new World(scenarioFor(seed)).play();
         expect(violations, `seed ${seed}`).toEqual([]);
-        held += faults["hold requests"];
+        for (const count of Object.values(ambushes)) struck += count;
       }
-      expect(held).toBeGreaterThan(12);
+      expect(struck, scenarioFor(1).ambushes[0]?.kind).toBeGreaterThan(0);
     }
   });
 });
@@ -114,6 +118,11 @@ describe("what the worlds find out", () => {
   test("T2 tokens come twice or fall when a floor is read and its node's epoch stays", async () => {
     const found = await firstBroken(controls["epochs that nobody moves"] ?? allRules, 250, halfWay);
     expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued|ballots/);
+  });
+
+  test("L2 a fleet falls into two when its founders look once", async () => {
+    const found = await firstBroken(controls["founders that look once"] ?? allRules, 60, twoFounders);
+    expect(found?.outcome.violations[0]?.what).toMatch(/belongs to fleet/);
   });
 
   test("L2 two hold one lock when a release takes it from anybody", async () => {
