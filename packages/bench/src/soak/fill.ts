@@ -12,14 +12,24 @@ const AT_ONCE = 128;
 /** A machine that is busy with starting everything may answer late. */
 const PATIENCE_MS = 5_000;
 
-export async function fill({ fleet, gatewayUrl }: Pick<Stage, "fleet" | "gatewayUrl">, namespace: string): Promise<void> {
+type FilledStage = Pick<Stage, "fleet" | "gatewayUrl">;
+
+export interface FillHooks {
+  readonly onFilled: (share: number) => void;
+  readonly interrupted: AbortSignal;
+}
+
+/** Ends early, without an error, when it is interrupted. */
+export async function fill(stage: FilledStage, namespace: string, { onFilled, interrupted }: FillHooks): Promise<void> {
+  const { fleet, gatewayUrl } = stage;
   const gateway = createGatewayClient({ url: gatewayUrl, timeoutMs: PATIENCE_MS });
   // Forgotten by the nodes as soon as they may, so that the curves of their memory and keys begin where they stay.
   const patience = { nodeTimeoutMs: PATIENCE_MS / 5, waitMs: PATIENCE_MS };
   const limits = { ttlMs: MAX_TTL_MS, maxTtlMs: MAX_TTL_MS, retentionMs: MAX_TTL_MS };
   const locker = createLocker({ nodes: fleet.urls, namespace, label: "fill", ...limits, ...patience });
   try {
-    for (let first = 1; first <= RESOURCES; first += AT_ONCE) {
+    for (let first = 1; first <= RESOURCES && !interrupted.aborted; first += AT_ONCE) {
+      onFilled(first / RESOURCES);
       const resources = Array.from({ length: Math.min(AT_ONCE, RESOURCES - first + 1) }, (_, i) => `before/${first + i}`);
       await using lease = await locker.acquire(resources);
       const operations = resources.map((resource) => ({ op: "put" as const, resource, value: { text: "x".repeat(120) } }));

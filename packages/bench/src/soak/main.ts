@@ -22,6 +22,7 @@ async function perform(asked: Asked): Promise<number> {
   let lineAt = LINE_EVERY_MS;
   const outcome = await soak(asked, {
     interrupted,
+    onFilled: (share) => progress(`filling the gateway's memory: ${Math.floor(100 * share)} %`),
     onProgress: (state) => {
       const line = progressLine(state, asked.minutes);
       progress(line);
@@ -31,6 +32,10 @@ async function perform(asked: Asked): Promise<number> {
     },
   });
   progressEnded();
+  if (outcome.chronicle.rows.length === 0) {
+    console.log(`${outcome.ending} before anything was measured`);
+    return interrupted.aborted ? 130 : 1;
+  }
   const code = conclude(asked, outcome);
   return interrupted.aborted ? 130 : code;
 }

@@ -25,6 +25,8 @@ export interface Outcome {
 }
 
 interface Hooks {
+  /** Before the first operation: the gateway's memory of resources is filled. */
+  readonly onFilled: (share: number) => void;
   readonly onProgress: (progress: Progress) => void;
   readonly interrupted: AbortSignal;
 }
@@ -36,7 +38,7 @@ const LONGEST_MS = 5_000;
 /** Between two disturbances at least; three rows in a long run. */
 const CALM_MS = 5_000;
 
-export async function soak(asked: Asked, { onProgress, interrupted }: Hooks): Promise<Outcome> {
+export async function soak(asked: Asked, { onFilled, onProgress, interrupted }: Hooks): Promise<Outcome> {
   const lastsMs = asked.minutes * 60_000;
   const everyMs = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, lastsMs / ROWS));
   const rows = Math.ceil(lastsMs / everyMs);
@@ -46,7 +48,7 @@ export async function soak(asked: Asked, { onProgress, interrupted }: Hooks): Pr
   const pids = { ...stage.pids, ...crowd.pids };
   const chronicle = new Chronicle(asked.json, { asked, servers, pids, node: process.version, startedAt: new Date().toISOString() });
   await crowd.ready();
-  await fill(stage, NAMESPACE);
+  await fill(stage, NAMESPACE, { onFilled, interrupted });
   crowd.go();
   const startedAt = performance.now();
   const elapsedMs = (): number => performance.now() - startedAt;

@@ -24,6 +24,8 @@ const HEAD = 38;
 const FOOT = 18;
 const LEFT = 42;
 const MINUTE_MS = 60_000;
+/** Of figures in the size that they have here, about. */
+const LETTER_WIDTH = 6.5;
 
 export function drawPanel(finding: Finding, box: Box, lastMs: number): string {
   const plot = { x: box.x + LEFT, y: box.y + HEAD, width: box.width - LEFT, height: box.height - HEAD - FOOT };
@@ -70,15 +72,16 @@ function yAxis({ plot, scale }: Frame): string {
 
 function xAxis({ plot, lastMs }: Frame): string {
   const { ticks } = scaleTo(lastMs / MINUTE_MS);
-  const shown = ticks.filter((minute) => minute * MINUTE_MS <= lastMs * 1.001);
-  return shown
-    .map((minute, i) => {
-      const x = short(plot.x + (plot.width * minute * MINUTE_MS) / lastMs);
-      const isLast = i === shown.length - 1;
-      const label = isLast ? `${figure(minute)} min` : figure(minute);
-      return `<text class="${isLast ? "end" : "middle"}" x="${isLast ? plot.x + plot.width : x}" y="${plot.y + plot.height + 14}">${label}</text>`;
-    })
-    .join("");
+  const minutes = lastMs / MINUTE_MS;
+  const end = `${figure(Number(minutes.toFixed(minutes < 10 ? 1 : 0)))} min`;
+  const endsAt = plot.x + plot.width;
+  const at = (minute: number): number => plot.x + (plot.width * minute * MINUTE_MS) / lastMs;
+  const label = (place: "middle" | "end", x: number, text: string): string =>
+    `<text class="${place}" x="${short(x)}" y="${plot.y + plot.height + 14}">${text}</text>`;
+  const between = ticks
+    .filter((minute) => at(minute) + (figure(minute).length / 2 + 1 + end.length) * LETTER_WIDTH < endsAt) // They would touch the last one.
+    .map((minute) => label("middle", at(minute), figure(minute)));
+  return [...between, label("end", endsAt, end)].join("");
 }
 
 function yOf(value: number, { plot, scale }: Pick<Frame, "plot" | "scale">): number {
