@@ -18,6 +18,11 @@ test("a shorter time for writes shortens what must be shorter still, unless that
   });
 });
 
+test("a longer time for writes lengthens Postgres's timer, which would otherwise end the write before it", () => {
+  expect(storeLimits({ writeTimeoutMs: 40_000 })).toMatchObject({ statementTimeoutMs: 32_000, lockWaitMs: 500 });
+  expect(storeLimits({ writeTimeoutMs: 600_000 })).toMatchObject({ statementTimeoutMs: 480_000 });
+});
+
 test("a value out of its range is a RangeError that names it", async () => {
   for (const value of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])
     expect(() => storeLimits({ maxBatchRows: value })).toThrow(/^maxBatchRows is an integer from 1 to/);
