@@ -81,6 +81,8 @@ export type InspectBallot =
       readonly kind: "seen";
       readonly node: string;
       readonly holder: string | null;
+      /** Equal where it is the same acquisition: labels may be many holders' own, as all of one process have one. Nothing can be released with it. */
+      readonly owner: string | null;
       readonly remainingMs: number | null;
       readonly token: number;
     }

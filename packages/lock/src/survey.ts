@@ -56,16 +56,16 @@ export function conclude(resource: string, ballots: readonly InspectBallot[], { 
   const seen = ballots.filter((ballot): ballot is Seen => ballot.kind === "seen");
   const base = { resource, token: seen.reduce((highest, { token }) => Math.max(highest, token), 0), ballots };
   if (seen.filter(({ holder }) => holder === null).length >= quorum) return { ...base, state: "free" };
-  for (const holder of new Set(seen.map((ballot) => ballot.holder))) {
+  for (const { owner, holder } of seen) {
     if (holder === null) continue;
-    const remaining = seen.filter((ballot) => ballot.holder === holder).map((ballot) => ballot.remainingMs ?? 0);
+    const remaining = seen.filter((ballot) => ballot.owner === owner).map((ballot) => ballot.remainingMs ?? 0);
     // A quorum has it until the first of the quorum's longest-lived keys runs out.
     const remainingMs = remaining.sort((a, b) => b - a)[quorum - 1];
     if (remainingMs !== undefined) return { ...base, state: "held", holder, remainingMs };
   }
   const unseen = size - seen.length;
-  const canBeEither = [null, ...seen.map(({ holder }) => holder)].some(
-    (who) => seen.filter(({ holder }) => holder === who).length + unseen >= quorum,
+  const canBeEither = [null, ...seen.map(({ owner }) => owner)].some(
+    (who) => seen.filter(({ owner }) => owner === who).length + unseen >= quorum,
   );
   return { ...base, state: canBeEither ? "unknown" : "split" };
 }

@@ -1,5 +1,6 @@
 // What travels to a node and what comes back: the letters, the order of KEYS and ARGV, the shapes of replies. Together with keys.ts the only place that knows
 // them; the Lua files say the same from the other side. Decides nothing: a reply of another shape is an error with the cause "garbage reply".
+import { createHash } from "node:crypto";
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../ballot.js";
 import { MAX_TOKEN } from "../token.js";
 import type { Keys } from "./keys.js";
@@ -106,6 +107,12 @@ function holderOf(reply: unknown): string {
   return value.slice(value.indexOf("|") + 1, value.endsWith(WANTED) ? -WANTED.length : undefined);
 }
 
+/** Tells owners apart, and nothing of their secrets. */
+function fingerprintOf(reply: unknown): string {
+  const [secret = ""] = text(reply).split("|", 1);
+  return createHash("sha256").update(secret).digest("base64url").slice(0, 8);
+}
+
 /** PTTL: −1 is a key without an end, which we never make; the longest time that a timer can wait stands for it. */
 function remainingOf(reply: unknown): number {
   const ms = integer(reply, -2);
@@ -197,6 +204,7 @@ export const inspect: RequestKind<string, InspectBallot> = {
       kind: "seen",
       node,
       holder: held ? holderOf(value) : null,
+      owner: held ? fingerprintOf(value) : null,
       remainingMs: held ? remainingOf(pttl) : null,
       token: integer(token, 0),
     };

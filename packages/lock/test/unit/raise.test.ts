@@ -17,7 +17,14 @@ function threeNodes(beforeRaise: (memories: readonly Memory[], remove: string) =
     return {
       name,
       epoch: () => "e",
-      inspect: async () => ({ kind: "seen", node: name, holder: memory.holder, remainingMs: null, token: memory.token }),
+      inspect: async () => ({
+        kind: "seen",
+        node: name,
+        holder: memory.holder,
+        owner: memory.holder,
+        remainingMs: null,
+        token: memory.token,
+      }),
       raise: async ({ token, remove }: { token: number; remove: string }) => {
         if (i === 0) beforeRaise(memories, remove);
         const removed = remove === "holder" ? memory.holder : null;
@@ -52,7 +59,7 @@ test("T1 a raise that is answered in another epoch than it was asked in does not
     return {
       name,
       epoch: () => epochs[i],
-      inspect: async () => ({ kind: "seen", node: name, holder: null, remainingMs: null, token: 7 }),
+      inspect: async () => ({ kind: "seen", node: name, holder: null, owner: null, remainingMs: null, token: 7 }),
       raise: async ({ token }: { token: number }) => {
         asked[i] = (asked[i] ?? 0) + 1;
         if (i > 0 && (asked[i] ?? 0) <= moves) epochs[i] = `e${1 + (asked[i] ?? 0)}`;

@@ -19,7 +19,7 @@ const granted: GrantBallot = { kind: "granted", node, token: 7, epoch: "e" };
 const held: GrantBallot = { kind: "held", node, resource: "r", holder: "h", remainingMs: 5 };
 const sealed: SealBallot = { kind: "sealed", node, epoch: "e" };
 const lost: SealBallot = { kind: "lost", node };
-const seen = (token: number): InspectBallot => ({ kind: "seen", node, holder: null, remainingMs: null, token });
+const seen = (token: number): InspectBallot => ({ kind: "seen", node, holder: null, owner: null, remainingMs: null, token });
 
 const electorates: tally.Electorate[] = [];
 for (let size = 1; size <= 7; size++) for (let quorum = tally.majority(size); quorum <= size; quorum++) electorates.push({ size, quorum });
