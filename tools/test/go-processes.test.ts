@@ -1,6 +1,6 @@
 // The task runner leaves nothing running: real processes, real signals.
 import { expect, test, vi } from "vitest";
-import { moduleOf, Program, runs } from "./programs.js";
+import { endsWithTest, moduleOf, Program, runs } from "./programs.js";
 
 const soon = { timeout: 10_000, interval: 10 };
 const sleeper = 'console.log("child", process.pid); setInterval(() => {}, 1000);';
@@ -16,21 +16,21 @@ const guarding = (source: string): string => `
 
 test("a child dies when its parent is killed without a word", async () => {
   const parent = new Program(guarding(sleeper));
-  const child = Number((await parent.says(/child (\d+)/))[1]);
+  const child = endsWithTest(Number((await parent.says(/child (\d+)/))[1]));
   parent.process.kill("SIGKILL");
   await vi.waitFor(() => expect(runs(child)).toBe(false), soon);
 });
 
 test("a child that asks for its last second gets it, and its parent hears of the end", async () => {
   const parent = new Program(guarding(`process.on("SIGINT", () => { console.log("cleaned up"); process.exit(0); }); ${sleeper}`));
-  await parent.says(/child \d+/);
+  endsWithTest(Number((await parent.says(/child (\d+)/))[1]));
   parent.process.kill("SIGINT");
   await parent.says(/cleaned up\ninterrupted/);
 });
 
 test("a child that ignores the first signal is killed by the second", async () => {
   const parent = new Program(guarding(`process.on("SIGINT", () => console.log("no")); ${sleeper}`));
-  const child = Number((await parent.says(/child (\d+)/))[1]);
+  const child = endsWithTest(Number((await parent.says(/child (\d+)/))[1]));
   parent.process.kill("SIGINT");
   await parent.says(/no/);
   parent.process.kill("SIGINT");
@@ -42,7 +42,7 @@ test("what a child leaves behind in its group ends with it", async () => {
   const leavesOneBehind = `const left = require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(sleeper)}]);
     left.stdout.once("data", (text) => process.stdout.write(text, () => process.exit(3)));`;
   const parent = new Program(guarding(leavesOneBehind));
-  const grandchild = Number((await parent.says(/child (\d+)/))[1]);
+  const grandchild = endsWithTest(Number((await parent.says(/child (\d+)/))[1]));
   await parent.says(/ended with 3/);
   await vi.waitFor(() => expect(runs(grandchild)).toBe(false), soon);
 });
@@ -63,10 +63,9 @@ test.each(["npm", "sh"])("the death of the %s above the task runner is noticed",
     spawn(process.execPath, ["-e", process.env.SHELL_PROGRAM], { stdio: "inherit" });
     setInterval(() => {}, 1000);`;
   const program = new Program(npm, { ...process.env, npm_lifecycle_event: "test", WATCHER: watcher, SHELL_PROGRAM: shell });
-  await program.says(/watcher \d+/);
+  endsWithTest(Number((await program.says(/watcher (\d+)/))[1]));
   process.kill(Number((await program.says(new RegExp(`${victim} (\\d+)`)))[1]), "SIGKILL");
   await vi.waitFor(() => expect(program.output).toContain("noticed"), soon);
-  program.process.kill("SIGKILL");
 });
 
 test("a task runner that finds itself orphaned at its start ends", async () => {

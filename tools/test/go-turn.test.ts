@@ -68,10 +68,11 @@ test("an owner in another container is waited for", async () => {
   writeFileSync(turn, owner({ host: "elsewhere" }));
   const order: string[] = [];
   const mine = inTurn(async () => order.push("mine"), turn);
-  setTimeout(() => {
+  const theirs = setTimeout(() => {
     order.push("theirs ends");
     rmSync(turn);
   }, 120);
+  onTestFinished(() => clearTimeout(theirs));
   await mine;
   expect(order).toEqual(["theirs ends", "mine"]);
 });
