@@ -210,6 +210,19 @@ describe("a node that lost its memory", () => {
     await expect.poll(() => lock.fleet.state().admitted).toContain("n3");
   });
 
+  test("is looked at over a new connection when it does not answer a look on the one that is up", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 3 });
+    await using lock = await opened(servers.urls, { ...options, connectTimeoutMs: 150 });
+    const third = servers.nodes[2];
+    await third?.cli("FLUSHALL");
+    const later = lock.fromNow();
+    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
+    third?.dropReplies();
+    expect(await later.heard("disconnected", "n3")).toMatchObject({ cause: "TIMEOUT: no answer for 150 ms" });
+    await third?.heal();
+    expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
+  });
+
   test("is not rebuilt from too few others, and is when they are back", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 5);
     await using _ = lock;
