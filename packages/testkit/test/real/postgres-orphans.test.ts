@@ -3,9 +3,11 @@ import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "@palisade/testkit/vitest";
-import { endOwner, startOwner } from "../unit/owner.js";
+import { afterAll, describe, expect, test } from "@palisade/testkit/vitest";
+import { endOwner, endOwners, startOwner } from "../unit/owner.js";
 import { untilGone } from "../unit/process-gone.js";
+
+afterAll(endOwners);
 
 async function serverOwner(mode: "running" | "paused" | "durable", env: Readonly<Record<string, string>> = {}) {
   const { owner, owned } = await startOwner<{ pids: number[]; data: string }>({ program: "real/postgres-orphans", args: [mode], env });

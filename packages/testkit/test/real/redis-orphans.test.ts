@@ -1,10 +1,12 @@
 // A program that dies with a fleet running takes the fleet along, however it dies.
 import { existsSync } from "node:fs";
-import { expect, test } from "vitest";
-import { endOwner, startOwner } from "../unit/owner.js";
+import { afterAll, expect, test } from "vitest";
+import { endOwner, endOwners, startOwner } from "../unit/owner.js";
 import { untilGone } from "../unit/process-gone.js";
 
 const patient = { timeout: 10_000 };
+
+afterAll(endOwners);
 
 async function fleetOwner(mode: "idle" | "stop") {
   const { owner, owned } = await startOwner<{ pids: number[]; folders: string[] }>({ program: "real/redis-orphans", args: [mode] });

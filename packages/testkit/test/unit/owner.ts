@@ -1,9 +1,9 @@
-// A program of its own process that owns servers or children, for tests about what it leaves behind. Whatever becomes of the test, no owner outlives its file.
+// A program of its own process that owns servers or children, for tests about what it leaves behind. Whatever becomes of the test, no owner outlives its file, if that
+// says afterAll(endOwners). It cannot be said here: files that share a process share this module, and the hook would be the first one's only.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { afterAll } from "vitest";
 
 export interface OwnerSpec {
   /** The name of a compiled program, below the tests of this package: "unit/process-orphans". */
@@ -14,9 +14,10 @@ export interface OwnerSpec {
 
 const owners = new Set<ChildProcess>();
 
-afterAll(() => {
-  for (const owner of owners) owner.kill("SIGKILL"); // An owner with its output open would keep the whole run from ending.
-});
+/** An owner with its output open would keep the whole run from ending. */
+export function endOwners(): void {
+  for (const owner of owners) owner.kill("SIGKILL");
+}
 
 /** Starts it and reads the first line it prints, which is JSON about what it owns. */
 export async function startOwner<Owned>({ program, args, env }: OwnerSpec): Promise<{ owner: ChildProcess; owned: Owned }> {

@@ -1,7 +1,9 @@
 // However a parent ends, its children end with it.
-import { describe, expect, test } from "vitest";
-import { ended, endOwner, startOwner } from "./owner.js";
+import { afterAll, describe, expect, test } from "vitest";
+import { ended, endOwner, endOwners, startOwner } from "./owner.js";
 import { untilGone } from "./process-gone.js";
+
+afterAll(endOwners);
 
 // The guard by the kernel where there is one, and the other everywhere.
 describe.concurrent.each(["", "reaper"])("with the guard %j", (guard) => {
