@@ -6,6 +6,8 @@ import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
 
+const patient = { timeout: 10_000 };
+
 let server: PostgresServer;
 
 beforeAll(async () => {
@@ -52,6 +54,12 @@ async function stored(): Promise<number[]> {
   return (await query<{ number: number }>("select number from writes order by number")).map((row) => row.number);
 }
 
+/** It begins with a round that flushes whatever there is, and may begin it after the server has said that it is ready. */
+async function walWriterSleeps(client: pg.Client): Promise<void> {
+  const sleeping = "select from pg_stat_activity where backend_type = 'walwriter' and wait_event = 'WalWriterMain'";
+  await expect.poll(async () => (await client.query(sleeping)).rowCount, patient).toBe(1);
+}
+
 describe("crash", () => {
   test("a crash in the middle of writes keeps every acknowledged one, and the address", async () => {
     const { url } = server;
@@ -73,6 +81,7 @@ describe("crash", () => {
   test("control: a crash loses an acknowledged write whose session did not wait for the flush", async () => {
     const client = await connected();
     await client.query("set synchronous_commit = off");
+    await walWriterSleeps(client);
     await client.query("insert into writes values (1)");
     await server.crash();
     await server.restart();
