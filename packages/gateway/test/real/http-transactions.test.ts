@@ -117,7 +117,7 @@ describe("a transaction", () => {
     expect(await get(url, name)).toMatchObject({ headers: { etag: '"1"', "fencing-token": "5" } });
   });
 
-  test("over the same resources in opposite orders never deadlocks", async ({ gateway: { url } }) => {
+  test("over the same resources in opposite orders never deadlocks", async ({ gateway: { url, adminUrl } }) => {
     const names = [uniqueName(), uniqueName(), uniqueName()];
     const both = Array.from({ length: 30 }, (_, index) => {
       const order = index % 2 === 0 ? names : names.toReversed();
@@ -127,6 +127,7 @@ describe("a transaction", () => {
       );
     });
     expect((await Promise.all(both)).map(({ status }) => status)).toEqual(both.map(() => 200));
+    expect(await (await fetch(`${adminUrl}/metrics`)).text()).not.toContain("40P01"); // Which the gateway would have run again.
   });
 
   const put1 = { op: "put", resource: "t/1", token: 5, value: 1 };

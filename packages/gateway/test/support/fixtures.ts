@@ -2,6 +2,7 @@
 import { createGateway, type Gateway, type GatewayConfig, migrate } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base, expect } from "@palisade/testkit/vitest";
+import { patience } from "./patience.js";
 
 export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
 
@@ -19,7 +20,7 @@ export function eventually(read: () => unknown): ReturnType<typeof expect.poll> 
   return expect.poll(read, { timeout: 15_000, interval: 10 });
 }
 
-export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent" } as const;
+export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", ...patience } as const;
 
 export const test = base
   .extend("databaseTemplate", { scope: "file" }, async () => ({ name: "gateway", migrate }))

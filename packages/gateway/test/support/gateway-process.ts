@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Child, startChild } from "@palisade/testkit";
+import { patientEnvironment } from "./patience.js";
 
 export const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
 
@@ -46,7 +47,7 @@ export async function startProgram(env: Readonly<Record<string, string>>): Promi
     // Who runs the tests' servers is none of the program's business: it would remark that it does not know the variable.
     command: "env",
     args: ["-u", "PALISADE_TEST_PROVIDER", process.execPath, program],
-    env: { PORT: "0", ADMIN_PORT: "0", ...env },
+    env: { PORT: "0", ADMIN_PORT: "0", ...patientEnvironment, ...env },
     name: "palisade-gateway",
     onLine: (line) => {
       lines.push(line);

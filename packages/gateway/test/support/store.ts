@@ -4,6 +4,7 @@ import type { TestDatabase } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import pg from "pg";
 import { type FencedStore, openStore, type StoreConfig } from "../../src/store/fenced-store.js";
+import { patience } from "./patience.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";
 
@@ -26,7 +27,7 @@ export const test = base
       await Promise.all(opened.map((store) => store.close({ drainMs: 0 })));
     });
     return async (config = {}) => {
-      const store = await openStore({ databaseUrl: database.url, ...config });
+      const store = await openStore({ databaseUrl: database.url, ...patience, ...config });
       opened.push(store);
       return store;
     };
