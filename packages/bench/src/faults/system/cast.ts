@@ -109,7 +109,7 @@ export class Actor {
 
 export class Cast implements AsyncDisposable {
   readonly actors: readonly Actor[];
-  readonly tally = { done: 0, refused: 0, unknown: 0 };
+  readonly tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
   /** How often a client stopped itself in the middle of its work. */
   naps = 0;
   readonly #waiting = new Set<() => void>();
@@ -151,10 +151,11 @@ export class Cast implements AsyncDisposable {
     if (failed >= 0) throw new Error(this.actors[failed]?.child.obituary());
   }
 
-  count({ done, refused, unknown }: Tally): void {
+  count({ done, refused, unknown, overwrote }: Tally): void {
     this.tally.done += done;
     this.tally.refused += refused;
     this.tally.unknown += unknown;
+    this.tally.overwrote += overwrote;
   }
 
   look(): void {

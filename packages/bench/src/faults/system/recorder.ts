@@ -21,7 +21,7 @@ export class Recorder {
   readonly #journal: Journal;
   readonly #author: string;
   #count = 0;
-  #tally = { done: 0, refused: 0, unknown: 0 };
+  #tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
 
   constructor(journal: Journal, author: string) {
     this.#journal = journal;
@@ -46,7 +46,7 @@ export class Recorder {
   /** What was answered since the last time. */
   tally(): Tally {
     const tally = { kind: "tally", ...this.#tally } as const;
-    this.#tally = { done: 0, refused: 0, unknown: 0 };
+    this.#tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
     return tally;
   }
 
@@ -75,7 +75,9 @@ export class Recorder {
     const shown = shows === "lease" ? { lease } : {};
     const answer = await door.write({ kind, resource, token: lease.token, seq, document, ...shown });
     this.answered(id, answer);
-    return answer.outcome === "done" && answer.rev !== undefined ? { ...answer, seen: { rev: answer.rev, document } } : answer;
+    if (answer.outcome !== "done" || answer.rev === undefined) return answer;
+    if (answer.rev > on.rev + 1) this.#tally.overwrote++;
+    return { ...answer, seen: { rev: answer.rev, document } };
   }
 }
 

@@ -8,6 +8,7 @@ import { FaultLog, type Struck } from "../fault-log.js";
 import { believed, lockKeys } from "../node-belief.js";
 import { NodeStrikes } from "../node-strikes.js";
 import { nowMs, type Span, type Violation } from "../tenure.js";
+import type { Cast } from "./cast.js";
 import { judge } from "./checkers/judge.js";
 import { Ending } from "./ending.js";
 import { gather } from "./gather.js";
@@ -131,6 +132,7 @@ async function torment({ seed, mode, clients, durationMs, stage, log, ending, on
   done.catch(() => peace.abort()); // Somebody has failed: no more faults. It is reported where `done` is awaited.
   const torments = nemesis.torment(peace.signal);
   await Promise.race([sleep(durationMs, undefined, { ref: false }), done]);
+  if (mode === "unfenced") await Promise.race([untilOverwritten(cast), done]);
   onPhase("undoing faults");
   const impatience = setTimeout(() => hopeless.abort(), RECOVERY_MS);
   await torments;
@@ -140,6 +142,12 @@ async function torment({ seed, mode, clients, durationMs, stage, log, ending, on
   const isRecovered = await done;
   clearTimeout(impatience);
   return { span, isRecovered, ambush, forsaken: nodes.forsaken };
+}
+
+/** The control is there to be found wanting. On a machine so busy that nobody has written over anything yet, it goes on until somebody has, or nobody ever will. */
+async function untilOverwritten({ tally }: Cast): Promise<void> {
+  for (const givenUpAt = performance.now() + RECOVERY_MS; tally.overwrote === 0 && performance.now() < givenUpAt; )
+    await sleep(PROGRESS_EVERY_MS, undefined, { ref: false });
 }
 
 function described({ fleet, store, gateways }: Stage): string {

@@ -19,7 +19,7 @@ const tellEveryMs = 500;
 
 let working = true;
 let count = 0;
-let tally = { done: 0, refused: 0, unknown: 0 };
+let tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
 /** The highest fence it has seen, and at least the milliseconds from which a new fleet counts: what is below that may count as issued, and does no harm. */
 let fence = Date.now();
 
@@ -103,7 +103,7 @@ async function look(): Promise<void> {
 async function work(): Promise<void> {
   const teller = setInterval(() => {
     say({ kind: "tally", ...tally });
-    tally = { done: 0, refused: 0, unknown: 0 };
+    tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
   }, tellEveryMs);
   for (; working; await sleep(chance.between(30, 200))) {
     if (count % 5 === 0) await look();

@@ -33,6 +33,8 @@ export interface Tally {
   readonly done: number;
   readonly refused: number;
   readonly unknown: number;
+  /** Of those done: stored over what their writer had never seen. Behind the fence there are none. */
+  readonly overwrote: number;
 }
 
 export type FromActor =
