@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchFolder } from "@palisade/testkit";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
-import { runProgram, startProgram } from "../support/gateway-process.js";
+import { runProgram } from "../support/gateway-process.js";
 import { get, put } from "../support/wire.js";
 
 const databaseUrl = "postgres://user:hunter2@127.0.0.1:1/app";
@@ -50,7 +50,7 @@ describe("the program", () => {
     });
   });
 
-  test("makes a key that opens a gateway with the entry it prints", async ({ database }) => {
+  test("makes a key that opens a gateway with the entry it prints", async ({ database, startProgram }) => {
     const made = await runProgram(["keygen", "--id", "worker", "--scope", "write:orders/", "--scope", "read:"]);
     const { key, entry } = JSON.parse(made.out) as { key: string; entry: { sha256: string } };
     expect(entry).toMatchObject({ id: "worker", scopes: ["write:orders/", "read:"] });
@@ -63,25 +63,25 @@ describe("the program", () => {
       status: 201,
     });
     expect(await put(gateway.url, name, { token: 1, value: {} })).toMatchObject({ status: 401 });
-    expect(await gateway.child.stop()).toMatchObject({ code: 0 });
+    expect(await gateway.stop()).toMatchObject({ code: 0 });
   });
 
-  test("migrates an empty database when told, and leaves it alone when told that", async ({ postgres }) => {
+  test("migrates an empty database when told, and leaves it alone when told that", async ({ postgres, startProgram }) => {
     const told = await postgres.createDatabase();
     expect(await runProgram(["migrate"], { DATABASE_URL: told.url })).toMatchObject({ code: 0 });
     const gateway = await startProgram({ DATABASE_URL: told.url, PALISADE_MIGRATIONS: "off" });
     expect(await put(gateway.url, "x", { token: 1, value: {} })).toMatchObject({ status: 201 });
-    expect(await gateway.child.stop()).toMatchObject({ code: 0 });
+    expect(await gateway.stop()).toMatchObject({ code: 0 });
     await told.drop();
   });
 
-  test("without a database that is up to date is not ready, and says why", async ({ postgres }) => {
+  test("without a database that is up to date is not ready, and says why", async ({ postgres, startProgram }) => {
     const empty = await postgres.createDatabase();
     const gateway = await startProgram({ DATABASE_URL: empty.url, PALISADE_MIGRATIONS: "off" });
     const ready = await fetch(`${gateway.adminUrl}/ready`);
     expect([ready.status, await ready.json()]).toEqual([503, expect.objectContaining({ ready: false })]);
     expect((await put(gateway.url, "x", { token: 1, value: {} })).status).toBeGreaterThanOrEqual(500);
-    expect(await gateway.child.stop()).toMatchObject({ code: 0 });
+    expect(await gateway.stop()).toMatchObject({ code: 0 });
     await empty.drop();
   });
 });
@@ -89,6 +89,7 @@ describe("the program", () => {
 describe("the log", () => {
   test("of a gateway that made its own schema tells refusals with request, resource, token, trace and outcome, and never a document or a credential", async ({
     postgres,
+    startProgram,
   }) => {
     const empty = await postgres.createDatabase();
     const gateway = await startProgram({ DATABASE_URL: empty.url, PALISADE_LOG_LEVEL: "debug" });
@@ -102,7 +103,7 @@ describe("the log", () => {
     });
     await put(gateway.url, name, { token: 33, value: { secret: "swordfish" }, headers: trace });
     await get(gateway.url, `${name}?swordfish`);
-    await gateway.child.stop();
+    await gateway.stop();
     await eventually(() => gateway.lines.join("\n")).toContain('"closed"');
     const entries = gateway.lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(entries).toContainEqual(

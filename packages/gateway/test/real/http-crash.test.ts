@@ -2,7 +2,6 @@
 import { takePort } from "@palisade/testkit";
 import pg from "pg";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
-import { startProgram } from "../support/gateway-process.js";
 import { type Kept, violations } from "../support/write-history.js";
 import { randomFrom, Writers } from "../support/writers.js";
 
@@ -24,6 +23,8 @@ describe("kill -9 of a gateway under load", () => {
   test("G3 every write that was accepted is there once, no write that was refused is, and no token ever fell", async ({
     database,
     gateway: other,
+    startProgram,
+    onTestFinished,
   }) => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const env = { DATABASE_URL: database.url, PORT: String(await takePort()), PALISADE_HISTORY: "on" };
@@ -35,6 +36,7 @@ describe("kill -9 of a gateway under load", () => {
       writers: 12,
       random: randomFrom(seed),
     });
+    onTestFinished(async () => void (await writers.stop()));
     for (let kill = 0; kill < kills; kill++) {
       const goal = writers.accepted + writesBetweenKills;
       await eventually(() => writers.accepted).toBeGreaterThan(goal);
@@ -42,7 +44,7 @@ describe("kill -9 of a gateway under load", () => {
       victim = await startProgram(env);
     }
     const told = await writers.stop();
-    await victim.child.stop();
+    await victim.stop();
     const kinds = new Set(told.map(({ answer }) => (answer.kind === "refused" ? answer.code : answer.kind)));
     expect([...kinds]).toEqual(expect.arrayContaining(["accepted", "unknown", "fencing_token_stale"]));
     expect({ seed, violations: violations(told, await keptIn(database.url, prefix)) }).toEqual({ seed, violations: [] });

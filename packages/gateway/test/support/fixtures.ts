@@ -1,12 +1,14 @@
-// A gateway for a test file, over a database of its own, and more of them for a test that asks. All are closed again.
+// A gateway for a test file, over a database of its own, and more of them for a test that asks, in this process or in their own. All are ended again.
 import { createGateway, type Gateway, type GatewayConfig, migrate } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base, expect } from "@palisade/testkit/vitest";
+import { type GatewayProcess, startProgram } from "./gateway-process.js";
 import { patience } from "./patience.js";
 
 export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
 
 export type StartGateway = (config?: Partial<GatewayConfig>) => Promise<Gateway>;
+export type StartProgram = (env: Readonly<Record<string, string>>) => Promise<GatewayProcess>;
 
 let names = 0;
 /** A resource name that no other test of this process has. */
@@ -17,7 +19,7 @@ export function uniqueName(prefix = "r"): string {
 
 /** expect.poll with patience for a busy machine. */
 export function eventually(read: () => unknown): ReturnType<typeof expect.poll> {
-  return expect.poll(read, { timeout: 15_000, interval: 10 });
+  return expect.poll(read, { timeout: 30_000, interval: 10 });
 }
 
 export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", ...patience } as const;
@@ -42,5 +44,16 @@ export const test = base
       started.push(gateway);
       await gateway.listen();
       return gateway;
+    };
+  })
+  .extend("startProgram", ({ task: _test }, { onCleanup }): StartProgram => {
+    const started: GatewayProcess[] = [];
+    onCleanup(async () => {
+      await Promise.all(started.map(({ child }) => child.kill()));
+    });
+    return async (env) => {
+      const program = await startProgram(env);
+      started.push(program);
+      return program;
     };
   });

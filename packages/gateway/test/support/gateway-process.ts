@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { type Child, startChild } from "@palisade/testkit";
+import { type Child, type ChildExit, startChild } from "@palisade/testkit";
 import { patientEnvironment } from "./patience.js";
 
 export const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
@@ -28,6 +28,8 @@ export interface GatewayProcess {
   readonly adminUrl: string;
   /** Every line of the log so far. */
   readonly lines: readonly string[];
+  /** Asks it to end, and waits for as long as it takes. */
+  stop(): Promise<ChildExit>;
 }
 
 interface LogLine {
@@ -58,7 +60,11 @@ export async function startProgram(env: Readonly<Record<string, string>>): Promi
   const ended = child.waitForExit().then((): LogLine => ({}));
   const { url, adminUrl } = await Promise.race([listening, ended]);
   if (url === undefined || adminUrl === undefined) throw new Error(child.obituary());
-  return { child, url, adminUrl, lines };
+  const stop = (): Promise<ChildExit> => {
+    child.signal("SIGTERM");
+    return child.waitForExit();
+  };
+  return { child, url, adminUrl, lines, stop };
 }
 
 function parse(line: string): LogLine | undefined {

@@ -1,5 +1,5 @@
 // Clients that write without pause, sometimes with an old token, and note down what they were told. They know nothing of the faults around them.
-
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, put } from "./wire.js";
 import type { Told } from "./write-history.js";
 
@@ -42,8 +42,8 @@ export class Writers {
       const seq = this.#seq;
       const answer = await put(url, resource, { token: `${token};seq=${seq}`, value: { seq } }).then(answerOf, connectionLost);
       this.told.push({ resource, token, seq, answer });
-      // Nobody there: let the others go on before the next try.
-      if (answer.kind === "unknown") await new Promise((resolve) => setImmediate(resolve));
+      // Nobody there: whoever is to be there again needs the processor.
+      if (answer.kind === "unknown") await sleep(2);
     }
   }
 
