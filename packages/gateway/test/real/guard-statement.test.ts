@@ -121,13 +121,13 @@ for (const way of ways)
       }
     }
     const cases = states.flatMap((state) => requests.map((request) => ({ state, request: { ...request, resource: uniqueName("case") } })));
-    for (const { state, request } of cases)
-      if (state !== undefined)
-        await client.query(
-          `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
-         values ($1, $2, $3, $4, 0, 'put', $5, case when $5 then null else '1'::jsonb end, now())`,
-          [request.resource, state.token, state.seq, state.rev, state.deleted],
-        );
+    const stored = cases.flatMap(({ state, request }) => (state === undefined ? [] : [{ ...state, resource: request.resource }]));
+    await client.query(
+      `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
+       select resource, token, seq, rev, 0, 'put', deleted, case when deleted then null else '1'::jsonb end, now()
+       from jsonb_to_recordset($1) as stored(resource text, token bigint, seq bigint, rev bigint, deleted boolean)`,
+      [JSON.stringify(stored)],
+    );
     const accepted = await runStatement({ client, way }, ...cases.map(({ request }) => request));
     const admissible = cases.filter(
       ({ state, request }) => refusalOf(request, "verified", state).kind === "admissible" && (way === "any" || state !== undefined),

@@ -195,7 +195,7 @@ describe("documents", () => {
         const text = JSON.stringify(value);
         const name = uniqueName("shape");
         const answer = await send(url, { method: "PUT", path: `/v1/resources/${name}`, headers: [...json, ...token], body: text });
-        if (text.includes("\\u0000")) return expect(answer).toMatchObject({ status: 400 });
+        if (/(?<!\\)(\\\\)*\\u0000/.test(text)) return expect(answer).toMatchObject({ status: 400 }); // Not where the backslash itself is meant.
         expect(answer.status).toBe(201);
         expect((await get(url, name)).json).toEqual(JSON.parse(text));
       }),

@@ -25,9 +25,11 @@ function parse(text: string): Parts {
   return { status, headers, body: body.trim() };
 }
 
-function run(command: string): Promise<string> {
+/** One after the other in one shell, as a reader does; their outputs. */
+function run(commands: readonly string[]): Promise<readonly string[]> {
+  const script = ["set -e", ...commands.map((command) => `${command.replace("curl ", "curl -s ")}\nprintf '\\0'`)].join("\n");
   return new Promise((resolve, reject) => {
-    execFile("bash", ["-c", command.replace("curl ", "curl -s ")], (error, out) => (error === null ? resolve(out) : reject(error)));
+    execFile("bash", ["-c", script], (error, out) => (error === null ? resolve(out.split("\0").slice(0, -1)) : reject(error)));
   });
 }
 
@@ -35,11 +37,15 @@ describe("the README", () => {
   test("shows answers that its curl examples really get", async ({ gateway }) => {
     expect(pairs.length).toBeGreaterThan(15);
     expect(pairs.length).toBe(readme.match(/^curl /gm)?.length);
-    for (const { command, expected } of pairs) {
+    const outputs = await run(
+      pairs.map(({ command }) =>
+        command.replaceAll("http://127.0.0.1:8080", gateway.url).replaceAll("http://127.0.0.1:8081", gateway.adminUrl),
+      ),
+    );
+    expect(outputs).toHaveLength(pairs.length);
+    for (const [index, { command, expected }] of pairs.entries()) {
       const wanted = parse(expected);
-      const got = parse(
-        await run(command.replaceAll("http://127.0.0.1:8080", gateway.url).replaceAll("http://127.0.0.1:8081", gateway.adminUrl)),
-      );
+      const got = parse(outputs[index] ?? "");
       expect([command, got.status]).toEqual([command, wanted.status]);
       for (const header of wanted.headers) expect([command, got.headers]).toEqual([command, expect.arrayContaining([header])]);
       if (wanted.body !== "") expect([command, JSON.parse(got.body)]).toMatchObject([command, JSON.parse(wanted.body)]);
