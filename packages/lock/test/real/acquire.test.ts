@@ -1,6 +1,6 @@
 // Taking and giving back, on healthy fleets of every size.
-import { LockError, MAX_TOKEN } from "@palisade/lock";
-import { describe, expect, failure, fleetHolders, test, timed } from "./lock-test.js";
+import { type AttemptEvent, LockError, MAX_TOKEN } from "@palisade/lock";
+import { describe, expect, failure, fleetHolders, listen, test } from "./lock-test.js";
 
 describe("a lease", () => {
   test("T1 carries a higher token than every lease of the resource before it", async ({ locker }) => {
@@ -26,12 +26,12 @@ describe("a lease", () => {
 
   test("is stored as owner and label, with a time to live, on every node", async ({ redis, open, eye }) => {
     const locker = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
-    const lease = await locker.acquire("orders/42", { ttlMs: 5_000 });
+    const lease = await locker.acquire("orders/42", { ttlMs: 50_000 });
     expect(lease.resource).toBe("orders/42");
     expect(lease.resources).toEqual(["orders/42"]);
     expect(lease.held).toBe(true);
-    expect(lease.remainingMs()).toBeGreaterThan(4_000);
-    expect(lease.remainingMs()).toBeLessThanOrEqual(5_000 - 52);
+    expect(lease.remainingMs()).toBeGreaterThan(40_000);
+    expect(lease.remainingMs()).toBeLessThanOrEqual(50_000 - 502);
     await expect.poll(() => eye.holders("orders/42")).toEqual(Array(5).fill(expect.stringMatching(/^[\w-]{22}\|worker-7$/)));
     expect((await lease.release()).outcome).toBe("free");
     await eye.gone("orders/42");
@@ -78,7 +78,7 @@ describe("a lease", () => {
       "%2F",
       " ",
     ];
-    const leases = await Promise.all(names.map((name) => locker.acquire(name)));
+    const leases = await Promise.all(names.map((name) => locker.acquire(name, { ttlMs: 60_000 })));
     for (const name of names) {
       expect((await locker.tryAcquire(name)).ok).toBe(false);
       expect((await locker.inspect(name)).state).toBe("held");
@@ -110,7 +110,7 @@ describe("a lease", () => {
   });
 
   test("that ran out does not take the next holder's lock with it when it is released", async ({ locker, eye }) => {
-    const old = await locker.acquire("r", { ttlMs: 40 });
+    const old = await locker.acquire("r", { ttlMs: 200 });
     const next = await locker.acquire("r");
     expect(old.held).toBe(false);
     await old.release();
@@ -148,7 +148,7 @@ describe("several resources in one lease", () => {
   });
 
   test("wanted in opposite orders by many callers do not lock each other up", async ({ redis, open }) => {
-    const lockers = Array.from({ length: 4 }, () => open({ nodes: redis.urls, namespace: redis.namespace }));
+    const lockers = Array.from({ length: 4 }, () => open({ nodes: redis.urls, namespace: redis.namespace, waitMs: 25_000 }));
     const orders = [
       ["a", "b", "c"],
       ["c", "b", "a"],
@@ -162,23 +162,24 @@ describe("several resources in one lease", () => {
 });
 
 describe("a held resource", () => {
-  test("is LOCK_HELD, by whom and for how long", async ({ redis, open }) => {
+  test("is LOCK_HELD, by whom and for how long", async ({ redis, open, eye }) => {
     const holder = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
     const other = open({ nodes: redis.urls, namespace: redis.namespace });
-    await holder.acquire("orders/42", { ttlMs: 5_000 });
+    await holder.acquire("orders/42", { ttlMs: 50_000 });
+    await expect.poll(() => eye.holders("orders/42")).not.toContain(null);
     const error = await failure(other.acquire("orders/42", { waitMs: 0 }));
     expect(error).toBeInstanceOf(LockError);
     expect(error).toMatchObject({ code: "LOCK_HELD", resource: "orders/42", resources: ["orders/42"] });
-    expect((error as LockError).message).toMatch(/^0 of 5 nodes granted orders\/42, 3 needed; .*held for [45]\d{3} ms more by worker-7/);
-    expect((error as LockError).retryAfterMs).toBeGreaterThan(4_000);
+    expect((error as LockError).message).toMatch(/^0 of 5 nodes granted orders\/42, 3 needed; .*held for [45]\d{4} ms more by worker-7/);
+    expect((error as LockError).retryAfterMs).toBeGreaterThan(40_000);
     expect((error as LockError).ballots.length).toBeGreaterThanOrEqual(3);
   });
 
   test("is a value for tryAcquire, which never waits", async ({ locker }) => {
-    await locker.acquire("r");
-    const { tookMs, result } = await timed(() => locker.tryAcquire("r"));
-    expect(result).toMatchObject({ ok: false, reason: "held", retryAfterMs: expect.any(Number) });
-    expect(tookMs).toBeLessThan(1_000);
+    await locker.acquire("tried", { ttlMs: 60_000 });
+    using attempts = listen<AttemptEvent>("attempt", ({ resources }) => resources[0] === "tried");
+    expect(await locker.tryAcquire("tried")).toMatchObject({ ok: false, reason: "held", retryAfterMs: expect.any(Number) });
+    await expect.poll(() => attempts.events.filter(({ outcome }) => outcome === "held")).toHaveLength(1);
   });
 });
 
@@ -191,7 +192,7 @@ describe.for([1, 2, 3, 4, 5])("a fleet of %i", (size) => {
     if (!attempt.ok) throw new Error(attempt.message);
     expect(attempt.ballots.filter(({ kind }) => kind === "granted").length).toBeGreaterThanOrEqual(Math.floor(size / 2) + 1);
     expect((await locker.tryAcquire("r")).ok).toBe(false);
-    expect((await attempt.lease.extend(2_000)).outcome).toBe("renewed");
+    expect((await attempt.lease.extend(9_000)).outcome).toBe("renewed");
     expect((await attempt.lease.release()).outcome).toBe("free");
     const again = await locker.acquire("r");
     expect(again.token).toBeGreaterThan(attempt.lease.token);

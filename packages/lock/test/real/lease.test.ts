@@ -1,33 +1,14 @@
 // Keeping a lease and losing it: deadlines, renewals, extensions, hand-over.
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
-import { channelNames, LockError, type RenewalEvent } from "@palisade/lock";
-import { describe, expect, failure, test } from "./lock-test.js";
+import { LockError, type RenewalEvent } from "@palisade/lock";
+import { aborted, describe, expect, failure, listen, test, untilSeenEnding } from "./lock-test.js";
 
-/** Collects the events of one resource on one channel until the returned function is called. */
-function listen<Event extends { readonly resources: readonly string[] }>(
-  channel: string,
-  resource: string,
-): { events: Event[]; stop: () => void } {
-  const events: Event[] = [];
-  const onEvent = (message: unknown): void => {
-    const event = message as Event;
-    if (event.resources.includes(resource)) events.push(event);
-  };
-  subscribe(channel, onEvent);
-  return { events, stop: () => unsubscribe(channel, onEvent) };
-}
+/** What is told of the renewals of one resource. */
+const renewalsOf = (resource: string) => listen<RenewalEvent>("renewal", ({ resources }) => resources.includes(resource));
 
 /** Stops the event loop, as a long garbage collection does. */
 function stall(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 /**
@@ -63,18 +44,18 @@ describe("the end of a lease", () => {
   });
 
   test("L1 is noticed by assertHeld after a stall of the event loop, before any timer had its turn", async ({ locker }) => {
-    const lease = await locker.acquire("r", { ttlMs: 60 });
+    const lease = await locker.acquire("r", { ttlMs: 1_000 });
     const { signal } = lease;
     lease.assertHeld();
-    stall(70);
+    stall(lease.remainingMs() + 10);
     expect(signal.aborted).toBe(false);
     expect(() => lease.assertHeld()).toThrow(LockError);
     expect(signal.aborted).toBe(true);
   });
 
   test("L1 is noticed after a stall although the lease was to be renewed", async ({ locker }) => {
-    const lease = await locker.acquire("r", { ttlMs: 60, renew: true });
-    stall(70);
+    const lease = await locker.acquire("r", { ttlMs: 200, renew: true });
+    stall(210);
     expect(lease.remainingMs()).toBe(0);
     const error = await failure(lease.extend());
     expect(error).toMatchObject({ code: "LEASE_LOST" });
@@ -89,18 +70,21 @@ describe("the end of a lease", () => {
   });
 
   test("is already there when the signal is first asked for afterwards", async ({ locker }) => {
-    const lease = await locker.acquire("r", { ttlMs: 30 });
-    await sleep(40);
+    const lease = await locker.acquire("r", { ttlMs: 200 });
+    await sleep(210);
     expect(lease.signal.aborted).toBe(true);
   });
 
   test("is announced once, when a quarter of the time is left", async ({ locker }) => {
-    const lease = await locker.acquire("r", { ttlMs: 1_200 });
     const warnings: number[] = [];
-    lease.onDanger((remainingMs) => warnings.push(remainingMs));
     const silenced: number[] = [];
-    lease.onDanger((remainingMs) => silenced.push(remainingMs))();
-    await aborted(lease.signal);
+    await untilSeenEnding(async () => {
+      const lease = await locker.acquire("r", { ttlMs: 1_200 });
+      warnings.length = 0;
+      lease.onDanger((remainingMs) => warnings.push(remainingMs));
+      lease.onDanger((remainingMs) => silenced.push(remainingMs))();
+      return lease;
+    });
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toBeLessThanOrEqual(300);
     expect(warnings[0]).toBeGreaterThan(0);
@@ -114,62 +98,65 @@ describe("the end of a lease", () => {
 });
 
 describe("renewal", () => {
-  test("keeps a lease far beyond its ttl, a few times per ttl and not in a hot loop", async ({ locker }) => {
-    const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "long");
-    const lease = await locker.acquire("long", { ttlMs: 1_000, renew: true });
-    await sleep(2_200);
+  test("keeps a lease beyond its ttl, a few times per ttl and not in a hot loop", async ({ locker }) => {
+    const ttlMs = 4_000;
+    using renewals = renewalsOf("long");
+    const { events } = renewals;
+    const before = performance.now();
+    const lease = await locker.acquire("long", { ttlMs, renew: true });
+    await sleep(1.5 * ttlMs);
     lease.assertHeld();
     await lease.release();
-    stop();
-    expect(events.length).toBeGreaterThanOrEqual(3);
-    expect(events.length).toBeLessThanOrEqual(20);
+    expect(events.length).toBeGreaterThanOrEqual(2);
+    expect(events.length).toBeLessThanOrEqual((7 * (performance.now() - before)) / ttlMs);
     expect(events.every(({ outcome, token }) => outcome === "renewed" && token === lease.token)).toBe(true);
   });
 
-  test("of the shortest ttl does not become a hot loop", async ({ locker }) => {
-    const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "short");
+  test("of the shortest ttl does not become a hot loop", async ({ redis, open }) => {
+    using renewals = renewalsOf("short");
+    // A busy machine needs many attempts to take it in time, so they follow each other closely.
+    const locker = open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 4 }, waitMs: 25_000 });
+    await locker.ready();
     const lease = await locker.acquire("short", { ttlMs: 12, renew: true });
+    const acquiredAt = performance.now();
     await sleep(100);
     await lease.release();
-    stop();
-    expect(events.length).toBeLessThanOrEqual(21);
+    expect(renewals.events.length).toBeLessThanOrEqual(1 + (performance.now() - acquiredAt) / 5);
   });
 
   test("ends with maxHoldMs, and the keys with it", async ({ locker, eye }) => {
     await locker.ready();
-    const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "capped");
+    using renewals = renewalsOf("capped");
     const before = performance.now();
-    const holdIsOver = await referenceTimer(1_200);
-    const lease = await locker.acquire("capped", { ttlMs: 500, renew: true, maxHoldMs: 700 });
+    const lease = await locker.acquire("capped", { ttlMs: 3_000, renew: true, maxHoldMs: 4_000 });
+    const holdIsOver = await referenceTimer(4_100);
     await aborted(lease.signal);
     expect(holdIsOver()).toBe(false);
-    expect(performance.now() - before).toBeGreaterThan(650);
+    expect(performance.now() - before).toBeGreaterThan(3_950);
     expect(lease.signal.reason).toMatchObject({ reason: "expired" });
-    stop();
-    expect(events.length).toBeLessThanOrEqual(3);
+    expect(renewals.events.length).toBeLessThanOrEqual(3);
     await eye.gone("capped");
   });
 
   test("stops with the release", async ({ locker }) => {
-    const { events, stop } = listen<RenewalEvent>(channelNames.renewal, "r");
-    const lease = await locker.acquire("r", { ttlMs: 40, renew: true });
+    using renewals = renewalsOf("stopped");
+    const lease = await locker.acquire("stopped", { ttlMs: 200, renew: true });
     await lease.release();
-    await sleep(60);
-    stop();
-    expect(events).toEqual([]);
+    await sleep(100);
+    expect(renewals.events).toEqual([]);
   });
 });
 
 describe("extend", () => {
   test("prolongs the lease by another ttl, and keeps the token", async ({ locker }) => {
-    const lease = await locker.acquire("r", { ttlMs: 200 });
+    const lease = await locker.acquire("r", { ttlMs: 5_000 });
     const { token } = lease;
-    const renewal = await lease.extend(10_000);
+    const renewal = await lease.extend(50_000);
     expect(renewal.outcome).toBe("renewed");
-    expect(renewal.remainingMs).toBeGreaterThan(9_000);
-    expect(lease.remainingMs()).toBeGreaterThan(9_000);
+    expect(renewal.remainingMs).toBeGreaterThan(40_000);
+    expect(lease.remainingMs()).toBeGreaterThan(40_000);
     expect(lease.token).toBe(token);
-    expect((await locker.inspect("r")).remainingMs).toBeGreaterThan(9_000);
+    expect((await locker.inspect("r")).remainingMs).toBeGreaterThan(40_000);
   });
 
   test("with a shorter ttl shortens it", async ({ locker }) => {
@@ -195,7 +182,7 @@ describe("extend", () => {
   test("of a lease that somebody else took by now is LEASE_LOST and leaves the other alone", async ({ locker, eye }) => {
     const lease = await locker.acquire("r");
     await expect.poll(() => eye.holders("r")).not.toContain(null);
-    await eye.plant("r", [1, 2, 3], 5_000);
+    await eye.plant("r", [1, 2, 3], 60_000);
     await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
     expect((await eye.holders("r")).filter((holder) => holder?.startsWith("stranger"))).toHaveLength(3);
   });
@@ -212,8 +199,8 @@ describe("extend", () => {
 
   test("asked for twice at once is done one after the other, and the last word counts", async ({ locker }) => {
     const lease = await locker.acquire("r");
-    await Promise.all([lease.extend(20_000), lease.extend(1_000)]);
-    expect(lease.remainingMs()).toBeLessThan(1_000);
+    await Promise.all([lease.extend(20_000), lease.extend(5_000)]);
+    expect(lease.remainingMs()).toBeLessThan(5_000);
   });
 
   test("with a ttl that cannot be is a RangeError, and leaves the lease as it was", async ({ locker }) => {
@@ -225,8 +212,8 @@ describe("extend", () => {
 
 describe("using", () => {
   test("renews the lease while the routine runs, releases it, and gives the routine's result", async ({ locker, eye }) => {
-    const result = await locker.using("r", { ttlMs: 800 }, async (lease) => {
-      await sleep(1_200);
+    const result = await locker.using("r", { ttlMs: 3_500 }, async (lease) => {
+      await sleep(4_000);
       lease.assertHeld();
       return lease.token;
     });
@@ -248,7 +235,7 @@ describe("using", () => {
   });
 
   test("gives the routine's own result, although the lease was lost meanwhile", async ({ locker, eye }) => {
-    const result = await locker.using("r", { ttlMs: 150 }, async (lease) => {
+    const result = await locker.using("r", { ttlMs: 4_000 }, async (lease) => {
       await expect.poll(() => eye.holders("r")).not.toContain(null);
       await eye.remove("r", [0, 1, 2, 3, 4]);
       await aborted(lease.signal);
@@ -277,13 +264,13 @@ describe("using", () => {
 
 describe("a lease handed to another process", () => {
   test("is the same lease there: same token, extended and released from there", async ({ locker, redis, open, eye }) => {
-    const lease = await locker.acquire(["a", "b"], { ttlMs: 5_000 });
+    const lease = await locker.acquire(["a", "b"], { ttlMs: 50_000 });
     const text = lease.serialize();
     const other = open({ nodes: redis.urls, namespace: redis.namespace });
     const adopted = await other.adopt(text, { renew: true });
     expect(adopted.token).toBe(lease.token);
     expect(adopted.resources).toEqual(["a", "b"]);
-    expect(adopted.remainingMs()).toBeGreaterThan(4_000);
+    expect(adopted.remainingMs()).toBeGreaterThan(40_000);
     await lease[Symbol.asyncDispose]();
     adopted.assertHeld();
     expect((await adopted.extend()).outcome).toBe("renewed");

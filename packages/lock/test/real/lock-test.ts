@@ -1,13 +1,14 @@
 // `test` for this package: what the testkit offers, and lockers that are closed when the test is over. Also small ways to look at the nodes past the lock.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLocker, type Locker, type LockerOptions } from "@palisade/lock";
+import { channelNames, createLocker, type Lease, type Locker, type LockerOptions } from "@palisade/lock";
 import type { RedisFleet } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 
 export { describe, expect } from "@palisade/testkit/vitest";
 
-/** Opens a locker that is closed after the test. */
+/** Opens a locker that is closed after the test. Unless it is told otherwise it has patience with nodes: how slow they are on a busy machine is not the question. */
 export type OpenLocker = (options: LockerOptions) => Locker;
 
 export const test = base
@@ -17,7 +18,8 @@ export const test = base
       await Promise.all(opened.map((locker) => locker.close()));
     });
     return (options) => {
-      const locker = createLocker(options);
+      const { ttlMs = 10_000, maxTtlMs = ttlMs } = options;
+      const locker = createLocker({ nodeTimeoutMs: Math.min(5_000, ttlMs, maxTtlMs), connectTimeoutMs: 10_000, ...options });
       opened.push(locker);
       return locker;
     };
@@ -84,6 +86,45 @@ export async function until(isSo: () => boolean | Promise<boolean>, what: string
     if (performance.now() > endsAt) throw new Error(`it never came about that ${what}`);
     await sleep(2);
   }
+}
+
+/** Resolves when it has aborted, even if that was before. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/**
+ * Has leases taken, one after the other, until this process was seen to run in the last quarter of one's time, and comes back when that one is over: whoever stands
+ * still through all of it cannot be warned of the end. Seen twice, for a warning that is due may be told right after the first look.
+ */
+export async function untilSeenEnding(take: () => Promise<Lease>): Promise<Lease> {
+  for (;;) {
+    const lease = await take();
+    const endingMs = lease.remainingMs() / 4 - 20;
+    let looks = 0;
+    const look = setInterval(() => {
+      if (lease.held && lease.remainingMs() < endingMs) looks++;
+    }, 5);
+    await aborted(lease.signal);
+    clearInterval(look);
+    if (looks > 1) return lease;
+  }
+}
+
+/** Collects what is said on a channel and is of interest, until it goes out of scope. */
+export function listen<Event>(
+  channel: keyof typeof channelNames,
+  isOurs: (event: Event) => boolean,
+): { readonly events: Event[] } & Disposable {
+  const events: Event[] = [];
+  const onEvent = (message: unknown): void => {
+    if (isOurs(message as Event)) events.push(message as Event);
+  };
+  subscribe(channelNames[channel], onEvent);
+  return { events, [Symbol.dispose]: () => unsubscribe(channelNames[channel], onEvent) };
 }
 
 /** How long it took, in milliseconds, and what came of it. */

@@ -1,8 +1,10 @@
 // Waiting for a lock: in which order, woken by what, for how long, and what is left behind by those who give up.
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type AttemptEvent, channelNames, LockError, type Locker } from "@palisade/lock";
-import { describe, expect, failure, test, timed } from "./lock-test.js";
+import { type AttemptEvent, LockError, type Locker } from "@palisade/lock";
+import { describe, expect, failure, listen, test, timed, until } from "./lock-test.js";
+
+/** What is told of attempts to take one resource. */
+const attemptsOn = (resource: string) => listen<AttemptEvent>("attempt", ({ resources }) => resources[0] === resource);
 
 test("callers in one process get the lock in the order in which they asked", async ({ locker }) => {
   const first = await locker.acquire("r");
@@ -21,27 +23,27 @@ test("one process sends one contender: however many callers wait, the nodes are 
   const crowd = open({ nodes: redis.urls, namespace: redis.namespace });
   const lease = await holder.acquire("crowded");
   await crowd.ready();
-  let attempts = 0;
-  const onAttempt = (event: unknown): void => {
-    if ((event as AttemptEvent).resources[0] === "crowded") attempts++;
-  };
-  subscribe(channelNames.attempt, onAttempt);
+  using attempts = attemptsOn("crowded");
+  const quitting = new AbortController();
+  const inFront = failure(crowd.acquire("crowded", { waitMs: 60_000, signal: quitting.signal }));
+  await until(() => attempts.events.some(({ outcome }) => outcome === "held"), "the one in front was refused");
   const waiting = Array.from({ length: 200 }, () => crowd.acquire("crowded", { waitMs: 500 }).catch((error: unknown) => error));
   const outcomes = await Promise.all(waiting);
-  unsubscribe(channelNames.attempt, onAttempt);
-  expect(attempts).toBeLessThan(50);
+  quitting.abort();
+  await inFront;
+  expect(attempts.events.length).toBeLessThan(50);
   expect(outcomes.every((outcome) => outcome instanceof LockError && outcome.code === "LOCK_HELD")).toBe(true);
   await lease.release();
 });
 
 test("a lock released in one process is taken over in another, long before any poll", async ({ redis, open }) => {
   const lockers = [0, 1].map(() =>
-    open({ nodes: redis.urls, namespace: redis.namespace, retry: { minDelayMs: 5_000, maxDelayMs: 60_000 } }),
+    open({ nodes: redis.urls, namespace: redis.namespace, retry: { minDelayMs: 20_000, maxDelayMs: 60_000 } }),
   ) as [Locker, Locker];
   let held = await lockers[0].acquire("r", { ttlMs: 60_000 });
   const times: number[] = [];
   for (let i = 0; i < 20; i++) {
-    const next = lockers[i % 2 === 0 ? 1 : 0].acquire("r", { ttlMs: 60_000, waitMs: 10_000 });
+    const next = lockers[i % 2 === 0 ? 1 : 0].acquire("r", { ttlMs: 60_000, waitMs: 25_000 });
     await sleep(5);
     const { tookMs, result } = await timed(async () => {
       void held.release();
@@ -51,43 +53,53 @@ test("a lock released in one process is taken over in another, long before any p
     held = result;
   }
   times.sort((a, b) => a - b);
-  expect(times[10]).toBeLessThan(400);
+  // The shortest delay that is not ended by news is a tenth of minDelayMs.
+  expect(times[10]).toBeLessThan(1_800);
 });
 
 test("a lock whose holder vanished is taken over when its time is over, without a message", async ({ redis, open }) => {
   const waiter = open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 60_000 } });
   const holder = open({ nodes: redis.urls, namespace: redis.namespace });
   await waiter.ready();
-  const lease = await holder.acquire("r", { ttlMs: 200 });
+  const lease = await holder.acquire("r", { ttlMs: 1_000 });
   lease.serialize();
   await holder.close();
-  const { tookMs } = await timed(() => waiter.acquire("r"));
-  expect(tookMs).toBeLessThan(10_000);
+  // The first poll would be in half a minute.
+  expect((await waiter.acquire("r", { waitMs: 25_000 })).token).toBeGreaterThan(lease.token);
 });
 
 test("waiting ends with waitMs, says who holds it, and leaves nothing on any node", async ({ redis, open, eye }) => {
   const holder = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
-  const waiter = open({ nodes: redis.urls, namespace: redis.namespace });
-  const lease = await holder.acquire("r");
+  const waiter = open({ nodes: redis.urls, namespace: redis.namespace, retry: { minDelayMs: 60_000, maxDelayMs: 60_000 } });
+  const lease = await holder.acquire("r", { ttlMs: 60_000 });
   const { tookMs, result } = await timed(() => failure(waiter.acquire("r", { waitMs: 120 })));
   await lease.release();
   await eye.gone("r");
   expect(result).toMatchObject({ code: "LOCK_HELD", message: expect.stringContaining("worker-7") });
   expect(tookMs).toBeGreaterThanOrEqual(119);
-  expect(tookMs).toBeLessThan(1_000);
+  // Whatever else could have woken it comes later.
+  expect(tookMs).toBeLessThan(5_500);
 });
+
+/** What two are told whose patience ends, once the one in front has made an attempt: the one in front, and the one behind, who had less. */
+async function bothGiveUp(locker: Locker, resource: string): Promise<{ readonly inFront: unknown; readonly behind: unknown }> {
+  using attempts = attemptsOn(resource);
+  const quitting = new AbortController();
+  const inFront = failure(locker.acquire(resource, { waitMs: 60_000, signal: quitting.signal }));
+  await until(() => attempts.events.length > 0, "the one in front has learnt something");
+  const behind = await failure(locker.acquire(resource, { waitMs: 50 }));
+  quitting.abort();
+  return { inFront: await inFront, behind };
+}
 
 test("who never had its turn is told what those in front learnt: held", async ({ locker, eye }) => {
   await locker.ready();
-  await eye.plant("r", [0, 1, 2, 3, 4], 5_000);
-  const [inFront, behind] = await Promise.all([
-    failure(locker.acquire("r", { waitMs: 700 })),
-    failure(locker.acquire("r", { waitMs: 500 })),
-  ]);
-  expect(inFront).toMatchObject({ code: "LOCK_HELD" });
+  await eye.plant("held", [0, 1, 2, 3, 4], 60_000);
+  const { inFront, behind } = await bothGiveUp(locker, "held");
+  expect(inFront).toMatchObject({ code: "LOCK_ABORTED" });
   expect(behind).toMatchObject({
     code: "LOCK_HELD",
-    message: expect.stringMatching(/^no turn for r within waitMs: 1 of this process was in front; .*somebody else/),
+    message: expect.stringMatching(/^no turn for held within waitMs: 1 of this process was in front; .*somebody else/),
   });
 });
 
@@ -96,17 +108,18 @@ test("who never had its turn is told what those in front learnt: no quorum", asy
   const locker = open({ nodes: urls });
   await locker.ready();
   await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
-  const errors = await Promise.all([failure(locker.acquire("r", { waitMs: 700 })), failure(locker.acquire("r", { waitMs: 500 }))]);
-  for (const error of errors) expect(error).toMatchObject({ code: "LOCK_NO_QUORUM" });
+  expect((await bothGiveUp(locker, "silent")).behind).toMatchObject({ code: "LOCK_NO_QUORUM" });
+  expect(await failure(locker.acquire("silent", { waitMs: 100 }))).toMatchObject({ code: "LOCK_NO_QUORUM" });
 });
 
 test("the number of tries can be limited", async ({ redis, open, eye }) => {
   const locker = open({ nodes: redis.urls, namespace: redis.namespace, retry: { tries: 1 } });
   await locker.ready();
-  await eye.plant("r", [0, 1, 2, 3, 4], 5_000);
-  const { tookMs, result } = await timed(() => failure(locker.acquire("r", { waitMs: 10_000 })));
-  expect(result).toMatchObject({ code: "LOCK_HELD" });
-  expect(tookMs).toBeLessThan(1_000);
+  await eye.plant("once", [0, 1, 2, 3, 4], 60_000);
+  using attempts = attemptsOn("once");
+  expect(await failure(locker.acquire("once", { waitMs: 60_000 }))).toMatchObject({ code: "LOCK_HELD" });
+  await until(() => attempts.events.length > 0, "the attempt is told of");
+  expect(attempts.events).toHaveLength(1);
 });
 
 test("the number of calls under way is limited, and one too many does not say that somebody holds anything", async ({ redis, open }) => {
