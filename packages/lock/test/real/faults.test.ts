@@ -2,7 +2,7 @@
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { type AttemptEvent, channelNames, type LockError, type Locker } from "@palisade/lock";
-import { describe, expect, failure, fleetHolders, test, timed, until } from "./lock-test.js";
+import { aborted, describe, expect, failure, fleetHolders, test, timed, until } from "./lock-test.js";
 
 const key = "{palisade}:lock:r";
 
@@ -74,12 +74,12 @@ describe("nodes that are down", () => {
 describe("ties and splits", () => {
   test("a tie of two nodes is lost at once, without waiting for a time-out", async ({ fleet, open }) => {
     const running = await fleet({ nodes: 2 });
-    const locker = open({ nodes: running.urls });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 10_000 });
     await takeAndGiveBack(locker);
     await running.nodes[1]?.cli("SET", key, "stranger|somebody else", "PX", "60000");
     const { tookMs, result } = await timed(() => locker.tryAcquire("r"));
     expect(result).toMatchObject({ ok: false, reason: "held" });
-    expect(tookMs).toBeLessThan(200);
+    expect(tookMs).toBeLessThan(8_000);
     await until(async () => (await running.nodes[0]?.cli("GET", key)) === null, "our part is given back");
   });
 
@@ -112,13 +112,14 @@ describe("nodes that are slow", () => {
 
   test("one of five: costs nobody anything", async ({ fleet, open }) => {
     const running = await fleet();
-    const locker = open({ nodes: running.urls });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 10_000 });
     await takeAndGiveBack(locker);
-    running.nodes[2]?.slow(800);
+    running.nodes[2]?.slow(8_000);
     for (let i = 0; i < 3; i++) {
       const { tookMs } = await timed(() => takeAndGiveBack(locker));
-      expect(tookMs).toBeLessThan(800);
+      expect(tookMs).toBeLessThan(8_000);
     }
+    await running.nodes[2]?.heal();
   });
 
   test("one of three, late for everybody: never two holders", async ({ fleet, open }) => {
@@ -176,13 +177,17 @@ describe("what arrives late", () => {
 describe("a quorum that is frozen", () => {
   test("L1 ends the lease on time, and says that it was unreachable", async ({ fleet, open }) => {
     const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, ttlMs: 300, nodeTimeoutMs: 50 });
-    const lease = await locker.acquire("r", { renew: true });
-    const { signal } = lease;
+    const ttlMs = 4_000;
+    const locker = open({ nodes: running.urls, ttlMs, nodeTimeoutMs: 50 });
+    const { signal } = await locker.acquire("r", { renew: true });
     await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
-    const frozenAt = performance.now();
-    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    expect(performance.now() - frozenAt).toBeLessThan(1_000);
+    // On a busy machine all timers are late, but they keep their order.
+    let isTooLate = false;
+    setTimeout(() => {
+      isTooLate = true;
+    }, ttlMs).unref();
+    await aborted(signal);
+    expect(isTooLate).toBe(false);
     expect(signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "unreachable" });
     expect((signal.reason as LockError).message).toMatch(/could not be renewed, because too many nodes could not be reached/);
     await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
@@ -193,8 +198,8 @@ describe("a quorum that is frozen", () => {
     open,
   }) => {
     const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 50 });
-    const lease = await locker.acquire("r", { ttlMs: 5_000 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 300 });
+    const lease = await locker.acquire("r", { ttlMs: 30_000 });
     await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
     const before = lease.remainingMs();
     const renewal = await lease.extend();
@@ -224,7 +229,7 @@ describe("a quorum that is frozen", () => {
     open,
   }) => {
     const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, ttlMs: 300, nodeTimeoutMs: 50 });
+    const locker = open({ nodes: running.urls, ttlMs: 3_500, nodeTimeoutMs: 1_000 });
     const lease = await locker.acquire("r");
     for (const node of running.nodes) node.holdReplies();
     expect((await lease.extend(30_000)).outcome).toBe("unknown");
@@ -236,13 +241,14 @@ describe("a quorum that is frozen", () => {
 
   test("does not keep a release waiting longer than a node may take, and is told when it is back", async ({ fleet, open }) => {
     const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 50 });
+    const locker = open({ nodes: running.urls, nodeTimeoutMs: 500 });
     const lease = await locker.acquire("r", { ttlMs: 60_000 });
     await until(async () => !(await fleetHolders(running, "r")).includes(null), "all nodes have it");
     await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
     const { tookMs, result } = await timed(() => lease.release());
     expect(result.outcome).toBe("unconfirmed");
-    expect(tookMs).toBeLessThan(1_000);
+    // After ten times nodeTimeoutMs the connection would be given up.
+    expect(tookMs).toBeLessThan(4_500);
     await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
     await nothingLeft(running);
   });

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LockError, type Locker } from "@palisade/lock";
 import type { FleetWay, RedisFleet, RedisNode } from "@palisade/testkit";
 import type { StartFleet } from "@palisade/testkit/vitest";
-import { describe, expect, fleetHolders, type OpenLocker, test } from "./lock-test.js";
+import { aborted, describe, expect, fleetHolders, type OpenLocker, test } from "./lock-test.js";
 
 const lockers = 4;
 const maxTtlMs = 300;
@@ -22,6 +22,8 @@ interface Tenure {
   readonly grantedAt: number;
   /** Not after the holder's own deadline. */
   readonly validUntilAt: number;
+  /** Not before it. */
+  readonly overAt: number;
   /** Whichever came first: it was told, or gave it back. */
   readonly endedAt: number;
   /** Time in which this process did not run, from the deadline on. */
@@ -69,13 +71,14 @@ async function wantIt(locker: Locker, { tenures, random, pulse, over }: Scene): 
     const lease = await locker.acquire("r", { ttlMs, waitMs: 1_000 }).catch(nameRefusal);
     if (lease === "refused") continue;
     const grantedAt = performance.now();
-    // Read after its moment: it can only make the lease look shorter.
-    const validUntilAt = grantedAt + lease.remainingMs();
+    const remainingMs = lease.remainingMs();
+    // Read between two moments, which may be far apart on a busy machine.
+    const [validUntilAt, overAt] = [grantedAt + remainingMs, performance.now() + remainingMs];
     const beganAt = Math.min(grantedAt, validUntilAt - (ttlMs - ttlMs * 0.01 - 2));
-    if (staysToTheEnd) await untilTold(lease.signal);
+    if (staysToTheEnd) await aborted(lease.signal);
     else await sleep(random() * 3);
     const endedAt = performance.now();
-    tenures.push({ token: lease.token, beganAt, grantedAt, validUntilAt, endedAt, stalledMs: pulse.stalledMs(validUntilAt, endedAt) });
+    tenures.push({ token: lease.token, beganAt, grantedAt, validUntilAt, overAt, endedAt, stalledMs: pulse.stalledMs(overAt, endedAt) });
     await lease.release();
   }
 }
@@ -85,10 +88,6 @@ interface Scene {
   readonly random: () => number;
   readonly pulse: Pulse;
   readonly over: () => boolean;
-}
-
-async function untilTold(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
 
 /** One after another, each for a while. A node that lost its memory is readmitted before the next one does. */
@@ -149,8 +148,17 @@ async function tell(running: RedisFleet, open: OpenLocker, seed: number): Promis
     isBroken = true; // If it failed: nobody goes on.
     pulse.stop();
   }
-  await sleep(maxTtlMs); // What was on its way has arrived, and what can run out has.
-  return { tenures: tenures.sort((a, b) => a.grantedAt - b.grantedAt), leftBehind: await fleetHolders(running, "r") };
+  return { tenures: tenures.sort((a, b) => a.grantedAt - b.grantedAt), leftBehind: await leftBehind(running) };
+}
+
+/** When what was on its way has arrived, and what can run out has: on a busy machine that may take a while. */
+async function leftBehind(running: RedisFleet): Promise<readonly unknown[]> {
+  const givenUpAt = performance.now() + 10_000;
+  for (;;) {
+    const holders = await fleetHolders(running, "r");
+    if (holders.every((holder) => holder === null) || performance.now() > givenUpAt) return holders;
+    await sleep(10);
+  }
 }
 
 /** Pairs that are not as they should be: each with every one that was granted later. */
@@ -160,7 +168,8 @@ function pairs(tenures: readonly Tenure[], isWrong: (earlier: Tenure, later: Ten
   );
 }
 
-describe("under random faults", () => {
+// A busy machine takes its time for so many leases.
+describe("under random faults", { timeout: 120_000 }, () => {
   const given = process.env.PALISADE_SEED;
   const seed = given === undefined ? Date.now() % 1_000_000 : Number(given);
   const repeat = `repeat with: PALISADE_SEED=${seed} npx vitest run random-faults`;
@@ -192,7 +201,7 @@ describe("under random faults", () => {
   test("L1 a holder that stays to the end is told of it in time", async ({ fleet, open }) => {
     const { tenures } = await told(fleet, open);
     expect(
-      tenures.filter(({ endedAt, validUntilAt, stalledMs }) => endedAt - validUntilAt - stalledMs > toleranceMs),
+      tenures.filter(({ endedAt, overAt, stalledMs }) => endedAt - overAt - stalledMs > toleranceMs),
       repeat,
     ).toEqual([]);
   });
