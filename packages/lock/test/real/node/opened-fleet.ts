@@ -1,4 +1,5 @@
-// Opens the node layer for a test: short times, events recorded and awaitable, closed by `await using`. Not a test.
+// Opens the node layer for a test: patient unless it is told otherwise, events recorded and awaitable, closed when the test is over at the latest. Not a test.
+import { onTestFinished } from "vitest";
 import { systemClock } from "../../../src/clock.js";
 import type { LockNode } from "../../../src/node/lock-node.js";
 import type { NodeEvent } from "../../../src/node/node-events.js";
@@ -57,14 +58,15 @@ export function open(urls: readonly NodeSource[], options: Partial<OpenNodesOpti
   const reports = recorder.fromNow();
   const fleet = openNodes({
     nodes: urls,
-    nodeTimeoutMs: 1_000,
+    nodeTimeoutMs: 10_000,
     connectTimeoutMs: 10_000,
-    maxTtlMs: 10_000,
+    maxTtlMs: 60_000,
     retentionMs: 60_000,
     clock: systemClock(),
     onEvent: (event) => recorder.record(event),
     ...options,
   });
+  onTestFinished(() => fleet.close());
   return {
     fleet,
     get events() {
@@ -94,7 +96,7 @@ export async function opened(
 let owners = 0;
 
 /** A question for one or more resources with an owner of its own; its release tells nobody. */
-export function asking(resources: string | readonly string[], ttlMs = 5_000) {
+export function asking(resources: string | readonly string[], ttlMs = 60_000) {
   return {
     resources: typeof resources === "string" ? [resources] : resources,
     owner: `owner-${++owners}`,

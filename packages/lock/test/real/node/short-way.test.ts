@@ -8,7 +8,7 @@ import { asking, opened } from "./opened-fleet.js";
 
 const namespace = "short";
 const keys = keysOf(namespace);
-const ttlMs = 5_000;
+const ttlMs = 60_000;
 
 let owners = 0;
 const question = () => ({ ...asking("a", ttlMs), owner: `owner-${++owners}-`.padEnd(22, "x") });
