@@ -1,13 +1,16 @@
 // The program itself: its arguments, its exit codes, what it prints for other programs, and what is left of it.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { startChild } from "@palisade/testkit";
 import { expect, test } from "@palisade/testkit/vitest";
 
 const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
+
+/** Setting a stage and telling a story takes a few seconds, and on a machine that has much else to do, several times that. */
+const patient = { timeout: 120_000 };
 
 interface Run {
   readonly code: number | string | null | undefined;
@@ -41,7 +44,7 @@ test("--list names every scenario", async () => {
   expect(out).toMatch(/^gc-pause +a worker is paused past the end of its lease, wakes up and writes\n/);
 });
 
-test("--json prints one event per line and nothing else, from the scenario to its end", async () => {
+test("--json prints one event per line and nothing else, from the scenario to its end", patient, async () => {
   const { code, out } = await demo("double-submit", "--json");
   expect(code).toBe(0);
   const events = out
@@ -55,7 +58,7 @@ test("--json prints one event per line and nothing else, from the scenario to it
   expect(events.at(-1)).toMatchObject({ event: "end", ok: true, elapsedMs: expect.any(Number), proven: expect.any(String) });
 });
 
-test("whoever stops reading in the middle of a story gets everything stopped, one sentence and exit code 141", async () => {
+test("whoever stops reading in the middle of a story gets everything stopped, one sentence and exit code 141", patient, async () => {
   const child = spawn(process.execPath, [program, "three-items"], { stdio: ["ignore", "pipe", "pipe"] });
   const [err, [code]] = await Promise.all([
     text(child.stderr),
@@ -68,7 +71,7 @@ test("whoever stops reading in the middle of a story gets everything stopped, on
   });
 });
 
-test("Ctrl-C in the middle of a story is one sentence and exit code 130, and nothing is left running", async () => {
+test("Ctrl-C in the middle of a story is one sentence and exit code 130, and nothing is left running", patient, async () => {
   let inTheMiddle = (): void => undefined;
   const stopped = new Promise<void>((resolve) => {
     inTheMiddle = resolve;
@@ -87,19 +90,29 @@ test("Ctrl-C in the middle of a story is one sentence and exit code 130, and not
   expect(child.lastLines(1)).toEqual(["Stopped in the middle of the story. Everything that was started is stopped."]);
   // Five Redis, Postgres, the gateway and two workers at least.
   expect(started.length).toBeGreaterThanOrEqual(9);
-  await expect.poll(() => started.filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 5_000, interval: 10 }).toEqual([]);
+  await expect.poll(() => started.filter(isRunning), { timeout: 5_000, interval: 10 }).toEqual([]);
 });
 
-function descendantsOf(ancestor: number): readonly number[] {
-  const parents = new Map<number, number>();
-  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
-    try {
-      const line = readFileSync(`/proc/${name}/stat`, "latin1");
-      parents.set(Number(name), Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[1]));
-    } catch {
-      // It has ended while we looked.
-    }
+/** Its state and its parent, as /proc has them; undefined when it has ended. */
+function lookAt(pid: number): { readonly state: string; readonly parent: number } | undefined {
+  try {
+    const line = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const [state = "X", parent] = line.slice(line.lastIndexOf(")") + 2).split(" ");
+    return { state, parent: Number(parent) };
+  } catch {
+    return undefined;
   }
+}
+
+/** What only waits to be buried does not: where nobody buries orphans, it waits for ever. */
+function isRunning(pid: number): boolean {
+  const { state = "X" } = lookAt(pid) ?? {};
+  return state !== "Z" && state !== "X";
+}
+
+function descendantsOf(ancestor: number): readonly number[] {
+  const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
+  const parents = new Map(pids.map((pid) => [Number(pid), lookAt(Number(pid))?.parent]));
   const isBelow = (pid: number): boolean => {
     const parent = parents.get(pid);
     return parent !== undefined && (parent === ancestor || isBelow(parent));

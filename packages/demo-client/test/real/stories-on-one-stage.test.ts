@@ -1,6 +1,8 @@
 // Every story that breaks no server, told by real processes on real servers: each ends as it must, and so does its control.
-import { expect } from "@palisade/testkit/vitest";
+import { expect, vi } from "@palisade/testkit/vitest";
 import { scenario, tell, test } from "../support/stories.js";
+
+vi.setConfig({ testTimeout: 120_000 }); // How fast this machine is, is no part of any story.
 
 test("D1 the paused client wakes up, writes and is told that it is stale; without the fence the newer write is lost", async ({ stage }) => {
   const { outcome, checks, events } = await tell(stage, scenario("gc-pause"));

@@ -1,11 +1,11 @@
 // A file that leaves something behind fails, and is told what; one that cleans up in its hooks passes. Proven by a run of vitest over files that leak on purpose.
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { beforeAll, expect, test } from "@palisade/testkit/vitest";
+import { afterAll, beforeAll, expect, test } from "@palisade/testkit/vitest";
 
 interface FileResult {
   readonly name: string;
@@ -15,15 +15,21 @@ interface FileResult {
 }
 
 const results = new Map<string, FileResult>();
+let run: ChildProcess | undefined;
 
 beforeAll(async () => {
   const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
   const config = fileURLToPath(new URL("leaky/vitest.config.ts", import.meta.url));
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST"))); // It is no worker of ours.
-  const run = spawn(process.execPath, [vitest, "run", "--config", config], { env, stdio: ["ignore", "pipe", "inherit"] });
-  const [output] = await Promise.all([text(run.stdout), once(run, "exit")]);
+  const started = spawn(process.execPath, [vitest, "run", "--config", config], { env, stdio: ["ignore", "pipe", "inherit"] });
+  run = started;
+  const [output] = await Promise.all([text(started.stdout), once(started, "exit")]);
   const report = JSON.parse(output.slice(output.indexOf('{"num'))) as { testResults: FileResult[] };
   for (const result of report.testResults) results.set(basename(result.name, ".leaky.ts"), result);
+}, 180_000); // It has servers and patience of its own.
+
+afterAll(() => {
+  run?.kill(); // It may have outlasted the patience with it.
 });
 
 function messageOf(file: string): string {
