@@ -3,9 +3,12 @@ import { createGatewayClient, GatewayError, withResource } from "@palisade/gatew
 import { createLocker, type Locker } from "@palisade/lock";
 import { test as base, describe, expect, uniqueName } from "../support/fixtures.js";
 
+/** Nobody here is to lose a lock, or to get one, because a busy machine took its time. */
+const patient = { ttlMs: 60_000, waitMs: 50_000, nodeTimeoutMs: 5_000 } as const;
+
 const test = base
   .extend("locker", async ({ redis }, { onCleanup }): Promise<Locker> => {
-    const locker = createLocker({ nodes: redis.urls, namespace: redis.namespace });
+    const locker = createLocker({ nodes: redis.urls, namespace: redis.namespace, ...patient });
     onCleanup(() => locker.close());
     return locker;
   })
@@ -82,7 +85,7 @@ describe("withResource", () => {
         await locker.forceRelease(name, { reason: "drill" });
         return new Promise<Counter>(() => undefined);
       },
-      { acquire: { ttlMs: 300 } },
+      { acquire: { ttlMs: 3_000 } }, // Renewed before a third of it is over, which finds out.
     );
     await expect(work).rejects.toMatchObject({ code: "lease_lost", outcome: "not_applied" });
     expect(heard?.aborted).toBe(true);

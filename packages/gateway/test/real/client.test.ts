@@ -5,6 +5,16 @@ import { test as base, describe, eventually, expect, uniqueName } from "../suppo
 import { RawConnection } from "../support/wire.js";
 
 const hurried = { timeoutMs: 100, retry: { attempts: 8, firstPauseMs: 20, longestPauseMs: 40 } } as const;
+/** For tries that end when the proxy ends them, and not before. */
+const patient = { timeoutMs: 30_000 } as const;
+
+/** Sends to the end, however short the client's patience: what is given up has reached the gateway all the same. */
+const unstoppable: typeof fetch = (url, { signal, ...rest } = {}) => {
+  const answer = fetch(url, rest);
+  answer.catch(() => undefined); // The proxy cuts it when the test is over, and nobody waits for it then.
+  const givenUp = new Promise<never>((_resolve, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+  return Promise.race([answer, givenUp]);
+};
 
 const test = base.extend("proxied", async ({ gateway }, { onCleanup }) => {
   const proxy = await FaultProxy.start({ upstream: { host: "127.0.0.1", port: Number(new URL(gateway.url).port) } });
@@ -156,7 +166,10 @@ describe("refusals", () => {
       retry: hurried.retry, // Not the timeout: on a busy machine an answer may take longer, and this write could not be repeated.
       fetch: async (...args) => {
         const response = await refused(...args);
-        if (response.status === 503) holding.send("{}");
+        if (response.status === 503) {
+          holding.send("{}");
+          await holding.receives(/ 201 /);
+        }
         return response;
       },
     });
@@ -169,7 +182,7 @@ describe("lost answers", () => {
   test("G3 to a write without number or key are told as unknown, after one try", async ({ proxied: { proxy, client }, gateway }) => {
     const name = uniqueName();
     proxy.dropReplies();
-    expect(await client().put(name, { n: 1 }, { token: 5 })).toMatchObject({
+    expect(await client({ fetch: unstoppable }).put(name, { n: 1 }, { token: 5 })).toMatchObject({
       ok: false,
       code: "timed_out",
       outcome: "unknown",
@@ -184,8 +197,9 @@ describe("lost answers", () => {
   }) => {
     const name = uniqueName();
     proxy.dropReplies();
-    const written = client().put(name, { n: 1 }, { token: 5, seq: 1 });
-    await eventually(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
+    const written = client(patient).put(name, { n: 1 }, { token: 5, seq: 1 });
+    await proxy.until(({ replies }) => replies.droppedBytes > 0, patient.timeoutMs);
+    expect(await createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
     await proxy.heal();
     expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, created: false, replayed: true });
     expect(await client().get(name)).toMatchObject({ rev: 1 });
@@ -197,8 +211,9 @@ describe("lost answers", () => {
   }) => {
     const name = uniqueName();
     proxy.dropReplies();
-    const written = client().put(name, { n: 1 }, { token: 5, idempotencyKey: name });
-    await eventually(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
+    const written = client(patient).put(name, { n: 1 }, { token: 5, idempotencyKey: name });
+    await proxy.until(({ replies }) => replies.droppedBytes > 0, patient.timeoutMs);
+    expect(await createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
     await proxy.heal();
     expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, created: true, replayed: true });
     expect(await client().get(name)).toMatchObject({ rev: 1 });
@@ -211,7 +226,8 @@ describe("lost answers", () => {
     const name = uniqueName();
     const direct = createGatewayClient({ url: gateway.url });
     proxy.dropRequests();
-    const written = client().put(name, { by: 5 }, { token: 5, seq: 1 });
+    const written = client(patient).put(name, { by: 5 }, { token: 5, seq: 1 });
+    await proxy.until(({ requests }) => requests.droppedBytes > 0, patient.timeoutMs);
     expect(await direct.put(name, { by: 6 }, { token: 6 })).toMatchObject({ ok: true });
     await proxy.heal();
     // What became of the first try, the second cannot know.
@@ -226,7 +242,8 @@ describe("lost answers", () => {
     const name = uniqueName();
     const direct = createGatewayClient({ url: gateway.url });
     proxy.dropRequests();
-    const written = client().put(name, { n: 1 }, { token: 5, seq: 1 });
+    const written = client(patient).put(name, { n: 1 }, { token: 5, seq: 1 });
+    await proxy.until(({ requests }) => requests.droppedBytes > 0, patient.timeoutMs);
     expect(await direct.put(name, { n: 2 }, { token: 5, seq: 2 })).toMatchObject({ ok: true });
     await proxy.heal();
     expect(await written).toMatchObject({ ok: false, code: "sequence_out_of_order", outcome: "unknown", currentSeq: 2 });
@@ -235,11 +252,11 @@ describe("lost answers", () => {
 
   test("of a gateway that is not there are not applied, and tried again until it is", async ({ proxied: { proxy, client } }) => {
     await proxy.refuse();
-    expect(await client({ retry: { attempts: 2, firstPauseMs: 1 } }).put(uniqueName(), {}, { token: 5 })).toMatchObject({
+    expect(await client({ ...patient, retry: { attempts: 2, firstPauseMs: 1 } }).put(uniqueName(), {}, { token: 5 })).toMatchObject({
       ok: false,
       attempts: 2,
     });
-    const written = client().put(uniqueName(), {}, { token: 5, seq: 1 });
+    const written = client(patient).put(uniqueName(), {}, { token: 5, seq: 1 });
     await proxy.heal();
     expect(await written).toMatchObject({ ok: true });
   });
@@ -260,8 +277,13 @@ describe("signals", () => {
   test("of a lease that ends between two tries end the retries, and the outcome stays unknown", async ({ proxied: { proxy, client } }) => {
     const lease = new AbortController();
     proxy.dropReplies();
-    const written = client().put(uniqueName(), {}, { lease: { token: 1, signal: lease.signal }, seq: 1 });
-    await proxy.until(({ replies }) => replies.droppedBytes > 0);
+    const endless = { ...hurried.retry, attempts: Number.MAX_SAFE_INTEGER };
+    const written = client({ fetch: unstoppable, retry: endless }).put(
+      uniqueName(),
+      {},
+      { lease: { token: 1, signal: lease.signal }, seq: 1 },
+    );
+    await proxy.until(({ replies }) => replies.droppedBytes > 0, patient.timeoutMs);
     lease.abort();
     expect(await written).toMatchObject({ ok: false, outcome: "unknown" });
   });
@@ -269,8 +291,8 @@ describe("signals", () => {
   test("of the caller end the call", async ({ proxied: { proxy, client } }) => {
     const caller = new AbortController();
     proxy.dropReplies();
-    const read = client({ timeoutMs: 10_000 }).get("x", { signal: caller.signal });
-    await proxy.until(({ replies }) => replies.droppedBytes > 0);
+    const read = client(patient).get("x", { signal: caller.signal });
+    await proxy.until(({ replies }) => replies.droppedBytes > 0, patient.timeoutMs);
     caller.abort();
     expect(await read).toMatchObject({ ok: false, code: "aborted", attempts: 1 });
   });
