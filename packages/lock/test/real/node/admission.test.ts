@@ -23,14 +23,23 @@ function floors({ nodes }: RedisFleet): Promise<number[]> {
   return Promise.all(nodes.map(floorOf));
 }
 
+const forgetful = { appendfsync: "no", config: { appendonly: "no", save: "" } } as const;
+
 /** A fleet that forgets whatever its servers have not written elsewhere, founded. */
 async function founded(
   fleet: StartFleet,
   nodes: number,
   appendfsync: "always" | "no" = "no",
 ): Promise<{ servers: RedisFleet; lock: Opened }> {
-  const servers = await fleet({ nodes, appendfsync, ...(appendfsync === "no" ? { config: { appendonly: "no", save: "" } } : {}) });
+  const servers = await fleet({ nodes, ...(appendfsync === "no" ? forgetful : { appendfsync }) });
   return { servers, lock: await opened(servers.urls, options) };
+}
+
+/** One that breaks a connection off soon, and has met everybody all the same. */
+async function hasty(servers: RedisFleet, connectTimeoutMs: number): Promise<Opened> {
+  const lock = await opened(servers.urls, { ...options, connectTimeoutMs });
+  await expect.poll(() => lock.fleet.state().admitted).toHaveLength(servers.nodes.length);
+  return lock;
 }
 
 /** Raises the floor of these nodes, as leases of other resources do. */
@@ -79,9 +88,10 @@ describe("founding", () => {
     await using lock = await opened(servers.urls, options);
     expect(lock.fleet.state().quarantined).toHaveLength(1);
     const before = await looks();
+    const countedFromAt = performance.now();
     // The time over which they are counted.
     await new Promise((resolve) => setTimeout(resolve, 300));
-    expect((await looks()) - before).toBeLessThan(10);
+    expect((await looks()) - before).toBeLessThan((10 / 300) * (performance.now() - countedFromAt));
     await node?.cli("CONFIG", "SET", "maxmemory", "0");
     expect(await lock.heard("admitted", "n1")).toMatchObject({ way: "bootstrap" });
   });
@@ -141,8 +151,10 @@ describe("a node that lost its memory", () => {
   test("L2 does not vote before every lease it may have forgotten is over; T2 then gives only tokens above all that was stored meanwhile", async ({
     fleet,
   }) => {
-    const { servers, lock } = await founded(fleet, 3);
-    await using _ = lock;
+    // Time enough for all that happens while it waits.
+    const longestMs = 3_000;
+    const servers = await fleet({ nodes: 3, ...forgetful });
+    await using lock = await opened(servers.urls, { namespace, maxTtlMs: longestMs });
     const forgottenAt = performance.now();
     const later = lock.fromNow();
     await servers.nodes[2]?.restart({ forget: true });
@@ -152,7 +164,7 @@ describe("a node that lost its memory", () => {
     const token = (await floorOf(servers.nodes[0])) + 1_000;
     await issue(lock, ["n1"], token);
     const admitted = await later.heard("admitted", "n3");
-    expect(performance.now() - forgottenAt).toBeGreaterThanOrEqual(maxTtlMs);
+    expect(performance.now() - forgottenAt).toBeGreaterThanOrEqual(longestMs);
     expect(admitted).toMatchObject({ node: "n3", way: "rebuilt", floor: token });
     const question = asking("a");
     await expect.poll(() => lock.node("n3").grant(question)).toMatchObject({ kind: "granted", token: token + 1 });
@@ -197,7 +209,7 @@ describe("a node that lost its memory", () => {
   test("comes back although it was silent just when it was looked at, and nobody asks it anything", async ({ fleet }) => {
     const servers = await fleet({ nodes: 3 });
     const connectTimeoutMs = 150;
-    await using lock = await opened(servers.urls, { ...options, connectTimeoutMs });
+    await using lock = await hasty(servers, connectTimeoutMs);
     const third = servers.nodes[2];
     await third?.cli("FLUSHALL");
     const later = lock.fromNow();
@@ -212,7 +224,7 @@ describe("a node that lost its memory", () => {
 
   test("is looked at over a new connection when it does not answer a look on the one that is up", async ({ fleet }) => {
     const servers = await fleet({ nodes: 3 });
-    await using lock = await opened(servers.urls, { ...options, connectTimeoutMs: 150 });
+    await using lock = await hasty(servers, 150);
     const third = servers.nodes[2];
     await third?.cli("FLUSHALL");
     const later = lock.fromNow();
@@ -311,11 +323,12 @@ describe("a server that took another's place", () => {
     await using _ = lock;
     const copied = await recordOf(servers.nodes[1]);
     const later = lock.fromNow();
-    await servers.nodes[2]?.kill();
+    // Nobody meets it before the copy is there.
+    await servers.nodes[2]?.refuse();
     await servers.nodes[2]?.restart({ forget: true });
-    await later.heard("quarantined", "n3");
     const fields = Object.entries(copied).flat();
     await servers.nodes[2]?.cli("HSET", `{${namespace}}:node`, ...fields);
+    await servers.nodes[2]?.heal();
     expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
     expect((await recordOf(servers.nodes[2])).id).not.toBe(copied.id);
   });
