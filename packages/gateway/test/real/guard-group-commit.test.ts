@@ -92,7 +92,12 @@ describe("group commit", () => {
 
 describe("a row that somebody's open transaction holds", () => {
   test("fails alone with contention, and from then on stalls nobody", async ({ openStore, connect }) => {
-    const store = await openStore({ lockWaitMs: 60, statementsInFlight: 2 });
+    const batches: { readonly rows: number; readonly sentAt: number; readonly answeredAt: number }[] = [];
+    const observe = (event: StoreEvent): void => {
+      const answeredAt = performance.now();
+      if (event.kind === "batch") batches.push({ rows: event.rows, sentAt: answeredAt - event.durationMs, answeredAt });
+    };
+    const store = await openStore({ lockWaitMs: 60, statementsInFlight: 2, observe });
     const [held, ...others] = fresh(10) as [string, ...string[]];
     await putMany(store, [held]);
     const holder = await connect();
@@ -102,18 +107,21 @@ describe("a row that somebody's open transaction holds", () => {
     expect(contended).toMatchObject({ kind: "contention", code: "55P03" });
     expect(kinds(rest)).toEqual(["accepted"]);
 
-    const order: string[] = [];
-    const slow = store.write({ op: "put", resource: held, token: 2, value: "1" }).then(() => order.push("held"));
-    const fast = putMany(store, others, 3).then(() => order.push("others"));
-    await Promise.all([slow, fast]);
-    expect(order).toEqual(["others", "held"]);
+    batches.length = 0;
+    const slow = store.write({ op: "put", resource: held, token: 2, value: "1" });
+    const fast = putMany(store, others, 3);
+    expect(await slow).toMatchObject({ kind: "contention" });
+    expect(kinds(await fast)).toEqual(["accepted"]);
+    expect(batches.map(({ rows }) => rows).sort()).toEqual([1, others.length]);
+    const [waiting, passing] = [batches.find(({ rows }) => rows === 1), batches.find(({ rows }) => rows > 1)];
+    expect(passing?.sentAt).toBeLessThan(waiting?.answeredAt ?? 0); // While it still waited.
 
     await holder.query("rollback");
     expect(await store.write({ op: "put", resource: held, token: 2, value: "1" })).toMatchObject({ kind: "accepted" });
   });
 
   test("is written as soon as it is free", async ({ openStore, connect }) => {
-    const store = await openStore({ lockWaitMs: 2_000 });
+    const store = await openStore();
     const resource = uniqueName();
     await putMany(store, [resource]);
     const [holder, observer] = [await connect(), await connect()];
@@ -131,7 +139,7 @@ describe("a row that somebody's open transaction holds", () => {
     await user.query("set deadlock_timeout = '10s'");
     await admin.query(`alter database "${database.name}" set deadlock_timeout = '20ms'`);
     const events: StoreEvent[] = [];
-    const store = await openStore({ lockWaitMs: 2_000, observe: (event) => events.push(event) });
+    const store = await openStore({ observe: (event) => events.push(event) });
     await putMany(store, [one, middle, two]);
     for (const [client, resource] of [
       [user, two],
@@ -169,7 +177,8 @@ describe("the queue", () => {
   });
 
   test("does not send what has waited too long", async ({ openStore, connect }) => {
-    const store = await openStore({ statementsInFlight: 1, lockWaitMs: 150, maxWaitMs: 60 });
+    const maxWaitMs = 500;
+    const store = await openStore({ statementsInFlight: 1, maxWaitMs });
     const [held, late] = fresh(2) as [string, string];
     await putMany(store, [held]);
     const [holder, observer] = [await connect(), await connect()];
@@ -177,9 +186,12 @@ describe("the queue", () => {
     await lock(holder, held);
     const first = store.write({ op: "put", resource: held, token: 2, value: "1" });
     await untilSomebodyWaits(observer);
-    const verdict = await store.write({ op: "put", resource: late, token: 1, value: "1" });
-    expect(verdict).toMatchObject({ kind: "unavailable", reason: "overloaded", outcome: "not_applied" });
-    expect(await first).toMatchObject({ kind: "contention" });
+    const verdict = store.write({ op: "put", resource: late, token: 1, value: "1" });
+    const queuedAt = performance.now();
+    await expect.poll(() => performance.now() - queuedAt).toBeGreaterThan(maxWaitMs);
+    await holder.query("commit");
+    expect(await verdict).toMatchObject({ kind: "unavailable", reason: "overloaded", outcome: "not_applied" });
+    expect(await first).toMatchObject({ kind: "accepted" });
     expect(await store.read(late)).toMatchObject({ kind: "unknown_resource" });
   });
 
@@ -193,7 +205,7 @@ describe("the queue", () => {
   });
 
   test("G3 when closing takes too long, what was not sent is not applied and what was sent is unknown", async ({ openStore, connect }) => {
-    const store = await openStore({ statementsInFlight: 1, lockWaitMs: 2_000, maxBatchRows: 1 });
+    const store = await openStore({ statementsInFlight: 1, maxBatchRows: 1 });
     const [held, ...others] = fresh(4) as [string, ...string[]];
     await putMany(store, [held]);
     const [holder, observer] = [await connect(), await connect()];
