@@ -102,7 +102,7 @@ describe("the doctor", () => {
     await first?.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     await first?.cli("CONFIG", "SET", "maxmemory", "100mb");
     await second?.cli("CONFIG", "SET", "appendfsync", "everysec");
-    await second?.shiftClock(-5_000);
+    await second?.shiftClock(-60_000);
     const later = lock.fromNow();
     await fourth?.kill();
     await later.heard("disconnected", "n4");
@@ -120,7 +120,7 @@ describe("the doctor", () => {
     const messageOf = (code: string) => findings.find((finding) => finding.code === code)?.message;
     expect(messageOf("even_size")).toBe("4 nodes tolerate 1 failures, as many as 3 do");
     expect(messageOf("eviction_policy")).toMatch(/^maxmemory-policy is allkeys-lru: under memory pressure it deletes locks/);
-    expect(Number(/its clock is (\d+) ms behind ours/.exec(messageOf("clock_skew") ?? "")?.[1])).toBeGreaterThan(3_000);
+    expect(Number(/its clock is (\d+) ms behind ours/.exec(messageOf("clock_skew") ?? "")?.[1])).toBeGreaterThan(30_000);
     expect(messageOf("unreachable")).toMatch(/: (ECONNREFUSED|ECONNRESET|connection lost)$/);
     for (const { remedy } of findings) expect(remedy).toMatch(/\.$/);
   });

@@ -1,11 +1,11 @@
 // What the two servers are asked in turn: calls of scripts as the lock writes them, time that passes, and what can happen to a memory. Times are chosen so that nothing is ever
-// due within the seconds that a real server may be slower: waits are whole multiples of five seconds, lives are half a step more.
+// due within the half minute that a real server may be slower: waits are whole multiples of a minute, lives are half a step more.
 import fc from "fast-check";
 import type { GrantQuestion, Ownership } from "#lock/node/lock-node.js";
 import type { AdmitArguments, MarkArguments } from "#lock/node/node-record.js";
 import type { RequestName } from "#lock/node/scripts.js";
 
-export const GRAIN_MS = 5_000;
+export const GRAIN_MS = 60_000;
 export const RETENTION_MS = 6 * GRAIN_MS + GRAIN_MS / 2;
 
 /** All that any kind of request may ask. */
