@@ -89,6 +89,14 @@ describe("a run of the tests", () => {
     });
   });
 
+  test("says so when a test was red because its time was up", () => {
+    const slow = file("failed", "failed");
+    const assertionResults = slow.assertionResults.map((one) => ({ ...one, failureMessages: ["Error: STACK_TRACE_ERROR\n    at task"] }));
+    expect(findingOf([{ ...slow, assertionResults }], ended)).toMatchObject({
+      message: "it did not end within its time limit\n    at task",
+    });
+  });
+
   test("is green when tests ran and nothing was wrong", () => {
     expect(findingOf([file("passed", "passed")], { ...ended, code: 0 })).toEqual({ kind: "green" });
   });
