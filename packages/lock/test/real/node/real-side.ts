@@ -39,6 +39,8 @@ export class RealServer implements Server {
 
   /** As it was at the beginning. */
   async clear(): Promise<void> {
+    // Whoever only hangs up may be counted among the listeners for a moment more.
+    await this.#listener?.unsubscribe();
     this.#listener?.disconnect();
     this.#listener = undefined;
     this.#heard = [];
