@@ -2,6 +2,7 @@
 // Decides nothing about their meaning beyond "is it UTF-8".
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import { beingDiscarded } from "./ending.js";
 import { type Exchange, markReceiving } from "./exchange.js";
 import { Problem } from "./problem.js";
 
@@ -67,6 +68,7 @@ const discardLimitBytes = 16 * 1024 * 1024;
  */
 export function discardRest(request: IncomingMessage): void {
   if (request.complete) return;
+  beingDiscarded.add(request);
   let length = 0;
   request.on("error", () => undefined);
   request.on("data", (chunk: Buffer) => {

@@ -97,10 +97,11 @@ export class Gate {
 
   #finish(route: string, exchange: Exchange, result: Answer | Problem): void {
     const { request, response } = exchange;
-    if (this.#draining || awaitsContinue.has(request)) response.shouldKeepAlive = false;
+    const neverToldToGoOn = awaitsContinue.has(request);
+    if (this.#draining || neverToldToGoOn) response.shouldKeepAlive = false;
+    if (!neverToldToGoOn) discardRest(request);
     if (result instanceof Problem) sendProblem(response, result, exchange.requestId);
     else sendAnswer(response, result, exchange.requestId);
-    discardRest(request);
     endWork(request.socket);
     this.#parts.budget.give(exchange.heldBytes);
     const outcome = result instanceof Problem ? result.code : "ok";

@@ -245,6 +245,19 @@ describe("limits of the whole gateway", () => {
   });
 });
 
+test("the last answer of a connection does not end it before the client has sent its whole request", async ({ gateway }) => {
+  const connection = new RawConnection(gateway.url);
+  const errors: Error[] = [];
+  connection.socket.on("error", (error) => errors.push(error));
+  connection.send(`PUT /v1/resources/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 3000000\r\n\r\n`);
+  await connection.receives(statusLine(428));
+  await get(gateway.url, uniqueName()); // The other side has had its turn, and could have ended it.
+  expect(connection.socket.writable).toBe(true);
+  connection.send(Buffer.alloc(3_000_000, 0x20));
+  await connection.closed;
+  expect(errors).toEqual([]);
+});
+
 test("a large body that is refused does not cost the client the answer", async ({ gateway }) => {
   const body = Buffer.alloc(3_000_000, 0x20);
   const headers = ["Content-Type", "application/json"];
