@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker, type Lease, type Locker } from "@palisade/lock";
 import type { FaultProxy, FleetWay, RedisFleet } from "@palisade/testkit";
+import { firstContact } from "../first-contact.js";
 import type { Chance } from "./chance.js";
 import type { FaultLog } from "./fault-log.js";
 import { overlaps, repeatedTokens, tokensAgainstTime } from "./lease-checkers.js";
@@ -61,7 +62,7 @@ export class Ambush implements AsyncDisposable {
         connectTimeoutMs: 500,
         label,
       });
-      await locker.ready();
+      await firstContact(locker);
       return { client, locker, way };
     };
     return new Ambush(settings, await Promise.all([party(AMBUSHERS + 1), party(AMBUSHERS + 2), party(AMBUSHERS + 3)]));

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "@palisade/gateway/client";
 import { LockError } from "@palisade/lock";
+import { firstContact } from "../first-contact.js";
 import { type ClientOrders, type ClientReading, type FromClient, type ToClient, timings } from "./client-words.js";
 import { gatewayWork } from "./gateway-work.js";
 import { leakOf } from "./leak.js";
@@ -11,7 +12,6 @@ import { readSelf, startProbe } from "./probe.js";
 import { Tools } from "./tools-of-work.js";
 
 const ACTORS = 12;
-const FIRST_TRIES = 10;
 const orders = JSON.parse(process.argv[2] ?? "") as ClientOrders;
 const tools = new Tools(orders);
 const leaking = orders.leaks.map((leak) => leakOf(leak, tools));
@@ -97,18 +97,7 @@ process.on("message", (word: ToClient) => {
   }
 });
 process.on("disconnect", () => process.exit());
-/** On a busy machine the first contact may take longer than one call waits. */
-async function start(): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      await tools.locker.ready();
-      return;
-    } catch (error) {
-      if (tries === FIRST_TRIES) throw error;
-    }
-  }
-}
 
 startProbe();
-await start();
+await firstContact(tools.locker);
 say({ kind: "ready" });

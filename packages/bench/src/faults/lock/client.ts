@@ -1,5 +1,6 @@
 // One client of a fault run, a program of its own: takes and gives back the one resource so many times, and tells the crew what it saw. It decides nothing about
 // faults, except that it stops itself by a real signal while it holds the lock, as often as it was ordered to.
+import { firstContact } from "../../first-contact.js";
 import { chanceOf } from "../chance.js";
 import { watchStalls } from "../stall-watch.js";
 import type { Stall, Tenure } from "../tenure.js";
@@ -56,7 +57,7 @@ async function work(): Promise<void> {
 }
 
 async function start(): Promise<void> {
-  await contender.ready();
+  await firstContact(contender);
   await say({ kind: "ready" });
 }
 
