@@ -1,6 +1,6 @@
 // What a lease is worth when the nodes answer late, or too few of them do: its time counts from the question, and an answer brings nothing back. Orders of events that
 // real nodes do not produce on demand.
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { ExtendBallot } from "../../src/ballot.js";
 import { HeldLease } from "../../src/held-lease.js";
 import { QuorumLocker } from "../../src/locker.js";
@@ -99,7 +99,7 @@ describe("a lease that is adopted", () => {
     const clock = new ManualClock();
     const { nodes, answer } = slowNodes();
     const adopted = adopterOf(nodes, clock).adopt(text);
-    while (nodes.some(({ asked }) => asked.length === 0)) await Promise.resolve();
+    await vi.waitFor(() => expect(nodes.map(({ asked }) => asked.length)).toEqual([1, 1, 1]), { interval: 1, timeout: 10_000 });
     clock.advance(3_000);
     answer();
     expect((await adopted).remainingMs()).toBe(lastsMs - 3_000);
