@@ -243,11 +243,12 @@ export class World {
     return others.length === 0 ? undefined : this.#chance.any(others);
   }
 
-  #renewed({ resources, token, outcome, remainingMs }: RenewalEvent): void {
+  /** Everybody in this process is heard of, also a world that a test has given up waiting for: a lease is known by its own list of resources. */
+  #renewed({ resources, outcome, remainingMs }: RenewalEvent): void {
     if (outcome !== "renewed") return;
     for (const resource of resources) {
       for (const claim of this.register.claims(resource)) {
-        if (claim.token === token && claim.endedAt === undefined) claim.validUntilAt = claim.client.trueMoment(remainingMs);
+        if (claim.lease.resources === resources && claim.endedAt === undefined) claim.validUntilAt = claim.client.trueMoment(remainingMs);
       }
     }
   }
