@@ -113,7 +113,7 @@ export const outcomes = [
   {
     name: "garbage-answers-for-the-write-before-it",
     promise: "G3",
-    file: "packages/gateway/src/http/exchange.ts",
+    file: "packages/gateway/src/http/connection-state.ts",
     find: "return unanswered > 1 || (unanswered === 1 && tracked[receiving]?.complete !== false);",
     replace: "return unanswered > 1 && tracked[receiving]?.complete !== false;",
     breaks: "A pipelining client takes the 400 for the bytes after its write for the answer to the write, which is stored.",

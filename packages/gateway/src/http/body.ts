@@ -2,8 +2,8 @@
 // Decides nothing about their meaning beyond "is it UTF-8".
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { beingDiscarded } from "./ending.js";
-import { type Exchange, markReceiving } from "./exchange.js";
+import { markDiscarding, markReceiving } from "./connection-state.js";
+import type { Exchange } from "./exchange.js";
 import { Problem } from "./problem.js";
 
 /** How many bytes of bodies the process may hold at a time, so that many large requests cannot exhaust its memory. */
@@ -68,7 +68,7 @@ const discardLimitBytes = 16 * 1024 * 1024;
  */
 export function discardRest(request: IncomingMessage): void {
   if (request.complete) return;
-  beingDiscarded.add(request);
+  markDiscarding(request);
   let length = 0;
   request.on("error", () => undefined);
   request.on("data", (chunk: Buffer) => {

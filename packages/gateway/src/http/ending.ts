@@ -1,14 +1,12 @@
 // When the last answer of a connection ends. To end it before the client has sent its whole request resets the connection, and a client that is still writing then
 // fails without having read the answer. Decides nothing else; must not wait for a client that was never told to go on.
-import type { IncomingMessage, ServerResponse } from "node:http";
-
-/** Requests whose rest is read and thrown away, so that their end will come. */
-export const beingDiscarded = new WeakSet<IncomingMessage>();
+import type { ServerResponse } from "node:http";
+import { isBeingDiscarded } from "./connection-state.js";
 
 /** The header has been written, and with it the length: to the client the answer is complete, whenever it ends. */
 export function endWith(response: ServerResponse, body: string | undefined): void {
   const { req: request, shouldKeepAlive } = response;
-  if (shouldKeepAlive || request.complete || !beingDiscarded.has(request)) {
+  if (shouldKeepAlive || request.complete || !isBeingDiscarded(request)) {
     response.end(body);
     return;
   }

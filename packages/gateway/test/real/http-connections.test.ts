@@ -31,6 +31,15 @@ describe("a slow client", () => {
     expect(connection.received).toContain('"code":"request_timeout"');
   });
 
+  test("who was refused and never sends the rest is disconnected in time, and told one thing only", async ({ startGateway }) => {
+    const gateway = await startGateway(impatient);
+    const connection = new RawConnection(gateway.url);
+    connection.send("PUT /v1/resources/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 100\r\n\r\n");
+    await connection.closed;
+    expect(connection.received).toMatch(statusLine(428));
+    expect(connection.received.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  });
+
   test("whose body does not arrive in time is told so, and nothing is stored", async ({ startGateway }) => {
     const gateway = await startGateway(impatient);
     const name = uniqueName();

@@ -1,0 +1,53 @@
+// How far the requests of one connection have come, and so whether it may be answered once more. Only the routes and the server know what is to be said.
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+
+const working = Symbol("requests of this connection that are not answered yet");
+const receiving = Symbol("the one of them whose body is being read");
+const discarding = Symbol("the last one that was answered before it had arrived");
+interface TrackedSocket extends Socket {
+  [working]?: number;
+  [receiving]?: IncomingMessage | undefined;
+  [discarding]?: IncomingMessage;
+}
+
+export function beginWork(socket: Socket): void {
+  const tracked: TrackedSocket = socket;
+  tracked[working] = (tracked[working] ?? 0) + 1;
+}
+
+export function endWork(socket: Socket): void {
+  const tracked: TrackedSocket = socket;
+  tracked[working] = (tracked[working] ?? 1) - 1;
+}
+
+export function markReceiving(socket: Socket, request: IncomingMessage | undefined): void {
+  (socket as TrackedSocket)[receiving] = request;
+}
+
+/** The rest of this request is read and thrown away, so that its end will come. */
+export function markDiscarding(request: IncomingMessage): void {
+  (request.socket as TrackedSocket)[discarding] = request;
+}
+
+export function isBeingDiscarded(request: IncomingMessage): boolean {
+  return (request.socket as TrackedSocket)[discarding] === request;
+}
+
+/** Nobody waits for an answer on this connection. */
+export function isQuiet(socket: Socket): boolean {
+  return ((socket as TrackedSocket)[working] ?? 0) === 0;
+}
+
+/**
+ * An error of the parser or a timeout on a connection may be answered only if no earlier request is still being worked on: a pipelining client would take the 400 for
+ * the answer to its write, which may well be applied (G3). A request whose body is incomplete can never be applied, so that one may be answered. "Complete" is the
+ * parser's word: when garbage follows in the same packet, the parser fails before anybody has heard the end of the body. A request that was answered before it had
+ * arrived gets no second answer for not arriving.
+ */
+export function mustStaySilent(socket: Socket): boolean {
+  const tracked: TrackedSocket = socket;
+  const unanswered = tracked[working] ?? 0;
+  if (unanswered === 0) return tracked[discarding]?.complete === false;
+  return unanswered > 1 || (unanswered === 1 && tracked[receiving]?.complete !== false);
+}
