@@ -1,7 +1,7 @@
 // One run at a time prepares this clone (install, build); the others wait for their turn. Decides whose turn it is, also after an owner was killed without a word.
 // The turn is a file naming its owner. It is taken with link(2), which creates it whole or not at all.
 import { randomUUID } from "node:crypto";
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -39,8 +39,7 @@ export async function inTurn(work, turn = join(cache, "turn")) {
 async function wait(turn, claim) {
   while (!take(turn, claim)) {
     throwIfInterrupted();
-    if (orphaned(turn)) clear(turn);
-    else await sleep(everyMs);
+    if (!orphaned(turn) || !clear(turn, claim)) await sleep(everyMs);
   }
 }
 
@@ -50,15 +49,19 @@ function take(turn, claim) {
 }
 
 /**
- * Two waiters may judge the same dead owner at once, and the slower one would then remove the turn that the faster one has taken since. So the file is moved
- * away first and looked at again: what turns out to be a living owner's is put back.
- * @param {string} turn
+ * Two waiters may judge the same dead owner at once, and the slower one would then remove the turn that the faster one has taken since. So there is a turn to remove as
+ * well, and whoever has it judges again. Should he die of all moments then, he is cleared away by whoever notices; only who dies there in pairs could still do harm.
+ * @param {string} turn @param {string} claim @returns {boolean} false: somebody else is at it
  */
-function clear(turn) {
-  const aside = `${turn}.${randomUUID()}`;
-  if (!unless("ENOENT", () => renameSync(turn, aside))) return;
-  if (!orphaned(aside)) take(turn, aside);
-  rmSync(aside);
+function clear(turn, claim) {
+  const clearing = `${turn}.clearing`;
+  if (!take(clearing, claim)) {
+    if (orphaned(clearing)) rmSync(clearing, { force: true });
+    return false;
+  }
+  if (orphaned(turn)) rmSync(turn, { force: true });
+  rmSync(clearing, { force: true });
+  return true;
 }
 
 /** @param {string} turn */

@@ -1,6 +1,6 @@
 // One run at a time prepares the clone, whatever happened to the run before it.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -51,6 +51,52 @@ test("the turn of a run that was killed is taken over by exactly one of those wh
   const waiting = Promise.all(Array.from({ length: 6 }, () => inTurn(work, turn)));
   killed.process.kill("SIGKILL");
   expect(await waiting).toEqual(Array(6).fill(1));
+});
+
+/** A run that changes a file only when the file that its step is named after is there. */
+function hesitant(turn: string, steps: string): Program {
+  return new Program(
+    `import fs from "node:fs";
+     import { syncBuiltinESMExports } from "node:module";
+     let step = 0;
+     for (const name of ["linkSync", "renameSync", "rmSync"]) {
+       const change = fs[name];
+       fs[name] = (...args) => {
+         fs.writeSync(1, "step " + ++step + ": " + name + "\\n");
+         while (!fs.existsSync(${JSON.stringify(steps)} + step)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+         return change(...args);
+       };
+     }
+     syncBuiltinESMExports();
+     const { inTurn } = await import(${moduleOf("go/turn.mjs")});
+     await inTurn(async () => {}, ${JSON.stringify(turn)});`,
+  );
+}
+
+test("a run that has found the owner dead and hesitates does not take the turn from who has it by then", async () => {
+  const turn = turnFile();
+  const steps = `${turnFile()}-`;
+  writeFileSync(turn, owner({ pid: deadPid() }));
+  const slow = hesitant(turn, steps);
+  // It looks twice; what it does then, it does because the owner is dead.
+  for (const step of [1, 2]) {
+    await slow.says(new RegExp(`step ${step}:`));
+    writeFileSync(`${steps}${step}`, "");
+  }
+  await slow.says(/step 3:/);
+  await new Promise<void>((inside) => {
+    const work = (): Promise<void> =>
+      new Promise((leave) => {
+        onTestFinished(() => leave());
+        inside();
+      });
+    void inTurn(work, turn);
+  });
+  for (let step = 3; step < 9; step++) {
+    await slow.says(new RegExp(`step ${step}:`));
+    expect(existsSync(turn), slow.output).toBe(true);
+    writeFileSync(`${steps}${step}`, "");
+  }
 });
 
 test.each([
