@@ -30,7 +30,7 @@ async function story(fleet: StartFleet, longestMs = maxTtlMs): Promise<Story> {
   const servers = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
   const lock = await opened(servers.urls, { namespace, maxTtlMs: longestMs });
   const network = await servers.anotherWay();
-  const patient = await opened(network.urls, { namespace, maxTtlMs: longestMs, nodeTimeoutMs: 20_000 });
+  const patient = await opened(network.urls, { namespace, maxTtlMs: longestMs, nodeTimeoutMs: 20_000, connectTimeoutMs: 20_000 });
   return {
     servers,
     lock,
