@@ -20,7 +20,8 @@ export class Desk {
   readonly #database: pg.Pool;
 
   constructor({ gatewayUrl, apiKey, databaseUrl, ttlMs }: Surroundings) {
-    this.#client = createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs: 60_000 + 5 * ttlMs, retry: { attempts: 4 } });
+    // Patient for twenty seconds: in a story a machine that stands still must not look like a lock or a store that cannot be asked.
+    this.#client = createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs: 60_000 + 5 * ttlMs, retry: { attempts: 15 } });
     this.#database = new pg.Pool({ connectionString: databaseUrl, max: 2, application_name: "palisade-demo" });
     // The next query on the pool fails as well, and is answered.
     this.#database.on("error", (error) => console.error(`an idle connection to Postgres ended: ${error.message}`));
