@@ -2,6 +2,7 @@
 // the table in settings.ts. Must not read files or the network: that a key file exists or a database answers is found out at start.
 import type { Setting } from "./setting.js";
 import { type Settings, settings } from "./settings.js";
+import { storeLimits } from "./store/store-limits.js";
 
 /** What createGateway takes: only `databaseUrl` must be there. */
 export type GatewayConfig = { readonly [K in keyof Settings]?: Settings[K] | undefined } & { readonly databaseUrl: string };
@@ -75,6 +76,11 @@ function contradictions(settings: Settings, naming: Naming): string[] {
     refuse(`${naming("port")} and ${naming("adminPort")} are both ${settings.port}.`);
   if (settings.bodyBudgetBytes < settings.bodyLimitBytes)
     refuse(`${naming("bodyBudgetBytes")} must be at least ${naming("bodyLimitBytes")}.`);
+  const { lockWaitMs, statementTimeoutMs } = storeLimits({ lockWaitMs: settings.lockWaitMs, writeTimeoutMs: settings.writeTimeoutMs });
+  if (lockWaitMs >= statementTimeoutMs) {
+    const limit = `${statementTimeoutMs} ms, four fifths of ${naming("writeTimeoutMs")}`;
+    refuse(`${naming("lockWaitMs")} is ${lockWaitMs} and must be below ${limit}: a write that waits longer is ended before it hears 409.`);
+  }
   problems.push(...jwtContradictions(settings, naming));
   return problems;
 }

@@ -78,6 +78,11 @@ describe("the environment", () => {
     [{ PALISADE_API_KEYS: JSON.stringify([{ ...key, sha256: "short" }]) }, /^PALISADE_API_KEYS must/],
     [{ PALISADE_API_KEYS: JSON.stringify([{ ...key, scopes: ["delete:"] }]) }, /^PALISADE_API_KEYS must/],
     [{ PALISADE_API_KEYS: JSON.stringify([key]), PALISADE_API_KEYS_FILE: "keys.json" }, /cannot both be set/],
+    [
+      { PALISADE_LOCK_WAIT_MS: "4000" },
+      /^PALISADE_LOCK_WAIT_MS is 4000 and must be below 4000 ms, four fifths of PALISADE_WRITE_TIMEOUT_MS: /,
+    ],
+    [{ PALISADE_LOCK_WAIT_MS: "90", PALISADE_WRITE_TIMEOUT_MS: "100" }, /^PALISADE_LOCK_WAIT_MS is 90 and must be below 80 ms, /],
     [{ PALISADE_JWT_SECRET: "short" }, /^PALISADE_JWT_SECRET must be at least 32 characters\.$/],
     [{ PALISADE_JWT_SECRET: "x".repeat(32) }, /^PALISADE_JWT_AUDIENCE is missing/],
     [{ PALISADE_JWT_AUDIENCE: "a" }, /^PALISADE_JWT_AUDIENCE needs/],
