@@ -249,7 +249,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     env: "PALISADE_LOCK_WAIT_MS",
     range: [1, 600_000],
     otherwise: store.lockWaitMs,
-    help: "How long a write waits for a row that another transaction holds; then the answer is 409.",
+    help: "How long a write waits for a row that another transaction holds; then the answer is 409. Below four fifths of the write timeout.",
   }),
   idempotencyRetentionMs: number({
     env: "PALISADE_IDEMPOTENCY_RETENTION_MS",

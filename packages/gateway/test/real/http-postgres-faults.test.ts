@@ -14,7 +14,7 @@ const test = base.extend("behindProxy", async ({ database, startGateway }, { onC
   url.hostname = "127.0.0.1";
   url.port = String(proxy.port);
   // Of the time for a write Postgres has four fifths before it gives up itself: enough also where it has to wait for the processor.
-  const limits = { writeTimeoutMs: 1_000, readTimeoutMs: 300, connectTimeoutMs: 300, drainMs: 100 } as const;
+  const limits = { writeTimeoutMs: 1_000, lockWaitMs: 500, readTimeoutMs: 300, connectTimeoutMs: 300, drainMs: 100 } as const;
   const gateway = await startGateway({ databaseUrl: url.href, migrations: "off", ...limits });
   /** On a connection that is open from then on. To open one may take more than the short time there is. */
   const write = (name: string, n: number) =>
