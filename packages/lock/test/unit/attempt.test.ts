@@ -11,7 +11,10 @@ const never = new Promise<never>(() => {});
 const held = (name: string): ScriptedNode =>
   new ScriptedNode(name, { grant: () => ({ kind: "held", node: name, resource: "r", holder: "h", remainingMs: 9 }) });
 
-describe("the token", () => {
+/** All that is awaited is there at once, or never comes. */
+const inTime = { timeout: 20_000 };
+
+describe("the token", inTime, () => {
   test("T1 is the highest of the quorum's; where a quorum granted exactly that, no second round is held", async () => {
     const nodes = grants(7, 7, 7);
     expect(await attempt(coreOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
@@ -33,7 +36,7 @@ describe("the token", () => {
   });
 });
 
-describe("an epoch that moves under an attempt", () => {
+describe("an epoch that moves under an attempt", inTime, () => {
   test("T2 voids the grant that carries it: nothing is won with it, all is given back, and a fresh owner asks at once", async () => {
     const nodes = ["n1", "n2", "n3"].map(
       (name) =>

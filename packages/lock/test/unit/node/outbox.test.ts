@@ -81,8 +81,9 @@ describe("a server that forgot the scripts", () => {
     calls[1]?.answer(0);
     expect(await released).toMatchObject({ kind: "absent" });
     lessons[0]?.();
-    expect(await granted).toMatchObject({ kind: "unreachable" });
+    await turn();
     expect(sent()).toEqual(["grant", "release"]);
+    expect(await granted).toMatchObject({ kind: "unreachable" });
   });
 });
 
