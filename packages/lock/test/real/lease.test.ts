@@ -97,7 +97,8 @@ describe("the end of a lease", () => {
   });
 });
 
-describe("renewal", () => {
+// They wait more than they do, so they wait together.
+describe.concurrent("renewal", () => {
   test("keeps a lease beyond its ttl, a few times per ttl and not in a hot loop", async ({ locker }) => {
     const ttlMs = 4_000;
     using renewals = renewalsOf("long");

@@ -67,7 +67,8 @@ describe("a run of the whole system", { timeout: PATIENCE_MS }, () => {
     expect(code).toBe(0);
   });
 
-  test.concurrent("that is interrupted ends everybody it has started", async () => {
+  // The `expect` of the test itself: the other one does not know where it polls once a neighbour has ended.
+  test.concurrent("that is interrupted ends everybody it has started", async ({ expect }) => {
     const { child, mark } = start("--minutes", "1", "--clients", "2");
     await expect.poll(() => livingWith(mark).length, { timeout: PATIENCE_MS }).toBeGreaterThan(8);
     child.signal("SIGINT");
