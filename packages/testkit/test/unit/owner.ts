@@ -25,15 +25,17 @@ export async function startOwner<Owned>({ program, args, env }: OwnerSpec): Prom
   const owner = spawn(process.execPath, [path, ...args], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...env } });
   owners.add(owner);
   owner.once("exit", () => owners.delete(owner));
-  const [line] = await Promise.race([once(createInterface(owner.stdout), "line"), once(owner, "exit")]);
-  if (typeof line !== "string") throw new Error(`${program} ended before it said what it owns, with ${line}`);
+  // Until its output has ended: that it has ended itself may be known before its last words are.
+  const output = createInterface(owner.stdout);
+  const [line] = await Promise.race([once(output, "line"), once(output, "close")]);
+  if (typeof line !== "string") throw new Error(`${program} said nothing of what it owns, and ended with ${await ended(owner)}`);
   return { owner, owned: JSON.parse(line) as Owned };
 }
 
 /** Answers how it ended: with this code, or by this signal. */
 export async function ended(owner: ChildProcess): Promise<number | NodeJS.Signals | null> {
-  const [code, signal] = (await once(owner, "exit")) as [number | null, NodeJS.Signals | null];
-  return code ?? signal;
+  if (owner.exitCode === null && owner.signalCode === null) await once(owner, "exit");
+  return owner.exitCode ?? owner.signalCode;
 }
 
 export async function endOwner(owner: ChildProcess, signal: NodeJS.Signals): Promise<number | NodeJS.Signals | null> {
