@@ -1,33 +1,62 @@
-// Notices that a process between us and the package manager died without a word (kill -9 of npm or of its shell), which no signal tells us.
-// Decides only which processes those are; what to do then is the caller's. Watches nothing when we were not started by a package manager.
-import { commandOf, lookIsCheap, parentOf, sessionOf } from "./process-table.mjs";
+// Notices the death of a process between this one and the package manager: after kill -9 of npm or of its shell no signal arrives.
+// Watches nothing when no package manager started this process.
+import { argumentsOf, lookIsCheap, parentOf, sessionOf } from "./process-table.mjs";
 
-const everyMs = lookIsCheap ? 200 : 1000;
-const furthest = 5;
+const EVERY_MS = lookIsCheap ? 200 : 1000;
+const LONGEST_CHAIN = 5;
+const PACKAGE_MANAGER = /^(npm|npx|pnpm|pnpx|yarn|yarnpkg|bun|bunx)(-cli)?(\.c?js)?$/;
+
+/**
+ * @typedef {object} ProcessTable
+ * @property {(pid: number) => number} parentOf
+ * @property {(pid: number) => string | undefined} sessionOf
+ * @property {(pid: number) => readonly string[]} argumentsOf
+ */
 
 /** @param {() => void} onGone called once, when a link of the chain is broken */
 export function watchAncestors(onGone) {
   if (process.env.npm_lifecycle_event === undefined) return;
-  const chain = chainToPackageManager();
+  const chain = chainToPackageManager(process.pid, { argumentsOf, parentOf, sessionOf });
   if (chain.length === 1) return onGone();
   const timer = setInterval(() => {
     if (intact(chain)) return;
     clearInterval(timer);
     onGone();
-  }, everyMs).unref();
+  }, EVERY_MS).unref();
 }
 
 /**
- * Us first, then parent by parent up to the package manager; only our parent when none is found. Us alone: it was killed before we could look, and we have been
- * handed to a stranger, who is of another session.
+ * This process, then parent by parent up to the package manager; only the parent when none is found. This process alone when its
+ * parent died before the look: it then belongs to process 1 or to another session. Process 1 adopts orphans, so it never counts as
+ * a package manager, and needs no watching: nothing in its container survives it.
+ * @param {number} self
+ * @param {ProcessTable} table
  */
-function chainToPackageManager() {
-  const chain = [process.pid];
-  for (let pid = process.ppid; pid > 0 && chain.length < furthest; pid = parentOf(pid)) {
+export function chainToPackageManager(self, table) {
+  const chain = [self];
+  for (let pid = table.parentOf(self); pid > 1 && chain.length < LONGEST_CHAIN; pid = table.parentOf(pid)) {
     chain.push(pid);
-    if (/(^|[\s/])(npm|pnpm|npx|yarn|bun)\b/.test(commandOf(pid))) return chain;
+    if (isPackageManager(table.argumentsOf(pid))) return chain;
   }
-  return sessionOf(process.pid) === sessionOf(process.ppid) ? chain.slice(0, 2) : [process.pid];
+  const parent = table.parentOf(self);
+  return table.sessionOf(self) === table.sessionOf(parent) ? [self, parent] : [self];
+}
+
+/**
+ * Judged by the program's name alone: `bash -c "npm test"` has "npm" in its command line and is a shell. npm shows itself as
+ * "npm test" in one word, other package managers as node with their script.
+ * @param {readonly string[]} args
+ */
+function isPackageManager(args) {
+  const [program = ""] = (args[0] ?? "").split(" ");
+  const script = args.slice(1).find((arg) => !arg.startsWith("-")) ?? "";
+  const named = /^node(js)?$/.test(nameOf(program)) ? script : program;
+  return PACKAGE_MANAGER.test(nameOf(named));
+}
+
+/** @param {string} path */
+function nameOf(path) {
+  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 /**

@@ -15,9 +15,9 @@ export function sessionOf(pid) {
   return lookIsCheap ? stat(pid)[3] : ps("sess=", pid);
 }
 
-/** @param {number} pid */
-export function commandOf(pid) {
-  return lookIsCheap ? read(pid, "cmdline").replaceAll("\0", " ") : ps("args=", pid);
+/** The program and its arguments; `ps` does not say where an argument ends, so there a space separates them. @param {number} pid */
+export function argumentsOf(pid) {
+  return lookIsCheap ? read(pid, "cmdline").split("\0") : ps("args=", pid).split(" ");
 }
 
 /**

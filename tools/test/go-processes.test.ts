@@ -1,5 +1,6 @@
 // The task runner leaves nothing running: real processes, real signals.
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { chainToPackageManager } from "../go/ancestors.mjs";
 import { endsWithTest, moduleOf, Program, runs } from "./programs.js";
 
 const soon = { timeout: 10_000, interval: 10 };
@@ -79,4 +80,38 @@ test("a task runner that finds itself orphaned at its start ends", async () => {
     { ...process.env, npm_lifecycle_event: "test", WATCHER: watcher },
   );
   await vi.waitFor(() => expect(program.output).toContain("noticed"), soon);
+});
+
+describe("the processes above a task runner", () => {
+  /** pid → parent, session, command line. */
+  const table = (rows: Readonly<Record<number, readonly [number, string, string]>>) => ({
+    parentOf: (pid: number) => rows[pid]?.[0] ?? 0,
+    sessionOf: (pid: number) => rows[pid]?.[1],
+    argumentsOf: (pid: number) => (rows[pid]?.[2] ?? "").split("|"),
+  });
+  const runner = "node|tools/go.mjs|test";
+
+  test.each([
+    ["npm by its title", "npm test"],
+    ["npm by its script", "/usr/bin/node|--no-warnings|/usr/lib/node_modules/npm/bin/npm-cli.js|test"],
+    ["pnpm by its script", "node|/usr/local/bin/pnpm|test"],
+    ["pnpm by its file", "node|/cache/pnpm/bin/pnpm.cjs|test"],
+    ["bun", "/opt/bun/bin/bun|run|test"],
+  ])("end at %s", (_, manager) => {
+    const rows = { 9: [8, "s", runner], 8: [7, "s", "sh|-c|node tools/go.mjs test"], 7: [6, "s", manager], 6: [1, "s", "bash"] } as const;
+    expect(chainToPackageManager(9, table(rows))).toEqual([9, 8, 7]);
+  });
+
+  test.each(["bash|-c|npm test; true", "tini|--|npm|test", "vim|npm"])("do not end at %s, which only mentions npm", (mentions) => {
+    const rows = { 9: [8, "s", runner], 8: [7, "s", mentions], 7: [6, "s", "npm test"], 6: [1, "s", "bash"] } as const;
+    expect(chainToPackageManager(9, table(rows))).toEqual([9, 8, 7]);
+  });
+
+  test.each(["bash|-c|npm test", "npm test"])("are none for an orphan that process 1, %s, has adopted", (first) => {
+    expect(chainToPackageManager(9, table({ 9: [1, "s", runner], 1: [0, "of 1", first] }))).toEqual([9]);
+  });
+
+  test("are process 1 alone for the child of npm in a container that runs nothing else", () => {
+    expect(chainToPackageManager(9, table({ 9: [1, "s", runner], 1: [0, "s", "npm test"] }))).toEqual([9, 1]);
+  });
 });
