@@ -1,7 +1,7 @@
 // The README is true: each of its curl examples is run, in order, and its table of settings is the table of the program.
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { settings } from "../../src/settings.js";
+import { curl } from "../support/curl.js";
 import { describe, expect, test } from "../support/fixtures.js";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
@@ -9,6 +9,9 @@ const pairs = [...readme.matchAll(/```sh\n(curl [\s\S]*?)```\s+```http\n([\s\S]*
   command,
   expected,
 }));
+
+/** The names of headers have no case. */
+const lowerCaseName = (header: string): string => header.replace(/^[^:]+/, (name) => name.toLowerCase());
 
 /** Tables are set in columns; how wide is not the point here. */
 const unaligned = (line: string): string => line.replaceAll(/ +/g, " ");
@@ -22,30 +25,18 @@ interface Parts {
 function parse(text: string): Parts {
   const [head = "", body = ""] = text.replaceAll("\r\n", "\n").split(/\n\n([\s\S]*)/);
   const [status = "", ...headers] = head.trim().split("\n");
-  return { status, headers, body: body.trim() };
-}
-
-/** One after the other in one shell, as a reader does; their outputs. */
-function run(commands: readonly string[]): Promise<readonly string[]> {
-  const script = ["set -e", ...commands.map((command) => `${command.replace("curl ", "curl -s ")}\nprintf '\\0'`)].join("\n");
-  return new Promise((resolve, reject) => {
-    execFile("bash", ["-c", script], (error, out) => (error === null ? resolve(out.split("\0").slice(0, -1)) : reject(error)));
-  });
+  return { status, headers: headers.map(lowerCaseName), body: body.trim() };
 }
 
 describe("the README", () => {
   test("shows answers that its curl examples really get", async ({ gateway }) => {
     expect(pairs.length).toBeGreaterThan(15);
     expect(pairs.length).toBe(readme.match(/^curl /gm)?.length);
-    const outputs = await run(
-      pairs.map(({ command }) =>
-        command.replaceAll("http://127.0.0.1:8080", gateway.url).replaceAll("http://127.0.0.1:8081", gateway.adminUrl),
-      ),
-    );
-    expect(outputs).toHaveLength(pairs.length);
-    for (const [index, { command, expected }] of pairs.entries()) {
+    for (const { command, expected } of pairs) {
       const wanted = parse(expected);
-      const got = parse(outputs[index] ?? "");
+      const got = parse(
+        await curl(command.replaceAll("http://127.0.0.1:8080", gateway.url).replaceAll("http://127.0.0.1:8081", gateway.adminUrl)),
+      );
       expect([command, got.status]).toEqual([command, wanted.status]);
       for (const header of wanted.headers) expect([command, got.headers]).toEqual([command, expect.arrayContaining([header])]);
       if (wanted.body !== "") expect([command, JSON.parse(got.body)]).toMatchObject([command, JSON.parse(wanted.body)]);
