@@ -33,8 +33,8 @@ describe("the mutants", () => {
     expect(catalogue.length).toBeGreaterThanOrEqual(50);
     for (const part of [
       "lock/src/quorum/",
-      "lock/src/node/",
-      "lock/src/node/lua/",
+      "lock/src/redis/",
+      "lock/src/redis/lua/",
       "gateway/src/guard/",
       "gateway/src/http/",
       "gateway/src/store/",

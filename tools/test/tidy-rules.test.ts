@@ -35,12 +35,12 @@ const word = (...halves: readonly string[]): string => halves.join("");
 const samples: readonly Sample[] = [
   {
     rule: fileLength,
-    breaks: [inLock(lines(301)), inTest(lines(501)), { "packages/lock/src/node/lua/grant.lua": lines(301) }],
+    breaks: [inLock(lines(301)), inTest(lines(501)), { "packages/lock/src/redis/lua/grant.lua": lines(301) }],
     keeps: [
       inLock(lines(300)),
       inTest(lines(500)),
       { "docs/operating.md": lines(900) },
-      { "packages/lock/src/node/lua.generated.ts": lines(900) },
+      { "packages/lock/src/redis/lua.generated.ts": lines(900) },
     ],
   },
   {
@@ -120,14 +120,14 @@ const samples: readonly Sample[] = [
     ].map(inLock),
     keeps: [
       inLock("clock.now(); clock.setTimeout(() => {}, 1); const date: Date = given;"),
-      { "packages/lock/src/clock.ts": "export const now = () => performance.now();" },
+      { "packages/lock/src/platform/clock.ts": "export const now = () => performance.now();" },
       { "packages/gateway/src/app.ts": "Date.now();" },
     ],
   },
   {
     rule: oneEntry,
     breaks: [
-      { "packages/lock/package.json": '{ "exports": { ".": { "default": "./dist/index.js" } } }', "packages/lock/src/node/index.ts": "" },
+      { "packages/lock/package.json": '{ "exports": { ".": { "default": "./dist/index.js" } } }', "packages/lock/src/redis/index.ts": "" },
     ],
     keeps: [
       {
@@ -139,10 +139,10 @@ const samples: readonly Sample[] = [
   },
   {
     rule: openingComments,
-    breaks: [inLock("export {};\n// late"), { "packages/lock/src/node/lua/grant.lua": "local x = 1" }],
+    breaks: [inLock("export {};\n// late"), { "packages/lock/src/redis/lua/grant.lua": "local x = 1" }],
     keeps: [
       inLock("// What it decides.\n"),
-      { "packages/lock/src/node/lua/grant.lua": "-- What it decides." },
+      { "packages/lock/src/redis/lua/grant.lua": "-- What it decides." },
       { "tools/run.mjs": "#!/usr/bin/env node\n// What it decides." },
     ],
   },

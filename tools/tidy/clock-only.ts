@@ -4,7 +4,7 @@ import { importsOf } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";
 import { memberName, type Node, nodesOf, rootName } from "./syntax.js";
 
-const home = "packages/lock/src/clock.ts";
+const home = "packages/lock/src/platform/clock.ts";
 const calls = new Set(["setTimeout", "setInterval"]);
 const members = new Set([
   "Date.now",

@@ -1,10 +1,11 @@
 // Puts a locker together: options to policy, nodes to a fleet, facts about nodes to the telemetry. No logic of the lock.
-import { systemClock } from "./clock.js";
+
 import { QuorumLocker } from "./locker.js";
-import type { Locker } from "./locker-contract.js";
-import { openNodes } from "./node/open-nodes.js";
-import { type LockerOptions, readPolicy } from "./policy.js";
-import { channels } from "./telemetry.js";
+import { type LockerOptions, readPolicy } from "./options/policy.js";
+import { systemClock } from "./platform/clock.js";
+import { channels } from "./protocol/events.js";
+import type { Locker } from "./protocol/locker.js";
+import { openNodes } from "./redis/open-nodes.js";
 
 /**
  * A locker over N independent Redis masters. Begins to connect at once; nothing needs to be awaited before the first call. Throws TypeError or RangeError for

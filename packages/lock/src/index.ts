@@ -1,4 +1,10 @@
 // The public API of @palisade/lock: named exports, no logic.
+
+export { createLocker } from "./create-locker.js";
+export type { Inspection } from "./lease/inspect.js";
+export type { ForcedRelease } from "./lease/raise.js";
+export type { AcquireOptions, KeepOptions, TryAcquireOptions, UsingOptions } from "./options/lease-request.js";
+export type { LockerOptions, RetryOptions } from "./options/policy.js";
 export type {
   Ballot,
   EpochMoved,
@@ -12,17 +18,8 @@ export type {
   ReleaseBallot,
   SealBallot,
   Unreachable,
-} from "./ballot.js";
-export { createLocker } from "./create-locker.js";
-export { type LeaseLostReason, LockError, type LockErrorCode, type LockErrorDetails, type LossReason } from "./errors.js";
-export type { Lease, Release, Renewal } from "./lease.js";
-export type { Attempted, Locker, Resources } from "./locker-contract.js";
-export type { NodeEvent } from "./node/node-events.js";
-export type { Finding, FleetState, NodeSource } from "./node/open-nodes.js";
-export type { LockerOptions, RetryOptions } from "./policy.js";
-export type { ForcedRelease } from "./raise.js";
-export type { AcquireOptions, KeepOptions, TryAcquireOptions, UsingOptions } from "./request.js";
-export type { Inspection } from "./survey.js";
+} from "./protocol/ballot.js";
+export { type LeaseLostReason, LockError, type LockErrorCode, type LockErrorDetails, type LossReason } from "./protocol/errors.js";
 export {
   type AttemptEvent,
   channelNames,
@@ -31,5 +28,9 @@ export {
   type LossEvent,
   type RenewalEvent,
   type RoundEvent,
-} from "./telemetry.js";
-export { compareTokens, formatToken, isToken, MAX_TOKEN, parseToken } from "./token.js";
+} from "./protocol/events.js";
+export type { Lease, Release, Renewal } from "./protocol/lease.js";
+export type { Attempted, Locker, Resources } from "./protocol/locker.js";
+export type { NodeEvent } from "./protocol/node-events.js";
+export { compareTokens, formatToken, isToken, MAX_TOKEN, parseToken } from "./protocol/token.js";
+export type { Finding, FleetState, NodeSource } from "./redis/open-nodes.js";

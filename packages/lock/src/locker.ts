@@ -1,26 +1,16 @@
 // What createLocker gives: reads what a call asks for, has it acquired, and gives out leases. Knows no Redis, and does not count: attempts and waiting are
 // acquisition.ts, votes are quorum/.
 
-import { describeAttempt } from "./account.js";
-import { Acquisition } from "./acquisition.js";
-import { Alarms } from "./alarms.js";
-import type { Lost } from "./attempt.js";
-import type { Clock } from "./clock.js";
-import type { Core } from "./core.js";
-import { Courtesy } from "./courtesy.js";
-import { LockError } from "./errors.js";
-import { takeOver } from "./handover.js";
-import { HeldLease } from "./held-lease.js";
-import { Introduction } from "./introduction.js";
-import type { Lease } from "./lease.js";
-import type { Attempted, Locker, Resources } from "./locker-contract.js";
-import { adoptionError } from "./loss-error.js";
-import type { Finding, Fleet, FleetState } from "./node/open-nodes.js";
-import { shown, wellFormedText, wholeNumber } from "./option.js";
-import { closedError, type Patience } from "./patience.js";
-import { checkTtl, type Policy } from "./policy.js";
-import { type ForcedRelease, forceRelease, wasIssued } from "./raise.js";
-import { renew } from "./renewal.js";
+import type { Lost } from "./lease/acquire.js";
+import type { Core } from "./lease/context.js";
+import { takeOver } from "./lease/hand-over.js";
+import { HeldLease } from "./lease/held-lease.js";
+import { conclude, type Inspection, survey } from "./lease/inspect.js";
+import { adoptionError } from "./lease/loss-error.js";
+import { describeAttempt } from "./lease/messages.js";
+import { type ForcedRelease, forceRelease, wasIssued } from "./lease/raise.js";
+import { renew } from "./lease/renew.js";
+import { TtlLimit } from "./lease/ttl-limit.js";
 import {
   type AcquireOptions,
   type KeepOptions,
@@ -29,12 +19,22 @@ import {
   readResource,
   type TryAcquireOptions,
   type UsingOptions,
-} from "./request.js";
-import { conclude, type Inspection, survey } from "./survey.js";
-import { MAX_TOKEN } from "./token.js";
-import { TtlLimit } from "./ttl-limit.js";
-import { Turnstile } from "./turnstile.js";
-import { Work } from "./work.js";
+} from "./options/lease-request.js";
+import { shown, wellFormedText, wholeNumber } from "./options/option.js";
+import { checkTtl, type Policy } from "./options/policy.js";
+import type { Clock } from "./platform/clock.js";
+import { Alarms } from "./platform/deadline-heap.js";
+import { Work } from "./platform/in-flight.js";
+import { LockError } from "./protocol/errors.js";
+import type { Lease } from "./protocol/lease.js";
+import type { Attempted, Locker, Resources } from "./protocol/locker.js";
+import { MAX_TOKEN } from "./protocol/token.js";
+import type { Finding, Fleet, FleetState } from "./redis/open-nodes.js";
+import { Introduction } from "./waiting/first-contact.js";
+import { Turnstile } from "./waiting/local-queue.js";
+import { closedError, type Patience } from "./waiting/wait-budget.js";
+import { Acquisition } from "./waiting/wait-for-lease.js";
+import { Courtesy } from "./waiting/yield-after-release.js";
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 

@@ -1,5 +1,5 @@
 // Mutants of a lease that is held: its deadline, its renewal, its end, its way to another process (L1, L2).
-const held = "packages/lock/src/held-lease.ts";
+const held = "packages/lock/src/lease/held-lease.ts";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const leases = [
@@ -10,7 +10,7 @@ export const leases = [
     find: "return ttlMs - driftMs(ttlMs, driftFactor);",
     replace: "return ttlMs - 0 * driftMs(ttlMs, driftFactor);",
     breaks: "A holder whose clock runs slower than the nodes' holds on after the keys have run out.",
-    tests: ["unit/validity.test.ts"],
+    tests: ["unit/quorum/validity.test.ts"],
   },
   {
     name: "lease-forgets-the-drift",
@@ -19,7 +19,7 @@ export const leases = [
     find: "return Math.min(validityMs(this.#ttlMs, this.#core.policy.driftFactor),",
     replace: "return Math.min(validityMs(this.#ttlMs, 0) + 2,",
     breaks: "The attempt allows for drift, and the lease that it becomes does not.",
-    tests: ["unit/late-answers.test.ts"],
+    tests: ["unit/lease/late-answers.test.ts"],
   },
   {
     name: "wall-clock-ignored",
@@ -28,16 +28,16 @@ export const leases = [
     find: "return lastsMs - Math.max(monotonicPassedMs, wallPassedMs);",
     replace: "return lastsMs - Math.max(monotonicPassedMs, 0 * wallPassedMs);",
     breaks: "A machine that was suspended goes on with a lease that has ended, because its monotonic clock stood still.",
-    tests: ["unit/validity.test.ts"],
+    tests: ["unit/quorum/validity.test.ts"],
   },
   {
     name: "suspension-unnoticed",
     promise: "L1",
-    file: "packages/lock/src/alarms.ts",
+    file: "packages/lock/src/platform/deadline-heap.ts",
     find: "const due = suspended ? [...this.#heap] :",
     replace: "const due = suspended && this.#closed ? [...this.#heap] :",
     breaks: "After a suspension nobody is told that the lease has ended until the monotonic clock says so.",
-    tests: ["unit/alarms.test.ts"],
+    tests: ["unit/platform/deadline-heap.test.ts"],
   },
   {
     name: "assertion-ignores-the-deadline",
@@ -55,7 +55,7 @@ export const leases = [
     find: "this.#controller?.abort(this.#lost());",
     replace: "if (this.#extending === undefined) this.#controller?.abort(this.#lost());",
     breaks: "While a renewal is unanswered the holder is not told that its lease has ended: frozen nodes keep it at work.",
-    tests: ["unit/late-answers.test.ts"],
+    tests: ["unit/lease/late-answers.test.ts"],
   },
   {
     name: "late-renewal-revives",
@@ -64,7 +64,7 @@ export const leases = [
     find: "if (this.#ended === undefined) this.#count(startMonotonicMs, startWallMs, lastsMs);",
     replace: "this.#ended = undefined;\n      this.#count(startMonotonicMs, startWallMs, lastsMs);",
     breaks: "A lease that was reported as ended comes back when a late renewal is answered.",
-    tests: ["unit/late-answers.test.ts"],
+    tests: ["unit/lease/late-answers.test.ts"],
   },
   {
     name: "renewal-counts-from-the-answer",
@@ -73,7 +73,7 @@ export const leases = [
     find: "if (this.#ended === undefined) this.#count(startMonotonicMs, startWallMs, lastsMs);",
     replace: "if (this.#ended === undefined) this.#count(clock.monotonicMs(), clock.wallMs(), lastsMs);",
     breaks: "After a slow renewal the holder counts on more time than the nodes give it.",
-    tests: ["unit/late-answers.test.ts"],
+    tests: ["unit/lease/late-answers.test.ts"],
   },
   {
     name: "unknown-renewal-prolongs",
@@ -82,7 +82,7 @@ export const leases = [
     find: "this.#planRenewal(askAgainInMs(",
     replace: "this.#count(startMonotonicMs, startWallMs, lastsMs);\n      this.#planRenewal(askAgainInMs(",
     breaks: "A renewal that too few nodes answered prolongs the lease.",
-    tests: ["unit/late-answers.test.ts"],
+    tests: ["unit/lease/late-answers.test.ts"],
   },
   {
     name: "shorter-ttl-waits-for-an-answer",
@@ -96,20 +96,20 @@ export const leases = [
   {
     name: "heal-without-a-quorum",
     promise: "L2",
-    file: "packages/lock/src/renewal.ts",
+    file: "packages/lock/src/lease/renew.ts",
     find: 'if (verdict === "renewed" && question.wanted())',
     replace: "if (question.wanted())",
     breaks: "A lease that was lost on a quorum is planted again under its old token.",
-    tests: ["unit/late-answers.test.ts"],
+    tests: ["unit/lease/late-answers.test.ts"],
   },
   {
     name: "heal-after-the-end",
     promise: "L2",
-    file: "packages/lock/src/renewal.ts",
+    file: "packages/lock/src/lease/renew.ts",
     find: 'if (verdict === "renewed" && question.wanted())',
     replace: 'if (verdict === "renewed")',
     breaks: "A lease that was released while its renewal was under way is planted again on a node: nobody holds it.",
-    tests: ["unit/held-lease.test.ts"],
+    tests: ["unit/lease/held-lease.test.ts"],
   },
   {
     name: "older-renewal-heals",
@@ -118,16 +118,16 @@ export const leases = [
     find: "this.#ended === undefined && this.#extensions === extension,",
     replace: "this.#ended === undefined && this.#extensions >= extension,",
     breaks: "A node is given the key again for the ttl of an earlier renewal, longer than the holder has since asked for.",
-    tests: ["unit/held-lease.test.ts"],
+    tests: ["unit/lease/held-lease.test.ts"],
   },
   {
     name: "heal-for-a-whole-ttl",
     promise: "L2",
-    file: "packages/lock/src/renewal.ts",
+    file: "packages/lock/src/lease/renew.ts",
     find: "ttlMs: Math.floor(startAt + ttlMs - core.clock.monotonicMs())",
     replace: "ttlMs: Math.max(ttlMs, Math.floor(startAt + ttlMs - core.clock.monotonicMs()))",
     breaks: "A healed node keeps the key longer than the others: somebody else's attempt is refused by a lease that is over.",
-    tests: ["unit/held-lease.test.ts"],
+    tests: ["unit/lease/held-lease.test.ts"],
   },
   {
     name: "unanswered-extension-not-given-back",
@@ -136,7 +136,7 @@ export const leases = [
     find: 'if (reason === "taken" || (this.#extensions > 0 && !this.#handedOver)) void this.#giveBack();',
     replace: 'if (reason === "taken") void this.#giveBack();',
     breaks: "A lease ends while it was asked for longer, and the nodes hold for a whole ttl what nobody has.",
-    tests: ["unit/held-lease.test.ts"],
+    tests: ["unit/lease/held-lease.test.ts"],
   },
   {
     name: "adoption-without-proof",
@@ -145,7 +145,7 @@ export const leases = [
     find: 'if (verdict !== "renewed") throw adoptionError(',
     replace: 'if (verdict === "lost") throw adoptionError(',
     breaks: "A lease in a text is believed although too few nodes could be asked whether it still is one.",
-    tests: ["unit/late-answers.test.ts"],
+    tests: ["unit/lease/late-answers.test.ts"],
   },
   {
     name: "adoption-counts-from-the-answer",
@@ -155,7 +155,7 @@ export const leases = [
     replace:
       "{ ...told, startMonotonicMs: Math.max(startMonotonicMs, clock.monotonicMs()), startWallMs: Math.max(startWallMs, clock.wallMs()), votes: ballots }",
     breaks: "After a slow adoption the new holder counts on more time than the nodes give it.",
-    tests: ["unit/late-answers.test.ts"],
+    tests: ["unit/lease/late-answers.test.ts"],
   },
   {
     name: "handed-over-lease-goes-on",

@@ -1,7 +1,7 @@
 // Mutants of how one node is asked and when its memory is believed (T1, T2, L2).
-const plan = "packages/lock/src/node/admission-plan.ts";
-const steps = "packages/lock/src/node/admission-steps.ts";
-const outbox = "packages/lock/src/node/outbox.ts";
+const plan = "packages/lock/src/redis/admission/plan.ts";
+const steps = "packages/lock/src/redis/admission/steps.ts";
+const outbox = "packages/lock/src/redis/pipeline.ts";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const nodes = [
@@ -12,7 +12,7 @@ export const nodes = [
     find: "return Math.max(0, forgottenLeasesEndMs(maxTtlMs) -",
     replace: "return Math.max(0, 0 * forgottenLeasesEndMs(maxTtlMs) -",
     breaks: "A node that forgot a lease grants it again before it is over.",
-    tests: ["unit/node/admission-plan.test.ts"],
+    tests: ["unit/redis/admission/plan.test.ts"],
   },
   {
     name: "readmission-with-one-visit-too-few",
@@ -21,7 +21,7 @@ export const nodes = [
     find: "return size - (Math.floor(size / 2) + 1) + 1;",
     replace: "return size - (Math.floor(size / 2) + 1);",
     breaks: "The nodes that are read for a rebuilding may all miss the highest token.",
-    tests: ["unit/node/admission-plan.test.ts"],
+    tests: ["unit/redis/admission/plan.test.ts"],
   },
   {
     name: "visits-not-counted",
@@ -30,7 +30,7 @@ export const nodes = [
     find: "others < step.needed) return false;",
     replace: "others < 0 * step.needed) return false;",
     breaks: "A node is rebuilt from however few others answered, when some fall silent during the admission.",
-    tests: ["unit/node/admission-steps.test.ts"],
+    tests: ["unit/redis/admission/steps.test.ts"],
   },
   {
     name: "founds-what-was-seen-one-by-one",
@@ -39,7 +39,7 @@ export const nodes = [
     find: "if (!(await stoodTogether(settings, nodes))) return false;",
     replace: "",
     breaks: "A locker that was slow to look founds a fleet that has begun without it, and believes a node that has forgotten leases.",
-    tests: ["real/node/founding.test.ts", "unit/node/admission-steps.test.ts"],
+    tests: ["real/redis/founding.test.ts", "unit/redis/admission/steps.test.ts"],
   },
   {
     name: "outlives-what-was-seen-one-by-one",
@@ -48,7 +48,7 @@ export const nodes = [
     find: "!(await stoodTogether(settings, among))",
     replace: "!(await stoodTogether(settings, among.slice(0, 0)))",
     breaks: "Nodes that lost their memory one after the other count as so many that nobody can be asked.",
-    tests: ["unit/node/admission-steps.test.ts"],
+    tests: ["unit/redis/admission/steps.test.ts"],
   },
   {
     name: "evidence-of-another-memory",
@@ -57,7 +57,7 @@ export const nodes = [
     find: "(seen.id !== undefined && made.id !== seen.id)",
     replace: "(seen.id !== undefined && made.id === undefined)",
     breaks: "What a node's record said before it was lost is taken for evidence of the memory that is there now.",
-    tests: ["real/node/founding.test.ts"],
+    tests: ["real/redis/founding.test.ts"],
   },
   {
     name: "floors-of-unbelieved-records-ignored",
@@ -66,7 +66,7 @@ export const nodes = [
     find: "...among.map(({ status: seen }) => seen.floor ?? 0)",
     replace: "...among.map(() => 0)",
     breaks: "A majority that is not believed starts from the wall clock alone, although records that survived show a higher floor.",
-    tests: ["unit/node/admission-steps.test.ts"],
+    tests: ["unit/redis/admission/steps.test.ts"],
   },
   {
     name: "another-memory-stands-as-it-was-seen",
@@ -75,7 +75,7 @@ export const nodes = [
     find: " && now.ticket === made.ticket;",
     replace: ";",
     breaks: "A founder takes a node for the one that it saw, although its memory was lost since.",
-    tests: ["unit/node/admission-steps.test.ts"],
+    tests: ["unit/redis/admission/steps.test.ts"],
   },
   {
     name: "memory-of-every-second-is-durable",
@@ -84,7 +84,7 @@ export const nodes = [
     find: 'return appendonly === "yes" && appendfsync === "always";',
     replace: 'return appendonly === "yes" && appendfsync !== "no";',
     breaks: "A node that may lose its last second is believed at once after a restart.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["real/redis/admission.test.ts"],
   },
   {
     name: "replica-is-durable",
@@ -93,7 +93,7 @@ export const nodes = [
     find: "if (hasFailover || isReplicated) return false;",
     replace: "if (hasFailover && isReplicated) return false;",
     breaks: "A promoted replica is believed although it lacks its master's last grants.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["real/redis/admission.test.ts"],
   },
   {
     name: "durable-now-is-durable-then",
@@ -102,7 +102,7 @@ export const nodes = [
     find: "return isDurable === true && status.wasDurable && isComplete && isAlone;",
     replace: "return isDurable === true && isComplete && isAlone;",
     breaks: "A node whose log was switched on after the loss is believed to have kept everything.",
-    tests: ["unit/node/admission-plan.test.ts"],
+    tests: ["unit/redis/admission/plan.test.ts"],
   },
   {
     name: "copied-disk-is-believed",
@@ -111,67 +111,67 @@ export const nodes = [
     find: "return isDurable === true && status.wasDurable && isComplete && isAlone;",
     replace: "return isDurable === true && status.wasDurable && isComplete && (isAlone || isComplete);",
     breaks: "A copy of another node's disk votes as if it had been there.",
-    tests: ["unit/node/admission-plan.test.ts"],
+    tests: ["unit/redis/admission/plan.test.ts"],
   },
   {
     name: "refused-locker-votes",
     promise: "T2",
-    file: "packages/lock/src/node/redis-node.ts",
+    file: "packages/lock/src/redis/node.ts",
     find: "if (this.#silence !== undefined) return",
     replace: 'if (this.#silence === "") return',
     breaks: "A locker that is configured for another fleet takes locks in this one.",
-    tests: ["real/node/fleet.test.ts"],
+    tests: ["real/redis/fleet.test.ts"],
   },
   {
     name: "belief-outlives-the-memory",
     promise: "T2",
-    file: "packages/lock/src/node/redis-node.ts",
+    file: "packages/lock/src/redis/node.ts",
     find: "    this.#isQuarantined = true;\n    this.#belief = undefined;\n",
     replace: "    this.#isQuarantined = true;\n",
     breaks: "A node that has restarted is asked for grants under what was believed of it before, and its record says the same.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["real/redis/admission.test.ts"],
   },
   {
     name: "letter-of-another-question",
     promise: "T2",
-    file: "packages/lock/src/node/letters.ts",
+    file: "packages/lock/src/redis/encoded-call.ts",
     find: "if (one[i]?.question !== other[i]?.question) return false;",
     replace: "if (one[i]?.kind !== other[i]?.kind) return false;",
     breaks: "What is written for one attempt is posted for another: two holders are told that one key is theirs.",
-    tests: ["real/node/traffic.test.ts"],
+    tests: ["real/redis/traffic.test.ts"],
   },
   {
     name: "ttl-of-a-neighbour",
     promise: "L2",
-    file: "packages/lock/src/node/letters.ts",
+    file: "packages/lock/src/redis/encoded-call.ts",
     find: " || kind.sharedBy(next.question) !== shared) break;",
     replace: " || (kind.sharedBy(next.question) ?? 0) < 0 * (shared ?? 0)) break;",
     breaks:
       "Of two questions that travel together the second one's lease lasts as long as the first one's on the nodes, and longer for its holder.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "smaller-fleet-accepted",
     promise: "T2",
-    file: "packages/lock/src/node/fleet-check.ts",
+    file: "packages/lock/src/redis/admission/fleet-check.ts",
     find: "status.size !== undefined && status.size !== size);",
     replace: "status.size !== undefined && status.size < size);",
     breaks: "A locker that knows only three of five nodes takes two of them for a quorum.",
-    tests: ["real/node/fleet.test.ts"],
+    tests: ["real/redis/fleet.test.ts"],
   },
   {
     name: "one-server-votes-twice",
     promise: "T2",
-    file: "packages/lock/src/node/fleet-check.ts",
+    file: "packages/lock/src/redis/admission/fleet-check.ts",
     find: "find(({ status }) => status.runId === node.status.runId);",
     replace: "find(({ address }) => address === node.address);",
     breaks: "Two names of one server are two votes.",
-    tests: ["real/node/fleet.test.ts"],
+    tests: ["real/redis/fleet.test.ts"],
   },
   {
     name: "grants-sent-again-after-a-reconnect",
     promise: "L2",
-    file: "packages/lock/src/node/connect.ts",
+    file: "packages/lock/src/redis/ioredis.ts",
     find: "    maxRetriesPerRequest: 0,",
     replace: "    maxRetriesPerRequest: null,\n    ...(JSON.parse('{\"autoResendUnfulfilledCommands\":true}') as object),",
     breaks: "A grant whose connection broke is executed on the next one, after its attempt was given up.",
@@ -180,11 +180,11 @@ export const nodes = [
   {
     name: "old-connection-left-alone",
     promise: "L2",
-    file: "packages/lock/src/node/connection.ts",
+    file: "packages/lock/src/redis/connection.ts",
     find: "if (this.#predecessor?.runId !== runId) return;",
     replace: "if (this.#predecessor === undefined || this.#predecessor.runId === runId) return;",
     breaks: "A grant that still hangs on the old connection is executed after the release that was sent again on the new one.",
-    tests: ["real/node/traffic.test.ts"],
+    tests: ["real/redis/traffic.test.ts"],
   },
   {
     name: "owed-releases-forgotten",
@@ -193,7 +193,7 @@ export const nodes = [
     find: "if (kind === release) this.#settings.debts.add(",
     replace: "if (kind === release && this.#sent.length < 0) this.#settings.debts.add(",
     breaks: "A release that a node could not be told is never told: the lock stays for a whole ttl.",
-    tests: ["real/node/traffic.test.ts"],
+    tests: ["real/redis/traffic.test.ts"],
   },
   {
     name: "grant-overtakes-its-release",
@@ -202,15 +202,15 @@ export const nodes = [
     find: "this.#settings.stream.isUp && !batch.expired && this.#lastSent === batch;",
     replace: "this.#settings.stream.isUp && !batch.expired && this.#lastSent !== undefined;",
     breaks: "A server that forgot its scripts is asked for a grant again after it was given back.",
-    tests: ["unit/node/outbox.test.ts"],
+    tests: ["unit/redis/pipeline.test.ts"],
   },
   {
     name: "script-trusts-an-old-cache",
     promise: "T2",
-    file: "packages/lock/src/node/request-scripts.ts",
+    file: "packages/lock/src/redis/request-scripts.ts",
     find: '!isKept && failover === "one server";',
     replace: '(isKept || !isKept) && failover === "one server";',
     breaks: "On servers that keep their scripts over a restart, a forgotten memory is believed.",
-    tests: ["unit/node/lua.test.ts"],
+    tests: ["unit/redis/lua.test.ts"],
   },
 ];

@@ -1,5 +1,5 @@
 // Mutants of what a node does with a request, and of how its memory comes to be believed (T1, T2, L2).
-const lua = (/** @type {string} */ name) => `packages/lock/src/node/lua/${name}.lua`;
+const lua = (/** @type {string} */ name) => `packages/lock/src/redis/lua/${name}.lua`;
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const scripts = [
@@ -10,7 +10,7 @@ export const scripts = [
     find: "if not value or sub(value, 1, #mine) ~= mine or storedAt",
     replace: "if storedAt",
     breaks: "A token is stored for an attempt that has lost the key: two leases end up with one token.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "seal-below-the-counter",
@@ -19,7 +19,7 @@ export const scripts = [
     find: " or storedAt(KEYS[key + 1]) > token then",
     replace: " then",
     breaks: "A seal lowers a node's counter, and the tokens in between are given again.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "grant-below-the-floor",
@@ -28,7 +28,7 @@ export const scripts = [
     find: "token == 1 and floor or token - 1",
     replace: "token == 1 and 0 or token - 1",
     breaks: "A resource whose counter ran out begins at the bottom again.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "stale-counter-believed",
@@ -37,7 +37,7 @@ export const scripts = [
     find: "if token <= base or token == 1 or token > HIGHEST then",
     replace: "if token == 1 or token > HIGHEST then",
     breaks: "A node that came back with an old backup goes on where that backup was.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["real/redis/admission.test.ts"],
   },
   {
     name: "belief-of-the-asker-not-compared",
@@ -46,7 +46,7 @@ export const scripts = [
     find: "record[1] == ARGV[3] and call(",
     replace: "record[1] and call(",
     breaks: "The short answer to a grant confirms an epoch that has moved: what is stored now was not seen by a rebuilding.",
-    tests: ["real/node/short-way.test.ts"],
+    tests: ["real/redis/short-way.test.ts"],
   },
   {
     name: "stale-counter-believed-in-short",
@@ -55,7 +55,7 @@ export const scripts = [
     find: "token > 1 and token > tonumber(sub(ARGV[3], 41, 55)) and",
     replace: "token > 1 and",
     breaks: "On the short way a counter counts that is older than the last admission.",
-    tests: ["real/node/short-way.test.ts"],
+    tests: ["real/redis/short-way.test.ts"],
   },
   {
     name: "floor-does-not-rise-in-short",
@@ -64,7 +64,7 @@ export const scripts = [
     find: "format('%.0f', token + AHEAD)",
     replace: "format('%.0f', floor)",
     breaks: "On the short way the highest token of all resources is not kept: a counter that runs out takes its tokens with it.",
-    tests: ["real/node/short-way.test.ts"],
+    tests: ["real/redis/short-way.test.ts"],
   },
   {
     name: "release-of-another-owner-in-short",
@@ -73,7 +73,7 @@ export const scripts = [
     find: "if not value or sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then",
     replace: "if not value then",
     breaks: "Where nobody waits, who releases too late frees the lock of whoever came after.",
-    tests: ["real/node/short-way.test.ts"],
+    tests: ["real/redis/short-way.test.ts"],
   },
   {
     name: "floor-does-not-rise",
@@ -82,7 +82,7 @@ export const scripts = [
     find: "if floor > floorBefore then",
     replace: "if floor > HIGHEST then",
     breaks: "The highest token of all resources is not kept: a counter that runs out takes its tokens with it.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "token-of-the-last-resource",
@@ -91,7 +91,7 @@ export const scripts = [
     find: "token = math.max(token, counter)",
     replace: "token = counter",
     breaks: "A lease of several resources has a token that is too low for some of them.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "rounded-token",
@@ -100,7 +100,7 @@ export const scripts = [
     find: "call('SET', key, format('%.0f', token), 'PX', RETENTION)",
     replace: "call('SET', key, tostring(token), 'PX', RETENTION)",
     breaks: "A large token is stored as 1.79e+15, and its last digits are gone.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "release-of-another-owner",
@@ -109,7 +109,7 @@ export const scripts = [
     find: "if value and sub(value, 1, length) == mine then",
     replace: "if value and length then",
     breaks: "Who releases too late frees the lock of whoever came after.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "extension-creates-a-key",
@@ -118,7 +118,7 @@ export const scripts = [
     find: "      missing = true\n",
     replace: "      call('SET', KEYS[key], mine, 'PX', ARGV[at + 1])\n",
     breaks: "A lease that ran out is renewed, although somebody may have had the lock in between.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "extension-of-another-owner",
@@ -127,7 +127,7 @@ export const scripts = [
     find: "elseif sub(value, 1, #mine) ~= mine then",
     replace: "elseif value == mine then",
     breaks: "A lease is renewed by whoever asks, and two holders are told that it is theirs.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "heal-over-another-owner",
@@ -136,7 +136,7 @@ export const scripts = [
     find: "if holder and sub(holder, 1, #mine) ~= mine then",
     replace: "if holder and holder == '' then",
     breaks: "The key of a newer holder is replaced by the old one's.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "heal-lowers-the-counter",
@@ -145,7 +145,7 @@ export const scripts = [
     find: "store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))",
     replace: "store(KEYS[key + 1], token)",
     breaks: "A healed node forgets higher tokens that it has stored since.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "raise-lowers-the-counter",
@@ -154,7 +154,7 @@ export const scripts = [
     find: "math.max(tonumber(ARGV[at]), storedAt(KEYS[first + 1]))",
     replace: "tonumber(ARGV[at])",
     breaks: "A raise to an old token lets tokens in between be given again.",
-    tests: ["real/node/requests.test.ts"],
+    tests: ["real/redis/requests.test.ts"],
   },
   {
     name: "no-quarantine",
@@ -163,7 +163,7 @@ export const scripts = [
     find: "if run == RUN or (not RUN and",
     replace: "if RUN or (not RUN and",
     breaks: "A server that was restarted votes with a memory that may have forgotten grants and tokens.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["real/redis/admission.test.ts"],
   },
   {
     name: "admission-of-another-memory",
@@ -172,7 +172,7 @@ export const scripts = [
     find: " or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then",
     replace: " then",
     breaks: "A slow locker admits a node whose memory was lost a second time since it looked.",
-    tests: ["real/node/epochs.test.ts"],
+    tests: ["real/redis/epochs.test.ts"],
   },
   {
     name: "admission-in-another-life",
@@ -181,7 +181,7 @@ export const scripts = [
     find: "if life ~= padded(ARGV[1]) or redis.call",
     replace: "if redis.call",
     breaks: "A slow locker admits a server that has restarted since it looked.",
-    tests: ["real/node/epochs.test.ts"],
+    tests: ["real/redis/epochs.test.ts"],
   },
   {
     name: "admission-does-not-raise-the-floor",
@@ -190,7 +190,7 @@ export const scripts = [
     find: ", tonumber(ARGV[3]))",
     replace: ")",
     breaks: "A rebuilt node begins below the tokens that the others have stored.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["real/redis/admission.test.ts"],
   },
   {
     name: "visit-leaves-the-epoch",
@@ -199,7 +199,7 @@ export const scripts = [
     find: "admittedAs(base, ARGV[1])",
     replace: "node[1]",
     breaks: "Attempts that are under way during a rebuilding cannot know that what they store was not seen by it.",
-    tests: ["real/node/epochs.test.ts"],
+    tests: ["real/redis/epochs.test.ts"],
   },
   {
     name: "ticket-outlives-the-life",
@@ -208,7 +208,7 @@ export const scripts = [
     find: "if not ticket or record[5] ~= run then",
     replace: "if not ticket then",
     breaks: "A node that restarts twice waits from the first restart on, not from the last.",
-    tests: ["real/node/epochs.test.ts"],
+    tests: ["real/redis/epochs.test.ts"],
   },
   {
     name: "promoted-replica-counts-from-its-start",
@@ -217,6 +217,6 @@ export const scripts = [
     find: "if admittedIn and admittedIn ~= life and not wasReplica then",
     replace: "if admittedIn and admittedIn ~= life then",
     breaks: "A promoted replica is believed as soon as it has been up for long enough, whatever its master granted until the end.",
-    tests: ["real/node/admission.test.ts"],
+    tests: ["real/redis/admission.test.ts"],
   },
 ];

@@ -1,7 +1,7 @@
 // Mutants of the vote: what is counted, when the token is safe, what is given back, and what the lock says of tokens afterwards (T1, T2, L1, L2, G4).
-const attempt = "packages/lock/src/attempt.ts";
+const attempt = "packages/lock/src/lease/acquire.ts";
 const tally = "packages/lock/src/quorum/tally.ts";
-const raise = "packages/lock/src/raise.ts";
+const raise = "packages/lock/src/lease/raise.ts";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const votes = [
@@ -12,7 +12,7 @@ export const votes = [
     find: "if (exact < this.#core.policy.quorum) {",
     replace: "if (exact < 1) {",
     breaks: "The highest token lives on one node that the next winner need not meet, and is given out again.",
-    tests: ["unit/attempt.test.ts"],
+    tests: ["unit/lease/acquire.test.ts"],
   },
   {
     name: "grant-counts-as-seal",
@@ -21,7 +21,7 @@ export const votes = [
     find: 'return grant.token === token ? { kind: "sealed"',
     replace: 'return grant.token <= token ? { kind: "sealed"',
     breaks: "Nodes that granted a lower token count as storing the highest.",
-    tests: ["unit/attempt.test.ts"],
+    tests: ["unit/lease/acquire.test.ts"],
   },
   {
     name: "epochs-of-grants-not-compared",
@@ -30,7 +30,7 @@ export const votes = [
     find: 'ballot.kind === "granted" && ballot.epoch !== this.#epochs[i]',
     replace: 'ballot.kind === "granted" && ballot.epoch === `not ${this.#epochs[i]}`',
     breaks: "A grant counts although a member was rebuilt meanwhile from the memory before it: two leases may have one token.",
-    tests: ["unit/attempt.test.ts"],
+    tests: ["unit/lease/acquire.test.ts"],
   },
   {
     name: "epochs-of-seals-not-compared",
@@ -39,7 +39,7 @@ export const votes = [
     find: 'ballot.kind === "sealed" && ballot.epoch !== this.#epochs[i]',
     replace: 'ballot.kind === "sealed" && ballot.epoch === `not ${this.#epochs[i]}`',
     breaks: "A seal counts that the rebuilding of another member has not seen.",
-    tests: ["unit/attempt.test.ts"],
+    tests: ["unit/lease/acquire.test.ts"],
   },
   {
     name: "validity-from-the-last-reply",
@@ -48,7 +48,7 @@ export const votes = [
     find: "const startMonotonicMs = this.#startMonotonicMs;\n    const startWallMs = this.#startWallMs;",
     replace: "const startMonotonicMs = clock.monotonicMs();\n    const startWallMs = Math.max(clock.wallMs(), this.#startWallMs);",
     breaks: "The nodes count from the moment of the grant and the holder from the answer: it holds on after the keys have run out.",
-    tests: ["unit/attempt.test.ts"],
+    tests: ["unit/lease/acquire.test.ts"],
   },
   {
     name: "late-winner-wins",
@@ -57,21 +57,21 @@ export const votes = [
     find: "if (leftMs < minValidityMs(policy, ttlMs))",
     replace: "if (leftMs < -minValidityMs(policy, ttlMs))",
     breaks: "A lease is given out of which nothing is left.",
-    tests: ["unit/attempt.test.ts"],
+    tests: ["unit/lease/acquire.test.ts"],
   },
   {
     name: "open-grants-not-given-back",
     promise: "L2",
-    file: "packages/lock/src/release.ts",
+    file: "packages/lock/src/lease/release.ts",
     find: 'if (ballot?.kind === "held" || ballot?.kind === "quarantined") continue;',
     replace: 'if (ballot === undefined || ballot.kind === "held" || ballot.kind === "quarantined") continue;',
     breaks: "A grant that arrives after the attempt was lost stays: a lock that nobody holds, for a whole ttl.",
-    tests: ["unit/attempt.test.ts"],
+    tests: ["unit/lease/acquire.test.ts"],
   },
   {
     name: "time-outs-not-given-back",
     promise: "L2",
-    file: "packages/lock/src/release.ts",
+    file: "packages/lock/src/lease/release.ts",
     find: 'if (ballot?.kind === "unreachable" && ballot.unsent) continue;',
     replace: 'if (ballot?.kind === "unreachable") continue;',
     breaks: "A grant whose answer was lost or late stays.",
@@ -80,7 +80,7 @@ export const votes = [
   {
     name: "lease-left-when-the-caller-gave-up",
     promise: "L2",
-    file: "packages/lock/src/acquisition.ts",
+    file: "packages/lock/src/waiting/wait-for-lease.ts",
     find: "giveBack(this.#core, won, won.votes);",
     replace: "if (won.token < 1) giveBack(this.#core, won, won.votes);",
     breaks: "A caller that gives up while the nodes vote leaves a lock that nobody holds.",
@@ -93,16 +93,16 @@ export const votes = [
     find: "return Math.floor(size / 2) + 1;",
     replace: "return Math.ceil(size / 2);",
     breaks: "Of four nodes two are a quorum, and two leases need not share a node.",
-    tests: ["unit/policy.test.ts"],
+    tests: ["unit/options/policy.test.ts"],
   },
   {
     name: "quorum-below-the-majority-allowed",
     promise: "T2",
-    file: "packages/lock/src/policy.ts",
+    file: "packages/lock/src/options/policy.ts",
     find: "if (quorum >= least && quorum <= size) return quorum;",
     replace: "if (quorum >= 1 && quorum <= size) return quorum;",
     breaks: "A configuration under which two leases need not share a node is accepted.",
-    tests: ["unit/policy.test.ts"],
+    tests: ["unit/options/policy.test.ts"],
   },
   {
     name: "unreachable-counts-as-granted",
@@ -111,7 +111,7 @@ export const votes = [
     find: "if (kind === words.yes) yes++;",
     replace: 'if (kind === words.yes || kind === "unreachable") yes++;',
     breaks: "Nodes that nobody could ask make a quorum.",
-    tests: ["unit/tally.test.ts"],
+    tests: ["unit/quorum/tally.test.ts"],
   },
   {
     name: "unreachable-counts-as-held",
@@ -120,7 +120,7 @@ export const votes = [
     find: "else if (kind === words.no) no++;",
     replace: 'else if (kind === words.no || kind === "unreachable") no++;',
     breaks: "A dead fleet is reported as a lock that somebody holds.",
-    tests: ["unit/tally.test.ts"],
+    tests: ["unit/quorum/tally.test.ts"],
   },
   {
     name: "unreachable-counts-as-lost",
@@ -129,7 +129,7 @@ export const votes = [
     find: 'else if (kind === "missing" || kind === "taken") no++;',
     replace: 'else if (kind === "missing" || kind === "taken" || kind === "unreachable") no++;',
     breaks: "A holder is told that its lease was taken because nodes did not answer a renewal.",
-    tests: ["unit/tally.test.ts"],
+    tests: ["unit/quorum/tally.test.ts"],
   },
   {
     name: "moved-epochs-count",
@@ -138,7 +138,7 @@ export const votes = [
     find: 'if (yes >= quorum) return "yes";',
     replace: 'if (yes + moved >= quorum) return "yes";',
     breaks: "Ballots of another epoch are set apart, and counted all the same.",
-    tests: ["unit/tally.test.ts"],
+    tests: ["unit/quorum/tally.test.ts"],
   },
   {
     name: "forced-release-does-not-fence",
@@ -156,7 +156,7 @@ export const votes = [
     find: "const fence = removed.size === 0 ? least :",
     replace: "const fence = removed.size >= 0 ? least :",
     breaks: "Who took the lock between the look and the removal is removed and not fenced.",
-    tests: ["unit/raise.test.ts"],
+    tests: ["unit/lease/raise.test.ts"],
   },
   {
     name: "half-stored-token-vouched-for",
@@ -174,7 +174,7 @@ export const votes = [
     find: 'ballot.kind === "raised" && ballot.epoch !== epochs[i]',
     replace: 'ballot.kind === "raised" && ballot.epoch === `not ${epochs[i]}`',
     breaks: "A raise counts that the rebuilding of another member has not seen.",
-    tests: ["unit/raise.test.ts"],
+    tests: ["unit/lease/raise.test.ts"],
   },
   {
     name: "every-token-was-issued",

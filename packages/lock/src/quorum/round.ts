@@ -1,8 +1,8 @@
 // Puts one question to every node at once and gives the verdict as soon as no further ballot can change it. Never counts (that is the judge's), never retries,
 // sets no timer: every node answers within nodeTimeoutMs, if only with `unreachable`, so the round ends by then.
-import type { Ballot, Unreachable } from "../ballot.js";
-import type { Answer, LockNode } from "../node/lock-node.js";
-import { channels, type RoundEvent } from "../telemetry.js";
+import type { Ballot, Unreachable } from "../protocol/ballot.js";
+import { channels, type RoundEvent } from "../protocol/events.js";
+import type { Answer, LockNode } from "../protocol/node.js";
 
 export interface Round<B extends Ballot, Verdict extends string> {
   readonly question: RoundEvent["question"];

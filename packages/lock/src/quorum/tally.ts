@@ -1,6 +1,6 @@
 // Counts ballots. Pure: the same ballots give the same verdict in any order, and a verdict, once it is not "open", is not changed by any ballot still to come.
 // A node that could not be asked never counts as one that said no.
-import type { EpochMoved, ExtendBallot, GrantBallot, InspectBallot, ReleaseBallot, SealBallot } from "../ballot.js";
+import type { EpochMoved, ExtendBallot, GrantBallot, InspectBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
 
 /** The smallest number of nodes of which any two sets share a node. */
 export function majority(size: number): number {

@@ -1,5 +1,5 @@
 // A clock that stands still until a test moves it. Timers fire in the order of their moments.
-import type { Clock } from "../../src/clock.js";
+import type { Clock } from "../../src/platform/clock.js";
 
 interface Pending {
   readonly at: number;

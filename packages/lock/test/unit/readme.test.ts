@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { LeaseLostReason, LockErrorCode } from "../../src/index.js";
-import { optionNames, readPolicy, retryOptionNames } from "../../src/policy.js";
-import { acquireNames, readLeaseRequest } from "../../src/request.js";
-import { channelNames } from "../../src/telemetry.js";
+import { acquireNames, readLeaseRequest } from "../../src/options/lease-request.js";
+import { optionNames, readPolicy, retryOptionNames } from "../../src/options/policy.js";
+import { channelNames } from "../../src/protocol/events.js";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 const policy = readPolicy({ nodes: [1, 2, 3, 4, 5].map((i) => `redis://n${i}`) });

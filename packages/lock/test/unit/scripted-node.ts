@@ -1,12 +1,13 @@
 // A node that answers as a test tells it, and remembers what it was asked. Only for orders of events that real servers do not produce on demand.
-import { Alarms } from "../../src/alarms.js";
-import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/ballot.js";
-import type { Core } from "../../src/core.js";
-import { Courtesy } from "../../src/courtesy.js";
-import type { GrantQuestion, LockNode, Ownership } from "../../src/node/lock-node.js";
-import { readPolicy } from "../../src/policy.js";
-import { Turnstile } from "../../src/turnstile.js";
-import { Work } from "../../src/work.js";
+
+import type { Core } from "../../src/lease/context.js";
+import { readPolicy } from "../../src/options/policy.js";
+import { Alarms } from "../../src/platform/deadline-heap.js";
+import { Work } from "../../src/platform/in-flight.js";
+import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
+import type { GrantQuestion, LockNode, Ownership } from "../../src/protocol/node.js";
+import { Turnstile } from "../../src/waiting/local-queue.js";
+import { Courtesy } from "../../src/waiting/yield-after-release.js";
 import { ManualClock } from "./manual-clock.js";
 
 const notScripted = (): never => {

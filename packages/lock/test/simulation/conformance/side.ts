@@ -1,12 +1,12 @@
 // One of the two servers that are compared, the real or the simulated one, and what is told of it after each step: the reply as the lock reads it, and everything that is
 // stored. What cannot be the same in both (names of lives, moments) is left out or cut to whole grains.
-import type { Ballot } from "#lock/ballot.js";
-import { epochIn } from "#lock/node/belief.js";
-import { causeOf, causeOfText } from "#lock/node/causes.js";
-import { keysOf } from "#lock/node/keys.js";
-import { admit, mark, type NodeStatus, type ScriptCall, status, visit } from "#lock/node/node-record.js";
-import { type RequestScripts, requestScriptsFor } from "#lock/node/request-scripts.js";
-import { extend, grant, heal, inspect, type RequestKind, type RequestName, raise, release, seal } from "#lock/node/scripts.js";
+import type { Ballot } from "#lock/protocol/ballot.js";
+import { epochIn } from "#lock/redis/admission-record.js";
+import { causeOf, causeOfText } from "#lock/redis/causes.js";
+import { keysOf } from "#lock/redis/keys.js";
+import { admit, mark, type NodeStatus, type ScriptCall, status, visit } from "#lock/redis/node-record.js";
+import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
+import { extend, grant, heal, inspect, type RequestKind, type RequestName, raise, release, seal } from "#lock/redis/requests.js";
 import { GRAIN_MS, type Question, RETENTION_MS, type Step } from "./step.js";
 import { readReplies, textOf } from "./wording.js";
 

@@ -1,9 +1,9 @@
 // What the two servers are asked in turn: calls of scripts as the lock writes them, time that passes, and what can happen to a memory. Times are chosen so that nothing is ever
 // due within the half minute that a real server may be slower: waits are whole multiples of a minute, lives are half a step more.
 import fc from "fast-check";
-import type { GrantQuestion, Ownership } from "#lock/node/lock-node.js";
-import type { AdmitArguments, MarkArguments } from "#lock/node/node-record.js";
-import type { RequestName } from "#lock/node/scripts.js";
+import type { GrantQuestion, Ownership } from "#lock/protocol/node.js";
+import type { AdmitArguments, MarkArguments } from "#lock/redis/node-record.js";
+import type { RequestName } from "#lock/redis/requests.js";
 
 export const GRAIN_MS = 60_000;
 export const RETENTION_MS = 6 * GRAIN_MS + GRAIN_MS / 2;

@@ -1,7 +1,7 @@
 // How requests are written and their replies are taken apart, by the lock's own means.
-import type { Ballot } from "#lock/ballot.js";
-import type { Keys } from "#lock/node/keys.js";
-import { type CallReply, type RequestKind, readCall, writeCall } from "#lock/node/scripts.js";
+import type { Ballot } from "#lock/protocol/ballot.js";
+import type { Keys } from "#lock/redis/keys.js";
+import { type CallReply, type RequestKind, readCall, writeCall } from "#lock/redis/requests.js";
 import type { Question } from "./step.js";
 
 export interface Asking {

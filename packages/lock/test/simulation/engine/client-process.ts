@@ -1,6 +1,6 @@
 // A process of a client: its two clocks, its timers, and whether it runs at all. A process that is stopped gets nothing done; when it continues, its timers that were due
 // come first and then what arrived meanwhile, as in Node's event loop. A process that died never runs again.
-import type { Clock, Timer } from "#lock/clock.js";
+import type { Clock, Timer } from "#lock/platform/clock.js";
 import type { Chance } from "./chance.js";
 import type { Happening, Timeline } from "./timeline.js";
 

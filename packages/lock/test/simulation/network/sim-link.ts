@@ -1,8 +1,9 @@
 // The client's end of connections to one server, as ioredis is it with the options of connect.ts: no queue while there is no connection, no resending, a new connection after
 // a delay that grows. The order of events and rejections is ioredis' as well: first `close`, then what was under way rejects.
-import { retryDelayMs } from "#lock/node/connect.js";
-import type { Letter } from "#lock/node/letters.js";
-import type { ConnectSettings, Link } from "#lock/node/link.js";
+
+import type { Letter } from "#lock/redis/encoded-call.js";
+import { retryDelayMs } from "#lock/redis/ioredis.js";
+import type { ConnectSettings, Link } from "#lock/redis/link.js";
 import type { Reply } from "../server/reply.js";
 import { Connection, type Request } from "./connection.js";
 import type { Path } from "./path.js";

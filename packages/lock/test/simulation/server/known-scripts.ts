@@ -1,7 +1,7 @@
 // Which native function stands for which Lua script. A script is recognised by its whole text, so that one that was changed, or is new, cannot be taken for one that is known;
 // what the two do is compared on real servers by the conformance suite.
 import { createHash } from "node:crypto";
-import * as lua from "#lock/node/lua.generated.js";
+import * as lua from "#lock/redis/lua.generated.js";
 import type { Reply } from "./reply.js";
 import type { ScriptCall } from "./script-call.js";
 import { extend } from "./scripts/extend.js";

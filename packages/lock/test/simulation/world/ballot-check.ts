@@ -1,6 +1,6 @@
 // Are ballots honest? A node that is said to have granted did so; "held" means that a quorum answered; nobody is said to be unreachable on a fleet that is well.
-import type { Ballot } from "#lock/ballot.js";
-import type { Attempted } from "#lock/locker-contract.js";
+import type { Ballot } from "#lock/protocol/ballot.js";
+import type { Attempted } from "#lock/protocol/locker.js";
 import { majority } from "#lock/quorum/tally.js";
 import type { ClientProcess } from "../engine/client-process.js";
 import type { Surroundings } from "./caller.js";

@@ -1,7 +1,7 @@
 // One caller: what a part of an application does with a locker, one act after another, drawn by chance. Reports what it was given to the register, and ends when the world
 // is over. In the calm after the storm it is strict: there every question must succeed.
-import { LockError } from "#lock/errors.js";
-import type { Lease } from "#lock/lease.js";
+import { LockError } from "#lock/protocol/errors.js";
+import type { Lease } from "#lock/protocol/lease.js";
 import { validityMs } from "#lock/quorum/validity.js";
 import type { Chance } from "../engine/chance.js";
 import type { ClientProcess } from "../engine/client-process.js";

@@ -1,6 +1,6 @@
 // Judges what callers were given, while it happens. Knows the true time; knows nothing of how the lock works. T1, T2 and L2 are judged at the moment a lease is given, L1 at
 // the moment its holder is told of the end.
-import type { Lease } from "#lock/lease.js";
+import type { Lease } from "#lock/protocol/lease.js";
 import type { ClientProcess } from "../engine/client-process.js";
 
 export interface Violation {

@@ -1,6 +1,6 @@
 // Which of the protocol's rules hold in a world. All of them, except in a control, which has one switched off to see that the damage is found. Rules are switched off from
 // outside: other scripts on the simulated servers, another policy, other callers. The lock itself knows nothing of it.
-import type { Policy } from "#lock/policy.js";
+import type { Policy } from "#lock/options/policy.js";
 import { faithful, type Natives } from "../server/known-scripts.js";
 import type { Memory } from "../server/memory.js";
 import type { SimServer } from "../server/sim-server.js";

@@ -1,9 +1,9 @@
 // One place at which a process of clients runs: opens a locker there over simulated connections, and another one when the process has died. Decides nothing about what is
 // asked of the locker.
 import { QuorumLocker } from "#lock/locker.js";
-import type { Fleet } from "#lock/node/open-nodes.js";
-import { openNodes } from "#lock/node/open-nodes.js";
-import { type Policy, readPolicy } from "#lock/policy.js";
+import { type Policy, readPolicy } from "#lock/options/policy.js";
+import type { Fleet } from "#lock/redis/open-nodes.js";
+import { openNodes } from "#lock/redis/open-nodes.js";
 import type { Chance } from "../engine/chance.js";
 import { ClientProcess } from "../engine/client-process.js";
 import type { Timeline } from "../engine/timeline.js";

@@ -1,8 +1,8 @@
 // One world: nodes, processes, callers, faults, all from one scenario, played until every caller is done. Three phases: a storm with faults, recovery until every locker
 // believes every node again, and the calm, in which every question must succeed soon.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { visitsNeeded } from "#lock/node/admission-plan.js";
-import { channelNames, type RenewalEvent } from "#lock/telemetry.js";
+import { channelNames, type RenewalEvent } from "#lock/protocol/events.js";
+import { visitsNeeded } from "#lock/redis/admission/plan.js";
 import { Chance } from "../engine/chance.js";
 import { Timeline } from "../engine/timeline.js";
 import { Trace } from "../engine/trace.js";

@@ -1,6 +1,6 @@
 // The register: that it sees what it is there to see, and nothing where there is nothing.
 import { describe, expect, test } from "vitest";
-import type { Lease } from "../../../src/lease.js";
+import type { Lease } from "../../../src/protocol/lease.js";
 import { Chance } from "../../simulation/engine/chance.js";
 import { ClientProcess } from "../../simulation/engine/client-process.js";
 import { Timeline } from "../../simulation/engine/timeline.js";

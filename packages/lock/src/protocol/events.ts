@@ -1,0 +1,89 @@
+// What the lock tells whoever wants to know, over node:diagnostics_channel: nothing is built and nothing is called unless somebody subscribed. Channel names and
+// message shapes are public API. Publishing must never change what the lock does.
+import { channel } from "node:diagnostics_channel";
+import type { Ballot } from "./ballot.js";
+import type { LeaseLostReason, LossReason } from "./errors.js";
+import type { NodeEvent } from "./node-events.js";
+
+/** One attempt to take resources, published when every node has answered it or run out of time: also after a success with nodes down. */
+export interface AttemptEvent {
+  readonly resources: readonly string[];
+  readonly outcome: "won" | LossReason;
+  /** Present if won. */
+  readonly token?: number;
+  /** 1, or 2 when the granting nodes did not agree on a token and it had to be sealed. */
+  readonly rounds: number;
+  /** From the first byte to the outcome. */
+  readonly elapsedMs: number;
+  /** Every node's answer to the question for a grant. */
+  readonly ballots: readonly Ballot[];
+}
+
+/** One question to every node, published when the last has answered it or run out of time. */
+export interface RoundEvent {
+  readonly question: "grant" | "seal" | "extend" | "release" | "inspect" | "raise";
+  readonly resources: readonly string[];
+  readonly ballots: readonly Ballot[];
+}
+
+/** One extension of a lease, whether asked for or by the clock. */
+export interface RenewalEvent {
+  readonly resources: readonly string[];
+  readonly token: number;
+  readonly outcome: "renewed" | "lost" | "unknown";
+  /** What is left of the lease afterwards. */
+  readonly remainingMs: number;
+  readonly ballots: readonly Ballot[];
+}
+
+/** A lease is close to its end and was not renewed. */
+export interface DangerEvent {
+  readonly resources: readonly string[];
+  readonly token: number;
+  readonly remainingMs: number;
+}
+
+/** A lease ended otherwise than by its release. */
+export interface LossEvent {
+  readonly resources: readonly string[];
+  readonly token: number;
+  readonly reason: LeaseLostReason;
+}
+
+/** An operator removed a holder. */
+export interface ForceReleaseEvent {
+  readonly resource: string;
+  readonly reason: string;
+  readonly fence: number;
+  readonly removed: readonly string[];
+}
+
+/** The names of the channels, for `diagnostics_channel.subscribe`. */
+export const channelNames = {
+  attempt: "palisade:lock:attempt",
+  round: "palisade:lock:round",
+  renewal: "palisade:lock:renewal",
+  danger: "palisade:lock:danger",
+  loss: "palisade:lock:loss",
+  forceRelease: "palisade:lock:force-release",
+  node: "palisade:lock:node",
+} as const;
+
+interface Teller<Event> {
+  readonly hasSubscribers: boolean;
+  publish(event: Event): void;
+}
+
+const open = <Event>(name: string): Teller<Event> => channel(name);
+
+/** Ask `hasSubscribers` before building an event. */
+export const channels = {
+  attempt: open<AttemptEvent>(channelNames.attempt),
+  round: open<RoundEvent>(channelNames.round),
+  renewal: open<RenewalEvent>(channelNames.renewal),
+  danger: open<DangerEvent>(channelNames.danger),
+  loss: open<LossEvent>(channelNames.loss),
+  forceRelease: open<ForceReleaseEvent>(channelNames.forceRelease),
+  /** Connections, quarantine, admission: facts about one node or about the fleet. */
+  node: open<NodeEvent>(channelNames.node),
+} as const;

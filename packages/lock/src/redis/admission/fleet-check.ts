@@ -1,0 +1,78 @@
+// May this locker vote here? Compares what the nodes recorded at their admission with how the locker is configured. Pure: statuses in, refusal out.
+// Catches another number of nodes, another fleet, one server twice and too long a lease; not an empty stranger in the place of a member (see the assumptions).
+import type { NodeStatus } from "../node-record.js";
+import type { FleetRefusal } from "../open-nodes.js";
+
+/** A node that has been met, with what it said. */
+export interface MetNode {
+  readonly name: string;
+  readonly address: string;
+  readonly status: NodeStatus;
+}
+
+export interface Expected {
+  /** How many nodes are configured. */
+  readonly size: number;
+  /** undefined: whatever the fleet allows. */
+  readonly maxTtlMs: number | undefined;
+}
+
+/** Why not, or undefined. */
+export function fleetRefusal(met: readonly MetNode[], expected: Expected): FleetRefusal | undefined {
+  return twins(met) ?? otherSize(met, expected.size) ?? otherFleet(met) ?? tooLong(met, expected.maxTtlMs);
+}
+
+/** The longest lease the fleet allows, once known. */
+export function fleetMaxTtlMs(met: readonly MetNode[]): number | undefined {
+  const stored = met.flatMap(({ status }) => (status.fleet !== undefined && status.maxTtlMs !== undefined ? [status.maxTtlMs] : []));
+  return stored.length === 0 ? undefined : Math.min(...stored);
+}
+
+function called({ name, address }: MetNode): string {
+  return `${name} (${address})`;
+}
+
+function twins(met: readonly MetNode[]): FleetRefusal | undefined {
+  for (const [index, node] of met.entries()) {
+    const twin = met.slice(0, index).find(({ status }) => status.runId === node.status.runId);
+    if (twin === undefined) continue;
+    return {
+      kind: "mismatch",
+      code: "same_server",
+      message: `${called(twin)} and ${called(node)} are one server (run_id ${node.status.runId.slice(0, 8)}…), which would vote twice; configure each server once`,
+    };
+  }
+  return undefined;
+}
+
+function otherSize(met: readonly MetNode[], size: number): FleetRefusal | undefined {
+  const stranger = met.find(({ status }) => status.fleet !== undefined && status.size !== undefined && status.size !== size);
+  if (stranger === undefined) return undefined;
+  return {
+    kind: "mismatch",
+    code: "fleet_mismatch",
+    message: `${called(stranger)} belongs to a fleet of ${stranger.status.size} nodes, but ${size} are configured here; configure every locker of a namespace with the same nodes, or use another namespace`,
+  };
+}
+
+function otherFleet(met: readonly MetNode[]): FleetRefusal | undefined {
+  const members = met.filter(({ status }) => status.fleet !== undefined);
+  const [first] = members;
+  const stranger = members.find(({ status }) => status.fleet !== first?.status.fleet);
+  if (first === undefined || stranger === undefined) return undefined;
+  return {
+    kind: "mismatch",
+    code: "fleet_mismatch",
+    message: `${called(first)} belongs to fleet ${first.status.fleet}, ${called(stranger)} to fleet ${stranger.status.fleet}; configure every locker of a namespace with the same nodes, or use another namespace`,
+  };
+}
+
+function tooLong(met: readonly MetNode[], maxTtlMs: number | undefined): FleetRefusal | undefined {
+  const stored = fleetMaxTtlMs(met);
+  if (stored === undefined || maxTtlMs === undefined || maxTtlMs <= stored) return undefined;
+  return {
+    kind: "ttl",
+    code: "max_ttl",
+    message: `maxTtlMs is ${maxTtlMs}, but this fleet was founded with ${stored} ms: a node that lost its memory waits only that long before it votes again; ask for at most ${stored} ms`,
+  };
+}

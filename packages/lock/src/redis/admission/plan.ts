@@ -1,0 +1,81 @@
+// What can be done now for nodes whose memory is not believed? Pure: what was seen of the fleet in, steps out. The order of preference: believe a node that kept
+// everything; rebuild a node from enough others; only when those can never be enough, fall back to the wall clock.
+import type { Mark, NodeStatus } from "../node-record.js";
+
+/** A node that answered in this look at the fleet. */
+export interface SeenNode {
+  readonly name: string;
+  readonly status: NodeStatus;
+  /** Present if it is not admitted. */
+  readonly mark?: Mark;
+  /** Append-only log, fsync always, now. */
+  readonly isDurable?: boolean;
+}
+
+export interface FleetView {
+  readonly size: number;
+  readonly seen: readonly SeenNode[];
+}
+
+export type Step =
+  /** It kept everything; visit whoever can be visited, believe it. */
+  | { readonly kind: "durable"; readonly node: SeenNode }
+  /** Visit at least `needed` admitted others, then believe it with their highest floor. */
+  | { readonly kind: "rebuilt"; readonly node: SeenNode; readonly needed: number; readonly waitMs: number }
+  /** So many lost their memory that too few others are left: visit these all the same, and take the wall clock as well. */
+  | { readonly kind: "outlived"; readonly node: SeenNode; readonly waitMs: number; readonly among: readonly SeenNode[] }
+  /** No node is admitted and all are here: found the fleet. */
+  | { readonly kind: "found"; readonly nodes: readonly SeenNode[] }
+  | { readonly kind: "blocked"; readonly nodes: readonly SeenNode[]; readonly reason: string };
+
+/** How long after the loss of a memory every lease it may have granted is over: clocks of servers may run 2 % apart. */
+export function forgottenLeasesEndMs(maxTtlMs: number): number {
+  return maxTtlMs + Math.ceil(maxTtlMs * 0.02) + 20;
+}
+
+/**
+ * How many other admitted nodes must be visited, so that they meet every quorum that may have stored a token. Always counted for the smallest quorum there can
+ * be: a locker that asks for a stricter one must not rebuild a node from fewer than its laxer neighbours need.
+ */
+export function visitsNeeded(size: number): number {
+  return size - (Math.floor(size / 2) + 1) + 1;
+}
+
+/** The steps for all quarantined nodes that were seen; none if there are none. */
+export function planAdmission(view: FleetView): readonly Step[] {
+  const quarantined = view.seen.filter(({ mark }) => mark !== undefined);
+  if (quarantined.length === 0) return [];
+  const durable = quarantined.filter((node) => keptEverything(node, view));
+  // They change what the others may do: look again after them.
+  if (durable.length > 0) return durable.map((node) => ({ kind: "durable", node }));
+  const admitted = view.seen.length - quarantined.length;
+  const needed = visitsNeeded(view.size);
+  if (admitted >= needed) return quarantined.map((node) => ({ kind: "rebuilt", node, needed, waitMs: waitMs(node, view) }));
+  if (admitted === 0 && view.seen.length === view.size) return [{ kind: "found", nodes: quarantined }];
+  const isKnownFleet = view.seen.some(({ status }) => status.fleet !== undefined);
+  // Even if all that we do not see are admitted, they are too few.
+  if (isKnownFleet && view.size - quarantined.length < needed) {
+    return quarantined.map((node) => ({ kind: "outlived", node, waitMs: waitMs(node, view), among: quarantined }));
+  }
+  return [{ kind: "blocked", nodes: quarantined, reason: blockedReason(view, admitted, isKnownFleet) }];
+}
+
+function keptEverything({ status, isDurable }: SeenNode, view: FleetView): boolean {
+  const { run, id, fleet, size, maxTtlMs, epoch, base, floor } = status;
+  const isComplete = [run, id, fleet, maxTtlMs, epoch, base, floor].every((field) => field !== undefined) && size === view.size;
+  // A copy of another node's disk has its id.
+  const isAlone = view.seen.filter((other) => other.status.id === id).length === 1;
+  return isDurable === true && status.wasDurable && isComplete && isAlone;
+}
+
+function waitMs({ mark }: SeenNode, view: FleetView): number {
+  const stored = view.seen.flatMap(({ status }) => status.maxTtlMs ?? []);
+  const maxTtlMs = Math.max(0, ...(stored.length > 0 ? stored : [mark?.proposedMaxTtlMs ?? 0]));
+  return Math.max(0, forgottenLeasesEndMs(maxTtlMs) - (mark?.lostForMs ?? 0));
+}
+
+function blockedReason(view: FleetView, admitted: number, isKnownFleet: boolean): string {
+  const unseen = view.size - view.seen.length;
+  if (!isKnownFleet) return `a new fleet is founded only when all ${view.size} nodes can be reached; ${unseen} cannot`;
+  return `${admitted} of ${view.size} nodes are admitted, ${visitsNeeded(view.size)} are needed to rebuild another; ${unseen} cannot be reached`;
+}

@@ -1,0 +1,207 @@
+// One look at the fleet, and one step of an admission. The order inside a step is what makes tokens unique (T2): the mark, which pins the life and the memory of
+// the node, was made before; now the visits, which read the others' floors and give those nodes new epochs in the same breath; only then the floor is raised and
+// the node believed, if it is still in that life and that memory. Never decides which step to take: that is admission-plan.ts.
+import { createHash } from "node:crypto";
+import type { Clock } from "../../platform/clock.js";
+import type { AdmissionWay, NodeEvent } from "../../protocol/node-events.js";
+import type { Keys } from "../keys.js";
+import type { RedisNode } from "../node.js";
+import { type AdmitArguments, admit, isAdmitted, type Mark, mark, type NodeStatus, status, visit } from "../node-record.js";
+import type { Expected } from "./fleet-check.js";
+import type { SeenNode, Step } from "./plan.js";
+
+export interface AdmissionSettings {
+  readonly nodes: readonly RedisNode[];
+  readonly keys: Keys;
+  readonly clock: Clock;
+  readonly expected: Expected;
+  /** Under which this locker goes ahead with an admission, so that others need not. */
+  readonly claim: string;
+  readonly onEvent: (event: NodeEvent) => void;
+}
+
+/** What a new fleet allows if nobody asked for anything else. */
+const DEFAULT_MAX_TTL_MS = 60_000;
+/** How long others leave an admission to the one who began it. */
+const CLAIM_MS = 1_000;
+
+/** Asks every node that can be asked how it stands. One that does not answer is not seen. */
+export async function lookAtAll({ nodes, keys }: AdmissionSettings): Promise<readonly { node: RedisNode; status: NodeStatus }[]> {
+  const looks = await Promise.all(
+    nodes.map(async (node) => {
+      const answer = await answered(() => node.connection.run(status(keys)), node);
+      if (answer === undefined) return [];
+      node.noteStatus(answer);
+      return [{ node, status: answer }];
+    }),
+  );
+  return looks.flat();
+}
+
+/** Opens the admission of a node that is not admitted, and sees how it stands. undefined: it did not answer. */
+export async function openAdmission(
+  settings: AdmissionSettings,
+  node: RedisNode,
+  seen: NodeStatus,
+): Promise<SeenNode | "changed since" | undefined> {
+  if (isAdmitted(seen)) return { name: node.name, status: seen };
+  return answered(async () => {
+    const made = await markNode(settings, node);
+    // Admitted by somebody else since we looked, in another life, or with another memory, whose number is new: what was seen is no evidence for what was marked.
+    if (made === undefined || made.runId !== seen.runId || (seen.id !== undefined && made.id !== seen.id)) return "changed since";
+    return { name: node.name, status: seen, mark: made, isDurable: await isDurable(node, seen) };
+  }, node);
+}
+
+function markNode({ keys, clock, expected, claim }: AdmissionSettings, node: RedisNode): Promise<Mark | undefined> {
+  const given = {
+    ticket: clock.secret(),
+    id: clock.secret(),
+    wallMs: clock.wallMs(),
+    maxTtlMs: expected.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
+    claim,
+    claimMs: CLAIM_MS,
+  };
+  return node.connection.run(mark(keys, given));
+}
+
+/**
+ * Whether there was a moment at which all of these stood as they were seen: not admitted, and in the same memory. Their marks were made one by one, and whoever was
+ * marked first may be admitted when the last one is; but if every mark still holds after the last was made, they all held together then.
+ */
+async function stoodTogether(settings: AdmissionSettings, seen: readonly SeenNode[]): Promise<boolean> {
+  const held = await Promise.all(
+    seen.map(async ({ name, mark: made }) => {
+      const node = settings.nodes.find((each) => each.name === name);
+      const now = node === undefined ? undefined : await answered(() => markNode(settings, node), node);
+      return now !== undefined && now.runId === made?.runId && now.ticket === made.ticket;
+    }),
+  );
+  return !held.includes(false);
+}
+
+/**
+ * Everything this server answers is on its disk, and nothing else will ever answer in its place. A server that does not tell counts as not durable. One with
+ * replicas does as well: a promoted replica has the record of its master and a log of its own, but not the master's last grants.
+ */
+export async function isDurable({ connection, hasFailover }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
+  if (hasFailover || isReplicated) return false;
+  try {
+    const [appendonly, appendfsync] = await Promise.all([connection.setting("appendonly"), connection.setting("appendfsync")]);
+    return appendonly === "yes" && appendfsync === "always";
+  } catch {
+    return false;
+  }
+}
+
+/** Takes the admissions that have nothing to wait for any more; true if a node was admitted. */
+export async function admitAll(
+  settings: AdmissionSettings,
+  steps: readonly Exclude<Step, { kind: "found" | "blocked" }>[],
+): Promise<boolean> {
+  // What it concludes from is that so many had lost their memory together.
+  const among = steps.find((step) => step.kind === "outlived")?.among;
+  if (among !== undefined && !(await stoodTogether(settings, among))) return false;
+  const floors = await visitAdmitted(settings, steps);
+  const highest = Math.max(0, ...floors.values());
+  const admitted = await Promise.all(
+    steps.map((step) => {
+      const others = [...floors.keys()].filter((name) => name !== step.node.name).length;
+      if (step.kind === "rebuilt" && others < step.needed) return false;
+      const floor = Math.max(highest, step.kind === "outlived" ? lowestWithoutVisits(step) : 0);
+      return admitOne(settings, step.node, { floor, way: step.kind === "outlived" ? "bootstrap" : step.kind });
+    }),
+  );
+  return admitted.includes(true);
+}
+
+/** Founds the fleet: every locker that does so at the same time reads the same marks, and so founds the same fleet with the same floor. */
+export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[]): Promise<boolean> {
+  // A node that was marked after another had been admitted may have forgotten leases of this very fleet.
+  if (!(await stoodTogether(settings, nodes))) return false;
+  const marks = nodes.flatMap(({ mark: made }) => made ?? []);
+  const floor = Math.max(...marks.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
+  const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way: "bootstrap", founders: nodes })));
+  return admitted.includes(true);
+}
+
+/** The wall clock, and whatever is left in records that cannot be believed: a floor may be too high, never too low. */
+function lowestWithoutVisits({ node, among }: Extract<Step, { kind: "outlived" }>): number {
+  return Math.max(node.mark?.proposedFloor ?? 0, ...among.map(({ status: seen }) => seen.floor ?? 0));
+}
+
+async function visitAdmitted(
+  settings: AdmissionSettings,
+  steps: readonly { readonly node: SeenNode }[],
+): Promise<ReadonlyMap<string, number>> {
+  const { nodes, keys, clock } = settings;
+  const guests = new Set(steps.map(({ node }) => node.name));
+  const floors = new Map<string, number>();
+  await Promise.all(
+    nodes.map(async (node) => {
+      if (guests.has(node.name)) return;
+      const floor = await answered(() => node.connection.run(visit(keys, clock.secret())), node);
+      if (floor !== undefined) floors.set(node.name, floor);
+    }),
+  );
+  return floors;
+}
+
+interface Admission {
+  readonly floor: number;
+  readonly way: AdmissionWay;
+  /** All nodes of a fleet that is being founded. */
+  readonly founders?: readonly SeenNode[];
+}
+
+async function admitOne(settings: AdmissionSettings, seen: SeenNode, { floor, way, founders }: Admission): Promise<boolean> {
+  const node = settings.nodes.find(({ name }) => name === seen.name);
+  if (node === undefined || seen.mark === undefined) return false;
+  const given: AdmitArguments = {
+    runId: seen.mark.runId,
+    ticket: seen.mark.ticket,
+    floor,
+    epoch: settings.clock.secret(),
+    id: isCopy(settings, node, seen.mark.id) ? settings.clock.secret() : seen.mark.id,
+    size: settings.expected.size,
+    durable: seen.isDurable === true ? "durable" : "not durable",
+    ...(founders === undefined ? knownFleet(settings) : newFleet(founders)),
+  };
+  const admittedAt = await answered(() => node.connection.run(admit(settings.keys, given)), node);
+  if (admittedAt === undefined) return false;
+  settings.onEvent({ kind: "admitted", node: node.name, way, floor: admittedAt });
+  return true;
+}
+
+/** Another node has this id already: one's disk was copied to the other. */
+function isCopy({ nodes }: AdmissionSettings, node: RedisNode, id: string): boolean {
+  return nodes.some((other) => other !== node && other.status?.id === id);
+}
+
+type Membership = Pick<AdmitArguments, "fleet" | "maxTtlMs">;
+
+function knownFleet({ nodes }: AdmissionSettings): Membership {
+  const member = nodes.find(({ status: seen }) => seen?.fleet !== undefined)?.status;
+  return { fleet: member?.fleet ?? "", maxTtlMs: member?.maxTtlMs ?? DEFAULT_MAX_TTL_MS };
+}
+
+function newFleet(founders: readonly SeenNode[]): Membership {
+  const member = founders.find(({ status: seen }) => seen.fleet !== undefined)?.status;
+  if (member?.fleet !== undefined && member.maxTtlMs !== undefined) return { fleet: member.fleet, maxTtlMs: member.maxTtlMs };
+  const marks = founders.flatMap(({ mark: made }: { mark?: Mark }) => made ?? []);
+  const ids = marks.map(({ id }) => id).sort();
+  return {
+    fleet: createHash("sha256").update(ids.join(" ")).digest("base64url").slice(0, 16),
+    maxTtlMs: Math.max(...marks.map(({ proposedMaxTtlMs }) => proposedMaxTtlMs)),
+  };
+}
+
+/** The node's answer, or undefined if it cannot be asked: the next look sees why. */
+async function answered<T>(ask: () => Promise<T>, { connection }: RedisNode): Promise<T | undefined> {
+  if (!connection.isUp) return undefined;
+  try {
+    return await ask();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,194 @@
+// What is wrong, or risky, with how the nodes are configured. Only looks, except that it may have to ask for settings that a user is not allowed to read; each
+// finding names the node and the remedy.
+import type { Clock } from "../platform/clock.js";
+import type { Admission } from "./admission/admission.js";
+import { isDurable } from "./admission/steps.js";
+import { causeOf } from "./causes.js";
+import type { Keys } from "./keys.js";
+import type { RedisNode } from "./node.js";
+import { type NodeStatus, status } from "./node-record.js";
+import type { FleetRefusal } from "./open-nodes.js";
+
+/** Something that is wrong or risky with a node or the fleet, and what to do about it. */
+export interface Finding {
+  readonly severity: "error" | "warning" | "info";
+  /** "fleet" for what is about all of them. */
+  readonly node: string;
+  /**
+   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable, replicated,
+   * clock_skew, settings_hidden, subscription.
+   */
+  readonly code: string;
+  readonly message: string;
+  readonly remedy: string;
+}
+
+export interface DoctorSettings {
+  readonly nodes: readonly RedisNode[];
+  readonly admission: Admission;
+  readonly keys: Keys;
+  readonly clock: Clock;
+}
+
+type Say = (finding: Omit<Finding, "node">) => void;
+
+const SKEW_MS = 1_000;
+
+const refusalRemedies: Readonly<Record<FleetRefusal["code"], string>> = {
+  same_server: "Configure each server once.",
+  fleet_mismatch: "Give every locker of this namespace the same nodes, or use another namespace.",
+  max_ttl: "Ask for shorter leases here, or found a new fleet under another namespace.",
+};
+
+/** Asks every node, all at once. Never rejects. */
+export async function probeFleet(settings: DoctorSettings): Promise<readonly Finding[]> {
+  const findings: Finding[] = [...fleetFindings(settings)];
+  const perNode = await Promise.all(settings.nodes.map((node) => probeNode(settings, node)));
+  return findings.concat(...perNode);
+}
+
+function fleetFindings({ nodes, admission }: DoctorSettings): readonly Finding[] {
+  const findings: Finding[] = [];
+  const say = speaker(findings, "fleet");
+  const { refusal } = admission;
+  if (refusal !== undefined)
+    say({ severity: "error", code: refusal.code, message: refusal.message, remedy: refusalRemedies[refusal.code] });
+  if (nodes.length % 2 === 0) {
+    const tolerated = nodes.length / 2 - 1;
+    say({
+      severity: "info",
+      code: "even_size",
+      message: `${nodes.length} nodes tolerate ${tolerated} failures, as many as ${nodes.length - 1} do`,
+      remedy: "Use an odd number of nodes.",
+    });
+  }
+  return findings;
+}
+
+async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  const say = speaker(findings, node.name);
+  if (!node.connection.isUp) {
+    sayUnreachable(say, node, node.connection.cause);
+    return findings;
+  }
+  try {
+    const askedAt = settings.clock.wallMs();
+    const seen = await node.connection.run(status(settings.keys));
+    judgeClock(say, seen, { askedAt, answeredAt: settings.clock.wallMs() });
+    judgeAdmission(say, node, settings.admission);
+    await judgeSettings(say, node, seen);
+  } catch (error) {
+    sayUnreachable(say, node, causeOf(error));
+  }
+  if (node.subscriptionTrouble !== undefined) {
+    say({
+      severity: "warning",
+      code: "subscription",
+      message: `releases are not heard: ${node.subscriptionTrouble}`,
+      remedy: "Allow SUBSCRIBE on the channels {namespace}:lock:*.",
+    });
+  }
+  return findings;
+}
+
+function judgeClock(say: Say, seen: NodeStatus, { askedAt, answeredAt }: { readonly askedAt: number; readonly answeredAt: number }): void {
+  const aheadMs = seen.timeMs > answeredAt ? seen.timeMs - answeredAt : Math.min(0, seen.timeMs - askedAt);
+  if (Math.abs(aheadMs) < SKEW_MS) return;
+  const direction = aheadMs > 0 ? "ahead of" : "behind";
+  say({
+    severity: "warning",
+    code: "clock_skew",
+    message: `its clock is ${Math.abs(Math.round(aheadMs))} ms ${direction} ours`,
+    remedy:
+      "Synchronise the clocks (chrony, ntpd) by slewing. Tokens do not depend on it; times to live change while a clock is being set.",
+  });
+}
+
+function judgeAdmission(say: Say, node: RedisNode, { blockedBecause }: Admission): void {
+  if (!node.isQuarantined) return;
+  const wait = node.readyInMs === undefined ? "" : `, admitted in ${node.readyInMs} ms at the earliest`;
+  const why = blockedBecause === undefined ? "" : `: ${blockedBecause}`;
+  say({
+    severity: "warning",
+    code: "quarantined",
+    message: `its memory is not believed, so it does not vote${wait}${why}`,
+    remedy: "Wait, or bring the other nodes back.",
+  });
+}
+
+async function judgeSettings(say: Say, node: RedisNode, seen: NodeStatus): Promise<void> {
+  let policy: string | undefined;
+  let limit: string | undefined;
+  try {
+    [policy, limit] = await Promise.all([node.connection.setting("maxmemory-policy"), node.connection.setting("maxmemory")]);
+  } catch (error) {
+    say({
+      severity: "info",
+      code: "settings_hidden",
+      message: `its settings cannot be read (${causeOf(error)})`,
+      remedy: "Allow CONFIG GET, or check eviction and persistence by hand.",
+    });
+    return;
+  }
+  if (policy !== undefined && policy !== "noeviction") {
+    const now = limit === "0" ? "; no memory limit is set, so nothing is evicted yet" : "";
+    say({
+      severity: limit === "0" ? "warning" : "error",
+      code: "eviction_policy",
+      message: `maxmemory-policy is ${policy}: under memory pressure it deletes locks that are held, and counters${now}`,
+      remedy: "CONFIG SET maxmemory-policy noeviction, and in the server's configuration.",
+    });
+  }
+  if (seen.isReplicated || node.hasFailover) {
+    say({
+      severity: "info",
+      code: "replicated",
+      message:
+        "a replica may take its place: asynchronous replication loses grants, so after a failover it does not vote until it has caught up",
+      remedy: "None is needed; replicas add nothing that the other nodes do not give.",
+    });
+  } else if (!(await isDurable(node, seen))) {
+    say({
+      severity: "info",
+      code: "not_durable",
+      message: "it may forget what it answered: after a restart it does not vote until it has caught up",
+      remedy: "For a restart without that wait: appendonly yes and appendfsync always.",
+    });
+  } else if (!seen.wasDurable && !node.isQuarantined) {
+    say({
+      severity: "info",
+      code: "not_durable",
+      message: "it is durable now but was not when it was admitted, so its next restart counts as a loss of memory",
+      remedy: "None is needed.",
+    });
+  }
+}
+
+/** A node that cannot be asked, by the beginning of the cause. */
+const troubles: readonly (readonly [cause: string, code: string, remedy: string])[] = [
+  ["READONLY", "replica", "Give the address of the master, or promote this server."],
+  ["WRONGPASS", "password", "Correct user name and password of this node."],
+  ["NOAUTH", "password", "Give user name and password of this node."],
+  [
+    "NOPERM",
+    "acl",
+    "Allow the user the commands of the lock's scripts (docs/operating.md lists them), the keys {namespace}:* and those channels.",
+  ],
+  ["version", "version", "Upgrade it to Redis 6.2 or newer, or to Valkey."],
+  ["garbage", "not_redis", "Check host and port: something else answers there."],
+];
+
+function sayUnreachable(say: Say, { address }: RedisNode, cause: string): void {
+  const [, code, remedy] = troubles.find(([start]) => cause.startsWith(start)) ?? [];
+  say({
+    severity: "error",
+    code: code ?? "unreachable",
+    message: `${address}: ${cause}`,
+    remedy: remedy ?? "Start it, or correct its address; check the network between.",
+  });
+}
+
+function speaker(findings: Finding[], node: string): Say {
+  return (finding) => findings.push({ ...finding, node });
+}

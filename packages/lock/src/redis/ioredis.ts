@@ -1,0 +1,209 @@
+// How a connection to one Redis master is opened: which of ioredis' options, and why each. Decides nothing about what travels over it. A user's own instance is
+// duplicated: its queues, retries and subscriptions are made for other work.
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { type Cluster, Command, Redis, type RedisOptions } from "ioredis";
+import { shown } from "../options/option.js";
+import type { Clock } from "../platform/clock.js";
+import { type Letter, wordOnWire } from "./encoded-call.js";
+import type { ConnectSettings, Link } from "./link.js";
+
+/** redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated, never used or closed). */
+export type NodeSource = string | RedisOptions | Redis | Cluster;
+
+type Client = Redis | Cluster;
+
+const FIRST_RETRY_MS = 20;
+const LAST_RETRY_MS = 2_000;
+const KEEP_ALIVE_MS = 10_000;
+const HALF_CLOSE_MS = 100;
+
+function options({ connectTimeoutMs, connectionName, clock }: ConnectSettings) {
+  return {
+    // We attach our listeners first.
+    lazyConnect: true,
+    // Flat replies are all we read; and HELLO is one more command that an ACL would have to allow.
+    protocol: 2,
+    replyMapping: "legacy",
+    stringNumbers: false,
+    // A grant that waits in a queue and is executed after a reconnect leaves a lock that nobody holds for a whole ttl.
+    enableOfflineQueue: false,
+    // The same, for a grant that was on its way when the connection was lost.
+    autoResendUnfulfilledCommands: false,
+    // Fail what was on its way with the connection, not some reconnects later.
+    maxRetriesPerRequest: 0,
+    // Would turn a READONLY reply into a reconnect in the middle of other questions.
+    reconnectOnError: null,
+    connectTimeout: connectTimeoutMs,
+    // Questions have one timer per script call (outbox.ts). A timeout must leave the connection open: a release sent later has to stay behind the grant.
+    commandTimeout: undefined,
+    socketTimeout: undefined,
+    // Ours: the first question on every connection is the node's status, which says LOADING if it is.
+    enableReadyCheck: false,
+    retryStrategy: (times: number) => retryDelayMs(times, clock),
+    // How long a connection that is being closed may stay half-open.
+    disconnectTimeout: HALF_CLOSE_MS,
+    keepAlive: KEEP_ALIVE_MS,
+    noDelay: true,
+    connectionName,
+    // Two more commands per connection, unknown to older servers.
+    disableClientInfo: true,
+    autoResubscribe: false,
+    enableAutoPipelining: false,
+    readOnly: false,
+    monitor: false,
+    // Key names carry their namespace already, and channels are not prefixed.
+    keyPrefix: "",
+  } as const;
+}
+
+/** Exponential from 20 ms to 2 s, half of it at random: a fleet of lockers must not come back in step. */
+export function retryDelayMs(times: number, clock: Clock): number {
+  const full = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(times - 1, 10));
+  return full / 2 + (full / 2) * clock.random();
+}
+
+function isInstance(source: Exclude<NodeSource, string>): source is Client {
+  // Not instanceof: the user's ioredis may be another copy than ours.
+  return typeof (source as { duplicate?: unknown }).duplicate === "function";
+}
+
+function isCluster(client: Client): client is Cluster {
+  return client.isCluster;
+}
+
+/** A cluster or a group under sentinels: another server may take the place of the one that was admitted. */
+export function hasFailover(source: NodeSource): boolean {
+  if (typeof source === "string") return false;
+  if (!isInstance(source)) return Boolean(source.sentinels);
+  return isCluster(source) || Boolean(source.options.sentinels);
+}
+
+/** A link to the source, not connected yet. */
+export function openLink(source: NodeSource, settings: ConnectSettings): Link {
+  const client = openClient(source, settings);
+  // Beside the client, not in it: an ioredis instance that is given more members becomes several times as slow.
+  return {
+    isCluster: isCluster(client),
+    on: (event: string, told: (...news: never[]) => void) => client.on(event, told as (...news: unknown[]) => void),
+    connect: () => client.connect(),
+    post(sha: string, letter: Letter, belief: string | undefined): Promise<unknown> {
+      // A cluster finds the node by the keys, which it wants to see.
+      if (isCluster(client)) return client.evalsha(sha, letter.keyCount, ...letter.words);
+      return client.sendCommand(new Posting(sha, letter, belief)) as Promise<unknown>;
+    },
+    eval: (script, keyCount, ...text) => client.eval(script, keyCount, ...text),
+    call: (command, ...args) => client.call(command, ...args),
+    subscribe: (...channels) => client.subscribe(...channels),
+    unsubscribe: (...channels) => client.unsubscribe(...channels),
+    breakOff() {
+      if (isCluster(client)) client.disconnect(true);
+      else discard(client.stream);
+    },
+    disconnect: () => client.disconnect(),
+  };
+}
+
+/** EVALSHA of a letter, which need not be written down again for every node. */
+class Posting extends Command {
+  readonly #sha: string;
+  readonly #letter: Letter;
+  readonly #belief: string | undefined;
+
+  constructor(sha: string, letter: Letter, belief: string | undefined) {
+    super("evalsha", [], { replyEncoding: "utf8" });
+    this.#sha = sha;
+    this.#letter = letter;
+    this.#belief = belief;
+  }
+
+  override toWritable(): string | Buffer {
+    const { keyCount, words, wire } = this.#letter;
+    const believed = this.#belief === undefined ? "" : wordOnWire(this.#belief);
+    const size = words.length + (believed === "" ? 3 : 4);
+    const head = `*${size}\r\n$7\r\nEVALSHA\r\n${wordOnWire(this.#sha)}${wordOnWire(String(keyCount))}`;
+    return typeof wire === "string" ? head + wire + believed : Buffer.concat([Buffer.from(head), wire, Buffer.from(believed)]);
+  }
+}
+
+/** With a reset, where the socket allows it, so that the kernel does not go on trying to deliver an old grant. */
+function discard(stream: Socket | TLSSocket): void {
+  // The system refuses to reset a socket whose end is on the way, and Node then forgets it open: the process could never exit by itself.
+  const isEnding = stream.writableEnded && !stream.writableFinished;
+  if ("encrypted" in stream || stream.connecting || stream.pending || isEnding) stream.destroy();
+  else stream.resetAndDestroy();
+}
+
+export function openClient(source: NodeSource, settings: ConnectSettings): Client {
+  const ours = options(settings);
+  if (typeof source === "string") return new Redis(source, ours);
+  if (!isInstance(source)) return new Redis({ ...source, ...ours });
+  if (!isCluster(source)) return source.duplicate(ours);
+  const { retryStrategy, enableOfflineQueue, readOnly, lazyConnect, keyPrefix, enableAutoPipelining, ...redisOptions } = ours;
+  return source.duplicate([], {
+    // Said twice: an empty prefix of the cluster gives way to one of its connections.
+    redisOptions: { ...redisOptions, keyPrefix },
+    enableOfflineQueue,
+    lazyConnect,
+    keyPrefix,
+    enableAutoPipelining,
+    clusterRetryStrategy: retryStrategy,
+    // Grants are refused rather than kept until the cluster has recovered.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    maxRedirections: 3,
+    scaleReads: "master",
+  });
+}
+
+/** Where the source leads, without credentials: host:port, or a socket's path. */
+export function addressOf(source: NodeSource): string {
+  if (typeof source === "string") return addressOfUrl(source);
+  if (!isInstance(source)) return addressOfOptions(source);
+  if (!isCluster(source)) return addressOfOptions(source.options);
+  const [first] = Reflect.get(source, "startupNodes") as readonly unknown[];
+  if (typeof first === "string") return `cluster ${addressOfUrl(first)}`;
+  return typeof first === "object" && first !== null ? `cluster ${addressOfOptions(first)}` : `cluster localhost:${String(first)}`;
+}
+
+function addressOfUrl(text: string): string {
+  // The text may hold a password: no message shows it.
+  if (!/^rediss?:\/\//i.test(text)) throw new TypeError("a node's URL must begin with redis:// or rediss://");
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new TypeError("a node's URL is malformed");
+  }
+  return `${url.hostname === "" ? "localhost" : url.hostname.toLowerCase()}:${url.port === "" ? 6379 : url.port}`;
+}
+
+function addressOfOptions(given: RedisOptions): string {
+  if (given.sentinels) return `sentinel ${given.name}`;
+  return given.path ? given.path : `${(given.host ?? "localhost").toLowerCase()}:${given.port ?? 6379}`;
+}
+
+/** The addresses of all sources; TypeError if one is none, RangeError if two lead to the same place. */
+export function checkedAddresses(sources: readonly NodeSource[]): readonly string[] {
+  const seen = new Map<string, number>();
+  return sources.map((source, index) => {
+    if ((typeof source !== "string" && typeof source !== "object") || source === null) {
+      throw new TypeError(`nodes[${index}] must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
+    }
+    const address = addressAt(source, index);
+    const twin = seen.get(address);
+    if (twin !== undefined) {
+      throw new RangeError(`nodes[${twin}] and nodes[${index}] are both ${address}: one server must not vote twice`);
+    }
+    seen.set(address, index);
+    return address;
+  });
+}
+
+function addressAt(source: NodeSource, index: number): string {
+  try {
+    return addressOf(source);
+  } catch (error) {
+    throw new TypeError(`nodes[${index}]: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

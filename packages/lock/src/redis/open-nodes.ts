@@ -1,0 +1,132 @@
+// The door of the node layer: from what the user configured to the nodes that the control flow may question, and the fleet they form. It wires; it decides
+// nothing itself. Import nothing else of src/node from outside, besides the interfaces in lock-node.ts and node-events.ts.
+import type { Clock } from "../platform/clock.js";
+import type { LockNode } from "../protocol/node.js";
+import type { NodeEvent } from "../protocol/node-events.js";
+import { Admission } from "./admission/admission.js";
+import { type Finding, probeFleet } from "./doctor.js";
+import { Letters } from "./encoded-call.js";
+import { checkedAddresses, type NodeSource, openLink } from "./ioredis.js";
+import { keysOf } from "./keys.js";
+import type { OpenLink } from "./link.js";
+import { RedisNode } from "./node.js";
+import { TurnEnd } from "./turn-end.js";
+
+export type { Finding } from "./doctor.js";
+export type { NodeSource } from "./ioredis.js";
+
+export interface OpenNodesOptions {
+  readonly nodes: readonly NodeSource[];
+  /** Default: with ioredis. */
+  readonly openLink?: OpenLink;
+  readonly namespace: string;
+  /** A node that has not answered by then is unreachable for this question. */
+  readonly nodeTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  /** Stored with a new fleet; a fleet that stored less refuses us. undefined: whatever the fleet allows. */
+  readonly maxTtlMs: number | undefined;
+  /** How long a counter outlives its last use. At least maxTtlMs. */
+  readonly retentionMs: number;
+  readonly clock: Clock;
+  /** Must not throw. */
+  readonly onEvent: (event: NodeEvent) => void;
+}
+
+/** Why this locker must not vote in this fleet. `ttl` deserves a RangeError, `mismatch` a FLEET_MISMATCH. */
+export interface FleetRefusal {
+  readonly kind: "mismatch" | "ttl";
+  /** Stable; also the code of the doctor's finding. */
+  readonly code: "same_server" | "fleet_mismatch" | "max_ttl";
+  /** Names nodes, numbers and the remedy. */
+  readonly message: string;
+}
+
+/** How each node stood when last heard. Every configured node is in exactly one of the three lists. */
+export interface FleetState {
+  readonly admitted: readonly string[];
+  readonly quarantined: readonly { readonly node: string; readonly readyInMs?: number; readonly reason: string }[];
+  readonly unreachable: readonly { readonly node: string; readonly cause: string }[];
+  readonly refusal: FleetRefusal | undefined;
+  /** The longest lease the fleet allows, once known. */
+  readonly maxTtlMs: number | undefined;
+}
+
+export interface Fleet {
+  /** In the order of configuration, named n1, n2, … */
+  readonly nodes: readonly LockNode[];
+  /** Costs nothing: look before every attempt. A refused fleet's nodes answer every question but release with `unreachable` anyway. */
+  refusal(): FleetRefusal | undefined;
+  state(): FleetState;
+  /**
+   * Resolves once every node has been met (or could not be) and what can be admitted at once has been admitted or bootstrapped. Nodes that must wait out
+   * maxTtlMs are admitted later, in the background. Never rejects.
+   */
+  settled(): Promise<FleetState>;
+  /** Asks every node about its configuration. Never rejects. */
+  probe(): Promise<readonly Finding[]>;
+  close(): Promise<void>;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Connects to all nodes. TypeError or RangeError, before any I/O, if the sources cannot be nodes of one fleet. */
+export function openNodes(options: OpenNodesOptions): Fleet {
+  const { namespace, clock, onEvent, maxTtlMs } = options;
+  const addresses = checkedAddresses(options.nodes);
+  const keys = keysOf(namespace);
+  const letters = new Letters(keys);
+  const turnEnd = new TurnEnd();
+  let admission: Admission | undefined;
+  const nodes = options.nodes.map(
+    (source, index) =>
+      new RedisNode({
+        openLink,
+        ...options,
+        maxTtlMs: maxTtlMs ?? DAY_MS,
+        source,
+        keys,
+        letters,
+        turnEnd,
+        name: `n${index + 1}`,
+        address: addresses[index] ?? "",
+        connectionName: `palisade:${namespace}`,
+        onNews: () => admission?.onNews(),
+      }),
+  );
+  const expected = { size: nodes.length, maxTtlMs };
+  const ours = new Admission({ nodes, keys, clock, expected, claim: clock.secret(), onEvent });
+  admission = ours;
+  return {
+    nodes,
+    refusal: () => ours.refusal,
+    state: () => stateOf(nodes, ours),
+    async settled() {
+      await ours.settled;
+      return stateOf(nodes, ours);
+    },
+    probe: () => probeFleet({ nodes, admission: ours, keys, clock }),
+    async close() {
+      ours.close();
+      await Promise.all(nodes.map((node) => node.close()));
+    },
+  };
+}
+
+function stateOf(nodes: readonly RedisNode[], admission: Admission): FleetState {
+  const up = nodes.filter(({ connection }) => connection.isUp);
+  return {
+    admitted: up.filter(({ isQuarantined }) => !isQuarantined).map(({ name }) => name),
+    quarantined: up
+      .filter(({ isQuarantined }) => isQuarantined)
+      .map(({ name, readyInMs }) => ({
+        node: name,
+        ...(readyInMs === undefined ? {} : { readyInMs }),
+        reason: admission.blockedBecause ?? (readyInMs ? "waiting until every lease it may have forgotten is over" : "being admitted"),
+      })),
+    unreachable: nodes
+      .filter(({ connection }) => !connection.isUp)
+      .map(({ name, connection }) => ({ node: name, cause: connection.cause })),
+    refusal: admission.refusal,
+    maxTtlMs: admission.maxTtlMs,
+  };
+}

@@ -1,0 +1,44 @@
+// The scripts of requests, for one life of one server. Decides by what a script may recognise that life: by having been loaded in it, or by asking.
+import { createHash } from "node:crypto";
+import { lifeOf } from "./admission-record.js";
+import { extendScript, grantScript, healScript, inspectScript, raiseScript, releaseScript, sealScript } from "./lua.generated.js";
+import type { NodeStatus } from "./node-record.js";
+import type { RequestName } from "./requests.js";
+
+export interface RequestScript {
+  readonly name: RequestName;
+  readonly sha: string;
+  readonly source: string;
+}
+
+export type RequestScripts = Readonly<Record<RequestName, RequestScript>>;
+
+export interface RequestScriptSettings {
+  /** May another server answer under the same address? */
+  readonly failover: "failover" | "one server";
+  readonly retentionMs: number;
+}
+
+/**
+ * Since Redis 7 the cache of scripts is neither kept over a restart nor replicated: a script that names the server's run_id and is found there was loaded in that
+ * life, so it need not ask for it. Before Redis 7, and where another server may answer on the same connection, the script asks in every call.
+ */
+export function requestScriptsFor({ version, runId }: NodeStatus, { failover, retentionMs }: RequestScriptSettings): RequestScripts {
+  const isKept = Number.parseInt(version, 10) < 7;
+  const isNamed = /^\w+$/.test(runId) && !isKept && failover === "one server";
+  const run = isNamed ? `'${lifeOf(runId)}'` : "false";
+  const firstLine = `local RETENTION, RUN = '${retentionMs}', ${run}\n`;
+  const script = (name: RequestName, text: string): RequestScript => {
+    const source = firstLine + text;
+    return { name, source, sha: createHash("sha1").update(source).digest("hex") };
+  };
+  return {
+    grant: script("grant", grantScript),
+    seal: script("seal", sealScript),
+    extend: script("extend", extendScript),
+    heal: script("heal", healScript),
+    release: script("release", releaseScript),
+    inspect: script("inspect", inspectScript),
+    raise: script("raise", raiseScript),
+  };
+}

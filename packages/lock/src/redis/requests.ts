@@ -1,0 +1,226 @@
+// What travels to a node and what comes back: the letters, the order of KEYS and ARGV, the shapes of replies. Together with keys.ts the only place that knows
+// them; the Lua files say the same from the other side. Decides nothing: a reply of another shape is an error with the cause "garbage reply".
+import { createHash } from "node:crypto";
+import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
+import type { GrantQuestion, Ownership, ReleaseQuestion } from "../protocol/node.js";
+import { MAX_TOKEN } from "../protocol/token.js";
+import type { Keys } from "./keys.js";
+
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** The lists of one script call while they are being written. */
+export interface CallText {
+  readonly keys: string[];
+  readonly args: string[];
+}
+
+/** What a call answered. */
+export interface CallReply {
+  /** The node's record says so (see belief.ts); empty: its memory is not believed; undefined: it was not asked for. */
+  readonly belief: string | undefined;
+  /** One for each request; null where the memory is not believed. */
+  readonly replies: readonly unknown[];
+}
+
+/** Who answered, and its epoch at that moment. */
+export interface Heard {
+  readonly node: string;
+  readonly epoch: string;
+}
+
+/** The scripts of requests, by the names of their files. */
+export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
+
+/** One kind of request: how it is asked and how its reply is read. `read` never sees the replies that every kind shares (quarantined, failed). */
+export interface RequestKind<Question, Ballot> {
+  readonly name: RequestName;
+  /** All requests of one call have equally many. */
+  resourcesOf(question: Question): number;
+  /** What holds for all requests of one call; undefined where there is nothing of that kind. */
+  sharedBy(question: Question): number | undefined;
+  write(call: CallText, keys: Keys, question: Question): void;
+  read(heard: Heard, reply: unknown, question: Question): Ballot;
+}
+
+/** A reply that none of our scripts gives: something else answered. */
+export class GarbageReply extends Error {
+  constructor(reply: unknown) {
+    super(`garbage reply ${(JSON.stringify(reply) ?? String(reply)).slice(0, 60)}`);
+  }
+}
+
+export type RaiseQuestion = { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" };
+export type SealQuestion = Ownership & { readonly token: number };
+export type ExtendQuestion = Ownership & { readonly ttlMs: number };
+export type HealQuestion = GrantQuestion & { readonly token: number };
+
+/** One call for several requests of a kind, which have equally many resources and share what is shared. */
+export function writeCall<Q, B>(
+  kind: RequestKind<Q, B>,
+  keys: Keys,
+  asked: readonly [{ readonly question: Q }, ...{ readonly question: Q }[]],
+): CallText {
+  const shared = kind.sharedBy(asked[0].question);
+  const call: CallText = { keys: kind.name === "release" ? [] : [keys.node], args: shared === undefined ? [] : [String(shared)] };
+  for (const { question } of asked) kind.write(call, keys, question);
+  return call;
+}
+
+/** A bare number answers a single request, and confirms what was believed; a list says it anew. */
+export function readCall(reply: unknown, requests: number, believed: string | undefined): CallReply {
+  if (typeof reply === "number" && requests === 1) return { belief: believed, replies: [reply] };
+  if (reply === "") return { belief: "", replies: new Array(requests).fill(null) };
+  const [belief, ...replies] = list(reply, requests + 1);
+  // A release does not ask.
+  return { belief: belief === "-" ? undefined : text(belief), replies };
+}
+
+function name(call: CallText, keys: Keys, resources: readonly string[]): void {
+  for (const resource of resources) call.keys.push(keys.lock(resource), keys.token(resource));
+}
+
+const ofLease = ({ resources }: Ownership): number => resources.length;
+const ttlOf = ({ ttlMs }: { readonly ttlMs: number }): number => ttlMs;
+const nothing = (): undefined => undefined;
+
+function integer(reply: unknown, least: number): number {
+  if (typeof reply === "number" && Number.isInteger(reply) && reply >= least && reply <= MAX_TOKEN) return reply;
+  throw new GarbageReply(reply);
+}
+
+function text(reply: unknown): string {
+  if (typeof reply === "string") return reply;
+  throw new GarbageReply(reply);
+}
+
+function list(reply: unknown, length: number): readonly unknown[] {
+  if (Array.isArray(reply) && reply.length === length) return reply;
+  throw new GarbageReply(reply);
+}
+
+/** At the end of a lock's value: somebody was refused, or its holder had waited, so its release has to look for waiters. */
+const WANTED = "\n";
+
+/** The label of a lock value `owner|label`. A value of another form is somebody else's key in our place; it is shown whole. */
+function holderOf(reply: unknown): string {
+  const value = text(reply);
+  return value.slice(value.indexOf("|") + 1, value.endsWith(WANTED) ? -WANTED.length : undefined);
+}
+
+/** Tells owners apart, and nothing of their secrets. */
+function fingerprintOf(reply: unknown): string {
+  const [secret = ""] = text(reply).split("|", 1);
+  return createHash("sha256").update(secret).digest("base64url").slice(0, 8);
+}
+
+/** PTTL: −1 is a key without an end, which we never make; the longest time that a timer can wait stands for it. */
+function remainingOf(reply: unknown): number {
+  const ms = integer(reply, -2);
+  return ms === -1 ? LONGEST_MS : Math.max(0, ms);
+}
+
+export const grant: RequestKind<GrantQuestion, GrantBallot> = {
+  name: "grant",
+  resourcesOf: ofLease,
+  sharedBy: ttlOf,
+  write(call, keys, { resources, owner, label, hasWaited }) {
+    name(call, keys, resources);
+    call.args.push(hasWaited ? `${owner}|${label}${WANTED}` : `${owner}|${label}`);
+  },
+  read({ node, epoch }, reply, { resources }) {
+    if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };
+    const [index, value, pttl] = list(reply, 3);
+    const resource = resources[integer(index, 1) - 1];
+    if (resource === undefined) throw new GarbageReply(reply);
+    return { kind: "held", node, resource, holder: holderOf(value), remainingMs: remainingOf(pttl) };
+  },
+};
+
+export const seal: RequestKind<SealQuestion, SealBallot> = {
+  name: "seal",
+  resourcesOf: ofLease,
+  sharedBy: nothing,
+  write(call, keys, { resources, owner, token }) {
+    name(call, keys, resources);
+    call.args.push(`${owner}|`, String(token));
+  },
+  read: ({ node, epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
+};
+
+function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
+  if (typeof reply === "number") return integer(reply, 0) === 1 ? { kind: "extended", node } : { kind: "missing", node };
+  const [value, pttl] = list(reply, 2);
+  return { kind: "taken", node, holder: holderOf(value), remainingMs: remainingOf(pttl) };
+}
+
+export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
+  name: "extend",
+  resourcesOf: ofLease,
+  sharedBy: ttlOf,
+  write(call, keys, { resources, owner }) {
+    name(call, keys, resources);
+    call.args.push(`${owner}|`);
+  },
+  read: readExtended,
+};
+
+export const heal: RequestKind<HealQuestion, ExtendBallot> = {
+  name: "heal",
+  resourcesOf: ofLease,
+  sharedBy: ttlOf,
+  write(call, keys, { resources, owner, label, token }) {
+    name(call, keys, resources);
+    call.args.push(`${owner}|${label}`, String(token));
+  },
+  read: readExtended,
+};
+
+export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
+  name: "release",
+  resourcesOf: ofLease,
+  sharedBy: nothing,
+  write(call, keys, { resources, owner, turn }) {
+    for (const resource of resources) call.keys.push(keys.lock(resource));
+    call.args.push(`${owner}|${turn}`);
+  },
+  read({ node }, reply) {
+    const waiting = integer(reply, 0);
+    return waiting === 0 ? { kind: "absent", node } : { kind: "released", node, listeners: waiting - 1 };
+  },
+};
+
+export const inspect: RequestKind<string, InspectBallot> = {
+  name: "inspect",
+  resourcesOf: () => 1,
+  sharedBy: nothing,
+  write(call, keys, resource) {
+    name(call, keys, [resource]);
+    call.args.push("");
+  },
+  read({ node }, reply) {
+    const [value, pttl, token] = list(reply, 3);
+    const held = text(value) !== "";
+    return {
+      kind: "seen",
+      node,
+      holder: held ? holderOf(value) : null,
+      owner: held ? fingerprintOf(value) : null,
+      remainingMs: held ? remainingOf(pttl) : null,
+      token: integer(token, 0),
+    };
+  },
+};
+
+export const raise: RequestKind<RaiseQuestion, RaiseBallot> = {
+  name: "raise",
+  resourcesOf: () => 1,
+  sharedBy: nothing,
+  write(call, keys, { resource, token, remove }) {
+    name(call, keys, [resource]);
+    call.args.push(String(token), remove);
+  },
+  read({ node, epoch }, reply) {
+    const [token, removed] = list(reply, 2);
+    return { kind: "raised", node, token: integer(token, 1), epoch, removed: text(removed) === "" ? null : holderOf(removed) };
+  },
+};

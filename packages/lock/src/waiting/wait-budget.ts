@@ -1,0 +1,102 @@
+// How long one caller waits, and what ends it early: the caller's signal, the closing of the locker, or somebody who wakes it. Does not know what it waits for.
+
+import { nameAll } from "../lease/messages.js";
+import { onAbort } from "../platform/abort-watch.js";
+import type { Clock, Timer } from "../platform/clock.js";
+import { LockError } from "../protocol/errors.js";
+
+/** Where sleeping callers of one locker can be reached when it closes. */
+export interface Dormitory {
+  closed: boolean;
+  readonly sleepers: Set<Patience>;
+}
+
+const LONGEST_TIMER_MS = 2_147_483_647;
+
+export class Patience {
+  readonly #clock: Clock;
+  readonly #dormitory: Dormitory;
+  readonly #signal: AbortSignal | undefined;
+  readonly #beganAt: number;
+  readonly #endsAt: number;
+  #resume: (() => void) | undefined;
+  #timer: Timer | undefined;
+  #timerAt = 0;
+
+  constructor(clock: Clock, dormitory: Dormitory, limits: { readonly waitMs: number; readonly signal: AbortSignal | undefined }) {
+    this.#clock = clock;
+    this.#dormitory = dormitory;
+    this.#signal = limits.signal;
+    this.#beganAt = clock.monotonicMs();
+    this.#endsAt = this.#beganAt + limits.waitMs;
+  }
+
+  get leftMs(): number {
+    return Math.max(0, this.#endsAt - this.#clock.monotonicMs());
+  }
+
+  get waitedMs(): number {
+    return this.#clock.monotonicMs() - this.#beganAt;
+  }
+
+  /** Throws LOCK_ABORTED if the caller gave up or the locker was closed. */
+  check(resources: readonly string[]): void {
+    if (this.#dormitory.closed) throw closedError(resources);
+    if (this.#signal?.aborted) {
+      throw new LockError("LOCK_ABORTED", `the caller gave up after waiting ${this.waitedMs.toFixed(0)} ms for ${nameAll(resources)}`, {
+        resources,
+        cause: this.#signal.reason,
+      });
+    }
+  }
+
+  /** Sleeps so long, or less: until woken, aborted, closed, or out of patience. */
+  sleep(forMs: number): Promise<void> {
+    if (this.#dormitory.closed || this.#signal?.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const unwatch = this.#signal === undefined ? undefined : onAbort(this.#signal, () => this.wake());
+      this.#resume = () => {
+        unwatch?.();
+        this.#dormitory.sleepers.delete(this);
+        resolve();
+      };
+      this.#dormitory.sleepers.add(this);
+      this.#wakeAt(this.#clock.monotonicMs() + Math.min(forMs, this.leftMs));
+    });
+  }
+
+  /** Ends the sleep now. Nothing happens to who is awake. */
+  wake(): void {
+    const resume = this.#resume;
+    if (resume === undefined) return;
+    this.#resume = undefined;
+    this.#clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+    resume();
+  }
+
+  /** Ends the sleep in so long, unless it ends earlier anyway. */
+  wakeWithin(inMs: number): void {
+    if (this.#resume === undefined) return;
+    const at = this.#clock.monotonicMs() + inMs;
+    if (at < this.#timerAt) this.#wakeAt(at);
+  }
+
+  #wakeAt(at: number): void {
+    this.#clock.clearTimer(this.#timer);
+    this.#timerAt = at;
+    const inMs = at - this.#clock.monotonicMs();
+    // Timers do not fire earlier than in a millisecond. Half of that is nearer to none.
+    if (inMs < 0.5) this.wake();
+    else if (inMs <= LONGEST_TIMER_MS) this.#timer = this.#clock.setTimer(inMs, () => this.wake());
+    else this.#timer = this.#clock.setTimer(LONGEST_TIMER_MS, () => this.#wakeAt(at));
+  }
+}
+
+export function closedError(resources: readonly string[]): LockError {
+  return new LockError(
+    "LOCK_ABORTED",
+    `the locker was closed${resources.length === 0 ? "" : ` while ${nameAll(resources)} was asked for`}`,
+    { resources },
+  );
+}

@@ -1,0 +1,137 @@
+// T1, L2 where a locker looks slowly: it began before others admitted a node, and goes on after that node has forgotten what it granted.
+import type { RedisFleet } from "@palisade/testkit";
+import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
+import { openLink } from "../../../src/redis/ioredis.js";
+import type { OpenLink } from "../../../src/redis/link.js";
+import { markScript } from "../../../src/redis/lua.generated.js";
+import { asking, type Opened, open, opened } from "./opened-fleet.js";
+
+const namespace = "founding";
+const maxTtlMs = 400;
+const options = { namespace, maxTtlMs } as const;
+
+interface Gate {
+  readonly openLink: OpenLink;
+  /** What is held back has been asked for. */
+  readonly reached: Promise<void>;
+  open(): void;
+}
+
+/** Holds back what a locker asks the nodes at these places when it marks them. */
+function marksHeldBack(...places: readonly number[]): Gate {
+  let reach: (() => void) | undefined;
+  let opening: (() => void) | undefined;
+  const reached = new Promise<void>((resolve) => {
+    reach = resolve;
+  });
+  const isOpen = new Promise<void>((resolve) => {
+    opening = resolve;
+  });
+  let place = 0;
+  return {
+    reached,
+    open: () => opening?.(),
+    openLink(source, settings) {
+      const link = openLink(source, settings);
+      if (!places.includes(++place)) return link;
+      const held: typeof link.eval = async (script, keyCount, ...text) => {
+        if (script === markScript) {
+          reach?.();
+          await isOpen;
+        }
+        return link.eval(script, keyCount, ...text);
+      };
+      return { ...link, eval: held };
+    },
+  };
+}
+
+interface Story extends AsyncDisposable {
+  readonly servers: RedisFleet;
+  readonly quick: Opened;
+  readonly slow: Opened;
+}
+
+/** The slow one has marked all nodes but the second when the quick one founds the fleet; then it goes on. */
+async function story(fleet: StartFleet, meanwhile: (servers: RedisFleet, quick: Opened) => Promise<void>): Promise<Story> {
+  const servers = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
+  const gate = marksHeldBack(2);
+  const slow = open(servers.urls, { ...options, openLink: gate.openLink });
+  await gate.reached;
+  for (const node of [servers.nodes[0], servers.nodes[2]])
+    await expect.poll(() => node?.cli("HEXISTS", `{${namespace}}:node`, "ticket")).toBe(1);
+  const quick = await opened(servers.urls, options);
+  expect(quick.fleet.state().admitted).toEqual(["n1", "n2", "n3"]);
+  await meanwhile(servers, quick);
+  gate.open();
+  return {
+    servers,
+    quick,
+    slow,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([quick.fleet.close(), slow.fleet.close()]);
+    },
+  };
+}
+
+describe("a locker that began to look before its fleet was founded", () => {
+  test("L2 does not believe a node at once that has forgotten leases since", async ({ fleet }) => {
+    const held = asking("a", maxTtlMs);
+    let forgottenAt = 0;
+    await using told = await story(fleet, async (servers, quick) => {
+      expect(await quick.node("n2").grant(held)).toMatchObject({ kind: "granted" });
+      await servers.nodes[1]?.cli("FLUSHALL");
+      forgottenAt = performance.now();
+    });
+    const { quick, slow } = told;
+    const { way } = await Promise.race([quick, slow].map((lock) => lock.fromNow().heard("admitted", "n2")));
+    expect(performance.now() - forgottenAt).toBeGreaterThanOrEqual(maxTtlMs);
+    expect(way).toBe("rebuilt");
+  });
+
+  test("T1 does not found another fleet", async ({ fleet }) => {
+    await using told = await story(fleet, async (servers) => {
+      await servers.nodes[1]?.cli("FLUSHALL");
+    });
+    const { quick, slow, servers } = told;
+    await expect.poll(() => slow.fleet.state().admitted, { timeout: 5_000 }).toEqual(["n1", "n2", "n3"]);
+    await expect.poll(() => quick.fleet.state().admitted, { timeout: 5_000 }).toEqual(["n1", "n2", "n3"]);
+    expect([slow.fleet.refusal(), quick.fleet.refusal()]).toEqual([undefined, undefined]);
+    const fleets = await Promise.all(servers.nodes.map((node) => node.cli("HGET", `{${namespace}}:node`, "fleet")));
+    expect(new Set(fleets).size).toBe(1);
+  });
+});
+
+describe("a locker that saw how a node stood before its memory was lost", () => {
+  test("L2 does not take that for what it finds there later", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 3, appendfsync: "always" });
+    const first = await opened(servers.urls, options);
+    await first.fleet.close();
+    await servers.nodes[1]?.restart();
+    const gate = marksHeldBack(2);
+    await using slow = open(servers.urls, { ...options, openLink: gate.openLink });
+    await gate.reached;
+    await using quick = await opened(servers.urls, options);
+    expect(quick.events).toContainEqual(expect.objectContaining({ kind: "admitted", node: "n2", way: "durable" }));
+    expect(await quick.node("n2").grant(asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });
+    await servers.nodes[1]?.cli("FLUSHALL");
+    const forgottenAt = performance.now();
+    const later = [quick, slow].map((lock) => lock.fromNow());
+    gate.open();
+    const { way } = await Promise.race(later.map((reports) => reports.heard("admitted", "n2")));
+    expect(performance.now() - forgottenAt).toBeGreaterThanOrEqual(maxTtlMs);
+    expect(way).toBe("rebuilt");
+  });
+
+  test("T1 proposes no floor of the time before, however long its question was under way", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 1, appendfsync: "no", config: { appendonly: "no", save: "" } });
+    const gate = marksHeldBack(1);
+    await using slow = open(servers.urls, { ...options, openLink: gate.openLink });
+    await gate.reached;
+    const [node] = servers.nodes;
+    await node?.shiftClock(3_600_000);
+    gate.open();
+    const { floor } = await slow.heard("admitted", "n1");
+    expect(floor).toBeGreaterThanOrEqual(Date.now() + 3_590_000);
+  });
+});

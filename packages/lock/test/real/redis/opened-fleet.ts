@@ -1,0 +1,107 @@
+// Opens the node layer for a test: patient unless it is told otherwise, events recorded and awaitable, closed when the test is over at the latest. Not a test.
+import { onTestFinished } from "vitest";
+import { systemClock } from "../../../src/platform/clock.js";
+import type { LockNode } from "../../../src/protocol/node.js";
+import type { NodeEvent } from "../../../src/protocol/node-events.js";
+import { type Fleet, type NodeSource, type OpenNodesOptions, openNodes } from "../../../src/redis/open-nodes.js";
+
+/** What is reported from some moment on. */
+export interface Reports {
+  readonly events: readonly NodeEvent[];
+  /** The first event of the kind, about the node if one is named, whether it has happened already or not. */
+  heard<Kind extends NodeEvent["kind"]>(kind: Kind, node?: string): Promise<Extract<NodeEvent, { kind: Kind }>>;
+}
+
+export interface Opened extends Reports, AsyncDisposable {
+  readonly fleet: Fleet;
+  node(name: string): LockNode;
+  /** What is reported from now on. */
+  fromNow(): Reports;
+}
+
+class Recorder {
+  readonly #events: NodeEvent[] = [];
+  readonly #waiting = new Set<() => void>();
+
+  record(event: NodeEvent): void {
+    this.#events.push(event);
+    for (const look of [...this.#waiting]) look();
+  }
+
+  fromNow(): Reports {
+    const all = this.#events;
+    const start = all.length;
+    return {
+      get events() {
+        return all.slice(start);
+      },
+      heard: (kind, node) =>
+        new Promise((resolve) => {
+          const look = (): void => {
+            const event = all.find(
+              (each, index) => index >= start && each.kind === kind && (node === undefined || ("node" in each && each.node === node)),
+            );
+            if (event === undefined) return;
+            this.#waiting.delete(look);
+            resolve(event as Extract<NodeEvent, { kind: typeof kind }>);
+          };
+          this.#waiting.add(look);
+          look();
+        }),
+    };
+  }
+}
+
+/** Opens and waits for nothing. */
+export function open(urls: readonly NodeSource[], options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">): Opened {
+  const recorder = new Recorder();
+  const reports = recorder.fromNow();
+  const fleet = openNodes({
+    nodes: urls,
+    nodeTimeoutMs: 10_000,
+    connectTimeoutMs: 10_000,
+    maxTtlMs: 60_000,
+    retentionMs: 60_000,
+    clock: systemClock(),
+    onEvent: (event) => recorder.record(event),
+    ...options,
+  });
+  onTestFinished(() => fleet.close());
+  return {
+    fleet,
+    get events() {
+      return reports.events;
+    },
+    heard: (kind, node) => reports.heard(kind, node),
+    fromNow: () => recorder.fromNow(),
+    node(name) {
+      const found = fleet.nodes.find((node) => node.name === name);
+      if (found === undefined) throw new RangeError(`no node is called ${name}`);
+      return found;
+    },
+    [Symbol.asyncDispose]: () => fleet.close(),
+  };
+}
+
+/** Opens and waits until the fleet has been founded or met. */
+export async function opened(
+  urls: readonly NodeSource[],
+  options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">,
+): Promise<Opened> {
+  const fleet = open(urls, options);
+  await fleet.fleet.settled();
+  return fleet;
+}
+
+let owners = 0;
+
+/** A question for one or more resources with an owner of its own; its release tells nobody. */
+export function asking(resources: string | readonly string[], ttlMs = 60_000) {
+  return {
+    resources: typeof resources === "string" ? [resources] : resources,
+    owner: `owner-${++owners}`,
+    label: `label ${owners}`,
+    ttlMs,
+    turn: 0,
+  };
+}

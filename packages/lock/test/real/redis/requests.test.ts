@@ -1,0 +1,287 @@
+// What one node answers to each request: the contract of the Lua files, asked through the node layer of a real server.
+import { describe, expect, test } from "@palisade/testkit/vitest";
+import { Redis } from "ioredis";
+import type { LockNode } from "../../../src/protocol/node.js";
+import { asking, opened } from "./opened-fleet.js";
+
+interface OneNode extends AsyncDisposable {
+  readonly node: LockNode;
+  readonly namespace: string;
+  /** A connection past the lock. */
+  readonly redis: Redis;
+  floor(): Promise<number>;
+}
+
+async function oneNode({ urls, namespace }: { readonly urls: readonly string[]; readonly namespace: string }): Promise<OneNode> {
+  const url = urls[0] ?? "";
+  const fleet = await opened([url], { namespace });
+  const redis = new Redis(url);
+  return {
+    node: fleet.node("n1"),
+    namespace,
+    redis,
+    floor: async () => Number(await redis.hget(`{${namespace}}:node`, "floor")),
+    async [Symbol.asyncDispose]() {
+      redis.disconnect();
+      await fleet.fleet.close();
+    },
+  };
+}
+
+describe("grant", () => {
+  test("gives one more than the floor to a new resource, and one more than its counter to a known one", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const founded = await one.floor();
+    const first = asking("a");
+    expect(await one.node.grant(first)).toMatchObject({ kind: "granted", node: "n1", token: founded + 1, epoch: one.node.epoch() });
+    await one.node.grant(asking("b"));
+    await one.node.release(first);
+    expect(await one.node.grant(asking("a"))).toMatchObject({ kind: "granted", token: founded + 2 });
+    expect(await one.node.grant(asking("c"))).toMatchObject({ kind: "granted", token: founded + 3 });
+  });
+
+  test("tells who holds the resource and for how long at most, and stores nothing", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const holder = asking("a", 50_000);
+    await one.node.grant({ ...holder, label: "worker|7 @host" });
+    const before = await one.floor();
+    const answer = await one.node.grant(asking("a"));
+    expect(answer).toMatchObject({ kind: "held", node: "n1", resource: "a", holder: "worker|7 @host" });
+    expect(answer.kind === "held" && answer.remainingMs).toBeGreaterThan(40_000);
+    expect(await one.floor()).toBe(before);
+  });
+
+  test("answers the same grant again when the same owner asks again", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const question = asking(["a", "b"]);
+    const first = await one.node.grant(question);
+    expect(await one.node.grant(question)).toEqual(first);
+  });
+
+  test("takes all of several resources or none, with one token above all of theirs", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const founded = await one.floor();
+    await one.node.raise({ resource: "b", token: founded + 40, remove: "nothing" });
+    expect(await one.node.grant(asking(["a", "b", "c"]))).toMatchObject({ kind: "granted", token: founded + 41 });
+    expect(await one.node.grant(asking(["d", "c", "e"]))).toMatchObject({ kind: "held", resource: "c" });
+    expect(await one.node.grant(asking(["d", "e"]))).toMatchObject({ kind: "granted", token: founded + 42 });
+  });
+
+  test("T1 one token for several resources is above the highest of theirs, wherever that stands in the list", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const founded = await one.floor();
+    await one.node.raise({ resource: "high", token: founded + 40, remove: "nothing" });
+    await one.node.raise({ resource: "low", token: founded + 10, remove: "nothing" });
+    for (const [index, resources] of [
+      ["high", "low"],
+      ["low", "high"],
+    ].entries()) {
+      const question = asking(resources);
+      expect(await one.node.grant(question)).toMatchObject({ kind: "granted", token: founded + 41 + index });
+      await one.node.release(question);
+    }
+    await one.node.raise({ resource: "low", token: founded + 60, remove: "nothing" });
+    expect(await one.node.grant(asking(["low", "high"]))).toMatchObject({ kind: "granted", token: founded + 61 });
+  });
+
+  test("a resource whose counter ran out goes on above the floor", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    await one.node.grant(asking("a", 1));
+    await one.redis.del(`{${one.namespace}}:token:a`, `{${one.namespace}}:lock:a`);
+    const floor = await one.floor();
+    expect(await one.node.grant(asking("a"))).toMatchObject({ token: floor + 1 });
+  });
+
+  test("keeps a counter for retentionMs after its last use and a lock for ttlMs", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    await one.node.grant(asking("a", 30_000));
+    const [lock = 0, token = 0] = await Promise.all(["lock", "token"].map((kind) => one.redis.pttl(`{${one.namespace}}:${kind}:a`)));
+    expect(lock).toBeGreaterThan(20_000);
+    expect(lock).toBeLessThanOrEqual(30_000);
+    expect(token).toBeGreaterThan(50_000);
+    expect(token).toBeLessThanOrEqual(60_000);
+  });
+
+  test("L2 leases that are asked for and renewed in one turn last as long as each was asked for", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const [short, long] = [asking("short", 20_000), asking("long", 60_000)];
+    const lastMs = () => Promise.all([short, long].map(({ resources: [name] }) => one.redis.pttl(`{${one.namespace}}:lock:${name}`)));
+    await Promise.all([short, long].map((question) => one.node.grant(question)));
+    expect(await lastMs()).toEqual([expect.toSatisfy((ms) => ms <= 20_000), expect.toSatisfy((ms) => ms > 40_000)]);
+    await Promise.all(
+      [
+        { ...short, ttlMs: 60_000 },
+        { ...long, ttlMs: 20_000 },
+      ].map((question) => one.node.extend(question)),
+    );
+    expect(await lastMs()).toEqual([expect.toSatisfy((ms) => ms > 40_000), expect.toSatisfy((ms) => ms <= 20_000)]);
+  });
+
+  test("T2 no token above 999999999999999 is given; the tokens before it are exact to the last digit", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    await one.node.raise({ resource: "a", token: 999_999_999_999_997, remove: "nothing" });
+    const question = asking("a");
+    expect(await one.node.grant(question)).toMatchObject({ token: 999_999_999_999_998 });
+    expect(await one.redis.get(`{${one.namespace}}:token:a`)).toBe("999999999999998");
+    await one.node.release(question);
+    const last = asking("a");
+    expect(await one.node.grant(last)).toMatchObject({ token: 999_999_999_999_999 });
+    await one.node.release(last);
+    expect(await one.node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "EXHAUSTED: no token is left" });
+    expect(await one.floor()).toBe(999_999_999_999_999);
+  });
+});
+
+describe("names", () => {
+  const names = [
+    "a",
+    "a:b",
+    "a}:lock:b",
+    "{a}",
+    "lock:a",
+    "token:a",
+    "floor",
+    "node",
+    " ",
+    "\0",
+    "é",
+    "e\u0301",
+    "名",
+    "😀",
+    "a\r\nb",
+    "'",
+    '"',
+    "$0",
+  ];
+
+  test("resources with colons, braces, blanks, unicode and control characters are all different resources", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const similar = [..."_-:{}|/ %.*?[]\\"].map((character) => `orders${character}42`);
+    const long = ["x".repeat(512), `${"x".repeat(511)}y`, `${"😀".repeat(128)}`];
+    const all = [...names, ...similar, ...long];
+    const ballots = await Promise.all(all.map((name) => one.node.grant(asking(name))));
+    expect(ballots.map(({ kind }) => kind)).toEqual(all.map(() => "granted"));
+    const again = await Promise.all(all.map((name) => one.node.grant(asking(name))));
+    expect(again.map((ballot) => ballot.kind === "held" && ballot.resource)).toEqual(all);
+    expect(await one.node.inspect("floor")).toMatchObject({ kind: "seen", remainingMs: expect.any(Number) });
+  });
+});
+
+describe("seal", () => {
+  test("stores the token for the owner of all resources", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const question = asking(["a", "b"]);
+    await one.node.grant(question);
+    const token = (await one.floor()) + 7;
+    expect(await one.node.seal({ ...question, token })).toEqual({ kind: "sealed", node: "n1", epoch: one.node.epoch() });
+    expect(await one.node.inspect("b")).toMatchObject({ token });
+    expect(await one.floor()).toBe(token);
+  });
+
+  test("T2 stores nothing for anybody else, for half an owner, or below what is stored", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const question = asking("a");
+    const granted = await one.node.grant(question);
+    const token = granted.kind === "granted" ? granted.token : 0;
+    expect(await one.node.seal({ ...asking("a"), token: token + 5 })).toEqual({ kind: "lost", node: "n1" });
+    expect(await one.node.seal({ ...question, resources: ["a", "b"], token: token + 5 })).toEqual({ kind: "lost", node: "n1" });
+    await one.node.raise({ resource: "a", token: token + 3, remove: "nothing" });
+    expect(await one.node.seal({ ...question, token: token + 2 })).toEqual({ kind: "lost", node: "n1" });
+    expect(await one.node.inspect("a")).toMatchObject({ token: token + 3 });
+  });
+});
+
+describe("extend and heal", () => {
+  test("extend renews what is ours and never creates a key", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const question = asking(["a", "b"], 20_000);
+    expect(await one.node.extend(question)).toEqual({ kind: "missing", node: "n1" });
+    await one.node.grant(question);
+    expect(await one.node.extend({ ...question, ttlMs: 50_000 })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.redis.pttl(`{${one.namespace}}:lock:b`)).toBeGreaterThan(40_000);
+    await one.redis.del(`{${one.namespace}}:lock:b`);
+    expect(await one.node.extend(question)).toEqual({ kind: "missing", node: "n1" });
+    expect(await one.redis.exists(`{${one.namespace}}:lock:b`)).toBe(0);
+    await one.node.grant({ ...asking("b"), label: "other" });
+    expect(await one.node.extend(question)).toMatchObject({ kind: "taken", holder: "other" });
+  });
+
+  test("heal plants the key with its token where there is none, and nowhere else", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const question = asking(["a", "b"]);
+    const token = (await one.floor()) + 9;
+    expect(await one.node.heal({ ...question, token })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.node.grant(asking("b"))).toMatchObject({ kind: "held", holder: question.label });
+    expect(await one.node.inspect("a")).toMatchObject({ token });
+    // By whoever adopted the lease, under another label.
+    await one.redis.del(`{${one.namespace}}:lock:b`);
+    expect(await one.node.heal({ ...question, label: "adopter", token })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.node.grant(asking("b"))).toMatchObject({ kind: "held", holder: "adopter" });
+    const other = asking(["b", "c"]);
+    expect(await one.node.heal({ ...other, token: token + 1 })).toMatchObject({ kind: "taken", holder: "adopter" });
+    expect(await one.node.inspect("c")).toMatchObject({ holder: null, remainingMs: null });
+  });
+
+  test("T1 heal leaves a counter that has gone on where it is", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const token = (await one.floor()) + 9;
+    await one.node.raise({ resource: "a", token: token + 20, remove: "nothing" });
+    expect(await one.node.heal({ ...asking("a"), token })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.node.inspect("a")).toMatchObject({ token: token + 20 });
+  });
+});
+
+describe("release, inspect and raise", () => {
+  test("release deletes only what is ours and leaves the counter", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const question = asking(["a", "b"]);
+    const granted = await one.node.grant(question);
+    expect(await one.node.release({ ...question, owner: "somebody" })).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.release(question)).toEqual({ kind: "released", node: "n1", listeners: 0 });
+    expect(await one.node.release(question)).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.inspect("a")).toMatchObject({ holder: null, token: granted.kind === "granted" && granted.token });
+  });
+
+  test("an owner whose name begins like another's is not that other", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    await one.node.grant({ ...asking("a"), owner: "abc" });
+    expect(await one.node.release({ resources: ["a"], owner: "ab", turn: 0 })).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.release({ resources: ["a"], owner: "", turn: 0 })).toEqual({ kind: "absent", node: "n1" });
+  });
+
+  test("raise lifts the counter whoever holds, never lowers it, and takes the lock away only when asked to", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const token = (await one.floor()) + 20;
+    const question = asking("a");
+    await one.node.grant(question);
+    const epoch = one.node.epoch();
+    expect(await one.node.raise({ resource: "a", token, remove: "nothing" })).toEqual({
+      kind: "raised",
+      node: "n1",
+      token,
+      epoch,
+      removed: null,
+    });
+    expect(await one.node.raise({ resource: "a", token: 5, remove: "holder" })).toMatchObject({ token, removed: question.label });
+    expect(await one.node.grant(asking("a"))).toMatchObject({ kind: "granted", token: token + 1 });
+  });
+});
+
+describe("foreign keys", () => {
+  test("a request that meets a foreign key fails alone, and its neighbours of the same call do not", async ({ redis }) => {
+    await using one = await oneNode(redis);
+    const name = (kind: string, resource: string) => `{${one.namespace}}:${kind}:${resource}`;
+    await one.redis.hset(name("lock", "a"), "x", 1);
+    await one.redis.set(name("token", "b"), "much");
+    await one.redis.hset(name("token", "c"), "x", 1);
+    const ballots = await Promise.all(["a", "b", "ok", "c"].map((resource) => one.node.grant(asking(resource))));
+    expect(ballots.map((ballot) => (ballot.kind === "unreachable" ? ballot.cause : ballot.kind))).toEqual([
+      "WRONGTYPE: a key of the lock holds something else",
+      "FOREIGN: a token key holds something else",
+      "granted",
+      "WRONGTYPE: a key of the lock holds something else",
+    ]);
+    expect(await one.redis.exists(name("lock", "b"), name("lock", "c"))).toBe(0);
+    expect(await one.redis.hget(name("lock", "a"), "x")).toBe("1");
+  });
+});

@@ -1,0 +1,75 @@
+// Breaking the glass while somebody else takes the lock: an order of events that real servers produce only with bad luck.
+import { expect, test } from "vitest";
+import { forceRelease } from "../../../src/lease/raise.js";
+import type { LockNode } from "../../../src/protocol/node.js";
+import { coreOf } from "../scripted-node.js";
+
+interface Memory {
+  token: number;
+  holder: string | null;
+}
+
+/** Three nodes that do what the scripts do, and tell the test before each raise. */
+function threeNodes(beforeRaise: (memories: readonly Memory[], remove: string) => void) {
+  const memories: Memory[] = [1, 2, 3].map(() => ({ token: 7, holder: null }));
+  const nodes = memories.map((memory, i) => {
+    const name = `n${i + 1}`;
+    return {
+      name,
+      epoch: () => "e",
+      inspect: async () => ({
+        kind: "seen",
+        node: name,
+        holder: memory.holder,
+        owner: memory.holder,
+        remainingMs: null,
+        token: memory.token,
+      }),
+      raise: async ({ token, remove }: { token: number; remove: string }) => {
+        if (i === 0) beforeRaise(memories, remove);
+        const removed = remove === "holder" ? memory.holder : null;
+        memory.token = Math.max(memory.token, token);
+        if (removed !== null) memory.holder = null;
+        return { kind: "raised", node: name, token: memory.token, epoch: "e", removed };
+      },
+    } as unknown as LockNode;
+  });
+  return { memories, core: coreOf(nodes) };
+}
+
+test("T1 a holder that came between the look and the raise, and is removed, is fenced as well: the fence is above its token", async () => {
+  let lease = 0;
+  const { core, memories } = threeNodes((all) => {
+    if (lease > 0) return;
+    lease = 8;
+    for (const memory of all) Object.assign(memory, { token: lease, holder: "late" });
+  });
+  const { fence, removed } = await forceRelease(core, "r", "test");
+  expect(removed).toEqual(["late"]);
+  expect(fence).toBeGreaterThan(lease);
+  expect(memories.filter(({ token }) => token >= fence).length).toBeGreaterThanOrEqual(2);
+});
+
+test("T1 a raise that is answered in another epoch than it was asked in does not count: a member was rebuilt meanwhile, and did not see it", async () => {
+  const epochs = ["e1", "e1", "e1"];
+  const asked = [0, 0, 0];
+  let moves = 1;
+  const nodes = epochs.map((_, i) => {
+    const name = `n${i + 1}`;
+    return {
+      name,
+      epoch: () => epochs[i],
+      inspect: async () => ({ kind: "seen", node: name, holder: null, owner: null, remainingMs: null, token: 7 }),
+      raise: async ({ token }: { token: number }) => {
+        asked[i] = (asked[i] ?? 0) + 1;
+        if (i > 0 && (asked[i] ?? 0) <= moves) epochs[i] = `e${1 + (asked[i] ?? 0)}`;
+        return { kind: "raised", node: name, token, epoch: epochs[i], removed: null };
+      },
+    } as unknown as LockNode;
+  });
+  expect(await forceRelease(coreOf(nodes), "r", "test")).toMatchObject({ fence: 8 });
+  // Once in vain, once to raise, once to remove.
+  expect(asked).toEqual([3, 3, 3]);
+  moves = Number.POSITIVE_INFINITY;
+  await expect(forceRelease(coreOf(nodes), "r", "test")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+});

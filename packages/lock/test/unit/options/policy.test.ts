@@ -1,0 +1,243 @@
+// Options: defaults, bounds, and words for whoever gets them wrong.
+import { describe, expect, test } from "vitest";
+import { readAdoptOptions, readLeaseRequest, readResources } from "../../../src/options/lease-request.js";
+import { type LockerOptions, readPolicy } from "../../../src/options/policy.js";
+
+const nodes = (count: number): string[] => Array.from({ length: count }, (_, i) => `redis://127.0.0.1:${7000 + i}`);
+const policyOf = (options: Partial<LockerOptions>): ReturnType<typeof readPolicy> => readPolicy({ nodes: nodes(5), ...options });
+/** For what TypeScript would not let through. */
+const loose = (options: object): ReturnType<typeof readPolicy> => readPolicy(options as LockerOptions);
+
+function messageOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    return String(error);
+  }
+  return "";
+}
+
+describe("options of createLocker", () => {
+  test("have defaults, frozen", () => {
+    const policy = policyOf({});
+    expect(policy).toMatchObject({
+      size: 5,
+      quorum: 3,
+      namespace: "palisade",
+      ttlMs: 10_000,
+      nodeTimeoutMs: 250,
+      driftFactor: 0.01,
+      waitMs: 10_000,
+    });
+    expect(policy).toMatchObject({ maxTtlMs: undefined, retentionMs: 86_400_000, retry: { minDelayMs: 4, maxDelayMs: 500 } });
+    expect(Object.isFrozen(policy) && Object.isFrozen(policy.retry)).toBe(true);
+  });
+
+  test("leases last no longer than the longest that was asked for, if nothing else is said", () => {
+    expect(policyOf({ maxTtlMs: 5_000 }).ttlMs).toBe(5_000);
+    expect(policyOf({ maxTtlMs: 50_000 }).ttlMs).toBe(10_000);
+  });
+
+  test("left out where they are needed are named as such", () => {
+    expect(() => loose({})).toThrow(/nodes must be an array .*, not undefined$/);
+  });
+
+  test("the majority is the quorum; a stricter one may be asked for, a laxer one may not", () => {
+    expect([1, 2, 3, 4, 5, 6, 7].map((count) => readPolicy({ nodes: nodes(count) }).quorum)).toEqual([1, 2, 2, 3, 3, 4, 4]);
+    expect(policyOf({ quorum: 5 }).quorum).toBe(5);
+    for (const quorum of [0, 1, 2, 6, 3.5, Number.NaN]) expect(() => policyOf({ quorum })).toThrow(RangeError);
+  });
+
+  test.each([
+    { ttlMs: 0 },
+    { ttlMs: -1 },
+    { ttlMs: Number.NaN },
+    { ttlMs: Number.POSITIVE_INFINITY },
+    { ttlMs: 1.5 },
+    { ttlMs: 2 },
+    { ttlMs: 2_000, maxTtlMs: 1_000 },
+    { maxTtlMs: 0 },
+    { nodeTimeoutMs: 0 },
+    { nodeTimeoutMs: 20_000 },
+    { driftFactor: -0.1 },
+    { driftFactor: 0.9 },
+    { minValidityMs: 0 },
+    { minValidityMs: 9_990 },
+    { waitMs: -1 },
+    { maxWaiters: 0 },
+    { retentionMs: 10, maxTtlMs: 10_000 },
+    { retry: { tries: 0 } },
+    { retry: { minDelayMs: 10, maxDelayMs: 5 } },
+    { label: "" },
+    { label: "x".repeat(257) },
+    { namespace: "" },
+    { namespace: "a{b}" },
+    { namespace: "a b" },
+    { nodes: [] },
+  ])("%o is a RangeError", (options) => {
+    expect(() => policyOf(options)).toThrow(RangeError);
+  });
+
+  test.each([
+    [{ nodes: "redis://127.0.0.1" }, "nodes must be an array"],
+    [{ nodes: nodes(3), ttlMs: "10" }, "ttlMs must be a number, not string 10"],
+    [{ nodes: nodes(3), ttlMS: 10 }, "did you mean ttlMs?"],
+    [{ nodes: nodes(3), retryCount: 10 }, 'has no option "retryCount"'],
+    [{ nodes: "redis://:s3cret@a" }, "ioredis instances, not a string"],
+    [{ nodes: nodes(3), retry: 3 }, "the options of retry must be an object, not number 3"],
+    [{ nodes: nodes(3), retry: { maxDelay: 3 } }, "did you mean maxDelayMs?"],
+    [{ nodes: nodes(3), namespace: 7 }, "namespace must be a string"],
+    [{ nodes: nodes(3), label: 7 }, "label must be a string"],
+  ])("%o is a TypeError that says: %s", (options, words) => {
+    expect(() => loose(options)).toThrow(TypeError);
+    expect(() => loose(options)).toThrow(words);
+  });
+
+  test.each([
+    [undefined, "nodes[0] must be a Redis URL, ioredis options or an ioredis instance, not undefined"],
+    [[], "nodes[0] must be a Redis URL, ioredis options or an ioredis instance, not an array"],
+    [7, "nodes[0] must be a Redis URL, ioredis options or an ioredis instance, not number 7"],
+    ["localhost:6379", "nodes[0]: a node's URL must begin with redis:// or rediss://"],
+    ["redis://:s3cret@[bad", "nodes[0]: a node's URL is malformed"],
+    ["redis://:s3cret@a:70000", "nodes[0]: a node's URL is malformed"],
+    ["redis://:s3cret@a/first", "nodes[0]: what follows the / of a node's URL must be the number of a database"],
+    [new URL("redis://a"), "nodes[0] must be the text of a URL, not a URL object: give its href"],
+    [{}, "nodes[0] names no server: give host and port, path, or sentinels"],
+    [{ url: "redis://a" }, "nodes[0] names no server: give host and port, path, or sentinels"],
+    [{ host: "" }, "nodes[0] names no server: host is empty"],
+    [{ host: 7 }, "nodes[0].host must be a string, not a number"],
+    [{ host: "a", password: 5_3 }, "nodes[0].password must be a string, not a number"],
+    [{ host: "a", port: "http" }, "nodes[0].port must be a number, not string http"],
+    [{ host: "a", port: true }, "nodes[0].port must be a number, not boolean true"],
+    [{ host: "a", db: "x" }, "nodes[0].db must be a number, not string x"],
+    [{ sentinels: [] }, "nodes[0].sentinels must be an array with the address of at least one"],
+    [{ sentinels: [{ host: "a" }] }, "nodes[0].name must be the name of the group that the sentinels watch"],
+    [{ duplicate() {}, isOpen: true }, "nodes[0] is a client, but not one of ioredis: give its URL instead"],
+  ])("%j is no node: TypeError: %s", (source, message) => {
+    expect(() => loose({ nodes: [source] })).toThrow(new TypeError(message));
+  });
+
+  test.each([
+    [{ host: "a", port: 0 }],
+    [{ host: "a", port: 65_536 }],
+    [{ host: "a", port: 1.5 }],
+    [{ host: "a", port: "99999" }],
+    [{ host: "a", db: -1 }],
+  ])("%j is no node: RangeError", (source) => {
+    expect(() => loose({ nodes: [source] })).toThrow(RangeError);
+  });
+
+  test("ways to name a node", () => {
+    const ways = [
+      "redis://a",
+      "REDIS://a:1/3?family=6",
+      "rediss://u:p@[::1]:1",
+      { host: "b" },
+      { port: 7 },
+      { host: "c", port: "6379", db: 0, username: "u", password: "p", tls: {} },
+      { path: "/run/redis.sock" },
+      { sentinels: [{ host: "d", port: 26_379 }], name: "group" },
+      { duplicate() {}, call() {}, status: "ready" },
+    ];
+    expect(loose({ nodes: ways }).size).toBe(ways.length);
+  });
+
+  test.each([
+    [{ quorum: 1 }, "quorum must be from 3 (the majority of 5 nodes) to 5, not 1: two smaller quorums need not share a node"],
+    [{ quorum: 6 }, "quorum must be from 3 (the majority of 5 nodes) to 5, not 6: there are no more nodes"],
+    [{ ttlMs: 2_000, maxTtlMs: 1_000 }, "ttlMs must be at most maxTtlMs, which is 1000, not 2000"],
+    [{ ttlMs: 2 }, "ttlMs 2 leaves -0.02 ms after the allowance for drift, and 0.2 ms (minValidityMs) are needed: at least 3 ms"],
+    [
+      { ttlMs: 400, minValidityMs: 400 },
+      "ttlMs 400 leaves 394.00 ms after the allowance for drift, and 400 ms (minValidityMs) are needed: at least 407 ms",
+    ],
+  ])("%j is refused with numbers and what would do: %s", (options, message) => {
+    expect(() => policyOf(options)).toThrow(new RangeError(message));
+  });
+
+  test("a ttl that is called long enough is", () => {
+    for (const options of [{}, { driftFactor: 0.5 }, { minValidityMs: 77 }, { minValidityMs: 30, driftFactor: 0.3 }]) {
+      const [, least] = /at least (\d+) ms$/.exec(messageOf(() => policyOf({ ...options, ttlMs: 1, nodeTimeoutMs: 1 }))) ?? [];
+      expect(policyOf({ ...options, ttlMs: Number(least) }).ttlMs).toBe(Number(least));
+      expect(() => policyOf({ ...options, ttlMs: Number(least) - 1 })).toThrow(RangeError);
+    }
+  });
+
+  test("no options at all are a TypeError", () => {
+    expect(() => loose([])).toThrow(TypeError);
+    expect(() => (readPolicy as () => unknown)()).toThrow(TypeError);
+  });
+});
+
+describe("resources", () => {
+  test("one, or a list of different ones, of any characters", () => {
+    expect(readResources("orders/42")).toEqual(["orders/42"]);
+    expect(readResources(["b", "a"])).toEqual(["b", "a"]);
+    for (const resource of ["a:b", "{a}b", "}{", "a\u0000b", "日本語", "👩‍🚀", " ", "ü".repeat(256)])
+      expect(readResources(resource)).toEqual([resource]);
+  });
+
+  test.each([
+    [""],
+    [[]],
+    ["x".repeat(513)],
+    ["x".repeat(1_024)],
+    ["ü".repeat(257)],
+    [["a", "b", "a"]],
+    ["\ud800"],
+    ["a\udc00"],
+    [Array.from({ length: 129 }, (_, i) => `r${i}`)],
+  ])("%j is a RangeError", (value) => {
+    expect(() => readResources(value)).toThrow(RangeError);
+  });
+
+  test.each([[undefined], [null], [7], [{}], [["a", 7]]])("%j is a TypeError", (value) => {
+    expect(() => readResources(value)).toThrow(TypeError);
+  });
+});
+
+describe("options of a lease", () => {
+  const policy = policyOf({ maxTtlMs: 60_000 });
+  const read = (options: unknown): ReturnType<typeof readLeaseRequest> => readLeaseRequest("acquire", policy, { resources: "r", options });
+
+  test("are those of the locker unless given", () => {
+    expect(read(undefined)).toMatchObject({ ttlMs: 10_000, waitMs: 10_000, renew: false });
+    expect(read({ ttlMs: 500, waitMs: 0, renew: true })).toMatchObject({ ttlMs: 500, waitMs: 0, renew: true });
+  });
+
+  test("maxHoldMs shortens the ttl", () => {
+    expect(read({ maxHoldMs: 300 })).toMatchObject({ ttlMs: 300, maxHoldMs: 300 });
+  });
+
+  test("using renews, whatever the locker says, and does not take the option", () => {
+    expect(readLeaseRequest("using", policy, { resources: "r", options: {} }).renew).toBe(true);
+    expect(() => readLeaseRequest("using", policy, { resources: "r", options: { renew: false } })).toThrow(TypeError);
+  });
+
+  test.each([
+    { ttlMs: 0 },
+    { ttlMs: -5 },
+    { ttlMs: Number.NaN },
+    { ttlMs: 60_001 },
+    { ttlMs: 2 },
+    { waitMs: -1 },
+    { waitMs: Number.NaN },
+    { maxHoldMs: 0 },
+  ])("%o is a RangeError", (options) => {
+    expect(() => read(options)).toThrow(RangeError);
+  });
+
+  test("a signal of another realm is a signal", () => {
+    const signal = { aborted: false, addEventListener() {}, removeEventListener() {} };
+    expect(read({ signal }).signal).toBe(signal);
+  });
+
+  test.each([{ ttlMs: "5" }, { renew: 1 }, { signal: {} }, { wait: 5 }, 7, null, []])("%o is a TypeError", (options) => {
+    expect(() => read(options)).toThrow(TypeError);
+  });
+
+  test("adopt takes only how the lease is kept", () => {
+    expect(readAdoptOptions({ renew: true, maxHoldMs: 9 })).toEqual({ renew: true, maxHoldMs: 9 });
+    expect(() => readAdoptOptions({ ttlMs: 9 })).toThrow(TypeError);
+  });
+});

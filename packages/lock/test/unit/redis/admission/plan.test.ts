@@ -1,0 +1,138 @@
+// Which step is taken for which fleet, exhaustively for up to seven nodes.
+import { describe, expect, test } from "vitest";
+import { type FleetView, forgottenLeasesEndMs, planAdmission, type SeenNode, visitsNeeded } from "../../../../src/redis/admission/plan.js";
+import type { Mark, NodeStatus } from "../../../../src/redis/node-record.js";
+
+/** unseen · admitted · kept everything · restarted with its record · wiped */
+type Kind = "unseen" | "admitted" | "durable" | "restarted" | "wiped";
+const kinds: readonly Kind[] = ["unseen", "admitted", "durable", "restarted", "wiped"];
+const maxTtlMs = 1_000;
+
+function statusOf(kind: Kind, name: string, size: number): NodeStatus {
+  const server = { runId: `run of ${name}`, admitted: "", version: "7.0.0", role: "master", isReplicated: false, timeMs: 0 };
+  const nothing = { floor: undefined, run: undefined, id: undefined, fleet: undefined, size: undefined, maxTtlMs: undefined };
+  if (kind === "wiped") return { ...server, ...nothing, epoch: undefined, base: undefined, wasDurable: false };
+  const run = kind === "admitted" ? server.runId : "an earlier run";
+  return { ...server, floor: 1, run, id: name, fleet: "f", size, maxTtlMs, epoch: "e", base: 1, wasDurable: true };
+}
+
+function seen(kind: Kind, name: string, size: number): SeenNode {
+  const status = statusOf(kind, name, size);
+  if (kind === "admitted") return { name, status };
+  const mark: Mark = {
+    runId: status.runId,
+    id: name,
+    ticket: "t",
+    lostForMs: 400,
+    proposedFloor: 1,
+    proposedMaxTtlMs: maxTtlMs,
+    claimed: true,
+  };
+  return { name, status, mark, isDurable: kind === "durable" };
+}
+
+function viewOf(fleet: readonly Kind[]): FleetView {
+  return {
+    size: fleet.length,
+    seen: fleet.flatMap((kind, index) => (kind === "unseen" ? [] : [seen(kind, `n${index + 1}`, fleet.length)])),
+  };
+}
+
+/** Every fleet of the size, up to the order of its nodes. */
+function fleets(size: number, from = 0): readonly (readonly Kind[])[] {
+  if (size === 0) return [[]];
+  return kinds.slice(from).flatMap((kind, index) => fleets(size - 1, from + index).map((rest) => [kind, ...rest]));
+}
+
+function count(fleet: readonly Kind[], ...wanted: readonly Kind[]): number {
+  return fleet.filter((kind) => wanted.includes(kind)).length;
+}
+
+const every = [1, 2, 3, 4, 5, 6, 7].flatMap((size) => fleets(size));
+
+describe("the plan", () => {
+  test("T2 the visits for a rebuilding meet every quorum that may have stored a token, for every fleet size", () => {
+    for (let size = 1; size <= 31; size++) {
+      const majority = Math.floor(size / 2) + 1;
+      // A quorum that stored the token on the rebuilt node too has majority − 1 members among the size − 1 others.
+      expect(visitsNeeded(size) + (majority - 1)).toBeGreaterThan(size - 1);
+      expect(visitsNeeded(size) - 1 + (majority - 1)).toBeLessThanOrEqual(size - 1);
+    }
+  });
+
+  test("leaves nobody out: every quarantined node is in a step, and nobody else is", () => {
+    for (const fleet of every) {
+      const view = viewOf(fleet);
+      const named = planAdmission(view).flatMap((step) => ("nodes" in step ? step.nodes : [step.node]));
+      const quarantined = view.seen.filter(({ mark }) => mark !== undefined);
+      const expected = count(fleet, "durable") > 0 ? quarantined.filter(({ isDurable }) => isDurable) : quarantined;
+      expect(named).toEqual(expected);
+    }
+  });
+
+  test("believes first those that kept everything", () => {
+    for (const fleet of every) {
+      const steps = planAdmission(viewOf(fleet));
+      expect(steps.filter(({ kind }) => kind === "durable")).toHaveLength(count(fleet, "durable"));
+    }
+  });
+
+  test("T2 rebuilds only when enough admitted others were seen", () => {
+    for (const fleet of every) {
+      const steps = planAdmission(viewOf(fleet));
+      const enough = count(fleet, "admitted") >= visitsNeeded(fleet.length);
+      const expected = enough && count(fleet, "durable") === 0 ? count(fleet, "restarted", "wiped") : 0;
+      expect(steps.filter(({ kind }) => kind === "rebuilt")).toHaveLength(expected);
+    }
+  });
+
+  test("T2 falls back to the wall clock only when enough admitted others can never be found", () => {
+    for (const fleet of every) {
+      for (const step of planAdmission(viewOf(fleet))) {
+        if (step.kind === "found") expect([count(fleet, "admitted"), count(fleet, "unseen")]).toEqual([0, 0]);
+        if (step.kind === "outlived") expect(count(fleet, "admitted", "unseen")).toBeLessThan(visitsNeeded(fleet.length));
+      }
+    }
+  });
+
+  test("is never stuck while all nodes are seen", () => {
+    for (const fleet of every.filter((each) => !each.includes("unseen"))) {
+      expect(planAdmission(viewOf(fleet)).map(({ kind }) => kind)).not.toContain("blocked");
+    }
+  });
+
+  test("L2 waits until every lease that may be forgotten is over, except where a whole fleet is founded", () => {
+    expect(forgottenLeasesEndMs(maxTtlMs)).toBe(1_040);
+    for (const fleet of every) {
+      for (const step of planAdmission(viewOf(fleet))) if ("waitMs" in step) expect(step.waitMs).toBe(640);
+    }
+  });
+
+  test("says why nothing can be done", () => {
+    const reasonOf = (...fleet: Kind[]) => planAdmission(viewOf(fleet)).map((step) => (step.kind === "blocked" ? step.reason : step.kind));
+    expect(reasonOf("wiped", "wiped", "unseen")).toEqual(["a new fleet is founded only when all 3 nodes can be reached; 1 cannot"]);
+    expect(reasonOf("admitted", "admitted", "wiped", "unseen", "unseen")).toEqual([
+      "2 of 5 nodes are admitted, 3 are needed to rebuild another; 2 cannot be reached",
+    ]);
+  });
+
+  test("T2 believes a node at once only if it is durable, was so when it was admitted, and has a whole record of this fleet", () => {
+    const view = viewOf(["admitted", "admitted", "durable"]);
+    const planned = (change: Partial<NodeStatus>, now: Pick<SeenNode, "isDurable"> = {}) =>
+      planAdmission({
+        ...view,
+        seen: view.seen.map((node) => (node.mark === undefined ? node : { ...node, ...now, status: { ...node.status, ...change } })),
+      }).map(({ kind }) => kind);
+    expect(planned({})).toEqual(["durable"]);
+    expect(planned({}, { isDurable: false })).toEqual(["rebuilt"]);
+    const gaps = ["run", "id", "fleet", "maxTtlMs", "epoch", "base", "floor", "size"] as const;
+    for (const change of [{ wasDurable: false }, { size: 5 }, ...gaps.map((field) => ({ [field]: undefined }))])
+      expect([change, planned(change)]).toEqual([change, ["rebuilt"]]);
+  });
+
+  test("does not take a copy of another node's disk for a node that kept everything", () => {
+    const view = viewOf(["admitted", "admitted", "durable"]);
+    const copied = { ...view, seen: view.seen.map((node) => ({ ...node, status: { ...node.status, id: "one" } })) };
+    expect(planAdmission(copied).map(({ kind }) => kind)).toEqual(["rebuilt"]);
+  });
+});

@@ -1,0 +1,57 @@
+// The options under which a connection is opened, whatever the user's own are: what ioredis would keep, send again or retry by itself plants locks that nobody has.
+import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { expect, test } from "vitest";
+import { openClient } from "../../../src/redis/ioredis.js";
+import { ManualClock } from "../manual-clock.js";
+
+const settings = { connectTimeoutMs: 2_000, connectionName: "palisade:ns", clock: new ManualClock() };
+const careless = {
+  enableOfflineQueue: true,
+  autoResendUnfulfilledCommands: true,
+  maxRetriesPerRequest: null,
+  reconnectOnError: () => true,
+  commandTimeout: 7,
+  enableAutoPipelining: true,
+  keyPrefix: "mine:",
+  lazyConnect: true,
+} as const satisfies RedisOptions;
+
+const ways = { "a URL": "redis://a:1", options: { host: "a", port: 1, ...careless }, "an instance": new Redis(1, "a", careless) } as const;
+
+test.each(Object.entries(ways))("%s is opened so that no grant is kept for later, sent twice or given another name", (_, source) => {
+  const { options } = openClient(source, settings) as Redis;
+  expect(options).toMatchObject({
+    host: "a",
+    port: 1,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    reconnectOnError: null,
+    enableAutoPipelining: false,
+    keyPrefix: "",
+    connectTimeout: 2_000,
+    connectionName: "palisade:ns",
+  });
+  expect(options.commandTimeout).toBe(undefined);
+});
+
+test("neither is a cluster's", () => {
+  const own = new Cluster(["redis://a:1"], { ...careless, redisOptions: careless });
+  const { options } = openClient(own, settings) as Cluster;
+  expect(options).toMatchObject({
+    enableOfflineQueue: false,
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    scaleReads: "master",
+    keyPrefix: "",
+  });
+  expect(options.redisOptions).toMatchObject({ autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0, reconnectOnError: null });
+});
+
+test("the next connection is tried soon, then less often, and not in step with others", () => {
+  const { options } = openClient("redis://a:1", settings) as Redis;
+  const delays = [1, 2, 3, 8, 100].map((times) => options.retryStrategy?.(times));
+  expect(delays).toEqual([15, 30, 60, 1_500, 1_500]);
+  settings.clock.chance = 0;
+  expect(options.retryStrategy?.(1)).toBe(10);
+});

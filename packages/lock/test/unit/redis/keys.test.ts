@@ -1,0 +1,83 @@
+// Names: whatever a resource is called, its keys are its own, and all keys of a namespace share one slot.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Keys, keysOf } from "../../../src/redis/keys.js";
+
+const namespaces = fc.stringMatching(/^[A-Za-z0-9._:/@-]{1,20}$/);
+// Words of our own key names, to provoke collisions.
+const words = fc.constantFrom(
+  "a",
+  "A",
+  ":",
+  "{",
+  "}",
+  "_",
+  "-",
+  "%3A",
+  " ",
+  "lock",
+  "token",
+  "seat",
+  "floor",
+  "node",
+  "1",
+  "é",
+  "e\u0301",
+  "\0",
+);
+const texts = fc.array(words, { minLength: 1, maxLength: 6 });
+const resources = texts.map((parts) => parts.join(""));
+/** Two that differ in one word: what is replaced, cut off or folded would make them one. */
+const neighbours = fc.tuple(texts, fc.nat(5), words).map(([parts, at, word]) => {
+  const place = at % parts.length;
+  return [parts.join(""), parts.with(place, word).join("")] as const;
+});
+
+function allOf(keys: Keys, resource: string): readonly string[] {
+  return [keys.lock(resource), keys.token(resource), keys.seat(resource, 1), keys.seat(resource, 11)];
+}
+
+/** What Redis hashes: between the first { and the first } after it. */
+function tagOf(key: string): string | undefined {
+  return /\{(.*?)\}/s.exec(key)?.[1];
+}
+
+describe("keys", () => {
+  test("different resources of different namespaces never share a key or channel", () => {
+    fc.assert(
+      fc.property(namespaces, namespaces, resources, resources, (firstSpace, secondSpace, first, second) => {
+        fc.pre(firstSpace !== secondSpace || first !== second);
+        const [ours, theirs] = [keysOf(firstSpace), keysOf(secondSpace)];
+        const names = new Set([...allOf(ours, first), ours.node]);
+        expect(names.size).toBe(5);
+        for (const name of allOf(theirs, second)) expect(names.has(name)).toBe(false);
+        for (const name of allOf(theirs, first)) expect(name).not.toBe(theirs.node);
+      }),
+    );
+  });
+
+  test("resources of one namespace whose names differ in one character are different resources", () => {
+    fc.assert(
+      fc.property(namespaces, neighbours, (namespace, [first, second]) => {
+        fc.pre(first !== second);
+        const keys = keysOf(namespace);
+        const names = new Set([...allOf(keys, first), ...allOf(keys, second)]);
+        expect(names.size).toBe(8);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("all keys of a namespace hash to the same slot of a cluster", () => {
+    fc.assert(
+      fc.property(namespaces, resources, (namespace, resource) => {
+        const keys = keysOf(namespace);
+        for (const name of [keys.node, ...allOf(keys, resource)]) expect(tagOf(name)).toBe(namespace);
+      }),
+    );
+  });
+
+  test("a namespace that would break the tag is refused", () => {
+    for (const namespace of ["", "a{b", "a}b"]) expect(() => keysOf(namespace)).toThrow(RangeError);
+  });
+});

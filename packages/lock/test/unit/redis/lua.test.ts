@@ -1,0 +1,119 @@
+// The Lua files, their embedded copies and scripts.ts say the same.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { SEATS } from "../../../src/protocol/node.js";
+import { keysOf } from "../../../src/redis/keys.js";
+import * as generated from "../../../src/redis/lua.generated.js";
+import { admit, mark, type NodeStatus, status, visit } from "../../../src/redis/node-record.js";
+import { requestScriptsFor } from "../../../src/redis/request-scripts.js";
+import * as requests from "../../../src/redis/requests.js";
+
+const folder = new URL("../../../src/redis/lua/", import.meta.url);
+const files = readdirSync(folder);
+const keys = keysOf("ns");
+
+function textOf(name: string): string {
+  return readFileSync(new URL(`${name}.lua`, folder), "utf8");
+}
+
+/** The contract of a file: the lines of comment it begins with. */
+function headOf(name: string): string {
+  return /^(?:--.*\n)+/.exec(textOf(name))?.[0] ?? "";
+}
+
+/** The arguments that the head names. */
+function argumentsIn(name: string): readonly string[] {
+  const line = /^-- ARGV +(.*)$/m.exec(headOf(name))?.[1] ?? "";
+  const own = line.replace(/\(.*?\)/g, "").replace(/^(?:(\w+), then )?per request: /, (_, shared) => (shared ? `${shared},` : ""));
+  return own === "none" ? [] : own.split(",");
+}
+
+const scriptOf = (...given: Parameters<typeof requestScriptsFor>) => requestScriptsFor(...given).grant;
+
+const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, turn: 3 };
+const twice = <Question>(question: Question) => [{ question }, { question }] as const;
+const asked: Record<string, requests.CallText> = {
+  grant: requests.writeCall(requests.grant, keys, twice(lease)),
+  seal: requests.writeCall(requests.seal, keys, twice(lease)),
+  extend: requests.writeCall(requests.extend, keys, twice(lease)),
+  heal: requests.writeCall(requests.heal, keys, twice(lease)),
+  release: requests.writeCall(requests.release, keys, twice(lease)),
+  inspect: requests.writeCall(requests.inspect, keys, twice("a")),
+  raise: requests.writeCall(requests.raise, keys, twice({ resource: "a", token: 1, remove: "nothing" })),
+};
+
+describe("the Lua files", () => {
+  test("are what is embedded", () => {
+    const script = fileURLToPath(new URL("../../../scripts/embed-lua.mjs", import.meta.url));
+    execFileSync(process.execPath, [script, "--check"], { stdio: "pipe" });
+  });
+
+  test("are embedded without their comments", () => {
+    for (const source of Object.values(generated)) expect(source).not.toMatch(/^\s*--/m);
+  });
+
+  test("T2 name the life of the server only where the cache of scripts dies with it", () => {
+    const server = { runId: "0f3a", version: "7.0.15" } as NodeStatus;
+    const settings = { failover: "one server", retentionMs: 7 } as const;
+    const named = scriptOf(server, settings);
+    expect(named.source).toMatch(/^local RETENTION, RUN = '7', '0f3a {36}'\n/);
+    expect(named.sha).toBe(createHash("sha1").update(named.source).digest("hex"));
+    expect(scriptOf({ ...server, runId: "0f3b" }, settings).sha).not.toBe(named.sha);
+    for (const asking of [
+      scriptOf({ ...server, version: "6.2.14" }, settings),
+      scriptOf(server, { ...settings, failover: "failover" }),
+      scriptOf({ ...server, runId: "' or '" }, settings),
+    ]) {
+      expect(asking.source).toMatch(/^local RETENTION, RUN = '7', false\n/);
+    }
+  });
+
+  test.each(files)("%s begins with its contract", (file) => {
+    const head = headOf(file.replace(".lua", ""));
+    for (const word of ["What ", "KEYS ", "ARGV ", "Reply "]) expect(head).toMatch(new RegExp(`^-- ${word} +\\S`, "m"));
+  });
+
+  test.each(files)("%s formats every number it stores or concatenates", (file) => {
+    // tostring and .. print 1.7949924714605e+12 for a token.
+    expect(textOf(file.replace(".lua", ""))).not.toMatch(/tostring\((?!reply\))/);
+  });
+
+  test.each(Object.entries(asked))(
+    "%s is asked with the keys and arguments that its head names and its loop expects",
+    (name, { keys: named, args }) => {
+      const [first, shared, fields] = (/FIRST_KEY, SHARED, FIELDS.* = (\d), (\d), (\d)/.exec(textOf(name)) ?? []).slice(1).map(Number);
+      const resources = ["inspect", "raise"].includes(name) ? 1 : 2;
+      expect(argumentsIn(name)).toHaveLength(Number(shared) + Number(fields));
+      expect(args).toHaveLength(Number(shared) + 2 * Number(fields));
+      expect(named.slice(0, Number(first) - 1)).toEqual(name === "release" ? [] : [keys.node]);
+      expect(named.length - Number(first) + 1).toBe(2 * resources * (name === "release" ? 1 : 2));
+    },
+  );
+
+  test("the scripts of the admission are asked with the arguments that their heads name", () => {
+    const marked = { ticket: "t", id: "i", wallMs: 1, maxTtlMs: 1, claim: "c", claimMs: 1 };
+    const admitted = {
+      runId: "r",
+      ticket: "t",
+      floor: 1,
+      epoch: "e",
+      id: "i",
+      fleet: "f",
+      size: 1,
+      maxTtlMs: 1,
+      durable: "durable" as const,
+    };
+    const calls = { status: status(keys), mark: mark(keys, marked), visit: visit(keys, "e"), admit: admit(keys, admitted) };
+    for (const [name, call] of Object.entries(calls)) {
+      expect(call.args).toHaveLength(argumentsIn(name).length);
+      expect(call.keys).toEqual([keys.node]);
+    }
+  });
+
+  test("know the same number of seats", () => {
+    expect(textOf("tell")).toContain(`local SEATS = ${SEATS}\n`);
+  });
+});

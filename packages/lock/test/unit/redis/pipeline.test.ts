@@ -1,0 +1,107 @@
+// What becomes of questions that meet a server without the script, or one that says nothing: orders of events that a real server produces only with bad luck.
+import { describe, expect, test } from "vitest";
+import { Letters } from "../../../src/redis/encoded-call.js";
+import { keysOf } from "../../../src/redis/keys.js";
+import { ReleaseDebts } from "../../../src/redis/pending-releases.js";
+import { Outbox } from "../../../src/redis/pipeline.js";
+import { grant, type RequestName, release } from "../../../src/redis/requests.js";
+import { TurnEnd } from "../../../src/redis/turn-end.js";
+import { ManualClock } from "../manual-clock.js";
+
+interface Call {
+  readonly name: RequestName;
+  answer(reply: unknown): void;
+  fail(message: string): void;
+}
+
+/** A server that answers when the test tells it to. */
+function scripted() {
+  const calls: Call[] = [];
+  const lessons: (() => void)[] = [];
+  const clock = new ManualClock();
+  const outbox = new Outbox({
+    node: "n1",
+    letters: new Letters(keysOf("ns")),
+    turnEnd: new TurnEnd(),
+    clock,
+    nodeTimeoutMs: 100,
+    debts: new ReleaseDebts(1_000, () => {}),
+    belief: () => undefined,
+    onHeard: () => {},
+    stream: {
+      isUp: true,
+      cause: "",
+      send: ({ name }) =>
+        new Promise((resolve, reject) => calls.push({ name, answer: resolve, fail: (message) => reject(new Error(message)) })),
+      teachAgain: () => new Promise((resolve) => lessons.push(resolve)),
+      breakOff: () => {},
+    },
+  });
+  return { outbox, clock, calls, lessons, sent: () => calls.map(({ name }) => name) };
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const question = { resources: ["r"], owner: "o", label: "l", ttlMs: 1_000, turn: 0 };
+
+describe("a server that forgot the scripts", () => {
+  test("is taught again although there is always a call behind the one that failed", async () => {
+    const { outbox, calls, lessons } = scripted();
+    const first = outbox.ask(grant, question);
+    await turn();
+    void outbox.ask(grant, { ...question, owner: "other" });
+    await turn();
+    calls[0]?.fail("NOSCRIPT No matching script.");
+    await turn();
+    expect(lessons).toHaveLength(1);
+    lessons[0]?.();
+    await turn();
+    expect(calls).toHaveLength(2);
+    expect(await first).toMatchObject({ kind: "unreachable" });
+  });
+
+  test("is asked for a grant again", async () => {
+    const { outbox, calls, lessons } = scripted();
+    const granted = outbox.ask(grant, question);
+    await turn();
+    calls[0]?.fail("NOSCRIPT No matching script.");
+    await turn();
+    lessons[0]?.();
+    await turn();
+    calls[1]?.answer(7);
+    expect(await granted).toMatchObject({ kind: "granted", token: 7 });
+  });
+
+  test("is not asked for a grant again that was given back meanwhile, even if that was answered already", async () => {
+    const { outbox, calls, lessons, sent } = scripted();
+    const granted = outbox.ask(grant, question);
+    await turn();
+    calls[0]?.fail("NOSCRIPT No matching script.");
+    await turn();
+    const released = outbox.ask(release, question);
+    await turn();
+    calls[1]?.answer(0);
+    expect(await released).toMatchObject({ kind: "absent" });
+    lessons[0]?.();
+    await turn();
+    expect(sent()).toEqual(["grant", "release"]);
+    expect(await granted).toMatchObject({ kind: "unreachable" });
+  });
+});
+
+test("a release that is sent to a node that has gone silent is unreachable after nodeTimeoutMs, like any other question", async () => {
+  const { outbox, clock, sent } = scripted();
+  const granted = outbox.ask(grant, question);
+  await turn();
+  clock.advance(102);
+  expect(await granted).toMatchObject({ kind: "unreachable" });
+  clock.advance(50);
+  let answer: unknown;
+  void outbox.ask(release, question).then((ballot) => {
+    answer = ballot;
+  });
+  await turn();
+  expect(sent()).toEqual(["grant", "release"]);
+  clock.advance(103);
+  await turn();
+  expect(answer).toMatchObject({ kind: "unreachable" });
+});

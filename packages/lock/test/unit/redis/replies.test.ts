@@ -1,0 +1,78 @@
+// Replies of another shape than our scripts give are garbage, never a ballot.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { keysOf } from "../../../src/redis/keys.js";
+import { admit, mark, status, visit } from "../../../src/redis/node-record.js";
+import * as requests from "../../../src/redis/requests.js";
+
+const heard = { node: "n1", epoch: "e" };
+const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, turn: 3 };
+const anything = fc.anything({
+  maxDepth: 2,
+  values: [fc.integer(), fc.string(), fc.constant(null), fc.double(), fc.constantFrom("", "1", "0")],
+});
+
+const kinds: Record<string, { readonly read: (reply: unknown) => { readonly kind: string }; readonly words: readonly string[] }> = {
+  grant: { read: (reply) => requests.grant.read(heard, reply, lease), words: ["granted", "held"] },
+  seal: { read: (reply) => requests.seal.read(heard, reply, lease), words: ["sealed", "lost"] },
+  extend: { read: (reply) => requests.extend.read(heard, reply, lease), words: ["extended", "missing", "taken"] },
+  heal: { read: (reply) => requests.heal.read(heard, reply, lease), words: ["extended", "missing", "taken"] },
+  release: { read: (reply) => requests.release.read(heard, reply, lease), words: ["released", "absent"] },
+  inspect: { read: (reply) => requests.inspect.read(heard, reply, "a"), words: ["seen"] },
+  raise: { read: (reply) => requests.raise.read(heard, reply, { resource: "a", token: 1, remove: "nothing" }), words: ["raised"] },
+};
+
+describe("replies", () => {
+  test.each(Object.entries(kinds))("%s reads a ballot of its own or says that the reply is garbage", (_, { read, words }) => {
+    fc.assert(
+      fc.property(anything, (reply) => {
+        try {
+          expect(words).toContain(read(reply).kind);
+        } catch (error) {
+          expect(error).toBeInstanceOf(requests.GarbageReply);
+        }
+      }),
+    );
+  });
+
+  test("T2 a grant is never read from a number that is no token", () => {
+    for (const reply of [0, -1, 1.5, 1e15, Number.NaN, Number.POSITIVE_INFINITY, "7", [7], true]) {
+      expect(() => requests.grant.read(heard, reply, lease)).toThrow(requests.GarbageReply);
+    }
+  });
+
+  test("a holder is shown by its label, which may contain anything, and a key without an end by the longest time a timer can wait", () => {
+    const held = requests.grant.read(heard, [2, "owner|a|b", -1], lease);
+    expect(held).toEqual({ kind: "held", node: "n1", resource: "b", holder: "a|b", remainingMs: 2 ** 31 - 1 });
+    expect(requests.extend.read(heard, ["owner|", -2], lease)).toMatchObject({ kind: "taken", holder: "", remainingMs: 0 });
+  });
+
+  test("the scripts of the admission read what they expect or say that the reply is garbage", () => {
+    const keys = keysOf("ns");
+    const admitted = {
+      runId: "r",
+      ticket: "t",
+      floor: 1,
+      epoch: "e",
+      id: "i",
+      fleet: "f",
+      size: 1,
+      maxTtlMs: 1,
+      durable: "durable" as const,
+    };
+    const marked = { ticket: "t", id: "i", wallMs: 1, maxTtlMs: 1, claim: "c", claimMs: 1 };
+    const calls = [status(keys), mark(keys, marked), visit(keys, "e"), admit(keys, admitted)];
+    fc.assert(
+      fc.property(anything, (reply) => {
+        for (const call of calls) {
+          try {
+            const read = call.read(reply);
+            expect(["undefined", "number", "object"]).toContain(typeof read);
+          } catch (error) {
+            expect(error).toBeInstanceOf(requests.GarbageReply);
+          }
+        }
+      }),
+    );
+  });
+});

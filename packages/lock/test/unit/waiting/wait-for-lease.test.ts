@@ -1,0 +1,67 @@
+// A crowd that fills the way to the nodes: whoever stands in line behind it can still give up, run out of patience, or be sent home.
+import { expect, test } from "vitest";
+import { readLeaseRequest } from "../../../src/options/lease-request.js";
+import type { Introduction } from "../../../src/waiting/first-contact.js";
+import { Acquisition } from "../../../src/waiting/wait-for-lease.js";
+import { ManualClock } from "../manual-clock.js";
+import { coreOf, ScriptedNode } from "../scripted-node.js";
+
+const introduced = { done: true, check() {} } as unknown as Introduction;
+
+/** Everybody in front asks, and is not answered. */
+function crowded() {
+  const clock = new ManualClock();
+  const node = new ScriptedNode("n1", { grant: () => new Promise(() => {}) });
+  const core = coreOf([node], clock);
+  const acquisition = new Acquisition(core, introduced);
+  const ask = (resource: string, options?: object) =>
+    acquisition.wait(readLeaseRequest("acquire", core.policy, { resources: resource, options })).catch((error: unknown) => error);
+  const tryOnce = (resource: string) =>
+    acquisition.once(readLeaseRequest("tryAcquire", core.policy, { resources: resource, options: undefined }));
+  for (let i = 0; i < 1_024; i++) void ask(`in front ${i}`);
+  return { core, clock, ask, tryOnce, asked: () => node.asked.length };
+}
+
+const microtasks = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+};
+
+test("who stands behind a crowd can give up, and never asks", async () => {
+  const { ask, asked } = crowded();
+  const aborter = new AbortController();
+  const quitter = ask("r", { signal: aborter.signal });
+  await microtasks();
+  aborter.abort("enough");
+  expect(await quitter).toMatchObject({ code: "LOCK_ABORTED", cause: "enough" });
+  expect(asked()).toBe(1_024);
+});
+
+test("who stands behind a crowd runs out of patience with waitMs, a question's time at least, and is told why", async () => {
+  const { ask, clock } = crowded();
+  const [one, other] = [ask("r", { waitMs: 0 }), ask("s", { waitMs: 400 })];
+  await microtasks();
+  clock.advance(250);
+  expect(await one).toMatchObject({ code: "LOCK_TOO_SLOW", message: expect.stringContaining("1024") });
+  clock.advance(150);
+  expect(await other).toMatchObject({ code: "LOCK_TOO_SLOW" });
+});
+
+test("who stands behind a crowd is sent home when the locker closes", async () => {
+  const { ask, core } = crowded();
+  const waiting = ask("r");
+  await microtasks();
+  core.dormitory.closed = true;
+  for (const sleeper of [...core.dormitory.sleepers]) sleeper.wake();
+  expect(await waiting).toMatchObject({ code: "LOCK_ABORTED" });
+});
+
+test("who only tries behind a crowd waits no longer than a question may take, and is answered with why", async () => {
+  const { tryOnce, clock } = crowded();
+  const answered = tryOnce("r");
+  await microtasks();
+  clock.advance(250);
+  expect(await answered).toMatchObject({
+    code: "LOCK_TOO_SLOW",
+    message: expect.stringMatching(/^r was not asked for in time: 1024 other attempts/),
+  });
+});
