@@ -13,7 +13,8 @@ const testTools = /^(vitest|@testcontainers\/|testcontainers|fast-check)(\/|$)/;
 
 export const importDirections: Rule = {
   name: "imports point in one direction: lock → nobody, gateway → lock by name, nobody → tests",
-  findings: (checkout) => ["lock", "gateway", "testkit", "demo-client", "bench"].flatMap((name) => judgePackage(checkout, name)),
+  findings: (checkout) =>
+    ["lock", "gateway", "testkit", "demo-client", "bench", "robustness"].flatMap((name) => judgePackage(checkout, name)),
 };
 
 function judgePackage(checkout: Checkout, name: string): readonly Finding[] {

@@ -1,0 +1,30 @@
+// `npm run faults`: real faults on real servers, and judges for what comes of them. The whole system by default; `--lock` for the lock alone; `--sim` hands over to the
+// simulation of the lock's package. Exit code 0 if every promise was kept, 1 if one was broken, 2 if the arguments make no sense.
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { faultTheLock } from "./profiles/lock/main.js";
+import { faultTheSystem } from "./profiles/system/main.js";
+
+const args = process.argv.slice(2);
+const isAsked = (name: string): boolean => args.includes(name);
+const others = args.filter((arg) => arg !== "--lock" && arg !== "--sim");
+
+/** In this very process: whoever ends us ends it. It sets the exit code itself. */
+async function simulate(): Promise<void> {
+  const program = join(createRequire(import.meta.url).resolve("@palisade/lock/package.json"), "..", ".build/test/simulation/main.js");
+  if (!existsSync(program)) {
+    console.error("The simulation is not built: packages/lock/test/simulation/main.ts has no compiled form. `npm run build` makes it.");
+    process.exitCode = 1;
+    return;
+  }
+  process.argv = [process.execPath, program, ...others];
+  await import(pathToFileURL(program).href);
+}
+
+if (isAsked("--lock") && isAsked("--sim")) {
+  console.error("--lock and --sim are two different runs: ask for one of them.");
+  process.exitCode = 2;
+} else if (isAsked("--sim")) await simulate();
+else process.exitCode = await (isAsked("--lock") ? faultTheLock(others) : faultTheSystem(others));
