@@ -35,6 +35,7 @@ describe("the mutants", () => {
       "lock/src/quorum/",
       "lock/src/redis/",
       "lock/src/redis/lua/",
+      "gateway/src/fence/",
       "gateway/src/guard/",
       "gateway/src/http/",
       "gateway/src/store/",

@@ -1,8 +1,9 @@
 // The Express application: which route answers which method and path. Only routing; every route is one entry here and one function elsewhere.
 // Paths are regular expressions without groups, so that Express neither decodes nor folds them: names are parsed from the raw target, once.
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
+import type { Gate, Work } from "./http/admission.js";
 import { Answer } from "./http/answer.js";
-import type { Gate, Work } from "./http/gate.js";
+import { allowed } from "./http/paths.js";
 import { Problem, success } from "./http/problem.js";
 import { fenceChangeRoute } from "./http/routes/fence-change.js";
 import { fenceRoute, historyRoute, listRoute, readRoute } from "./http/routes/read.js";
@@ -14,13 +15,6 @@ export interface AppParts extends WriteParts {
   /** The OpenAPI document as text. */
   readonly description: string;
 }
-
-export const allowed = {
-  resource: "GET, HEAD, PUT, PATCH, DELETE, POST",
-  read: "GET, HEAD",
-  transaction: "POST",
-  fence: "GET, HEAD, POST",
-} as const;
 
 export function createApp(parts: AppParts): Express {
   const { gate } = parts;

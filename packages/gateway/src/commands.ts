@@ -1,15 +1,15 @@
 // What the program palisade-gateway can be told to do. Each command answers with its exit code; configuration comes from the environment alone.
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { GatewayConfigError, hasCredentials, verifyMode } from "./config.js";
-import { loadCredentials } from "./credentials.js";
-import { type EnvironmentSettings, readEnvironment } from "./environment.js";
 import { createGateway, type Gateway } from "./gateway.js";
 import { apiKeyFile, makeApiKey } from "./http/api-keys.js";
 import { firstIssue } from "./http/schemas.js";
+import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog } from "./observe/log.js";
-import { type Settings, settings as table } from "./settings.js";
-import { bringUpToDate } from "./start.js";
+import { GatewayConfigError, hasCredentials, verifyMode } from "./settings/config.js";
+import { loadCredentials } from "./settings/credentials.js";
+import { type EnvironmentSettings, readEnvironment } from "./settings/environment.js";
+import { type Settings, settings as table } from "./settings/settings.js";
 import { grantRoles } from "./store/grants.js";
 
 const naming = (key: keyof Settings): string => table[key].env;

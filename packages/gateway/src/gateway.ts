@@ -3,21 +3,21 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Express } from "express";
-import { createAdminApp } from "./admin.js";
 import { createApp } from "./app.js";
-import { type GatewayConfig, type Naming, resolveSettings, verifyMode } from "./config.js";
-import { type Credentials, loadCredentials } from "./credentials.js";
+import { type FencedStore, openStore, type Readiness, type StoreConfig } from "./fenced-store.js";
+import { createAdminApp } from "./http/admin.js";
+import { Gate } from "./http/admission.js";
 import { BodyBudget } from "./http/body.js";
-import { Gate } from "./http/gate.js";
 import { openApiText } from "./http/openapi.js";
 import { RateLimit } from "./http/rate-limit.js";
+import { createGatewayServer, type GatewayServer } from "./http/server.js";
+import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
-import { createGatewayServer, type GatewayServer } from "./server.js";
-import type { Settings } from "./settings.js";
-import { bringUpToDate } from "./start.js";
-import { type FencedStore, openStore, type Readiness, type StoreConfig } from "./store/fenced-store.js";
-import { connectToLock, type IssuedTokens, lockReadiness, verifyThrough } from "./verification.js";
+import { type GatewayConfig, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
+import { type Credentials, loadCredentials } from "./settings/credentials.js";
+import type { Settings } from "./settings/settings.js";
+import { connectToLock, type IssuedTokens, lockReadiness, verifyThrough } from "./verify-with-lock.js";
 
 export interface Gateway {
   /** The Express application, to mount elsewhere: then call open() in place of listen(). */

@@ -1,6 +1,8 @@
 // The public API of the gateway as a library: named exports, no logic. The client stands apart in @palisade/gateway/client, so that it brings no server along.
-export { type GatewayConfig, GatewayConfigError } from "./config.js";
+
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway.js";
+export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
+export { openApiDocument } from "./http/openapi.js";
 export {
   type DrizzleTransaction,
   GuardError,
@@ -8,8 +10,7 @@ export {
   type GuardRequest,
   guard,
   type PgTransaction,
-} from "./guard/own-tables.js";
-export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
-export { openApiDocument } from "./http/openapi.js";
+} from "./own-tables.js";
+export { type GatewayConfig, GatewayConfigError } from "./settings/config.js";
 export { grantRoles } from "./store/grants.js";
 export { MigrationError, type MigrationReport, migrate } from "./store/migrate.js";

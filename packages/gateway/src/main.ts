@@ -2,7 +2,7 @@
 // The program palisade-gateway: reads the environment, does one thing, and leaves with an exit code that says how it went.
 // Exit codes: 0 done, 1 failed, 2 told something wrong. A second signal leaves at once.
 import { checkConfig, grant, keygen, printHelp, printVersion, runMigrations, serve } from "./commands.js";
-import { GatewayConfigError } from "./config.js";
+import { GatewayConfigError } from "./settings/config.js";
 
 const commands: Readonly<Record<string, (args: readonly string[]) => Promise<number> | number>> = {
   serve,

@@ -23,7 +23,7 @@ export const outcomes = [
   {
     name: "lost-connection-is-a-refusal",
     promise: "G3",
-    file: "packages/gateway/src/guard/failure.ts",
+    file: "packages/gateway/src/fence/failure.ts",
     find: 'error.code === undefined) return { kind: "unknown", reason: "connection_lost", error };',
     replace: 'error.code === undefined) return { kind: "unavailable", reason: "unreachable", error };',
     breaks: "A write whose answer was lost is said not to be applied, and is stored.",
@@ -32,11 +32,11 @@ export const outcomes = [
   {
     name: "ended-session-is-a-refusal",
     promise: "G3",
-    file: "packages/gateway/src/guard/failure.ts",
+    file: "packages/gateway/src/fence/failure.ts",
     find: 'severity === "FATAL" || severity === "PANIC" || ',
     replace: "",
     breaks: "A session that Postgres ended with an ordinary code is said to have rolled back.",
-    tests: ["unit/guard/failure.test.ts"],
+    tests: ["unit/fence/failure.test.ts"],
   },
   {
     name: "time-out-is-a-refusal",
@@ -50,7 +50,7 @@ export const outcomes = [
   {
     name: "session-in-doubt-is-used-again",
     promise: "G3",
-    file: "packages/gateway/src/guard/failure.ts",
+    file: "packages/gateway/src/fence/failure.ts",
     find: 'if (failure.kind === "unknown") return true;',
     replace: 'if (failure.kind === "unknown") return failure.reason === "connection_lost";',
     breaks: "After a time-out the statement still runs on the connection, and the next write waits behind it or gets its answer.",

@@ -60,7 +60,7 @@ export const ownTables = [
   {
     name: "own-transaction-is-trusted",
     promise: "G4",
-    file: "packages/gateway/src/guard/own-tables.ts",
+    file: "packages/gateway/src/own-tables.ts",
     find: "if (Number(row?.token ?? 0) >= token) return;",
     replace: "if (Number(row?.token ?? 0) >= 0 * token) return;",
     breaks: "A forged token raises a fence through the user's own transaction.",

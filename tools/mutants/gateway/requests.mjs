@@ -41,7 +41,7 @@ export const requests = [
   {
     name: "dropped-header-lines-unnoticed",
     promise: "G2",
-    file: "packages/gateway/src/server.ts",
+    file: "packages/gateway/src/http/server.ts",
     find: "server.maxHeadersCount = 0;",
     replace: "server.maxHeadersCount = 1_000;",
     breaks: "Node drops header lines past its own limit without a word, and with them a second token or a condition.",

@@ -5,7 +5,7 @@ export const trust = [
   {
     name: "unverified-token-raises",
     promise: "G4",
-    file: "packages/gateway/src/guard/fenced-write.ts",
+    file: "packages/gateway/src/guard/fenced-statement.ts",
     find: "`(request.verified or request.token <= ${row}.token)`",
     replace: "`(request.verified or request.token >= 1 or ${row}.token > 0)`",
     breaks: "The statement lets a token through that nobody has asked the lock about: a forged one locks every real holder out.",
@@ -14,7 +14,7 @@ export const trust = [
   {
     name: "unverified-token-creates",
     promise: "G4",
-    file: "packages/gateway/src/guard/fenced-write.ts",
+    file: "packages/gateway/src/guard/fenced-statement.ts",
     find: "then request.verified and request.op in",
     replace: "then request.op in",
     breaks: "A forged token may be the first of a resource.",
@@ -59,7 +59,7 @@ export const trust = [
   {
     name: "lock-that-cannot-be-asked-denies",
     promise: "G4",
-    file: "packages/gateway/src/verification.ts",
+    file: "packages/gateway/src/verify-with-lock.ts",
     find: 'return "unreachable";',
     replace: 'return "unissued";',
     breaks: "A holder with a good lease is told that its token is forged, for good, because nodes were away.",
@@ -68,7 +68,7 @@ export const trust = [
   {
     name: "lock-is-asked-and-not-heard",
     promise: "G4",
-    file: "packages/gateway/src/verification.ts",
+    file: "packages/gateway/src/verify-with-lock.ts",
     find: '(await lock.issued(resource, token)) ? "issued" : "unissued";',
     replace: '(await lock.issued(resource, token)) !== undefined ? "issued" : "unissued";',
     breaks: "The lock says that it never issued the token, and the gateway goes on.",
@@ -77,7 +77,7 @@ export const trust = [
   {
     name: "transaction-is-trusted",
     promise: "G4",
-    file: "packages/gateway/src/store/fenced-store.ts",
+    file: "packages/gateway/src/fenced-store.ts",
     find: 'asked.has(operation) || this.#raises.standingOf(operation.resource, operation.token) === "verified";',
     replace: 'asked.has(operation) || this.#raises.standingOf(operation.resource, operation.token) !== "ask";',
     breaks: "A forged token that comes in a transaction raises the fence of a resource that this gateway has not met.",

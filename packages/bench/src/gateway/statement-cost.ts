@@ -19,7 +19,7 @@ interface Session {
 }
 
 const compiled = (file: string): Promise<unknown> => import(new URL(`../../../gateway/dist/${file}`, import.meta.url).href);
-const { fencedWrite, parametersOf } = (await compiled("guard/fenced-write.js")) as Guard;
+const { fencedWrite, parametersOf } = (await compiled("guard/fenced-statement.js")) as Guard;
 const { openSession, sessionParameters } = (await compiled("store/session.js")) as Session;
 const form = { rows: "known", scope: "each", keys: "none", history: "off", durability: "local" };
 

@@ -1,12 +1,13 @@
 // Sends one batch on one connection and finds the answer to each of its rows: accepted, refused and why, unknown, or to be sent again by itself. It keeps no state.
 // A row that may have been applied is never among those to be sent again (G3).
-import type { Lanes } from "../store/lanes.js";
+
+import { type Failure, rejectsValue } from "../fence/failure.js";
+import { type Accepted, refusalOf, type StoredState, type WriteRequest } from "../fence/verdict.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
+import type { Lanes } from "../store/write-slots.js";
 import { confirm } from "./confirm.js";
 import { explain, explanationOf, type UsedKey } from "./explain.js";
-import { type Failure, rejectsValue } from "./failure.js";
-import { arrayOf, parametersOf, type Statement } from "./fenced-write.js";
-import { type Accepted, refusalOf, type StoredState, type WriteRequest } from "./verdict.js";
+import { arrayOf, parametersOf, type Statement } from "./fenced-statement.js";
 import { type Entry, isKeyed, type Settled } from "./write-queue.js";
 
 export interface BatchParts {

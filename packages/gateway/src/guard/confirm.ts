@@ -1,10 +1,11 @@
 // Makes sure that what an explanation shows would survive a failover, before anybody is told that it is stored. It decides nothing about a write.
 // A row can be visible and yet not be on the synchronous standby: when the wait for it was cancelled, or Postgres crashed during it. Whoever retries such a write, and is
 // told "it is there already", would believe a write that the next failover forgets (G3).
-import type { Lanes } from "../store/lanes.js";
+
+import type { OutcomeUnknown } from "../fence/verdict.js";
 import type { WriteConnection } from "../store/write-connection.js";
-import { arrayOf } from "./fenced-write.js";
-import type { OutcomeUnknown } from "./verdict.js";
+import type { Lanes } from "../store/write-slots.js";
+import { arrayOf } from "./fenced-statement.js";
 
 // The weakest row lock: nobody waits for it, it changes nothing, and its commit comes after the one in doubt and waits for the standby like any other.
 const text =

@@ -1,7 +1,8 @@
 // Why rows were not accepted: a second statement, after the refusal. Its answer is a hint for the caller and decides nothing: what it reads may be newer than what refused.
+
+import type { Accepted, StoredState } from "../fence/verdict.js";
 import type { BoundStatement, Row } from "../store/write-connection.js";
-import { arrayOf } from "./fenced-write.js";
-import type { Accepted, StoredState } from "./verdict.js";
+import { arrayOf } from "./fenced-statement.js";
 
 export interface UsedKey {
   readonly fingerprint: string;

@@ -1,8 +1,9 @@
 // Gathers the writes of one turn of the event loop into one statement, and keeps a few statements in flight. It decides when a batch starts and what becomes of rows
 // that have to go again; what travels together is the queue's decision, and whether a row is accepted the statement's.
+
+import type { WriteRequest } from "../fence/verdict.js";
 import type { WriteConnection } from "../store/write-connection.js";
 import { type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
-import type { WriteRequest } from "./verdict.js";
 import { type Entry, type QueueLimits, type Settled, WriteQueue } from "./write-queue.js";
 
 export interface GroupCommitLimits extends QueueLimits {

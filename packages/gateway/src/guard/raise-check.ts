@@ -1,10 +1,6 @@
 // Whether a token may raise a fence (G4): asks the lock's nodes, once per lease and not once per write. What it remembers only ever saves a question; it never
 // refuses a write by memory, because a fence may have been moved by another gateway or by hand.
-import type { Token } from "./verdict.js";
-
-export type Issued = "issued" | "unissued" | "unreachable";
-/** Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable. */
-export type VerifyToken = (resource: string, token: Token) => Promise<Issued>;
+import type { Issued, Token, VerifyToken } from "../fence/verdict.js";
 
 export type RaiseEvent =
   | { readonly kind: "raised"; readonly resource: string; readonly token: Token }

@@ -1,13 +1,7 @@
 // Several writes, all or nothing: the same statement as a single write, with one more clause that fails it when a row was refused. It decides how often a lost race is
 // run again, and which operations stood in the way. It must not split a transaction.
-import type { LaneLine } from "../store/lane-line.js";
-import type { Lanes } from "../store/lanes.js";
-import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
-import { acceptedOf } from "./batch.js";
-import { confirm } from "./confirm.js";
-import { type Explanation, explain, explanationOf } from "./explain.js";
-import { type Failure, rejectsValue } from "./failure.js";
-import { parametersOf, type Statement } from "./fenced-write.js";
+
+import { type Failure, rejectsValue } from "../fence/failure.js";
 import {
   type Accepted,
   type OutcomeUnknown,
@@ -17,7 +11,14 @@ import {
   type TransactionRequest,
   type Unavailable,
   type Undecided,
-} from "./verdict.js";
+} from "../fence/verdict.js";
+import type { LaneLine } from "../store/slot-queue.js";
+import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
+import type { Lanes } from "../store/write-slots.js";
+import { acceptedOf } from "./batch.js";
+import { confirm } from "./confirm.js";
+import { type Explanation, explain, explanationOf } from "./explain.js";
+import { parametersOf, type Statement } from "./fenced-statement.js";
 
 export interface TransactionParts {
   readonly lanes: Lanes;

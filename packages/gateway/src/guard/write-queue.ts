@@ -1,7 +1,8 @@
 // Which accepted writes travel together, and in which order: first come, first served, one write per resource at a time. Its length is bounded in rows and in bytes.
 // It must not know what a batch does or how it ends.
-import { Fifo } from "./fifo.js";
-import type { Verdict, WriteRequest } from "./verdict.js";
+
+import type { Verdict, WriteRequest } from "../fence/verdict.js";
+import { Fifo } from "../store/fifo.js";
 
 export interface QueueLimits {
   readonly maxBatchRows: number;

@@ -3,8 +3,8 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { markDiscarding, markReceiving } from "./connection-state.js";
-import type { Exchange } from "./exchange.js";
 import { Problem } from "./problem.js";
+import type { Exchange } from "./request-context.js";
 
 /** How many bytes of bodies the process may hold at a time, so that many large requests cannot exhaust its memory. */
 export class BodyBudget {

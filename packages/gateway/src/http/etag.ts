@@ -1,6 +1,6 @@
 // Entity tags and the two conditional headers that are honoured. An ETag is the stored revision in quotes, always strong. Decides only the syntax; the store compares.
 // Must not ignore a condition it does not know: a client that sent one would believe it had been checked.
-import type { Expected } from "../guard/verdict.js";
+import type { Expected } from "../fence/verdict.js";
 import { Problem } from "./problem.js";
 import { type RequestHeaders, repeated } from "./request-headers.js";
 

@@ -1,6 +1,6 @@
 // The Idempotency-Key header: its syntax, and the fingerprint that tells a retry from another request under the same key. What was done before is the store's knowledge.
 import { createHash } from "node:crypto";
-import type { Idempotency } from "../guard/verdict.js";
+import type { Idempotency } from "../fence/verdict.js";
 import { Problem } from "./problem.js";
 import type { Principal } from "./scopes.js";
 

@@ -1,6 +1,6 @@
 // The body of a transaction, from text to the operations the store takes. Each document stays the text it was, so that its numbers keep every digit.
 // Decides the shape, names, tokens and conditions of every operation; whether they may all happen is the store's answer.
-import type { TransactionOperation } from "../guard/verdict.js";
+import type { TransactionOperation } from "../fence/verdict.js";
 import { parseIfMatch, type WriteCondition } from "./etag.js";
 import type { PresentedToken } from "./fencing-header.js";
 import { elementsOf, membersOf } from "./json-members.js";

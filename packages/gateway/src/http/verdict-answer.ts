@@ -1,6 +1,6 @@
 // Verdict to HTTP: every answer the store can give, in the words of the contract. Pure; adds no judgement of its own.
 // Must not turn "unknown" into "refused" or the other way round (G3).
-import type { Accepted, Refused, Unavailable, Undecided, Verdict, WriteOperation } from "../guard/verdict.js";
+import type { Accepted, Refused, Unavailable, Undecided, Verdict, WriteOperation } from "../fence/verdict.js";
 import { Answer } from "./answer.js";
 import { formatETag } from "./etag.js";
 import { Problem, success } from "./problem.js";

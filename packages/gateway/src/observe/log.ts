@@ -1,7 +1,6 @@
 // The log: one line of JSON per refusal, failure and change of state; every request only at debug level. A line names request, resource, token and outcome.
 // Must never hold a credential or a document.
 import { type Logger, pino } from "pino";
-import type { Exchange } from "../http/exchange.js";
 
 export type Log = Logger;
 
@@ -17,8 +16,17 @@ export function traceOf(field: string | undefined): { readonly traceId: string; 
   return traceId === undefined || parentSpanId === undefined ? undefined : { traceId, parentSpanId };
 }
 
+/** What the log tells of a request. */
+export interface LoggedRequest {
+  readonly requestId: string;
+  readonly principal: { readonly id: string };
+  readonly resource: string | undefined;
+  readonly token: number | undefined;
+  readonly headers: { readonly traceparent: string | undefined };
+}
+
 export interface Finished {
-  readonly exchange: Exchange;
+  readonly request: LoggedRequest;
   readonly route: string;
   /** `ok`, or the code of the problem. */
   readonly outcome: string;
@@ -30,18 +38,18 @@ export interface Finished {
 export function logFinished(log: Log, finished: Finished): void {
   const level = levelOf(finished);
   if (!log.isLevelEnabled(level)) return;
-  const { exchange, route, outcome, status, durationMs } = finished;
+  const { request, route, outcome, status, durationMs } = finished;
   log[level](
     {
-      requestId: exchange.requestId,
+      requestId: request.requestId,
       route,
       outcome,
       status,
-      principal: exchange.principal.id,
-      resource: exchange.resource,
-      token: exchange.token,
+      principal: request.principal.id,
+      resource: request.resource,
+      token: request.token,
       durationMs: Math.round(durationMs * 100) / 100,
-      ...traceOf(exchange.headers.traceparent),
+      ...traceOf(request.headers.traceparent),
     },
     outcome === "ok" ? "answered" : "refused",
   );

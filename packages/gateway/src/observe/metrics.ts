@@ -1,7 +1,7 @@
 // What the gateway counts, in Prometheus' words. The hot path only adds to plain numbers; they become metrics when somebody asks.
 // Labels come from fixed lists: a resource, token or credential as a label would be a memory leak with a dashboard.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { StoreEvent, StoreStats } from "../store/fenced-store.js";
+import type { StoreEvent, StoreStats } from "../fenced-store.js";
 
 export interface Sources {
   readonly stats: () => StoreStats | undefined;

@@ -1,7 +1,7 @@
 // Forgets idempotency keys that are older than their retention, a bounded number at a time. The gateway's role cannot delete: a function of the schema's owner does it,
 // and only this. Several gateways may do it at once.
 import { sql } from "drizzle-orm";
-import type { ReadPool } from "./pool.js";
+import type { ReadPool } from "./read-pool.js";
 
 export interface Retention {
   readonly pool: ReadPool;

@@ -1,7 +1,7 @@
 // Reads: one resource, a page of names, a page of history. They raise no fence and take no lock; whoever wants to read and then write seals first.
 import { and, asc, desc, eq, gt, gte, lt, type SQL, sql } from "drizzle-orm";
-import type { Token, Unavailable, WriteOperation } from "../guard/verdict.js";
-import type { ReadPool } from "./pool.js";
+import type { Token, Unavailable, WriteOperation } from "../fence/verdict.js";
+import type { ReadPool } from "./read-pool.js";
 import { history, resources } from "./schema.js";
 
 export type ResourceState = {

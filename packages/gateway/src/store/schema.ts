@@ -1,5 +1,5 @@
 // The tables as drizzle sees them, for reads and for the user's own queries. The SQL files in migrations/ are what is applied; a test holds the two together.
-// Must not be used for fenced writes: those have one statement, in guard/fenced-write.ts.
+// Must not be used for fenced writes: those have one statement, in guard/fenced-statement.ts.
 import { sql } from "drizzle-orm";
 import { bigint, boolean, check, customType, index, jsonb, pgSchema, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 

@@ -1,7 +1,7 @@
 // One connection that writes: opens itself when it is needed, runs one statement at a time under our own timer, and says of every failure whether something may have
 // been applied. It never retries, and it never hands out a session whose state is in doubt.
 import pg from "pg";
-import { connectFailure, endsSession, type Failure, failureOf } from "../guard/failure.js";
+import { connectFailure, endsSession, type Failure, failureOf } from "../fence/failure.js";
 import { type Durability, openSession, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
 
 export interface WriteConnectionOptions extends SessionLimits {

@@ -1,7 +1,7 @@
 // What the fence costs Postgres: nothing at all for a refusal, no index work for an update, and one look-up by key however large the table has grown.
 import type pg from "pg";
-import { fencedWrite } from "../../src/guard/fenced-write.js";
-import type { TransactionOperation } from "../../src/guard/verdict.js";
+import type { TransactionOperation } from "../../src/fence/verdict.js";
+import { fencedWrite } from "../../src/guard/fenced-statement.js";
 import { openSession, sessionParameters } from "../../src/store/session.js";
 import { plainForm, put, runStatement, statementText, statementValues, ways } from "../support/statement.js";
 import { expect, test, uniqueName } from "../support/store.js";

@@ -1,8 +1,8 @@
 // Concurrent writes share statements; what one of them suffers, the others must not notice.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type pg from "pg";
-import type { Verdict } from "../../src/guard/verdict.js";
-import type { FencedStore, StoreEvent } from "../../src/store/fenced-store.js";
+import type { Verdict } from "../../src/fence/verdict.js";
+import type { FencedStore, StoreEvent } from "../../src/fenced-store.js";
 import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 
 type Batch = Extract<StoreEvent, { kind: "batch" }>;

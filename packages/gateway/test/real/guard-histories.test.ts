@@ -1,6 +1,6 @@
 // Random concurrent histories through two gateways at once, judged by the checker: whatever is written in whatever order, the fence holds and every answer is true.
 import fc from "fast-check";
-import type { WriteRequest } from "../../src/guard/verdict.js";
+import type { WriteRequest } from "../../src/fence/verdict.js";
 import { brokenPromises, type Recorded, Recorder } from "../support/history-checker.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 

@@ -1,6 +1,6 @@
 // One idempotency key, one write: however often it is sent, through however many gateways at once.
-import type { WriteRequest } from "../../src/guard/verdict.js";
-import type { StoreEvent } from "../../src/store/fenced-store.js";
+import type { WriteRequest } from "../../src/fence/verdict.js";
+import type { StoreEvent } from "../../src/fenced-store.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 
 function keyed(resource: string, fingerprint = "f"): WriteRequest & { readonly idempotency: { key: string; fingerprint: string } } {

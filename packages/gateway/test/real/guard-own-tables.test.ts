@@ -3,7 +3,7 @@
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { GuardError, guard } from "../../src/guard/own-tables.js";
+import { GuardError, guard } from "../../src/own-tables.js";
 import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 
 async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {

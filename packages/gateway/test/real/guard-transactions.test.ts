@@ -1,6 +1,6 @@
 // Several resources, all or nothing, in one statement.
-import type { TransactionOperation } from "../../src/guard/verdict.js";
-import type { StoreEvent } from "../../src/store/fenced-store.js";
+import type { TransactionOperation } from "../../src/fence/verdict.js";
+import type { StoreEvent } from "../../src/fenced-store.js";
 import { put } from "../support/statement.js";
 import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 

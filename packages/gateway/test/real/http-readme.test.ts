@@ -1,6 +1,6 @@
 // The README is true: each of its curl examples is run, in order, and its table of settings is the table of the program.
 import { readFileSync } from "node:fs";
-import { settings } from "../../src/settings.js";
+import { settings } from "../../src/settings/settings.js";
 import { curl } from "../support/curl.js";
 import { describe, expect, test } from "../support/fixtures.js";
 

@@ -2,8 +2,8 @@
 import { PostgresPair } from "@palisade/testkit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
-import type { Verdict } from "../../src/guard/verdict.js";
-import { type FencedStore, openStore, type StoreConfig } from "../../src/store/fenced-store.js";
+import type { Verdict } from "../../src/fence/verdict.js";
+import { type FencedStore, openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { patience } from "../support/patience.js";
 import { uniqueName } from "../support/store.js";

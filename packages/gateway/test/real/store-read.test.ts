@@ -1,5 +1,5 @@
 // Pages of names: complete, in the order of bytes, without repetition, and bounded in size.
-import type { FencedStore, ListRequest } from "../../src/store/fenced-store.js";
+import type { FencedStore, ListRequest } from "../../src/fenced-store.js";
 import { firstNameAfter } from "../../src/store/read.js";
 import { put } from "../support/statement.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";

@@ -1,6 +1,6 @@
 // Judges what gateways were told against what Postgres holds. It knows the promises and not how they are kept; scenarios only produce the records.
 import type pg from "pg";
-import type { Verdict, WriteRequest } from "../../src/guard/verdict.js";
+import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
 
 export interface Recorded {
   /** Unique, and sent as the holder, so that the history table says which attempt made which revision. */

@@ -1,7 +1,7 @@
 // THE statement on a plain connection, both ways to the row, so that a test can hold it open in a transaction, race it, or look at its plan.
 import type pg from "pg";
-import { type FencedRow, fencedWrite, parametersOf } from "../../src/guard/fenced-write.js";
-import type { TransactionOperation } from "../../src/guard/verdict.js";
+import type { TransactionOperation } from "../../src/fence/verdict.js";
+import { type FencedRow, fencedWrite, parametersOf } from "../../src/guard/fenced-statement.js";
 
 /** any: INSERT … ON CONFLICT. known: UPDATE, for resources that have a row. */
 export type Way = "any" | "known";

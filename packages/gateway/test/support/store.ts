@@ -3,7 +3,7 @@ import { migrate } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import pg from "pg";
-import { type FencedStore, openStore, type StoreConfig } from "../../src/store/fenced-store.js";
+import { type FencedStore, openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { patience } from "./patience.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";

@@ -1,14 +1,15 @@
 // Break-glass: an administrator moves a fence by hand. Raising shuts out a holder that must not write any more; lowering undoes a fence that a wrong token raised, and
 // is the one act that can let an old holder in again (G1), so who did it and why is always stored with it.
+
+import type { Work } from "../admission.js";
 import { Answer } from "../answer.js";
 import { readBody } from "../body.js";
-import type { Work } from "../gate.js";
 import { jsonFault } from "../json-text.js";
 import { mediaTypeFault } from "../media-type.js";
+import { fencePrefix } from "../paths.js";
 import { Problem, success } from "../problem.js";
 import { fenceChange, firstIssue } from "../schemas.js";
 import { refusalProblem, undecidedProblem } from "../verdict-answer.js";
-import { fencePrefix } from "./read.js";
 import { targetOf } from "./target.js";
 import type { WriteParts } from "./write.js";
 

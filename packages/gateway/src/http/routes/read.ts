@@ -1,18 +1,18 @@
 // Reads: one resource, pages of resources, the history of one, the state of a fence. None of them ever raises a fence.
-import type { ReadResult, ResourceState } from "../../store/fenced-store.js";
+import type { ReadResult, ResourceState } from "../../fenced-store.js";
+import type { Work } from "../admission.js";
 import { Answer } from "../answer.js";
 import { parseReadCondition } from "../etag.js";
-import type { Exchange } from "../exchange.js";
-import type { Work } from "../gate.js";
+import { fencePrefix, historyPrefix, resourcePrefix } from "../paths.js";
 import { Problem, success } from "../problem.js";
 import { parseQuery } from "../query.js";
+import type { Exchange } from "../request-context.js";
 import { characterFault, resourceNameLimitBytes } from "../resource-name.js";
 import { historyQuery, listQuery } from "../schemas.js";
 import { allows } from "../scopes.js";
 import { unavailableProblem } from "../verdict-answer.js";
 import type { StoreAccess } from "./store-access.js";
 import { pathOf, targetBeforeQuery, targetOf } from "./target.js";
-import { resourcePrefix } from "./write.js";
 
 export function readRoute(parts: StoreAccess): Work {
   return async (exchange) => {
@@ -68,8 +68,6 @@ function itemText(item: ResourceState & { readonly value?: string | undefined })
   return item.value === undefined ? text : `${text.slice(0, -1)},"value":${item.value}}`;
 }
 
-export const historyPrefix = "/v1/history/";
-
 export function historyRoute(parts: StoreAccess): Work {
   return async (exchange) => {
     const resource = targetBeforeQuery(exchange, historyPrefix, "read");
@@ -82,8 +80,6 @@ export function historyRoute(parts: StoreAccess): Work {
     return new Answer(success.ok, JSON.stringify({ resource, entries: result.entries, nextBefore: result.nextBeforeRev }));
   };
 }
-
-export const fencePrefix = "/v1/fences/";
 
 /** Who holds the fence, also where there is no document. */
 export function fenceRoute(parts: StoreAccess): Work {

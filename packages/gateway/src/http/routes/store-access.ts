@@ -1,5 +1,5 @@
 // How a route reaches the store: through an object, because the routes exist before the store is open.
-import type { FencedStore } from "../../store/fenced-store.js";
+import type { FencedStore } from "../../fenced-store.js";
 
 export interface StoreAccess {
   readonly store: FencedStore;

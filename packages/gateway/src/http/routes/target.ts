@@ -1,7 +1,7 @@
 // From the raw request target to the resource it names. Must not use req.params, req.path or req.query: they are decoded by rules that are not those of a name.
 import { authorize } from "../auth.js";
-import type { Exchange } from "../exchange.js";
 import { Problem } from "../problem.js";
+import type { Exchange } from "../request-context.js";
 import { parseResourceName } from "../resource-name.js";
 import type { Action } from "../scopes.js";
 

@@ -1,16 +1,16 @@
 // POST /v1/transactions: several resources, all or nothing. The whole transaction is refused when one of its operations is.
-import type { TransactionVerdict } from "../../guard/verdict.js";
+import type { TransactionVerdict } from "../../fence/verdict.js";
+import type { Work } from "../admission.js";
 import { Answer } from "../answer.js";
 import { readBody } from "../body.js";
 import { parseWriteCondition } from "../etag.js";
-import type { Exchange } from "../exchange.js";
 import { type PresentedToken, parseFencingToken } from "../fencing-header.js";
-import type { Work } from "../gate.js";
 import { idempotencyOf, parseIdempotencyKey } from "../idempotency-key.js";
 import { jsonFault } from "../json-text.js";
 import { mediaTypeFault } from "../media-type.js";
 import { type Operations, parseOperations } from "../operation-list.js";
 import { Problem, success } from "../problem.js";
+import type { Exchange } from "../request-context.js";
 import { allows, type Principal } from "../scopes.js";
 import { receipt, refusalProblem, replayedHeader, undecidedProblem } from "../verdict-answer.js";
 import { sightOf, type WriteParts } from "./write.js";

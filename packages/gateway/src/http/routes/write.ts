@@ -1,17 +1,18 @@
 // PUT, PATCH, DELETE and seal of one resource: from the header to a request the store understands, and from its verdict to an answer.
 // Everything that can be refused without the body is refused before the body is read.
-import type { WriteOperation, WriteRequest } from "../../guard/verdict.js";
+import type { WriteOperation, WriteRequest } from "../../fence/verdict.js";
 import type { Metrics } from "../../observe/metrics.js";
+import type { Work } from "../admission.js";
 import type { Answer } from "../answer.js";
 import { type BodyBudget, readBody } from "../body.js";
 import { parseWriteCondition } from "../etag.js";
-import type { Exchange } from "../exchange.js";
 import { parseFencingToken } from "../fencing-header.js";
-import type { Work } from "../gate.js";
 import { idempotencyOf, parseIdempotencyKey } from "../idempotency-key.js";
 import { jsonFault } from "../json-text.js";
 import { mediaTypeFault } from "../media-type.js";
+import { resourcePrefix } from "../paths.js";
 import { Problem } from "../problem.js";
+import type { Exchange } from "../request-context.js";
 import { allows, type Principal } from "../scopes.js";
 import { acceptedAnswer, type Sight, verdictProblem } from "../verdict-answer.js";
 import type { StoreAccess } from "./store-access.js";
@@ -22,8 +23,6 @@ export interface WriteParts extends StoreAccess {
   readonly budget: BodyBudget;
   readonly bodyLimitBytes: number;
 }
-
-export const resourcePrefix = "/v1/resources/";
 
 export function putRoute(parts: WriteParts): Work {
   return (exchange) => writeDocument(parts, exchange, "put");

@@ -1,7 +1,7 @@
 // What each error means for a write that was under way. A wrong line here is a lie to a client, so every class of SQLSTATE is listed.
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { connectFailure, endsSession, failureOf } from "../../../src/guard/failure.js";
+import { connectFailure, endsSession, failureOf } from "../../../src/fence/failure.js";
 
 function fromPostgres(code: string, severity = "ERROR"): Error {
   return Object.assign(new pg.DatabaseError("told", 4, "error"), { code, severity });

@@ -7,9 +7,9 @@ import { type Answer, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
 import { beginWork, endWork } from "./connection-state.js";
-import { Exchange } from "./exchange.js";
 import { Problem, sendProblem } from "./problem.js";
 import type { RateLimit } from "./rate-limit.js";
+import { Exchange } from "./request-context.js";
 import { readHeaders, tooManyHeaders } from "./request-headers.js";
 import { nobody, type Principal } from "./scopes.js";
 
@@ -108,7 +108,7 @@ export class Gate {
     const outcome = result instanceof Problem ? result.code : "ok";
     const durationMs = performance.now() - exchange.startedAt;
     this.#parts.metrics.requestDone(route, outcome, durationMs);
-    logFinished(this.#parts.log, { exchange, route, outcome, status: result.status, durationMs });
+    logFinished(this.#parts.log, { request: exchange, route, outcome, status: result.status, durationMs });
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#onIdle?.();
   }

@@ -1,8 +1,9 @@
 // What a gateway can be told, and the first look at whether it makes sense. The single source for createGateway, the environment, --help and the README is
 // the table in settings.ts. Must not read files or the network: that a key file exists or a database answers is found out at start.
-import type { Setting } from "./setting.js";
+
+import { storeLimits } from "../store/store-limits.js";
+import type { Setting } from "./setting-kinds.js";
 import { type Settings, settings } from "./settings.js";
-import { storeLimits } from "./store/store-limits.js";
 
 /** What createGateway takes: only `databaseUrl` must be there. */
 export type GatewayConfig = { readonly [K in keyof Settings]?: Settings[K] | undefined } & { readonly databaseUrl: string };

@@ -1,8 +1,8 @@
 // The table of settings: name, environment variable, rule, default, meaning. Everything that shows or reads settings goes through it, so they cannot disagree.
 import { z } from "zod";
-import { type ApiKeyFile, apiKeyFile } from "./http/api-keys.js";
-import { choice, list, number, parseJson, type Setting, secret, shortText, urlOf } from "./setting.js";
-import { storeLimits } from "./store/store-limits.js";
+import { type ApiKeyFile, apiKeyFile } from "../http/api-keys.js";
+import { storeLimits } from "../store/store-limits.js";
+import { choice, list, number, parseJson, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
 
 /** Every setting with its value. A setting without a default that was not given is undefined. */
 export interface Settings {

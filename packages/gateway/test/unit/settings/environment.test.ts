@@ -1,9 +1,9 @@
 // The environment: what is understood, and that everything else stops the start with a sentence that names it.
 import { describe, expect, test } from "vitest";
 import { keygen } from "../../../src/commands.js";
-import { GatewayConfigError, verifyMode } from "../../../src/config.js";
-import { readEnvironment } from "../../../src/environment.js";
 import { createGateway } from "../../../src/gateway.js";
+import { GatewayConfigError, verifyMode } from "../../../src/settings/config.js";
+import { readEnvironment } from "../../../src/settings/environment.js";
 
 const databaseUrl = "postgres://user:hunter2@db.example/app";
 const settingsOf = (env: Record<string, string>) => readEnvironment({ DATABASE_URL: databaseUrl, ...env }).settings;

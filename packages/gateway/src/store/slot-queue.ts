@@ -1,9 +1,10 @@
 // Who waits for a lane, first come, first served: for work that needs a write connection to itself. The line is bounded in length and in time.
 // It must not know what the work is.
-import { Fifo } from "../guard/fifo.js";
-import type { Unavailable } from "../guard/verdict.js";
-import type { Lanes } from "./lanes.js";
+
+import type { Unavailable } from "../fence/verdict.js";
+import { Fifo } from "./fifo.js";
 import type { WriteConnection } from "./write-connection.js";
+import type { Lanes } from "./write-slots.js";
 
 export interface LineLimits {
   readonly maxWaiting: number;

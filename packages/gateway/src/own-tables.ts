@@ -2,9 +2,8 @@
 // in the database, and its refusal fails the transaction. Must be the first statement: what was read before it may already be stale.
 import { sql } from "drizzle-orm";
 import pg from "pg";
-import type { VerifyToken } from "./raise-check.js";
-import type { Token } from "./verdict.js";
-import { checkName, checkToken } from "./write-request.js";
+import type { Token, VerifyToken } from "./fence/verdict.js";
+import { checkName, checkToken } from "./fence/write-request.js";
 
 export interface GuardRequest {
   readonly resource: string;

@@ -1,17 +1,22 @@
 // The fenced store as the HTTP layer sees it: every question it may ask of Postgres, and the one place where the parts of the store are put together.
 // It knows neither HTTP nor Redis: the lock's nodes are asked through the `verify` hook only.
-import { fencedWrite } from "../guard/fenced-write.js";
-import { type BatchEvent, GroupCommit } from "../guard/group-commit.js";
-import { RaiseCheck, type RaiseEvent, type VerifyToken } from "../guard/raise-check.js";
-import { Transactions } from "../guard/transaction.js";
-import type { TransactionOperation, TransactionRequest, TransactionVerdict, Unavailable, Verdict, WriteRequest } from "../guard/verdict.js";
-import { checkName, checkTransaction, checkWrite, isName } from "../guard/write-request.js";
-import { type FenceChange, type FenceVerdict, moveFence } from "./break-glass.js";
-import { type Readiness, readiness } from "./durability.js";
-import { forgetUsedKeys } from "./key-retention.js";
-import { LaneLine } from "./lane-line.js";
-import { Lanes } from "./lanes.js";
-import { ReadPool } from "./pool.js";
+
+import type {
+  TransactionOperation,
+  TransactionRequest,
+  TransactionVerdict,
+  Unavailable,
+  Verdict,
+  VerifyToken,
+  WriteRequest,
+} from "./fence/verdict.js";
+import { checkName, checkTransaction, checkWrite, isName } from "./fence/write-request.js";
+import { fencedWrite } from "./guard/fenced-statement.js";
+import { type BatchEvent, GroupCommit } from "./guard/group-commit.js";
+import { RaiseCheck, type RaiseEvent } from "./guard/raise-check.js";
+import { Transactions } from "./guard/transaction.js";
+import { forgetUsedKeys } from "./store/key-retention.js";
+import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
 import {
   type HistoryPage,
   type HistoryRequest,
@@ -21,15 +26,19 @@ import {
   type ReadResult,
   readHistory,
   readResource,
-} from "./read.js";
-import type { Durability } from "./session.js";
-import { type StoreLimits, storeLimits } from "./store-limits.js";
+} from "./store/read.js";
+import { ReadPool } from "./store/read-pool.js";
+import { type Readiness, readiness } from "./store/readiness.js";
+import type { Durability } from "./store/session.js";
+import { LaneLine } from "./store/slot-queue.js";
+import { type StoreLimits, storeLimits } from "./store/store-limits.js";
+import { Lanes } from "./store/write-slots.js";
 
-export type { VerifyToken } from "../guard/raise-check.js";
-export type { FenceChange, FenceVerdict } from "./break-glass.js";
-export type { Readiness, ReadinessCheck } from "./durability.js";
-export type { HistoryEntry, HistoryRequest, ListItem, ListRequest, ListResult, ReadResult, ResourceState } from "./read.js";
-export type { Durability } from "./session.js";
+export type { VerifyToken } from "./fence/verdict.js";
+export type { FenceChange, FenceVerdict } from "./store/move-fence.js";
+export type { HistoryEntry, HistoryRequest, ListItem, ListRequest, ListResult, ReadResult, ResourceState } from "./store/read.js";
+export type { Readiness, ReadinessCheck } from "./store/readiness.js";
+export type { Durability } from "./store/session.js";
 
 export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> & {
   readonly databaseUrl: string;

@@ -1,8 +1,8 @@
 // Moves a fence by hand, up or down, with an audit row in the same statement. For the operator only: an old fence that is lowered lets old holders write again.
-import type { Contention, OutcomeUnknown, Token, Unavailable } from "../guard/verdict.js";
-import { checkName, checkText, checkToken } from "../guard/write-request.js";
-import type { LaneLine } from "./lane-line.js";
-import type { Lanes } from "./lanes.js";
+import type { Contention, OutcomeUnknown, Token, Unavailable } from "../fence/verdict.js";
+import { checkName, checkText, checkToken } from "../fence/write-request.js";
+import type { LaneLine } from "./slot-queue.js";
+import type { Lanes } from "./write-slots.js";
 
 /** Who did it and why is kept for ever. */
 export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };

@@ -2,7 +2,7 @@
 // written through is refused where it is opened, and the statement itself refuses when synchronous replication is switched off under it.
 import { sql } from "drizzle-orm";
 import { pendingMigrations } from "./migrate.js";
-import type { ReadPool } from "./pool.js";
+import type { ReadPool } from "./read-pool.js";
 import type { Durability } from "./session.js";
 
 export type ReadinessCheck = { readonly name: string; readonly status: "ok" | "warning" | "failed"; readonly detail: string };

@@ -6,6 +6,10 @@ export type Token = number;
 
 export const maxToken = 999_999_999_999_999;
 
+export type Issued = "issued" | "unissued" | "unreachable";
+/** Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable. */
+export type VerifyToken = (resource: string, token: Token) => Promise<Issued>;
+
 export type WriteOperation = "put" | "patch" | "delete" | "seal";
 
 /**

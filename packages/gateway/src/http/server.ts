@@ -1,15 +1,15 @@
 // The HTTP server around the application: its limits in time and number, and an answer for bytes that never become a request.
-// Must not answer over the head of a request that is being worked on (see http/exchange.ts).
+// Must not answer over the head of a request that is being worked on (see connection-state.ts).
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Express } from "express";
-import { allowed } from "./app.js";
-import { awaitsContinue } from "./http/body.js";
-import { isQuiet, mustStaySilent } from "./http/connection-state.js";
-import { Exchange } from "./http/exchange.js";
-import { bornForExpress } from "./http/express-prototypes.js";
-import { Problem, rawProblem, sendProblem } from "./http/problem.js";
-import { readHeaders } from "./http/request-headers.js";
+import { awaitsContinue } from "./body.js";
+import { isQuiet, mustStaySilent } from "./connection-state.js";
+import { bornForExpress } from "./express-prototypes.js";
+import { allowed } from "./paths.js";
+import { Problem, rawProblem, sendProblem } from "./problem.js";
+import { Exchange } from "./request-context.js";
+import { readHeaders } from "./request-headers.js";
 
 export interface ServerLimits {
   readonly maxConnections: number;

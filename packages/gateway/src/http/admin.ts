@@ -1,7 +1,7 @@
 // The admin port: is the process alive, should traffic come here, what has been counted. Needs no credential, so it tells nothing about resources or callers.
 import express, { type Express } from "express";
-import { statusOf, success } from "./http/problem.js";
-import type { Readiness } from "./store/fenced-store.js";
+import type { Readiness } from "../fenced-store.js";
+import { statusOf, success } from "./problem.js";
 
 export interface AdminParts {
   readonly ready: () => Promise<Readiness>;

@@ -1,8 +1,8 @@
 // Asks the lock whether it ever issued a token, for the store's one question per raise. Only through the lock's public API.
 // Must not turn "could not be asked" into "never issued": the first is the world's fault, the second an alarm (G4).
 import type { Locker } from "@palisade/lock";
+import type { ReadinessCheck, VerifyToken } from "./fenced-store.js";
 import type { Log } from "./observe/log.js";
-import type { ReadinessCheck, VerifyToken } from "./store/fenced-store.js";
 
 /** The part of a locker that verification needs. */
 export type IssuedTokens = Pick<Locker, "issued" | "ready" | "close">;

@@ -1,7 +1,7 @@
 // The connections that read. They never write, so losing one loses nothing; what waits for one is bounded in number and in time.
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import type { Unavailable } from "../guard/verdict.js";
+import type { Unavailable } from "../fence/verdict.js";
 
 export interface ReadPoolOptions {
   readonly databaseUrl: string;

@@ -1,7 +1,7 @@
 // THE statement: every fenced write is this one, and nothing else writes a resource. It decides alone, under the lock of the row it changes; nothing was read before
 // it that it relies on. READ COMMITTED, no surrounding transaction. No advisory lock, trigger or xmax, so that it runs wherever INSERT … ON CONFLICT does.
 // It has two ways to the row, which share the condition and the effect: one for any resource, and a cheaper one for resources that are known to have a row.
-import type { Expected, TransactionOperation } from "./verdict.js";
+import type { Expected, TransactionOperation } from "../fence/verdict.js";
 
 export interface FencedRow {
   readonly request: TransactionOperation;

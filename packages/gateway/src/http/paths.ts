@@ -1,0 +1,13 @@
+// The paths of the API up to the resource name, and the methods that each route answers.
+
+export const resourcePrefix = "/v1/resources/";
+export const historyPrefix = "/v1/history/";
+export const fencePrefix = "/v1/fences/";
+
+/** The Allow header of each route. */
+export const allowed = {
+  resource: "GET, HEAD, PUT, PATCH, DELETE, POST",
+  read: "GET, HEAD",
+  transaction: "POST",
+  fence: "GET, HEAD, POST",
+} as const;
