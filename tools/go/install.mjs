@@ -13,6 +13,19 @@ import { unreachable } from "./unreachable.mjs";
 
 const stamp = inRoot("node_modules", ".palisade-installed");
 const marker = inRoot("node_modules", ".palisade-installing");
+/**
+ * What decides whether the lockfile is installed as committed. Given on the command line, where neither ~/.npmrc nor the
+ * environment of the user overrides it: with `optional=false` there, pnpm leaves out the compiler and says nothing.
+ */
+const lockfileSettings = {
+  "auto-install-peers": true,
+  "confirm-modules-purge": false,
+  "engine-strict": false,
+  lockfile: true,
+  "node-linker": "isolated",
+  optional: true,
+  "shared-workspace-lockfile": true,
+};
 /** A dead registry is known after two quick retries, a silent one after three times 10 s; the defaults take minutes. */
 const impatience = ["--fetch-timeout=10000", "--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
 
@@ -20,17 +33,23 @@ export async function install() {
   const wanted = fingerprint();
   if (installed(wanted)) return;
   const first = !existsSync(inRoot("node_modules"));
-  const command = [...(await pnpm()), "install", "--frozen-lockfile", "--prefer-offline", "--prod=false", "--reporter=append-only"];
+  const command = [...(await pnpm()), ...installArguments()];
   await step(`installing dependencies${first ? " (first run)" : ""}`, async () => {
     if (existsSync(marker)) await removeAll();
     mkdirSync(inRoot("node_modules"), { recursive: true });
     rmSync(stamp, { force: true });
     writeFileSync(marker, "");
-    const { code, output } = await run([...command, "--config.confirm-modules-purge=false", ...impatience], { output: "kept" });
+    const { code, output } = await run(command, { output: "kept" });
     if (code !== 0) throw explain(output);
   });
   writeFileSync(stamp, wanted);
   rmSync(marker);
+}
+
+/** What follows `pnpm`. */
+export function installArguments() {
+  const settings = Object.entries(lockfileSettings).map(([name, value]) => `--config.${name}=${value}`);
+  return ["install", "--frozen-lockfile", "--prefer-offline", "--prod=false", "--reporter=append-only", ...settings, ...impatience];
 }
 
 /** @param {string} wanted */
