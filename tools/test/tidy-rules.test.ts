@@ -8,6 +8,7 @@ import { oneEntry } from "../tidy/entries.js";
 import { exactVersions } from "../tidy/exact-versions.js";
 import { fileUrls } from "../tidy/file-urls.js";
 import { honestTests } from "../tidy/honest-tests.js";
+import { layers } from "../tidy/layers.js";
 import { noMachinePaths, nothingLeftOver } from "../tidy/leftovers.js";
 import { fileNames } from "../tidy/names.js";
 import { openingComments } from "../tidy/openings.js";
@@ -96,13 +97,28 @@ const samples: readonly Sample[] = [
       },
       { "packages/lock/src/a.ts": 'export * from "./a.js";' },
       { "packages/lock/src/a.ts": 'await import("./b.js");', "packages/lock/src/b.ts": 'import { type A } from "./a.js";' },
+      { "packages/lock/src/a.ts": 'import "./b.js";', "packages/lock/src/b.ts": 'import type { A } from "./a.js";' },
     ],
     keeps: [
       {
-        "packages/lock/src/a.ts": 'import "./b.js";\nimport "./c.js";',
-        "packages/lock/src/b.ts": 'import "./c.js";',
-        "packages/lock/src/c.ts": 'import type { A } from "./a.js"; export type { B } from "./b.js";',
+        "packages/bench/src/a.ts": 'import "./b.js";\nimport "./c.js";',
+        "packages/bench/src/b.ts": 'import "./c.js";',
+        "packages/bench/src/c.ts": 'import type { A } from "./a.js"; export type { B } from "./b.js";',
       },
+    ],
+  },
+  {
+    rule: layers,
+    breaks: [
+      { "packages/lock/src/quorum/tally.ts": 'import { x } from "../lease/acquire.js";' },
+      { "packages/lock/src/lease/acquire.ts": 'import type { X } from "../redis/node.js";' },
+      { "packages/lock/src/redis/node.ts": 'export type { X } from "../locker.js";' },
+      { "packages/lock/src/somewhere/x.ts": "export {};" },
+    ],
+    keeps: [
+      { "packages/lock/src/lease/acquire.ts": 'import { x } from "./release.js";\nimport type { Y } from "../quorum/tally.js";' },
+      { "packages/lock/src/index.ts": 'export { x } from "./locker.js";' },
+      { "packages/bench/src/a.ts": 'import { x } from "./b.js";' },
     ],
   },
   {

@@ -1,6 +1,8 @@
-// No file reaches itself through what it loads: in a cycle, who is first sees the other one half made. Imports of types alone do not count, they are gone at run time.
+// No file reaches itself through its imports: in a cycle, the file that is loaded first sees the other one half made. Imports of types are gone at run time; they count
+// in the packages that layers.ts lists, where a reader shall find an order too.
 import type { Checkout, SourceFile } from "./checkout.js";
-import { loadedBy } from "./imports.js";
+import { loadedBy, namedBy } from "./imports.js";
+import { layersOf } from "./layers.js";
 import type { Finding, Rule } from "./rule.js";
 
 export const noCycles: Rule = {
@@ -23,7 +25,12 @@ function cyclesFrom(checkout: Checkout, { file, path, done }: Visit): readonly F
   const before = path.indexOf(file);
   if (before >= 0) return [`${file.path}:1: ${[...path.slice(before), file].map((one) => one.path).join(" → ")}`];
   if (done.has(file)) return [];
-  const found = loadedBy(checkout, file).flatMap((next) => cyclesFrom(checkout, { file: next, path: [...path, file], done }));
+  const found = followed(checkout, file).flatMap((next) => cyclesFrom(checkout, { file: next, path: [...path, file], done }));
   done.add(file);
   return found;
+}
+
+function followed(checkout: Checkout, file: SourceFile): readonly SourceFile[] {
+  const [, name = ""] = /^packages\/([^/]+)\/src\//.exec(file.path) ?? [];
+  return name in layersOf ? namedBy(checkout, file) : loadedBy(checkout, file);
 }

@@ -28,6 +28,11 @@ export function loadedBy(checkout: Checkout, file: SourceFile): readonly SourceF
   return targets.flatMap((target) => checkout.file(target) ?? []);
 }
 
+/** The files of the checkout that this one names, be it for a type only. */
+export function namedBy(checkout: Checkout, file: SourceFile): readonly SourceFile[] {
+  return importsOf(file).flatMap(({ target }) => (target === undefined ? [] : (checkout.file(target) ?? [])));
+}
+
 /** `import { type A }` is not erased: under verbatimModuleSyntax an empty import of the module remains. */
 function isErased(node: Node): boolean {
   return node.type === "TSImportType" || node.importKind === "type" || node.exportKind === "type";

@@ -6,6 +6,7 @@ import { oneEntry } from "./entries.js";
 import { exactVersions } from "./exact-versions.js";
 import { fileUrls } from "./file-urls.js";
 import { honestTests } from "./honest-tests.js";
+import { layers } from "./layers.js";
 import { noMachinePaths, nothingLeftOver } from "./leftovers.js";
 import { fileNames } from "./names.js";
 import { openingComments } from "./openings.js";
@@ -20,6 +21,7 @@ export const rules: readonly Rule[] = [
   parameterCount,
   fileNames,
   importDirections,
+  layers,
   noCycles,
   clockOnly,
   oneEntry,

@@ -1,9 +1,7 @@
 // The public API of @palisade/lock: named exports, no logic.
 
-export { createLocker } from "./create-locker.js";
-export type { Inspection } from "./lease/inspect.js";
-export type { ForcedRelease } from "./lease/raise.js";
-export type { AcquireOptions, KeepOptions, TryAcquireOptions, UsingOptions } from "./options/lease-request.js";
+export { createLocker } from "./locker.js";
+export type { NodeSource } from "./options/node-source.js";
 export type { LockerOptions, RetryOptions } from "./options/policy.js";
 export type {
   Ballot,
@@ -20,6 +18,7 @@ export type {
   Unreachable,
 } from "./protocol/ballot.js";
 export { type LeaseLostReason, LockError, type LockErrorCode, type LockErrorDetails, type LossReason } from "./protocol/errors.js";
+export type { NodeEvent } from "./protocol/events.js";
 export {
   type AttemptEvent,
   channelNames,
@@ -29,8 +28,17 @@ export {
   type RenewalEvent,
   type RoundEvent,
 } from "./protocol/events.js";
+export type { Finding, FleetState } from "./protocol/fleet.js";
 export type { Lease, Release, Renewal } from "./protocol/lease.js";
-export type { Attempted, Locker, Resources } from "./protocol/locker.js";
-export type { NodeEvent } from "./protocol/node-events.js";
+export type {
+  AcquireOptions,
+  Attempted,
+  ForcedRelease,
+  Inspection,
+  KeepOptions,
+  Locker,
+  Resources,
+  TryAcquireOptions,
+  UsingOptions,
+} from "./protocol/locker.js";
 export { compareTokens, formatToken, isToken, MAX_TOKEN, parseToken } from "./protocol/token.js";
-export type { Finding, FleetState, NodeSource } from "./redis/open-nodes.js";

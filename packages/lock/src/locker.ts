@@ -1,35 +1,40 @@
 // What createLocker gives: reads what a call asks for, has it acquired, and gives out leases. Knows no Redis, and does not count: attempts and waiting are
 // acquisition.ts, votes are quorum/.
 
-import type { Lost } from "./lease/acquire.js";
-import type { Core } from "./lease/context.js";
 import { takeOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
-import { conclude, type Inspection, survey } from "./lease/inspect.js";
+import { conclude, survey } from "./lease/inspect.js";
 import { adoptionError } from "./lease/loss-error.js";
 import { describeAttempt } from "./lease/messages.js";
-import { type ForcedRelease, forceRelease, wasIssued } from "./lease/raise.js";
+import { forceRelease, wasIssued } from "./lease/raise.js";
 import { renew } from "./lease/renew.js";
 import { TtlLimit } from "./lease/ttl-limit.js";
-import {
-  type AcquireOptions,
-  type KeepOptions,
-  readAdoptOptions,
-  readLeaseRequest,
-  readResource,
-  type TryAcquireOptions,
-  type UsingOptions,
-} from "./options/lease-request.js";
+import { readAdoptOptions, readLeaseRequest, readResource } from "./options/lease-request.js";
 import { shown, wellFormedText, wholeNumber } from "./options/option.js";
-import { checkTtl, type Policy } from "./options/policy.js";
+import { checkTtl, type LockerOptions, type Policy, readPolicy } from "./options/policy.js";
 import type { Clock } from "./platform/clock.js";
+import { systemClock } from "./platform/clock.js";
 import { Alarms } from "./platform/deadline-heap.js";
 import { Work } from "./platform/in-flight.js";
 import { LockError } from "./protocol/errors.js";
+import { channels } from "./protocol/events.js";
+import type { Finding, Fleet, FleetState } from "./protocol/fleet.js";
 import type { Lease } from "./protocol/lease.js";
-import type { Attempted, Locker, Resources } from "./protocol/locker.js";
+import type {
+  AcquireOptions,
+  Attempted,
+  ForcedRelease,
+  Inspection,
+  KeepOptions,
+  Locker,
+  Resources,
+  TryAcquireOptions,
+  UsingOptions,
+} from "./protocol/locker.js";
+import type { Lost } from "./protocol/outcome.js";
 import { MAX_TOKEN } from "./protocol/token.js";
-import type { Finding, Fleet, FleetState } from "./redis/open-nodes.js";
+import { openNodes } from "./redis/open-nodes.js";
+import type { WaitContext } from "./waiting/context.js";
 import { Introduction } from "./waiting/first-contact.js";
 import { Turnstile } from "./waiting/local-queue.js";
 import { closedError, type Patience } from "./waiting/wait-budget.js";
@@ -40,7 +45,7 @@ type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
 export class QuorumLocker implements Locker {
   readonly #fleet: Fleet;
-  readonly #core: Core;
+  readonly #core: WaitContext;
   readonly #introduction: Introduction;
   readonly #acquisition: Acquisition;
   #closing: Promise<void> | undefined;
@@ -57,6 +62,7 @@ export class QuorumLocker implements Locker {
       clock,
       checkFleetTtl: (ttlMs) => limit.check(ttlMs),
       turnstile,
+      onReleased: (resources, ballots) => courtesy.released(resources, ballots),
       courtesy,
       dormitory,
       alarms: new Alarms(clock),
@@ -166,4 +172,27 @@ export class QuorumLocker implements Locker {
     if (this.#core.dormitory.closed) throw closedError(resources);
     this.#introduction.check();
   }
+}
+
+/**
+ * A locker over N independent Redis masters. Begins to connect at once; nothing needs to be awaited before the first call. Throws TypeError or RangeError for
+ * options that cannot be right, before any I/O.
+ */
+export function createLocker(options: LockerOptions): Locker {
+  const policy = readPolicy(options);
+  const clock = systemClock();
+  const { namespace, nodeTimeoutMs, connectTimeoutMs, maxTtlMs, retentionMs } = policy;
+  const fleet = openNodes({
+    nodes: options.nodes,
+    namespace,
+    nodeTimeoutMs,
+    connectTimeoutMs,
+    maxTtlMs,
+    retentionMs,
+    clock,
+    onEvent: (event) => {
+      if (channels.node.hasSubscribers) channels.node.publish(event);
+    },
+  });
+  return new QuorumLocker(fleet, policy, clock);
 }

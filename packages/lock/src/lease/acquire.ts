@@ -5,42 +5,13 @@ import { minValidityMs } from "../options/policy.js";
 import type { EpochMoved, GrantBallot, SealBallot } from "../protocol/ballot.js";
 import { invariant, type LossReason } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
+import type { Lost, Outcome, Wish } from "../protocol/outcome.js";
 import { MAX_TOKEN } from "../protocol/token.js";
 import { castBallots, holdRound } from "../quorum/round.js";
 import { freeInMs, highestToken, tallyGrants, tallySeals, type Verdict } from "../quorum/tally.js";
 import { remainingMs, validityMs } from "../quorum/validity.js";
-import type { Core } from "./context.js";
-import type { Grant } from "./held-lease.js";
+import type { LeaseContext } from "./context.js";
 import { giveBack } from "./release.js";
-
-export interface Won extends Grant {
-  readonly kind: "won";
-  readonly votes: readonly (GrantBallot | EpochMoved | undefined)[];
-}
-
-export interface Lost {
-  readonly kind: "lost";
-  readonly reason: LossReason;
-  /** Lost only because the fleet's epoch moved meanwhile: worth another try at once. */
-  readonly epochMoved: boolean;
-  readonly ballots: readonly (GrantBallot | EpochMoved)[];
-  readonly seals: readonly (SealBallot | EpochMoved)[];
-  /** How many nodes granted it to us, in vain. */
-  readonly grants: number;
-  /** In how long enough of the holders can have run out, where known. */
-  readonly freeInMs: number | undefined;
-  /** What was left of the lease, if that was too little. */
-  readonly leftMs: number | undefined;
-}
-
-export type Outcome = Won | Lost;
-
-export interface Wish {
-  readonly resources: readonly string[];
-  readonly ttlMs: number;
-  /** Whoever wishes it has waited for it already, and others may, too. */
-  readonly hasWaited?: true | undefined;
-}
 
 type CountedGrant = GrantBallot | EpochMoved;
 type CountedSeal = SealBallot | EpochMoved;
@@ -49,7 +20,7 @@ type Settled = Exclude<Verdict, "open">;
 /** An admission moves every epoch once; members that restart one after the other move them once each. */
 const EPOCH_TRIES = 4;
 
-export async function attempt(core: Core, wish: Wish): Promise<Outcome> {
+export async function attempt(core: LeaseContext, wish: Wish): Promise<Outcome> {
   for (let tries = 1; ; tries++) {
     const outcome = await new Attempt(core, wish).run();
     if (outcome.kind === "won" || !outcome.epochMoved || tries >= EPOCH_TRIES) return outcome;
@@ -57,7 +28,7 @@ export async function attempt(core: Core, wish: Wish): Promise<Outcome> {
 }
 
 class Attempt {
-  readonly #core: Core;
+  readonly #core: LeaseContext;
   readonly #wish: Wish;
   readonly #owner: string;
   // Noted before the first byte leaves. A ballot of another epoch was cast after some member's memory had been rebuilt from this node: the token stored here was
@@ -70,7 +41,7 @@ class Attempt {
   #outcome: Outcome | undefined;
   #complete = false;
 
-  constructor(core: Core, wish: Wish) {
+  constructor(core: LeaseContext, wish: Wish) {
     this.#core = core;
     this.#wish = wish;
     this.#owner = core.clock.secret();

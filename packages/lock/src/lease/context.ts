@@ -1,16 +1,13 @@
-// What every part of the control flow is given: the nodes that vote, the policy, the clock, and the bookkeeping of one locker. Decides nothing.
-
+// What every verb of the algorithm is given: the nodes that vote, the policy, the clock, and the bookkeeping of one locker.
 import type { Policy } from "../options/policy.js";
 import type { Clock } from "../platform/clock.js";
 import type { Alarms } from "../platform/deadline-heap.js";
 import type { Work } from "../platform/in-flight.js";
+import type { ReleaseBallot } from "../protocol/ballot.js";
 import type { LockNode } from "../protocol/node.js";
-import type { Turnstile } from "../waiting/local-queue.js";
-import type { Dormitory } from "../waiting/wait-budget.js";
-import type { Courtesy } from "../waiting/yield-after-release.js";
-import type { Lost } from "./acquire.js";
+import type { Ballots } from "../quorum/tally.js";
 
-export interface Core {
+export interface LeaseContext {
   readonly nodes: readonly LockNode[];
   readonly policy: Policy;
   readonly clock: Clock;
@@ -18,7 +15,6 @@ export interface Core {
   checkFleetTtl(ttlMs: number): void;
   readonly alarms: Alarms;
   readonly work: Work;
-  readonly courtesy: Courtesy;
-  readonly turnstile: Turnstile<Lost>;
-  readonly dormitory: Dormitory;
+  /** Called when a held lease was given back, with what the nodes answered until then. */
+  onReleased(resources: readonly string[], ballots: Ballots<ReleaseBallot>): void;
 }

@@ -8,27 +8,15 @@ import type { Ballot } from "../protocol/ballot.js";
 import { type LeaseLostReason, LockError } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
 import type { Lease, Release, Renewal } from "../protocol/lease.js";
+import type { Grant } from "../protocol/outcome.js";
 import { askAgainInMs, onGrid, RENEWAL_FLOOR_MS, renewInMs } from "../quorum/renewal-pacing.js";
 import { castBallots } from "../quorum/round.js";
 import { neededTtlMs, remainingMs, validityMs } from "../quorum/validity.js";
-import type { Core } from "./context.js";
+import type { LeaseContext } from "./context.js";
 import { handOver } from "./hand-over.js";
 import { describeLoss } from "./messages.js";
 import { releaseEverywhere } from "./release.js";
 import { renew } from "./renew.js";
-
-/** What an attempt won, or an adoption proved. */
-export interface Grant {
-  readonly resources: readonly string[];
-  readonly owner: string;
-  readonly token: number;
-  readonly ttlMs: number;
-  /** Before the first byte left. */
-  readonly startMonotonicMs: number;
-  readonly startWallMs: number;
-  /** Filled in as further nodes answer. */
-  readonly votes: readonly (Ballot | undefined)[];
-}
 
 export interface Keeping {
   readonly renew: boolean;
@@ -44,7 +32,7 @@ export class HeldLease implements Lease, Alarm {
   alarmIndex = -1;
   readonly resources: readonly string[];
   readonly token: number;
-  readonly #core: Core;
+  readonly #core: LeaseContext;
   readonly #owner: string;
   readonly #votes: readonly (Ballot | undefined)[];
   readonly #holdUntilAt: number;
@@ -67,7 +55,7 @@ export class HeldLease implements Lease, Alarm {
   #extending: Promise<Renewal> | undefined;
   #release: Promise<Release> | undefined;
 
-  constructor(core: Core, grant: Grant, keeping: Keeping) {
+  constructor(core: LeaseContext, grant: Grant, keeping: Keeping) {
     this.#core = core;
     this.resources = grant.resources;
     this.token = grant.token;

@@ -3,37 +3,23 @@
 import type { Policy } from "../options/policy.js";
 import type { InspectBallot } from "../protocol/ballot.js";
 import { LockError } from "../protocol/errors.js";
+import type { Inspection } from "../protocol/locker.js";
 import { castBallots, holdRound } from "../quorum/round.js";
 import type { Ballots, Electorate } from "../quorum/tally.js";
-import type { Core } from "./context.js";
+import type { LeaseContext } from "./context.js";
 import { describeBallots } from "./messages.js";
 
 type Seen = Extract<InspectBallot, { kind: "seen" }>;
 
-/** What the nodes know of a resource. */
-export interface Inspection {
-  readonly resource: string;
-  /** `held`: one holder on a quorum. `free`: a quorum has none. `split`: neither can be true. `unknown`: too few nodes answered to tell. */
-  readonly state: "held" | "free" | "split" | "unknown";
-  /** The label of the holder, if `held`. */
-  readonly holder?: string;
-  /** For how long a quorum will have that holder at most, in milliseconds, if `held`. */
-  readonly remainingMs?: number;
-  /** The highest token stored for it on any node that answered; 0 if it never had one. */
-  readonly token: number;
-  /** What each node answered. */
-  readonly ballots: readonly InspectBallot[];
-}
-
 /** Asks every node and waits for all of them: whoever looks wants to see. */
-export async function survey(core: Core, resource: string): Promise<readonly InspectBallot[]> {
+export async function survey(core: LeaseContext, resource: string): Promise<readonly InspectBallot[]> {
   const everybody = core.nodes.length;
   return (await look(core, resource, (ballots) => (castBallots(ballots).length === everybody ? "all" : "open"))).ballots;
 }
 
 /** Asks every node until the judge has heard enough. */
 export async function look<Verdict extends string>(
-  core: Core,
+  core: LeaseContext,
   resource: string,
   judge: (ballots: Ballots<InspectBallot>) => Verdict | "open",
 ): Promise<{ readonly verdict: Verdict; readonly ballots: readonly InspectBallot[] }> {

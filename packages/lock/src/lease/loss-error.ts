@@ -2,7 +2,7 @@
 
 import type { Policy } from "../options/policy.js";
 import { codeOf, LockError } from "../protocol/errors.js";
-import type { Lost } from "./acquire.js";
+import type { Lost } from "../protocol/outcome.js";
 import { describeAttempt, describeBallots, nameAll } from "./messages.js";
 import type { RenewalAnswer } from "./renew.js";
 

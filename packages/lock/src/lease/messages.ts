@@ -3,9 +3,9 @@
 import type { Policy } from "../options/policy.js";
 import type { Ballot } from "../protocol/ballot.js";
 import type { LeaseLostReason } from "../protocol/errors.js";
+import type { FleetState } from "../protocol/fleet.js";
+import type { Lost } from "../protocol/outcome.js";
 import type { Electorate } from "../quorum/tally.js";
-import type { FleetState } from "../redis/open-nodes.js";
-import type { Lost } from "./acquire.js";
 
 /** A lease of more resources is told by the first of them: a message is read by people. */
 const NAMED = 3;

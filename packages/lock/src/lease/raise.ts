@@ -3,22 +3,12 @@
 import type { EpochMoved, RaiseBallot } from "../protocol/ballot.js";
 import { LockError } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
+import type { ForcedRelease } from "../protocol/locker.js";
 import { castBallots, holdRound } from "../quorum/round.js";
 import { type Ballots, type StoredVerdict, tallyStored } from "../quorum/tally.js";
-import type { Core } from "./context.js";
-import { conclude, type Inspection, look, survey, tooFewSaw } from "./inspect.js";
+import type { LeaseContext } from "./context.js";
+import { conclude, look, survey, tooFewSaw } from "./inspect.js";
 import { describeBallots } from "./messages.js";
-
-/** What a forced release did. */
-export interface ForcedRelease {
-  /** What the nodes knew before. */
-  readonly before: Inspection;
-  /** Labels of those who were removed, on any node. */
-  readonly removed: readonly string[];
-  /** Stored on a quorum: every later lease has a higher token. Present it to the store (a seal with this token) to keep the old holder's writes out at once. */
-  readonly fence: number;
-  readonly ballots: readonly RaiseBallot[];
-}
 
 interface Raise {
   readonly resource: string;
@@ -30,7 +20,7 @@ interface Raise {
 const EPOCH_TRIES = 4;
 
 /** Raises on every node; resolves when all have answered, rejects with LOCK_NO_QUORUM if fewer than a quorum did it in the epoch in which it began. */
-async function raiseOnQuorum(core: Core, question: Raise): Promise<readonly RaiseBallot[]> {
+async function raiseOnQuorum(core: LeaseContext, question: Raise): Promise<readonly RaiseBallot[]> {
   const { quorum, size } = core.policy;
   for (let tries = 1; ; tries++) {
     const ballots = castBallots(await raiseOnce(core, question));
@@ -44,7 +34,7 @@ async function raiseOnQuorum(core: Core, question: Raise): Promise<readonly Rais
   }
 }
 
-async function raiseOnce(core: Core, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
+async function raiseOnce(core: LeaseContext, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
   const { nodes } = core;
   const epochs = nodes.map((node) => node.epoch());
   const ballots: (RaiseBallot | EpochMoved | undefined)[] = new Array(nodes.length).fill(undefined);
@@ -66,7 +56,7 @@ async function raiseOnce(core: Core, question: Raise): Promise<Ballots<RaiseBall
  * Whether this token, or a higher one, was issued for the resource. If a quorum stores it, yes; if a quorum does not, no lease has it. Where too few answered for
  * either, it is raised on a quorum first, so that a token that was accepted here is below that of every later lease.
  */
-export async function wasIssued(core: Core, resource: string, token: number): Promise<boolean> {
+export async function wasIssued(core: LeaseContext, resource: string, token: number): Promise<boolean> {
   const { verdict, ballots } = await look<Exclude<StoredVerdict, "open">>(core, resource, (cast) => tallyStored(token, cast, core.policy));
   if (verdict === "silent") throw tooFewSaw(resource, ballots, core.policy);
   if (verdict === "partly") await raiseOnQuorum(core, { resource, token, remove: "nothing" });
@@ -77,7 +67,7 @@ export async function wasIssued(core: Core, resource: string, token: number): Pr
  * First the token is raised past the holder's on a quorum, then the holder is removed: a holder who still believes in its lease is not only unlocked but fenced, even if
  * nobody takes the lock after it.
  */
-export async function forceRelease(core: Core, resource: string, reason: string): Promise<ForcedRelease> {
+export async function forceRelease(core: LeaseContext, resource: string, reason: string): Promise<ForcedRelease> {
   const ballots = await survey(core, resource);
   const before = conclude(resource, ballots, core.policy);
   if (ballots.filter(({ kind }) => kind === "seen").length < core.policy.quorum) throw tooFewSaw(resource, ballots, core.policy);

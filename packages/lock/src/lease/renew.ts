@@ -3,7 +3,7 @@
 import type { ExtendBallot } from "../protocol/ballot.js";
 import { castBallots, holdRound } from "../quorum/round.js";
 import { type RenewalVerdict, tallyExtensions } from "../quorum/tally.js";
-import type { Core } from "./context.js";
+import type { LeaseContext } from "./context.js";
 
 export interface RenewalQuestion {
   readonly resources: readonly string[];
@@ -19,7 +19,7 @@ export interface RenewalAnswer {
   readonly ballots: readonly ExtendBallot[];
 }
 
-export async function renew(core: Core, question: RenewalQuestion): Promise<RenewalAnswer> {
+export async function renew(core: LeaseContext, question: RenewalQuestion): Promise<RenewalAnswer> {
   const { resources, owner, ttlMs } = question;
   const ballots: (ExtendBallot | undefined)[] = new Array(core.nodes.length).fill(undefined);
   let verdict: RenewalVerdict = "open";
@@ -46,7 +46,7 @@ export async function renew(core: Core, question: RenewalQuestion): Promise<Rene
 
 // The answer is not waited for: a heal that fails leaves things as they were, and the next renewal sees it. The key is planted for what is left of the ttl, not for a
 // whole one: it shall not outlive the others by the time that the slowest node took to answer.
-function heal(core: Core, question: RenewalQuestion, ballots: readonly (ExtendBallot | undefined)[]): void {
+function heal(core: LeaseContext, question: RenewalQuestion, ballots: readonly (ExtendBallot | undefined)[]): void {
   if (question.ttlMs < 1) return;
   for (const [i, node] of core.nodes.entries()) {
     if (ballots[i]?.kind !== "missing") continue;

@@ -1,6 +1,6 @@
 // The fleet's own longest lease, once it is known: whoever asks for more is refused before any node is asked. Longer ones would outlive the time that a node which
 // lost its memory is made to wait (T2).
-import type { Fleet } from "../redis/open-nodes.js";
+import type { Fleet } from "../protocol/fleet.js";
 
 export class TtlLimit {
   readonly #fleet: Fleet;

@@ -1,31 +1,7 @@
 // What one call asks for, read and checked before any I/O: resources and options of acquire, tryAcquire, using and adopt.
+import type { AcquireOptions, KeepOptions } from "../protocol/locker.js";
 import { knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 import { checkTtl, type Policy, readWaitMs } from "./policy.js";
-
-/** How a lease is kept once it is held. Times are in milliseconds. */
-export interface KeepOptions {
-  /** Renew it before about a third of its ttl is over, until it is released. Default: false for acquire, tryAcquire and adopt; `using` always renews. */
-  readonly renew?: boolean;
-  /** The lease ends so long after it was granted, renewed or not. Default: no limit. */
-  readonly maxHoldMs?: number;
-}
-
-/** Options of tryAcquire. Times are in milliseconds. */
-export interface TryAcquireOptions extends KeepOptions {
-  /** How long the lease lasts unless it is renewed. Default: the locker's ttlMs. */
-  readonly ttlMs?: number;
-}
-
-/** Options of acquire. Times are in milliseconds. */
-export interface AcquireOptions extends TryAcquireOptions {
-  /** How long to wait for it; 0: one attempt; Infinity: as long as it takes. Default: the locker's waitMs. An attempt under way is finished. */
-  readonly waitMs?: number;
-  /** Gives up waiting: acquire rejects with LockError `LOCK_ABORTED`, whose cause is the signal's reason. Has no effect on a lease once granted. */
-  readonly signal?: AbortSignal;
-}
-
-/** Options of using, which always renews. */
-export type UsingOptions = Omit<AcquireOptions, "renew">;
 
 export interface LeaseRequest {
   readonly resources: readonly string[];

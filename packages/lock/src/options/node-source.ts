@@ -1,6 +1,12 @@
 // Can a node be reached by this? Looks only at the form of one entry of `nodes`, before any I/O: what ioredis would take for another server (localhost, mostly) or
 // would find out about only when it connects is refused here. Shows no value that may be a secret.
+import type { Cluster, Redis, RedisOptions } from "ioredis";
 import { shown } from "./option.js";
+
+/** redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated, never used or closed). */
+export type NodeSource = string | RedisOptions | Redis | Cluster;
+
+export type Client = Redis | Cluster;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -60,4 +66,72 @@ function checkSentinels({ sentinels, name: group }: Fields, name: string): void 
   if (!Array.isArray(sentinels) || sentinels.length === 0)
     throw new TypeError(`${name}.sentinels must be an array with the address of at least one`);
   if (typeof group !== "string" || group === "") throw new TypeError(`${name}.name must be the name of the group that the sentinels watch`);
+}
+
+export function isInstance(source: Exclude<NodeSource, string>): source is Client {
+  // Not instanceof: the user's ioredis may be another copy than ours.
+  return typeof (source as { duplicate?: unknown }).duplicate === "function";
+}
+
+export function isCluster(client: Client): client is Cluster {
+  return client.isCluster;
+}
+
+/** A cluster or a group under sentinels: another server may take the place of the one that was admitted. */
+export function hasFailover(source: NodeSource): boolean {
+  if (typeof source === "string") return false;
+  if (!isInstance(source)) return Boolean(source.sentinels);
+  return isCluster(source) || Boolean(source.options.sentinels);
+}
+
+/** Where the source leads, without credentials: host:port, or a socket's path. */
+export function addressOf(source: NodeSource): string {
+  if (typeof source === "string") return addressOfUrl(source);
+  if (!isInstance(source)) return addressOfOptions(source);
+  if (!isCluster(source)) return addressOfOptions(source.options);
+  const [first] = Reflect.get(source, "startupNodes") as readonly unknown[];
+  if (typeof first === "string") return `cluster ${addressOfUrl(first)}`;
+  return typeof first === "object" && first !== null ? `cluster ${addressOfOptions(first)}` : `cluster localhost:${String(first)}`;
+}
+
+function addressOfUrl(text: string): string {
+  // The text may hold a password: no message shows it.
+  if (!/^rediss?:\/\//i.test(text)) throw new TypeError("a node's URL must begin with redis:// or rediss://");
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new TypeError("a node's URL is malformed");
+  }
+  return `${url.hostname === "" ? "localhost" : url.hostname.toLowerCase()}:${url.port === "" ? 6379 : url.port}`;
+}
+
+function addressOfOptions(given: RedisOptions): string {
+  if (given.sentinels) return `sentinel ${given.name}`;
+  return given.path ? given.path : `${(given.host ?? "localhost").toLowerCase()}:${given.port ?? 6379}`;
+}
+
+/** The addresses of all sources; TypeError if one is none, RangeError if two lead to the same place. */
+export function checkedAddresses(sources: readonly NodeSource[]): readonly string[] {
+  const seen = new Map<string, number>();
+  return sources.map((source, index) => {
+    if ((typeof source !== "string" && typeof source !== "object") || source === null) {
+      throw new TypeError(`nodes[${index}] must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
+    }
+    const address = addressAt(source, index);
+    const twin = seen.get(address);
+    if (twin !== undefined) {
+      throw new RangeError(`nodes[${twin}] and nodes[${index}] are both ${address}: one server must not vote twice`);
+    }
+    seen.set(address, index);
+    return address;
+  });
+}
+
+function addressAt(source: NodeSource, index: number): string {
+  try {
+    return addressOf(source);
+  } catch (error) {
+    throw new TypeError(`nodes[${index}]: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }

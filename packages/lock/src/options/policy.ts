@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import { majority } from "../quorum/tally.js";
 import { driftMs, neededTtlMs } from "../quorum/validity.js";
-import type { NodeSource } from "../redis/open-nodes.js";
+import type { NodeSource } from "./node-source.js";
 import { checkSource } from "./node-source.js";
 import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 

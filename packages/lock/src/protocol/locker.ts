@@ -1,12 +1,60 @@
 // What createLocker gives: the calls, what they promise, and what they answer. How it is done is locker.ts.
 
-import type { Inspection } from "../lease/inspect.js";
-import type { ForcedRelease } from "../lease/raise.js";
-import type { AcquireOptions, KeepOptions, TryAcquireOptions, UsingOptions } from "../options/lease-request.js";
-import type { Finding, FleetState } from "../redis/open-nodes.js";
-import type { Ballot } from "./ballot.js";
+import type { Ballot, InspectBallot, RaiseBallot } from "./ballot.js";
 import type { LossReason } from "./errors.js";
+import type { Finding, FleetState } from "./fleet.js";
 import type { Lease } from "./lease.js";
+
+/** How a lease is kept once it is held. Times are in milliseconds. */
+export interface KeepOptions {
+  /** Renew it before about a third of its ttl is over, until it is released. Default: false for acquire, tryAcquire and adopt; `using` always renews. */
+  readonly renew?: boolean;
+  /** The lease ends so long after it was granted, renewed or not. Default: no limit. */
+  readonly maxHoldMs?: number;
+}
+
+/** Options of tryAcquire. Times are in milliseconds. */
+export interface TryAcquireOptions extends KeepOptions {
+  /** How long the lease lasts unless it is renewed. Default: the locker's ttlMs. */
+  readonly ttlMs?: number;
+}
+
+/** Options of acquire. Times are in milliseconds. */
+export interface AcquireOptions extends TryAcquireOptions {
+  /** How long to wait for it; 0: one attempt; Infinity: as long as it takes. Default: the locker's waitMs. An attempt under way is finished. */
+  readonly waitMs?: number;
+  /** Gives up waiting: acquire rejects with LockError `LOCK_ABORTED`, whose cause is the signal's reason. Has no effect on a lease once granted. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of using, which always renews. */
+export type UsingOptions = Omit<AcquireOptions, "renew">;
+
+/** What the nodes know of a resource. */
+export interface Inspection {
+  readonly resource: string;
+  /** `held`: one holder on a quorum. `free`: a quorum has none. `split`: neither can be true. `unknown`: too few nodes answered to tell. */
+  readonly state: "held" | "free" | "split" | "unknown";
+  /** The label of the holder, if `held`. */
+  readonly holder?: string;
+  /** For how long a quorum will have that holder at most, in milliseconds, if `held`. */
+  readonly remainingMs?: number;
+  /** The highest token stored for it on any node that answered; 0 if it never had one. */
+  readonly token: number;
+  /** What each node answered. */
+  readonly ballots: readonly InspectBallot[];
+}
+
+/** What a forced release did. */
+export interface ForcedRelease {
+  /** What the nodes knew before. */
+  readonly before: Inspection;
+  /** Labels of those who were removed, on any node. */
+  readonly removed: readonly string[];
+  /** Stored on a quorum: every later lease has a higher token. Present it to the store (a seal with this token) to keep the old holder's writes out at once. */
+  readonly fence: number;
+  readonly ballots: readonly RaiseBallot[];
+}
 
 /** The answer of tryAcquire. `ballots` says which node answered what, also after a success. */
 export type Attempted =

@@ -1,5 +1,10 @@
 // When to try again. Pure: chance comes in as a number from 0 to 1. Nothing here knows why somebody waits.
-import type { RetryOptions } from "../options/policy.js";
+
+/** The bounds of a back-off. */
+export interface BackOff {
+  readonly minDelayMs: number;
+  readonly maxDelayMs: number;
+}
 
 /** How long those whose turn it is are left alone: enough for their questions to reach the nodes. */
 export const HEAD_START_MS = 4;
@@ -22,13 +27,13 @@ export function backupDelayMs(chance: number): number {
 }
 
 /** The delay after so many fruitless attempts in a row (1, 2, …): the window doubles, and the draw keeps two who collided from colliding for ever. */
-export function backOffMs(fruitless: number, retry: Required<RetryOptions>, chance: number): number {
+export function backOffMs(fruitless: number, retry: BackOff, chance: number): number {
   const windowMs = Math.min(retry.maxDelayMs, retry.minDelayMs * 2 ** Math.min(fruitless - 1, 30));
   return windowMs * (0.1 + 0.9 * chance);
 }
 
 /** How long a waiter sleeps without being told anything. */
-export function safetyPollMs(retry: Required<RetryOptions>, chance: number): number {
+export function safetyPollMs(retry: BackOff, chance: number): number {
   return retry.maxDelayMs * (0.5 + 0.5 * chance);
 }
 

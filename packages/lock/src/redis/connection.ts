@@ -1,13 +1,14 @@
 // The life of one connection to one master: connecting, first questions (status and script), up, lost, again. Knows whether the node can be asked and, if not, why.
 // Never retries a question: what was on its way when the connection was lost has an unknown outcome, and only the caller knows what that means.
+
+import type { NodeSource } from "../options/node-source.js";
+import { hasFailover } from "../options/node-source.js";
 import type { Clock, Timer } from "../platform/clock.js";
 import { causeOf, LOST } from "./causes.js";
 import type { Letter } from "./encoded-call.js";
-import { hasFailover } from "./ioredis.js";
 import type { Keys } from "./keys.js";
 import type { ConnectSettings, Link, OpenLink } from "./link.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
-import type { NodeSource } from "./open-nodes.js";
 import { type RequestScripts, requestScriptsFor } from "./request-scripts.js";
 
 export interface ConnectionSettings extends ConnectSettings {

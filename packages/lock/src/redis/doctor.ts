@@ -1,27 +1,14 @@
 // What is wrong, or risky, with how the nodes are configured. Only looks, except that it may have to ask for settings that a user is not allowed to read; each
 // finding names the node and the remedy.
+
 import type { Clock } from "../platform/clock.js";
+import type { Finding, FleetRefusal } from "../protocol/fleet.js";
 import type { Admission } from "./admission/admission.js";
 import { isDurable } from "./admission/steps.js";
 import { causeOf } from "./causes.js";
 import type { Keys } from "./keys.js";
 import type { RedisNode } from "./node.js";
 import { type NodeStatus, status } from "./node-record.js";
-import type { FleetRefusal } from "./open-nodes.js";
-
-/** Something that is wrong or risky with a node or the fleet, and what to do about it. */
-export interface Finding {
-  readonly severity: "error" | "warning" | "info";
-  /** "fleet" for what is about all of them. */
-  readonly node: string;
-  /**
-   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable, replicated,
-   * clock_skew, settings_hidden, subscription.
-   */
-  readonly code: string;
-  readonly message: string;
-  readonly remedy: string;
-}
 
 export interface DoctorSettings {
   readonly nodes: readonly RedisNode[];

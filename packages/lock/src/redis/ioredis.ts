@@ -1,17 +1,14 @@
 // How a connection to one Redis master is opened: which of ioredis' options, and why each. Decides nothing about what travels over it. A user's own instance is
 // duplicated: its queues, retries and subscriptions are made for other work.
+
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { type Cluster, Command, Redis, type RedisOptions } from "ioredis";
-import { shown } from "../options/option.js";
+import { Command, Redis } from "ioredis";
+import type { Client, NodeSource } from "../options/node-source.js";
+import { isCluster, isInstance } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import { type Letter, wordOnWire } from "./encoded-call.js";
 import type { ConnectSettings, Link } from "./link.js";
-
-/** redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated, never used or closed). */
-export type NodeSource = string | RedisOptions | Redis | Cluster;
-
-type Client = Redis | Cluster;
 
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 2_000;
@@ -61,22 +58,6 @@ function options({ connectTimeoutMs, connectionName, clock }: ConnectSettings) {
 export function retryDelayMs(times: number, clock: Clock): number {
   const full = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(times - 1, 10));
   return full / 2 + (full / 2) * clock.random();
-}
-
-function isInstance(source: Exclude<NodeSource, string>): source is Client {
-  // Not instanceof: the user's ioredis may be another copy than ours.
-  return typeof (source as { duplicate?: unknown }).duplicate === "function";
-}
-
-function isCluster(client: Client): client is Cluster {
-  return client.isCluster;
-}
-
-/** A cluster or a group under sentinels: another server may take the place of the one that was admitted. */
-export function hasFailover(source: NodeSource): boolean {
-  if (typeof source === "string") return false;
-  if (!isInstance(source)) return Boolean(source.sentinels);
-  return isCluster(source) || Boolean(source.options.sentinels);
 }
 
 /** A link to the source, not connected yet. */
@@ -154,56 +135,4 @@ export function openClient(source: NodeSource, settings: ConnectSettings): Clien
     maxRedirections: 3,
     scaleReads: "master",
   });
-}
-
-/** Where the source leads, without credentials: host:port, or a socket's path. */
-export function addressOf(source: NodeSource): string {
-  if (typeof source === "string") return addressOfUrl(source);
-  if (!isInstance(source)) return addressOfOptions(source);
-  if (!isCluster(source)) return addressOfOptions(source.options);
-  const [first] = Reflect.get(source, "startupNodes") as readonly unknown[];
-  if (typeof first === "string") return `cluster ${addressOfUrl(first)}`;
-  return typeof first === "object" && first !== null ? `cluster ${addressOfOptions(first)}` : `cluster localhost:${String(first)}`;
-}
-
-function addressOfUrl(text: string): string {
-  // The text may hold a password: no message shows it.
-  if (!/^rediss?:\/\//i.test(text)) throw new TypeError("a node's URL must begin with redis:// or rediss://");
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    throw new TypeError("a node's URL is malformed");
-  }
-  return `${url.hostname === "" ? "localhost" : url.hostname.toLowerCase()}:${url.port === "" ? 6379 : url.port}`;
-}
-
-function addressOfOptions(given: RedisOptions): string {
-  if (given.sentinels) return `sentinel ${given.name}`;
-  return given.path ? given.path : `${(given.host ?? "localhost").toLowerCase()}:${given.port ?? 6379}`;
-}
-
-/** The addresses of all sources; TypeError if one is none, RangeError if two lead to the same place. */
-export function checkedAddresses(sources: readonly NodeSource[]): readonly string[] {
-  const seen = new Map<string, number>();
-  return sources.map((source, index) => {
-    if ((typeof source !== "string" && typeof source !== "object") || source === null) {
-      throw new TypeError(`nodes[${index}] must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
-    }
-    const address = addressAt(source, index);
-    const twin = seen.get(address);
-    if (twin !== undefined) {
-      throw new RangeError(`nodes[${twin}] and nodes[${index}] are both ${address}: one server must not vote twice`);
-    }
-    seen.set(address, index);
-    return address;
-  });
-}
-
-function addressAt(source: NodeSource, index: number): string {
-  try {
-    return addressOf(source);
-  } catch (error) {
-    throw new TypeError(`nodes[${index}]: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }

@@ -1,8 +1,9 @@
 // What the lock needs of one connection to one server, however it is made: connect.ts makes it with ioredis, a simulation makes it out of numbers. Nothing here
 // decides when to ask or what an answer means.
+
+import type { NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import type { Letter } from "./encoded-call.js";
-import type { NodeSource } from "./ioredis.js";
 
 export interface ConnectSettings {
   readonly connectTimeoutMs: number;

@@ -1,6 +1,8 @@
 // One Redis master as the control flow sees it: questions in, ballots out. Joins the connection, the outbox and the subscriptions of the node, and remembers what
 // was last heard of it. Decides nothing about other nodes: that is admission.ts, which may tell this one to keep silent.
 
+import type { NodeSource } from "../options/node-source.js";
+import { hasFailover } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import type {
   Ballot,
@@ -13,16 +15,14 @@ import type {
   SealBallot,
   Unreachable,
 } from "../protocol/ballot.js";
+import type { NodeEvent } from "../protocol/events.js";
 import type { Answer, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "../protocol/node.js";
-import type { NodeEvent } from "../protocol/node-events.js";
 import { epochIn } from "./admission-record.js";
 import { Connection } from "./connection.js";
 import type { Letters } from "./encoded-call.js";
-import { hasFailover } from "./ioredis.js";
 import type { Keys } from "./keys.js";
 import type { OpenLink } from "./link.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
-import type { NodeSource } from "./open-nodes.js";
 import { ReleaseDebts } from "./pending-releases.js";
 import { type NotBelieved, Outbox } from "./pipeline.js";
 import * as requests from "./requests.js";

@@ -1,19 +1,21 @@
 // The door of the node layer: from what the user configured to the nodes that the control flow may question, and the fleet they form. It wires; it decides
 // nothing itself. Import nothing else of src/node from outside, besides the interfaces in lock-node.ts and node-events.ts.
+
+import { checkedAddresses, type NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
-import type { LockNode } from "../protocol/node.js";
-import type { NodeEvent } from "../protocol/node-events.js";
+import type { NodeEvent } from "../protocol/events.js";
+import type { Fleet, FleetState } from "../protocol/fleet.js";
 import { Admission } from "./admission/admission.js";
-import { type Finding, probeFleet } from "./doctor.js";
+import { probeFleet } from "./doctor.js";
 import { Letters } from "./encoded-call.js";
-import { checkedAddresses, type NodeSource, openLink } from "./ioredis.js";
+import { openLink } from "./ioredis.js";
 import { keysOf } from "./keys.js";
 import type { OpenLink } from "./link.js";
 import { RedisNode } from "./node.js";
 import { TurnEnd } from "./turn-end.js";
 
-export type { Finding } from "./doctor.js";
-export type { NodeSource } from "./ioredis.js";
+export type { NodeSource } from "../options/node-source.js";
+export type { Finding } from "../protocol/fleet.js";
 
 export interface OpenNodesOptions {
   readonly nodes: readonly NodeSource[];
@@ -30,41 +32,6 @@ export interface OpenNodesOptions {
   readonly clock: Clock;
   /** Must not throw. */
   readonly onEvent: (event: NodeEvent) => void;
-}
-
-/** Why this locker must not vote in this fleet. `ttl` deserves a RangeError, `mismatch` a FLEET_MISMATCH. */
-export interface FleetRefusal {
-  readonly kind: "mismatch" | "ttl";
-  /** Stable; also the code of the doctor's finding. */
-  readonly code: "same_server" | "fleet_mismatch" | "max_ttl";
-  /** Names nodes, numbers and the remedy. */
-  readonly message: string;
-}
-
-/** How each node stood when last heard. Every configured node is in exactly one of the three lists. */
-export interface FleetState {
-  readonly admitted: readonly string[];
-  readonly quarantined: readonly { readonly node: string; readonly readyInMs?: number; readonly reason: string }[];
-  readonly unreachable: readonly { readonly node: string; readonly cause: string }[];
-  readonly refusal: FleetRefusal | undefined;
-  /** The longest lease the fleet allows, once known. */
-  readonly maxTtlMs: number | undefined;
-}
-
-export interface Fleet {
-  /** In the order of configuration, named n1, n2, … */
-  readonly nodes: readonly LockNode[];
-  /** Costs nothing: look before every attempt. A refused fleet's nodes answer every question but release with `unreachable` anyway. */
-  refusal(): FleetRefusal | undefined;
-  state(): FleetState;
-  /**
-   * Resolves once every node has been met (or could not be) and what can be admitted at once has been admitted or bootstrapped. Nodes that must wait out
-   * maxTtlMs are admitted later, in the background. Never rejects.
-   */
-  settled(): Promise<FleetState>;
-  /** Asks every node about its configuration. Never rejects. */
-  probe(): Promise<readonly Finding[]>;
-  close(): Promise<void>;
 }
 
 const DAY_MS = 86_400_000;

@@ -1,11 +1,11 @@
 // Hears the releases that one node publishes, on a connection of its own that is opened when somebody first listens. An accelerator only: whoever waits also has
 // the time to live, so nothing here is retried with effort and nothing fails a caller.
 
+import type { NodeSource } from "../options/node-source.js";
 import type { ReleaseListener } from "../protocol/node.js";
 import { causeOf } from "./causes.js";
 import type { Keys } from "./keys.js";
 import type { ConnectSettings, Link, OpenLink } from "./link.js";
-import type { NodeSource } from "./open-nodes.js";
 
 export interface SubscriptionSettings extends ConnectSettings {
   readonly source: NodeSource;

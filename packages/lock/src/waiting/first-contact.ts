@@ -1,21 +1,21 @@
 // The first contact with the nodes: who asks before they were met waits here, and nobody waits twice. Decides nothing about locks.
 
-import type { Core } from "../lease/context.js";
 import { describeState } from "../lease/messages.js";
 import { LockError } from "../protocol/errors.js";
-import type { Fleet, FleetState } from "../redis/open-nodes.js";
+import type { Fleet, FleetState } from "../protocol/fleet.js";
+import type { WaitContext } from "./context.js";
 import { Patience } from "./wait-budget.js";
 
 /** How often ready looks again whether a quorum is believed by now. */
 const POLL_MS = 20;
 
 export class Introduction {
-  readonly #core: Core;
+  readonly #core: WaitContext;
   readonly #fleet: Fleet;
   #over: Promise<void> | undefined;
   done = false;
 
-  constructor(core: Core, fleet: Fleet) {
+  constructor(core: WaitContext, fleet: Fleet) {
     this.#core = core;
     this.#fleet = fleet;
   }

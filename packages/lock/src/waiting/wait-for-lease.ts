@@ -1,12 +1,13 @@
 // How one caller gets what it asks for: its turn in this process, attempts, and waiting in between, until it has it or its patience ends. Every way out but success
 // has given back, on every node, whatever an attempt may have taken.
-import { attempt, type Lost, type Wish, type Won } from "../lease/acquire.js";
-import type { Core } from "../lease/context.js";
+import { attempt } from "../lease/acquire.js";
 import { HeldLease } from "../lease/held-lease.js";
 import { crowdError, lossError, queueError, tooManyError } from "../lease/loss-error.js";
 import { giveBack } from "../lease/release.js";
 import type { LeaseRequest } from "../options/lease-request.js";
 import { LockError } from "../protocol/errors.js";
+import type { Lost, Wish, Won } from "../protocol/outcome.js";
+import type { WaitContext } from "./context.js";
 import type { Introduction } from "./first-contact.js";
 import { Gate } from "./gate.js";
 import { Patience } from "./wait-budget.js";
@@ -16,12 +17,12 @@ import { Waiting } from "./wake-up.js";
 const ATTEMPTS_AT_ONCE = 1_024;
 
 export class Acquisition {
-  readonly #core: Core;
+  readonly #core: WaitContext;
   readonly #introduction: Introduction;
   readonly #gate = new Gate(ATTEMPTS_AT_ONCE);
   #underWay = 0;
 
-  constructor(core: Core, introduction: Introduction) {
+  constructor(core: WaitContext, introduction: Introduction) {
     this.#core = core;
     this.#introduction = introduction;
   }

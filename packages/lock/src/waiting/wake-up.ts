@@ -3,14 +3,15 @@
 //
 // A release does not wake everybody. Each waiter sits in one of a few seats, and a node tells only the seat whose turn it is, and a second one as its backup. The
 // turn is the token of the released lease: the same on every node, without any state, and rising, so it goes round.
-import type { Lost } from "../lease/acquire.js";
-import type { Core } from "../lease/context.js";
+
 import { type ReleaseNews, SEATS } from "../protocol/node.js";
+import type { Lost } from "../protocol/outcome.js";
 import { afterExpiryMs, backOffMs, backupDelayMs, drawDelayMs, safetyPollMs } from "../quorum/pacing.js";
+import type { WaitContext } from "./context.js";
 import type { Patience } from "./wait-budget.js";
 
 export class Waiting {
-  readonly #core: Core;
+  readonly #core: WaitContext;
   readonly #patience: Patience;
   readonly #stops: (() => void)[] = [];
   readonly #toldFirst = new Set<number>();
@@ -20,7 +21,7 @@ export class Waiting {
   #fruitless = 0;
   #isYielding = false;
 
-  constructor(core: Core, resources: readonly string[], patience: Patience) {
+  constructor(core: WaitContext, resources: readonly string[], patience: Patience) {
     this.#core = core;
     this.#patience = patience;
     const seat = Math.floor(core.clock.random() * SEATS);

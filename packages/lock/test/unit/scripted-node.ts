@@ -1,11 +1,11 @@
 // A node that answers as a test tells it, and remembers what it was asked. Only for orders of events that real servers do not produce on demand.
 
-import type { Core } from "../../src/lease/context.js";
 import { readPolicy } from "../../src/options/policy.js";
 import { Alarms } from "../../src/platform/deadline-heap.js";
 import { Work } from "../../src/platform/in-flight.js";
 import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
 import type { GrantQuestion, LockNode, Ownership } from "../../src/protocol/node.js";
+import type { WaitContext } from "../../src/waiting/context.js";
 import { Turnstile } from "../../src/waiting/local-queue.js";
 import { Courtesy } from "../../src/waiting/yield-after-release.js";
 import { ManualClock } from "./manual-clock.js";
@@ -70,7 +70,7 @@ export class ScriptedNode implements LockNode {
   }
 }
 
-export function coreOf(nodes: readonly LockNode[], clock = new ManualClock()): Core {
+export function coreOf(nodes: readonly LockNode[], clock = new ManualClock()): WaitContext {
   return {
     nodes,
     clock,
@@ -78,6 +78,7 @@ export function coreOf(nodes: readonly LockNode[], clock = new ManualClock()): C
     checkFleetTtl: () => {},
     alarms: new Alarms(clock),
     work: new Work(),
+    onReleased: () => {},
     courtesy: new Courtesy(clock, () => false),
     turnstile: new Turnstile(),
     dormitory: { closed: false, sleepers: new Set() },

@@ -2,8 +2,8 @@
 // fleets. Any number of lockers may do so at once, since every step is conditional on the node itself. Never stands in the way of a question: a node that is not
 // admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in docs/adr/0001.
 import type { Timer } from "../../platform/clock.js";
+import type { FleetRefusal } from "../../protocol/fleet.js";
 import type { RedisNode } from "../node.js";
-import type { FleetRefusal } from "../open-nodes.js";
 import { fleetMaxTtlMs, fleetRefusal, type MetNode } from "./fleet-check.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
 import { type AdmissionSettings, admitAll, found, lookAtAll, openAdmission } from "./steps.js";

@@ -1,7 +1,8 @@
 // May this locker vote here? Compares what the nodes recorded at their admission with how the locker is configured. Pure: statuses in, refusal out.
 // Catches another number of nodes, another fleet, one server twice and too long a lease; not an empty stranger in the place of a member (see the assumptions).
+
+import type { FleetRefusal } from "../../protocol/fleet.js";
 import type { NodeStatus } from "../node-record.js";
-import type { FleetRefusal } from "../open-nodes.js";
 
 /** A node that has been met, with what it said. */
 export interface MetNode {

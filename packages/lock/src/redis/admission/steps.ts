@@ -3,7 +3,7 @@
 // the node believed, if it is still in that life and that memory. Never decides which step to take: that is admission-plan.ts.
 import { createHash } from "node:crypto";
 import type { Clock } from "../../platform/clock.js";
-import type { AdmissionWay, NodeEvent } from "../../protocol/node-events.js";
+import type { AdmissionWay, NodeEvent } from "../../protocol/events.js";
 import type { Keys } from "../keys.js";
 import type { RedisNode } from "../node.js";
 import { type AdmitArguments, admit, isAdmitted, type Mark, mark, type NodeStatus, status, visit } from "../node-record.js";

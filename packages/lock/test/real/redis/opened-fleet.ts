@@ -1,9 +1,11 @@
 // Opens the node layer for a test: patient unless it is told otherwise, events recorded and awaitable, closed when the test is over at the latest. Not a test.
 import { onTestFinished } from "vitest";
+import type { NodeSource } from "../../../src/options/node-source.js";
 import { systemClock } from "../../../src/platform/clock.js";
+import type { NodeEvent } from "../../../src/protocol/events.js";
+import type { Fleet } from "../../../src/protocol/fleet.js";
 import type { LockNode } from "../../../src/protocol/node.js";
-import type { NodeEvent } from "../../../src/protocol/node-events.js";
-import { type Fleet, type NodeSource, type OpenNodesOptions, openNodes } from "../../../src/redis/open-nodes.js";
+import { type OpenNodesOptions, openNodes } from "../../../src/redis/open-nodes.js";
 
 /** What is reported from some moment on. */
 export interface Reports {

@@ -2,7 +2,7 @@
 // asked of the locker.
 import { QuorumLocker } from "#lock/locker.js";
 import { type Policy, readPolicy } from "#lock/options/policy.js";
-import type { Fleet } from "#lock/redis/open-nodes.js";
+import type { Fleet } from "#lock/protocol/fleet.js";
 import { openNodes } from "#lock/redis/open-nodes.js";
 import type { Chance } from "../engine/chance.js";
 import { ClientProcess } from "../engine/client-process.js";

@@ -1,5 +1,5 @@
 // A script call in one line of a trace, for people: whose question about which resources, and what came of it. Leaves out what is the same in every line.
-import type { NodeEvent } from "#lock/protocol/node-events.js";
+import type { NodeEvent } from "#lock/protocol/events.js";
 import type { Executed } from "../server/sim-server.js";
 
 /** The field of a record: a life, a base, an epoch. */

@@ -5,7 +5,7 @@ import { HeldLease } from "../../../src/lease/held-lease.js";
 import { QuorumLocker } from "../../../src/locker.js";
 import { readPolicy } from "../../../src/options/policy.js";
 import type { ExtendBallot } from "../../../src/protocol/ballot.js";
-import type { Fleet } from "../../../src/redis/open-nodes.js";
+import type { Fleet } from "../../../src/protocol/fleet.js";
 import { ManualClock } from "../manual-clock.js";
 import { coreOf, ScriptedNode } from "../scripted-node.js";
 

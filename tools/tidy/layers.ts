@@ -1,0 +1,35 @@
+// The folders of a package's source in the order in which they build on each other. A file imports only from its own folder and from those before it; imports of
+// types count, because a reader follows them too.
+import type { Checkout, SourceFile } from "./checkout.js";
+import { importsOf } from "./imports.js";
+import type { Finding, Rule } from "./rule.js";
+
+/** By package: its folders, lowest first, and then the files in the root of its source. */
+export const layersOf: Readonly<Record<string, readonly string[]>> = {
+  lock: ["platform/", "protocol/", "quorum/", "options/", "lease/", "waiting/", "redis/", "locker.ts", "index.ts"],
+};
+
+export const layers: Rule = {
+  name: "a folder imports only from the layers below it, types included",
+  findings: (checkout) => Object.keys(layersOf).flatMap((name) => judgePackage(checkout, name)),
+};
+
+function judgePackage(checkout: Checkout, name: string): readonly Finding[] {
+  const source = `packages/${name}/src/`;
+  const order = layersOf[name] ?? [];
+  const layerOf = (path: string): number => {
+    const inside = path.slice(source.length);
+    return order.findIndex((layer) => inside === layer || (layer.endsWith("/") && inside.startsWith(layer)));
+  };
+  const judge = (file: SourceFile): readonly Finding[] => {
+    const own = layerOf(file.path);
+    if (own < 0) return [`${file.path}:1: in none of the layers ${order.join(" ")}`];
+    return importsOf(file).flatMap(({ specifier, target, offset }) =>
+      target?.startsWith(source) && layerOf(target) > own ? [`${file.at(offset)}: ${specifier} is in a layer above`] : [],
+    );
+  };
+  return checkout
+    .sourcesOf(name)
+    .filter(({ isCode }) => isCode)
+    .flatMap(judge);
+}
