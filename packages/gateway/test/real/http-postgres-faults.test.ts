@@ -8,14 +8,12 @@ const notApplied = { status: 503, json: { code: "unavailable", outcome: "not_app
 const unknown = { status: 504, json: { code: "outcome_unknown", outcome: "unknown" } };
 
 const test = base.extend("behindProxy", async ({ database, startGateway }, { onCleanup }) => {
-  const url = new URL(database.url);
-  const proxy = await FaultProxy.start({ upstream: { host: url.hostname, port: Number(url.port) } });
+  const { hostname: host, port } = new URL(database.url);
+  const proxy = await FaultProxy.start({ upstream: { host, port: Number(port) } });
   onCleanup(() => proxy.stop());
-  url.hostname = "127.0.0.1";
-  url.port = String(proxy.port);
   // Of the time for a write Postgres has four fifths before it gives up itself: enough also where it has to wait for the processor.
   const limits = { writeTimeoutMs: 1_000, lockWaitMs: 500, readTimeoutMs: 300, connectTimeoutMs: 300, drainMs: 100 } as const;
-  const gateway = await startGateway({ databaseUrl: url.href, migrations: "off", ...limits });
+  const gateway = await startGateway({ databaseUrl: proxy.urlOf(database.url), migrations: "off", ...limits });
   /** On a connection that is open from then on. To open one may take more than the short time there is. */
   const write = (name: string, n: number) =>
     eventually(async () => (await put(gateway.url, name, { token: 5, value: { n } })).status).toBeOneOf([200, 201]);

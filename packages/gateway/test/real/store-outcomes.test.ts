@@ -50,14 +50,8 @@ async function holderOf(resource: string): Promise<pg.Client> {
   return holder;
 }
 
-function throughProxy(): string {
-  const url = new URL(server.url);
-  url.port = String(proxy.port);
-  return url.href;
-}
-
 async function open(config: Partial<StoreConfig> = {}): Promise<FencedStore> {
-  const store = await openStore({ databaseUrl: throughProxy(), ...patience, ...config });
+  const store = await openStore({ databaseUrl: proxy.urlOf(server.url), ...patience, ...config });
   stores.push(store);
   return store;
 }
@@ -218,7 +212,7 @@ describe("G3 Postgres says no: certainly not applied", () => {
 
   test("G3 when it has no connection to give", async () => {
     await admin.query("create role crowded login connection limit 0");
-    const url = new URL(throughProxy());
+    const url = new URL(proxy.urlOf(server.url));
     url.username = "crowded";
     const store = await open({ databaseUrl: url.href });
     expect(await put(store, uniqueName())).toMatchObject({ kind: "unavailable", reason: "refused", cause: { code: "53300" } });

@@ -45,6 +45,14 @@ export class FaultProxy {
     return this.#listener.port;
   }
 
+  /** The URL of the server, with this proxy's host and port in place of the server's own. */
+  urlOf(serverUrl: string): string {
+    const url = new URL(serverUrl);
+    url.hostname = this.host;
+    url.port = String(this.port);
+    return url.href;
+  }
+
   /** Connections from clients that are still open here. */
   get connections(): number {
     return this.#connections.size;
