@@ -24,6 +24,7 @@ export const tasks = {
   soak: program("packages/robustness/dist/profiles/soak/main.js"),
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages.mjs"),
+  fresh: { builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },
   test: { builds: ".", run: (args) => node([...vitest, ...args]) },
   lint: { builds: undefined, run: () => node(biome) },
   fix: { builds: undefined, run: () => node([...biome, "--write"]) },
