@@ -1,11 +1,11 @@
 // What createLocker gives: reads what a call asks for, has it acquired, and gives out leases. Knows no Redis, and does not count: attempts and waiting are
 // acquisition.ts, votes are quorum/.
 
-import { takeOver } from "./lease/hand-over.js";
+import { readHandOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
 import { conclude, survey } from "./lease/inspect.js";
 import { adoptionError } from "./lease/loss-error.js";
-import { describeAttempt } from "./lease/messages.js";
+import { describeLost } from "./lease/messages.js";
 import { forceRelease, wasIssued } from "./lease/raise.js";
 import { renew } from "./lease/renew.js";
 import { TtlLimit } from "./lease/ttl-limit.js";
@@ -14,7 +14,7 @@ import { shown, wellFormedText, wholeNumber } from "./options/option.js";
 import { checkTtl, type LockerOptions, type Policy, readPolicy } from "./options/policy.js";
 import type { Clock } from "./platform/clock.js";
 import { systemClock } from "./platform/clock.js";
-import { Alarms } from "./platform/deadline-heap.js";
+import { DeadlineHeap } from "./platform/deadline-heap.js";
 import { Work } from "./platform/in-flight.js";
 import { LockError } from "./protocol/errors.js";
 import { channels } from "./protocol/events.js";
@@ -35,45 +35,45 @@ import type { Lost } from "./protocol/outcome.js";
 import { MAX_TOKEN } from "./protocol/token.js";
 import { openNodes } from "./redis/open-nodes.js";
 import type { WaitContext } from "./waiting/context.js";
-import { Introduction } from "./waiting/first-contact.js";
-import { Turnstile } from "./waiting/local-queue.js";
-import { closedError, type Patience } from "./waiting/wait-budget.js";
+import { FirstContact } from "./waiting/first-contact.js";
+import { LocalQueue } from "./waiting/local-queue.js";
+import { closedError, type WaitBudget } from "./waiting/wait-budget.js";
 import { Acquisition } from "./waiting/wait-for-lease.js";
-import { Courtesy } from "./waiting/yield-after-release.js";
+import { YieldAfterRelease } from "./waiting/yield-after-release.js";
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
 export class QuorumLocker implements Locker {
   readonly #fleet: Fleet;
   readonly #core: WaitContext;
-  readonly #introduction: Introduction;
+  readonly #firstContact: FirstContact;
   readonly #acquisition: Acquisition;
   #closing: Promise<void> | undefined;
 
   constructor(fleet: Fleet, policy: Policy, clock: Clock) {
     this.#fleet = fleet;
-    const turnstile = new Turnstile<Lost>();
-    const courtesy = new Courtesy(clock, (resource) => turnstile.occupied(resource));
-    const dormitory = { closed: false, sleepers: new Set<Patience>() };
+    const localQueue = new LocalQueue<Lost>();
+    const yieldAfterRelease = new YieldAfterRelease(clock, (resource) => localQueue.occupied(resource));
+    const waiters = { closed: false, sleeping: new Set<WaitBudget>() };
     const limit = new TtlLimit(fleet);
     this.#core = {
       nodes: fleet.nodes,
       policy,
       clock,
       checkFleetTtl: (ttlMs) => limit.check(ttlMs),
-      turnstile,
-      onReleased: (resources, ballots) => courtesy.released(resources, ballots),
-      courtesy,
-      dormitory,
-      alarms: new Alarms(clock),
+      localQueue,
+      onReleased: (resources, ballots) => yieldAfterRelease.released(resources, ballots),
+      yieldAfterRelease,
+      waiters,
+      deadlines: new DeadlineHeap(clock),
       work: new Work(),
     };
-    this.#introduction = new Introduction(this.#core, fleet);
-    this.#acquisition = new Acquisition(this.#core, this.#introduction);
+    this.#firstContact = new FirstContact(this.#core, fleet);
+    this.#acquisition = new Acquisition(this.#core, this.#firstContact);
   }
 
   ready(): Promise<FleetState> {
-    return this.#introduction.ready();
+    return this.#firstContact.ready();
   }
 
   async acquire(resources: Resources, options?: AcquireOptions): Promise<Lease> {
@@ -89,7 +89,7 @@ export class QuorumLocker implements Locker {
     if (outcome instanceof LockError) return { ok: false, reason: "too_slow", message: outcome.message, ballots: outcome.ballots };
     const { reason, ballots, freeInMs } = outcome;
     const retry = reason === "held" && freeInMs !== undefined ? { retryAfterMs: freeInMs } : {};
-    return { ok: false, reason, ...retry, message: describeAttempt(request.resources, outcome, policy), ballots };
+    return { ok: false, reason, ...retry, message: describeLost(request.resources, outcome, policy), ballots };
   }
 
   async using<Result>(resources: Resources, ...rest: [UsingOptions | undefined, Routine<Result>] | [Routine<Result>]): Promise<Result> {
@@ -107,8 +107,8 @@ export class QuorumLocker implements Locker {
 
   async adopt(text: string, options?: KeepOptions): Promise<Lease> {
     const keeping = readAdoptOptions(options);
-    const { clock, policy, dormitory } = this.#core;
-    const { namespace, ...told } = takeOver(text);
+    const { clock, policy, waiters } = this.#core;
+    const { namespace, ...told } = readHandOver(text);
     if (namespace !== policy.namespace) throw new RangeError(`this lease belongs to namespace ${namespace}, not ${policy.namespace}`);
     checkTtl(policy, told.ttlMs);
     await this.#begin(told.resources);
@@ -116,8 +116,8 @@ export class QuorumLocker implements Locker {
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
     let lease: HeldLease | undefined;
-    const { verdict, ballots } = await renew(this.#core, { ...told, wanted: () => !dormitory.closed && lease?.held !== false });
-    if (dormitory.closed) throw closedError(told.resources);
+    const { verdict, ballots } = await renew(this.#core, { ...told, wanted: () => !waiters.closed && lease?.held !== false });
+    if (waiters.closed) throw closedError(told.resources);
     if (verdict !== "renewed") throw adoptionError(told, { verdict, ballots });
     lease = new HeldLease(this.#core, { ...told, startMonotonicMs, startWallMs, votes: ballots }, keeping);
     lease.assertHeld();
@@ -145,8 +145,8 @@ export class QuorumLocker implements Locker {
   }
 
   async doctor(): Promise<readonly Finding[]> {
-    if (this.#core.dormitory.closed) throw closedError([]);
-    await this.#introduction.wait();
+    if (this.#core.waiters.closed) throw closedError([]);
+    await this.#firstContact.wait();
     return this.#fleet.probe();
   }
 
@@ -160,17 +160,17 @@ export class QuorumLocker implements Locker {
   }
 
   async #close(): Promise<void> {
-    this.#core.dormitory.closed = true;
-    for (const sleeper of [...this.#core.dormitory.sleepers]) sleeper.wake();
-    await this.#core.alarms.close();
+    this.#core.waiters.closed = true;
+    for (const waiter of [...this.#core.waiters.sleeping]) waiter.wake();
+    await this.#core.deadlines.close();
     await this.#core.work.idle();
     await this.#fleet.close();
   }
 
   async #begin(resources: readonly string[]): Promise<void> {
-    if (!this.#introduction.done) await this.#introduction.wait();
-    if (this.#core.dormitory.closed) throw closedError(resources);
-    this.#introduction.check();
+    if (!this.#firstContact.done) await this.#firstContact.wait();
+    if (this.#core.waiters.closed) throw closedError(resources);
+    this.#firstContact.check();
   }
 }
 

@@ -1,7 +1,7 @@
 // Mutants of how one node is asked and when its memory is believed (T1, T2, L2).
 const plan = "packages/lock/src/redis/admission/plan.ts";
 const steps = "packages/lock/src/redis/admission/steps.ts";
-const outbox = "packages/lock/src/redis/pipeline.ts";
+const pipeline = "packages/lock/src/redis/pipeline.ts";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const nodes = [
@@ -189,16 +189,16 @@ export const nodes = [
   {
     name: "owed-releases-forgotten",
     promise: "L2",
-    file: outbox,
-    find: "if (kind === release) this.#settings.debts.add(",
-    replace: "if (kind === release && this.#sent.length < 0) this.#settings.debts.add(",
+    file: pipeline,
+    find: "if (kind === release) this.#settings.pendingReleases.add(",
+    replace: "if (kind === release && this.#sent.length < 0) this.#settings.pendingReleases.add(",
     breaks: "A release that a node could not be told is never told: the lock stays for a whole ttl.",
     tests: ["real/redis/traffic.test.ts"],
   },
   {
     name: "grant-overtakes-its-release",
     promise: "L2",
-    file: outbox,
+    file: pipeline,
     find: "this.#settings.stream.isUp && !batch.expired && this.#lastSent === batch;",
     replace: "this.#settings.stream.isUp && !batch.expired && this.#lastSent !== undefined;",
     breaks: "A server that forgot its scripts is asked for a grant again after it was given back.",

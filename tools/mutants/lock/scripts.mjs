@@ -78,7 +78,7 @@ export const scripts = [
   {
     name: "floor-does-not-rise",
     promise: "T1",
-    file: lua("raised"),
+    file: lua("store-floor"),
     find: "if floor > floorBefore then",
     replace: "if floor > HIGHEST then",
     breaks: "The highest token of all resources is not kept: a counter that runs out takes its tokens with it.",
@@ -195,7 +195,7 @@ export const scripts = [
   {
     name: "visit-leaves-the-epoch",
     promise: "T2",
-    file: lua("visit"),
+    file: lua("read-floor"),
     find: "admittedAs(base, ARGV[1])",
     replace: "node[1]",
     breaks: "Attempts that are under way during a rebuilding cannot know that what they store was not seen by it.",
@@ -204,7 +204,7 @@ export const scripts = [
   {
     name: "ticket-outlives-the-life",
     promise: "L2",
-    file: lua("mark"),
+    file: lua("open-admission"),
     find: "if not ticket or record[5] ~= run then",
     replace: "if not ticket then",
     breaks: "A node that restarts twice waits from the first restart on, not from the last.",
@@ -213,7 +213,7 @@ export const scripts = [
   {
     name: "promoted-replica-counts-from-its-start",
     promise: "L2",
-    file: lua("mark"),
+    file: lua("open-admission"),
     find: "if admittedIn and admittedIn ~= life and not wasReplica then",
     replace: "if admittedIn and admittedIn ~= life then",
     breaks: "A promoted replica is believed as soon as it has been up for long enough, whatever its master granted until the end.",

@@ -15,13 +15,13 @@ export interface HandedOver {
 
 const FORMAT = 1;
 
-export function handOver(lease: HandedOver): string {
+export function writeHandOver(lease: HandedOver): string {
   const { namespace, resources, owner, token, ttlMs } = lease;
   return JSON.stringify({ palisade: FORMAT, namespace, resources, owner, token, ttlMs });
 }
 
 /** What the text says, or TypeError or RangeError if it is not the text of a lease. */
-export function takeOver(text: string): HandedOver {
+export function readHandOver(text: string): HandedOver {
   const fields = parse(text);
   const given = knownOptions<HandedOver & { palisade: number }>("the text of a lease", fields, [
     "palisade",

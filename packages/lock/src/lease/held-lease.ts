@@ -3,7 +3,7 @@
 
 import { shown } from "../options/option.js";
 import { checkTtl } from "../options/policy.js";
-import type { Alarm } from "../platform/deadline-heap.js";
+import type { Deadline } from "../platform/deadline-heap.js";
 import type { Ballot } from "../protocol/ballot.js";
 import { type LeaseLostReason, LockError } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
@@ -13,7 +13,7 @@ import { askAgainInMs, onGrid, RENEWAL_FLOOR_MS, renewInMs } from "../quorum/ren
 import { castBallots } from "../quorum/round.js";
 import { neededTtlMs, remainingMs, validityMs } from "../quorum/validity.js";
 import type { LeaseContext } from "./context.js";
-import { handOver } from "./hand-over.js";
+import { writeHandOver } from "./hand-over.js";
 import { describeLoss } from "./messages.js";
 import { releaseEverywhere } from "./release.js";
 import { renew } from "./renew.js";
@@ -27,9 +27,9 @@ export interface Keeping {
 /** The part of the validity that is over when the holder is warned. */
 const DANGER = 0.75;
 
-export class HeldLease implements Lease, Alarm {
-  alarmAt = 0;
-  alarmIndex = -1;
+export class HeldLease implements Lease, Deadline {
+  dueAt = 0;
+  heapIndex = -1;
   readonly resources: readonly string[];
   readonly token: number;
   readonly #core: LeaseContext;
@@ -134,7 +134,7 @@ export class HeldLease implements Lease, Alarm {
     this.#handedOver = true;
     this.#renews = false;
     const { namespace } = this.#core.policy;
-    return handOver({ namespace, resources: this.resources, owner: this.#owner, token: this.token, ttlMs: this.#ttlMs });
+    return writeHandOver({ namespace, resources: this.resources, owner: this.#owner, token: this.token, ttlMs: this.#ttlMs });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -225,7 +225,7 @@ export class HeldLease implements Lease, Alarm {
     let at = now + leftMs;
     if (!this.#dangerTold) at = Math.min(at, at - this.#lastsMs * (1 - DANGER));
     if (this.#isWorthRenewing(now)) at = Math.min(at, this.#renewAt);
-    this.#core.alarms.set(this, at);
+    this.#core.deadlines.set(this, at);
   }
 
   // No renewal can prolong what maxHoldMs ends. A few milliseconds are nothing: the wall clock counts in whole ones.
@@ -253,7 +253,7 @@ export class HeldLease implements Lease, Alarm {
   #end(reason: LeaseLostReason): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
-    this.#core.alarms.clear(this);
+    this.#core.deadlines.clear(this);
     this.#controller?.abort(this.#lost());
     if (reason !== "released" && channels.loss.hasSubscribers)
       channels.loss.publish({ resources: this.resources, token: this.token, reason });

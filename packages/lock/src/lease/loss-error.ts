@@ -3,12 +3,12 @@
 import type { Policy } from "../options/policy.js";
 import { codeOf, LockError } from "../protocol/errors.js";
 import type { Lost } from "../protocol/outcome.js";
-import { describeAttempt, describeBallots, nameAll } from "./messages.js";
+import { describeBallots, describeLost, nameAll } from "./messages.js";
 import type { RenewalAnswer } from "./renew.js";
 
 /** The last attempt of a caller whose patience, or number of tries, is used up. */
 export function lossError(resources: readonly string[], lost: Lost, policy: Policy): LockError {
-  return new LockError(codeOf(lost.reason), describeAttempt(resources, lost, policy), details(resources, lost));
+  return new LockError(codeOf(lost.reason), describeLost(resources, lost, policy), details(resources, lost));
 }
 
 /** A caller whose patience ended behind others of this process: it is told what the one in front learnt. */
@@ -23,7 +23,7 @@ export function queueError(
   if (last === undefined) return new LockError("LOCK_TOO_SLOW", `${account}, and the nodes had not answered`, { resources });
   return new LockError(
     codeOf(last.reason),
-    `${account}; at the last attempt ${describeAttempt(resources, last, policy)}`,
+    `${account}; at the last attempt ${describeLost(resources, last, policy)}`,
     details(resources, last),
   );
 }

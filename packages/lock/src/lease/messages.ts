@@ -16,7 +16,7 @@ export function nameAll(resources: readonly string[]): string {
 }
 
 /** An attempt that took nothing. */
-export function describeAttempt(resources: readonly string[], lost: Lost, policy: Policy): string {
+export function describeLost(resources: readonly string[], lost: Lost, policy: Policy): string {
   const what = nameAll(resources);
   const granted = `${lost.grants} of ${policy.size} nodes granted ${what}, ${policy.quorum} needed`;
   const others = describeBallots(

@@ -3,10 +3,10 @@
 import type { Clock, Timer } from "./clock.js";
 
 /** Something that wants to be called at one moment. The fields belong to the heap. */
-export interface Alarm {
-  alarmAt: number;
+export interface Deadline {
+  dueAt: number;
   /** Its place in the heap, or -1. */
-  alarmIndex: number;
+  heapIndex: number;
   /** Its moment has come, or the machine was suspended. It may set itself again. Must not throw. */
   ring(): void;
   /** Whoever owns the heap is closed. Must not reject. */
@@ -20,9 +20,9 @@ const LONGEST_SLEEP_MS = 1_000;
 /** By how much the wall clock must run ahead of the monotonic clock between two looks to be taken for a suspension. */
 const SUSPENSION_MS = 50;
 
-export class Alarms {
+export class DeadlineHeap {
   readonly #clock: Clock;
-  readonly #heap: Alarm[] = [];
+  readonly #heap: Deadline[] = [];
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #wallAheadMs: number;
@@ -38,26 +38,26 @@ export class Alarms {
   }
 
   /** Rings the alarm at this moment instead of the one it was set to, if it was. */
-  set(alarm: Alarm, at: number): void {
+  set(deadline: Deadline, at: number): void {
     if (this.#closed) {
-      void alarm.close();
+      void deadline.close();
       return;
     }
-    alarm.alarmAt = at;
-    if (alarm.alarmIndex < 0) {
-      alarm.alarmIndex = this.#heap.length;
-      this.#heap.push(alarm);
+    deadline.dueAt = at;
+    if (deadline.heapIndex < 0) {
+      deadline.heapIndex = this.#heap.length;
+      this.#heap.push(deadline);
     }
-    this.#settle(alarm);
+    this.#settle(deadline);
     this.#arm();
   }
 
-  clear(alarm: Alarm): void {
-    const index = alarm.alarmIndex;
+  clear(deadline: Deadline): void {
+    const index = deadline.heapIndex;
     if (index < 0) return;
-    alarm.alarmIndex = -1;
+    deadline.heapIndex = -1;
     const last = this.#heap.pop();
-    if (last === undefined || last === alarm) return;
+    if (last === undefined || last === deadline) return;
     this.#place(last, index);
     this.#settle(last);
     // The timer stays as it is: firing once for nothing is cheaper than setting it anew for every lease that is released.
@@ -66,7 +66,7 @@ export class Alarms {
   /** Closes everything that is set, and whatever is set from now on: an alarm that rings may close us before others that were due have set themselves again. */
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#heap].map((alarm) => alarm.close()));
+    await Promise.all([...this.#heap].map((deadline) => deadline.close()));
     this.#stop();
   }
 
@@ -78,12 +78,12 @@ export class Alarms {
 
   #arm(): void {
     const first = this.#heap[0];
-    if (first === undefined || first.alarmAt >= this.#timerAt) return;
+    if (first === undefined || first.dueAt >= this.#timerAt) return;
     const now = this.#clock.monotonicMs();
     // While nothing was set nobody looked at the clocks: a wall clock that was set back meanwhile must not cover the next suspension.
     if (this.#timer === undefined) this.#wallAheadMs = this.#clock.wallMs() - now;
     this.#stop();
-    this.#timerAt = Math.min(first.alarmAt, now + LONGEST_SLEEP_MS);
+    this.#timerAt = Math.min(first.dueAt, now + LONGEST_SLEEP_MS);
     this.#timer = this.#clock.setBackgroundTimer(Math.max(0, this.#timerAt - now), () => this.#fire());
   }
 
@@ -95,29 +95,29 @@ export class Alarms {
     const suspended = wallAheadMs - this.#wallAheadMs > SUSPENSION_MS;
     this.#wallAheadMs = wallAheadMs;
     const due = suspended ? [...this.#heap] : this.#due(now + GRAIN_MS);
-    for (const alarm of due) alarm.ring();
+    for (const deadline of due) deadline.ring();
     this.#arm();
   }
 
   // Collected before the first one rings: an alarm that sets itself again for now must not keep the loop from ending.
-  #due(until: number): Alarm[] {
-    const due: Alarm[] = [];
-    for (let first = this.#heap[0]; first !== undefined && first.alarmAt <= until; first = this.#heap[0]) {
+  #due(until: number): Deadline[] {
+    const due: Deadline[] = [];
+    for (let first = this.#heap[0]; first !== undefined && first.dueAt <= until; first = this.#heap[0]) {
       this.clear(first);
       due.push(first);
     }
     return due;
   }
 
-  #place(alarm: Alarm, index: number): void {
-    this.#heap[index] = alarm;
-    alarm.alarmIndex = index;
+  #place(deadline: Deadline, index: number): void {
+    this.#heap[index] = deadline;
+    deadline.heapIndex = index;
   }
 
   // Moves the alarm up or down to where it belongs.
-  #settle(alarm: Alarm): void {
-    let index = alarm.alarmIndex;
-    for (let parent = this.#heap[(index - 1) >> 1]; index > 0 && parent !== undefined && parent.alarmAt > alarm.alarmAt; ) {
+  #settle(deadline: Deadline): void {
+    let index = deadline.heapIndex;
+    for (let parent = this.#heap[(index - 1) >> 1]; index > 0 && parent !== undefined && parent.dueAt > deadline.dueAt; ) {
       const up = (index - 1) >> 1;
       this.#place(parent, index);
       index = up;
@@ -127,11 +127,11 @@ export class Alarms {
       let childIndex = 2 * index + 1;
       let child = this.#heap[childIndex];
       const right = this.#heap[childIndex + 1];
-      if (child !== undefined && right !== undefined && right.alarmAt < child.alarmAt) [child, childIndex] = [right, childIndex + 1];
-      if (child === undefined || child.alarmAt >= alarm.alarmAt) break;
+      if (child !== undefined && right !== undefined && right.dueAt < child.dueAt) [child, childIndex] = [right, childIndex + 1];
+      if (child === undefined || child.dueAt >= deadline.dueAt) break;
       this.#place(child, index);
       index = childIndex;
     }
-    this.#place(alarm, index);
+    this.#place(deadline, index);
   }
 }

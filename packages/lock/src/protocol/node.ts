@@ -31,7 +31,7 @@ export interface ReleaseQuestion extends Ownership {
 }
 
 /** Who waits sits in one of so many seats per resource, numbered from 0; a release is told to two of them. */
-export const SEATS = 16;
+export const WAKE_SLOTS = 16;
 
 /** What one node tells the waiters of one seat. */
 export interface ReleaseNews {
@@ -77,7 +77,7 @@ export interface LockNode {
   /** Raise the counter to at least `token` whoever owns it; with `remove: "holder"` also delete the lock key and publish. */
   raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Answer<RaiseBallot>;
 
-  /** Takes a seat (0 … SEATS − 1) and hears of releases of the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
+  /** Takes a seat (0 … WAKE_SLOTS − 1) and hears of releases of the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
   onReleased(resource: string, seat: number, listener: ReleaseListener): () => void;
 
   /** Resolves when the first connection attempt has succeeded or failed. */

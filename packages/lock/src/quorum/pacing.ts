@@ -10,7 +10,7 @@ export interface BackOff {
 export const HEAD_START_MS = 4;
 
 /** How long a process that has just released a resource leaves it to others who wait: enough for a backup to take over, too. It listens meanwhile. */
-export const COURTESY_MS = 3 * HEAD_START_MS;
+export const YIELD_MS = 3 * HEAD_START_MS;
 
 /** Apart by about so much, two questions for the same lock reach all nodes in the same order, and one of them wins. */
 const APART_MS = 0.5;

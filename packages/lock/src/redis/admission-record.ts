@@ -4,26 +4,26 @@
 const RUN_LENGTH = 40;
 const BASE_LENGTH = 15;
 
-export interface Belief {
+export interface AdmissionRecord {
   readonly run: string;
   readonly base: number;
   readonly epoch: string;
 }
 
 /** A run_id in so many characters as the record keeps of it. */
-export function lifeOf(runId: string): string {
+export function paddedRunId(runId: string): string {
   return runId.padEnd(RUN_LENGTH).slice(0, RUN_LENGTH);
 }
 
 /** What the field says, or undefined if it is none. */
-export function readBelief(field: string): Belief | undefined {
+export function readAdmissionRecord(field: string): AdmissionRecord | undefined {
   const base = field.slice(RUN_LENGTH, RUN_LENGTH + BASE_LENGTH);
-  const epoch = epochIn(field);
+  const epoch = incarnationIn(field);
   if (epoch === "" || !/^\d{15}$/.test(base)) return undefined;
   return { run: field.slice(0, RUN_LENGTH).trimEnd(), base: Number(base), epoch };
 }
 
 /** The epoch alone, empty if the field is none. */
-export function epochIn(field: string): string {
+export function incarnationIn(field: string): string {
   return field.slice(RUN_LENGTH + BASE_LENGTH);
 }

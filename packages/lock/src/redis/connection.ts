@@ -5,7 +5,7 @@ import type { NodeSource } from "../options/node-source.js";
 import { hasFailover } from "../options/node-source.js";
 import type { Clock, Timer } from "../platform/clock.js";
 import { causeOf, LOST } from "./causes.js";
-import type { Letter } from "./encoded-call.js";
+import type { EncodedCall } from "./encoded-call.js";
 import type { Keys } from "./keys.js";
 import type { ConnectSettings, Link, OpenLink } from "./link.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
@@ -80,8 +80,8 @@ export class Connection {
   }
 
   /** One call of the stream of requests; the server executes them in the order of these calls. Rejects with whatever ioredis throws. */
-  send(letter: Letter, belief: string | undefined): Promise<unknown> {
-    return this.#client.post(this.#scripts?.[letter.name].sha ?? "", letter, belief);
+  send(call: EncodedCall, belief: string | undefined): Promise<unknown> {
+    return this.#client.post(this.#scripts?.[call.name].sha ?? "", call, belief);
   }
 
   /** Teaches a server the scripts again that forgot them in the middle of its life, once for all who ask meanwhile; rejects if it is another server by now. */

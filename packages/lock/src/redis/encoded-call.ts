@@ -9,7 +9,7 @@ import { type CallText, type RequestName, writeCall } from "./requests.js";
 export type Run = readonly [Asked, ...Asked[]];
 
 /** One script call: the name of the script, how many of the words are keys, and the words. */
-export class Letter {
+export class EncodedCall {
   readonly name: RequestName;
   readonly keyCount: number;
   readonly words: readonly string[];
@@ -42,9 +42,9 @@ const MAX_RESOURCES_PER_CALL = 1_024;
 /** Each node is written to once per turn of the event loop; few turns have letters of more kinds. */
 const REMEMBERED = 4;
 
-export class Letters {
+export class CallEncoder {
   readonly #keys: Keys;
-  readonly #written: { readonly run: Run; readonly letter: Letter }[] = [];
+  readonly #written: { readonly run: Run; readonly call: EncodedCall }[] = [];
   #oldest = 0;
 
   constructor(keys: Keys) {
@@ -52,13 +52,13 @@ export class Letters {
   }
 
   /** The letter that asks this; the very same one for each node that is asked the same. */
-  letterFor(run: Run): Letter {
-    for (const { run: other, letter } of this.#written) if (asksTheSame(run, other)) return letter;
+  encode(run: Run): EncodedCall {
+    for (const { run: other, call } of this.#written) if (asksTheSame(run, other)) return call;
     const [first] = run;
-    const letter = new Letter(first, writeCall(first.kind, this.#keys, run));
-    this.#written[this.#oldest] = { run, letter };
+    const call = new EncodedCall(first, writeCall(first.kind, this.#keys, run));
+    this.#written[this.#oldest] = { run, call };
     this.#oldest = (this.#oldest + 1) % REMEMBERED;
-    return letter;
+    return call;
   }
 }
 
@@ -70,17 +70,17 @@ function asksTheSame(one: Run, other: Run): boolean {
 
 function wireOf(words: readonly string[]): string {
   let wire = "";
-  for (const word of words) wire += wordOnWire(word);
+  for (const word of words) wire += bulkString(word);
   return wire;
 }
 
 /** A word as Redis reads it. */
-export function wordOnWire(word: string): string {
+export function bulkString(word: string): string {
   return `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
 }
 
 /** Where the run that begins here ends: questions that are not of a kind follow in a letter of their own, in order. */
-export function endOfRun(queue: readonly Asked[], start: number): number {
+export function endOfBatch(queue: readonly Asked[], start: number): number {
   const first = queue[start];
   if (first === undefined) return start;
   const { kind, question } = first;

@@ -7,7 +7,7 @@ import { Command, Redis } from "ioredis";
 import type { Client, NodeSource } from "../options/node-source.js";
 import { isCluster, isInstance } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
-import { type Letter, wordOnWire } from "./encoded-call.js";
+import { bulkString, type EncodedCall } from "./encoded-call.js";
 import type { ConnectSettings, Link } from "./link.js";
 
 const FIRST_RETRY_MS = 20;
@@ -68,10 +68,10 @@ export function openLink(source: NodeSource, settings: ConnectSettings): Link {
     isCluster: isCluster(client),
     on: (event: string, told: (...news: never[]) => void) => client.on(event, told as (...news: unknown[]) => void),
     connect: () => client.connect(),
-    post(sha: string, letter: Letter, belief: string | undefined): Promise<unknown> {
+    post(sha: string, call: EncodedCall, belief: string | undefined): Promise<unknown> {
       // A cluster finds the node by the keys, which it wants to see.
-      if (isCluster(client)) return client.evalsha(sha, letter.keyCount, ...letter.words);
-      return client.sendCommand(new Posting(sha, letter, belief)) as Promise<unknown>;
+      if (isCluster(client)) return client.evalsha(sha, call.keyCount, ...call.words);
+      return client.sendCommand(new Posting(sha, call, belief)) as Promise<unknown>;
     },
     eval: (script, keyCount, ...text) => client.eval(script, keyCount, ...text),
     call: (command, ...args) => client.call(command, ...args),
@@ -88,21 +88,21 @@ export function openLink(source: NodeSource, settings: ConnectSettings): Link {
 /** EVALSHA of a letter, which need not be written down again for every node. */
 class Posting extends Command {
   readonly #sha: string;
-  readonly #letter: Letter;
+  readonly #call: EncodedCall;
   readonly #belief: string | undefined;
 
-  constructor(sha: string, letter: Letter, belief: string | undefined) {
+  constructor(sha: string, call: EncodedCall, belief: string | undefined) {
     super("evalsha", [], { replyEncoding: "utf8" });
     this.#sha = sha;
-    this.#letter = letter;
+    this.#call = call;
     this.#belief = belief;
   }
 
   override toWritable(): string | Buffer {
-    const { keyCount, words, wire } = this.#letter;
-    const believed = this.#belief === undefined ? "" : wordOnWire(this.#belief);
+    const { keyCount, words, wire } = this.#call;
+    const believed = this.#belief === undefined ? "" : bulkString(this.#belief);
     const size = words.length + (believed === "" ? 3 : 4);
-    const head = `*${size}\r\n$7\r\nEVALSHA\r\n${wordOnWire(this.#sha)}${wordOnWire(String(keyCount))}`;
+    const head = `*${size}\r\n$7\r\nEVALSHA\r\n${bulkString(this.#sha)}${bulkString(String(keyCount))}`;
     return typeof wire === "string" ? head + wire + believed : Buffer.concat([Buffer.from(head), wire, Buffer.from(believed)]);
   }
 }

@@ -3,7 +3,7 @@
 
 import type { NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
-import type { Letter } from "./encoded-call.js";
+import type { EncodedCall } from "./encoded-call.js";
 
 export interface ConnectSettings {
   readonly connectTimeoutMs: number;
@@ -30,7 +30,7 @@ export interface Link {
   /** Begins. Rejects if the first connection is not made. */
   connect(): Promise<unknown>;
   /** Has a script executed that the server knows; with the belief as its last word, if there is one. */
-  post(sha: string, letter: Letter, belief: string | undefined): Promise<unknown>;
+  post(sha: string, call: EncodedCall, belief: string | undefined): Promise<unknown>;
   eval(source: string, keyCount: number, ...text: string[]): Promise<unknown>;
   call(command: string, ...args: string[]): Promise<unknown>;
   subscribe(...channels: string[]): Promise<unknown>;

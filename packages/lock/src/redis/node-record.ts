@@ -1,8 +1,8 @@
 // The scripts that read and change a node's record (who it is, in which life it was admitted): their arguments and replies. Together with scripts.ts the only
 // place that knows their shapes. Decides nothing: when to ask what is admission.ts.
-import { lifeOf, readBelief } from "./admission-record.js";
+import { paddedRunId, readAdmissionRecord } from "./admission-record.js";
 import type { Keys } from "./keys.js";
-import { admitScript, markScript, statusScript, visitScript } from "./lua.generated.js";
+import { admitScript, openAdmissionScript, readFloorScript, statusScript } from "./lua.generated.js";
 import { GarbageReply } from "./requests.js";
 
 /** One script call of its own, outside the stream of requests. */
@@ -38,7 +38,7 @@ export interface NodeStatus {
 /** Its memory is believed in this life of the server. The Lua scripts decide by the same rule. */
 export function isAdmitted(status: NodeStatus): boolean {
   const { runId, run, epoch, base, floor } = status;
-  return run !== undefined && lifeOf(run) === lifeOf(runId) && epoch !== undefined && base !== undefined && floor !== undefined;
+  return run !== undefined && paddedRunId(run) === paddedRunId(runId) && epoch !== undefined && base !== undefined && floor !== undefined;
 }
 
 function words(reply: unknown, length: number): readonly string[] {
@@ -61,7 +61,7 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
   read(reply) {
     const [runId, version, role, replicated, time, floor, admitted = "", id, fleet, size, maxTtlMs, durable] = words(reply, 12);
     if (!runId || !version || !role) throw new GarbageReply(reply);
-    const belief = admitted === "" ? undefined : readBelief(admitted);
+    const belief = admitted === "" ? undefined : readAdmissionRecord(admitted);
     return {
       runId,
       version,
@@ -82,7 +82,7 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
   },
 });
 
-export interface MarkArguments {
+export interface OpenAdmissionArguments {
   readonly ticket: string;
   readonly id: string;
   readonly wallMs: number;
@@ -92,7 +92,7 @@ export interface MarkArguments {
 }
 
 /** An admission that is open: what every locker that looks at the node now sees alike. */
-export interface Mark {
+export interface OpenAdmission {
   readonly runId: string;
   readonly id: string;
   readonly ticket: string;
@@ -105,8 +105,8 @@ export interface Mark {
 }
 
 /** Opens the admission, or undefined if the node is admitted. */
-export const mark = (keys: Keys, given: MarkArguments): ScriptCall<Mark | undefined> => ({
-  source: markScript,
+export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): ScriptCall<OpenAdmission | undefined> => ({
+  source: openAdmissionScript,
   keys: [keys.node],
   args: [given.ticket, given.id, String(given.wallMs), String(given.maxTtlMs), given.claim, String(given.claimMs)],
   read(reply) {
@@ -125,8 +125,8 @@ export const mark = (keys: Keys, given: MarkArguments): ScriptCall<Mark | undefi
 });
 
 /** The floor of an admitted node, which has the new epoch from the same moment on; or undefined if it is not admitted. */
-export const visit = (keys: Keys, epoch: string): ScriptCall<number | undefined> => ({
-  source: visitScript,
+export const readFloor = (keys: Keys, epoch: string): ScriptCall<number | undefined> => ({
+  source: readFloorScript,
   keys: [keys.node],
   args: [epoch],
   read: (reply) => (reply === null ? undefined : number(words([reply], 1)[0])),

@@ -17,14 +17,14 @@ import type {
 } from "../protocol/ballot.js";
 import type { NodeEvent } from "../protocol/events.js";
 import type { Answer, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "../protocol/node.js";
-import { epochIn } from "./admission-record.js";
+import { incarnationIn } from "./admission-record.js";
 import { Connection } from "./connection.js";
-import type { Letters } from "./encoded-call.js";
+import type { CallEncoder } from "./encoded-call.js";
 import type { Keys } from "./keys.js";
 import type { OpenLink } from "./link.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
-import { ReleaseDebts } from "./pending-releases.js";
-import { type NotBelieved, Outbox } from "./pipeline.js";
+import { PendingReleases } from "./pending-releases.js";
+import { type NotAdmitted, Pipeline } from "./pipeline.js";
 import * as requests from "./requests.js";
 import { Subscriptions } from "./subscriptions.js";
 import type { TurnEnd } from "./turn-end.js";
@@ -36,7 +36,7 @@ export interface RedisNodeSettings {
   readonly openLink: OpenLink;
   readonly keys: Keys;
   /** One for all nodes of the fleet. */
-  readonly letters: Letters;
+  readonly encoder: CallEncoder;
   readonly turnEnd: TurnEnd;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
@@ -56,7 +56,7 @@ export class RedisNode implements LockNode {
   readonly address: string;
   readonly connection: Connection;
   readonly #settings: RedisNodeSettings;
-  readonly #outbox: Outbox;
+  readonly #pipeline: Pipeline;
   readonly #subscriptions: Subscriptions;
   /** As last heard: the field `admitted` of its record. */
   #belief: string | undefined;
@@ -74,13 +74,15 @@ export class RedisNode implements LockNode {
     this.#settings = settings;
     this.name = name;
     this.address = address;
-    const debts = new ReleaseDebts(settings.maxTtlMs, (count, reason) => onEvent({ kind: "release_dropped", node: name, count, reason }));
+    const pendingReleases = new PendingReleases(settings.maxTtlMs, (count, reason) =>
+      onEvent({ kind: "release_dropped", node: name, count, reason }),
+    );
     this.connection = new Connection({ ...settings, onUp: (status) => this.#up(status), onDown: (cause) => this.#down(cause) });
-    this.#outbox = new Outbox({
+    this.#pipeline = new Pipeline({
       ...settings,
       node: name,
       stream: this.connection,
-      debts,
+      pendingReleases,
       belief: () => this.#belief,
       onHeard: (belief) => this.#heard(belief),
     });
@@ -118,7 +120,7 @@ export class RedisNode implements LockNode {
   noteStatus(status: NodeStatus): void {
     this.#status = status;
     if (isAdmitted(status)) this.#heard(status.admitted);
-    else this.#notBelieved();
+    else this.#notAdmitted();
   }
 
   noteReadyIn(ms: number | undefined): void {
@@ -148,7 +150,7 @@ export class RedisNode implements LockNode {
 
   release(question: ReleaseQuestion): Answer<ReleaseBallot> {
     // A release is answered on a quarantined node too, and is never `quarantined`.
-    return this.#outbox.ask(requests.release, question) as Answer<ReleaseBallot>;
+    return this.#pipeline.ask(requests.release, question) as Answer<ReleaseBallot>;
   }
 
   inspect(resource: string): Answer<InspectBallot> {
@@ -171,22 +173,22 @@ export class RedisNode implements LockNode {
   async close(): Promise<void> {
     const { clock, nodeTimeoutMs } = this.#settings;
     const until = clock.monotonicMs() + nodeTimeoutMs;
-    while (!this.#outbox.isIdle && clock.monotonicMs() < until) {
+    while (!this.#pipeline.isIdle && clock.monotonicMs() < until) {
       await new Promise<void>((resolve) => clock.setTimer(CLOSE_POLL_MS, resolve));
     }
-    this.#outbox.close();
+    this.#pipeline.close();
     this.#subscriptions.close();
     this.connection.close();
   }
 
   #ask<Q, B extends Ballot>(kind: requests.RequestKind<Q, B>, question: Q): Answer<B | Quarantined | Unreachable> {
     if (this.#silence !== undefined) return Promise.resolve({ kind: "unreachable", node: this.name, cause: this.#silence, unsent: true });
-    const asked = this.#outbox.ask(kind, question);
+    const asked = this.#pipeline.ask(kind, question);
     // Almost never so: a promise less for every question.
     return this.#isQuarantined ? new Promise((resolve) => asked.then((ballot) => resolve(this.#withReadyIn(ballot)))) : asked;
   }
 
-  #withReadyIn<B extends Ballot>(ballot: B | NotBelieved | Unreachable): B | Quarantined | Unreachable {
+  #withReadyIn<B extends Ballot>(ballot: B | NotAdmitted | Unreachable): B | Quarantined | Unreachable {
     const readyInMs = this.readyInMs;
     return ballot.kind === "quarantined" && readyInMs !== undefined ? { ...ballot, readyInMs } : ballot;
   }
@@ -196,20 +198,20 @@ export class RedisNode implements LockNode {
     this.#settings.onEvent({ kind: "connected", node: this.name, address: this.address });
     this.noteStatus(status);
     this.#settings.onNews();
-    this.#outbox.payDebts();
+    this.#pipeline.resendReleases();
   }
 
   #down(cause: string): void {
     if (cause !== this.#downBecause) this.#settings.onEvent({ kind: "disconnected", node: this.name, address: this.address, cause });
     this.#downBecause = cause;
-    this.#outbox.lost(cause);
+    this.#pipeline.lost(cause);
   }
 
   #heard(belief: string): void {
     if (belief === this.#belief) return;
-    const epoch = epochIn(belief);
+    const epoch = incarnationIn(belief);
     if (epoch === "") {
-      this.#notBelieved();
+      this.#notAdmitted();
       return;
     }
     this.#belief = belief;
@@ -217,7 +219,7 @@ export class RedisNode implements LockNode {
     this.#isQuarantined = false;
   }
 
-  #notBelieved(): void {
+  #notAdmitted(): void {
     if (this.#isQuarantined) return;
     this.#isQuarantined = true;
     this.#belief = undefined;

@@ -7,7 +7,7 @@ import type { NodeEvent } from "../protocol/events.js";
 import type { Fleet, FleetState } from "../protocol/fleet.js";
 import { Admission } from "./admission/admission.js";
 import { probeFleet } from "./doctor.js";
-import { Letters } from "./encoded-call.js";
+import { CallEncoder } from "./encoded-call.js";
 import { openLink } from "./ioredis.js";
 import { keysOf } from "./keys.js";
 import type { OpenLink } from "./link.js";
@@ -41,7 +41,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
   const addresses = checkedAddresses(options.nodes);
   const keys = keysOf(namespace);
-  const letters = new Letters(keys);
+  const encoder = new CallEncoder(keys);
   const turnEnd = new TurnEnd();
   let admission: Admission | undefined;
   const nodes = options.nodes.map(
@@ -52,7 +52,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
         maxTtlMs: maxTtlMs ?? DAY_MS,
         source,
         keys,
-        letters,
+        encoder,
         turnEnd,
         name: `n${index + 1}`,
         address: addresses[index] ?? "",

@@ -9,10 +9,10 @@ interface Debt {
 
 const MAX_DEBTS = 10_000;
 
-export class ReleaseDebts {
+export class PendingReleases {
   readonly #lifeMs: number;
   readonly #onDropped: (count: number, reason: string) => void;
-  #debts: Debt[] = [];
+  #pendingReleases: Debt[] = [];
   #dropped = 0;
 
   /** `lifeMs`: the longest that a key can live from now. */
@@ -22,29 +22,29 @@ export class ReleaseDebts {
   }
 
   get size(): number {
-    return this.#debts.length;
+    return this.#pendingReleases.length;
   }
 
   add(question: ReleaseQuestion, now: number): void {
-    if (this.#debts.length >= MAX_DEBTS) this.#forgetOld(now);
+    if (this.#pendingReleases.length >= MAX_DEBTS) this.#forgetOld(now);
     // The old ones are kept: they are about keys that were there when the connection was lost; attempts made since found no node to leave anything on.
-    if (this.#debts.length >= MAX_DEBTS) this.#dropped++;
-    else this.#debts.push({ question, until: now + this.#lifeMs });
+    if (this.#pendingReleases.length >= MAX_DEBTS) this.#dropped++;
+    else this.#pendingReleases.push({ question, until: now + this.#lifeMs });
   }
 
   /** The oldest so many that are still worth paying; from here on they are the caller's. */
   take(now: number, atMost = Number.POSITIVE_INFINITY): readonly ReleaseQuestion[] {
     this.#forgetOld(now);
     if (this.#dropped > 0) this.#onDropped(this.#dropped, `more than ${MAX_DEBTS} were waiting for the node`);
-    const due = this.#debts.slice(0, atMost).map(({ question }) => question);
-    this.#debts = this.#debts.slice(due.length);
+    const due = this.#pendingReleases.slice(0, atMost).map(({ question }) => question);
+    this.#pendingReleases = this.#pendingReleases.slice(due.length);
     this.#dropped = 0;
     return due;
   }
 
   #forgetOld(now: number): void {
     // In the order of their ends, since all lives are equally long.
-    const alive = this.#debts.findIndex(({ until }) => until > now);
-    if (alive !== 0) this.#debts = alive < 0 ? [] : this.#debts.slice(alive);
+    const alive = this.#pendingReleases.findIndex(({ until }) => until > now);
+    if (alive !== 0) this.#pendingReleases = alive < 0 ? [] : this.#pendingReleases.slice(alive);
   }
 }

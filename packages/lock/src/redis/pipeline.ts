@@ -4,10 +4,10 @@
 import type { Clock, Timer } from "../platform/clock.js";
 import type { Ballot, Unreachable } from "../protocol/ballot.js";
 import type { Answer, ReleaseQuestion } from "../protocol/node.js";
-import { epochIn } from "./admission-record.js";
+import { incarnationIn } from "./admission-record.js";
 import { causeOf, causeOfText } from "./causes.js";
-import { endOfRun, type Letter, type Letters, type Run } from "./encoded-call.js";
-import type { ReleaseDebts } from "./pending-releases.js";
+import { type CallEncoder, type EncodedCall, endOfBatch, type Run } from "./encoded-call.js";
+import type { PendingReleases } from "./pending-releases.js";
 import { Asked } from "./pending-reply.js";
 import { type CallReply, type Heard, type RequestKind, readCall, release } from "./requests.js";
 import type { TurnEnd } from "./turn-end.js";
@@ -16,19 +16,19 @@ import type { TurnEnd } from "./turn-end.js";
 export interface Stream {
   readonly isUp: boolean;
   readonly cause: string;
-  send(letter: Letter, belief: string | undefined): Promise<unknown>;
+  send(call: EncodedCall, belief: string | undefined): Promise<unknown>;
   teachAgain(): Promise<void>;
   breakOff(cause: string): void;
 }
 
-export interface OutboxSettings {
+export interface PipelineSettings {
   readonly node: string;
-  readonly letters: Letters;
+  readonly encoder: CallEncoder;
   readonly turnEnd: TurnEnd;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly stream: Stream;
-  readonly debts: ReleaseDebts;
+  readonly pendingReleases: PendingReleases;
   /** What the node's record says as far as we have heard; undefined if we have not. */
   readonly belief: () => string | undefined;
   /** Told with every reply, late ones included, in the order in which the node spoke. Empty: quarantined. */
@@ -36,7 +36,7 @@ export interface OutboxSettings {
 }
 
 /** What a node that does not believe its memory answers; the caller makes a ballot of it. */
-export interface NotBelieved {
+export interface NotAdmitted {
   readonly kind: "quarantined";
   readonly node: string;
 }
@@ -58,8 +58,8 @@ const DEBTS_PER_ANSWER = 64;
 const SILENCE_TIMEOUTS = 10;
 const SILENCE_MIN_MS = 500;
 
-export class Outbox {
-  readonly #settings: OutboxSettings;
+export class Pipeline {
+  readonly #settings: PipelineSettings;
   readonly #silenceMs: number;
   #queue: Asked[] = [];
   #sent: Sent[] = [];
@@ -70,13 +70,13 @@ export class Outbox {
   #lastHeardAt = Number.NEGATIVE_INFINITY;
   readonly #flush = (): void => this.#flushQueue();
 
-  constructor(settings: OutboxSettings) {
+  constructor(settings: PipelineSettings) {
     this.#settings = settings;
     this.#silenceMs = Math.max(SILENCE_MIN_MS, SILENCE_TIMEOUTS * settings.nodeTimeoutMs);
   }
 
   /** The node's answer, or why there is none. Never rejects. */
-  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Answer<B | NotBelieved | Unreachable> {
+  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Answer<B | NotAdmitted | Unreachable> {
     const refusal = this.#refusal(kind as RequestKind<unknown, Ballot>);
     if (refusal !== undefined) {
       this.#owe(kind as RequestKind<unknown, Ballot>, question);
@@ -97,8 +97,8 @@ export class Outbox {
   }
 
   /** Pays what is owed, or the oldest so many; the node can be asked again. */
-  payDebts(atMost = Number.POSITIVE_INFINITY): void {
-    for (const debt of this.#settings.debts.take(this.#settings.clock.monotonicMs(), atMost)) {
+  resendReleases(atMost = Number.POSITIVE_INFINITY): void {
+    for (const debt of this.#settings.pendingReleases.take(this.#settings.clock.monotonicMs(), atMost)) {
       // The outcome is nobody's business any more; if it stays unknown it is owed again.
       void this.ask(release, debt);
     }
@@ -132,7 +132,7 @@ export class Outbox {
     const queue = this.#queue;
     this.#queue = [];
     for (let start = 0; start < queue.length; ) {
-      const end = endOfRun(queue, start);
+      const end = endOfBatch(queue, start);
       const asked = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Run;
       start = end;
       const batch: Sent = { asked, sentAt: this.#settings.clock.monotonicMs(), believed: undefined, expired: false };
@@ -153,10 +153,10 @@ export class Outbox {
   }
 
   #transmit(batch: Sent): Promise<unknown> {
-    const { letters, stream, belief } = this.#settings;
-    const letter = letters.letterFor(batch.asked);
-    batch.believed = letter.asksToConfirm ? belief() : undefined;
-    return stream.send(letter, batch.believed);
+    const { encoder, stream, belief } = this.#settings;
+    const call = encoder.encode(batch.asked);
+    batch.believed = call.asksToConfirm ? belief() : undefined;
+    return stream.send(call, batch.believed);
   }
 
   /** False if it is not on its way any more: its connection was lost, and it has been given up. */
@@ -183,10 +183,10 @@ export class Outbox {
     const { belief, replies } = answer;
     if (belief !== undefined) onHeard(belief);
     if (batch.expired) return;
-    const heard: Heard = { node, epoch: belief === undefined ? "" : epochIn(belief) };
+    const heard: Heard = { node, epoch: belief === undefined ? "" : incarnationIn(belief) };
     let index = 0;
     for (const asked of batch.asked) asked.resolve(this.#read(asked, heard, replies[index++]));
-    if (this.#settings.debts.size > 0) this.payDebts(DEBTS_PER_ANSWER);
+    if (this.#settings.pendingReleases.size > 0) this.resendReleases(DEBTS_PER_ANSWER);
   }
 
   #read({ kind, question }: Asked, heard: Heard, reply: unknown): Ballot {
@@ -242,7 +242,7 @@ export class Outbox {
   }
 
   #owe(kind: RequestKind<unknown, Ballot>, question: unknown): void {
-    if (kind === release) this.#settings.debts.add(question as ReleaseQuestion, this.#settings.clock.monotonicMs());
+    if (kind === release) this.#settings.pendingReleases.add(question as ReleaseQuestion, this.#settings.clock.monotonicMs());
   }
 
   #unreachable(cause: string): Unreachable {

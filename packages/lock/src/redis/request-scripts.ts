@@ -1,6 +1,6 @@
 // The scripts of requests, for one life of one server. Decides by what a script may recognise that life: by having been loaded in it, or by asking.
 import { createHash } from "node:crypto";
-import { lifeOf } from "./admission-record.js";
+import { paddedRunId } from "./admission-record.js";
 import { extendScript, grantScript, healScript, inspectScript, raiseScript, releaseScript, sealScript } from "./lua.generated.js";
 import type { NodeStatus } from "./node-record.js";
 import type { RequestName } from "./requests.js";
@@ -26,7 +26,7 @@ export interface RequestScriptSettings {
 export function requestScriptsFor({ version, runId }: NodeStatus, { failover, retentionMs }: RequestScriptSettings): RequestScripts {
   const isKept = Number.parseInt(version, 10) < 7;
   const isNamed = /^\w+$/.test(runId) && !isKept && failover === "one server";
-  const run = isNamed ? `'${lifeOf(runId)}'` : "false";
+  const run = isNamed ? `'${paddedRunId(runId)}'` : "false";
   const firstLine = `local RETENTION, RUN = '${retentionMs}', ${run}\n`;
   const script = (name: RequestName, text: string): RequestScript => {
     const source = firstLine + text;

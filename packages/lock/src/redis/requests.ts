@@ -99,12 +99,12 @@ function list(reply: unknown, length: number): readonly unknown[] {
 }
 
 /** At the end of a lock's value: somebody was refused, or its holder had waited, so its release has to look for waiters. */
-const WANTED = "\n";
+const HAS_WAITERS = "\n";
 
 /** The label of a lock value `owner|label`. A value of another form is somebody else's key in our place; it is shown whole. */
 function holderOf(reply: unknown): string {
   const value = text(reply);
-  return value.slice(value.indexOf("|") + 1, value.endsWith(WANTED) ? -WANTED.length : undefined);
+  return value.slice(value.indexOf("|") + 1, value.endsWith(HAS_WAITERS) ? -HAS_WAITERS.length : undefined);
 }
 
 /** Tells owners apart, and nothing of their secrets. */
@@ -125,7 +125,7 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
   sharedBy: ttlOf,
   write(call, keys, { resources, owner, label, hasWaited }) {
     name(call, keys, resources);
-    call.args.push(hasWaited ? `${owner}|${label}${WANTED}` : `${owner}|${label}`);
+    call.args.push(hasWaited ? `${owner}|${label}${HAS_WAITERS}` : `${owner}|${label}`);
   },
   read({ node, epoch }, reply, { resources }) {
     if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };

@@ -4,12 +4,12 @@ import { describeState } from "../lease/messages.js";
 import { LockError } from "../protocol/errors.js";
 import type { Fleet, FleetState } from "../protocol/fleet.js";
 import type { WaitContext } from "./context.js";
-import { Patience } from "./wait-budget.js";
+import { WaitBudget } from "./wait-budget.js";
 
 /** How often ready looks again whether a quorum is believed by now. */
 const POLL_MS = 20;
 
-export class Introduction {
+export class FirstContact {
   readonly #core: WaitContext;
   readonly #fleet: Fleet;
   #over: Promise<void> | undefined;
@@ -32,17 +32,17 @@ export class Introduction {
 
   /** Resolves when a quorum is believed. Throws what is wrong if that does not come about within the locker's waitMs. */
   async ready(): Promise<FleetState> {
-    const { clock, policy, dormitory } = this.#core;
-    const patience = new Patience(clock, dormitory, { waitMs: policy.waitMs, signal: undefined });
+    const { clock, policy, waiters } = this.#core;
+    const budget = new WaitBudget(clock, waiters, { waitMs: policy.waitMs, signal: undefined });
     // Everybody, not only a quorum: a stranger among the nodes is to be found now rather than later. It cannot vote before it is found.
     await this.#await(this.#fleet.settled());
     for (;;) {
-      patience.check([]);
+      budget.check([]);
       this.check();
       const state = this.#fleet.state();
       if (state.admitted.length >= policy.quorum) return state;
-      if (patience.leftMs === 0) throw new LockError("LOCK_NO_QUORUM", describeState(state, policy));
-      await patience.sleep(POLL_MS);
+      if (budget.leftMs === 0) throw new LockError("LOCK_NO_QUORUM", describeState(state, policy));
+      await budget.sleep(POLL_MS);
     }
   }
 
@@ -55,10 +55,10 @@ export class Introduction {
 
   /** Connecting and the first questions may each take connectTimeoutMs. */
   async #await(event: Promise<unknown>, signal?: AbortSignal): Promise<void> {
-    const { clock, dormitory, policy } = this.#core;
-    const patience = new Patience(clock, dormitory, { waitMs: 2 * policy.connectTimeoutMs, signal });
-    void event.then(() => patience.wake());
-    await patience.sleep(patience.leftMs);
+    const { clock, waiters, policy } = this.#core;
+    const budget = new WaitBudget(clock, waiters, { waitMs: 2 * policy.connectTimeoutMs, signal });
+    void event.then(() => budget.wake());
+    await budget.sleep(budget.leftMs);
   }
 
   #meet(): Promise<void> {

@@ -6,7 +6,7 @@ interface Line<Word> {
   word: Word | undefined;
 }
 
-export class Turnstile<Word> {
+export class LocalQueue<Word> {
   readonly #lines = new Map<string, Line<Word> | undefined>();
 
   /** Whether it is the caller's turn at once; then it must `leave`. */

@@ -6,16 +6,16 @@ import type { Clock, Timer } from "../platform/clock.js";
 import { LockError } from "../protocol/errors.js";
 
 /** Where sleeping callers of one locker can be reached when it closes. */
-export interface Dormitory {
+export interface Waiters {
   closed: boolean;
-  readonly sleepers: Set<Patience>;
+  readonly sleeping: Set<WaitBudget>;
 }
 
 const LONGEST_TIMER_MS = 2_147_483_647;
 
-export class Patience {
+export class WaitBudget {
   readonly #clock: Clock;
-  readonly #dormitory: Dormitory;
+  readonly #waiters: Waiters;
   readonly #signal: AbortSignal | undefined;
   readonly #beganAt: number;
   readonly #endsAt: number;
@@ -23,9 +23,9 @@ export class Patience {
   #timer: Timer | undefined;
   #timerAt = 0;
 
-  constructor(clock: Clock, dormitory: Dormitory, limits: { readonly waitMs: number; readonly signal: AbortSignal | undefined }) {
+  constructor(clock: Clock, waiters: Waiters, limits: { readonly waitMs: number; readonly signal: AbortSignal | undefined }) {
     this.#clock = clock;
-    this.#dormitory = dormitory;
+    this.#waiters = waiters;
     this.#signal = limits.signal;
     this.#beganAt = clock.monotonicMs();
     this.#endsAt = this.#beganAt + limits.waitMs;
@@ -41,7 +41,7 @@ export class Patience {
 
   /** Throws LOCK_ABORTED if the caller gave up or the locker was closed. */
   check(resources: readonly string[]): void {
-    if (this.#dormitory.closed) throw closedError(resources);
+    if (this.#waiters.closed) throw closedError(resources);
     if (this.#signal?.aborted) {
       throw new LockError("LOCK_ABORTED", `the caller gave up after waiting ${this.waitedMs.toFixed(0)} ms for ${nameAll(resources)}`, {
         resources,
@@ -52,15 +52,15 @@ export class Patience {
 
   /** Sleeps so long, or less: until woken, aborted, closed, or out of patience. */
   sleep(forMs: number): Promise<void> {
-    if (this.#dormitory.closed || this.#signal?.aborted) return Promise.resolve();
+    if (this.#waiters.closed || this.#signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const unwatch = this.#signal === undefined ? undefined : onAbort(this.#signal, () => this.wake());
       this.#resume = () => {
         unwatch?.();
-        this.#dormitory.sleepers.delete(this);
+        this.#waiters.sleeping.delete(this);
         resolve();
       };
-      this.#dormitory.sleepers.add(this);
+      this.#waiters.sleeping.add(this);
       this.#wakeAt(this.#clock.monotonicMs() + Math.min(forMs, this.leftMs));
     });
   }

@@ -4,15 +4,15 @@
 // A release does not wake everybody. Each waiter sits in one of a few seats, and a node tells only the seat whose turn it is, and a second one as its backup. The
 // turn is the token of the released lease: the same on every node, without any state, and rising, so it goes round.
 
-import { type ReleaseNews, SEATS } from "../protocol/node.js";
+import { type ReleaseNews, WAKE_SLOTS } from "../protocol/node.js";
 import type { Lost } from "../protocol/outcome.js";
 import { afterExpiryMs, backOffMs, backupDelayMs, drawDelayMs, safetyPollMs } from "../quorum/pacing.js";
 import type { WaitContext } from "./context.js";
-import type { Patience } from "./wait-budget.js";
+import type { WaitBudget } from "./wait-budget.js";
 
 export class Waiting {
   readonly #core: WaitContext;
-  readonly #patience: Patience;
+  readonly #budget: WaitBudget;
   readonly #stops: (() => void)[] = [];
   readonly #toldFirst = new Set<number>();
   readonly #told = new Set<number>();
@@ -21,10 +21,10 @@ export class Waiting {
   #fruitless = 0;
   #isYielding = false;
 
-  constructor(core: WaitContext, resources: readonly string[], patience: Patience) {
+  constructor(core: WaitContext, resources: readonly string[], budget: WaitBudget) {
     this.#core = core;
-    this.#patience = patience;
-    const seat = Math.floor(core.clock.random() * SEATS);
+    this.#budget = budget;
+    const seat = Math.floor(core.clock.random() * WAKE_SLOTS);
     for (const resource of resources) {
       for (const [i, node] of core.nodes.entries()) {
         const listener = { released: (news: ReleaseNews) => this.#released(i, news), listening: () => this.#listening(i) };
@@ -36,7 +36,7 @@ export class Waiting {
   /** Leaves the resource to others for a while, unless told that it is our turn. */
   async yield(forMs: number): Promise<void> {
     this.#isYielding = true;
-    await this.#patience.sleep(forMs);
+    await this.#budget.sleep(forMs);
     this.#isYielding = false;
   }
 
@@ -58,7 +58,7 @@ export class Waiting {
     if (!plainlyHeld) forMs = Math.min(forMs, this.#backOff());
     if (lost.reason === "held" && lost.freeInMs !== undefined) forMs = Math.min(forMs, afterExpiryMs(lost.freeInMs, clock.random()));
     forMs = Math.min(forMs, this.#newsDelayMs());
-    await this.#patience.sleep(forMs);
+    await this.#budget.sleep(forMs);
   }
 
   stop(): void {
@@ -85,10 +85,10 @@ export class Waiting {
     if (wasToldFirst || (wasTold && this.#toldFirst.size < quorum)) return;
     if (this.#told.size >= quorum) {
       this.#fruitless = 0;
-      this.#patience.wakeWithin(this.#newsDelayMs());
+      this.#budget.wakeWithin(this.#newsDelayMs());
     } else if (this.#told.size === 1) {
       // The words of the other nodes may be lost with their connections.
-      this.#patience.wakeWithin(this.#backOff() + (rank === 0 ? 0 : backupDelayMs(0)));
+      this.#budget.wakeWithin(this.#backOff() + (rank === 0 ? 0 : backupDelayMs(0)));
     }
   }
 
@@ -97,7 +97,7 @@ export class Waiting {
     const before = this.#listeningTo.size;
     this.#listeningTo.add(node);
     const { quorum } = this.#core.policy;
-    if (!this.#isYielding && before < quorum && this.#listeningTo.size >= quorum) this.#patience.wakeWithin(0);
+    if (!this.#isYielding && before < quorum && this.#listeningTo.size >= quorum) this.#budget.wakeWithin(0);
   }
 
   #backOff(): number {

@@ -3,12 +3,12 @@
 
 import type { Clock } from "../platform/clock.js";
 import type { ReleaseBallot } from "../protocol/ballot.js";
-import { COURTESY_MS } from "../quorum/pacing.js";
+import { YIELD_MS } from "../quorum/pacing.js";
 import type { Ballots } from "../quorum/tally.js";
 
 const MOST = 1_024;
 
-export class Courtesy {
+export class YieldAfterRelease {
   readonly #clock: Clock;
   readonly #until = new Map<string, number>();
   readonly #waitsHere: (resource: string) => boolean;
@@ -43,6 +43,6 @@ export class Courtesy {
 
   #yield(resource: string): void {
     if (this.#until.size >= MOST) this.#until.clear();
-    this.#until.set(resource, this.#clock.monotonicMs() + COURTESY_MS);
+    this.#until.set(resource, this.#clock.monotonicMs() + YIELD_MS);
   }
 }

@@ -1,13 +1,13 @@
 // A node that answers as a test tells it, and remembers what it was asked. Only for orders of events that real servers do not produce on demand.
 
 import { readPolicy } from "../../src/options/policy.js";
-import { Alarms } from "../../src/platform/deadline-heap.js";
+import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
 import { Work } from "../../src/platform/in-flight.js";
 import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
 import type { GrantQuestion, LockNode, Ownership } from "../../src/protocol/node.js";
 import type { WaitContext } from "../../src/waiting/context.js";
-import { Turnstile } from "../../src/waiting/local-queue.js";
-import { Courtesy } from "../../src/waiting/yield-after-release.js";
+import { LocalQueue } from "../../src/waiting/local-queue.js";
+import { YieldAfterRelease } from "../../src/waiting/yield-after-release.js";
 import { ManualClock } from "./manual-clock.js";
 
 const notScripted = (): never => {
@@ -76,11 +76,11 @@ export function coreOf(nodes: readonly LockNode[], clock = new ManualClock()): W
     clock,
     policy: readPolicy({ nodes: nodes.map((_, i) => `redis://127.0.0.1:${7000 + i}`) }),
     checkFleetTtl: () => {},
-    alarms: new Alarms(clock),
+    deadlines: new DeadlineHeap(clock),
     work: new Work(),
     onReleased: () => {},
-    courtesy: new Courtesy(clock, () => false),
-    turnstile: new Turnstile(),
-    dormitory: { closed: false, sleepers: new Set() },
+    yieldAfterRelease: new YieldAfterRelease(clock, () => false),
+    localQueue: new LocalQueue(),
+    waiters: { closed: false, sleeping: new Set() },
   };
 }

@@ -6,7 +6,7 @@ import type { FleetRefusal } from "../../protocol/fleet.js";
 import type { RedisNode } from "../node.js";
 import { fleetMaxTtlMs, fleetRefusal, type MetNode } from "./fleet-check.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
-import { type AdmissionSettings, admitAll, found, lookAtAll, openAdmission } from "./steps.js";
+import { type AdmissionSettings, admitAll, examineNode, found, lookAtAll } from "./steps.js";
 
 const OTHERS_CLAIM_POLL_MS = 40;
 const BLOCKED_POLL_MS = 1_000;
@@ -109,7 +109,7 @@ export class Admission {
     if (this.#isClosed) return "on news";
     // What it rests on may be old: a node that was silent just now, or that somebody is about to clear.
     if (this.#refusal !== undefined) return BLOCKED_POLL_MS;
-    const opened = await Promise.all(looked.map(({ node, status }) => openAdmission(settings, node, status)));
+    const opened = await Promise.all(looked.map(({ node, status }) => examineNode(settings, node, status)));
     const seen = opened.filter((node) => node !== undefined && node !== "changed since");
     const steps = planAdmission({ size: settings.expected.size, seen });
     if (steps.length > 0) return this.#carryOut(steps);
@@ -136,7 +136,7 @@ export class Admission {
     const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
     for (const step of singles) this.#nodeOf(step.node)?.noteReadyIn(waitOf(step));
     const due = singles.filter((step) => waitOf(step) === 0);
-    const ours = due.filter((step) => step.node.mark?.claimed);
+    const ours = due.filter((step) => step.node.opened?.claimed);
     if (ours.length > 0) return (await admitAll(this.#settings, ours)) ? "now" : OTHERS_CLAIM_POLL_MS;
     if (due.length > 0) return OTHERS_CLAIM_POLL_MS;
     const waitMs = Math.max(1, Math.min(...singles.map(waitOf)));

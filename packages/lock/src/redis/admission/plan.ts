@@ -1,13 +1,13 @@
 // What can be done now for nodes whose memory is not believed? Pure: what was seen of the fleet in, steps out. The order of preference: believe a node that kept
 // everything; rebuild a node from enough others; only when those can never be enough, fall back to the wall clock.
-import type { Mark, NodeStatus } from "../node-record.js";
+import type { NodeStatus, OpenAdmission } from "../node-record.js";
 
 /** A node that answered in this look at the fleet. */
 export interface SeenNode {
   readonly name: string;
   readonly status: NodeStatus;
   /** Present if it is not admitted. */
-  readonly mark?: Mark;
+  readonly opened?: OpenAdmission;
   /** Append-only log, fsync always, now. */
   readonly isDurable?: boolean;
 }
@@ -37,19 +37,19 @@ export function forgottenLeasesEndMs(maxTtlMs: number): number {
  * How many other admitted nodes must be visited, so that they meet every quorum that may have stored a token. Always counted for the smallest quorum there can
  * be: a locker that asks for a stricter one must not rebuild a node from fewer than its laxer neighbours need.
  */
-export function visitsNeeded(size: number): number {
+export function floorsNeeded(size: number): number {
   return size - (Math.floor(size / 2) + 1) + 1;
 }
 
 /** The steps for all quarantined nodes that were seen; none if there are none. */
 export function planAdmission(view: FleetView): readonly Step[] {
-  const quarantined = view.seen.filter(({ mark }) => mark !== undefined);
+  const quarantined = view.seen.filter(({ opened }) => opened !== undefined);
   if (quarantined.length === 0) return [];
   const durable = quarantined.filter((node) => keptEverything(node, view));
   // They change what the others may do: look again after them.
   if (durable.length > 0) return durable.map((node) => ({ kind: "durable", node }));
   const admitted = view.seen.length - quarantined.length;
-  const needed = visitsNeeded(view.size);
+  const needed = floorsNeeded(view.size);
   if (admitted >= needed) return quarantined.map((node) => ({ kind: "rebuilt", node, needed, waitMs: waitMs(node, view) }));
   if (admitted === 0 && view.seen.length === view.size) return [{ kind: "found", nodes: quarantined }];
   const isKnownFleet = view.seen.some(({ status }) => status.fleet !== undefined);
@@ -68,14 +68,14 @@ function keptEverything({ status, isDurable }: SeenNode, view: FleetView): boole
   return isDurable === true && status.wasDurable && isComplete && isAlone;
 }
 
-function waitMs({ mark }: SeenNode, view: FleetView): number {
+function waitMs({ opened }: SeenNode, view: FleetView): number {
   const stored = view.seen.flatMap(({ status }) => status.maxTtlMs ?? []);
-  const maxTtlMs = Math.max(0, ...(stored.length > 0 ? stored : [mark?.proposedMaxTtlMs ?? 0]));
-  return Math.max(0, forgottenLeasesEndMs(maxTtlMs) - (mark?.lostForMs ?? 0));
+  const maxTtlMs = Math.max(0, ...(stored.length > 0 ? stored : [opened?.proposedMaxTtlMs ?? 0]));
+  return Math.max(0, forgottenLeasesEndMs(maxTtlMs) - (opened?.lostForMs ?? 0));
 }
 
 function blockedReason(view: FleetView, admitted: number, isKnownFleet: boolean): string {
   const unseen = view.size - view.seen.length;
   if (!isKnownFleet) return `a new fleet is founded only when all ${view.size} nodes can be reached; ${unseen} cannot`;
-  return `${admitted} of ${view.size} nodes are admitted, ${visitsNeeded(view.size)} are needed to rebuild another; ${unseen} cannot be reached`;
+  return `${admitted} of ${view.size} nodes are admitted, ${floorsNeeded(view.size)} are needed to rebuild another; ${unseen} cannot be reached`;
 }

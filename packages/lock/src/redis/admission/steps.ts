@@ -1,4 +1,4 @@
-// One look at the fleet, and one step of an admission. The order inside a step is what makes tokens unique (T2): the mark, which pins the life and the memory of
+// One look at the fleet, and one step of an admission. The order inside a step is what makes tokens unique (T2): the opened, which pins the life and the memory of
 // the node, was made before; now the visits, which read the others' floors and give those nodes new epochs in the same breath; only then the floor is raised and
 // the node believed, if it is still in that life and that memory. Never decides which step to take: that is admission-plan.ts.
 import { createHash } from "node:crypto";
@@ -6,7 +6,16 @@ import type { Clock } from "../../platform/clock.js";
 import type { AdmissionWay, NodeEvent } from "../../protocol/events.js";
 import type { Keys } from "../keys.js";
 import type { RedisNode } from "../node.js";
-import { type AdmitArguments, admit, isAdmitted, type Mark, mark, type NodeStatus, status, visit } from "../node-record.js";
+import {
+  type AdmitArguments,
+  admit,
+  isAdmitted,
+  type NodeStatus,
+  type OpenAdmission,
+  openAdmission,
+  readFloor,
+  status,
+} from "../node-record.js";
 import type { Expected } from "./fleet-check.js";
 import type { SeenNode, Step } from "./plan.js";
 
@@ -39,21 +48,21 @@ export async function lookAtAll({ nodes, keys }: AdmissionSettings): Promise<rea
 }
 
 /** Opens the admission of a node that is not admitted, and sees how it stands. undefined: it did not answer. */
-export async function openAdmission(
+export async function examineNode(
   settings: AdmissionSettings,
   node: RedisNode,
   seen: NodeStatus,
 ): Promise<SeenNode | "changed since" | undefined> {
   if (isAdmitted(seen)) return { name: node.name, status: seen };
   return answered(async () => {
-    const made = await markNode(settings, node);
+    const made = await openAdmissionOf(settings, node);
     // Admitted by somebody else since we looked, in another life, or with another memory, whose number is new: what was seen is no evidence for what was marked.
     if (made === undefined || made.runId !== seen.runId || (seen.id !== undefined && made.id !== seen.id)) return "changed since";
-    return { name: node.name, status: seen, mark: made, isDurable: await isDurable(node, seen) };
+    return { name: node.name, status: seen, opened: made, isDurable: await isDurable(node, seen) };
   }, node);
 }
 
-function markNode({ keys, clock, expected, claim }: AdmissionSettings, node: RedisNode): Promise<Mark | undefined> {
+function openAdmissionOf({ keys, clock, expected, claim }: AdmissionSettings, node: RedisNode): Promise<OpenAdmission | undefined> {
   const given = {
     ticket: clock.secret(),
     id: clock.secret(),
@@ -62,7 +71,7 @@ function markNode({ keys, clock, expected, claim }: AdmissionSettings, node: Red
     claim,
     claimMs: CLAIM_MS,
   };
-  return node.connection.run(mark(keys, given));
+  return node.connection.run(openAdmission(keys, given));
 }
 
 /**
@@ -71,9 +80,9 @@ function markNode({ keys, clock, expected, claim }: AdmissionSettings, node: Red
  */
 async function stoodTogether(settings: AdmissionSettings, seen: readonly SeenNode[]): Promise<boolean> {
   const held = await Promise.all(
-    seen.map(async ({ name, mark: made }) => {
+    seen.map(async ({ name, opened: made }) => {
       const node = settings.nodes.find((each) => each.name === name);
-      const now = node === undefined ? undefined : await answered(() => markNode(settings, node), node);
+      const now = node === undefined ? undefined : await answered(() => openAdmissionOf(settings, node), node);
       return now !== undefined && now.runId === made?.runId && now.ticket === made.ticket;
     }),
   );
@@ -102,7 +111,7 @@ export async function admitAll(
   // What it concludes from is that so many had lost their memory together.
   const among = steps.find((step) => step.kind === "outlived")?.among;
   if (among !== undefined && !(await stoodTogether(settings, among))) return false;
-  const floors = await visitAdmitted(settings, steps);
+  const floors = await readFloors(settings, steps);
   const highest = Math.max(0, ...floors.values());
   const admitted = await Promise.all(
     steps.map((step) => {
@@ -119,7 +128,7 @@ export async function admitAll(
 export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[]): Promise<boolean> {
   // A node that was marked after another had been admitted may have forgotten leases of this very fleet.
   if (!(await stoodTogether(settings, nodes))) return false;
-  const marks = nodes.flatMap(({ mark: made }) => made ?? []);
+  const marks = nodes.flatMap(({ opened: made }) => made ?? []);
   const floor = Math.max(...marks.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
   const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way: "bootstrap", founders: nodes })));
   return admitted.includes(true);
@@ -127,10 +136,10 @@ export async function found(settings: AdmissionSettings, nodes: readonly SeenNod
 
 /** The wall clock, and whatever is left in records that cannot be believed: a floor may be too high, never too low. */
 function lowestWithoutVisits({ node, among }: Extract<Step, { kind: "outlived" }>): number {
-  return Math.max(node.mark?.proposedFloor ?? 0, ...among.map(({ status: seen }) => seen.floor ?? 0));
+  return Math.max(node.opened?.proposedFloor ?? 0, ...among.map(({ status: seen }) => seen.floor ?? 0));
 }
 
-async function visitAdmitted(
+async function readFloors(
   settings: AdmissionSettings,
   steps: readonly { readonly node: SeenNode }[],
 ): Promise<ReadonlyMap<string, number>> {
@@ -140,7 +149,7 @@ async function visitAdmitted(
   await Promise.all(
     nodes.map(async (node) => {
       if (guests.has(node.name)) return;
-      const floor = await answered(() => node.connection.run(visit(keys, clock.secret())), node);
+      const floor = await answered(() => node.connection.run(readFloor(keys, clock.secret())), node);
       if (floor !== undefined) floors.set(node.name, floor);
     }),
   );
@@ -156,13 +165,13 @@ interface Admission {
 
 async function admitOne(settings: AdmissionSettings, seen: SeenNode, { floor, way, founders }: Admission): Promise<boolean> {
   const node = settings.nodes.find(({ name }) => name === seen.name);
-  if (node === undefined || seen.mark === undefined) return false;
+  if (node === undefined || seen.opened === undefined) return false;
   const given: AdmitArguments = {
-    runId: seen.mark.runId,
-    ticket: seen.mark.ticket,
+    runId: seen.opened.runId,
+    ticket: seen.opened.ticket,
     floor,
     epoch: settings.clock.secret(),
-    id: isCopy(settings, node, seen.mark.id) ? settings.clock.secret() : seen.mark.id,
+    id: isCopy(settings, node, seen.opened.id) ? settings.clock.secret() : seen.opened.id,
     size: settings.expected.size,
     durable: seen.isDurable === true ? "durable" : "not durable",
     ...(founders === undefined ? knownFleet(settings) : newFleet(founders)),
@@ -188,7 +197,7 @@ function knownFleet({ nodes }: AdmissionSettings): Membership {
 function newFleet(founders: readonly SeenNode[]): Membership {
   const member = founders.find(({ status: seen }) => seen.fleet !== undefined)?.status;
   if (member?.fleet !== undefined && member.maxTtlMs !== undefined) return { fleet: member.fleet, maxTtlMs: member.maxTtlMs };
-  const marks = founders.flatMap(({ mark: made }: { mark?: Mark }) => made ?? []);
+  const marks = founders.flatMap(({ opened: made }: { opened?: OpenAdmission }) => made ?? []);
   const ids = marks.map(({ id }) => id).sort();
   return {
     fleet: createHash("sha256").update(ids.join(" ")).digest("base64url").slice(0, 16),

@@ -3,7 +3,7 @@
 -- KEYS   1 {ns}:node
 -- ARGV   run_id, ticket, lowest floor, epoch, id, fleet, size, maxTtlMs, durable ('1' or '0')
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the life, the memory or the ticket is another's by now, or the admission has happened
---@include life
+--@include run-id
 if life ~= padded(ARGV[1]) or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then
   return { '0' }
 end

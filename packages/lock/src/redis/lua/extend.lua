@@ -1,7 +1,7 @@
 -- What   Renew all resources of each request if all are still ours. Never creates a key: a key that ran out may have been somebody else's meanwhile.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   ttlMs, then per request: beginning of our lock value (owner|)
--- Reply  as each.lua says, per request extended: 1 | missing: 0 | taken: { lock value, PTTL }
+-- Reply  as each-request.lua says, per request extended: 1 | missing: 0 | taken: { lock value, PTTL }
 --@include start
 --@include record
 
@@ -26,5 +26,5 @@ local function request(first, last, at)
 end
 
 local FIRST_KEY, SHARED, FIELDS = 2, 1, 1
---@include each
+--@include each-request
 return replies

@@ -2,7 +2,7 @@
 --        If all are already ours (the request came twice), answer the same grant again. The lock that a request is refused for is marked as wanted.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if it is wanted, see release.lua)
--- Reply  as each.lua says, per request granted: the token | held: { index of the first resource that is another's, its lock value, its PTTL }
+-- Reply  as each-request.lua says, per request granted: the token | held: { index of the first resource that is another's, its lock value, its PTTL }
 -- Note   A single request for a single resource may bear one word more: the field admitted as the asker believes it to be. If it is so and the resource is granted,
 --        the whole reply is the token. Nearly every call is of that kind, so nothing is defined before it: the server pays for every definition.
 --@include start
@@ -98,6 +98,6 @@ local function request(first, last, at)
 end
 
 local FIRST_KEY, SHARED, FIELDS = 2, 1, 1
---@include each
---@include raised
+--@include each-request
+--@include store-floor
 return replies

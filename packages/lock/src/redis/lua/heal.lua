@@ -1,7 +1,7 @@
 -- What   Plant our key again where there is none, with its token. Only for an owner that a quorum confirmed in the same round.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   ttlMs, then per request: lock value (owner|label), token
--- Reply  as each.lua says, per request extended: 1 | taken: { lock value, PTTL }
+-- Reply  as each-request.lua says, per request extended: 1 | taken: { lock value, PTTL }
 --@include start
 --@include record
 --@include counter
@@ -23,6 +23,6 @@ local function request(first, last, at)
 end
 
 local FIRST_KEY, SHARED, FIELDS = 2, 1, 2
---@include each
---@include raised
+--@include each-request
+--@include store-floor
 return replies

@@ -1,7 +1,7 @@
 -- What   Who holds a resource, for how long, and the highest token that may have been stored for it. Changes nothing.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: a word that is not read
--- Reply  as each.lua says, per request { lock value or '', PTTL, token }
+-- Reply  as each-request.lua says, per request { lock value or '', PTTL, token }
 --@include start
 --@include record
 --@include counter
@@ -12,5 +12,5 @@ local function request(first)
 end
 
 local FIRST_KEY, SHARED, FIELDS = 2, 0, 1
---@include each
+--@include each-request
 return replies

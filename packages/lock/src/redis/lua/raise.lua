@@ -1,11 +1,11 @@
 -- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also takes the lock away and tells who waits for it.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: token, 'holder' or 'nothing'
--- Reply  as each.lua says, per request { the token now stored, the removed lock value or '' }
+-- Reply  as each-request.lua says, per request { the token now stored, the removed lock value or '' }
 --@include start
 --@include record
 --@include counter
---@include tell
+--@include notify
 
 local function request(first, _, at)
   local token = math.max(tonumber(ARGV[at]), storedAt(KEYS[first + 1]))
@@ -22,6 +22,6 @@ local function request(first, _, at)
 end
 
 local FIRST_KEY, SHARED, FIELDS = 2, 0, 2
---@include each
---@include raised
+--@include each-request
+--@include store-floor
 return replies

@@ -1,8 +1,8 @@
 -- What   Delete what is ours, and tell who waits for it if it is wanted: if its value ends with a line feed. Counters stay. Works on a quarantined node too, and does
 --        not ask whether it is one: deleting our own key can hurt nobody.
 -- KEYS   per resource: lock
--- ARGV   per request: beginning of our lock value and the turn (owner|turn; see tell.lua)
--- Reply  as each.lua says, with the word - for the field; per request 0 if nothing was ours, else 1 + how many wait, the highest number over the resources
+-- ARGV   per request: beginning of our lock value and the turn (owner|turn; see notify.lua)
+-- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing was ours, else 1 + how many wait, the highest number over the resources
 -- Note   A lock is wanted since a request was refused for it, or from the start if its holder had waited. Whoever sleeps has been refused; whoever is told asks, and
 --        then either holds a lock that is wanted, or was refused for one. So while somebody waits the lock is wanted, but for the moment between the two.
 --        Of a single request for a single resource that is not ours or not wanted, the whole reply is the number. Nearly every call is of that kind, so nothing
@@ -20,7 +20,7 @@ if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then
   end
 end
 
---@include tell
+--@include notify
 
 local function request(first, last, at)
   local reply, text = 0, ARGV[at]
@@ -38,5 +38,5 @@ local function request(first, last, at)
 end
 
 local FIRST_KEY, SHARED, FIELDS, admitted = 1, 0, 1, '-'
---@include each
+--@include each-request
 return replies

@@ -3,7 +3,7 @@
 --        chosen without this node's present grant (one that came late or twice, a forced raise): with that token we must not win.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: beginning of our lock value (owner|), token
--- Reply  as each.lua says, per request sealed: 1 | lost: 0
+-- Reply  as each-request.lua says, per request sealed: 1 | lost: 0
 --@include start
 --@include record
 --@include counter
@@ -23,6 +23,6 @@ local function request(first, last, at)
 end
 
 local FIRST_KEY, SHARED, FIELDS = 2, 0, 2
---@include each
---@include raised
+--@include each-request
+--@include store-floor
 return replies

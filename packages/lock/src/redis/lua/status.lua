@@ -3,7 +3,7 @@
 -- ARGV   none
 -- Reply  { run_id, redis_version, role, '1' if it has replicas or was one itself in this life, else '0', the server's Unix milliseconds, floor or '',
 --          admitted, id, fleet, size, maxTtlMs, durable: '' where the record has none }
---@include life
+--@include run-id
 local replication = redis.call('INFO', 'replication')
 local time = redis.call('TIME')
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'fleet', 'size', 'maxTtlMs', 'durable')

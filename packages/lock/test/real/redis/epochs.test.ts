@@ -4,9 +4,17 @@ import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 import type { GrantBallot, SealBallot } from "../../../src/protocol/ballot.js";
-import { readBelief } from "../../../src/redis/admission-record.js";
+import { readAdmissionRecord } from "../../../src/redis/admission-record.js";
 import { keysOf } from "../../../src/redis/keys.js";
-import { type AdmitArguments, admit, type Mark, type MarkArguments, mark, type ScriptCall, visit } from "../../../src/redis/node-record.js";
+import {
+  type AdmitArguments,
+  admit,
+  type OpenAdmission,
+  type OpenAdmissionArguments,
+  openAdmission,
+  readFloor,
+  type ScriptCall,
+} from "../../../src/redis/node-record.js";
 import { asking, type Opened, opened } from "./opened-fleet.js";
 
 const namespace = "epochs";
@@ -130,13 +138,13 @@ describe("rebuilding", () => {
 });
 
 describe("tickets", () => {
-  const arrived: MarkArguments = { ticket: "t1", id: "id1", wallMs: 4_000_000_000_000, maxTtlMs, claim: "c1", claimMs: 60_000 };
+  const arrived: OpenAdmissionArguments = { ticket: "t1", id: "id1", wallMs: 4_000_000_000_000, maxTtlMs, claim: "c1", claimMs: 60_000 };
 
   async function asked<Reply>(redis: Redis, call: ScriptCall<Reply>): Promise<Reply> {
     return call.read(await redis.eval(call.source, call.keys.length, ...call.keys, ...call.args));
   }
 
-  function admitting({ runId, ticket, id }: Mark): AdmitArguments {
+  function admitting({ runId, ticket, id }: OpenAdmission): AdmitArguments {
     return { runId, ticket, id, floor: 100, epoch: "e1", fleet: "f", size: 3, maxTtlMs, durable: "durable" };
   }
 
@@ -148,42 +156,42 @@ describe("tickets", () => {
 
   test("lockers that meet a node at the same time read the same ticket, and only one of them admits the node", async ({ fleet }) => {
     await using it = await alone(fleet);
-    const first = await asked(it.redis, mark(keys, arrived));
+    const first = await asked(it.redis, openAdmission(keys, arrived));
     const second = await asked(
       it.redis,
-      mark(keys, { ticket: "t2", id: "id2", wallMs: 5_000_000_000_000, maxTtlMs: 5, claim: "c2", claimMs: 60_000 }),
+      openAdmission(keys, { ticket: "t2", id: "id2", wallMs: 5_000_000_000_000, maxTtlMs: 5, claim: "c2", claimMs: 60_000 }),
     );
     expect(first).toMatchObject({ ticket: "t1", id: "id1", proposedFloor: 4_000_000_000_000, proposedMaxTtlMs: maxTtlMs, claimed: true });
     expect(second).toMatchObject({ ...first, claimed: false, lostForMs: expect.any(Number) });
-    expect(await asked(it.redis, admit(keys, admitting(first as Mark)))).toBe(100);
-    expect(await asked(it.redis, admit(keys, { ...admitting(second as Mark), floor: 200 }))).toBe(undefined);
-    expect(await asked(it.redis, mark(keys, arrived))).toBe(undefined);
+    expect(await asked(it.redis, admit(keys, admitting(first as OpenAdmission)))).toBe(100);
+    expect(await asked(it.redis, admit(keys, { ...admitting(second as OpenAdmission), floor: 200 }))).toBe(undefined);
+    expect(await asked(it.redis, openAdmission(keys, arrived))).toBe(undefined);
   });
 
   test("a claim that was made under a clock that has been set back since keeps nobody out", async ({ fleet }) => {
     await using it = await alone(fleet);
-    expect(await asked(it.redis, mark(keys, arrived))).toMatchObject({ claimed: true });
-    expect(await asked(it.redis, mark(keys, { ...arrived, claim: "c2" }))).toMatchObject({ claimed: false });
+    expect(await asked(it.redis, openAdmission(keys, arrived))).toMatchObject({ claimed: true });
+    expect(await asked(it.redis, openAdmission(keys, { ...arrived, claim: "c2" }))).toMatchObject({ claimed: false });
     await it.redis.hset(keys.node, "claimUntil", String(Date.now() + 3_600_000));
-    expect(await asked(it.redis, mark(keys, { ...arrived, claim: "c2" }))).toMatchObject({ claimed: true });
+    expect(await asked(it.redis, openAdmission(keys, { ...arrived, claim: "c2" }))).toMatchObject({ claimed: true });
   });
 
   test("T2 a slow locker cannot admit a node that was admitted and has lost its memory since, in the same life of the server", async ({
     fleet,
   }) => {
     await using it = await alone(fleet);
-    const slow = (await asked(it.redis, mark(keys, arrived))) as Mark;
+    const slow = (await asked(it.redis, openAdmission(keys, arrived))) as OpenAdmission;
     expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(100);
     await it.redis.flushall();
     expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(undefined);
-    const later = await asked(it.redis, mark(keys, { ...arrived, ticket: "t2" }));
+    const later = await asked(it.redis, openAdmission(keys, { ...arrived, ticket: "t2" }));
     expect(later).toMatchObject({ ticket: "t2" });
     expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(undefined);
   });
 
   test("T2 a slow locker cannot admit a node in its next life, even if the ticket was kept", async ({ fleet }) => {
     await using it = await alone(fleet);
-    const slow = (await asked(it.redis, mark(keys, arrived))) as Mark;
+    const slow = (await asked(it.redis, openAdmission(keys, arrived))) as OpenAdmission;
     it.redis.disconnect();
     await it.servers.nodes[0]?.restart();
     await using next = {
@@ -192,22 +200,22 @@ describe("tickets", () => {
     };
     expect(await next.redis.hget(keys.node, "ticket")).toBe("t1");
     expect(await asked(next.redis, admit(keys, admitting(slow)))).toBe(undefined);
-    expect(await asked(next.redis, mark(keys, { ...arrived, ticket: "t2" }))).toMatchObject({ ticket: "t2", id: "id1" });
+    expect(await asked(next.redis, openAdmission(keys, { ...arrived, ticket: "t2" }))).toMatchObject({ ticket: "t2", id: "id1" });
   });
 
   test("a visit changes the epoch in the same breath, and a node that is not admitted cannot be visited", async ({ fleet }) => {
     await using it = await alone(fleet);
-    expect(await asked(it.redis, visit(keys, "e2"))).toBe(undefined);
+    expect(await asked(it.redis, readFloor(keys, "e2"))).toBe(undefined);
     expect(await it.redis.exists(keys.node)).toBe(0);
-    const made = (await asked(it.redis, mark(keys, arrived))) as Mark;
-    expect(await asked(it.redis, visit(keys, "e2"))).toBe(undefined);
+    const made = (await asked(it.redis, openAdmission(keys, arrived))) as OpenAdmission;
+    expect(await asked(it.redis, readFloor(keys, "e2"))).toBe(undefined);
     await asked(it.redis, admit(keys, admitting(made)));
-    expect(await asked(it.redis, visit(keys, "e2"))).toBe(100);
+    expect(await asked(it.redis, readFloor(keys, "e2"))).toBe(100);
     const admitted = (await it.redis.hget(keys.node, "admitted")) ?? "";
-    expect(readBelief(admitted)).toMatchObject({ base: 100, epoch: "e2" });
+    expect(readAdmissionRecord(admitted)).toMatchObject({ base: 100, epoch: "e2" });
     const inAnotherLife = `another life`.padEnd(40) + admitted.slice(40);
     await it.redis.hset(keys.node, "admitted", inAnotherLife);
-    expect(await asked(it.redis, visit(keys, "e3"))).toBe(undefined);
+    expect(await asked(it.redis, readFloor(keys, "e3"))).toBe(undefined);
     expect(await it.redis.hget(keys.node, "admitted")).toBe(inAnotherLife);
   });
 
@@ -219,7 +227,7 @@ describe("tickets", () => {
     await third.partition();
     await third.restart({ forget: true });
     const redis = new Redis(third.directUrl);
-    await asked(redis, mark(keys, { ...arrived, claim: "somebody who died", claimMs: 1_000 })).finally(() => redis.disconnect());
+    await asked(redis, openAdmission(keys, { ...arrived, claim: "somebody who died", claimMs: 1_000 })).finally(() => redis.disconnect());
     await third.heal();
     await later.heard("quarantined", "n3");
     // When its claim has run out.

@@ -3,7 +3,7 @@ import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { openLink } from "../../../src/redis/ioredis.js";
 import type { OpenLink } from "../../../src/redis/link.js";
-import { markScript } from "../../../src/redis/lua.generated.js";
+import { openAdmissionScript } from "../../../src/redis/lua.generated.js";
 import { asking, type Opened, open, opened } from "./opened-fleet.js";
 
 const namespace = "founding";
@@ -35,7 +35,7 @@ function marksHeldBack(...places: readonly number[]): Gate {
       const link = openLink(source, settings);
       if (!places.includes(++place)) return link;
       const held: typeof link.eval = async (script, keyCount, ...text) => {
-        if (script === markScript) {
+        if (script === openAdmissionScript) {
           reach?.();
           await isOpen;
         }

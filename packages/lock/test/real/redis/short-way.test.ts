@@ -3,7 +3,7 @@
 import { expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 import { keysOf } from "../../../src/redis/keys.js";
-import { visit } from "../../../src/redis/node-record.js";
+import { readFloor } from "../../../src/redis/node-record.js";
 import { asking, opened } from "./opened-fleet.js";
 
 const namespace = "short";
@@ -46,7 +46,7 @@ test("T1 tokens of a known resource rise by one", async ({ fleet }) => {
 
 test("T2 a grant says in which epoch it was given, also when the asker believes in another", async ({ fleet }) => {
   await using it = await acquainted(fleet);
-  const call = visit(keys, "another epoch");
+  const call = readFloor(keys, "another epoch");
   await it.redis.eval(call.source, call.keys.length, ...call.keys, ...call.args);
   expect(await it.node.grant(question())).toMatchObject({ kind: "granted", epoch: "another epoch" });
 });

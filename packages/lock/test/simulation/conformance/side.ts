@@ -1,10 +1,10 @@
 // One of the two servers that are compared, the real or the simulated one, and what is told of it after each step: the reply as the lock reads it, and everything that is
 // stored. What cannot be the same in both (names of lives, moments) is left out or cut to whole grains.
 import type { Ballot } from "#lock/protocol/ballot.js";
-import { epochIn } from "#lock/redis/admission-record.js";
+import { incarnationIn } from "#lock/redis/admission-record.js";
 import { causeOf, causeOfText } from "#lock/redis/causes.js";
 import { keysOf } from "#lock/redis/keys.js";
-import { admit, mark, type NodeStatus, type ScriptCall, status, visit } from "#lock/redis/node-record.js";
+import { admit, type NodeStatus, openAdmission, readFloor, type ScriptCall, status } from "#lock/redis/node-record.js";
 import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
 import { extend, grant, heal, inspect, type RequestKind, type RequestName, raise, release, seal } from "#lock/redis/requests.js";
 import { GRAIN_MS, type Question, RETENTION_MS, type Step } from "./step.js";
@@ -65,9 +65,9 @@ export class Side {
       case "status":
         return this.#run(status(keys));
       case "mark":
-        return this.#run(mark(keys, step.given));
+        return this.#run(openAdmission(keys, step.given));
       case "visit":
-        return this.#run(visit(keys, step.epoch));
+        return this.#run(readFloor(keys, step.epoch));
       case "admit":
         return this.#run(admit(keys, { ...step.given, runId: this.#lives.at(step.life === "present" ? -1 : -2) ?? "none" }));
       case "wait":
@@ -111,7 +111,7 @@ export class Side {
     const reply = await this.#server.evalsha(this.#scripts?.[name].sha ?? "none", keyCount, words);
     const { belief, replies } = readReplies(reply, questions.length, believed);
     if (belief !== undefined) this.#belief = belief === "" ? undefined : belief;
-    const epoch = epochIn(belief ?? "");
+    const epoch = incarnationIn(belief ?? "");
     const ballots = replies.map((one, i) => {
       if (one === null) return "not believed";
       if (typeof one === "string") return `failed: ${causeOfText(one)}`;

@@ -2,7 +2,7 @@
 // due within the half minute that a real server may be slower: waits are whole multiples of a minute, lives are half a step more.
 import fc from "fast-check";
 import type { GrantQuestion, Ownership } from "#lock/protocol/node.js";
-import type { AdmitArguments, MarkArguments } from "#lock/redis/node-record.js";
+import type { AdmitArguments, OpenAdmissionArguments } from "#lock/redis/node-record.js";
 import type { RequestName } from "#lock/redis/requests.js";
 
 export const GRAIN_MS = 60_000;
@@ -19,7 +19,7 @@ export type Step =
   | { readonly kind: "greet" }
   | { readonly kind: "request"; readonly name: RequestName; readonly questions: readonly [Question, ...Question[]] }
   | { readonly kind: "status" }
-  | { readonly kind: "mark"; readonly given: MarkArguments }
+  | { readonly kind: "mark"; readonly given: OpenAdmissionArguments }
   | { readonly kind: "visit"; readonly epoch: string }
   | { readonly kind: "admit"; readonly life: Life; readonly given: Omit<AdmitArguments, "runId"> }
   | { readonly kind: "wait"; readonly ms: number }

@@ -1,7 +1,7 @@
 // The client's end of connections to one server, as ioredis is it with the options of connect.ts: no queue while there is no connection, no resending, a new connection after
 // a delay that grows. The order of events and rejections is ioredis' as well: first `close`, then what was under way rejects.
 
-import type { Letter } from "#lock/redis/encoded-call.js";
+import type { EncodedCall } from "#lock/redis/encoded-call.js";
 import { retryDelayMs } from "#lock/redis/ioredis.js";
 import type { ConnectSettings, Link } from "#lock/redis/link.js";
 import type { Reply } from "../server/reply.js";
@@ -48,7 +48,7 @@ export class SimLink implements Link {
     });
   }
 
-  post(sha: string, { name, keyCount, words }: Letter, belief: string | undefined): Promise<unknown> {
+  post(sha: string, { name, keyCount, words }: EncodedCall, belief: string | undefined): Promise<unknown> {
     const { server } = this.#path.machine;
     const text = belief === undefined ? words : [...words, belief];
     return this.#send({ name, isScript: true, execute: () => server.evalsha(sha, keyCount, text) });

@@ -49,7 +49,8 @@ export const faithful: Natives = {
 const names = new Map<string, ScriptName>(Object.keys(faithful).map((name) => [textOf(name), name as ScriptName]));
 
 function textOf(name: string): string {
-  const text = (lua as Readonly<Record<string, string>>)[`${name}Script`];
+  const file = { mark: "openAdmission", visit: "readFloor" }[name] ?? name;
+  const text = (lua as Readonly<Record<string, string>>)[`${file}Script`];
   if (text === undefined) throw new Error(`the lock has no script ${name}`);
   return text;
 }

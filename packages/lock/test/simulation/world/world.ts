@@ -2,7 +2,7 @@
 // believes every node again, and the calm, in which every question must succeed soon.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, type RenewalEvent } from "#lock/protocol/events.js";
-import { visitsNeeded } from "#lock/redis/admission/plan.js";
+import { floorsNeeded } from "#lock/redis/admission/plan.js";
 import { Chance } from "../engine/chance.js";
 import { Timeline } from "../engine/timeline.js";
 import { Trace } from "../engine/trace.js";
@@ -177,7 +177,7 @@ export class World {
     const { nodes, appendfsync } = this.#scenario;
     this.#forgetful.delete(name);
     const others = this.#machines.filter(({ server }) => server.name !== name && isBelieved(server)).length;
-    if (appendfsync !== "always" && others < visitsNeeded(nodes)) this.register.refounded();
+    if (appendfsync !== "always" && others < floorsNeeded(nodes)) this.register.refounded();
   }
 
   #secondDeliveries(): number {

@@ -1,11 +1,11 @@
 // One timer for many moments.
 import { expect, test } from "vitest";
-import { type Alarm, Alarms } from "../../../src/platform/deadline-heap.js";
+import { type Deadline, DeadlineHeap } from "../../../src/platform/deadline-heap.js";
 import { ManualClock } from "../manual-clock.js";
 
-class Bell implements Alarm {
-  alarmAt = 0;
-  alarmIndex = -1;
+class Bell implements Deadline {
+  dueAt = 0;
+  heapIndex = -1;
   readonly rungAt: number[] = [];
   closed = false;
   readonly #clock: ManualClock;
@@ -28,7 +28,7 @@ class Bell implements Alarm {
 
 test("a thousand alarms, set, moved and cleared at random, ring once each, at their moments, with one timer", () => {
   const clock = new ManualClock();
-  const alarms = new Alarms(clock);
+  const deadlines = new DeadlineHeap(clock);
   let state = 12_345;
   const random = (below: number): number => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
@@ -39,15 +39,15 @@ test("a thousand alarms, set, moved and cleared at random, ring once each, at th
   for (let i = 0; i < 5_000; i++) {
     const bell = bells[random(bells.length)] as Bell;
     if (random(4) === 0) {
-      alarms.clear(bell);
+      deadlines.clear(bell);
       dueAt.delete(bell);
     } else {
       const at = clock.now + 1 + random(20_000);
-      alarms.set(bell, at);
+      deadlines.set(bell, at);
       dueAt.set(bell, at);
     }
   }
-  expect(alarms.size).toBe(dueAt.size);
+  expect(deadlines.size).toBe(dueAt.size);
   expect(clock.timers).toBe(1);
   clock.advance(30_000);
   for (const bell of bells) {
@@ -55,12 +55,12 @@ test("a thousand alarms, set, moved and cleared at random, ring once each, at th
     expect(bell.rungAt.length).toBe(at === undefined ? 0 : 1);
     if (at !== undefined) expect(Math.abs((bell.rungAt[0] ?? 0) - at)).toBeLessThanOrEqual(1);
   }
-  expect(alarms.size).toBe(0);
+  expect(deadlines.size).toBe(0);
 });
 
 test("taking and releasing leases in a loop does not set a timer each time", () => {
   const clock = new ManualClock();
-  const alarms = new Alarms(clock);
+  const deadlines = new DeadlineHeap(clock);
   let set = 0;
   const { setBackgroundTimer } = clock;
   clock.setBackgroundTimer = (delayMs, run) => {
@@ -69,8 +69,8 @@ test("taking and releasing leases in a loop does not set a timer each time", () 
   };
   for (let i = 0; i < 1_000; i++) {
     const bell = new Bell(clock);
-    alarms.set(bell, clock.now + 10_000);
-    alarms.clear(bell);
+    deadlines.set(bell, clock.now + 10_000);
+    deadlines.clear(bell);
     clock.advance(1);
   }
   expect(set).toBeLessThanOrEqual(2);
@@ -78,20 +78,20 @@ test("taking and releasing leases in a loop does not set a timer each time", () 
 
 test("an alarm may set itself again while it rings", () => {
   const clock = new ManualClock();
-  const alarms = new Alarms(clock);
+  const deadlines = new DeadlineHeap(clock);
   const bell: Bell = new Bell(clock, () => {
-    if (bell.rungAt.length < 3) alarms.set(bell, clock.now + 10);
+    if (bell.rungAt.length < 3) deadlines.set(bell, clock.now + 10);
   });
-  alarms.set(bell, clock.now + 10);
+  deadlines.set(bell, clock.now + 10);
   clock.advance(100);
   expect(bell.rungAt.length).toBe(3);
 });
 
 test("L1 after a suspension every alarm rings within a second, although the monotonic clock stood still", () => {
   const clock = new ManualClock();
-  const alarms = new Alarms(clock);
+  const deadlines = new DeadlineHeap(clock);
   const bell = new Bell(clock);
-  alarms.set(bell, clock.now + 60_000);
+  deadlines.set(bell, clock.now + 60_000);
   clock.wallOffsetMs += 120_000;
   clock.advance(1_001);
   expect(bell.rungAt.length).toBe(1);
@@ -99,10 +99,10 @@ test("L1 after a suspension every alarm rings within a second, although the mono
 
 test("L1 a wall clock that was set back while no alarm was set does not cover a suspension after that", () => {
   const clock = new ManualClock();
-  const alarms = new Alarms(clock);
+  const deadlines = new DeadlineHeap(clock);
   clock.wallOffsetMs -= 3_600_000;
   const bell = new Bell(clock);
-  alarms.set(bell, clock.now + 60_000);
+  deadlines.set(bell, clock.now + 60_000);
   clock.wallOffsetMs += 120_000;
   clock.advance(1_001);
   expect(bell.rungAt.length).toBe(1);
@@ -110,30 +110,30 @@ test("L1 a wall clock that was set back while no alarm was set does not cover a 
 
 test("closing closes whatever is set and leaves no timer", async () => {
   const clock = new ManualClock();
-  const alarms = new Alarms(clock);
+  const deadlines = new DeadlineHeap(clock);
   const bell = new Bell(clock);
-  alarms.set(bell, clock.now + 10);
-  await alarms.close();
+  deadlines.set(bell, clock.now + 10);
+  await deadlines.close();
   expect(bell.closed).toBe(true);
   expect(clock.timers).toBe(0);
 });
 
 test("closing while alarms ring closes those that were due as well, when they set themselves again", async () => {
   const clock = new ManualClock();
-  const alarms = new Alarms(clock);
+  const deadlines = new DeadlineHeap(clock);
   const closed: string[] = [];
-  const alarmCalled = (name: string, onRing: () => void): Alarm => ({
-    alarmAt: 0,
-    alarmIndex: -1,
+  const alarmCalled = (name: string, onRing: () => void): Deadline => ({
+    dueAt: 0,
+    heapIndex: -1,
     ring: onRing,
     close: async () => {
       closed.push(name);
     },
   });
-  const closer = alarmCalled("closer", () => void alarms.close());
-  const other = alarmCalled("other", () => alarms.set(other, clock.now + 5));
-  alarms.set(closer, clock.now + 1);
-  alarms.set(other, clock.now + 1);
+  const closer = alarmCalled("closer", () => void deadlines.close());
+  const other = alarmCalled("other", () => deadlines.set(other, clock.now + 5));
+  deadlines.set(closer, clock.now + 1);
+  deadlines.set(other, clock.now + 1);
   clock.advance(1);
   expect(closed).toEqual(["other"]);
   expect(clock.timers).toBe(0);

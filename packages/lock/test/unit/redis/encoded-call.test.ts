@@ -1,6 +1,6 @@
 // What travels together, and that it is written down once for all nodes, in the bytes that Redis reads.
 import { describe, expect, test } from "vitest";
-import { endOfRun, Letters, type Run } from "../../../src/redis/encoded-call.js";
+import { CallEncoder, endOfBatch, type Run } from "../../../src/redis/encoded-call.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import { Asked } from "../../../src/redis/pending-reply.js";
 import { grant, type RequestKind, release } from "../../../src/redis/requests.js";
@@ -16,19 +16,19 @@ const again = (run: Run): Run => run.map(({ kind, question }) => new Asked(kind,
 
 describe("a letter", () => {
   test("is the very same one for every node that is asked the same, and for nobody else", () => {
-    const letters = new Letters(keysOf("ns"));
+    const encoder = new CallEncoder(keysOf("ns"));
     const grants: Run = [asked(grant), asked(grant)];
     const releases: Run = [asked(release)];
-    const letter = letters.letterFor(grants);
-    expect(letters.letterFor(releases)).not.toBe(letter);
-    expect(letters.letterFor(again(grants))).toBe(letter);
-    expect(letters.letterFor([grants[0]])).not.toBe(letter);
-    expect(letters.letterFor([asked(grant), asked(grant)])).not.toBe(letter);
-    expect(letters.letterFor([new Asked(releases[0].kind, grants[0].question)])).not.toBe(letter);
+    const call = encoder.encode(grants);
+    expect(encoder.encode(releases)).not.toBe(call);
+    expect(encoder.encode(again(grants))).toBe(call);
+    expect(encoder.encode([grants[0]])).not.toBe(call);
+    expect(encoder.encode([asked(grant), asked(grant)])).not.toBe(call);
+    expect(encoder.encode([new Asked(releases[0].kind, grants[0].question)])).not.toBe(call);
   });
 
   test("is written in the bytes that Redis reads", () => {
-    const { keyCount, words, wire } = new Letters(keysOf("ns")).letterFor([asked(grant)]);
+    const { keyCount, words, wire } = new CallEncoder(keysOf("ns")).encode([asked(grant)]);
     expect(keyCount).toBe(3);
     expect(words).toEqual(["{ns}:node", "{ns}:lock:é", "{ns}:token:é", "7", "o|l"]);
     expect(String(wire)).toBe("$9\r\n{ns}:node\r\n$12\r\n{ns}:lock:é\r\n$13\r\n{ns}:token:é\r\n$1\r\n7\r\n$3\r\no|l\r\n");
@@ -36,24 +36,24 @@ describe("a letter", () => {
 
   test("is written in bytes where it is long, and they are the same", () => {
     const run = Array.from({ length: 100 }, () => asked(grant)) as unknown as Run;
-    const { words, wire } = new Letters(keysOf("ns")).letterFor(run);
+    const { words, wire } = new CallEncoder(keysOf("ns")).encode(run);
     expect(wire).toBeInstanceOf(Buffer);
     expect(String(wire)).toBe(words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join(""));
   });
 
   test("asks to confirm what is believed of a node only where one resource is wanted", () => {
-    const letters = new Letters(keysOf("ns"));
-    expect(letters.letterFor([asked(grant)]).asksToConfirm).toBe(true);
-    expect(letters.letterFor([asked(grant), asked(grant)]).asksToConfirm).toBe(false);
-    expect(letters.letterFor([asked(grant, { resources: ["a", "b"] })]).asksToConfirm).toBe(false);
-    expect(letters.letterFor([asked(release)]).asksToConfirm).toBe(false);
+    const encoder = new CallEncoder(keysOf("ns"));
+    expect(encoder.encode([asked(grant)]).asksToConfirm).toBe(true);
+    expect(encoder.encode([asked(grant), asked(grant)]).asksToConfirm).toBe(false);
+    expect(encoder.encode([asked(grant, { resources: ["a", "b"] })]).asksToConfirm).toBe(false);
+    expect(encoder.encode([asked(release)]).asksToConfirm).toBe(false);
   });
 });
 
 describe("a run", () => {
   const lengths = (queue: readonly Asked[]): readonly number[] => {
     const ends = [];
-    for (let at = 0; at < queue.length; at = endOfRun(queue, at)) ends.push(endOfRun(queue, at) - at);
+    for (let at = 0; at < queue.length; at = endOfBatch(queue, at)) ends.push(endOfBatch(queue, at) - at);
     return ends;
   };
 

@@ -4,10 +4,10 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { SEATS } from "../../../src/protocol/node.js";
+import { WAKE_SLOTS } from "../../../src/protocol/node.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import * as generated from "../../../src/redis/lua.generated.js";
-import { admit, mark, type NodeStatus, status, visit } from "../../../src/redis/node-record.js";
+import { admit, type NodeStatus, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
 import { requestScriptsFor } from "../../../src/redis/request-scripts.js";
 import * as requests from "../../../src/redis/requests.js";
 
@@ -106,7 +106,12 @@ describe("the Lua files", () => {
       maxTtlMs: 1,
       durable: "durable" as const,
     };
-    const calls = { status: status(keys), mark: mark(keys, marked), visit: visit(keys, "e"), admit: admit(keys, admitted) };
+    const calls = {
+      status: status(keys),
+      "open-admission": openAdmission(keys, marked),
+      "read-floor": readFloor(keys, "e"),
+      admit: admit(keys, admitted),
+    };
     for (const [name, call] of Object.entries(calls)) {
       expect(call.args).toHaveLength(argumentsIn(name).length);
       expect(call.keys).toEqual([keys.node]);
@@ -114,6 +119,6 @@ describe("the Lua files", () => {
   });
 
   test("know the same number of seats", () => {
-    expect(textOf("tell")).toContain(`local SEATS = ${SEATS}\n`);
+    expect(textOf("notify")).toContain(`local WAKE_SLOTS = ${WAKE_SLOTS}\n`);
   });
 });

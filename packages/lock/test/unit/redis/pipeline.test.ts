@@ -1,9 +1,9 @@
 // What becomes of questions that meet a server without the script, or one that says nothing: orders of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
-import { Letters } from "../../../src/redis/encoded-call.js";
+import { CallEncoder } from "../../../src/redis/encoded-call.js";
 import { keysOf } from "../../../src/redis/keys.js";
-import { ReleaseDebts } from "../../../src/redis/pending-releases.js";
-import { Outbox } from "../../../src/redis/pipeline.js";
+import { PendingReleases } from "../../../src/redis/pending-releases.js";
+import { Pipeline } from "../../../src/redis/pipeline.js";
 import { grant, type RequestName, release } from "../../../src/redis/requests.js";
 import { TurnEnd } from "../../../src/redis/turn-end.js";
 import { ManualClock } from "../manual-clock.js";
@@ -19,13 +19,13 @@ function scripted() {
   const calls: Call[] = [];
   const lessons: (() => void)[] = [];
   const clock = new ManualClock();
-  const outbox = new Outbox({
+  const pipeline = new Pipeline({
     node: "n1",
-    letters: new Letters(keysOf("ns")),
+    encoder: new CallEncoder(keysOf("ns")),
     turnEnd: new TurnEnd(),
     clock,
     nodeTimeoutMs: 100,
-    debts: new ReleaseDebts(1_000, () => {}),
+    pendingReleases: new PendingReleases(1_000, () => {}),
     belief: () => undefined,
     onHeard: () => {},
     stream: {
@@ -37,7 +37,7 @@ function scripted() {
       breakOff: () => {},
     },
   });
-  return { outbox, clock, calls, lessons, sent: () => calls.map(({ name }) => name) };
+  return { pipeline, clock, calls, lessons, sent: () => calls.map(({ name }) => name) };
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -45,10 +45,10 @@ const question = { resources: ["r"], owner: "o", label: "l", ttlMs: 1_000, turn:
 
 describe("a server that forgot the scripts", () => {
   test("is taught again although there is always a call behind the one that failed", async () => {
-    const { outbox, calls, lessons } = scripted();
-    const first = outbox.ask(grant, question);
+    const { pipeline, calls, lessons } = scripted();
+    const first = pipeline.ask(grant, question);
     await turn();
-    void outbox.ask(grant, { ...question, owner: "other" });
+    void pipeline.ask(grant, { ...question, owner: "other" });
     await turn();
     calls[0]?.fail("NOSCRIPT No matching script.");
     await turn();
@@ -60,8 +60,8 @@ describe("a server that forgot the scripts", () => {
   });
 
   test("is asked for a grant again", async () => {
-    const { outbox, calls, lessons } = scripted();
-    const granted = outbox.ask(grant, question);
+    const { pipeline, calls, lessons } = scripted();
+    const granted = pipeline.ask(grant, question);
     await turn();
     calls[0]?.fail("NOSCRIPT No matching script.");
     await turn();
@@ -72,12 +72,12 @@ describe("a server that forgot the scripts", () => {
   });
 
   test("is not asked for a grant again that was given back meanwhile, even if that was answered already", async () => {
-    const { outbox, calls, lessons, sent } = scripted();
-    const granted = outbox.ask(grant, question);
+    const { pipeline, calls, lessons, sent } = scripted();
+    const granted = pipeline.ask(grant, question);
     await turn();
     calls[0]?.fail("NOSCRIPT No matching script.");
     await turn();
-    const released = outbox.ask(release, question);
+    const released = pipeline.ask(release, question);
     await turn();
     calls[1]?.answer(0);
     expect(await released).toMatchObject({ kind: "absent" });
@@ -89,14 +89,14 @@ describe("a server that forgot the scripts", () => {
 });
 
 test("a release that is sent to a node that has gone silent is unreachable after nodeTimeoutMs, like any other question", async () => {
-  const { outbox, clock, sent } = scripted();
-  const granted = outbox.ask(grant, question);
+  const { pipeline, clock, sent } = scripted();
+  const granted = pipeline.ask(grant, question);
   await turn();
   clock.advance(102);
   expect(await granted).toMatchObject({ kind: "unreachable" });
   clock.advance(50);
   let answer: unknown;
-  void outbox.ask(release, question).then((ballot) => {
+  void pipeline.ask(release, question).then((ballot) => {
     answer = ballot;
   });
   await turn();

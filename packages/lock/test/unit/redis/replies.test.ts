@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { keysOf } from "../../../src/redis/keys.js";
-import { admit, mark, status, visit } from "../../../src/redis/node-record.js";
+import { admit, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
 import * as requests from "../../../src/redis/requests.js";
 
 const heard = { node: "n1", epoch: "e" };
@@ -61,7 +61,7 @@ describe("replies", () => {
       durable: "durable" as const,
     };
     const marked = { ticket: "t", id: "i", wallMs: 1, maxTtlMs: 1, claim: "c", claimMs: 1 };
-    const calls = [status(keys), mark(keys, marked), visit(keys, "e"), admit(keys, admitted)];
+    const calls = [status(keys), openAdmission(keys, marked), readFloor(keys, "e"), admit(keys, admitted)];
     fc.assert(
       fc.property(anything, (reply) => {
         for (const call of calls) {

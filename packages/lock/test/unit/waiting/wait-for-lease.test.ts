@@ -1,12 +1,12 @@
 // A crowd that fills the way to the nodes: whoever stands in line behind it can still give up, run out of patience, or be sent home.
 import { expect, test } from "vitest";
 import { readLeaseRequest } from "../../../src/options/lease-request.js";
-import type { Introduction } from "../../../src/waiting/first-contact.js";
+import type { FirstContact } from "../../../src/waiting/first-contact.js";
 import { Acquisition } from "../../../src/waiting/wait-for-lease.js";
 import { ManualClock } from "../manual-clock.js";
 import { coreOf, ScriptedNode } from "../scripted-node.js";
 
-const introduced = { done: true, check() {} } as unknown as Introduction;
+const introduced = { done: true, check() {} } as unknown as FirstContact;
 
 /** Everybody in front asks, and is not answered. */
 function crowded() {
@@ -50,8 +50,8 @@ test("who stands behind a crowd is sent home when the locker closes", async () =
   const { ask, core } = crowded();
   const waiting = ask("r");
   await microtasks();
-  core.dormitory.closed = true;
-  for (const sleeper of [...core.dormitory.sleepers]) sleeper.wake();
+  core.waiters.closed = true;
+  for (const waiter of [...core.waiters.sleeping]) waiter.wake();
   expect(await waiting).toMatchObject({ code: "LOCK_ABORTED" });
 });
 

@@ -1,7 +1,7 @@
 // Which step is taken for which fleet, exhaustively for up to seven nodes.
 import { describe, expect, test } from "vitest";
-import { type FleetView, forgottenLeasesEndMs, planAdmission, type SeenNode, visitsNeeded } from "../../../../src/redis/admission/plan.js";
-import type { Mark, NodeStatus } from "../../../../src/redis/node-record.js";
+import { type FleetView, floorsNeeded, forgottenLeasesEndMs, planAdmission, type SeenNode } from "../../../../src/redis/admission/plan.js";
+import type { NodeStatus, OpenAdmission } from "../../../../src/redis/node-record.js";
 
 /** unseen · admitted · kept everything · restarted with its record · wiped */
 type Kind = "unseen" | "admitted" | "durable" | "restarted" | "wiped";
@@ -19,7 +19,7 @@ function statusOf(kind: Kind, name: string, size: number): NodeStatus {
 function seen(kind: Kind, name: string, size: number): SeenNode {
   const status = statusOf(kind, name, size);
   if (kind === "admitted") return { name, status };
-  const mark: Mark = {
+  const opened: OpenAdmission = {
     runId: status.runId,
     id: name,
     ticket: "t",
@@ -28,7 +28,7 @@ function seen(kind: Kind, name: string, size: number): SeenNode {
     proposedMaxTtlMs: maxTtlMs,
     claimed: true,
   };
-  return { name, status, mark, isDurable: kind === "durable" };
+  return { name, status, opened, isDurable: kind === "durable" };
 }
 
 function viewOf(fleet: readonly Kind[]): FleetView {
@@ -55,8 +55,8 @@ describe("the plan", () => {
     for (let size = 1; size <= 31; size++) {
       const majority = Math.floor(size / 2) + 1;
       // A quorum that stored the token on the rebuilt node too has majority − 1 members among the size − 1 others.
-      expect(visitsNeeded(size) + (majority - 1)).toBeGreaterThan(size - 1);
-      expect(visitsNeeded(size) - 1 + (majority - 1)).toBeLessThanOrEqual(size - 1);
+      expect(floorsNeeded(size) + (majority - 1)).toBeGreaterThan(size - 1);
+      expect(floorsNeeded(size) - 1 + (majority - 1)).toBeLessThanOrEqual(size - 1);
     }
   });
 
@@ -64,7 +64,7 @@ describe("the plan", () => {
     for (const fleet of every) {
       const view = viewOf(fleet);
       const named = planAdmission(view).flatMap((step) => ("nodes" in step ? step.nodes : [step.node]));
-      const quarantined = view.seen.filter(({ mark }) => mark !== undefined);
+      const quarantined = view.seen.filter(({ opened }) => opened !== undefined);
       const expected = count(fleet, "durable") > 0 ? quarantined.filter(({ isDurable }) => isDurable) : quarantined;
       expect(named).toEqual(expected);
     }
@@ -80,7 +80,7 @@ describe("the plan", () => {
   test("T2 rebuilds only when enough admitted others were seen", () => {
     for (const fleet of every) {
       const steps = planAdmission(viewOf(fleet));
-      const enough = count(fleet, "admitted") >= visitsNeeded(fleet.length);
+      const enough = count(fleet, "admitted") >= floorsNeeded(fleet.length);
       const expected = enough && count(fleet, "durable") === 0 ? count(fleet, "restarted", "wiped") : 0;
       expect(steps.filter(({ kind }) => kind === "rebuilt")).toHaveLength(expected);
     }
@@ -90,7 +90,7 @@ describe("the plan", () => {
     for (const fleet of every) {
       for (const step of planAdmission(viewOf(fleet))) {
         if (step.kind === "found") expect([count(fleet, "admitted"), count(fleet, "unseen")]).toEqual([0, 0]);
-        if (step.kind === "outlived") expect(count(fleet, "admitted", "unseen")).toBeLessThan(visitsNeeded(fleet.length));
+        if (step.kind === "outlived") expect(count(fleet, "admitted", "unseen")).toBeLessThan(floorsNeeded(fleet.length));
       }
     }
   });
@@ -121,7 +121,7 @@ describe("the plan", () => {
     const planned = (change: Partial<NodeStatus>, now: Pick<SeenNode, "isDurable"> = {}) =>
       planAdmission({
         ...view,
-        seen: view.seen.map((node) => (node.mark === undefined ? node : { ...node, ...now, status: { ...node.status, ...change } })),
+        seen: view.seen.map((node) => (node.opened === undefined ? node : { ...node, ...now, status: { ...node.status, ...change } })),
       }).map(({ kind }) => kind);
     expect(planned({})).toEqual(["durable"]);
     expect(planned({}, { isDurable: false })).toEqual(["rebuilt"]);

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { admitAll, found } from "../../../../src/redis/admission/steps.js";
 import { keysOf } from "../../../../src/redis/keys.js";
-import { admitScript, markScript } from "../../../../src/redis/lua.generated.js";
+import { admitScript, openAdmissionScript } from "../../../../src/redis/lua.generated.js";
 import type { RedisNode } from "../../../../src/redis/node.js";
-import type { Mark, NodeStatus, ScriptCall } from "../../../../src/redis/node-record.js";
+import type { NodeStatus, OpenAdmission, ScriptCall } from "../../../../src/redis/node-record.js";
 import { ManualClock } from "../../manual-clock.js";
 
 /** The third of three nodes is to be rebuilt; the others answer a visit with these floors, or not at all. Tells with which floors it was admitted. */
@@ -18,8 +18,8 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
     };
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
   });
-  const mark: Mark = { runId: "r", id: "i", ticket: "t", lostForMs: 0, proposedFloor: 1, proposedMaxTtlMs: 1, claimed: true };
-  const node = { name: "n3", status: {} as NodeStatus, mark };
+  const opened: OpenAdmission = { runId: "r", id: "i", ticket: "t", lostForMs: 0, proposedFloor: 1, proposedMaxTtlMs: 1, claimed: true };
+  const node = { name: "n3", status: {} as NodeStatus, opened };
   const clock = new ManualClock();
   const settings = { nodes, keys: keysOf("n"), clock, expected: { size: 3, maxTtlMs: 1 }, claim: "c", onEvent: () => {} };
   return { admitted: await admitAll(settings, [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]), floors: given };
@@ -36,14 +36,14 @@ async function believedTogether(
   ...now: readonly ("as it was seen" | "admitted" | "wiped" | "silent")[]
 ): Promise<string[]> {
   const admitted: string[] = [];
-  const markOf = (name: string, ticket: string): Mark => ({
+  const markOf = (name: string, ticket: string): OpenAdmission => ({
     ...{ runId: `run of ${name}`, id: name, ticket, lostForMs: 1_000 },
     ...{ proposedFloor: 7, proposedMaxTtlMs: 1, claimed: true },
   });
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
       if (now[i] === "silent") throw new Error("TIMEOUT");
-      if (source === markScript) return now[i] === "admitted" ? undefined : markOf(name, now[i] === "wiped" ? "another" : "t");
+      if (source === openAdmissionScript) return now[i] === "admitted" ? undefined : markOf(name, now[i] === "wiped" ? "another" : "t");
       if (source !== admitScript) return 10;
       admitted.push(`${name} ${args[2]}`);
       return 10;
@@ -59,7 +59,7 @@ async function believedTogether(
     onEvent: () => {},
   };
   // What the second still has is not believed, but not forgotten either.
-  const seen = nodes.map(({ name }, i) => ({ name, status: { floor: i === 1 ? 50 : undefined } as NodeStatus, mark: markOf(name, "t") }));
+  const seen = nodes.map(({ name }, i) => ({ name, status: { floor: i === 1 ? 50 : undefined } as NodeStatus, opened: markOf(name, "t") }));
   const among = seen.slice(0, 2);
   if (what === "found") await found(settings, seen);
   else

@@ -4,7 +4,7 @@
 -- KEYS   none of its own: the lock key it is called with
 -- ARGV   none of its own: the turn it is called with
 -- Reply  how many wait; each seat that is told hears "<rank: 0 or 1> <how many sit there>"
-local SEATS = 16
+local WAKE_SLOTS = 16
 local function tell(lock, turn)
   local waiting = call('PUBSUB', 'NUMSUB', lock)[2]
   if turn == 0 or (waiting == 0 and RUN) then
@@ -19,13 +19,13 @@ local function tell(lock, turn)
   -- No namespace has a brace, so the first one closes the tag.
   local tag = string.find(lock, '}', 1, true) + 1
   local seats = {}
-  for index = 1, SEATS do
-    local seat = (turn + index - 1) % SEATS
+  for index = 1, WAKE_SLOTS do
+    local seat = (turn + index - 1) % WAKE_SLOTS
     seats[index] = string.sub(lock, 1, tag) .. 'seat:' .. format('%.0f', seat) .. ':' .. string.sub(lock, tag + #'lock:' + 1)
   end
   local counts = call('PUBSUB', 'NUMSUB', unpack(seats))
   local told = 0
-  for index = 1, SEATS do
+  for index = 1, WAKE_SLOTS do
     local sitting = counts[2 * index]
     if not isCounted then
       call('PUBLISH', seats[index], '0 ' .. format('%.0f', math.max(1, sitting)))

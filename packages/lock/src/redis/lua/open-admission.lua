@@ -10,7 +10,7 @@
 --        The claim is a courtesy that spares the fleet many admissions at once; nothing depends on it. The server's start counts as the moment the memory was
 --        lost only if the record survived the start, and in a server that was never a replica: without a record, a FLUSHALL may have come at any time since,
 --        and what a promoted replica lacks, its master may have granted until the end.
---@include life
+--@include run-id
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil')

@@ -3,7 +3,7 @@
 -- KEYS   1 {ns}:node
 -- ARGV   a fresh epoch
 -- Reply  the floor, or nil if the node is not admitted itself
---@include life
+--@include run-id
 local node = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
 local run, base = admission(node[1])
 if run ~= life or not node[2] then
