@@ -30,9 +30,9 @@ import {
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
 import type { Durability } from "./store/session.js";
-import { LaneLine } from "./store/slot-queue.js";
+import { SlotQueue } from "./store/slot-queue.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
-import { Lanes } from "./store/write-slots.js";
+import { WriteSlots } from "./store/write-slots.js";
 
 export type { VerifyToken } from "./fence/verdict.js";
 export type { FenceChange, FenceVerdict } from "./store/move-fence.js";
@@ -88,9 +88,9 @@ class PostgresStore implements FencedStore {
   readonly #history: "off" | "on";
   readonly #verify: "on" | "off";
   readonly #pool: ReadPool;
-  readonly #writeLanes: Lanes;
-  readonly #transactionLanes: Lanes;
-  readonly #line: LaneLine;
+  readonly #writeSlots: WriteSlots;
+  readonly #transactionSlots: WriteSlots;
+  readonly #slotQueue: SlotQueue;
   readonly #commit: GroupCommit;
   readonly #transactions: Transactions;
   readonly #raises: RaiseCheck;
@@ -114,13 +114,13 @@ class PostgresStore implements FencedStore {
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
     this.#pool = new ReadPool({ ...limits, databaseUrl, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
-    this.#writeLanes = new Lanes(statementsInFlight, connection);
-    this.#transactionLanes = new Lanes(statementsInFlight, connection);
-    this.#line = new LaneLine(this.#transactionLanes, { maxWaiting: maxQueuedWrites, maxWaitMs });
-    this.#commit = new GroupCommit({ lanes: this.#writeLanes, statements: single, durability, limits, observe });
+    this.#writeSlots = new WriteSlots(statementsInFlight, connection);
+    this.#transactionSlots = new WriteSlots(statementsInFlight, connection);
+    this.#slotQueue = new SlotQueue(this.#transactionSlots, { maxWaiting: maxQueuedWrites, maxWaitMs });
+    this.#commit = new GroupCommit({ slots: this.#writeSlots, statements: single, durability, limits, observe });
     this.#transactions = new Transactions({
-      lanes: this.#transactionLanes,
-      line: this.#line,
+      slots: this.#transactionSlots,
+      slotQueue: this.#slotQueue,
       statements: statements("any", "all"),
       durability,
       observe,
@@ -136,15 +136,15 @@ class PostgresStore implements FencedStore {
 
   async #write(request: WriteRequest): Promise<Verdict> {
     const { resource, token } = request;
-    const standing = this.#raises.standingOf(resource, token);
-    if (standing !== "ask") {
-      const verdict = await this.#commit.submit(request, { verified: standing === "verified", known: this.#raises.knows(resource) });
+    const verification = this.#raises.verificationOf(resource, token);
+    if (verification !== "ask") {
+      const verdict = await this.#commit.submit(request, { verified: verification === "verified", known: this.#raises.knows(resource) });
       if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "not asked");
       if (verdict.kind !== "unverified") return verdict;
     }
     const refusal = await this.#verifyRaise(resource, token);
     if (refusal !== undefined) return refusal;
-    const verdict = await this.#commit.submit(request, { verified: true, known: standing === "ask" });
+    const verdict = await this.#commit.submit(request, { verified: true, known: verification === "ask" });
     if (verdict.kind === "unverified") throw new Error("invariant: G4: a verified write was taken for an unverified one");
     if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "asked");
     return verdict;
@@ -167,13 +167,13 @@ class PostgresStore implements FencedStore {
   async #transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     const { operations } = request;
     const asked = new Set<TransactionOperation>();
-    let toAsk = operations.filter(({ resource, token }) => this.#raises.standingOf(resource, token) === "ask");
+    let toAsk = operations.filter(({ resource, token }) => this.#raises.verificationOf(resource, token) === "ask");
     for (;;) {
       const refused = await this.#verifyAll(toAsk, operations);
       if (refused.length > 0) return { kind: "refused", refusals: refused };
       for (const operation of toAsk) asked.add(operation);
       const isVerified = (operation: TransactionOperation) =>
-        asked.has(operation) || this.#raises.standingOf(operation.resource, operation.token) === "verified";
+        asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) === "verified";
       const verdict = await this.#transactions.run(request, isVerified);
       if (verdict.kind === "unverified") {
         toAsk = [...verdict.operations];
@@ -226,11 +226,11 @@ class PostgresStore implements FencedStore {
   }
 
   async raiseFence(change: FenceChange): Promise<FenceVerdict> {
-    return await moveFence({ lanes: this.#transactionLanes, line: this.#line }, "raise", change);
+    return await moveFence({ slots: this.#transactionSlots, queue: this.#slotQueue }, "raise", change);
   }
 
   async lowerFence(change: FenceChange): Promise<FenceVerdict> {
-    return await moveFence({ lanes: this.#transactionLanes, line: this.#line }, "lower", change);
+    return await moveFence({ slots: this.#transactionSlots, queue: this.#slotQueue }, "lower", change);
   }
 
   async ready(): Promise<Readiness> {
@@ -240,14 +240,14 @@ class PostgresStore implements FencedStore {
   stats(): StoreStats {
     const { writes, bytes } = this.#commit.queued;
     const { total, idle, waiting } = this.#pool.connections;
-    const lanes = [this.#writeLanes, this.#transactionLanes];
-    const inFlight = lanes.reduce((sum, { inFlight: running }) => sum + running, 0);
-    const open = lanes.reduce((sum, { open: opened }) => sum + opened, 0);
+    const slots = [this.#writeSlots, this.#transactionSlots];
+    const inFlight = slots.reduce((sum, { inFlight: running }) => sum + running, 0);
+    const open = slots.reduce((sum, { open: opened }) => sum + opened, 0);
     return {
       queuedWrites: writes,
       queuedBytes: bytes,
       statementsInFlight: inFlight,
-      connections: { total: total + open, idle: idle + Math.max(0, open - inFlight), waiting: waiting + this.#line.waiting },
+      connections: { total: total + open, idle: idle + Math.max(0, open - inFlight), waiting: waiting + this.#slotQueue.waiting },
     };
   }
 
@@ -258,16 +258,16 @@ class PostgresStore implements FencedStore {
 
   async #close(drainMs: number): Promise<void> {
     this.#retention.stop();
-    const drained = Promise.all([this.#commit.drain(), this.#line.drain()]);
+    const drained = Promise.all([this.#commit.drain(), this.#slotQueue.drain()]);
     const timer = setTimeout(() => {
       this.#commit.abandonQueue();
-      this.#line.abandon();
-      this.#writeLanes.destroy();
-      this.#transactionLanes.destroy();
+      this.#slotQueue.abandon();
+      this.#writeSlots.destroy();
+      this.#transactionSlots.destroy();
     }, drainMs);
     await drained;
     clearTimeout(timer);
-    const patienceMs = this.#limits.connectTimeoutMs;
-    await Promise.all([this.#writeLanes.end(patienceMs), this.#transactionLanes.end(patienceMs), this.#pool.end()]);
+    const timeoutMs = this.#limits.connectTimeoutMs;
+    await Promise.all([this.#writeSlots.end(timeoutMs), this.#transactionSlots.end(timeoutMs), this.#pool.end()]);
   }
 }

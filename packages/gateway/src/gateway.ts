@@ -6,7 +6,7 @@ import type { Express } from "express";
 import { createApp } from "./app.js";
 import { type FencedStore, openStore, type Readiness, type StoreConfig } from "./fenced-store.js";
 import { createAdminApp } from "./http/admin.js";
-import { Gate } from "./http/admission.js";
+import { Admission } from "./http/admission.js";
 import { BodyBudget } from "./http/body.js";
 import { openApiText } from "./http/openapi.js";
 import { RateLimit } from "./http/rate-limit.js";
@@ -17,7 +17,7 @@ import { Metrics } from "./observe/metrics.js";
 import { type GatewayConfig, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
 import type { Settings } from "./settings/settings.js";
-import { connectToLock, type IssuedTokens, lockReadiness, verifyThrough } from "./verify-with-lock.js";
+import { connectToLock, type LockClient, lockReadiness, verifyWith } from "./verify-with-lock.js";
 
 export interface Gateway {
   /** The Express application, to mount elsewhere: then call open() in place of listen(). */
@@ -53,9 +53,9 @@ class RunningGateway implements Gateway {
   readonly #log: Log;
   readonly #budget: BodyBudget;
   readonly #metrics: Metrics;
-  readonly #gate: Gate;
+  readonly #admission: Admission;
   #store: FencedStore | undefined;
-  #lock: IssuedTokens | undefined;
+  #lock: LockClient | undefined;
   #opening: Promise<void> | undefined;
   #servers: { readonly api: GatewayServer; readonly admin: Server } | undefined;
   #closing: Promise<{ readonly unfinished: number }> | undefined;
@@ -67,10 +67,10 @@ class RunningGateway implements Gateway {
     this.#budget = new BodyBudget(settings.bodyBudgetBytes);
     this.#metrics = new Metrics({
       stats: () => this.#store?.stats(),
-      requestsInFlight: () => this.#gate.inFlight,
+      requestsInFlight: () => this.#admission.inFlight,
       bodyBytesHeld: () => this.#budget.heldBytes,
     });
-    this.#gate = new Gate({
+    this.#admission = new Admission({
       authenticator: credentials.authenticator,
       rateLimit: new RateLimit(settings.rateLimitPerSecond),
       budget: this.#budget,
@@ -120,7 +120,7 @@ class RunningGateway implements Gateway {
         if (gateway.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
         return gateway.#store;
       },
-      gate: this.#gate,
+      admission: this.#admission,
       metrics: this.#metrics,
       budget: this.#budget,
       bodyLimitBytes: this.#settings.bodyLimitBytes,
@@ -144,7 +144,7 @@ class RunningGateway implements Gateway {
     const { verify: _mode, ...settings } = this.#settings;
     return {
       ...settings,
-      verify: this.#lock === undefined ? undefined : verifyThrough(this.#lock, this.#log),
+      verify: this.#lock === undefined ? undefined : verifyWith(this.#lock, this.#log),
       verifyUnreachable: verifyMode(this.#settings) === "open" ? "accept" : "refuse",
       observe: (event) => {
         this.#metrics.storeEvent(event);
@@ -167,11 +167,11 @@ class RunningGateway implements Gateway {
   async #close(): Promise<{ readonly unfinished: number }> {
     const { drainMs } = this.#settings;
     const startedAt = performance.now();
-    const drained = this.#gate.drain();
+    const drained = this.#admission.drain();
     const closed = this.#servers === undefined ? [] : [closeServer(this.#servers.api)];
-    this.#servers?.api.closeQuietConnections();
+    this.#servers?.api.closeIdleSockets();
     await within(drained, drainMs);
-    const unfinished = this.#gate.inFlight;
+    const unfinished = this.#admission.inFlight;
     await this.#store?.close({ drainMs: Math.max(0, drainMs - (performance.now() - startedAt)) });
     this.#servers?.api.closeAllConnections();
     await this.#lock?.close();

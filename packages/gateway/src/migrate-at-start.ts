@@ -3,8 +3,8 @@
 import type { Log } from "./observe/log.js";
 import { migrate } from "./store/migrate.js";
 
-const patienceMs = 30_000;
-const pauseMs = 250;
+const MAX_WAIT_MS = 30_000;
+const PAUSE_MS = 250;
 // Nobody listens yet, or somebody does and is still starting up (57P03) or short of connections (53300).
 const passing = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "57P03", "53300"]);
 
@@ -16,9 +16,9 @@ export async function bringUpToDate(databaseUrl: string, log: Log): Promise<void
       if (applied.length > 0) log.info({ applied }, "the schema was brought up to date");
       return;
     } catch (error) {
-      if (!isPassing(error) || performance.now() - startedAt > patienceMs) throw error;
+      if (!isPassing(error) || performance.now() - startedAt > MAX_WAIT_MS) throw error;
       log.warn({ code: codeOf(error) }, "Postgres is not there yet");
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 }

@@ -5,24 +5,24 @@ import type { ReadinessCheck, VerifyToken } from "./fenced-store.js";
 import type { Log } from "./observe/log.js";
 
 /** The part of a locker that verification needs. */
-export type IssuedTokens = Pick<Locker, "issued" | "ready" | "close">;
+export type LockClient = Pick<Locker, "issued" | "ready" | "close">;
 
 // A write waits for the answer, so it must come soon or not at all.
-const patienceMs = 1_000;
+const ANSWER_WITHIN_MS = 1_000;
 
 // Loaded only here: a gateway that takes tokens on trust needs no Redis client in its memory.
-export async function connectToLock(redisUrls: readonly string[], namespace: string | undefined): Promise<IssuedTokens> {
+export async function connectToLock(redisUrls: readonly string[], namespace: string | undefined): Promise<LockClient> {
   const { createLocker } = await import("@palisade/lock");
   return createLocker({
     nodes: redisUrls,
     label: "palisade-gateway",
-    waitMs: patienceMs,
+    waitMs: ANSWER_WITHIN_MS,
     ...(namespace === undefined ? {} : { namespace }),
   });
 }
 
 /** Not "failed": writes of holders whose token is already the fence go on without the lock. */
-export async function lockReadiness(lock: IssuedTokens): Promise<ReadinessCheck> {
+export async function lockReadiness(lock: LockClient): Promise<ReadinessCheck> {
   try {
     await lock.ready();
     return { name: "lock", status: "ok", detail: "a quorum of its nodes answers" };
@@ -35,7 +35,7 @@ export async function lockReadiness(lock: IssuedTokens): Promise<ReadinessCheck>
   }
 }
 
-export function verifyThrough(lock: IssuedTokens, log: Log): VerifyToken {
+export function verifyWith(lock: LockClient, log: Log): VerifyToken {
   return async (resource, token) => {
     try {
       return (await lock.issued(resource, token)) ? "issued" : "unissued";

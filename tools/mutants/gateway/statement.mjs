@@ -44,9 +44,9 @@ export const statement = [
     name: "update-fenced-by-another-read",
     promise: "G1",
     file,
-    find: 'raisesNothing("stored"), admits("stored", "request"), ...provisos(form)]',
+    find: 'raisesNothing("stored"), admits("stored", "request"), ...extraConditions(form)]',
     replace:
-      'raisesNothing("stored"), "exists (select from palisade.resources as fence where fence.resource = request.resource and fence.token <= request.token)", ...provisos(form)]',
+      'raisesNothing("stored"), "exists (select from palisade.resources as fence where fence.resource = request.resource and fence.token <= request.token)", ...extraConditions(form)]',
     breaks: "The same for resources that are known: after waiting for the row, the old version of the fence is asked.",
     tests: ["real/guard-unsafe-controls.test.ts"],
   },

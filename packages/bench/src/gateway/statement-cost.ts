@@ -14,13 +14,13 @@ interface Guard {
 }
 
 interface Session {
-  readonly openSession: string;
+  readonly OPEN_SESSION: string;
   sessionParameters(limits: { readonly lockWaitMs: number; readonly statementTimeoutMs: number }): string[];
 }
 
 const compiled = (file: string): Promise<unknown> => import(new URL(`../../../gateway/dist/${file}`, import.meta.url).href);
 const { fencedWrite, parametersOf } = (await compiled("guard/fenced-statement.js")) as Guard;
-const { openSession, sessionParameters } = (await compiled("store/session.js")) as Session;
+const { OPEN_SESSION, sessionParameters } = (await compiled("store/session.js")) as Session;
 const form = { rows: "known", scope: "each", keys: "none", history: "off", durability: "local" };
 
 function fenced(): { name: string; text: string } {
@@ -57,7 +57,7 @@ export async function measureStatement({ gatewayDatabase }: Arena): Promise<void
   const client = new pg.Client({ connectionString: gatewayDatabase });
   await client.connect();
   try {
-    await client.query(openSession, sessionParameters({ lockWaitMs: 1_000, statementTimeoutMs: 10_000 })); // As the gateway's own connections.
+    await client.query(OPEN_SESSION, sessionParameters({ lockWaitMs: 1_000, statementTimeoutMs: 10_000 })); // As the gateway's own connections.
     await client.query("set synchronous_commit = off"); // The disk would hide the difference.
     await client.query(
       "insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at) select 'cost/' || lpad(i::text, 4, '0'), 7, 0, 1, 1, 'put', false, '{}', now() from generate_series(0, 999) i on conflict do nothing",

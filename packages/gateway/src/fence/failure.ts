@@ -14,9 +14,9 @@ export type Failure =
   | { readonly kind: "apart"; readonly code: string; readonly error: Error };
 
 /** SQLSTATEs that end the session: whether the commit came before is not known. 08 is also what a connection pooler answers when it loses its server. */
-const sessionEnds = /^(08|57P)/;
+const SESSION_ENDS = /^(08|57P)/;
 /** Internal and system errors abort the transaction like any other, unless they are FATAL; but the severity may come in the server's language. */
-const doubtful = /^(XX|58|F0)/;
+const DOUBTFUL = /^(XX|58|F0)/;
 const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
   [/^25006$/, "read_only"],
   [/^(53|57014|42|3F|3D|28)/, "refused"],
@@ -29,7 +29,7 @@ const needsNewSession = new Set(["26000", "0A000", "42P05"]);
 export function failureOf(error: Error): Failure {
   if (!(error instanceof pg.DatabaseError) || error.code === undefined) return { kind: "unknown", reason: "connection_lost", error };
   const { code, severity } = error;
-  if (sessionEnds.test(code) || severity === "FATAL" || severity === "PANIC" || (doubtful.test(code) && severity !== "ERROR"))
+  if (SESSION_ENDS.test(code) || severity === "FATAL" || severity === "PANIC" || (DOUBTFUL.test(code) && severity !== "ERROR"))
     return { kind: "unknown", reason: "connection_lost", error };
   if (code === "40001" || code === "40P01" || needsNewSession.has(code)) return { kind: "again", code, error };
   const reason = unavailable.find(([pattern]) => pattern.test(code))?.[1];

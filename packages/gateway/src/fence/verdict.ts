@@ -4,7 +4,7 @@
 /** An integer 1 … 999 999 999 999 999 (exact in JavaScript, Lua and int8). The store checks it again: anything else is a RangeError before any I/O. */
 export type Token = number;
 
-export const maxToken = 999_999_999_999_999;
+export const MAX_TOKEN = 999_999_999_999_999;
 
 export type Issued = "issued" | "unissued" | "unreachable";
 /** Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable. */

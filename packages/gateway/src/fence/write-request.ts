@@ -1,12 +1,12 @@
 // Whether a request is one that the store may be asked at all. Misuse is a RangeError or TypeError before any I/O; the HTTP layer has its own, friendlier checks.
 // This is the last line: whatever passes here reaches Postgres.
-import { type Idempotency, maxToken, type TransactionOperation, type TransactionRequest, type WriteRequest } from "./verdict.js";
+import { type Idempotency, MAX_TOKEN, type TransactionOperation, type TransactionRequest, type WriteRequest } from "./verdict.js";
 
 const operations: ReadonlySet<string> = new Set(["put", "patch", "delete", "seal"]);
 /** Lone surrogates would become U+FFFD on the way, and two names one; NUL cannot be stored. */
-const unstorable = /\p{Surrogate}|\0/u;
-const maxNameBytes = 512;
-const maxOperations = 1_000;
+const UNSTORABLE = /\p{Surrogate}|\0/u;
+const MAX_NAME_BYTES = 512;
+const MAX_OPERATIONS = 1_000;
 
 export function checkWrite(request: WriteRequest): void {
   checkOperation(request);
@@ -16,8 +16,8 @@ export function checkWrite(request: WriteRequest): void {
 }
 
 export function checkTransaction({ operations: list, idempotency }: TransactionRequest): void {
-  if (list.length === 0 || list.length > maxOperations)
-    throw new RangeError(`a transaction has 1 to ${maxOperations} operations, not ${list.length}`);
+  if (list.length === 0 || list.length > MAX_OPERATIONS)
+    throw new RangeError(`a transaction has 1 to ${MAX_OPERATIONS} operations, not ${list.length}`);
   for (const operation of list) checkOperation(operation);
   if (new Set(list.map((operation) => operation.resource)).size < list.length)
     throw new TypeError("a resource may appear once in a transaction");
@@ -25,43 +25,44 @@ export function checkTransaction({ operations: list, idempotency }: TransactionR
 }
 
 export function checkToken(token: number): void {
-  if (!isCount(token)) throw new RangeError(`a token is an integer from 1 to ${maxToken}, not ${String(token)}`);
+  if (!isCount(token)) throw new RangeError(`a token is an integer from 1 to ${MAX_TOKEN}, not ${String(token)}`);
 }
 
 export function checkName(resource: string): void {
-  checkText({ text: resource, what: "a resource name", maxBytes: maxNameBytes });
+  checkText({ text: resource, what: "a resource name", maxBytes: MAX_NAME_BYTES });
 }
 
 export function isName(text: string): boolean {
-  return text !== "" && Buffer.byteLength(text) <= maxNameBytes && !unstorable.test(text);
+  return text !== "" && Buffer.byteLength(text) <= MAX_NAME_BYTES && !UNSTORABLE.test(text);
 }
 
 export function checkText({ text, what, maxBytes }: { readonly text: string; readonly what: string; readonly maxBytes: number }): void {
   if (typeof text !== "string") throw new TypeError(`${what} is a string`);
   const bytes = Buffer.byteLength(text);
   if (bytes === 0 || bytes > maxBytes) throw new RangeError(`${what} has 1 to ${maxBytes} bytes, not ${bytes}`);
-  if (unstorable.test(text)) throw new RangeError(`${what} contains NUL or half of a surrogate pair`);
+  if (UNSTORABLE.test(text)) throw new RangeError(`${what} contains NUL or half of a surrogate pair`);
 }
 
 function checkOperation({ op, resource, token, seq, expected, value, holder }: TransactionOperation): void {
   if (!operations.has(op)) throw new TypeError(`there is no operation ${String(op)}`);
   checkName(resource);
   checkToken(token);
-  if (seq !== undefined && !isCount(seq)) throw new RangeError(`a sequence number is an integer from 1 to ${maxToken}, not ${String(seq)}`);
+  if (seq !== undefined && !isCount(seq))
+    throw new RangeError(`a sequence number is an integer from 1 to ${MAX_TOKEN}, not ${String(seq)}`);
   if (typeof expected === "number" && !isCount(expected))
-    throw new RangeError(`a revision is an integer from 1 to ${maxToken}, not ${expected}`);
+    throw new RangeError(`a revision is an integer from 1 to ${MAX_TOKEN}, not ${expected}`);
   if (expected !== undefined && op === "seal") throw new TypeError("a seal is never conditional");
   const carriesDocument = op === "put" || op === "patch";
   if (carriesDocument !== (typeof value === "string")) throw new TypeError(`${op} ${carriesDocument ? "needs" : "takes no"} document`);
-  if (holder !== undefined) checkText({ text: holder, what: "a holder", maxBytes: maxNameBytes });
+  if (holder !== undefined) checkText({ text: holder, what: "a holder", maxBytes: MAX_NAME_BYTES });
 }
 
 function checkIdempotency(idempotency: Idempotency | undefined): void {
   if (idempotency === undefined) return;
-  checkText({ text: idempotency.key, what: "an idempotency key", maxBytes: maxNameBytes });
-  checkText({ text: idempotency.fingerprint, what: "a fingerprint", maxBytes: maxNameBytes });
+  checkText({ text: idempotency.key, what: "an idempotency key", maxBytes: MAX_NAME_BYTES });
+  checkText({ text: idempotency.fingerprint, what: "a fingerprint", maxBytes: MAX_NAME_BYTES });
 }
 
 function isCount(value: number): boolean {
-  return Number.isInteger(value) && value >= 1 && value <= maxToken;
+  return Number.isInteger(value) && value >= 1 && value <= MAX_TOKEN;
 }

@@ -4,20 +4,20 @@
 import { type Failure, rejectsValue } from "../fence/failure.js";
 import { type Accepted, refusalOf, type StoredState, type WriteRequest } from "../fence/verdict.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
-import type { Lanes } from "../store/write-slots.js";
+import type { WriteSlots } from "../store/write-slots.js";
 import { confirm } from "./confirm.js";
 import { explain, explanationOf, type UsedKey } from "./explain.js";
 import { arrayOf, parametersOf, type Statement } from "./fenced-statement.js";
-import { type Entry, isKeyed, type Settled } from "./write-queue.js";
+import { type Entry, isKeyed, type WriteOutcome } from "./write-queue.js";
 
 export interface BatchParts {
-  readonly lanes: Lanes;
+  readonly slots: WriteSlots;
   readonly statements: Readonly<Record<"any" | "known", { readonly plain: Statement; readonly keyed: Statement }>>;
   readonly durability: "local" | "sync";
 }
 
 /** again: nothing of it was applied; alone it may pass. */
-export type RowAnswer = Settled | { readonly kind: "again"; readonly code: string };
+export type RowAnswer = WriteOutcome | { readonly kind: "again"; readonly code: string };
 export interface BatchAnswers {
   /** In the order of the batch. */
   readonly answers: readonly RowAnswer[];
@@ -25,7 +25,7 @@ export interface BatchAnswers {
 }
 
 export async function sendBatch(parts: BatchParts, connection: WriteConnection, batch: readonly Entry[]): Promise<BatchAnswers> {
-  const reply = await parts.lanes.run(connection, statementFor(parts, batch));
+  const reply = await parts.slots.run(connection, statementFor(parts, batch));
   if ("rows" in reply) return { answers: await answersTo({ parts, connection, batch, rows: reply.rows }), outcome: "ok" };
   const { failure } = reply;
   const [only] = batch;
@@ -79,7 +79,7 @@ async function answersTo({ parts, connection, batch, rows }: Answered): Promise<
 async function explainRefused(parts: BatchParts, connection: WriteConnection, refused: readonly Entry[]): Promise<RowAnswer[]> {
   const keys = refused.map(({ request }) => request.idempotency?.key);
   const names = refused.map(({ request }) => request.resource);
-  const reply = await parts.lanes.run(connection, explain(names, keys));
+  const reply = await parts.slots.run(connection, explain(names, keys));
   if ("failure" in reply)
     return refused.map(() => ({ kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: reply.failure.error }));
   const { states, usedKeys, synchronousStandbyNames } = explanationOf(reply.rows);
@@ -105,7 +105,7 @@ function reasonOf(
   { request, verified }: Entry,
   state: StoredState | undefined,
   used: UsedKey | undefined,
-): Settled | { readonly kind: "admissible" } {
+): WriteOutcome | { readonly kind: "admissible" } {
   if (used === undefined) return refusalOf(request, verified ? "verified" : "unverified", state);
   return replayOf(request, used) ?? { kind: "idempotency_key_reused" };
 }

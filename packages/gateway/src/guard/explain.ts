@@ -16,9 +16,9 @@ export interface Explanation {
   readonly synchronousStandbyNames: string;
 }
 
-const text = `
+const EXPLAIN = `
   select seen.token, seen.seq, seen.rev, seen.deleted, used.key, used.fingerprint, used.outcome, current_setting('synchronous_standby_names')
-  from unnest($1::text[], $2::text[]) with ordinality as asked(resource, key, place)
+  from unnest($1::EXPLAIN[], $2::EXPLAIN[]) with ordinality as asked(resource, key, place)
   left join lateral (
     select token, seq, rev, deleted from palisade.resources as found where found.resource = asked.resource limit 1
   ) as seen on true
@@ -30,7 +30,7 @@ const text = `
 /** One line per resource; `keys` has the idempotency key of each, or null. */
 export function explain(resources: readonly string[], keys: readonly (string | undefined)[]): BoundStatement {
   const named = keys.map((key) => (key === undefined ? "null" : arrayOf([key]).slice(1, -1)));
-  return { name: "palisade-explain", text, values: [arrayOf(resources), `{${named.join(",")}}`] };
+  return { name: "palisade-explain", text: EXPLAIN, values: [arrayOf(resources), `{${named.join(",")}}`] };
 }
 
 export function explanationOf(rows: readonly Row[]): Explanation {

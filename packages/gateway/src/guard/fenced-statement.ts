@@ -76,12 +76,12 @@ const requests = ({ scope, keys }: StatementForm): string => {
         as request(resource, token, seq, op, expected, holder, value, verified${keyed.columns})`;
 };
 
-const look = `left join lateral (
+const JOIN_SEEN_ROW = `left join lateral (
         select found.token, found.seq, found.rev, found.deleted from palisade.resources as found where found.resource = request.resource limit 1
       ) as seen on true`;
 
 /** What else must hold for the statement to write at all. */
-function* provisos({ scope, keys, durability }: StatementForm): Generator<string> {
+function* extraConditions({ scope, keys, durability }: StatementForm): Generator<string> {
   // The setting can be emptied while we are connected; commits would then return without waiting for anybody.
   if (durability === "sync") yield "current_setting('synchronous_standby_names') <> ''";
   if (keys === "named")
@@ -89,10 +89,10 @@ function* provisos({ scope, keys, durability }: StatementForm): Generator<string
 }
 
 function candidates(form: StatementForm): string {
-  const condition = [passes, ...provisos(form)].join("\n    and ");
-  if (form.scope === "each") return `${requests(form)} ${look}\n  where ${condition}`;
+  const condition = [passes, ...extraConditions(form)].join("\n    and ");
+  if (form.scope === "each") return `${requests(form)} ${JOIN_SEEN_ROW}\n  where ${condition}`;
   return `(
-      select request.*, bool_and(${condition}) over () as all_pass from ${requests(form)} ${look}
+      select request.*, bool_and(${condition}) over () as all_pass from ${requests(form)} ${JOIN_SEEN_ROW}
     ) as request where all_pass`;
 }
 
@@ -108,12 +108,12 @@ const upsert = (form: StatementForm): string => `
 const update = (form: StatementForm): string => `
   update palisade.resources as stored set ${effect("request")}
   from ${requests(form)}
-  where ${["stored.resource = request.resource", raisesNothing("stored"), admits("stored", "request"), ...provisos(form)].join("\n    and ")}`;
+  where ${["stored.resource = request.resource", raisesNothing("stored"), admits("stored", "request"), ...extraConditions(form)].join("\n    and ")}`;
 
-const answer = `stored.resource, stored.rev, stored.op = 'put' and stored.born = stored.rev as created, stored.deleted,
+const ANSWER_COLUMNS = `stored.resource, stored.rev, stored.op = 'put' and stored.born = stored.rev as created, stored.deleted,
     case when stored.op in ('patch', 'seal') then stored.value::text end as value`;
 
-const recorded = `recorded as (
+const RECORD_HISTORY = `RECORD_HISTORY as (
   insert into palisade.history (rev, token, seq, written_at, resource, op, holder)
   select rev, token, seq, updated_at, resource, op, holder from written where op <> 'seal'
 )`;
@@ -138,9 +138,11 @@ export function fencedWrite(form: StatementForm): Statement {
   const { rows, scope, keys, history } = form;
   const name = `palisade-${rows}-${scope}-${keys}`;
   const write = rows === "any" ? upsert(form) : update(form);
-  if (scope === "each" && keys === "none" && history === "off") return { name, text: `${write}\n  returning ${answer}` };
-  const parts = [`written as (${write}\n  returning ${answer}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`];
-  if (history === "on") parts.push(recorded);
+  if (scope === "each" && keys === "none" && history === "off") return { name, text: `${write}\n  returning ${ANSWER_COLUMNS}` };
+  const parts = [
+    `written as (${write}\n  returning ${ANSWER_COLUMNS}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
+  ];
+  if (history === "on") parts.push(RECORD_HISTORY);
   if (keys === "named") parts.push(remembered[scope]);
   const first =
     scope === "each" ? "resource" : "case when count(*) over () = cardinality($1::text[]) then resource else palisade.refuse_all() end";

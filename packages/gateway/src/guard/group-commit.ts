@@ -4,7 +4,7 @@
 import type { WriteRequest } from "../fence/verdict.js";
 import type { WriteConnection } from "../store/write-connection.js";
 import { type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
-import { type Entry, type QueueLimits, type Settled, WriteQueue } from "./write-queue.js";
+import { type Entry, type QueueLimits, type WriteOutcome, WriteQueue } from "./write-queue.js";
 
 export interface GroupCommitLimits extends QueueLimits {
   /** A write that has waited longer is answered "overloaded" instead of being sent. */
@@ -26,9 +26,9 @@ export interface GroupCommitParts extends BatchParts {
 }
 
 /** A row that lost a race is sent again at most so often. */
-const maxAttempts = 5;
-const overloaded: Settled = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
-const closing: Settled = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
+const MAX_ATTEMPTS = 5;
+const overloaded: WriteOutcome = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
+const closing: WriteOutcome = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
 
 export class GroupCommit {
   readonly #parts: GroupCommitParts;
@@ -46,7 +46,7 @@ export class GroupCommit {
     return { writes: this.#queue.writes, bytes: this.#queue.bytes };
   }
 
-  submit(request: WriteRequest, { verified, known }: Pick<Entry, "verified" | "known">): Promise<Settled> {
+  submit(request: WriteRequest, { verified, known }: Pick<Entry, "verified" | "known">): Promise<WriteOutcome> {
     if (this.#state === "closing") return Promise.resolve(closing);
     return new Promise((settle) => {
       const entry: Entry = { request, verified, known, acceptedAt: performance.now(), settle, attempts: 0 };
@@ -82,11 +82,11 @@ export class GroupCommit {
 
   #pump(): void {
     while (this.#queue.hasWork) {
-      const connection = this.#parts.lanes.tryTake();
+      const connection = this.#parts.slots.tryTake();
       if (connection === undefined) return; // Whoever gives one back pumps again.
       const batch = this.#queue.take().filter((entry) => this.#isInTime(entry));
       if (batch.length > 0) void this.#run(connection, batch);
-      else this.#parts.lanes.giveBack(connection);
+      else this.#parts.slots.release(connection);
     }
   }
 
@@ -99,7 +99,7 @@ export class GroupCommit {
   async #run(connection: WriteConnection, batch: readonly Entry[]): Promise<void> {
     const startedAt = performance.now();
     const { answers, outcome } = await sendBatch(this.#parts, connection, batch);
-    this.#parts.lanes.giveBack(connection);
+    this.#parts.slots.release(connection);
     this.#parts.observe({ kind: "batch", rows: batch.length, durationMs: performance.now() - startedAt, outcome });
     for (const [index, entry] of batch.entries()) this.#take(entry, answers[index] ?? closing);
     this.#pump();
@@ -112,11 +112,11 @@ export class GroupCommit {
     }
     entry.attempts += 1;
     this.#parts.observe({ kind: "retried", code: answer.code, rows: 1 });
-    if (entry.attempts < maxAttempts) this.#queue.again(entry);
+    if (entry.attempts < MAX_ATTEMPTS) this.#queue.again(entry);
     else this.#finish(entry, { kind: "contention", resource: entry.request.resource, code: answer.code });
   }
 
-  #finish(entry: Entry, verdict: Settled): void {
+  #finish(entry: Entry, verdict: WriteOutcome): void {
     const { resource } = entry.request;
     if (verdict.kind === "contention") this.#queue.markSlow(resource);
     else if (verdict.kind === "accepted") this.#queue.markPassed(resource);

@@ -14,10 +14,10 @@ export interface RaiseCheckParts {
 }
 
 /** verified: send it as such. unverified: send it so that it is accepted only where it raises nothing. ask: it would raise for certain, so ask first. */
-export type Standing = "verified" | "unverified" | "ask";
+export type Verification = "verified" | "unverified" | "ask";
 
 /** At about 150 bytes each, with a short name: a megabyte and a half in all, which a busy gateway reaches after its first 10 000 resources. */
-const maxRemembered = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 export class RaiseCheck {
   readonly #parts: RaiseCheckParts;
@@ -29,7 +29,7 @@ export class RaiseCheck {
     this.#parts = parts;
   }
 
-  standingOf(resource: string, token: Token): Standing {
+  verificationOf(resource: string, token: Token): Verification {
     if (this.#parts.verify === undefined) return "verified";
     const known = this.#known.get(resource);
     // A fence that is known to be lower saves the statement that would only find that out.
@@ -77,7 +77,7 @@ export class RaiseCheck {
     if (known === token) return;
     this.#known.delete(resource);
     this.#known.set(resource, Math.max(known, token));
-    if (this.#known.size <= maxRemembered) return;
+    if (this.#known.size <= MAX_REMEMBERED) return;
     const [oldest] = this.#known.keys();
     if (oldest !== undefined) this.#known.delete(oldest);
   }

@@ -12,17 +12,17 @@ import {
   type Unavailable,
   type Undecided,
 } from "../fence/verdict.js";
-import type { LaneLine } from "../store/slot-queue.js";
+import type { SlotQueue } from "../store/slot-queue.js";
 import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
-import type { Lanes } from "../store/write-slots.js";
+import type { WriteSlots } from "../store/write-slots.js";
 import { acceptedOf } from "./batch.js";
 import { confirm } from "./confirm.js";
 import { type Explanation, explain, explanationOf } from "./explain.js";
 import { parametersOf, type Statement } from "./fenced-statement.js";
 
 export interface TransactionParts {
-  readonly lanes: Lanes;
-  readonly line: LaneLine;
+  readonly slots: WriteSlots;
+  readonly slotQueue: SlotQueue;
   readonly statements: { readonly plain: Statement; readonly keyed: Statement };
   readonly durability: "local" | "sync";
   readonly observe: (event: { readonly kind: "retried"; readonly code: string; readonly rows: number }) => void;
@@ -37,7 +37,7 @@ export type TransactionAnswer =
 
 type Again = { readonly kind: "again"; readonly code: string };
 
-const maxAttempts = 5;
+const MAX_ATTEMPTS = 5;
 const unavailable = (reason: Unavailable["reason"], cause?: Error): Unavailable => ({
   kind: "unavailable",
   reason,
@@ -53,7 +53,7 @@ export class Transactions {
   }
 
   async run(request: TransactionRequest, isVerified: (operation: TransactionOperation) => boolean): Promise<TransactionAnswer> {
-    return await this.#parts.line.use((connection) => this.#attempts({ request, isVerified, connection }));
+    return await this.#parts.slotQueue.use((connection) => this.#attempts({ request, isVerified, connection }));
   }
 
   async #attempts(attempt: Attempt): Promise<TransactionAnswer> {
@@ -62,13 +62,13 @@ export class Transactions {
       if (answer.kind !== "again") return answer;
       const { operations } = attempt.request;
       this.#parts.observe({ kind: "retried", code: answer.code, rows: operations.length });
-      if (attempts === maxAttempts) return contention(operations, answer.code);
+      if (attempts === MAX_ATTEMPTS) return contention(operations, answer.code);
     }
   }
 
   async #attempt(attempt: Attempt): Promise<TransactionAnswer | Again> {
     const { request, connection } = attempt;
-    const reply = await this.#parts.lanes.run(connection, this.#statementFor(attempt));
+    const reply = await this.#parts.slots.run(connection, this.#statementFor(attempt));
     if ("failure" in reply) return await this.#failed(attempt, reply.failure);
     if (reply.rows.length === 0) return await this.#explain(attempt);
     const byName = new Map<unknown, Row>(reply.rows.map((row) => [row[0], row]));
@@ -107,7 +107,7 @@ export class Transactions {
     const { operations, idempotency } = request;
     const names = operations.map((operation) => operation.resource);
     const keys = operations.map(() => idempotency?.key);
-    const reply = await this.#parts.lanes.run(connection, explain(names, keys));
+    const reply = await this.#parts.slots.run(connection, explain(names, keys));
     if ("failure" in reply) return unavailable("unreachable", reply.failure.error);
     const explanation = explanationOf(reply.rows);
     const replayed = idempotency === undefined ? undefined : replayOf(request, explanation);
@@ -136,7 +136,7 @@ export class Transactions {
   async #findRejected({ request, connection }: Attempt, message: string): Promise<TransactionAnswer> {
     const documents = [...request.operations.entries()].filter(([, operation]) => operation.value !== undefined);
     for (const [index, { resource, value }] of documents) {
-      const reply: Reply = await this.#parts.lanes.run(connection, {
+      const reply: Reply = await this.#parts.slots.run(connection, {
         name: "palisade-read-document",
         text: "select $1::jsonb is null",
         values: [value ?? null],

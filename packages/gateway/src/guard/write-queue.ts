@@ -17,16 +17,16 @@ export interface Entry {
   /** The resource is believed to have a row. */
   readonly known: boolean;
   readonly acceptedAt: number;
-  readonly settle: (verdict: Settled) => void;
+  readonly settle: (verdict: WriteOutcome) => void;
   attempts: number;
   /** The queue's own: the next write of the same resource, which may start when this one is done. */
   next?: Entry;
 }
 
 /** What a write is told; "unverified" is for the gateway's own ears: ask the lock's nodes, then send it again. */
-export type Settled = Verdict | { readonly kind: "unverified" };
+export type WriteOutcome = Verdict | { readonly kind: "unverified" };
 
-const maxSlowResources = 1_000;
+const MAX_SLOW_RESOURCES = 1_000;
 
 export class WriteQueue {
   readonly #limits: QueueLimits;
@@ -103,7 +103,7 @@ export class WriteQueue {
   markSlow(resource: string): void {
     this.#slow.add(resource);
     const [oldest] = this.#slow;
-    if (this.#slow.size > maxSlowResources && oldest !== undefined) this.#slow.delete(oldest);
+    if (this.#slow.size > MAX_SLOW_RESOURCES && oldest !== undefined) this.#slow.delete(oldest);
   }
 
   markPassed(resource: string): void {

@@ -9,18 +9,18 @@ import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
 import { beginWork, endWork } from "./connection-state.js";
 import { Problem, sendProblem } from "./problem.js";
 import type { RateLimit } from "./rate-limit.js";
-import { Exchange } from "./request-context.js";
+import { RequestContext } from "./request-context.js";
 import { readHeaders, tooManyHeaders } from "./request-headers.js";
 import { nobody, type Principal } from "./scopes.js";
 
-export type Work = (exchange: Exchange) => Answer | Problem | Promise<Answer | Problem>;
+export type RouteHandler = (context: RequestContext) => Answer | Problem | Promise<Answer | Problem>;
 
 interface Route {
   readonly name: string;
-  readonly work: Work;
+  readonly work: RouteHandler;
 }
 
-export interface GateParts {
+export interface AdmissionParts {
   readonly authenticator: Authenticator;
   readonly rateLimit: RateLimit;
   readonly budget: BodyBudget;
@@ -29,13 +29,13 @@ export interface GateParts {
   readonly metrics: Metrics;
 }
 
-export class Gate {
-  readonly #parts: GateParts;
+export class Admission {
+  readonly #parts: AdmissionParts;
   #inFlight = 0;
   #draining = false;
   #onIdle: (() => void) | undefined;
 
-  constructor(parts: GateParts) {
+  constructor(parts: AdmissionParts) {
     this.#parts = parts;
   }
 
@@ -53,62 +53,62 @@ export class Gate {
   }
 
   /** For routes whose callers must say who they are. */
-  guarded(name: string, work: Work): RequestHandler {
+  guarded(name: string, work: RouteHandler): RequestHandler {
     const route = { name, work };
     return (request, response) => {
-      const exchange = this.#begin(request, response);
-      const principal = this.#admit(exchange);
-      if (principal instanceof Promise) return principal.then((known) => this.#work(route, exchange, known));
-      return this.#work(route, exchange, principal);
+      const context = this.#begin(request, response);
+      const principal = this.#admit(context);
+      if (principal instanceof Promise) return principal.then((known) => this.#work(route, context, known));
+      return this.#work(route, context, principal);
     };
   }
 
   /** For answers that depend on nothing and nobody. */
-  open(name: string, work: Work): RequestHandler {
+  open(name: string, work: RouteHandler): RequestHandler {
     const route = { name, work };
     return (request, response) => this.#work(route, this.#begin(request, response), nobody);
   }
 
-  #begin(request: Exchange["request"], response: Exchange["response"]): Exchange {
+  #begin(request: RequestContext["request"], response: RequestContext["response"]): RequestContext {
     const headers = readHeaders(request.rawHeaders);
     this.#inFlight += 1;
     beginWork(request.socket);
-    return new Exchange(request, response, headers);
+    return new RequestContext(request, response, headers);
   }
 
-  #admit(exchange: Exchange): Principal | Problem | Promise<Principal | Problem> {
-    const { request, headers } = exchange;
+  #admit(context: RequestContext): Principal | Problem | Promise<Principal | Problem> {
+    const { request, headers } = context;
     if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
     if (this.#draining) return busy("The gateway is shutting down.");
     if (this.#inFlight > this.#parts.maxRequests) return busy("Too many requests are being answered at once.");
     return this.#parts.authenticator.authenticate(headers.authorization, headers.host);
   }
 
-  async #work(route: Route, exchange: Exchange, principal: Principal | Problem): Promise<void> {
+  async #work(route: Route, context: RequestContext, principal: Principal | Problem): Promise<void> {
     let result: Answer | Problem;
     try {
-      if (!(principal instanceof Problem)) exchange.principal = principal;
-      result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await route.work(exchange)));
+      if (!(principal instanceof Problem)) context.principal = principal;
+      result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await route.work(context)));
     } catch (error) {
-      this.#parts.log.error({ requestId: exchange.requestId, route: route.name, err: error }, "a route failed");
+      this.#parts.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
     }
-    this.#finish(route.name, exchange, result);
+    this.#finish(route.name, context, result);
   }
 
-  #finish(route: string, exchange: Exchange, result: Answer | Problem): void {
-    const { request, response } = exchange;
+  #finish(route: string, context: RequestContext, result: Answer | Problem): void {
+    const { request, response } = context;
     const neverToldToGoOn = awaitsContinue.has(request);
     if (this.#draining || neverToldToGoOn) response.shouldKeepAlive = false;
     if (!neverToldToGoOn) discardRest(request);
-    if (result instanceof Problem) sendProblem(response, result, exchange.requestId);
-    else sendAnswer(response, result, exchange.requestId);
+    if (result instanceof Problem) sendProblem(response, result, context.requestId);
+    else sendAnswer(response, result, context.requestId);
     endWork(request.socket);
-    this.#parts.budget.give(exchange.heldBytes);
+    this.#parts.budget.give(context.heldBytes);
     const outcome = result instanceof Problem ? result.code : "ok";
-    const durationMs = performance.now() - exchange.startedAt;
+    const durationMs = performance.now() - context.startedAt;
     this.#parts.metrics.requestDone(route, outcome, durationMs);
-    logFinished(this.#parts.log, { request: exchange, route, outcome, status: result.status, durationMs });
+    logFinished(this.#parts.log, { request: context, route, outcome, status: result.status, durationMs });
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#onIdle?.();
   }

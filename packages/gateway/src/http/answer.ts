@@ -1,6 +1,6 @@
 // A successful answer, and how it is written to the wire. JSON arrives here as finished text: a document is never parsed and printed again on its way out.
 import type { ServerResponse } from "node:http";
-import { endWith } from "./ending.js";
+import { endResponse } from "./ending.js";
 import { formatETag } from "./etag.js";
 import { success } from "./problem.js";
 
@@ -34,5 +34,5 @@ export function sendAnswer(response: ServerResponse, answer: Answer, requestId: 
     headers.push("Content-Length", "0");
   }
   response.writeHead(answer.status, headers);
-  endWith(response, answer.body);
+  endResponse(response, answer.body);
 }

@@ -3,10 +3,10 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { type Principal, parseScope } from "./scopes.js";
 
-export const apiKeyPrefix = "palisade_";
+export const API_KEY_PREFIX = "palisade_";
 // 256 random bits in base64url. A key made elsewhere is taken too if it is long enough to hold 128 bits; a short one could be found from its hash.
-const shortestKeyLength = 22;
-const keyShape = /^[A-Za-z0-9\-._~+/]+=*$/;
+const MIN_KEY_LENGTH = 22;
+const KEY_SHAPE = /^[A-Za-z0-9\-._~+/]+=*$/;
 
 const scopeText = z.string().refine((text) => parseScope(text) !== undefined, {
   error: 'must be read, write, seal or admin, a colon and a prefix, such as "write:orders/"',
@@ -28,7 +28,7 @@ export interface NewApiKey {
 }
 
 export function makeApiKey(): NewApiKey {
-  const key = apiKeyPrefix + randomBytes(32).toString("base64url");
+  const key = API_KEY_PREFIX + randomBytes(32).toString("base64url");
   return { key, sha256: hashApiKey(key) };
 }
 
@@ -56,7 +56,7 @@ export class ApiKeyring {
 
   // The map is looked up by a hash, from whose timing nothing about the key can be learned; the bytes are then compared in constant time all the same.
   find(key: string): Principal | undefined {
-    if (key.length < shortestKeyLength || !keyShape.test(key)) return undefined;
+    if (key.length < MIN_KEY_LENGTH || !KEY_SHAPE.test(key)) return undefined;
     const hash = createHash("sha256").update(key).digest();
     const entry = this.#byHash.get(hash.toString("hex"));
     return entry !== undefined && timingSafeEqual(entry.hash, hash) ? entry.principal : undefined;

@@ -9,19 +9,19 @@ export interface Authenticator {
   authenticate(authorization: string | undefined, host: string | undefined): Principal | Problem | Promise<Principal | Problem>;
 }
 
-const bearer = /^Bearer +([^ \n]+)$/i;
+const BEARER = /^Bearer +([^ \n]+)$/i;
 // Three base64url parts: no API key has dots between such parts, because their alphabet for keys made here has none.
-const jwtShape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+const JWT_SHAPE = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 export function credentialAuthenticator(keyring: ApiKeyring, jwt: JwtVerifier | undefined): Authenticator {
   return {
     authenticate(authorization) {
       if (authorization === undefined) return unauthenticated("This gateway wants a credential: Authorization: Bearer <API key or JWT>.");
-      const credential = bearer.exec(authorization)?.[1];
+      const credential = BEARER.exec(authorization)?.[1];
       if (credential === undefined) return unauthenticated("The Authorization header must be sent once, as Bearer and one credential.");
       const principal = keyring.find(credential);
       if (principal !== undefined) return principal;
-      if (jwt !== undefined && jwtShape.test(credential)) return checkJwt(jwt, credential);
+      if (jwt !== undefined && JWT_SHAPE.test(credential)) return checkJwt(jwt, credential);
       return unauthenticated("The credential is not valid here.");
     },
   };
@@ -43,7 +43,7 @@ async function checkJwt(jwt: JwtVerifier, credential: string): Promise<Principal
 }
 
 const developer: Principal = { id: "anonymous", scopes: everything };
-const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
 
 /**
  * For development: everybody who reaches the loopback interface may do everything. A page in a browser on the same machine could be pointed here by a name that
@@ -51,7 +51,7 @@ const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
  */
 export const openAuthenticator: Authenticator = {
   authenticate(_authorization, host) {
-    if (host === undefined || loopbackHost.test(host)) return developer;
+    if (host === undefined || LOOPBACK_HOST.test(host)) return developer;
     return new Problem("forbidden_scope", "Without API keys this gateway answers only to localhost; the Host header names something else.");
   },
 };

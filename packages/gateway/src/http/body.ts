@@ -4,7 +4,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { markDiscarding, markReceiving } from "./connection-state.js";
 import { Problem } from "./problem.js";
-import type { Exchange } from "./request-context.js";
+import type { RequestContext } from "./request-context.js";
 
 /** How many bytes of bodies the process may hold at a time, so that many large requests cannot exhaust its memory. */
 export class BodyBudget {
@@ -30,9 +30,9 @@ export class BodyBudget {
 export const awaitsContinue = new WeakSet<IncomingMessage>();
 
 /** The whole body as text. Its bytes stay counted in `exchange.heldBytes` until the exchange is over. */
-export function readBody(exchange: Exchange, limitBytes: number, budget: BodyBudget): Promise<string | Problem> {
-  const { request, response } = exchange;
-  if (Number(exchange.headers.contentLength ?? 0) > limitBytes) return Promise.resolve(tooLarge(limitBytes));
+export function readBody(context: RequestContext, limitBytes: number, budget: BodyBudget): Promise<string | Problem> {
+  const { request, response } = context;
+  if (Number(context.headers.contentLength ?? 0) > limitBytes) return Promise.resolve(tooLarge(limitBytes));
   // Gone before anybody listened (a credential had to be checked elsewhere first): no event would ever come.
   if (request.destroyed) return Promise.resolve(truncated());
   if (awaitsContinue.delete(request)) response.writeContinue();
@@ -50,7 +50,7 @@ export function readBody(exchange: Exchange, limitBytes: number, budget: BodyBud
       if (length > limitBytes) settle(tooLarge(limitBytes));
       else if (!budget.tryTake(chunk.length)) settle(tooBusy());
       else {
-        exchange.heldBytes += chunk.length;
+        context.heldBytes += chunk.length;
         chunks.push(chunk);
       }
     };
@@ -60,7 +60,7 @@ export function readBody(exchange: Exchange, limitBytes: number, budget: BodyBud
   });
 }
 
-const discardLimitBytes = 16 * 1024 * 1024;
+const MAX_DISCARDED_BYTES = 16 * 1024 * 1024;
 
 /**
  * After a refusal that did not need the body: let the client finish sending, so that it reads the answer instead of a connection reset, but not without end. The
@@ -73,7 +73,7 @@ export function discardRest(request: IncomingMessage): void {
   request.on("error", () => undefined);
   request.on("data", (chunk: Buffer) => {
     length += chunk.length;
-    if (length > discardLimitBytes) request.destroy();
+    if (length > MAX_DISCARDED_BYTES) request.destroy();
   });
 }
 

@@ -35,7 +35,7 @@ export function isBeingDiscarded(request: IncomingMessage): boolean {
 }
 
 /** Nobody waits for an answer on this connection. */
-export function isQuiet(socket: Socket): boolean {
+export function isIdle(socket: Socket): boolean {
   return ((socket as TrackedSocket)[working] ?? 0) === 0;
 }
 

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { isBeingDiscarded } from "./connection-state.js";
 
 /** The header has been written, and with it the length: to the client the answer is complete, whenever it ends. */
-export function endWith(response: ServerResponse, body: string | undefined): void {
+export function endResponse(response: ServerResponse, body: string | undefined): void {
   const { req: request, shouldKeepAlive } = response;
   if (shouldKeepAlive || request.complete || !isBeingDiscarded(request)) {
     response.end(body);

@@ -10,11 +10,11 @@ export interface WriteCondition {
 }
 
 // A well-formed tag that this gateway never gave out matches no revision. It still goes to the store, because a stale token beats a mismatch.
-const noSuchRevision = 999_999_999_999_999;
+const NO_SUCH_REVISION = 999_999_999_999_999;
 const unconditional: WriteCondition = { expected: undefined };
-const strongTag = /^"[\x21\x23-\x7e]*"$/;
-const ownTag = /^"([1-9][0-9]{0,14})"$/;
-const anyTagList = /^(?:W\/)?"[\x21\x23-\x7e]*"(?:[ \t]*,[ \t]*(?:W\/)?"[\x21\x23-\x7e]*")*$/;
+const STRONG_TAG = /^"[\x21\x23-\x7e]*"$/;
+const OWN_TAG = /^"([1-9][0-9]{0,14})"$/;
+const TAG_LIST = /^(?:W\/)?"[\x21\x23-\x7e]*"(?:[ \t]*,[ \t]*(?:W\/)?"[\x21\x23-\x7e]*")*$/;
 
 export function formatETag(revision: number): string {
   return `"${revision}"`;
@@ -35,9 +35,9 @@ export function parseWriteCondition(headers: RequestHeaders): WriteCondition | P
 export function parseIfMatch(field: string): WriteCondition | Problem {
   if (repeated(field) > 1) return unsupported("If-Match was sent more than once");
   if (field === "*") return { expected: "present" };
-  if (!strongTag.test(field)) return unsupported('If-Match is supported only with one strong entity tag, such as "12"');
-  const revision = ownTag.exec(field)?.[1];
-  return { expected: revision === undefined ? noSuchRevision : Number(revision) };
+  if (!STRONG_TAG.test(field)) return unsupported('If-Match is supported only with one strong entity tag, such as "12"');
+  const revision = OWN_TAG.exec(field)?.[1];
+  return { expected: revision === undefined ? NO_SUCH_REVISION : Number(revision) };
 }
 
 /** Answers whether a read would return what the client already has. Weak tags and lists are understood here: If-None-Match compares weakly, and caches send both. */
@@ -47,7 +47,7 @@ export function parseReadCondition(headers: RequestHeaders): ((revision: number)
   const field = headers.ifNoneMatch?.replaceAll("\n", ", ");
   if (field === undefined) return undefined;
   if (field === "*") return () => true;
-  if (!anyTagList.test(field)) return unsupported("If-None-Match must hold entity tags or *");
+  if (!TAG_LIST.test(field)) return unsupported("If-None-Match must hold entity tags or *");
   const tags = new Set(field.match(/"[^"]*"/g));
   return (revision) => tags.has(formatETag(revision));
 }

@@ -7,7 +7,7 @@ import type { Express } from "express";
 type Classes = Pick<ServerOptions, "IncomingMessage" | "ServerResponse">;
 
 /** The classes to give to http.createServer. */
-export function bornForExpress(app: Express): Classes {
+export function httpClassesFor(app: Express): Classes {
   class BornRequest extends IncomingMessage {}
   class BornResponse extends ServerResponse {}
   // Ours stand in front of Express' own objects, which keep everything an application may have put on them.

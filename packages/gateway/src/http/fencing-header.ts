@@ -10,7 +10,7 @@ export interface PresentedToken {
 }
 
 /** The whole grammar, as it stands in spec/wire.md and in the OpenAPI document. Fifteen digits: exact in JavaScript, Lua and bigint columns alike. */
-export const fencingTokenPattern = /^[1-9][0-9]{0,14}(;seq=[1-9][0-9]{0,14})?$/;
+export const FENCING_TOKEN = /^[1-9][0-9]{0,14}(;seq=[1-9][0-9]{0,14})?$/;
 
 /** `field` is the header as request-headers.ts read it: undefined when absent, with line feeds between fields when it came more than once. */
 export function parseFencingToken(field: string | undefined): PresentedToken | Problem {
@@ -20,7 +20,7 @@ export function parseFencingToken(field: string | undefined): PresentedToken | P
       "This request changes a resource, so it needs the Fencing-Token header of the lease it is made under.",
     );
   }
-  if (!fencingTokenPattern.test(field)) return new Problem("fencing_token_malformed", describe(field));
+  if (!FENCING_TOKEN.test(field)) return new Problem("fencing_token_malformed", describe(field));
   const separator = field.indexOf(";");
   if (separator === -1) return { token: Number(field), seq: null };
   return { token: Number(field.slice(0, separator)), seq: Number(field.slice(separator + ";seq=".length)) };

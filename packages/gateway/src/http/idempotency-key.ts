@@ -4,10 +4,10 @@ import type { Idempotency } from "../fence/verdict.js";
 import { Problem } from "./problem.js";
 import type { Principal } from "./scopes.js";
 
-const keyShape = /^[\x21-\x7e]{1,255}$/;
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 export function parseIdempotencyKey(field: string | undefined): string | undefined | Problem {
-  if (field === undefined || keyShape.test(field)) return field;
+  if (field === undefined || IDEMPOTENCY_KEY.test(field)) return field;
   return new Problem("idempotency_key_malformed", "The Idempotency-Key header must be sent once, with 1 to 255 visible ASCII characters.");
 }
 

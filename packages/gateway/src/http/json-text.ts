@@ -2,14 +2,14 @@
 // jsonb cannot hold (NUL, half surrogate pairs, numbers past numeric) and what would cost too much (depth, exponents that unfold). Must not change a character.
 import { Problem } from "./problem.js";
 
-export const jsonDepthLimit = 100;
+export const MAX_JSON_DEPTH = 100;
 // jsonb keeps numbers as numeric: at most 131 072 digits before the decimal point and 16 383 after it; more after it is rounded away without an error.
-const digitsBeforePoint = 100_000;
-const digitsAfterPoint = 16_000;
-const numberShape = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+const MAX_DIGITS_BEFORE_POINT = 100_000;
+const MAX_DIGITS_AFTER_POINT = 16_000;
+const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-const quote = 0x22;
-const backslash = 0x5c;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 
 /** Undefined when the text can be stored as it is. `limitBytes` also bounds what exponents unfold to: 1e99999 is 7 characters here and 100 000 in an answer. */
 export function jsonFault(text: string, limitBytes: number): Problem | undefined {
@@ -29,13 +29,13 @@ function scan(text: string, limitBytes: number): Problem | undefined {
   let unfolded = text.length;
   for (let at = 0; at < text.length; at++) {
     const character = text.charCodeAt(at);
-    if (character === quote) {
+    if (character === QUOTE) {
       at = endOfString(text, at);
-      if (at === nulInString) return refuse("A string contains \\u0000, which the database cannot keep.");
-      if (at === halfPairInString) return refuse("A string contains half of a surrogate pair, which is not a character.");
+      if (at === NUL_IN_STRING) return refuse("A string contains \\u0000, which the database cannot keep.");
+      if (at === HALF_PAIR_IN_STRING) return refuse("A string contains half of a surrogate pair, which is not a character.");
     } else if (character === 0x7b || character === 0x5b) {
       depth += 1;
-      if (depth > jsonDepthLimit) return refuse(`The body is nested deeper than ${jsonDepthLimit} levels.`);
+      if (depth > MAX_JSON_DEPTH) return refuse(`The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
     } else if (character === 0x7d || character === 0x5d) {
       depth -= 1;
     } else if (character === 0x2d || (character >= 0x30 && character <= 0x39)) {
@@ -53,8 +53,8 @@ function scan(text: string, limitBytes: number): Problem | undefined {
   return undefined;
 }
 
-const nulInString = -1;
-const halfPairInString = -2;
+const NUL_IN_STRING = -1;
+const HALF_PAIR_IN_STRING = -2;
 
 /** The index of the closing quote, of the last character when there is none, or one of the two faults above. Reads each character once. */
 function endOfString(text: string, start: number): number {
@@ -62,12 +62,12 @@ function endOfString(text: string, start: number): number {
   let at = start + 1;
   for (; at < text.length; at++) {
     const character = text.charCodeAt(at);
-    const escapedUnit = character === backslash && text.charCodeAt(at + 1) === 0x75 ? Number.parseInt(text.slice(at + 2, at + 6), 16) : -1;
-    if (high !== isLow(escapedUnit)) return halfPairInString;
-    if (character === quote) return at;
-    if (escapedUnit === 0) return nulInString;
+    const escapedUnit = character === BACKSLASH && text.charCodeAt(at + 1) === 0x75 ? Number.parseInt(text.slice(at + 2, at + 6), 16) : -1;
+    if (high !== isLow(escapedUnit)) return HALF_PAIR_IN_STRING;
+    if (character === QUOTE) return at;
+    if (escapedUnit === 0) return NUL_IN_STRING;
     high = isHigh(escapedUnit);
-    if (character === backslash) at += escapedUnit === -1 ? 1 : 5;
+    if (character === BACKSLASH) at += escapedUnit === -1 ? 1 : 5;
   }
   return text.length - 1;
 }
@@ -98,10 +98,10 @@ function hasExponent(text: string, start: number, end: number): boolean {
 
 /** How many characters longer the number is without its exponent; undefined when it has too many digits. 0 for what is no number: JSON.parse will say so. */
 function growthOf(literal: string): number | undefined {
-  const [, before, after = "", exponentText = "0"] = numberShape.exec(literal) ?? [];
+  const [, before, after = "", exponentText = "0"] = NUMBER.exec(literal) ?? [];
   if (before === undefined) return 0;
   const exponent = Number(exponentText);
-  if (before.length + Math.max(0, exponent) > digitsBeforePoint || after.length + Math.max(0, -exponent) > digitsAfterPoint)
+  if (before.length + Math.max(0, exponent) > MAX_DIGITS_BEFORE_POINT || after.length + Math.max(0, -exponent) > MAX_DIGITS_AFTER_POINT)
     return undefined;
   return Math.abs(exponent);
 }

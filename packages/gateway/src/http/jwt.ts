@@ -19,8 +19,8 @@ export type JwtAnswer =
   /** The keys could not be fetched: nothing is known about the token. */
   | { readonly kind: "keys_unavailable" };
 
-const clockToleranceSeconds = 5;
-const rememberedTokens = 1_000;
+const CLOCK_TOLERANCE_SECONDS = 5;
+const MAX_REMEMBERED_TOKENS = 1_000;
 
 export class JwtVerifier {
   readonly #verify: (token: string) => Promise<JWTPayload>;
@@ -31,7 +31,7 @@ export class JwtVerifier {
     const options: JWTVerifyOptions = {
       algorithms: [...config.algorithms],
       audience: config.audience,
-      clockTolerance: clockToleranceSeconds,
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
       requiredClaims: ["exp", "sub"],
       ...(config.issuer === undefined ? {} : { issuer: config.issuer }),
     };
@@ -63,7 +63,7 @@ export class JwtVerifier {
 
   #remember(hash: string, principal: Principal, expiresAt: number): void {
     this.#remembered.set(hash, { principal, expiresAt });
-    if (this.#remembered.size <= rememberedTokens) return;
+    if (this.#remembered.size <= MAX_REMEMBERED_TOKENS) return;
     const [oldest] = this.#remembered.keys();
     if (oldest !== undefined) this.#remembered.delete(oldest);
   }

@@ -4,7 +4,7 @@ import type { RequestHeaders } from "./request-headers.js";
 
 const jsonOnly = ["application/json"];
 const mergePatch = ["application/merge-patch+json", "application/json"];
-const utf8 = /^charset=(?:utf-8|"utf-8")$/i;
+const UTF8 = /^charset=(?:utf-8|"utf-8")$/i;
 
 export function mediaTypeFault(headers: RequestHeaders, purpose: "document" | "merge_patch"): Problem | undefined {
   if (headers.contentEncoding !== undefined && headers.contentEncoding.toLowerCase() !== "identity") {
@@ -16,7 +16,7 @@ export function mediaTypeFault(headers: RequestHeaders, purpose: "document" | "m
   if (field === undefined) return refuse(`The Content-Type header is missing; it must be ${accepted.join(" or ")}.`);
   const [type = "", ...parameters] = field.split(";").map((part) => part.trim());
   if (!accepted.includes(type.toLowerCase())) return refuse(`The Content-Type must be ${accepted.join(" or ")}.`);
-  if (!parameters.every((parameter) => utf8.test(parameter))) return refuse("JSON is UTF-8; no other charset or parameter is accepted.");
+  if (!parameters.every((parameter) => UTF8.test(parameter))) return refuse("JSON is UTF-8; no other charset or parameter is accepted.");
   return undefined;
 }
 

@@ -6,7 +6,7 @@ import type { PresentedToken } from "./fencing-header.js";
 import { elementsOf, membersOf } from "./json-members.js";
 import { Problem } from "./problem.js";
 import { checkResourceName } from "./resource-name.js";
-import { firstIssue, operationLimit, operation as operationSchema } from "./schemas.js";
+import { firstIssue, MAX_OPERATIONS, operation as operationSchema } from "./schemas.js";
 
 export type Operations = readonly TransactionOperation[];
 
@@ -37,8 +37,8 @@ function operationTexts(text: string): readonly string[] | Problem {
     return refuse('The body must be an object with one member, "operations".');
   const texts = elementsOf(only.text);
   if (texts === undefined) return refuse("operations must be an array.");
-  if (texts.length === 0 || texts.length > operationLimit)
-    return refuse(`operations must have 1 to ${operationLimit} elements; it has ${texts.length}.`);
+  if (texts.length === 0 || texts.length > MAX_OPERATIONS)
+    return refuse(`operations must have 1 to ${MAX_OPERATIONS} elements; it has ${texts.length}.`);
   return texts;
 }
 

@@ -1,8 +1,8 @@
 // The paths of the API up to the resource name, and the methods that each route answers.
 
-export const resourcePrefix = "/v1/resources/";
-export const historyPrefix = "/v1/history/";
-export const fencePrefix = "/v1/fences/";
+export const RESOURCE_PREFIX = "/v1/resources/";
+export const HISTORY_PREFIX = "/v1/history/";
+export const FENCE_PREFIX = "/v1/fences/";
 
 /** The Allow header of each route. */
 export const allowed = {

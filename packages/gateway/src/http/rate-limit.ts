@@ -7,7 +7,7 @@ interface Bucket {
   filledAt: number;
 }
 
-const rememberedCallers = 10_000;
+const MAX_REMEMBERED_CALLERS = 10_000;
 
 export class RateLimit {
   readonly #buckets = new Map<string, Bucket>();
@@ -41,7 +41,7 @@ export class RateLimit {
   #bucket(caller: string, at: number): Bucket {
     const known = this.#buckets.get(caller);
     if (known !== undefined) return known;
-    if (this.#buckets.size >= rememberedCallers) {
+    if (this.#buckets.size >= MAX_REMEMBERED_CALLERS) {
       const [oldest] = this.#buckets.keys();
       if (oldest !== undefined) this.#buckets.delete(oldest);
     }

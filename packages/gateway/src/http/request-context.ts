@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestHeaders } from "./request-headers.js";
 import { nobody, type Principal } from "./scopes.js";
 
-export class Exchange {
+export class RequestContext {
   readonly startedAt = performance.now();
   readonly requestId: string;
   /** Who asks; nobody until the credential has been looked at. */
@@ -26,11 +26,11 @@ export class Exchange {
 
 const processName = Math.random().toString(36).slice(2, 8);
 let requestCount = 0;
-const acceptableId = /^[A-Za-z0-9._:-]{1,128}$/;
+const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** The caller's own id where it is harmless, so that one id follows a request through several services. */
 function requestIdOf(presented: string | undefined): string {
-  if (presented !== undefined && acceptableId.test(presented)) return presented;
+  if (presented !== undefined && REQUEST_ID.test(presented)) return presented;
   requestCount += 1;
   return `${processName}-${requestCount.toString(36)}`;
 }

@@ -19,17 +19,17 @@ export interface RequestHeaders {
 }
 
 /** Node drops header lines past its own limit of 2 000 without a word, so that many are refused before any of them is believed. */
-export const headerLineLimit = 2_000;
+export const MAX_HEADER_LINES = 2_000;
 
 // A field that came more than once is kept with a line feed between its values: no header value can contain one, so every strict parser refuses it by itself.
-const between = "\n";
+const FIELD_SEPARATOR = "\n";
 
 export function repeated(value: string): number {
-  return value.split(between).length;
+  return value.split(FIELD_SEPARATOR).length;
 }
 
 export function tooManyHeaders(request: IncomingMessage): boolean {
-  return request.rawHeaders.length >= headerLineLimit * 2;
+  return request.rawHeaders.length >= MAX_HEADER_LINES * 2;
 }
 
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
@@ -97,5 +97,5 @@ function keep(found: RequestHeaders, name: string, value: string): void {
 }
 
 function join(before: string | undefined, value: string): string {
-  return before === undefined ? value : before + between + value;
+  return before === undefined ? value : before + FIELD_SEPARATOR + value;
 }

@@ -2,22 +2,22 @@
 // have read it differently: the fence belongs to the exact name. Must not repair, normalise or shorten a name.
 import { Problem } from "./problem.js";
 
-export const resourceNameLimitBytes = 512;
+export const MAX_NAME_BYTES = 512;
 
 // Letters, digits and the other characters a path may hold unencoded (RFC 3986 pchar and "/"). All ASCII, so already NFC and one byte each.
-const plainPath = /^[A-Za-z0-9\-._~!$&'()*+,;=:@/]+$/;
-const encodedPath = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})+$/;
+const PLAIN_PATH = /^[A-Za-z0-9\-._~!$&'()*+,;=:@/]+$/;
+const ENCODED_PATH = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for.
-const controlCharacter = /[\u0000-\u001f\u007f-\u009f]/;
-const loneSurrogate = /\p{Surrogate}/u;
+const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/;
+const LONE_SURROGATE = /\p{Surrogate}/u;
 // "." and ".." are resolved, and "//" is merged, by browsers and proxies on the way: the request would arrive under another name.
-const segmentThatMoves = /(?:^|\/)(?:\.{0,2})(?:\/|$)/;
+const REWRITTEN_SEGMENT = /(?:^|\/)(?:\.{0,2})(?:\/|$)/;
 
 /** `encoded` is the part of the raw request target that stands for the name, before any decoding. */
 export function parseResourceName(encoded: string): string | Problem {
   if (encoded.length === 0) return refuse("is empty");
-  if (plainPath.test(encoded)) return checkResourceName(encoded);
-  if (!encodedPath.test(encoded)) return refuse(describeRaw(encoded));
+  if (PLAIN_PATH.test(encoded)) return checkResourceName(encoded);
+  if (!ENCODED_PATH.test(encoded)) return refuse(describeRaw(encoded));
   let name: string;
   try {
     name = decodeURIComponent(encoded);
@@ -30,19 +30,19 @@ export function parseResourceName(encoded: string): string | Problem {
 /** The rules for a name that needs no decoding, as it stands in the body of a transaction. */
 export function checkResourceName(name: string): string | Problem {
   if (name.length === 0) return refuse("is empty");
-  if (name.length > resourceNameLimitBytes || Buffer.byteLength(name) > resourceNameLimitBytes) {
-    return refuse(`has ${Buffer.byteLength(name)} bytes; at most ${resourceNameLimitBytes} are allowed`);
+  if (name.length > MAX_NAME_BYTES || Buffer.byteLength(name) > MAX_NAME_BYTES) {
+    return refuse(`has ${Buffer.byteLength(name)} bytes; at most ${MAX_NAME_BYTES} are allowed`);
   }
   const characters = characterFault(name);
   if (characters !== undefined) return refuse(characters);
-  if (segmentThatMoves.test(name)) return refuse('contains an empty, "." or ".." segment, which a browser or proxy would rewrite');
+  if (REWRITTEN_SEGMENT.test(name)) return refuse('contains an empty, "." or ".." segment, which a browser or proxy would rewrite');
   return name;
 }
 
 /** What is wrong with the characters of a name or of a prefix of names, or undefined. */
 export function characterFault(name: string): string | undefined {
-  if (controlCharacter.test(name)) return "contains a control character";
-  if (loneSurrogate.test(name)) return "contains half of a surrogate pair";
+  if (CONTROL_CHARACTER.test(name)) return "contains a control character";
+  if (LONE_SURROGATE.test(name)) return "contains half of a surrogate pair";
   if (name.normalize("NFC") !== name) return "is not in Unicode normalization form C, so two spellings of it would be two resources";
   return undefined;
 }

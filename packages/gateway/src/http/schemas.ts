@@ -1,20 +1,20 @@
 // The shapes of everything that travels as JSON, once: what requests are checked against and what the OpenAPI document is generated from.
 // Requests are closed, so that a misspelled member is refused; answers are open, so that one can be added later. Must not hold rules that only a parser can keep (names, header syntax, numbers as text); those stand in their own files and are quoted here.
 import { z } from "zod";
-import { fencingTokenPattern } from "./fencing-header.js";
+import { FENCING_TOKEN } from "./fencing-header.js";
 import { problemCodes } from "./problem.js";
 
-export const pageLimit = 1_000;
-export const operationLimit = 1_000;
+export const MAX_PAGE_ITEMS = 1_000;
+export const MAX_OPERATIONS = 1_000;
 
-const largest = 999_999_999_999_999;
-const token = z.int().min(1).max(largest).meta({ description: "A fencing token: only ever rises for one resource" });
-const seq = z.int().min(1).max(largest).meta({ description: "Position among the writes of one holder; must rise within one token" });
-const rev = z.int().min(0).max(largest).meta({ description: "Counts the accepted writes of the resource; 0 when there was none" });
+const MAX_TOKEN = 999_999_999_999_999;
+const token = z.int().min(1).max(MAX_TOKEN).meta({ description: "A fencing token: only ever rises for one resource" });
+const seq = z.int().min(1).max(MAX_TOKEN).meta({ description: "Position among the writes of one holder; must rise within one token" });
+const rev = z.int().min(0).max(MAX_TOKEN).meta({ description: "Counts the accepted writes of the resource; 0 when there was none" });
 const resource = z.string().min(1).max(512);
 const document = z.unknown().meta({ description: "Any JSON; numbers keep every digit" });
 
-export const fencingTokenHeader = z.string().regex(fencingTokenPattern);
+export const fencingTokenHeader = z.string().regex(FENCING_TOKEN);
 
 export const writeReceipt = z.object({ resource, token, rev });
 export const patchReceipt = z.object({
@@ -29,7 +29,7 @@ const item = z.object({
   resource,
   token,
   rev,
-  seq: z.int().min(0).max(largest),
+  seq: z.int().min(0).max(MAX_TOKEN),
   holder: z.string().nullable().meta({ description: "The credential that wrote last" }),
   updatedAt: z.iso.datetime(),
   value: document.optional(),
@@ -43,7 +43,7 @@ export const listQuery = z.strictObject({
     .string()
     .regex(/^[1-9][0-9]{0,3}$/)
     .transform(Number)
-    .pipe(z.int().max(pageLimit))
+    .pipe(z.int().max(MAX_PAGE_ITEMS))
     .default(100),
   cursor: z
     .string()
@@ -72,7 +72,7 @@ export const historyPage = z.object({ resource, entries: z.array(historyEntry), 
 
 // `value` is left out here: it stays text (see operation-list.ts).
 const operationHead = { resource: z.string(), token: token.optional(), seq: seq.optional() };
-const ifMatch = z.union([z.int().min(1).max(largest), z.string()]).optional();
+const ifMatch = z.union([z.int().min(1).max(MAX_TOKEN), z.string()]).optional();
 const conditions = { ifMatch, ifNoneMatch: z.literal("*").optional() };
 export const operation = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("put"), ...operationHead, ...conditions, value: document }),
@@ -80,7 +80,7 @@ export const operation = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("delete"), ...operationHead, ...conditions }),
   z.strictObject({ op: z.literal("seal"), ...operationHead }),
 ]);
-export const transactionRequest = z.strictObject({ operations: z.array(operation).min(1).max(operationLimit) });
+export const transactionRequest = z.strictObject({ operations: z.array(operation).min(1).max(MAX_OPERATIONS) });
 export const transactionReceipt = z.object({
   results: z.array(z.object({ resource, token, rev, value: document.optional() })),
 });

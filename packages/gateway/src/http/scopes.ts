@@ -1,6 +1,6 @@
 // What a credential may do: an action on every resource whose name begins with a prefix, written as `write:orders/`. An empty prefix is every resource.
 // Decides nothing about who the caller is. A prefix is plain text, not a path: `write:orders` also covers `orders-archive/1`.
-import { characterFault, resourceNameLimitBytes } from "./resource-name.js";
+import { characterFault, MAX_NAME_BYTES } from "./resource-name.js";
 
 /** `seal` raises a fence and returns the document, so it implies reading that document; `admin` is for moving fences by hand and implies nothing else. */
 export const actions = ["read", "write", "seal", "admin"] as const;
@@ -28,7 +28,7 @@ export function parseScope(text: string): Scope | undefined {
   const action = actions.find((known) => known === text.slice(0, separator));
   const prefix = text.slice(separator + 1);
   if (separator === -1 || action === undefined) return undefined;
-  if (Buffer.byteLength(prefix) > resourceNameLimitBytes || characterFault(prefix) !== undefined) return undefined;
+  if (Buffer.byteLength(prefix) > MAX_NAME_BYTES || characterFault(prefix) !== undefined) return undefined;
   return { action, prefix };
 }
 

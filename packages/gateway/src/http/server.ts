@@ -4,11 +4,11 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Express } from "express";
 import { awaitsContinue } from "./body.js";
-import { isQuiet, mustStaySilent } from "./connection-state.js";
-import { bornForExpress } from "./express-prototypes.js";
+import { isIdle, mustStaySilent } from "./connection-state.js";
+import { httpClassesFor } from "./express-prototypes.js";
 import { allowed } from "./paths.js";
 import { Problem, rawProblem, sendProblem } from "./problem.js";
-import { Exchange } from "./request-context.js";
+import { RequestContext } from "./request-context.js";
 import { readHeaders } from "./request-headers.js";
 
 export interface ServerLimits {
@@ -20,13 +20,13 @@ export interface ServerLimits {
 
 export interface GatewayServer extends Server {
   /** Ends the connections on which nobody waits for an answer. Node's own closeIdleConnections spares those that never asked anything. */
-  closeQuietConnections(): void;
+  closeIdleSockets(): void;
 }
 
 export function createGatewayServer(app: Express, limits: ServerLimits): GatewayServer {
   const server = createServer(
     {
-      ...bornForExpress(app),
+      ...httpClassesFor(app),
       headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
@@ -48,7 +48,7 @@ export function createGatewayServer(app: Express, limits: ServerLimits): Gateway
     app(request, response);
   });
   server.on("checkExpectation", (request, response) => {
-    const { requestId } = new Exchange(request, response, readHeaders(request.rawHeaders));
+    const { requestId } = new RequestContext(request, response, readHeaders(request.rawHeaders));
     response.shouldKeepAlive = false;
     sendProblem(response, new Problem("expectation_failed", "Only Expect: 100-continue is known."), requestId);
   });
@@ -60,8 +60,8 @@ export function createGatewayServer(app: Express, limits: ServerLimits): Gateway
     socket.once("close", () => sockets.delete(socket));
   });
   return Object.assign(server, {
-    closeQuietConnections: () => {
-      for (const socket of sockets) if (isQuiet(socket)) socket.destroy();
+    closeIdleSockets: () => {
+      for (const socket of sockets) if (isIdle(socket)) socket.destroy();
     },
   });
 }

@@ -8,19 +8,19 @@ import { Problem, success } from "./problem.js";
 export const replayedHeader = ["Idempotent-Replayed", "true"] as const;
 
 /** Whether the caller may see the document: a credential that may only write must not learn it from an empty patch. */
-export type Sight = "may_read" | "must_not_read";
+export type Visibility = "may_read" | "must_not_read";
 
-export function acceptedAnswer(accepted: Accepted, op: WriteOperation, sight: Sight): Answer {
+export function acceptedAnswer(accepted: Accepted, op: WriteOperation, visibility: Visibility): Answer {
   const stored = { rev: accepted.rev, token: accepted.token, headers: accepted.replayed ? replayedHeader : undefined };
   if (op === "delete") return new Answer(success.noContent, undefined, stored);
   const status = accepted.created && op !== "seal" ? success.created : success.ok;
-  return new Answer(status, receipt(accepted, op, sight), stored);
+  return new Answer(status, receipt(accepted, op, visibility), stored);
 }
 
 /** What is stored now. PATCH and seal add the document, as the text Postgres gave. */
-export function receipt(accepted: Accepted, op: WriteOperation, sight: Sight): string {
+export function receipt(accepted: Accepted, op: WriteOperation, visibility: Visibility): string {
   const start = `{"resource":${JSON.stringify(accepted.resource)},"token":${accepted.token},"rev":${accepted.rev}`;
-  const shown = op === "seal" || (op === "patch" && sight === "may_read");
+  const shown = op === "seal" || (op === "patch" && visibility === "may_read");
   return shown && accepted.value !== undefined ? `${start},"value":${accepted.value ?? "null"}}` : `${start}}`;
 }
 

@@ -25,7 +25,7 @@ export interface LoggedRequest {
   readonly headers: { readonly traceparent: string | undefined };
 }
 
-export interface Finished {
+export interface FinishedRequest {
   readonly request: LoggedRequest;
   readonly route: string;
   /** `ok`, or the code of the problem. */
@@ -35,7 +35,7 @@ export interface Finished {
 }
 
 // A refusal is the product at work, so it is worth a line; a stale token means that somebody lost a lease and has not noticed.
-export function logFinished(log: Log, finished: Finished): void {
+export function logFinished(log: Log, finished: FinishedRequest): void {
   const level = levelOf(finished);
   if (!log.isLevelEnabled(level)) return;
   const { request, route, outcome, status, durationMs } = finished;
@@ -64,7 +64,7 @@ const loud = new Set([
   "internal",
 ]);
 
-function levelOf({ outcome }: Finished): "debug" | "info" | "warn" {
+function levelOf({ outcome }: FinishedRequest): "debug" | "info" | "warn" {
   if (outcome === "ok" || outcome === "not_found") return "debug";
   return loud.has(outcome) ? "warn" : "info";
 }

@@ -51,7 +51,7 @@ const sharedAlgorithms = ["HS256", "HS384", "HS512"];
 const publicKeyAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"];
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 const store = storeLimits({});
-const aDay = 24 * 60 * 60 * 1_000;
+const DAY_MS = 24 * 60 * 60 * 1_000;
 
 export const settings: { readonly [K in keyof Settings]: Setting } = {
   databaseUrl: secret({
@@ -253,7 +253,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
   }),
   idempotencyRetentionMs: number({
     env: "PALISADE_IDEMPOTENCY_RETENTION_MS",
-    range: [60_000, 365 * aDay],
+    range: [60_000, 365 * DAY_MS],
     otherwise: store.idempotencyRetentionMs,
     help: "How long a used Idempotency-Key is remembered.",
   }),

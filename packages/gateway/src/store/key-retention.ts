@@ -9,17 +9,17 @@ export interface Retention {
   readonly onError: (error: Error) => void;
 }
 
-const atMost = 5_000;
-const longestIntervalMs = 60_000;
+const MAX_FORGOTTEN_AT_ONCE = 5_000;
+const MAX_INTERVAL_MS = 60_000;
 
 export function forgetUsedKeys({ pool, retentionMs, onError }: Retention): { stop(): void } {
   const forget = async (): Promise<void> => {
     const result = await pool.read((db) =>
-      db.execute(sql`select palisade.forget_used_keys(make_interval(secs => ${retentionMs / 1_000}), ${atMost})`),
+      db.execute(sql`select palisade.forget_used_keys(make_interval(secs => ${retentionMs / 1_000}), ${MAX_FORGOTTEN_AT_ONCE})`),
     );
     if ("kind" in result && result.reason === "refused" && result.cause !== undefined) onError(result.cause);
   };
-  const timer = setInterval(() => void forget(), Math.min(longestIntervalMs, retentionMs / 10));
+  const timer = setInterval(() => void forget(), Math.min(MAX_INTERVAL_MS, retentionMs / 10));
   timer.unref();
   return { stop: () => clearInterval(timer) };
 }

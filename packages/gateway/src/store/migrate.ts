@@ -5,7 +5,7 @@ import pg from "pg";
 
 /** From dist/ as from src/: the SQL files are shipped in src. */
 const folder = new URL("../../src/store/migrations/", import.meta.url);
-const advisoryLock = 4_702_111_233; // Any number, as long as every version uses the same.
+const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version uses the same.
 
 interface Migration {
   readonly name: string;
@@ -103,7 +103,7 @@ async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => P
  * for it inside would go on with what it knew of the catalog before, and create the same tables again. It ends with the connection.
  */
 async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
-  await client.query("select pg_advisory_lock($1)", [advisoryLock]);
+  await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
   await client.query("begin");
   try {
     const result = await work();

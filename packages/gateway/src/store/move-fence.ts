@@ -1,8 +1,8 @@
 // Moves a fence by hand, up or down, with an audit row in the same statement. For the operator only: an old fence that is lowered lets old holders write again.
 import type { Contention, OutcomeUnknown, Token, Unavailable } from "../fence/verdict.js";
 import { checkName, checkText, checkToken } from "../fence/write-request.js";
-import type { LaneLine } from "./slot-queue.js";
-import type { Lanes } from "./write-slots.js";
+import type { SlotQueue } from "./slot-queue.js";
+import type { WriteSlots } from "./write-slots.js";
 
 /** Who did it and why is kept for ever. */
 export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
@@ -14,22 +14,22 @@ export type FenceVerdict =
   | OutcomeUnknown
   | Contention;
 
-const text = "select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5)";
+const MOVE_FENCE = "select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5)";
 
-export interface BreakGlass {
-  readonly lanes: Lanes;
-  readonly line: LaneLine;
+export interface FenceMover {
+  readonly slots: WriteSlots;
+  readonly queue: SlotQueue;
 }
 
-export async function moveFence({ lanes, line }: BreakGlass, direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
+export async function moveFence({ slots, queue }: FenceMover, direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
   const { resource, token, by, reason } = change;
   checkName(resource);
   checkToken(token);
   checkText({ text: by, what: "who moves a fence", maxBytes: 512 });
   checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
-  const statement = { name: "palisade-move-fence", text, values: [direction, resource, String(token), by, reason] };
-  return await line.use(async (connection): Promise<FenceVerdict> => {
-    const reply = await lanes.run(connection, statement);
+  const statement = { name: "palisade-move-fence", text: MOVE_FENCE, values: [direction, resource, String(token), by, reason] };
+  return await queue.use(async (connection): Promise<FenceVerdict> => {
+    const reply = await slots.run(connection, statement);
     if ("rows" in reply) {
       const [changed, previous] = reply.rows[0] ?? [];
       const previousToken = typeof previous === "number" ? previous : null;

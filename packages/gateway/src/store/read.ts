@@ -48,9 +48,9 @@ export type HistoryEntry = {
 /** Newest first. */
 export type HistoryPage = { readonly kind: "history"; readonly entries: readonly HistoryEntry[]; readonly nextBeforeRev: number | null };
 
-const maxPageBytes = 4_000_000;
+const MAX_PAGE_BYTES = 4_000_000;
 /** Documents are fetched in steps, so that a page of large ones ends before they are all in memory. */
-const documentsPerStep = 32;
+const DOCUMENTS_PER_STEP = 32;
 
 const state = {
   resource: resources.resource,
@@ -83,7 +83,7 @@ export async function listResources(pool: ReadPool, request: ListRequest): Promi
   let after = request.cursor;
   for (;;) {
     const wanted = limit - items.length;
-    const step = include === "documents" ? Math.min(wanted, documentsPerStep) : wanted;
+    const step = include === "documents" ? Math.min(wanted, DOCUMENTS_PER_STEP) : wanted;
     const rows = await pool.read((db) => {
       const columns = include === "documents" ? { ...state, value } : { ...state, value: sql<string | null>`null` };
       return db
@@ -100,7 +100,7 @@ export async function listResources(pool: ReadPool, request: ListRequest): Promi
     }
     after = items.at(-1)?.resource;
     if (rows.length <= step) return { kind: "page", items, nextCursor: null };
-    if (items.length >= limit || bytes >= maxPageBytes) return { kind: "page", items, nextCursor: after ?? null };
+    if (items.length >= limit || bytes >= MAX_PAGE_BYTES) return { kind: "page", items, nextCursor: after ?? null };
   }
 }
 

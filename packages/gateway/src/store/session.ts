@@ -16,7 +16,7 @@ export interface SessionReport {
 }
 
 /** One round trip: set everything, and report what cannot be set. */
-export const openSession = `
+export const OPEN_SESSION = `
   select
     -- G3: an acknowledged write survives a crash. remote_apply is stronger and stays; anything weaker is lifted.
     set_config('synchronous_commit', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false),

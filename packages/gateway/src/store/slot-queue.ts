@@ -4,9 +4,9 @@
 import type { Unavailable } from "../fence/verdict.js";
 import { Fifo } from "./fifo.js";
 import type { WriteConnection } from "./write-connection.js";
-import type { Lanes } from "./write-slots.js";
+import type { WriteSlots } from "./write-slots.js";
 
-export interface LineLimits {
+export interface SlotQueueLimits {
   readonly maxWaiting: number;
   readonly maxWaitMs: number;
 }
@@ -14,16 +14,16 @@ export interface LineLimits {
 const overloaded: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
 const closing: Unavailable = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
 
-export class LaneLine {
-  readonly #lanes: Lanes;
-  readonly #limits: LineLimits;
+export class SlotQueue {
+  readonly #slots: WriteSlots;
+  readonly #limits: SlotQueueLimits;
   readonly #waiting = new Fifo<(connection: WriteConnection | undefined) => void>();
   #inside = 0;
   #state: "open" | "closing" = "open";
   #onDrained: (() => void) | undefined;
 
-  constructor(lanes: Lanes, limits: LineLimits) {
-    this.#lanes = lanes;
+  constructor(slots: WriteSlots, limits: SlotQueueLimits) {
+    this.#slots = slots;
     this.#limits = limits;
   }
 
@@ -38,13 +38,13 @@ export class LaneLine {
     this.#inside += 1;
     let connection: WriteConnection | undefined;
     try {
-      connection = this.#lanes.tryTake() ?? (await this.#turn());
+      connection = this.#slots.tryTake() ?? (await this.#turn());
       if (connection === undefined) return closing;
       if (performance.now() - arrivedAt > this.#limits.maxWaitMs) return overloaded;
       return await work(connection);
     } finally {
       this.#inside -= 1;
-      if (connection !== undefined) this.#giveBack(connection);
+      if (connection !== undefined) this.#release(connection);
       if (this.#inside === 0) this.#onDrained?.();
     }
   }
@@ -67,10 +67,10 @@ export class LaneLine {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  #giveBack(connection: WriteConnection): void {
-    this.#lanes.giveBack(connection);
+  #release(connection: WriteConnection): void {
+    this.#slots.release(connection);
     while (this.#waiting.length > 0) {
-      const free = this.#lanes.tryTake();
+      const free = this.#slots.tryTake();
       if (free === undefined) return;
       this.#waiting.shift()?.(free);
     }

@@ -30,7 +30,7 @@ interface Range {
   readonly to: number;
 }
 
-const dayMs = 86_400_000;
+const DAY_MS = 86_400_000;
 const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
   poolSize: { preset: 8, from: 1, to: 1_000 },
   statementsInFlight: { preset: 2, from: 1, to: 100 },
@@ -44,7 +44,7 @@ const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
   readTimeoutMs: { preset: 5_000, from: 10, to: 600_000 },
   connectTimeoutMs: { preset: 2_000, from: 10, to: 600_000 },
   lockWaitMs: { preset: 500, from: 1, to: 600_000 },
-  idempotencyRetentionMs: { preset: dayMs, from: 60_000, to: 365 * dayMs },
+  idempotencyRetentionMs: { preset: DAY_MS, from: 60_000, to: 365 * DAY_MS },
 };
 
 export function storeLimits(given: { readonly [Limit in keyof StoreLimits]?: number | undefined }): StoreLimits {

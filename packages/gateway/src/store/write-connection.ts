@@ -2,7 +2,7 @@
 // been applied. It never retries, and it never hands out a session whose state is in doubt.
 import pg from "pg";
 import { connectFailure, endsSession, type Failure, failureOf } from "../fence/failure.js";
-import { type Durability, openSession, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
+import { type Durability, OPEN_SESSION, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
 
 export interface WriteConnectionOptions extends SessionLimits {
   readonly databaseUrl: string;
@@ -72,7 +72,7 @@ export class WriteConnection {
       this.#opening = client;
       this.#listen(client);
       await client.connect();
-      const setUp = { text: openSession, values: sessionParameters(this.#options), query_timeout: connectTimeoutMs };
+      const setUp = { text: OPEN_SESSION, values: sessionParameters(this.#options), query_timeout: connectTimeoutMs };
       const { rows } = await client.query<Record<string, unknown>>(setUp);
       const fault = sessionFault(sessionReport(rows[0] ?? {}), durability);
       if (fault !== undefined) {
@@ -130,12 +130,12 @@ export class WriteConnection {
     this.#client = undefined;
   }
 
-  /** Says goodbye to Postgres, for at most `patienceMs`. */
-  async end(patienceMs: number): Promise<void> {
+  /** Says goodbye to Postgres, for at most `timeoutMs`. */
+  async end(timeoutMs: number): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
     if (client === undefined) return;
-    const timer = setTimeout(() => discard(client), patienceMs);
+    const timer = setTimeout(() => discard(client), timeoutMs);
     await client.end();
     clearTimeout(timer);
   }

@@ -2,7 +2,7 @@
 // It must not queue: who waits for a lane keeps a bounded queue of his own.
 import { type BoundStatement, type Reply, WriteConnection, type WriteConnectionOptions } from "./write-connection.js";
 
-export class Lanes {
+export class WriteSlots {
   readonly #idle: WriteConnection[];
   readonly #all: readonly WriteConnection[];
   // A statement that timed out may hang in its server process for as long as the standby is away, long after we have cut the connection. Starting more of them at
@@ -28,7 +28,7 @@ export class Lanes {
     return this.#idle.pop();
   }
 
-  giveBack(connection: WriteConnection): void {
+  release(connection: WriteConnection): void {
     this.#idle.push(connection);
   }
 
@@ -43,7 +43,7 @@ export class Lanes {
     for (const connection of this.#all) connection.destroy();
   }
 
-  async end(patienceMs: number): Promise<void> {
-    await Promise.all(this.#all.map((connection) => connection.end(patienceMs)));
+  async end(timeoutMs: number): Promise<void> {
+    await Promise.all(this.#all.map((connection) => connection.end(timeoutMs)));
   }
 }

@@ -2,7 +2,7 @@
 import type pg from "pg";
 import type { TransactionOperation } from "../../src/fence/verdict.js";
 import { fencedWrite } from "../../src/guard/fenced-statement.js";
-import { openSession, sessionParameters } from "../../src/store/session.js";
+import { OPEN_SESSION, sessionParameters } from "../../src/store/session.js";
 import { plainForm, put, runStatement, statementText, statementValues, ways } from "../support/statement.js";
 import { expect, test, uniqueName } from "../support/store.js";
 
@@ -104,7 +104,7 @@ for (const way of ways)
   test(`a plan made while the table was empty still looks rows up by key (rows: ${way})`, async ({ connect }) => {
     const client = await connect();
     await client.query("analyze palisade.resources"); // Now Postgres knows that reading all of it would be cheapest today.
-    await client.query(openSession, sessionParameters({ lockWaitMs: 500, statementTimeoutMs: 4_000 }));
+    await client.query(OPEN_SESSION, sessionParameters({ lockWaitMs: 500, statementTimeoutMs: 4_000 }));
     const { plan } = await execute(client, statementText(way), [put(uniqueName(), 1, "1")]);
     const nodes = (node: Plan): string[] => [node["Node Type"], ...(node.Plans ?? []).flatMap(nodes)];
     expect(nodes(plan)).toContain("Index Scan");

@@ -1,35 +1,35 @@
 // Break-glass: an administrator moves a fence by hand. Raising shuts out a holder that must not write any more; lowering undoes a fence that a wrong token raised, and
 // is the one act that can let an old holder in again (G1), so who did it and why is always stored with it.
 
-import type { Work } from "../admission.js";
+import type { RouteHandler } from "../admission.js";
 import { Answer } from "../answer.js";
 import { readBody } from "../body.js";
 import { jsonFault } from "../json-text.js";
 import { mediaTypeFault } from "../media-type.js";
-import { fencePrefix } from "../paths.js";
+import { FENCE_PREFIX } from "../paths.js";
 import { Problem, success } from "../problem.js";
 import { fenceChange, firstIssue } from "../schemas.js";
 import { refusalProblem, undecidedProblem } from "../verdict-answer.js";
 import { targetOf } from "./target.js";
 import type { WriteParts } from "./write.js";
 
-const smallBodyBytes = 16 * 1024;
+const MAX_FENCE_CHANGE_BYTES = 16 * 1024;
 
-export function fenceChangeRoute(parts: WriteParts): Work {
-  return async (exchange) => {
-    const resource = targetOf(exchange, fencePrefix, "admin");
+export function fenceChangeRoute(parts: WriteParts): RouteHandler {
+  return async (context) => {
+    const resource = targetOf(context, FENCE_PREFIX, "admin");
     if (resource instanceof Problem) return resource;
-    const unreadable = mediaTypeFault(exchange.headers, "document");
+    const unreadable = mediaTypeFault(context.headers, "document");
     if (unreadable !== undefined) return unreadable;
-    const text = await readBody(exchange, smallBodyBytes, parts.budget);
+    const text = await readBody(context, MAX_FENCE_CHANGE_BYTES, parts.budget);
     if (text instanceof Problem) return text;
-    const fault = jsonFault(text, smallBodyBytes);
+    const fault = jsonFault(text, MAX_FENCE_CHANGE_BYTES);
     if (fault !== undefined) return fault;
     const parsed = fenceChange.safeParse(JSON.parse(text));
     if (!parsed.success) return new Problem("json_invalid", firstIssue(parsed.error));
     const { action, token, reason } = parsed.data;
-    exchange.token = token;
-    const change = { resource, token, reason, by: exchange.principal.id };
+    context.token = token;
+    const change = { resource, token, reason, by: context.principal.id };
     const verdict = await (action === "raise" ? parts.store.raiseFence(change) : parts.store.lowerFence(change));
     switch (verdict.kind) {
       case "changed":

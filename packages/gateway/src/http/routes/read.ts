@@ -1,24 +1,24 @@
 // Reads: one resource, pages of resources, the history of one, the state of a fence. None of them ever raises a fence.
 import type { ReadResult, ResourceState } from "../../fenced-store.js";
-import type { Work } from "../admission.js";
+import type { RouteHandler } from "../admission.js";
 import { Answer } from "../answer.js";
 import { parseReadCondition } from "../etag.js";
-import { fencePrefix, historyPrefix, resourcePrefix } from "../paths.js";
+import { FENCE_PREFIX, HISTORY_PREFIX, RESOURCE_PREFIX } from "../paths.js";
 import { Problem, success } from "../problem.js";
 import { parseQuery } from "../query.js";
-import type { Exchange } from "../request-context.js";
-import { characterFault, resourceNameLimitBytes } from "../resource-name.js";
+import type { RequestContext } from "../request-context.js";
+import { characterFault, MAX_NAME_BYTES } from "../resource-name.js";
 import { historyQuery, listQuery } from "../schemas.js";
 import { allows } from "../scopes.js";
 import { unavailableProblem } from "../verdict-answer.js";
 import type { StoreAccess } from "./store-access.js";
 import { pathOf, targetBeforeQuery, targetOf } from "./target.js";
 
-export function readRoute(parts: StoreAccess): Work {
-  return async (exchange) => {
-    const resource = targetOf(exchange, resourcePrefix, "read");
+export function readRoute(parts: StoreAccess): RouteHandler {
+  return async (context) => {
+    const resource = targetOf(context, RESOURCE_PREFIX, "read");
     if (resource instanceof Problem) return resource;
-    const known = parseReadCondition(exchange.headers);
+    const known = parseReadCondition(context.headers);
     if (known instanceof Problem) return known;
     const result = await parts.store.read(resource);
     if (result.kind !== "found") return withoutDocument(result);
@@ -41,11 +41,11 @@ function withoutDocument(result: Exclude<ReadResult, { kind: "found" }>): Proble
   }
 }
 
-export function listRoute(parts: StoreAccess): Work {
-  return async (exchange) => {
-    const query = parseQuery(pathOf(exchange.request.url ?? "/"), listQuery);
+export function listRoute(parts: StoreAccess): RouteHandler {
+  return async (context) => {
+    const query = parseQuery(pathOf(context.request.url ?? "/"), listQuery);
     if (query instanceof Problem) return query;
-    const refused = prefixFault(exchange, query.prefix);
+    const refused = prefixFault(context, query.prefix);
     if (refused !== undefined) return refused;
     const cursor = query.cursor === undefined ? undefined : Buffer.from(query.cursor, "base64url").toString("utf8");
     const result = await parts.store.list({ prefix: query.prefix, limit: query.limit, cursor, include: query.include });
@@ -55,10 +55,10 @@ export function listRoute(parts: StoreAccess): Work {
   };
 }
 
-function prefixFault(exchange: Exchange, prefix: string): Problem | undefined {
-  const fault = Buffer.byteLength(prefix) > resourceNameLimitBytes ? "is too long" : characterFault(prefix);
+function prefixFault(context: RequestContext, prefix: string): Problem | undefined {
+  const fault = Buffer.byteLength(prefix) > MAX_NAME_BYTES ? "is too long" : characterFault(prefix);
   if (fault !== undefined) return new Problem("query_invalid", `The prefix ${fault}.`);
-  if (allows(exchange.principal, "read", prefix)) return undefined;
+  if (allows(context.principal, "read", prefix)) return undefined;
   return new Problem("forbidden_scope", "No read scope covers this prefix; ask for a longer one.");
 }
 
@@ -68,11 +68,11 @@ function itemText(item: ResourceState & { readonly value?: string | undefined })
   return item.value === undefined ? text : `${text.slice(0, -1)},"value":${item.value}}`;
 }
 
-export function historyRoute(parts: StoreAccess): Work {
-  return async (exchange) => {
-    const resource = targetBeforeQuery(exchange, historyPrefix, "read");
+export function historyRoute(parts: StoreAccess): RouteHandler {
+  return async (context) => {
+    const resource = targetBeforeQuery(context, HISTORY_PREFIX, "read");
     if (resource instanceof Problem) return resource;
-    const query = parseQuery(pathOf(exchange.request.url ?? "/"), historyQuery);
+    const query = parseQuery(pathOf(context.request.url ?? "/"), historyQuery);
     if (query instanceof Problem) return query;
     const result = await parts.store.history({ resource, limit: query.limit, beforeRev: query.before });
     if (result.kind === "unavailable") return unavailableProblem(result);
@@ -82,9 +82,9 @@ export function historyRoute(parts: StoreAccess): Work {
 }
 
 /** Who holds the fence, also where there is no document. */
-export function fenceRoute(parts: StoreAccess): Work {
-  return async (exchange) => {
-    const resource = targetOf(exchange, fencePrefix, "read");
+export function fenceRoute(parts: StoreAccess): RouteHandler {
+  return async (context) => {
+    const resource = targetOf(context, FENCE_PREFIX, "read");
     if (resource instanceof Problem) return resource;
     const result = await parts.store.read(resource);
     if (result.kind !== "found" && result.kind !== "absent") return withoutDocument(result);

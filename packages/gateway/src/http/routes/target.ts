@@ -1,7 +1,7 @@
 // From the raw request target to the resource it names. Must not use req.params, req.path or req.query: they are decoded by rules that are not those of a name.
 import { authorize } from "../auth.js";
 import { Problem } from "../problem.js";
-import type { Exchange } from "../request-context.js";
+import type { RequestContext } from "../request-context.js";
 import { parseResourceName } from "../resource-name.js";
 import type { Action } from "../scopes.js";
 
@@ -14,29 +14,29 @@ export function pathOf(url: string): string {
 }
 
 /** The name after `prefix`, if the caller may do `action` with it. Everything after the prefix is the name, even a "?": it would otherwise be cut off in silence. */
-export function targetOf(exchange: Exchange, prefix: string, action: Action): string | Problem {
-  return admitted(exchange, pathOf(exchange.request.url ?? "/").slice(prefix.length), action);
+export function targetOf(context: RequestContext, prefix: string, action: Action): string | Problem {
+  return admitted(context, pathOf(context.request.url ?? "/").slice(prefix.length), action);
 }
 
-const sealSuffix = "/seal";
+const SEAL_SUFFIX = "/seal";
 
 /** POST has no other use under /v1/resources, so that the last segment is the verb even of a resource whose own name ends in /seal. */
-export function sealTargetOf(exchange: Exchange, prefix: string): string | Problem | undefined {
-  const path = pathOf(exchange.request.url ?? "/");
-  if (!path.endsWith(sealSuffix)) return undefined;
-  return admitted(exchange, path.slice(prefix.length, -sealSuffix.length), "seal");
+export function sealTargetOf(context: RequestContext, prefix: string): string | Problem | undefined {
+  const path = pathOf(context.request.url ?? "/");
+  if (!path.endsWith(SEAL_SUFFIX)) return undefined;
+  return admitted(context, path.slice(prefix.length, -SEAL_SUFFIX.length), "seal");
 }
 
 /** For routes with a query: the name ends where the query begins. */
-export function targetBeforeQuery(exchange: Exchange, prefix: string, action: Action): string | Problem {
-  const path = pathOf(exchange.request.url ?? "/");
+export function targetBeforeQuery(context: RequestContext, prefix: string, action: Action): string | Problem {
+  const path = pathOf(context.request.url ?? "/");
   const query = path.indexOf("?");
-  return admitted(exchange, path.slice(prefix.length, query === -1 ? undefined : query), action);
+  return admitted(context, path.slice(prefix.length, query === -1 ? undefined : query), action);
 }
 
-function admitted(exchange: Exchange, encoded: string, action: Action): string | Problem {
+function admitted(context: RequestContext, encoded: string, action: Action): string | Problem {
   const resource = parseResourceName(encoded);
   if (resource instanceof Problem) return resource;
-  exchange.resource = resource;
-  return authorize(exchange.principal, action, resource) ?? resource;
+  context.resource = resource;
+  return authorize(context.principal, action, resource) ?? resource;
 }

@@ -1,6 +1,6 @@
 // POST /v1/transactions: several resources, all or nothing. The whole transaction is refused when one of its operations is.
 import type { TransactionVerdict } from "../../fence/verdict.js";
-import type { Work } from "../admission.js";
+import type { RouteHandler } from "../admission.js";
 import { Answer } from "../answer.js";
 import { readBody } from "../body.js";
 import { parseWriteCondition } from "../etag.js";
@@ -10,24 +10,24 @@ import { jsonFault } from "../json-text.js";
 import { mediaTypeFault } from "../media-type.js";
 import { type Operations, parseOperations } from "../operation-list.js";
 import { Problem, success } from "../problem.js";
-import type { Exchange } from "../request-context.js";
+import type { RequestContext } from "../request-context.js";
 import { allows, type Principal } from "../scopes.js";
 import { receipt, refusalProblem, replayedHeader, undecidedProblem } from "../verdict-answer.js";
-import { sightOf, type WriteParts } from "./write.js";
+import { visibilityOf, type WriteParts } from "./write.js";
 
-export function transactionRoute(parts: WriteParts): Work {
-  return async (exchange) => {
-    const shared = readShared(exchange);
+export function transactionRoute(parts: WriteParts): RouteHandler {
+  return async (context) => {
+    const shared = readShared(context);
     if (shared instanceof Problem) return shared;
-    const unreadable = mediaTypeFault(exchange.headers, "document");
+    const unreadable = mediaTypeFault(context.headers, "document");
     if (unreadable !== undefined) return unreadable;
-    const text = await readBody(exchange, parts.bodyLimitBytes, parts.budget);
+    const text = await readBody(context, parts.bodyLimitBytes, parts.budget);
     if (text instanceof Problem) return text;
     const fault = jsonFault(text, parts.bodyLimitBytes);
     if (fault !== undefined) return fault;
-    const operations = parseOperations(text, shared.presented, exchange.principal.id);
+    const operations = parseOperations(text, shared.presented, context.principal.id);
     if (operations instanceof Problem) return operations;
-    return scopeFault(exchange, operations) ?? apply(parts, exchange, { operations, text, shared });
+    return scopeFault(context, operations) ?? apply(parts, context, { operations, text, shared });
   };
 }
 
@@ -36,15 +36,15 @@ interface Shared {
   readonly idempotencyKey: string | undefined;
 }
 
-function readShared(exchange: Exchange): Shared | Problem {
-  const { fencingToken, idempotencyKey } = exchange.headers;
-  if (!exchange.principal.scopes.some(({ action }) => action === "write" || action === "seal")) {
-    return new Problem("forbidden_scope", `The credential ${exchange.principal.id} has neither a write nor a seal scope.`);
+function readShared(context: RequestContext): Shared | Problem {
+  const { fencingToken, idempotencyKey } = context.headers;
+  if (!context.principal.scopes.some(({ action }) => action === "write" || action === "seal")) {
+    return new Problem("forbidden_scope", `The credential ${context.principal.id} has neither a write nor a seal scope.`);
   }
   const presented = fencingToken === undefined ? undefined : parseFencingToken(fencingToken);
   if (presented instanceof Problem) return presented;
-  exchange.token = presented?.token;
-  const condition = parseWriteCondition(exchange.headers);
+  context.token = presented?.token;
+  const condition = parseWriteCondition(context.headers);
   if (condition instanceof Problem) return condition;
   if (condition.expected !== undefined) {
     return new Problem(
@@ -56,11 +56,11 @@ function readShared(exchange: Exchange): Shared | Problem {
   return key instanceof Problem ? key : { presented, idempotencyKey: key };
 }
 
-function scopeFault(exchange: Exchange, operations: Operations): Problem | undefined {
+function scopeFault(context: RequestContext, operations: Operations): Problem | undefined {
   for (const [index, { op, resource }] of operations.entries()) {
     const action = op === "seal" ? "seal" : "write";
-    if (!allows(exchange.principal, action, resource)) {
-      return new Problem("forbidden_scope", `The credential ${exchange.principal.id} has no ${action} scope that covers this resource.`, {
+    if (!allows(context.principal, action, resource)) {
+      return new Problem("forbidden_scope", `The credential ${context.principal.id} has no ${action} scope that covers this resource.`, {
         resource,
         operation: index,
       });
@@ -71,24 +71,24 @@ function scopeFault(exchange: Exchange, operations: Operations): Problem | undef
 
 async function apply(
   parts: WriteParts,
-  exchange: Exchange,
+  context: RequestContext,
   request: { readonly operations: Operations; readonly text: string; readonly shared: Shared },
 ): Promise<Answer | Problem> {
   const { operations, text, shared } = request;
   const idempotency =
     shared.idempotencyKey === undefined
       ? undefined
-      : idempotencyOf(exchange.principal, shared.idempotencyKey, ["transaction", exchange.headers.fencingToken, text]);
+      : idempotencyOf(context.principal, shared.idempotencyKey, ["transaction", context.headers.fencingToken, text]);
   const verdict = await parts.store.transaction({ operations, idempotency });
   for (const { op } of operations) parts.metrics.writeDone(op, verdict.kind === "committed" ? "accepted" : `transaction_${verdict.kind}`);
-  return answerOf(verdict, operations, exchange.principal);
+  return answerOf(verdict, operations, context.principal);
 }
 
 function answerOf(verdict: TransactionVerdict, operations: Operations, principal: Principal): Answer | Problem {
   if (verdict.kind === "refused") return firstRefusal(verdict);
   if (verdict.kind !== "committed") return undecidedProblem(verdict);
   const results = verdict.results.map((accepted, index) =>
-    receipt(accepted, operations[index]?.op ?? "put", sightOf(principal, accepted.resource)),
+    receipt(accepted, operations[index]?.op ?? "put", visibilityOf(principal, accepted.resource)),
   );
   return new Answer(success.ok, `{"results":[${results.join(",")}]}`, { headers: verdict.replayed ? replayedHeader : undefined });
 }

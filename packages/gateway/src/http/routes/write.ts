@@ -2,7 +2,7 @@
 // Everything that can be refused without the body is refused before the body is read.
 import type { WriteOperation, WriteRequest } from "../../fence/verdict.js";
 import type { Metrics } from "../../observe/metrics.js";
-import type { Work } from "../admission.js";
+import type { RouteHandler } from "../admission.js";
 import type { Answer } from "../answer.js";
 import { type BodyBudget, readBody } from "../body.js";
 import { parseWriteCondition } from "../etag.js";
@@ -10,11 +10,11 @@ import { parseFencingToken } from "../fencing-header.js";
 import { idempotencyOf, parseIdempotencyKey } from "../idempotency-key.js";
 import { jsonFault } from "../json-text.js";
 import { mediaTypeFault } from "../media-type.js";
-import { resourcePrefix } from "../paths.js";
+import { RESOURCE_PREFIX } from "../paths.js";
 import { Problem } from "../problem.js";
-import type { Exchange } from "../request-context.js";
+import type { RequestContext } from "../request-context.js";
 import { allows, type Principal } from "../scopes.js";
-import { acceptedAnswer, type Sight, verdictProblem } from "../verdict-answer.js";
+import { acceptedAnswer, type Visibility, verdictProblem } from "../verdict-answer.js";
 import type { StoreAccess } from "./store-access.js";
 import { sealTargetOf, targetOf } from "./target.js";
 
@@ -24,40 +24,40 @@ export interface WriteParts extends StoreAccess {
   readonly bodyLimitBytes: number;
 }
 
-export function putRoute(parts: WriteParts): Work {
-  return (exchange) => writeDocument(parts, exchange, "put");
+export function putRoute(parts: WriteParts): RouteHandler {
+  return (context) => writeDocument(parts, context, "put");
 }
 
-export function patchRoute(parts: WriteParts): Work {
-  return (exchange) => writeDocument(parts, exchange, "patch");
+export function patchRoute(parts: WriteParts): RouteHandler {
+  return (context) => writeDocument(parts, context, "patch");
 }
 
-export function deleteRoute(parts: WriteParts): Work {
-  return (exchange) => {
-    const intent = readIntent(exchange, "delete", targetOf(exchange, resourcePrefix, "write"));
-    return intent instanceof Problem ? intent : apply(parts, exchange, intent);
+export function deleteRoute(parts: WriteParts): RouteHandler {
+  return (context) => {
+    const intent = readIntent(context, "delete", targetOf(context, RESOURCE_PREFIX, "write"));
+    return intent instanceof Problem ? intent : apply(parts, context, intent);
   };
 }
 
-export function sealRoute(parts: WriteParts, elsewhere: Work): Work {
-  return (exchange) => {
-    const target = sealTargetOf(exchange, resourcePrefix);
-    if (target === undefined) return elsewhere(exchange);
-    const intent = readIntent(exchange, "seal", target);
+export function sealRoute(parts: WriteParts, elsewhere: RouteHandler): RouteHandler {
+  return (context) => {
+    const target = sealTargetOf(context, RESOURCE_PREFIX);
+    if (target === undefined) return elsewhere(context);
+    const intent = readIntent(context, "seal", target);
     if (intent instanceof Problem) return intent;
-    if (intent.expected === undefined) return apply(parts, exchange, intent);
+    if (intent.expected === undefined) return apply(parts, context, intent);
     return new Problem("precondition_unsupported", "A seal changes no document, so it takes no If-Match or If-None-Match.");
   };
 }
 
-async function writeDocument(parts: WriteParts, exchange: Exchange, op: "put" | "patch"): Promise<Answer | Problem> {
-  const intent = readIntent(exchange, op, targetOf(exchange, resourcePrefix, "write"));
+async function writeDocument(parts: WriteParts, context: RequestContext, op: "put" | "patch"): Promise<Answer | Problem> {
+  const intent = readIntent(context, op, targetOf(context, RESOURCE_PREFIX, "write"));
   if (intent instanceof Problem) return intent;
-  const unreadable = mediaTypeFault(exchange.headers, op === "put" ? "document" : "merge_patch");
+  const unreadable = mediaTypeFault(context.headers, op === "put" ? "document" : "merge_patch");
   if (unreadable !== undefined) return unreadable;
-  const text = await readBody(exchange, parts.bodyLimitBytes, parts.budget);
+  const text = await readBody(context, parts.bodyLimitBytes, parts.budget);
   if (text instanceof Problem) return text;
-  return jsonFault(text, parts.bodyLimitBytes) ?? apply(parts, exchange, { ...intent, value: text });
+  return jsonFault(text, parts.bodyLimitBytes) ?? apply(parts, context, { ...intent, value: text });
 }
 
 /** What the store will be asked, with the Idempotency-Key still as it came: its fingerprint also covers the document. */
@@ -65,14 +65,14 @@ interface Intent extends Omit<WriteRequest, "idempotency"> {
   readonly idempotencyKey: string | undefined;
 }
 
-function readIntent(exchange: Exchange, op: WriteOperation, resource: string | Problem): Intent | Problem {
+function readIntent(context: RequestContext, op: WriteOperation, resource: string | Problem): Intent | Problem {
   if (resource instanceof Problem) return resource;
-  const presented = parseFencingToken(exchange.headers.fencingToken);
+  const presented = parseFencingToken(context.headers.fencingToken);
   if (presented instanceof Problem) return presented;
-  exchange.token = presented.token;
-  const condition = parseWriteCondition(exchange.headers);
+  context.token = presented.token;
+  const condition = parseWriteCondition(context.headers);
   if (condition instanceof Problem) return condition;
-  const idempotencyKey = parseIdempotencyKey(exchange.headers.idempotencyKey);
+  const idempotencyKey = parseIdempotencyKey(context.headers.idempotencyKey);
   if (idempotencyKey instanceof Problem) return idempotencyKey;
   return {
     op,
@@ -80,23 +80,23 @@ function readIntent(exchange: Exchange, op: WriteOperation, resource: string | P
     token: presented.token,
     seq: presented.seq ?? undefined,
     expected: condition.expected,
-    holder: exchange.principal.id,
+    holder: context.principal.id,
     // A seal may be repeated as it is.
     idempotencyKey: op === "seal" ? undefined : idempotencyKey,
   };
 }
 
-async function apply(parts: WriteParts, exchange: Exchange, intent: Intent): Promise<Answer | Problem> {
+async function apply(parts: WriteParts, context: RequestContext, intent: Intent): Promise<Answer | Problem> {
   const { idempotencyKey, op, resource, token, seq, expected, value, holder } = intent;
   const idempotency =
     idempotencyKey === undefined
       ? undefined
-      : idempotencyOf(exchange.principal, idempotencyKey, [op, resource, token, seq, expected, value]);
+      : idempotencyOf(context.principal, idempotencyKey, [op, resource, token, seq, expected, value]);
   const verdict = await parts.store.write({ op, resource, token, seq, expected, value, holder, idempotency });
   parts.metrics.writeDone(op, verdict.kind);
-  return verdict.kind === "accepted" ? acceptedAnswer(verdict, op, sightOf(exchange.principal, resource)) : verdictProblem(verdict);
+  return verdict.kind === "accepted" ? acceptedAnswer(verdict, op, visibilityOf(context.principal, resource)) : verdictProblem(verdict);
 }
 
-export function sightOf(principal: Principal, resource: string): Sight {
+export function visibilityOf(principal: Principal, resource: string): Visibility {
   return allows(principal, "read", resource) ? "may_read" : "must_not_read";
 }

@@ -13,8 +13,8 @@ test("G4 of resources that come and go, the last 10 000 are remembered, and a fo
   for (let i = 1; i <= 10_000; i++) check.accepted(`resource ${i}`, 5, "not asked");
   const remembered = Array.from({ length: 10_001 }, (_, i) => i).filter((i) => check.knows(`resource ${i}`));
   expect(remembered).toHaveLength(10_000);
-  expect(check.standingOf("resource 0", 5)).toBe("unverified");
-  expect(check.standingOf("resource 1", 5)).toBe("verified");
+  expect(check.verificationOf("resource 0", 5)).toBe("unverified");
+  expect(check.verificationOf("resource 1", 5)).toBe("verified");
   await check.ask("resource 0", 5);
   expect(questions).toBe(2);
   expect(check.knows("resource 1")).toBe(false);

@@ -3,11 +3,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { expect, test } from "vitest";
-import { bornForExpress } from "../../../src/http/express-prototypes.js";
+import { httpClassesFor } from "../../../src/http/express-prototypes.js";
 
 test("a request reaches Express with the prototype that Express is about to set, and keeps all that Express gives", async () => {
   const app = express();
-  const server = createServer(bornForExpress(app));
+  const server = createServer(httpClassesFor(app));
   const before: unknown[] = [];
   server.on("request", (request, response) => {
     before.push(Object.getPrototypeOf(request), Object.getPrototypeOf(response));

@@ -1,7 +1,7 @@
 // JSON as text: what the store can keep exactly, held against JSON.parse.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonDepthLimit, jsonFault } from "../../../src/http/json-text.js";
+import { jsonFault, MAX_JSON_DEPTH } from "../../../src/http/json-text.js";
 
 const limit = 1_000_000;
 const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
@@ -70,8 +70,8 @@ describe("a body", () => {
   });
 
   test("may be nested 100 levels deep and no deeper, wherever the brackets stand", () => {
-    expect(jsonFault(nested(jsonDepthLimit), limit)).toBeUndefined();
-    expect(jsonFault(nested(jsonDepthLimit + 1), limit)).toMatchObject({ code: "json_invalid" });
+    expect(jsonFault(nested(MAX_JSON_DEPTH), limit)).toBeUndefined();
+    expect(jsonFault(nested(MAX_JSON_DEPTH + 1), limit)).toMatchObject({ code: "json_invalid" });
     expect(jsonFault(`[${nested(99)},${nested(99)}]`, limit)).toBeUndefined();
     expect(jsonFault(JSON.stringify(nested(500)), limit)).toBeUndefined();
     expect(jsonFault("[".repeat(900_000), limit)).toMatchObject({ code: "json_invalid" });
