@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { createGateway, type Gateway } from "./gateway.js";
-import { apiKeyFile, makeApiKey } from "./http/api-keys.js";
+import { apiKeyFile, makeApiKey } from "./http/auth.js";
 import { firstIssue } from "./http/schemas.js";
 import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog } from "./observe/log.js";
@@ -10,7 +10,7 @@ import { GatewayConfigError, hasCredentials, verifyMode } from "./settings/confi
 import { loadCredentials } from "./settings/credentials.js";
 import { type EnvironmentSettings, readEnvironment } from "./settings/environment.js";
 import { type Settings, settings as table } from "./settings/settings.js";
-import { grantRoles } from "./store/grants.js";
+import { grantRoles } from "./store/migrate.js";
 
 const naming = (key: keyof Settings): string => table[key].env;
 

@@ -30,9 +30,8 @@ import {
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
 import type { Durability } from "./store/session.js";
-import { SlotQueue } from "./store/slot-queue.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
-import { WriteSlots } from "./store/write-slots.js";
+import { SlotQueue, WriteSlots } from "./store/write-slots.js";
 
 export type { VerifyToken } from "./fence/verdict.js";
 export type { FenceChange, FenceVerdict } from "./store/move-fence.js";

@@ -1,7 +1,7 @@
 // The public API of the gateway as a library: named exports, no logic. The client stands apart in @palisade/gateway/client, so that it brings no server along.
 
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway.js";
-export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
+export { hashApiKey, makeApiKey, type NewApiKey } from "./http/auth.js";
 export { openApiDocument } from "./http/openapi.js";
 export {
   type DrizzleTransaction,
@@ -12,5 +12,4 @@ export {
   type PgTransaction,
 } from "./own-tables.js";
 export { type GatewayConfig, GatewayConfigError } from "./settings/config.js";
-export { grantRoles } from "./store/grants.js";
-export { MigrationError, type MigrationReport, migrate } from "./store/migrate.js";
+export { grantRoles, MigrationError, type MigrationReport, migrate } from "./store/migrate.js";

@@ -70,7 +70,7 @@ export const retries = [
   {
     name: "client-takes-every-repeated-number-for-its-own",
     promise: "G3",
-    file: "packages/gateway/src/client/sequence.ts",
+    file: "packages/gateway/src/client/retry.ts",
     find: 'answer.code !== "sequence_out_of_order" || answer.outcome !== "unknown")',
     replace: 'answer.code !== "sequence_out_of_order")',
     breaks: "A write that was refused because its number had been used for another write is reported as stored.",
@@ -79,7 +79,7 @@ export const retries = [
   {
     name: "client-takes-a-later-write-for-its-own",
     promise: "G3",
-    file: "packages/gateway/src/client/sequence.ts",
+    file: "packages/gateway/src/client/retry.ts",
     find: "if (seq === undefined || answer.currentSeq !== seq || rev === undefined)",
     replace: "if (seq === undefined || rev === undefined)",
     breaks: "A retry that is refused because a later number is stored reports that later write's revision as its own.",

@@ -68,7 +68,7 @@ export const outcomes = [
   {
     name: "retry-is-told-stored-too-early",
     promise: "G3",
-    file: "packages/gateway/src/guard/confirm.ts",
+    file: "packages/gateway/src/guard/refusal.ts",
     find: 'if (durability === "local" || resources.length === 0) return undefined;',
     replace: 'if (durability === "local" || resources.length >= 0) return undefined;',
     breaks: "A retry is told that its first try is there before the synchronous standby has it.",
@@ -104,7 +104,7 @@ export const outcomes = [
   {
     name: "unknown-outcome-answered-as-not-applied",
     promise: "G3",
-    file: "packages/gateway/src/http/verdict-answer.ts",
+    file: "packages/gateway/src/http/answer.ts",
     find: '        { outcome: "unknown" },',
     replace: '        { outcome: "not_applied" },',
     breaks: "The store does not know whether a write was applied, and the HTTP answer says that it was not.",

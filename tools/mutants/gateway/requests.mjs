@@ -5,7 +5,7 @@ export const requests = [
   {
     name: "first-of-two-tokens",
     promise: "G2",
-    file: "packages/gateway/src/http/request-headers.ts",
+    file: "packages/gateway/src/http/request-context.ts",
     find: "found.fencingToken = join(found.fencingToken, value);",
     replace: "found.fencingToken ??= value;",
     breaks: "Of two Fencing-Token headers the first is believed, although some hop in between may have meant the second.",
@@ -14,7 +14,7 @@ export const requests = [
   {
     name: "lenient-token",
     promise: "G2",
-    file: "packages/gateway/src/http/fencing-header.ts",
+    file: "packages/gateway/src/http/preconditions.ts",
     find: "if (!FENCING_TOKEN.test(field))",
     replace: "if (!FENCING_TOKEN.test(field) && !(Number(field) >= 1))",
     breaks: "Whatever JavaScript takes for a number is a token: 0x10, +5, 1e3, 5.5.",
@@ -23,7 +23,7 @@ export const requests = [
   {
     name: "huge-token",
     promise: "G2",
-    file: "packages/gateway/src/http/fencing-header.ts",
+    file: "packages/gateway/src/http/preconditions.ts",
     find: "if (!FENCING_TOKEN.test(field))",
     replace: "if (!FENCING_TOKEN.test(field.slice(0, 15)))",
     breaks: "Everything after the fifteenth character of a token is ignored or rounded.",
@@ -32,7 +32,7 @@ export const requests = [
   {
     name: "missing-token-is-the-lowest",
     promise: "G2",
-    file: "packages/gateway/src/http/fencing-header.ts",
+    file: "packages/gateway/src/http/preconditions.ts",
     find: "if (field === undefined) {",
     replace: 'if (field === undefined) return { token: 1, seq: null };\n  if (field === "") {',
     breaks: "A write without a token is stored wherever no lease has written yet.",
@@ -50,7 +50,7 @@ export const requests = [
   {
     name: "unknown-condition-ignored",
     promise: "G3",
-    file: "packages/gateway/src/http/request-headers.ts",
+    file: "packages/gateway/src/http/request-context.ts",
     find: "found.unsupportedCondition = name.toLowerCase();",
     replace: "found.unsupportedCondition = undefined;",
     breaks: "A client that sent If-Unmodified-Since believes that it was checked.",
@@ -59,7 +59,7 @@ export const requests = [
   {
     name: "first-of-two-conditions",
     promise: "G3",
-    file: "packages/gateway/src/http/request-headers.ts",
+    file: "packages/gateway/src/http/request-context.ts",
     find: "found.ifMatch = join(found.ifMatch, value);",
     replace: "found.ifMatch ??= value;",
     breaks: "Of two If-Match headers only one is checked.",

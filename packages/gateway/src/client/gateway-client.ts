@@ -1,11 +1,8 @@
 // The calls of the client, one method per route. Builds requests and reads answers; retrying and sending are next door.
 import type { CallOptions, GetOptions, ListOptions, Operation, SealOptions, TransactionOptions, WriteOptions } from "./options.js";
-import { jsonTextOf } from "./raw-json.js";
-import { resourcePath } from "./resource-path.js";
+import { fencingHeader, jsonTextOf, resourcePath, tokenOf } from "./request-format.js";
 import type { DeleteResult, GetResult, ListResult, PatchResult, PutResult, Refusal, SealResult, TransactionResult } from "./results.js";
-import { type Retried, type RetryPolicy, sendWithRetry } from "./retry.js";
-import { seenBefore } from "./sequence.js";
-import { fencingHeader, tokenOf } from "./token-of.js";
+import { type Retried, type RetryPolicy, seenBefore, sendWithRetry } from "./retry.js";
 import { createTransport, type Success, type Transport } from "./transport.js";
 
 export interface GatewayClientOptions {

@@ -5,8 +5,8 @@ export {
   type GatewayClientOptions,
 } from "./gateway-client.js";
 export type { GetOptions, ListOptions, Operation, TransactionOptions, WriteOptions } from "./options.js";
-export { RawJson, rawJson } from "./raw-json.js";
-export type { RefusalCode } from "./refusal-code.js";
+export type { LeaseLike } from "./request-format.js";
+export { RawJson, rawJson } from "./request-format.js";
 export type {
   DeleteResult,
   GetResult,
@@ -15,8 +15,8 @@ export type {
   PatchResult,
   PutResult,
   Refusal,
+  RefusalCode,
   SealResult,
   TransactionResult,
 } from "./results.js";
-export type { LeaseLike } from "./token-of.js";
 export { GatewayError, type LockerLike, type ResourceWork, type WithResourceOptions, withResource } from "./with-resource.js";

@@ -1,5 +1,5 @@
 // What calls of the client take beside resource and document.
-import type { Holder } from "./token-of.js";
+import type { Holder } from "./request-format.js";
 
 export interface CallOptions {
   /** Ends the call with `aborted`. A write that was sent may still be applied. */

@@ -1,7 +1,5 @@
 // One request, sent once, under one timeout, to one answer or one refusal. Knows which failures may have changed something; does not retry.
-import type { RefusalCode } from "./refusal-code.js";
-import { problemCodes } from "./refusal-code.js";
-import type { Refusal } from "./results.js";
+import { problemCodes, type Refusal, type RefusalCode } from "./results.js";
 
 export interface Call {
   readonly method: "GET" | "PUT" | "PATCH" | "DELETE" | "POST";

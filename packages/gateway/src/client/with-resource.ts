@@ -1,9 +1,8 @@
 // The short way to be safe: acquire, seal, run, put, release. The seal comes before the read, so nothing an older holder still sends can fall between what the routine
 // saw and what it stores; the put carries sequence number 1 of a fresh lease, so it can be repeated when its outcome is unknown.
 import type { GatewayClient } from "./gateway-client.js";
-import type { RefusalCode } from "./refusal-code.js";
-import type { Refusal } from "./results.js";
-import type { LeaseLike } from "./token-of.js";
+import type { LeaseLike } from "./request-format.js";
+import type { Refusal, RefusalCode } from "./results.js";
 
 export interface HeldLease extends LeaseLike, AsyncDisposable {}
 

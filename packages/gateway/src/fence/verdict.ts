@@ -128,38 +128,3 @@ export type TransactionVerdict =
   /** Nothing was applied. `refusals` are the operations that stood in the way, by their index; at least one. */
   | { readonly kind: "refused"; readonly refusals: readonly { readonly index: number; readonly refusal: Refused }[] }
   | Undecided;
-
-/** A row of palisade.resources, as far as a decision depends on it. */
-export type StoredState = { readonly token: Token; readonly seq: number; readonly rev: number; readonly deleted: boolean };
-
-/**
- * Why a request that the statement did not accept was refused, judged by a state read afterwards. "unverified": it would raise the fence, and nobody has asked
- * the lock's nodes yet. "admissible": this state would have let it in, so it lost a race and may simply be sent again.
- * Stale comes before everything; a raise is verified before its conditions are looked at, so that a forged token is reported as one.
- */
-export function refusalOf(request: TransactionOperation, verified: "verified" | "unverified", state: StoredState | undefined): Refusal {
-  const { resource, token, seq } = request;
-  if (state !== undefined && state.token > token) return { kind: "stale", resource, presentedToken: token, currentToken: state.token };
-  if (verified === "unverified" && (state === undefined || state.token < token)) return { kind: "unverified" };
-  if (state?.token === token && seq !== undefined && seq <= state.seq)
-    return { kind: "sequence_out_of_order", resource, currentSeq: state.seq, currentRev: state.rev };
-  const currentRev = state === undefined || state.deleted ? null : state.rev;
-  if (!meets(request.expected, currentRev)) return { kind: "etag_mismatch", resource, currentRev };
-  if (currentRev === null && (request.op === "patch" || request.op === "delete")) return { kind: "not_found", resource };
-  return { kind: "admissible" };
-}
-
-export type Refusal =
-  | Stale
-  | SequenceOutOfOrder
-  | EtagMismatch
-  | NotFound
-  | { readonly kind: "unverified" }
-  | { readonly kind: "admissible" };
-
-function meets(expected: Expected | undefined, currentRev: number | null): boolean {
-  if (expected === undefined) return true;
-  if (expected === "absent") return currentRev === null;
-  if (expected === "present") return currentRev !== null;
-  return currentRev === expected;
-}

@@ -5,8 +5,8 @@ import { type Idempotency, MAX_TOKEN, type TransactionOperation, type Transactio
 const operations: ReadonlySet<string> = new Set(["put", "patch", "delete", "seal"]);
 /** Lone surrogates would become U+FFFD on the way, and two names one; NUL cannot be stored. */
 const UNSTORABLE = /\p{Surrogate}|\0/u;
-const MAX_NAME_BYTES = 512;
-const MAX_OPERATIONS = 1_000;
+export const MAX_NAME_BYTES = 512;
+export const MAX_OPERATIONS = 1_000;
 
 export function checkWrite(request: WriteRequest): void {
   checkOperation(request);

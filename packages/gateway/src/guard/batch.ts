@@ -2,12 +2,11 @@
 // A row that may have been applied is never among those to be sent again (G3).
 
 import { type Failure, rejectsValue } from "../fence/failure.js";
-import { type Accepted, refusalOf, type StoredState, type WriteRequest } from "../fence/verdict.js";
+import type { Accepted, WriteRequest } from "../fence/verdict.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
 import type { WriteSlots } from "../store/write-slots.js";
-import { confirm } from "./confirm.js";
-import { explain, explanationOf, type UsedKey } from "./explain.js";
 import { arrayOf, parametersOf, type Statement } from "./fenced-statement.js";
+import { confirm, explain, explanationOf, refusalOf, replayOf, type StoredState, type UsedKey } from "./refusal.js";
 import { type Entry, isKeyed, type WriteOutcome } from "./write-queue.js";
 
 export interface BatchParts {
@@ -107,7 +106,7 @@ function reasonOf(
   used: UsedKey | undefined,
 ): WriteOutcome | { readonly kind: "admissible" } {
   if (used === undefined) return refusalOf(request, verified ? "verified" : "unverified", state);
-  return replayOf(request, used) ?? { kind: "idempotency_key_reused" };
+  return replayOf(request, request.idempotency, used) ?? { kind: "idempotency_key_reused" };
 }
 
 interface FailedAlone {
@@ -139,12 +138,4 @@ export function acceptedOf({ op, resource, token }: Pick<WriteRequest, "op" | "r
     ...shown,
     replayed: false,
   };
-}
-
-/** What the first attempt was told; undefined when the key was spent on something else. */
-function replayOf({ op, resource, idempotency }: WriteRequest, used: UsedKey): Accepted | undefined {
-  const outcome = Object.hasOwn(used.outcome, resource) ? used.outcome[resource] : undefined;
-  if (outcome === undefined || used.fingerprint !== idempotency?.fingerprint) return undefined;
-  const { rev, token, created, deleted, value } = outcome;
-  return { kind: "accepted", resource, rev, token, created, deleted, ...(op === "patch" ? { value } : {}), replayed: true };
 }

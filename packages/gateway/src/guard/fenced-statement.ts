@@ -113,7 +113,7 @@ const update = (form: StatementForm): string => `
 const ANSWER_COLUMNS = `stored.resource, stored.rev, stored.op = 'put' and stored.born = stored.rev as created, stored.deleted,
     case when stored.op in ('patch', 'seal') then stored.value::text end as value`;
 
-const RECORD_HISTORY = `RECORD_HISTORY as (
+const RECORD_HISTORY = `recorded as (
   insert into palisade.history (rev, token, seq, written_at, resource, op, holder)
   select rev, token, seq, updated_at, resource, op, holder from written where op <> 'seal'
 )`;

@@ -2,23 +2,19 @@
 // run again, and which operations stood in the way. It must not split a transaction.
 
 import { type Failure, rejectsValue } from "../fence/failure.js";
-import {
-  type Accepted,
-  type OutcomeUnknown,
-  type Refused,
-  refusalOf,
-  type TransactionOperation,
-  type TransactionRequest,
-  type Unavailable,
-  type Undecided,
+import type {
+  OutcomeUnknown,
+  Refused,
+  TransactionOperation,
+  TransactionRequest,
+  TransactionVerdict,
+  Unavailable,
 } from "../fence/verdict.js";
-import type { SlotQueue } from "../store/slot-queue.js";
 import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
-import type { WriteSlots } from "../store/write-slots.js";
+import type { SlotQueue, WriteSlots } from "../store/write-slots.js";
 import { acceptedOf } from "./batch.js";
-import { confirm } from "./confirm.js";
-import { type Explanation, explain, explanationOf } from "./explain.js";
 import { parametersOf, type Statement } from "./fenced-statement.js";
+import { confirm, type Explanation, explain, explanationOf, refusalOf, replayOf } from "./refusal.js";
 
 export interface TransactionParts {
   readonly slots: WriteSlots;
@@ -29,11 +25,9 @@ export interface TransactionParts {
 }
 
 export type TransactionAnswer =
-  | { readonly kind: "committed"; readonly results: readonly Accepted[]; readonly replayed: boolean }
-  | { readonly kind: "refused"; readonly refusals: readonly { readonly index: number; readonly refusal: Refused }[] }
+  | TransactionVerdict
   /** These would raise a fence and were not verified. */
-  | { readonly kind: "unverified"; readonly operations: readonly TransactionOperation[] }
-  | Undecided;
+  | { readonly kind: "unverified"; readonly operations: readonly TransactionOperation[] };
 
 type Again = { readonly kind: "again"; readonly code: string };
 
@@ -110,7 +104,7 @@ export class Transactions {
     const reply = await this.#parts.slots.run(connection, explain(names, keys));
     if ("failure" in reply) return unavailable("unreachable", reply.failure.error);
     const explanation = explanationOf(reply.rows);
-    const replayed = idempotency === undefined ? undefined : replayOf(request, explanation);
+    const replayed = idempotency === undefined ? undefined : replayOfAll(request, explanation);
     if (replayed !== undefined) return (replayed.kind === "committed" ? await this.#confirm(attempt, operations) : undefined) ?? replayed;
     const unverified: TransactionOperation[] = [];
     const refusals: { readonly index: number; readonly refusal: Refused }[] = [];
@@ -168,16 +162,9 @@ function contention(operations: readonly TransactionOperation[], code: string): 
   };
 }
 
-function replayOf({ operations, idempotency }: TransactionRequest, { usedKeys }: Explanation): TransactionAnswer | undefined {
+function replayOfAll({ operations, idempotency }: TransactionRequest, { usedKeys }: Explanation): TransactionAnswer | undefined {
   const used = usedKeys.get(idempotency?.key ?? "");
   if (used === undefined) return undefined;
-  if (used.fingerprint !== idempotency?.fingerprint) return { kind: "idempotency_key_reused" };
-  const results: Accepted[] = [];
-  for (const { op, resource } of operations) {
-    const outcome = Object.hasOwn(used.outcome, resource) ? used.outcome[resource] : undefined;
-    if (outcome === undefined) return { kind: "idempotency_key_reused" };
-    const { value, ...rest } = outcome;
-    results.push({ kind: "accepted", resource, ...rest, ...(op === "patch" || op === "seal" ? { value } : {}), replayed: true });
-  }
-  return { kind: "committed", results, replayed: true };
+  const results = operations.flatMap((operation) => replayOf(operation, idempotency, used) ?? []);
+  return results.length === operations.length ? { kind: "committed", results, replayed: true } : { kind: "idempotency_key_reused" };
 }

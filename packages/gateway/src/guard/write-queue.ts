@@ -2,7 +2,7 @@
 // It must not know what a batch does or how it ends.
 
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
-import { Fifo } from "../store/fifo.js";
+import { Fifo } from "../store/write-slots.js";
 
 export interface QueueLimits {
   readonly maxBatchRows: number;

@@ -1,5 +1,5 @@
-// What every request passes on its way in and out: header count, credential, rate, capacity; then the work of its route; then one answer, one count, one log line.
-// Must not read the body, and must not let anything thrown inside become a hanging request.
+// Admission control: header count, credential, rate and capacity before the route runs; one answer,
+// one count and one log line after it.
 import type { RequestHandler } from "express";
 import { type Log, logFinished } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
@@ -8,9 +8,7 @@ import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
 import { beginWork, endWork } from "./connection-state.js";
 import { Problem, sendProblem } from "./problem.js";
-import type { RateLimit } from "./rate-limit.js";
-import { RequestContext } from "./request-context.js";
-import { readHeaders, tooManyHeaders } from "./request-headers.js";
+import { RequestContext, readHeaders, tooManyHeaders } from "./request-context.js";
 import { nobody, type Principal } from "./scopes.js";
 
 export type RouteHandler = (context: RequestContext) => Answer | Problem | Promise<Answer | Problem>;
@@ -116,4 +114,53 @@ export class Admission {
 
 function busy(detail: string): Problem {
   return new Problem("unavailable", detail, { outcome: "not_applied", retryAfterSeconds: 1 });
+}
+
+interface Bucket {
+  level: number;
+  filledAt: number;
+}
+
+const MAX_REMEMBERED_CALLERS = 10_000;
+
+export class RateLimit {
+  readonly #buckets = new Map<string, Bucket>();
+  readonly #perSecond: number;
+  readonly #now: () => number;
+
+  /** `now` is milliseconds on a monotonic clock. */
+  constructor(perSecond: number, now: () => number = () => performance.now()) {
+    this.#perSecond = perSecond;
+    this.#now = now;
+  }
+
+  take(caller: string): Problem | undefined {
+    if (this.#perSecond === 0) return undefined;
+    const at = this.#now();
+    const bucket = this.#bucket(caller, at);
+    bucket.level = Math.min(this.#perSecond, bucket.level + ((at - bucket.filledAt) / 1_000) * this.#perSecond);
+    bucket.filledAt = at;
+    if (bucket.level >= 1) {
+      bucket.level -= 1;
+      return undefined;
+    }
+    const waitSeconds = Math.max(1, Math.ceil((1 - bucket.level) / this.#perSecond));
+    return new Problem("rate_limited", `${caller} may send ${this.#perSecond} requests per second.`, {
+      retryAfterSeconds: waitSeconds,
+      outcome: "not_applied",
+    });
+  }
+
+  // A caller that is forgotten starts with a full bucket: under pressure by more callers than are remembered the limit is softer, never harder.
+  #bucket(caller: string, at: number): Bucket {
+    const known = this.#buckets.get(caller);
+    if (known !== undefined) return known;
+    if (this.#buckets.size >= MAX_REMEMBERED_CALLERS) {
+      const [oldest] = this.#buckets.keys();
+      if (oldest !== undefined) this.#buckets.delete(oldest);
+    }
+    const bucket = { level: this.#perSecond, filledAt: at };
+    this.#buckets.set(caller, bucket);
+    return bucket;
+  }
 }

@@ -1,10 +1,10 @@
-// The bytes of a request body: read only when somebody asks, up to a limit each and a budget for all at once, and never believed when they end too early.
-// Decides nothing about their meaning beyond "is it UTF-8".
+// The body of a request: which media types are read, up to which size each and together, and as
+// UTF-8 only. What the JSON holds is judged in json-text.ts.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { markDiscarding, markReceiving } from "./connection-state.js";
 import { Problem } from "./problem.js";
-import type { RequestContext } from "./request-context.js";
+import type { RequestContext, RequestHeaders } from "./request-context.js";
 
 /** How many bytes of bodies the process may hold at a time, so that many large requests cannot exhaust its memory. */
 export class BodyBudget {
@@ -93,4 +93,27 @@ function tooBusy(): Problem {
 
 function truncated(): Problem {
   return new Problem("request_malformed", "The body ended before its announced length.");
+}
+
+const jsonOnly = ["application/json"];
+const mergePatch = ["application/merge-patch+json", "application/json"];
+const UTF8 = /^charset=(?:utf-8|"utf-8")$/i;
+
+export function mediaTypeFault(headers: RequestHeaders, purpose: "document" | "merge_patch"): Problem | undefined {
+  if (headers.contentEncoding !== undefined && headers.contentEncoding.toLowerCase() !== "identity") {
+    return unsupportedMedia("Compressed bodies are not accepted; send the JSON as it is.");
+  }
+  const field = headers.contentType;
+  if (field === "application/json") return undefined;
+  const accepted = purpose === "document" ? jsonOnly : mergePatch;
+  if (field === undefined) return unsupportedMedia(`The Content-Type header is missing; it must be ${accepted.join(" or ")}.`);
+  const [type = "", ...parameters] = field.split(";").map((part) => part.trim());
+  if (!accepted.includes(type.toLowerCase())) return unsupportedMedia(`The Content-Type must be ${accepted.join(" or ")}.`);
+  if (!parameters.every((parameter) => UTF8.test(parameter)))
+    return unsupportedMedia("JSON is UTF-8; no other charset or parameter is accepted.");
+  return undefined;
+}
+
+function unsupportedMedia(detail: string): Problem {
+  return new Problem("media_type_unsupported", detail);
 }

@@ -1,5 +1,6 @@
-// How far the requests of one connection have come, and so whether it may be answered once more. Only the routes and the server know what is to be said.
-import type { IncomingMessage } from "node:http";
+// What is known about the requests of one connection: which are unanswered, whose body is being read,
+// and so whether the connection may be answered once more and when its last answer may end.
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 const working = Symbol("requests of this connection that are not answered yet");
@@ -50,4 +51,16 @@ export function mustStaySilent(socket: Socket): boolean {
   const unanswered = tracked[working] ?? 0;
   if (unanswered === 0) return tracked[discarding]?.complete === false;
   return unanswered > 1 || (unanswered === 1 && tracked[receiving]?.complete !== false);
+}
+
+/** The header has been written, and with it the length: to the client the answer is complete, whenever it ends. */
+export function endResponse(response: ServerResponse, body: string | undefined): void {
+  const { req: request, shouldKeepAlive } = response;
+  if (shouldKeepAlive || request.complete || !isBeingDiscarded(request)) {
+    response.end(body);
+    return;
+  }
+  response.flushHeaders();
+  if (body !== undefined) response.write(body);
+  request.once("end", () => response.end());
 }

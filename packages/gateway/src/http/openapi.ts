@@ -1,5 +1,6 @@
 // The OpenAPI 3.1 document, generated from the schemas that requests are checked against and the table of problems. Must not describe a rule by hand twice.
 import { z } from "zod";
+import { MAX_NAME_BYTES } from "../fence/write-request.js";
 import { type OperationDescription, operations } from "./openapi-operations.js";
 import { type ProblemCode, statusOf } from "./problem.js";
 import * as schemas from "./schemas.js";
@@ -127,8 +128,8 @@ function parameters(): Json {
       name: "resource",
       in: "path",
       required: true,
-      description: "1 to 512 bytes of UTF-8 in normalization form C; may contain /, but no empty, . or .. segment and no control character",
-      schema: { type: "string", minLength: 1, maxLength: 512 },
+      description: `1 to ${MAX_NAME_BYTES} bytes of UTF-8 in normalization form C; may contain /, but no empty, . or .. segment and no control character`,
+      schema: { type: "string", minLength: 1, maxLength: MAX_NAME_BYTES },
     },
     FencingToken: {
       ...header("Fencing-Token", token, "The token of the lease, and optionally the position of this write under it: 34;seq=7"),

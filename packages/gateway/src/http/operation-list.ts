@@ -1,12 +1,12 @@
 // The body of a transaction, from text to the operations the store takes. Each document stays the text it was, so that its numbers keep every digit.
 // Decides the shape, names, tokens and conditions of every operation; whether they may all happen is the store's answer.
 import type { TransactionOperation } from "../fence/verdict.js";
-import { parseIfMatch, type WriteCondition } from "./etag.js";
-import type { PresentedToken } from "./fencing-header.js";
+import { MAX_OPERATIONS } from "../fence/write-request.js";
 import { elementsOf, membersOf } from "./json-members.js";
+import { type PresentedToken, parseIfMatch, type WriteCondition } from "./preconditions.js";
 import { Problem } from "./problem.js";
 import { checkResourceName } from "./resource-name.js";
-import { firstIssue, MAX_OPERATIONS, operation as operationSchema } from "./schemas.js";
+import { firstIssue, operation as operationSchema } from "./schemas.js";
 
 export type Operations = readonly TransactionOperation[];
 

@@ -1,7 +1,7 @@
 // The only place that knows status numbers: every refusal by its stable code, and how it is written to the wire (RFC 9457). Decides nothing about when to refuse.
 // A code never changes its status, and a status never stands for two client reactions without a code to tell them apart.
 import type { ServerResponse } from "node:http";
-import { endResponse } from "./ending.js";
+import { endResponse } from "./connection-state.js";
 
 export const success = { ok: 200, created: 201, noContent: 204, notModified: 304 } as const;
 

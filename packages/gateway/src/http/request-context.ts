@@ -1,7 +1,5 @@
-// One request on its way to one answer: what is known about it so far.
-// Decides nothing; must stay cheap, one is made for every request.
+// One request: its header fields as they came, and what has been learned about it so far.
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { RequestHeaders } from "./request-headers.js";
 import { nobody, type Principal } from "./scopes.js";
 
 export class RequestContext {
@@ -33,4 +31,102 @@ function requestIdOf(presented: string | undefined): string {
   if (presented !== undefined && REQUEST_ID.test(presented)) return presented;
   requestCount += 1;
   return `${processName}-${requestCount.toString(36)}`;
+}
+
+export interface RequestHeaders {
+  host: string | undefined;
+  fencingToken: string | undefined;
+  ifMatch: string | undefined;
+  ifNoneMatch: string | undefined;
+  /** A conditional header that would have to be honoured and is not known here, by its name in lower case. */
+  unsupportedCondition: string | undefined;
+  idempotencyKey: string | undefined;
+  authorization: string | undefined;
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  contentLength: string | undefined;
+  requestId: string | undefined;
+  traceparent: string | undefined;
+}
+
+/** Node drops header lines past its own limit of 2 000 without a word, so that many are refused before any of them is believed. */
+export const MAX_HEADER_LINES = 2_000;
+
+// A field that came more than once is kept with a line feed between its values: no header value can contain one, so every strict parser refuses it by itself.
+const FIELD_SEPARATOR = "\n";
+
+export function repeated(value: string): number {
+  return value.split(FIELD_SEPARATOR).length;
+}
+
+export function tooManyHeaders(request: IncomingMessage): boolean {
+  return request.rawHeaders.length >= MAX_HEADER_LINES * 2;
+}
+
+export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
+  const found: RequestHeaders = {
+    host: undefined,
+    fencingToken: undefined,
+    ifMatch: undefined,
+    ifNoneMatch: undefined,
+    unsupportedCondition: undefined,
+    idempotencyKey: undefined,
+    authorization: undefined,
+    contentType: undefined,
+    contentEncoding: undefined,
+    contentLength: undefined,
+    requestId: undefined,
+    traceparent: undefined,
+  };
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) keep(found, rawHeaders[at] as string, rawHeaders[at + 1] as string);
+  return found;
+}
+
+function keep(found: RequestHeaders, name: string, value: string): void {
+  switch (name.toLowerCase()) {
+    case "host":
+      found.host = join(found.host, value);
+      break;
+    case "fencing-token":
+      found.fencingToken = join(found.fencingToken, value);
+      break;
+    case "authorization":
+      found.authorization = join(found.authorization, value);
+      break;
+    case "content-type":
+      found.contentType = join(found.contentType, value);
+      break;
+    case "content-encoding":
+      found.contentEncoding = join(found.contentEncoding, value);
+      break;
+    case "content-length":
+      found.contentLength = join(found.contentLength, value);
+      break;
+    case "if-match":
+      found.ifMatch = join(found.ifMatch, value);
+      break;
+    case "if-none-match":
+      found.ifNoneMatch = join(found.ifNoneMatch, value);
+      break;
+    case "if-modified-since":
+    case "if-unmodified-since":
+    case "if-range":
+    case "if-schedule-tag-match":
+    case "if":
+      found.unsupportedCondition = name.toLowerCase();
+      break;
+    case "idempotency-key":
+      found.idempotencyKey = join(found.idempotencyKey, value);
+      break;
+    case "x-request-id":
+      found.requestId = join(found.requestId, value);
+      break;
+    case "traceparent":
+      found.traceparent = join(found.traceparent, value);
+      break;
+  }
+}
+
+function join(before: string | undefined, value: string): string {
+  return before === undefined ? value : before + FIELD_SEPARATOR + value;
 }

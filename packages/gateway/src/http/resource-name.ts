@@ -1,8 +1,7 @@
 // Which resource a request names. A name is percent-decoded once, from the request line as it came, and is refused if any hop between client and gateway could
 // have read it differently: the fence belongs to the exact name. Must not repair, normalise or shorten a name.
+import { MAX_NAME_BYTES } from "../fence/write-request.js";
 import { Problem } from "./problem.js";
-
-export const MAX_NAME_BYTES = 512;
 
 // Letters, digits and the other characters a path may hold unencoded (RFC 3986 pchar and "/"). All ASCII, so already NFC and one byte each.
 const PLAIN_PATH = /^[A-Za-z0-9\-._~!$&'()*+,;=:@/]+$/;

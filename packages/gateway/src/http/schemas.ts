@@ -1,17 +1,17 @@
 // The shapes of everything that travels as JSON, once: what requests are checked against and what the OpenAPI document is generated from.
 // Requests are closed, so that a misspelled member is refused; answers are open, so that one can be added later. Must not hold rules that only a parser can keep (names, header syntax, numbers as text); those stand in their own files and are quoted here.
 import { z } from "zod";
-import { FENCING_TOKEN } from "./fencing-header.js";
+import { MAX_TOKEN } from "../fence/verdict.js";
+import { MAX_NAME_BYTES, MAX_OPERATIONS } from "../fence/write-request.js";
+import { FENCING_TOKEN } from "./preconditions.js";
 import { problemCodes } from "./problem.js";
 
 export const MAX_PAGE_ITEMS = 1_000;
-export const MAX_OPERATIONS = 1_000;
 
-const MAX_TOKEN = 999_999_999_999_999;
 const token = z.int().min(1).max(MAX_TOKEN).meta({ description: "A fencing token: only ever rises for one resource" });
 const seq = z.int().min(1).max(MAX_TOKEN).meta({ description: "Position among the writes of one holder; must rise within one token" });
 const rev = z.int().min(0).max(MAX_TOKEN).meta({ description: "Counts the accepted writes of the resource; 0 when there was none" });
-const resource = z.string().min(1).max(512);
+const resource = z.string().min(1).max(MAX_NAME_BYTES);
 const document = z.unknown().meta({ description: "Any JSON; numbers keep every digit" });
 
 export const fencingTokenHeader = z.string().regex(FENCING_TOKEN);
@@ -38,7 +38,7 @@ export const fenceState = item.omit({ value: true });
 export const resourcePage = z.object({ items: z.array(item), nextCursor: z.string().nullable() });
 
 export const listQuery = z.strictObject({
-  prefix: z.string().max(512).default(""),
+  prefix: z.string().max(MAX_NAME_BYTES).default(""),
   limit: z
     .string()
     .regex(/^[1-9][0-9]{0,3}$/)

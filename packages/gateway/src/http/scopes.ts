@@ -1,6 +1,7 @@
 // What a credential may do: an action on every resource whose name begins with a prefix, written as `write:orders/`. An empty prefix is every resource.
 // Decides nothing about who the caller is. A prefix is plain text, not a path: `write:orders` also covers `orders-archive/1`.
-import { characterFault, MAX_NAME_BYTES } from "./resource-name.js";
+import { MAX_NAME_BYTES } from "../fence/write-request.js";
+import { characterFault } from "./resource-name.js";
 
 /** `seal` raises a fence and returns the document, so it implies reading that document; `admin` is for moving fences by hand and implies nothing else. */
 export const actions = ["read", "write", "seal", "admin"] as const;

@@ -8,8 +8,7 @@ import { isIdle, mustStaySilent } from "./connection-state.js";
 import { httpClassesFor } from "./express-prototypes.js";
 import { allowed } from "./paths.js";
 import { Problem, rawProblem, sendProblem } from "./problem.js";
-import { RequestContext } from "./request-context.js";
-import { readHeaders } from "./request-headers.js";
+import { RequestContext, readHeaders } from "./request-context.js";
 
 export interface ServerLimits {
   readonly maxConnections: number;

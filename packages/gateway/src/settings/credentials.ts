@@ -1,8 +1,7 @@
 // Which credentials a gateway accepts, from its settings: keys from a file or inline, JWTs, or nobody's at all on a loopback address.
 import { readFileSync } from "node:fs";
 import type { ReadinessCheck } from "../fenced-store.js";
-import { type ApiKeyFile, ApiKeyring, apiKeyFile } from "../http/api-keys.js";
-import { type Authenticator, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
+import { type ApiKeyFile, ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
 import { JwtVerifier } from "../http/jwt.js";
 import { firstIssue } from "../http/schemas.js";
 import { GatewayConfigError, hasCredentials, hasJwt, type Naming } from "./config.js";

@@ -1,7 +1,7 @@
 // The table of settings: name, environment variable, rule, default, meaning. Everything that shows or reads settings goes through it, so they cannot disagree.
 import { z } from "zod";
-import { type ApiKeyFile, apiKeyFile } from "../http/api-keys.js";
-import { storeLimits } from "../store/store-limits.js";
+import { type ApiKeyFile, apiKeyFile } from "../http/auth.js";
+import { storeRanges } from "../store/store-limits.js";
 import { choice, list, number, parseJson, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
 
 /** Every setting with its value. A setting without a default that was not given is undefined. */
@@ -50,8 +50,12 @@ export interface Settings {
 const sharedAlgorithms = ["HS256", "HS384", "HS512"];
 const publicKeyAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"];
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
-const store = storeLimits({});
-const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/** The store has the last word on its own limits: their ranges and defaults stand there. */
+function storeRange(limit: keyof typeof storeRanges): { range: readonly [number, number]; otherwise: number } {
+  const { from, to, preset } = storeRanges[limit];
+  return { range: [from, to], otherwise: preset };
+}
 
 export const settings: { readonly [K in keyof Settings]: Setting } = {
   databaseUrl: secret({
@@ -214,65 +218,55 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     fallback: 10_000,
     help: "How long accepted requests may take to finish after SIGTERM.",
   }),
-  poolSize: number({ env: "PALISADE_POOL_SIZE", range: [1, 1_000], otherwise: store.poolSize, help: "Connections to Postgres that read." }),
+  poolSize: number({ env: "PALISADE_POOL_SIZE", ...storeRange("poolSize"), help: "Connections to Postgres that read." }),
   statementsInFlight: number({
     env: "PALISADE_STATEMENTS_IN_FLIGHT",
-    range: [1, 100],
-    otherwise: store.statementsInFlight,
+    ...storeRange("statementsInFlight"),
     help: "Connections to Postgres that write, and as many again for transactions.",
   }),
   maxBatchRows: number({
     env: "PALISADE_MAX_BATCH_ROWS",
-    range: [1, 1_000],
-    otherwise: store.maxBatchRows,
+    ...storeRange("maxBatchRows"),
     help: "Writes gathered into one statement.",
   }),
   maxQueuedWrites: number({
     env: "PALISADE_MAX_QUEUED_WRITES",
-    range: [1, 1_000_000],
-    otherwise: store.maxQueuedWrites,
+    ...storeRange("maxQueuedWrites"),
     help: "Writes waiting for a statement; beyond it the answer is 503.",
   }),
   writeTimeoutMs: number({
     env: "PALISADE_WRITE_TIMEOUT_MS",
-    range: [10, 600_000],
-    otherwise: store.writeTimeoutMs,
+    ...storeRange("writeTimeoutMs"),
     help: "How long Postgres may take to answer a write; then the answer is 504.",
   }),
   readTimeoutMs: number({
     env: "PALISADE_READ_TIMEOUT_MS",
-    range: [10, 600_000],
-    otherwise: store.readTimeoutMs,
+    ...storeRange("readTimeoutMs"),
     help: "How long Postgres may take to answer a read; then the answer is 503.",
   }),
   lockWaitMs: number({
     env: "PALISADE_LOCK_WAIT_MS",
-    range: [1, 600_000],
-    otherwise: store.lockWaitMs,
+    ...storeRange("lockWaitMs"),
     help: "How long a write waits for a row that another transaction holds; then the answer is 409. Below four fifths of the write timeout.",
   }),
   idempotencyRetentionMs: number({
     env: "PALISADE_IDEMPOTENCY_RETENTION_MS",
-    range: [60_000, 365 * DAY_MS],
-    otherwise: store.idempotencyRetentionMs,
+    ...storeRange("idempotencyRetentionMs"),
     help: "How long a used Idempotency-Key is remembered.",
   }),
   connectTimeoutMs: number({
     env: "PALISADE_CONNECT_TIMEOUT_MS",
-    range: [10, 600_000],
-    otherwise: store.connectTimeoutMs,
+    ...storeRange("connectTimeoutMs"),
     help: "How long a connection to Postgres may take to come about.",
   }),
   maxWaitMs: number({
     env: "PALISADE_MAX_WAIT_MS",
-    range: [1, 600_000],
-    otherwise: store.maxWaitMs,
+    ...storeRange("maxWaitMs"),
     help: "How long a write may wait for a statement before it is refused as not applied.",
   }),
   maxQueuedBytes: number({
     env: "PALISADE_MAX_QUEUED_BYTES",
-    range: [1_000, 4_000_000_000],
-    otherwise: store.maxQueuedBytes,
+    ...storeRange("maxQueuedBytes"),
     help: "Bytes of writes waiting for a statement; beyond it the answer is 503.",
   }),
   logLevel: choice({

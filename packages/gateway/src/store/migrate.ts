@@ -5,6 +5,7 @@ import pg from "pg";
 
 /** From dist/ as from src/: the SQL files are shipped in src. */
 const folder = new URL("../../src/store/migrations/", import.meta.url);
+const grantsFile = new URL("../../src/store/grants.sql", import.meta.url);
 const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version uses the same.
 
 interface Migration {
@@ -29,9 +30,10 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
   });
 }
 
-/** Work on the schema that must not meet a migration, all of it or nothing. */
-export async function underMigrationLock(databaseUrl: string, work: (client: pg.Client) => Promise<unknown>): Promise<void> {
-  await withClient(databaseUrl, (client) => underLock(client, () => work(client)));
+/** Gives the roles palisade_gateway and palisade_app their rights. For the owner of the schema, after `migrate`; may be repeated. */
+export async function grantRoles(databaseUrl: string): Promise<void> {
+  const text = await readFile(grantsFile, "utf8");
+  await withClient(databaseUrl, (client) => underLock(client, () => client.query(text)));
 }
 
 /** The names of the files a database still lacks; empty when `migrate` would do nothing. */

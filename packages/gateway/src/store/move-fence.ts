@@ -1,8 +1,7 @@
 // Moves a fence by hand, up or down, with an audit row in the same statement. For the operator only: an old fence that is lowered lets old holders write again.
 import type { Contention, OutcomeUnknown, Token, Unavailable } from "../fence/verdict.js";
-import { checkName, checkText, checkToken } from "../fence/write-request.js";
-import type { SlotQueue } from "./slot-queue.js";
-import type { WriteSlots } from "./write-slots.js";
+import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "../fence/write-request.js";
+import type { SlotQueue, WriteSlots } from "./write-slots.js";
 
 /** Who did it and why is kept for ever. */
 export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
@@ -25,7 +24,7 @@ export async function moveFence({ slots, queue }: FenceMover, direction: "raise"
   const { resource, token, by, reason } = change;
   checkName(resource);
   checkToken(token);
-  checkText({ text: by, what: "who moves a fence", maxBytes: 512 });
+  checkText({ text: by, what: "who moves a fence", maxBytes: MAX_NAME_BYTES });
   checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
   const statement = { name: "palisade-move-fence", text: MOVE_FENCE, values: [direction, resource, String(token), by, reason] };
   return await queue.use(async (connection): Promise<FenceVerdict> => {

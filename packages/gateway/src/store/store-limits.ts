@@ -31,7 +31,8 @@ interface Range {
 }
 
 const DAY_MS = 86_400_000;
-const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
+/** The one source of these ranges: the settings of the gateway take theirs from here. */
+export const storeRanges: { readonly [Limit in keyof StoreLimits]: Range } = {
   poolSize: { preset: 8, from: 1, to: 1_000 },
   statementsInFlight: { preset: 2, from: 1, to: 100 },
   maxBatchRows: { preset: 128, from: 1, to: 1_000 },
@@ -49,7 +50,7 @@ const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
 
 export function storeLimits(given: { readonly [Limit in keyof StoreLimits]?: number | undefined }): StoreLimits {
   const limits: Record<string, number> = {};
-  for (const [name, { preset, from, to }] of Object.entries(ranges)) {
+  for (const [name, { preset, from, to }] of Object.entries(storeRanges)) {
     const value = given[name as keyof StoreLimits] ?? preset;
     if (!Number.isInteger(value) || value < from || value > to)
       throw new RangeError(`${name} is an integer from ${from} to ${to}, not ${String(value)}`);

@@ -1,5 +1,6 @@
-// A fixed number of write connections. It decides how many statements are in flight, and lowers that number to one when Postgres has stopped answering.
-// It must not queue: who waits for a lane keeps a bounded queue of his own.
+// A fixed number of write connections, and the queue for work that needs one to itself. Their number
+// bounds the statements in flight; it drops to one while Postgres does not answer.
+import type { Unavailable } from "../fence/verdict.js";
 import { type BoundStatement, type Reply, WriteConnection, type WriteConnectionOptions } from "./write-connection.js";
 
 export class WriteSlots {
@@ -45,5 +46,105 @@ export class WriteSlots {
 
   async end(timeoutMs: number): Promise<void> {
     await Promise.all(this.#all.map((connection) => connection.end(timeoutMs)));
+  }
+}
+
+export interface SlotQueueLimits {
+  readonly maxWaiting: number;
+  readonly maxWaitMs: number;
+}
+
+const overloaded: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
+const closing: Unavailable = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
+
+export class SlotQueue {
+  readonly #slots: WriteSlots;
+  readonly #limits: SlotQueueLimits;
+  readonly #waiting = new Fifo<(connection: WriteConnection | undefined) => void>();
+  #inside = 0;
+  #state: "open" | "closing" = "open";
+  #onDrained: (() => void) | undefined;
+
+  constructor(slots: WriteSlots, limits: SlotQueueLimits) {
+    this.#slots = slots;
+    this.#limits = limits;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  async use<T>(work: (connection: WriteConnection) => Promise<T>): Promise<T | Unavailable> {
+    if (this.#state === "closing") return closing;
+    if (this.#waiting.length >= this.#limits.maxWaiting) return overloaded;
+    const arrivedAt = performance.now();
+    this.#inside += 1;
+    let connection: WriteConnection | undefined;
+    try {
+      connection = this.#slots.tryTake() ?? (await this.#turn());
+      if (connection === undefined) return closing;
+      if (performance.now() - arrivedAt > this.#limits.maxWaitMs) return overloaded;
+      return await work(connection);
+    } finally {
+      this.#inside -= 1;
+      if (connection !== undefined) this.#release(connection);
+      if (this.#inside === 0) this.#onDrained?.();
+    }
+  }
+
+  /** Takes nobody new; resolves when everybody is through. */
+  async drain(): Promise<void> {
+    this.#state = "closing";
+    if (this.#inside === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onDrained = resolve;
+    });
+  }
+
+  /** Sends everybody away who has no lane yet. */
+  abandon(): void {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) next(undefined);
+  }
+
+  #turn(): Promise<WriteConnection | undefined> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #release(connection: WriteConnection): void {
+    this.#slots.release(connection);
+    while (this.#waiting.length > 0) {
+      const free = this.#slots.tryTake();
+      if (free === undefined) return;
+      this.#waiting.shift()?.(free);
+    }
+  }
+}
+
+export class Fifo<T> {
+  #items: T[] = [];
+  #head = 0;
+
+  get length(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  peek(): T | undefined {
+    return this.#items[this.#head];
+  }
+
+  shift(): T | undefined {
+    if (this.length === 0) return undefined;
+    const item = this.#items[this.#head];
+    this.#head += 1;
+    // Half of the array is used up: moving the rest costs each item one copy on average.
+    if (this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head);
+      this.#head = 0;
+    }
+    return item;
   }
 }

@@ -1,7 +1,7 @@
 // What the statement accepts, refuses and stores, one write at a time and through the store as a gateway uses it.
 import type { TransactionOperation, Verdict, WriteRequest } from "../../src/fence/verdict.js";
-import { refusalOf, type StoredState } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
+import { refusalOf, type StoredState } from "../../src/guard/refusal.js";
 import { runStatement, ways } from "../support/statement.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 

@@ -2,14 +2,12 @@
 // is the one act that can let an old holder in again (G1), so who did it and why is always stored with it.
 
 import type { RouteHandler } from "../admission.js";
-import { Answer } from "../answer.js";
-import { readBody } from "../body.js";
+import { Answer, refusalProblem, undecidedProblem } from "../answer.js";
+import { mediaTypeFault, readBody } from "../body.js";
 import { jsonFault } from "../json-text.js";
-import { mediaTypeFault } from "../media-type.js";
 import { FENCE_PREFIX } from "../paths.js";
 import { Problem, success } from "../problem.js";
 import { fenceChange, firstIssue } from "../schemas.js";
-import { refusalProblem, undecidedProblem } from "../verdict-answer.js";
 import { targetOf } from "./target.js";
 import type { WriteParts } from "./write.js";
 

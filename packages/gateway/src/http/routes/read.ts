@@ -1,18 +1,22 @@
 // Reads: one resource, pages of resources, the history of one, the state of a fence. None of them ever raises a fence.
-import type { ReadResult, ResourceState } from "../../fenced-store.js";
+import { MAX_NAME_BYTES } from "../../fence/write-request.js";
+import type { FencedStore, ReadResult, ResourceState } from "../../fenced-store.js";
 import type { RouteHandler } from "../admission.js";
-import { Answer } from "../answer.js";
-import { parseReadCondition } from "../etag.js";
+import { Answer, unavailableProblem } from "../answer.js";
 import { FENCE_PREFIX, HISTORY_PREFIX, RESOURCE_PREFIX } from "../paths.js";
+import { parseReadCondition } from "../preconditions.js";
 import { Problem, success } from "../problem.js";
 import { parseQuery } from "../query.js";
 import type { RequestContext } from "../request-context.js";
-import { characterFault, MAX_NAME_BYTES } from "../resource-name.js";
+import { characterFault } from "../resource-name.js";
 import { historyQuery, listQuery } from "../schemas.js";
 import { allows } from "../scopes.js";
-import { unavailableProblem } from "../verdict-answer.js";
-import type { StoreAccess } from "./store-access.js";
 import { pathOf, targetBeforeQuery, targetOf } from "./target.js";
+
+/** How a route reaches the store: a getter, because the routes exist before the store is open. */
+export interface StoreAccess {
+  readonly store: FencedStore;
+}
 
 export function readRoute(parts: StoreAccess): RouteHandler {
   return async (context) => {

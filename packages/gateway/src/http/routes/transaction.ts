@@ -1,18 +1,14 @@
 // POST /v1/transactions: several resources, all or nothing. The whole transaction is refused when one of its operations is.
 import type { TransactionVerdict } from "../../fence/verdict.js";
 import type { RouteHandler } from "../admission.js";
-import { Answer } from "../answer.js";
-import { readBody } from "../body.js";
-import { parseWriteCondition } from "../etag.js";
-import { type PresentedToken, parseFencingToken } from "../fencing-header.js";
-import { idempotencyOf, parseIdempotencyKey } from "../idempotency-key.js";
+import { Answer, receipt, refusalProblem, replayedHeader, undecidedProblem } from "../answer.js";
+import { mediaTypeFault, readBody } from "../body.js";
 import { jsonFault } from "../json-text.js";
-import { mediaTypeFault } from "../media-type.js";
 import { type Operations, parseOperations } from "../operation-list.js";
+import { idempotencyOf, type PresentedToken, parseFencingToken, parseIdempotencyKey, parseWriteCondition } from "../preconditions.js";
 import { Problem, success } from "../problem.js";
 import type { RequestContext } from "../request-context.js";
 import { allows, type Principal } from "../scopes.js";
-import { receipt, refusalProblem, replayedHeader, undecidedProblem } from "../verdict-answer.js";
 import { visibilityOf, type WriteParts } from "./write.js";
 
 export function transactionRoute(parts: WriteParts): RouteHandler {

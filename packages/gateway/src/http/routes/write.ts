@@ -3,19 +3,15 @@
 import type { WriteOperation, WriteRequest } from "../../fence/verdict.js";
 import type { Metrics } from "../../observe/metrics.js";
 import type { RouteHandler } from "../admission.js";
-import type { Answer } from "../answer.js";
-import { type BodyBudget, readBody } from "../body.js";
-import { parseWriteCondition } from "../etag.js";
-import { parseFencingToken } from "../fencing-header.js";
-import { idempotencyOf, parseIdempotencyKey } from "../idempotency-key.js";
+import { type Answer, acceptedAnswer, type Visibility, verdictProblem } from "../answer.js";
+import { type BodyBudget, mediaTypeFault, readBody } from "../body.js";
 import { jsonFault } from "../json-text.js";
-import { mediaTypeFault } from "../media-type.js";
 import { RESOURCE_PREFIX } from "../paths.js";
+import { idempotencyOf, parseFencingToken, parseIdempotencyKey, parseWriteCondition } from "../preconditions.js";
 import { Problem } from "../problem.js";
 import type { RequestContext } from "../request-context.js";
 import { allows, type Principal } from "../scopes.js";
-import { acceptedAnswer, type Visibility, verdictProblem } from "../verdict-answer.js";
-import type { StoreAccess } from "./store-access.js";
+import type { StoreAccess } from "./read.js";
 import { sealTargetOf, targetOf } from "./target.js";
 
 export interface WriteParts extends StoreAccess {

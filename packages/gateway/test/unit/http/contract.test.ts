@@ -1,7 +1,7 @@
 // The contract as a whole: codes, statuses, and that server, client and OpenAPI document speak of the same ones.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
-import { problemCodes as clientCodes } from "../../../src/client/refusal-code.js";
+import { problemCodes as clientCodes } from "../../../src/client/results.js";
 import { openApiDocument, openApiText } from "../../../src/http/openapi.js";
 import { Problem, problemCodes, problemDocument, rawProblem, statusOf } from "../../../src/http/problem.js";
 import { problem as problemSchema } from "../../../src/http/schemas.js";

@@ -1,10 +1,9 @@
 // API keys, scopes, JWTs and the rate of calls: who may do what, and how often.
 import { SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
-import { ApiKeyring, hashApiKey, makeApiKey } from "../../../src/http/api-keys.js";
-import { credentialAuthenticator, openAuthenticator } from "../../../src/http/auth.js";
+import { RateLimit } from "../../../src/http/admission.js";
+import { ApiKeyring, credentialAuthenticator, hashApiKey, makeApiKey, openAuthenticator } from "../../../src/http/auth.js";
 import { JwtVerifier } from "../../../src/http/jwt.js";
-import { RateLimit } from "../../../src/http/rate-limit.js";
 import { allows, parseScope } from "../../../src/http/scopes.js";
 
 const { key, sha256 } = makeApiKey();

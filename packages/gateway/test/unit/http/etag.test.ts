@@ -1,7 +1,7 @@
 // Conditions: the two that are honoured, and that no other is ever ignored.
 import { describe, expect, test } from "vitest";
-import { parseReadCondition, parseWriteCondition } from "../../../src/http/etag.js";
-import { readHeaders } from "../../../src/http/request-headers.js";
+import { parseReadCondition, parseWriteCondition } from "../../../src/http/preconditions.js";
+import { readHeaders } from "../../../src/http/request-context.js";
 
 const write = (...rawHeaders: string[]) => parseWriteCondition(readHeaders(rawHeaders));
 const unsupported = expect.objectContaining({ code: "precondition_unsupported", status: 400 });

@@ -1,9 +1,9 @@
 // The Fencing-Token header: what is taken, and that nothing else is.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatFencingToken, parseFencingToken } from "../../../src/http/fencing-header.js";
+import { formatFencingToken, parseFencingToken } from "../../../src/http/preconditions.js";
 import { Problem } from "../../../src/http/problem.js";
-import { readHeaders } from "../../../src/http/request-headers.js";
+import { readHeaders } from "../../../src/http/request-context.js";
 import { fencingTokenHeader } from "../../../src/http/schemas.js";
 
 const number = fc.integer({ min: 1, max: 999_999_999_999_999 });

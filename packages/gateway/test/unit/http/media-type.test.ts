@@ -1,9 +1,9 @@
 // Media types, queries and idempotency keys: the small parsers.
 import { describe, expect, test } from "vitest";
-import { idempotencyOf, parseIdempotencyKey } from "../../../src/http/idempotency-key.js";
-import { mediaTypeFault } from "../../../src/http/media-type.js";
+import { mediaTypeFault } from "../../../src/http/body.js";
+import { idempotencyOf, parseIdempotencyKey } from "../../../src/http/preconditions.js";
 import { parseQuery } from "../../../src/http/query.js";
-import { readHeaders } from "../../../src/http/request-headers.js";
+import { readHeaders } from "../../../src/http/request-context.js";
 import { listQuery } from "../../../src/http/schemas.js";
 import { everything } from "../../../src/http/scopes.js";
 

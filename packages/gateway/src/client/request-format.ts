@@ -1,0 +1,57 @@
+// How a resource, a document and a token are written into a request.
+
+const MAX_TOKEN = 999_999_999_999_999;
+
+/** The part of a lease the client needs; the leases of @palisade/lock fit. */
+export interface LeaseLike {
+  readonly token: number;
+  readonly signal: AbortSignal;
+}
+
+export type Holder = { readonly lease: LeaseLike; readonly token?: undefined } | { readonly token: number; readonly lease?: undefined };
+
+export function tokenOf(holder: { readonly lease?: LeaseLike | undefined; readonly token?: number | undefined }): number {
+  const token = holder.lease?.token ?? holder.token;
+  if (!Number.isSafeInteger(token) || token === undefined || token < 1 || token > MAX_TOKEN) {
+    throw new RangeError(`a fencing token is a whole number from 1 to ${MAX_TOKEN}, not ${String(token)}`);
+  }
+  return token;
+}
+
+/** The value of the Fencing-Token header. */
+export function fencingHeader(token: number, seq: number | undefined): string {
+  if (seq === undefined) return String(token);
+  if (!Number.isSafeInteger(seq) || seq < 1 || seq > MAX_TOKEN)
+    throw new RangeError(`a sequence number is a whole number from 1, not ${seq}`);
+  return `${token};seq=${seq}`;
+}
+
+/** A resource name as part of a URL: each segment percent-encoded once, slashes kept. */
+export function resourcePath(resource: string): string {
+  if (resource === "") throw new RangeError("a resource name must not be empty");
+  return resource.split("/").map(encodeSegment).join("/");
+}
+
+function encodeSegment(segment: string): string {
+  if (segment === "" || segment === "." || segment === "..") {
+    throw new RangeError(`a resource name must not have the segment ${JSON.stringify(segment)}: URLs drop it on the way`);
+  }
+  return encodeURIComponent(segment);
+}
+
+/** JSON that is already text: JSON.parse would round 12345678901234567890. */
+export class RawJson {
+  constructor(readonly text: string) {}
+}
+
+export function rawJson(text: string): RawJson {
+  JSON.parse(text);
+  return new RawJson(text);
+}
+
+export function jsonTextOf(value: unknown): string {
+  if (value instanceof RawJson) return value.text;
+  const text: string | undefined = JSON.stringify(value);
+  if (text === undefined) throw new TypeError(`${typeof value} is not something JSON can hold`);
+  return text;
+}

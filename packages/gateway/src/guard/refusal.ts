@@ -1,0 +1,125 @@
+// Why a request was not accepted, asked after the statement refused it. The refusal stands; the reason
+// is a hint, because what is read here may be newer than what refused.
+import type {
+  Accepted,
+  EtagMismatch,
+  Expected,
+  Idempotency,
+  NotFound,
+  OutcomeUnknown,
+  SequenceOutOfOrder,
+  Stale,
+  Token,
+  TransactionOperation,
+} from "../fence/verdict.js";
+import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
+import type { WriteSlots } from "../store/write-slots.js";
+import { arrayOf } from "./fenced-statement.js";
+
+/** A row of palisade.resources, as far as a decision depends on it. */
+export type StoredState = { readonly token: Token; readonly seq: number; readonly rev: number; readonly deleted: boolean };
+
+/**
+ * Why a request that the statement did not accept was refused, judged by a state read afterwards. "unverified": it would raise the fence, and nobody has asked
+ * the lock's nodes yet. "admissible": this state would have let it in, so it lost a race and may simply be sent again.
+ * Stale comes before everything; a raise is verified before its conditions are looked at, so that a forged token is reported as one.
+ */
+export function refusalOf(request: TransactionOperation, verified: "verified" | "unverified", state: StoredState | undefined): Refusal {
+  const { resource, token, seq } = request;
+  if (state !== undefined && state.token > token) return { kind: "stale", resource, presentedToken: token, currentToken: state.token };
+  if (verified === "unverified" && (state === undefined || state.token < token)) return { kind: "unverified" };
+  if (state?.token === token && seq !== undefined && seq <= state.seq)
+    return { kind: "sequence_out_of_order", resource, currentSeq: state.seq, currentRev: state.rev };
+  const currentRev = state === undefined || state.deleted ? null : state.rev;
+  if (!meets(request.expected, currentRev)) return { kind: "etag_mismatch", resource, currentRev };
+  if (currentRev === null && (request.op === "patch" || request.op === "delete")) return { kind: "not_found", resource };
+  return { kind: "admissible" };
+}
+
+export type Refusal =
+  | Stale
+  | SequenceOutOfOrder
+  | EtagMismatch
+  | NotFound
+  | { readonly kind: "unverified" }
+  | { readonly kind: "admissible" };
+
+function meets(expected: Expected | undefined, currentRev: number | null): boolean {
+  if (expected === undefined) return true;
+  if (expected === "absent") return currentRev === null;
+  if (expected === "present") return currentRev !== null;
+  return currentRev === expected;
+}
+
+export interface UsedKey {
+  readonly fingerprint: string;
+  readonly outcome: Readonly<Record<string, Omit<Accepted, "kind" | "resource" | "replayed">>>;
+}
+
+export interface Explanation {
+  /** In the order of the resources; undefined where there is no row. */
+  readonly states: readonly (StoredState | undefined)[];
+  readonly usedKeys: ReadonlyMap<string, UsedKey>;
+  readonly synchronousStandbyNames: string;
+}
+
+const EXPLAIN = `
+  select seen.token, seen.seq, seen.rev, seen.deleted, used.key, used.fingerprint, used.outcome, current_setting('synchronous_standby_names')
+  from unnest($1::text[], $2::text[]) with ordinality as asked(resource, key, place)
+  left join lateral (
+    select token, seq, rev, deleted from palisade.resources as found where found.resource = asked.resource limit 1
+  ) as seen on true
+  left join lateral (
+    select key, fingerprint, outcome from palisade.used_keys as found where found.key = asked.key limit 1
+  ) as used on true
+  order by place`;
+
+/** What the first attempt with this key was told; undefined when the key was used for something else. */
+export function replayOf(
+  { op, resource }: Pick<TransactionOperation, "op" | "resource">,
+  idempotency: Idempotency | undefined,
+  used: UsedKey,
+): Accepted | undefined {
+  const outcome = Object.hasOwn(used.outcome, resource) ? used.outcome[resource] : undefined;
+  if (outcome === undefined || used.fingerprint !== idempotency?.fingerprint) return undefined;
+  const { value, ...rest } = outcome;
+  return { kind: "accepted", resource, ...rest, ...(op === "patch" || op === "seal" ? { value } : {}), replayed: true };
+}
+
+/** One line per resource; `keys` has the idempotency key of each, or null. */
+export function explain(resources: readonly string[], keys: readonly (string | undefined)[]): BoundStatement {
+  const named = keys.map((key) => (key === undefined ? "null" : arrayOf([key]).slice(1, -1)));
+  return { name: "palisade-explain", text: EXPLAIN, values: [arrayOf(resources), `{${named.join(",")}}`] };
+}
+
+export function explanationOf(rows: readonly Row[]): Explanation {
+  const usedKeys = new Map<string, UsedKey>();
+  for (const [, , , , key, fingerprint, outcome] of rows)
+    if (typeof key === "string") usedKeys.set(key, { fingerprint: String(fingerprint), outcome: outcome as UsedKey["outcome"] });
+  const states = rows.map(([token, seq, rev, deleted]) =>
+    typeof token === "number" ? { token, seq: Number(seq), rev: Number(rev), deleted: deleted === true } : undefined,
+  );
+  return { states, usedKeys, synchronousStandbyNames: String(rows[0]?.[7]) };
+}
+
+// The weakest row lock: nobody waits for it, it changes nothing, and its commit comes after the one in doubt and waits for the standby like any other.
+const CONFIRM =
+  "select current_setting('synchronous_standby_names') from palisade.resources where resource = any($1::text[]) order by resource for key share";
+
+export interface Confirmation {
+  readonly slots: WriteSlots;
+  readonly connection: WriteConnection;
+  readonly durability: "local" | "sync";
+}
+
+/** Undefined when it is safe to say that these resources are as they were read. */
+export async function confirm(
+  { slots, connection, durability }: Confirmation,
+  resources: readonly string[],
+): Promise<OutcomeUnknown | undefined> {
+  if (durability === "local" || resources.length === 0) return undefined;
+  const reply = await slots.run(connection, { name: "palisade-confirm", text: CONFIRM, values: [arrayOf(resources)] });
+  if ("rows" in reply) return reply.rows[0]?.[0] === "" ? { kind: "outcome_unknown", reason: "not_replicated" } : undefined;
+  const { failure } = reply;
+  return { kind: "outcome_unknown", reason: failure.kind === "unknown" ? failure.reason : "not_replicated", cause: failure.error };
+}
