@@ -7,6 +7,24 @@ import type { Finding, Rule } from "./rule.js";
 /** By package: its folders, lowest first, and then the files in the root of its source. */
 export const layersOf: Readonly<Record<string, readonly string[]>> = {
   lock: ["platform/", "protocol/", "quorum/", "options/", "lease/", "waiting/", "redis/", "locker.ts", "index.ts"],
+  gateway: [
+    "client/",
+    "fence/",
+    "own-tables.ts",
+    "store/",
+    "guard/",
+    "fenced-store.ts",
+    "observe/",
+    "http/",
+    "settings/",
+    "app.ts",
+    "migrate-at-start.ts",
+    "verify-with-lock.ts",
+    "gateway.ts",
+    "commands.ts",
+    "main.ts",
+    "index.ts",
+  ],
 };
 
 export const layers: Rule = {
