@@ -1,21 +1,21 @@
-// What the user asked for, read from the arguments and checked before anything is started. A mistake is one sentence. Decides no default of a story but the first one.
+// What the user asks for, read from the arguments and checked before anything is started. A mistake is one sentence.
 import { parseArgs } from "node:util";
 
-export interface Wish {
-  /** Names, or none: for the help and the list. */
+export interface DemoOptions {
+  /** Names of scenarios, in the order in which they run. */
   readonly scenarios: readonly string[];
   readonly mode: "play" | "list" | "help";
   readonly json: boolean;
   readonly htmlFile: string | undefined;
-  /** How fast it is told; undefined: as the audience needs it. */
+  /** How fast it is shown; undefined: as a reader at a terminal needs it. */
   readonly speed: number | undefined;
   readonly ttlMs: number;
   readonly redisUrls: readonly string[] | undefined;
   readonly gateway: { readonly url: string; readonly apiKey: string | undefined } | undefined;
 }
 
-export class Misunderstood extends Error {
-  override readonly name = "Misunderstood";
+export class UsageError extends Error {
+  override readonly name = "UsageError";
 }
 
 const options = {
@@ -48,21 +48,21 @@ export function usage(names: readonly string[]): string {
 With npm, options come after two dashes: npm run demo -- all --html demo.html`;
 }
 
-/** Throws Misunderstood. */
-export function readCommandLine(args: readonly string[], names: readonly string[]): Wish {
+/** Throws UsageError. */
+export function readCommandLine(args: readonly string[], names: readonly string[]): DemoOptions {
   const { values, positionals } = parsed(args);
   const wanted = positionals.length === 0 ? names.slice(0, 1) : positionals;
   const unknown = wanted.find((name) => name !== "all" && !names.includes(name));
   if (unknown !== undefined)
-    throw new Misunderstood(`There is no scenario ${JSON.stringify(unknown)}; there are ${names.join(", ")}, and all.`);
+    throw new UsageError(`There is no scenario ${JSON.stringify(unknown)}; there are ${names.join(", ")}, and all.`);
   const redisUrls = values.redis?.split(",").map((url) => addressOf("--redis", url, ["redis:", "rediss:"]));
   return {
     mode: values.help === true ? "help" : values.list === true ? "list" : "play",
     scenarios: wanted.includes("all") ? names : [...new Set(wanted)],
     json: values.json === true,
     htmlFile: values.html,
-    speed: values.speed === undefined ? undefined : numberOf("--speed", values.speed, { kind: "number", from: 0, to: 1_000 }),
-    ttlMs: values.ttl === undefined ? 1_000 : numberOf("--ttl", values.ttl, { kind: "whole number", from: 200, to: 30_000 }),
+    speed: values.speed === undefined ? undefined : numberOf("--speed", values.speed, speedRange),
+    ttlMs: values.ttl === undefined ? 1_000 : numberOf("--ttl", values.ttl, ttlRange),
     redisUrls,
     gateway: gatewayOf(values.gateway, values["api-key"], redisUrls),
   };
@@ -75,11 +75,11 @@ function parsed(args: readonly string[]): Values {
     return parseArgs({ args: [...joined(args)], options, allowPositionals: true });
   } catch (error) {
     const [sentence = ""] = (error as Error).message.split(/\. (?=To specify)/);
-    throw new Misunderstood(`${sentence.replace(/\.$/, "")}. --help lists what there is.`);
+    throw new UsageError(`${sentence.replace(/\.$/, "")}. --help lists what there is.`);
   }
 }
 
-/** "--ttl -5" is one thing, and wrong for its number and not for its dash. */
+/** "--ttl -5" becomes "--ttl=-5", so that the message is about the number and not about an unknown option. */
 function* joined(args: readonly string[]): Generator<string> {
   for (let index = 0; index < args.length; index += 1) {
     const [arg = "", next = ""] = args.slice(index, index + 2);
@@ -89,20 +89,19 @@ function* joined(args: readonly string[]): Generator<string> {
   }
 }
 
-function gatewayOf(url: string | undefined, apiKey: string | undefined, redisUrls: readonly string[] | undefined): Wish["gateway"] {
+function gatewayOf(url: string | undefined, apiKey: string | undefined, redisUrls: readonly string[] | undefined): DemoOptions["gateway"] {
   if (url === undefined) {
-    if (apiKey !== undefined) throw new Misunderstood("--api-key is for a gateway that runs already: name it with --gateway.");
+    if (apiKey !== undefined) throw new UsageError("--api-key is for a gateway that runs already: name it with --gateway.");
     return undefined;
   }
-  if (redisUrls === undefined)
-    throw new Misunderstood("--gateway needs --redis: the tokens must come from the nodes that this gateway asks.");
+  if (redisUrls === undefined) throw new UsageError("--gateway needs --redis: the tokens must come from the nodes that this gateway asks.");
   return { url: addressOf("--gateway", url, ["http:", "https:"]), apiKey: apiKey ?? process.env.GATEWAY_KEY };
 }
 
 function addressOf(option: string, text: string, protocols: readonly string[]): string {
   const trimmed = text.trim();
   if (URL.canParse(trimmed) && protocols.includes(new URL(trimmed).protocol)) return trimmed;
-  throw new Misunderstood(`${option} takes ${protocols[0]}//… addresses, and ${JSON.stringify(text)} is none.`);
+  throw new UsageError(`${option} takes ${protocols[0]}//… addresses, and ${JSON.stringify(text)} is none.`);
 }
 
 interface Range {
@@ -111,9 +110,12 @@ interface Range {
   readonly to: number;
 }
 
+const speedRange: Range = { kind: "number", from: 0, to: 1_000 };
+const ttlRange: Range = { kind: "whole number", from: 200, to: 30_000 };
+
 function numberOf(option: string, text: string, { kind, from, to }: Range): number {
   const value = Number(text);
   const isOne = kind === "number" ? /^\d+(\.\d+)?$/.test(text) : /^\d+$/.test(text);
   if (isOne && value >= from && value <= to) return value;
-  throw new Misunderstood(`${option} takes a ${kind} from ${from} to ${to}, not ${JSON.stringify(text)}.`);
+  throw new UsageError(`${option} takes a ${kind} from ${from} to ${to}, not ${JSON.stringify(text)}.`);
 }

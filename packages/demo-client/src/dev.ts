@@ -1,13 +1,13 @@
-// `npm run dev`: the whole stack on servers of this machine, until Ctrl-C. Prints where everything is, a key, and three lines to try. Tells no story.
+// `npm run dev`: the whole stack on servers of this machine, until Ctrl-C. Prints where everything is, a key, and three
+// requests to try.
 import { makeApiKey } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
+import { startGateway } from "./engine/gateway-process.js";
+import { startServers } from "./engine/servers.js";
+import { paint } from "./output/text.js";
+import { runProgram, untilAborted } from "./program.js";
 
-import { startGateway } from "./gateway-process.js";
-import { paint } from "./paint.js";
-import { runProgram, wishToEnd } from "./program.js";
-import { startServers } from "./servers.js";
-
-const resource = "orders/42";
+const RESOURCE = "orders/42";
 
 await runProgram(async (signal) => {
   const port = portFrom("PORT", 8080);
@@ -17,24 +17,29 @@ await runProgram(async (signal) => {
   const apiKeys = JSON.stringify([{ id: "dev", sha256, scopes: ["read:", "write:", "seal:", "admin:"] }]);
   await using gateway = await startGateway({ ...servers, port, adminPort, apiKeys, timeouts: "usual" });
   const { older, newer } = await issueTwoTokens(servers.redisUrls);
-  console.log(servers.description.map((line) => paint.dim(line)).join("\n"));
-  console.log(`
+  const url = `${gateway.url}/v1/resources/${RESOURCE}`;
+  const put = (token: number, writtenBy: string): string =>
+    `curl -i -X PUT ${url} -H 'Authorization: Bearer ${key}' -H 'Fencing-Token: ${token}' ` +
+    `-H 'Content-Type: application/json' -d '${JSON.stringify({ writtenBy })}'`;
+  console.log(`${servers.description.map((line) => paint.dim(line)).join("\n")}
+
 gateway   ${paint.bold(gateway.url)}
 probes    ${gateway.adminUrl}/ready   ${gateway.adminUrl}/metrics
 API key   ${key}
 postgres  ${servers.databaseUrl}
 redis     ${servers.redisUrls.join(",")}
 
-${paint.bold("Try")}  Two leases of ${resource} were issued just now, one after the other. The holder of the newer one writes; then the older one wakes up:
+${paint.bold("Try")}  Two leases of ${RESOURCE} were issued just now, one after the other. \
+The holder of the newer one writes; then the older one wakes up:
 
-${put({ url: gateway.url, key, token: newer, by: "the newer lease" })}
+${put(newer, "the newer lease")}
 
-${put({ url: gateway.url, key, token: older, by: "the older lease" })}
+${put(older, "the older lease")}
 
-curl -i ${gateway.url}/v1/resources/${resource} -H 'Authorization: Bearer ${key}'
+curl -i ${url} -H 'Authorization: Bearer ${key}'
 
 ${paint.dim("Ctrl-C stops everything and leaves nothing behind.")}`);
-  await wishToEnd(signal);
+  await untilAborted(signal);
 });
 
 function portFrom(variable: string, fallback: number): number {
@@ -43,31 +48,13 @@ function portFrom(variable: string, fallback: number): number {
   throw new Error(`${variable} is a port from 0 to 65535, not ${JSON.stringify(text)}.`);
 }
 
-interface Put {
-  readonly url: string;
-  readonly key: string;
-  readonly token: number;
-  readonly by: string;
-}
-
-function put({ url, key, token, by }: Put): string {
-  const headers = [`Authorization: Bearer ${key}`, `Fencing-Token: ${token}`, "Content-Type: application/json"].map(
-    (header) => `-H '${header}'`,
-  );
-  return `curl -i -X PUT ${url}/v1/resources/${resource} ${headers.join(" ")} -d '{"writtenBy":"${by}"}'`;
-}
-
 /** Two leases, one after the other; both are over when this returns. */
 async function issueTwoTokens(nodes: readonly string[]): Promise<{ readonly older: number; readonly newer: number }> {
-  const locker = createLocker({ nodes });
-  try {
-    await locker.ready();
-    const take = async (): Promise<number> => {
-      await using lease = await locker.acquire(resource);
-      return lease.token;
-    };
-    return { older: await take(), newer: await take() };
-  } finally {
-    await locker.close();
-  }
+  await using locker = createLocker({ nodes });
+  await locker.ready();
+  const take = async (): Promise<number> => {
+    await using lease = await locker.acquire(RESOURCE);
+    return lease.token;
+  };
+  return { older: await take(), newer: await take() };
 }

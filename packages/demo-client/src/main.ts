@@ -1,98 +1,90 @@
-// `npm run demo`: reads what is wanted, brings the stage up, tells the stories, takes everything down again. Decides the exit code: 0 only if every story came out as it
-// must, 2 for arguments that cannot be right.
+// `npm run demo`: reads the arguments, starts the servers, runs the scenarios, stops everything. The exit code is 0 only if
+// every scenario was proven, 2 for arguments that cannot be right.
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-
-import { scenarios } from "./catalogue.js";
-import { Misunderstood, readCommandLine, usage, type Wish } from "./command-line.js";
-import { LaneView } from "./lane-view.js";
-import { paint } from "./paint.js";
-import { perform } from "./perform.js";
-import { Picture } from "./picture.js";
-import { PlainLines } from "./plain-lines.js";
+import { type DemoOptions, readCommandLine, UsageError, usage } from "./command-line.js";
+import { openEnvironment } from "./engine/environment.js";
+import { runScenario } from "./engine/scenario.js";
+import type { Output } from "./output/events.js";
+import { LaneView } from "./output/lane-view.js";
+import { Picture } from "./output/picture.js";
+import { PlainLines } from "./output/plain-lines.js";
+import { paint } from "./output/text.js";
 import { exitCodeOf, runProgram } from "./program.js";
-import { openStage, type Stage } from "./stage.js";
-import type { Audience } from "./story-event.js";
+import { scenarios } from "./scenarios/catalogue.js";
 
 const names = scenarios.map(({ name }) => name);
 
-function read(): Wish | undefined {
+function readOptions(): DemoOptions | undefined {
   try {
     return readCommandLine(process.argv.slice(2), names);
   } catch (error) {
-    if (!(error instanceof Misunderstood)) throw error;
+    if (!(error instanceof UsageError)) throw error;
     console.error(error.message);
     process.exitCode = 2;
     return undefined;
   }
 }
 
-/** Everybody who looks on: the terminal, and the picture if one is wanted. */
-function audienceOf(wish: Wish, picture: Picture | undefined): Audience {
-  const shown = screenOf(wish);
-  if (picture === undefined) return shown;
-  return {
-    notice(event) {
-      shown.notice(event);
-      picture.notice(event);
-    },
-  };
-}
-
-function screenOf(wish: Wish): Audience {
+function screen({ json }: DemoOptions): Output {
   const print = (line: string): void => console.log(line);
-  if (wish.json) return { notice: (event) => print(JSON.stringify(event)) };
+  if (json) return { show: (event) => print(JSON.stringify(event)) };
   const { isTTY, columns } = process.stdout;
   return isTTY ? new LaneView({ columns: columns || 80, print }) : new PlainLines({ print });
 }
 
-function announce({ description, startedInMs }: Stage, wish: Wish): void {
-  if (wish.json) return;
-  console.log(paint.dim([`stage set in ${startedInMs} ms`, ...description].join("\n  ")));
+function toBoth(first: Output, second: Output): Output {
+  return {
+    show(event) {
+      first.show(event);
+      second.show(event);
+    },
+  };
 }
 
-async function play(wish: Wish, signal: AbortSignal): Promise<void> {
-  if (wish.htmlFile !== undefined) await writePicture(wish.htmlFile, ""); // A place that cannot be written to is better known before.
-  await using stage = await openStage({ redisUrls: wish.redisUrls, gateway: wish.gateway });
-  // With its workers gone the story cannot go on: whatever it waits for fails.
-  const interrupted = (): void => void stage.crew.end();
+async function demo(options: DemoOptions, signal: AbortSignal): Promise<void> {
+  const { htmlFile, json, ttlMs, redisUrls, gateway } = options;
+  // Before anything is started: a file that cannot be written is known at once.
+  if (htmlFile !== undefined) await writePicture(htmlFile, "");
+  await using environment = await openEnvironment({ redisUrls, gateway });
   if (signal.aborted) return;
-  signal.addEventListener("abort", interrupted, { once: true });
-  announce(stage, wish);
-  const picture = wish.htmlFile === undefined ? undefined : new Picture();
-  const audience = audienceOf(wish, picture);
-  const beatMs = pace(wish);
+  // Without its workers the scenario fails at its next request, and so ends.
+  signal.addEventListener("abort", () => void environment.workers.end(), { once: true });
+  const { description, startedInMs } = environment;
+  if (!json) console.log(paint.dim([`servers ready in ${startedInMs} ms`, ...description].join("\n  ")));
+  const picture = new Picture();
+  const output = toBoth(screen(options), picture);
   const run = `demo-${randomBytes(4).toString("hex")}`;
-  for (const scenario of scenarios.filter(({ name }) => wish.scenarios.includes(name))) {
+  for (const scenario of scenarios.filter(({ name }) => options.scenarios.includes(name))) {
     if (signal.aborted) return;
-    const outcome = await perform(scenario, { stage, audience, ttlMs: wish.ttlMs, beatMs, run, signal });
+    const outcome = await runScenario(scenario, { environment, output, ttlMs, pauseMs: pauseOf(options), run, signal });
     if (signal.aborted) return;
     if (outcome === "differs") process.exitCode = 1;
   }
-  if (picture !== undefined && wish.htmlFile !== undefined) {
-    await writePicture(wish.htmlFile, picture.html());
-    if (!wish.json) console.log(`\nDrawn: ${wish.htmlFile}`);
-  }
+  if (htmlFile === undefined) return;
+  await writePicture(htmlFile, picture.html());
+  if (!json) console.log(`\nDrawn: ${htmlFile}`);
 }
 
 async function writePicture(file: string, html: string): Promise<void> {
   try {
     await writeFile(file, html);
   } catch (error) {
-    throw new Error(`The picture cannot be written to ${file}: ${(error as Error).message}.`, { cause: error });
+    const reason = (error as Error).message;
+    throw new Error(`The picture cannot be written to ${file}: ${reason}.`, { cause: error });
   }
 }
 
-/** Never so slow that a lease would run out while the audience reads. */
-function pace({ speed = process.stdout.isTTY ? 1 : 0, ttlMs }: Wish): number {
+/** Never so long that a lease would run out while the reader reads. */
+function pauseOf({ speed = process.stdout.isTTY ? 1 : 0, ttlMs }: DemoOptions): number {
   return speed === 0 ? 0 : Math.min(ttlMs / 10, 200 / speed);
 }
 
-const wish = read();
-if (wish?.mode === "help") console.log(usage(names));
-else if (wish?.mode === "list") for (const { name, about } of scenarios) console.log(`${name.padEnd(20)}${about}`);
-else if (wish !== undefined) {
-  const ending = await runProgram((signal) => play(wish, signal));
+const options = readOptions();
+if (options?.mode === "help") console.log(usage(names));
+else if (options?.mode === "list") for (const { name, about } of scenarios) console.log(`${name.padEnd(20)}${about}`);
+else if (options !== undefined) {
+  const ending = await runProgram((signal) => demo(options, signal));
   if (ending !== "finished" && ending !== "failed") {
     const why = ending === "SIGPIPE" ? "Nobody reads what is told, so this ended" : "Stopped";
     console.error(`${why} in the middle of the story. Everything that was started is stopped.`);

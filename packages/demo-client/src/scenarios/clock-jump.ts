@@ -1,67 +1,42 @@
-// The clock of one Redis node leaps forward, and a key that should live for seconds is gone. No lock that trusts clocks can keep two holders apart then; the tokens,
-// which trust none, still tell who came later.
-import { PrivateFleet } from "../private-fleet.js";
-import type { Scenario } from "../scenario.js";
-import type { Story } from "../story.js";
-import type { Document, NotAcquired, WriteResult } from "../worker-protocol.js";
+// The clock of one Redis node jumps forward, and a key that should live for seconds is gone. No lock that relies on clocks
+// keeps two holders apart then; the tokens rely on none, and still tell which lease came later.
+import type { ActRun } from "../engine/act-run.js";
+import type { Scenario } from "../engine/scenario.js";
+import { codeOf, type Ending, expectLoss, expectRefusal, fenced, unfenced } from "./late-write.js";
+import { PrivateFleet } from "./private-fleet.js";
 
-interface Ending {
-  readonly early: NotAcquired | undefined;
-  readonly twoHolders: boolean;
-  readonly late: WriteResult;
-  readonly stored: Document | null;
-}
-
-async function tell(story: Story): Promise<Ending> {
-  const fleet = await PrivateFleet.start(story);
+async function run(act: ActRun): Promise<Ending> {
+  const fleet = await PrivateFleet.start(act);
   const gateway = await fleet.gateway();
-  const way = await fleet.wayOf("worker 1");
-  const one = await story.worker("worker 1", { ...way.surroundings, ...gateway });
-  const two = await story.worker("worker 2", { redisUrls: fleet.urls, ...gateway });
-  const account = story.resource("accounts/17");
+  const network = await fleet.networkOf("worker 1");
+  const one = await act.worker("worker 1", { redisUrls: network.redisUrls, ...gateway });
+  const two = await act.worker("worker 2", { redisUrls: fleet.urls, ...gateway });
+  const account = act.resource("accounts/17");
 
-  await way.losesSightOf("n4", "n5");
+  await network.loses("n4", "n5");
   await one.acquires(account, { ttlMs: 30_000 });
-  const tried = await two.tries(account);
-  const early = tried.ok ? undefined : tried;
+  const early = await two.tries(account);
   await fleet.node("n3").shiftClock(60_000);
-  story.step("breaks", "lock", { text: "the clock of n3 leaps forward by a minute: there the lease is over" });
+  act.step("breaks", "lock", { text: "the clock of n3 leaps forward by a minute: there the lease is over" });
   await two.acquires(account, { ttlMs: 30_000 });
   const twoHolders = (await one.believesToHold(account)) && (await two.believesToHold(account));
   await two.looksAt(account);
   await two.writes(account, { balance: 70, by: two.name });
   const late = await one.writes(account, { balance: 100, by: one.name });
-  return { early, twoHolders, late, stored: await story.stored(account, gateway) };
+  const stored = await act.stored(account, gateway);
+  act.expect("before the leap the lock was held", codeOf(early), "LOCK_HELD");
+  act.expect("both believe that they hold the lock", twoHolders);
+  return { late, stored };
 }
 
 export const clockJump: Scenario = {
   name: "clock-jump",
   about: "the clock of a Redis node leaps forward while the lock is held",
   acts: [
-    {
-      title: "through the gateway",
-      actors: ["worker 1", "worker 2", "lock", "gateway", "store"],
-      door: "gateway",
-      async play(story) {
-        const { early, twoHolders, late, stored } = await tell(story);
-        story.expect("before the leap the lock was held", early?.code, "LOCK_HELD");
-        story.expect("both believe that they hold the lock", twoHolders);
-        story.expect("worker 1, who came first, is told that its token is stale", late.ok ? "stored" : late.code, "fencing_token_stale");
-        story.expect("what is stored is worker 2's", stored?.by, "worker 2");
-      },
-    },
-    {
-      title: "control: straight into a table",
-      actors: ["worker 1", "worker 2", "lock", "store"],
-      door: "postgres",
-      async play(story) {
-        const { early, twoHolders, late, stored } = await tell(story);
-        story.expect("before the leap the lock was held", early?.code, "LOCK_HELD");
-        story.expect("both believe that they hold the lock", twoHolders);
-        story.expect("nobody refuses worker 1's write", late.ok);
-        story.expect("worker 2's update is lost", stored?.by, "worker 1");
-      },
-    },
+    fenced("through the gateway", async (act) =>
+      expectRefusal(act, await run(act), "worker 1, who came first, is told that its token is stale"),
+    ),
+    unfenced("control: straight into a table", async (act) => expectLoss(act, await run(act), "nobody refuses worker 1's write")),
   ],
   proven: "A leaping clock can make two holders, and the fence still refuses the earlier one. Without it worker 2's update is lost.",
 };

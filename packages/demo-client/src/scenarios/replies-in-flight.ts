@@ -1,75 +1,78 @@
-// The nodes granted the lock, and their answers were on the way when the process stopped. It wakes up to five grants of a lease that ran out long ago.
+// The nodes granted the lock, and their answers were on the way when the process stopped. When it goes on it reads five
+// grants of a lease that ran out long ago.
+import type { ActRun } from "../engine/act-run.js";
+import type { Scenario } from "../engine/scenario.js";
+import type { Worker } from "../engine/worker-handle.js";
+import { codeOf } from "./late-write.js";
+import { type Network, PrivateFleet } from "./private-fleet.js";
 
-import type { Actor } from "../actor.js";
-import { PrivateFleet, type Way } from "../private-fleet.js";
-import type { Scenario } from "../scenario.js";
-import type { Story } from "../story.js";
+// Longer than worker 1 stands still: the answers are waited for, and only the time tells that they are of no use.
+const NODE_TIMEOUT_MS = 60_000;
 
-const patienceMs = 60_000;
-
-interface Scene {
-  readonly one: Actor;
-  readonly two: Actor;
-  readonly way: Way;
+interface Parts {
+  readonly one: Worker;
+  readonly two: Worker;
+  /** Of worker 1. */
+  readonly network: Network;
   readonly fleet: PrivateFleet;
 }
 
-async function setUp(story: Story): Promise<Scene> {
-  const fleet = await PrivateFleet.start(story);
-  const way = await fleet.wayOf("worker 1");
-  // More patient with a node than it will stand still: the answers are waited for, and only the time tells that they are of no use.
-  const one = await story.worker("worker 1", { ...way.surroundings, nodeTimeoutMs: patienceMs });
-  const two = await story.worker("worker 2", { redisUrls: fleet.urls, ...(await fleet.gateway()) });
-  return { one, two, way, fleet };
+async function setUp(act: ActRun): Promise<Parts> {
+  const fleet = await PrivateFleet.start(act);
+  const network = await fleet.networkOf("worker 1");
+  const { redisUrls } = network;
+  const one = await act.worker("worker 1", { redisUrls, nodeTimeoutMs: NODE_TIMEOUT_MS });
+  const two = await act.worker("worker 2", { redisUrls: fleet.urls, ...(await fleet.gateway()) });
+  return { one, two, network, fleet };
 }
 
-/** Worker 1 asks; the nodes answer; it stops before it has read the answers. */
-async function stopsBeforeItReads<T>(story: Story, { one, way }: Scene, ask: () => Promise<T>): Promise<Promise<T>[]> {
-  for (const proxy of way.proxies) proxy.holdReplies();
-  const asked = ask();
-  await Promise.all(way.proxies.map((proxy) => proxy.until(({ replies }) => replies.waitingBytes > 0, patienceMs)));
-  story.step("remarks", "lock", { text: "all five nodes have granted; their answers are on the way" });
+/** Called after worker 1 has asked: the nodes answer, and it stops before it has read the answers. */
+async function stopBeforeItReads(act: ActRun, { one, network: { proxies } }: Parts): Promise<void> {
+  await Promise.all(proxies.map((proxy) => proxy.until(({ replies }) => replies.waitingBytes > 0, NODE_TIMEOUT_MS)));
+  act.step("remarks", "lock", { text: "all five nodes have granted; their answers are on the way" });
   await one.isStopped();
-  for (const proxy of way.proxies) proxy.deliver();
-  return [asked];
+  for (const proxy of proxies) proxy.deliver();
 }
 
-async function withPalisade(story: Story): Promise<void> {
-  const scene = await setUp(story);
-  const { one, two } = scene;
-  const paper = story.resource("papers/3");
-  const [asked] = await stopsBeforeItReads(story, scene, () => one.tries(paper));
+async function withPalisade(act: ActRun): Promise<void> {
+  const parts = await setUp(act);
+  const { one, two, network } = parts;
+  const paper = act.resource("papers/3");
+  for (const proxy of network.proxies) proxy.holdReplies();
+  const answer = one.tries(paper);
+  await stopBeforeItReads(act, parts);
   await two.acquires(paper, { ttlMs: 30_000 });
   one.wakesUp();
-  const answer = await asked;
-  const told = answer === undefined || answer.ok ? "granted" : answer.code;
-  story.expect("worker 1 is not given a lease that is over", told, "LOCK_TOO_SLOW");
-  story.expect("worker 2 still holds it", await two.believesToHold(paper));
+  act.expect("worker 1 is not given a lease that is over", codeOf(await answer), "LOCK_TOO_SLOW");
+  act.expect("worker 2 still holds it", await two.believesToHold(paper));
 }
 
-async function timeIgnored(story: Story): Promise<void> {
-  const scene = await setUp(story);
-  const { one, two, way, fleet } = scene;
-  const paper = story.resource("papers/3");
-  const lock = { ttlMs: story.ttlMs, elapsedTime: "ignored", nodeTimeoutMs: 60_000 } as const;
+async function timeIgnored(act: ActRun): Promise<void> {
+  const parts = await setUp(act);
+  const { one, two, network, fleet } = parts;
+  const paper = act.resource("papers/3");
+  const lock = { ttlMs: act.ttlMs, elapsedTime: "ignored", nodeTimeoutMs: NODE_TIMEOUT_MS } as const;
+  const lockOfOne = { ...lock, urls: network.redisUrls };
   // Connected before its network breaks.
-  await one.connectsClassic({ ...lock, urls: way.surroundings.redisUrls });
-  const [asked] = await stopsBeforeItReads(story, scene, () => one.takesClassic(paper, { ...lock, urls: way.surroundings.redisUrls }));
-  await two.waitsForClassic(paper, { ...lock, ttlMs: 30_000, urls: fleet.urls });
+  await one.connectsPlainLock(lockOfOne);
+  for (const proxy of network.proxies) proxy.holdReplies();
+  const taken = one.takesPlainLock(paper, lockOfOne);
+  await stopBeforeItReads(act, parts);
+  await two.waitsForPlainLock(paper, { ...lock, ttlMs: 30_000, urls: fleet.urls });
   one.wakesUp();
-  story.expect("worker 1 takes the old grants for a lease", await asked);
-  story.expect("worker 2 holds it as well: two holders", await two.believesToHold(paper));
+  act.expect("worker 1 takes the old grants for a lease", await taken);
+  act.expect("worker 2 holds it as well: two holders", await two.believesToHold(paper));
 }
 
 export const repliesInFlight: Scenario = {
   name: "replies-in-flight",
   about: "the grants are read after the lease has run out",
   acts: [
-    { title: "with Palisade", actors: ["worker 1", "worker 2", "lock"], door: "gateway", play: withPalisade },
+    { title: "with Palisade", actors: ["worker 1", "worker 2", "lock"], route: "gateway", play: withPalisade },
     {
       title: "control: Redlock that does not look at the time",
       actors: ["worker 1", "worker 2", "lock"],
-      door: "postgres",
+      route: "postgres",
       play: timeIgnored,
     },
   ],

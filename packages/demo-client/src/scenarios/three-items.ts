@@ -1,11 +1,11 @@
-// Five requests at once, and a limit of three: each reads how many there are, finds room, and adds one.
-import type { Act, Scenario } from "../scenario.js";
-import type { Story } from "../story.js";
-import type { Document } from "../worker-protocol.js";
-import { contest, type Guard } from "./rivals.js";
+// Five requests at once, and a limit of three: each reads how many items there are, finds room, and adds one.
+import type { ActRun } from "../engine/act-run.js";
+import type { Act, Scenario } from "../engine/scenario.js";
+import type { Document } from "../worker/protocol.js";
+import { contest, type Guard } from "./contest.js";
 
-const names = ["request 1", "request 2", "request 3", "request 4", "request 5"] as const;
-const limit = 3;
+const requests = ["request 1", "request 2", "request 3", "request 4", "request 5"] as const;
+const LIMIT = 3;
 
 function itemsOf(cart: Document | null): readonly unknown[] {
   return Array.isArray(cart?.items) ? cart.items : [];
@@ -17,26 +17,25 @@ interface Ending {
   readonly stored: number;
 }
 
-async function tell(story: Story, guard: Guard): Promise<Ending> {
-  const cart = story.resource("carts/5");
-  const rivals = await story.workers(...names);
-  const { acted, stored } = await contest(story, {
+async function run(act: ActRun, guard: Guard): Promise<Ending> {
+  const cart = act.resource("carts/5");
+  const { acted, stored: accepted } = await contest(act, {
     resource: cart,
-    rivals,
+    workers: await act.workers(...requests),
     guard,
-    decide: (stored, rival) => (itemsOf(stored).length < limit ? { items: [...itemsOf(stored), rival.name.slice(-1)] } : undefined),
+    decide: (stored, worker) => (itemsOf(stored).length < LIMIT ? { items: [...itemsOf(stored), worker.name.slice(-1)] } : undefined),
   });
-  return { acted, accepted: stored, stored: itemsOf(await story.stored(cart)).length };
+  return { acted, accepted, stored: itemsOf(await act.stored(cart)).length };
 }
 
-function guarded(title: string, guard: Guard, door: Act["door"]): Act {
+function guarded(title: string, guard: Guard, route: Act["route"]): Act {
   return {
     title,
-    actors: [...names, "lock", ...(door === "gateway" ? ["gateway"] : []), "store"],
-    door,
-    async play(story) {
-      const all = { acted: limit, accepted: limit, stored: limit };
-      story.expect("three find room, three are accepted, three are stored", await tell(story, guard), all);
+    actors: [...requests, "lock", ...(route === "gateway" ? ["gateway"] : []), "store"],
+    route,
+    async play(act) {
+      const all = { acted: LIMIT, accepted: LIMIT, stored: LIMIT };
+      act.expect("three find room, three are accepted, three are stored", await run(act, guard), all);
     },
   };
 }
@@ -47,12 +46,12 @@ export const threeItems: Scenario = {
   acts: [
     {
       title: "control: no lock",
-      actors: [...names, "store"],
-      door: "postgres",
-      async play(story) {
-        const { accepted, stored } = await tell(story, "nothing");
-        story.expect("all five are accepted where three are allowed", accepted, 5);
-        story.expect("one item is stored: each overwrote the one before", stored, 1);
+      actors: [...requests, "store"],
+      route: "postgres",
+      async play(act) {
+        const { accepted, stored } = await run(act, "nothing");
+        act.expect("all five are accepted where three are allowed", accepted, 5);
+        act.expect("one item is stored: each overwrote the one before", stored, 1);
       },
     },
     guarded("a lock on one Redis", "one Redis", "postgres"),

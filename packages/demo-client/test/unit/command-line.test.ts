@@ -1,4 +1,4 @@
-// What the user may ask for: every mistake is one sentence, and nothing is guessed. The program's own part, exit code and silence, is tested with real processes.
+// What the user may ask for: every mistake is one sentence. The exit codes are tested with real processes.
 import { expect, test } from "vitest";
 import { readCommandLine } from "../../src/command-line.js";
 
@@ -25,7 +25,7 @@ const mistakes: readonly (readonly [readonly string[], string])[] = [
 
 for (const [args, sentence] of mistakes)
   test(`demo ${args.join(" ")} is answered with: ${sentence}`, () => {
-    expect(() => readCommandLine(args, names)).toThrow(expect.objectContaining({ name: "Misunderstood", message: sentence }));
+    expect(() => readCommandLine(args, names)).toThrow(expect.objectContaining({ name: "UsageError", message: sentence }));
   });
 
 test("without a name it is the first story, with all it is every one, and none is told twice", () => {

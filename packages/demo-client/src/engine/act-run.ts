@@ -1,0 +1,136 @@
+// One act while it runs: its clock, its workers, its steps and its claims. The first claim that does not come true ends it.
+import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { type Output, type Step, serverLanes } from "../output/events.js";
+import { type Document, type Resource, type Route, UnexpectedOutcome, type WorkerConfig } from "../worker/protocol.js";
+import { StoreClient } from "../worker/store-client.js";
+import type { Environment } from "./environment.js";
+import { Owned } from "./owned.js";
+import { joinAct, type Narrator, type StepDetails, type Worker } from "./worker-handle.js";
+
+export interface RunOptions {
+  readonly environment: Environment;
+  readonly output: Output;
+  readonly ttlMs: number;
+  /** How long to let the reader read after each step; 0 for not at all. */
+  readonly pauseMs: number;
+  /** Makes the names of resources unique to this run. */
+  readonly run: string;
+  /** Aborted when the user wants the program to end. */
+  readonly signal?: AbortSignal;
+}
+
+/** Which act of which scenario runs. */
+export interface ActPlan {
+  readonly scenario: string;
+  readonly number: number;
+  readonly title: string;
+  readonly actors: readonly string[];
+  readonly route: Route;
+}
+
+/** For workers that differ: another way to a server, other servers. */
+export type Differing = Partial<Omit<WorkerConfig, "name">>;
+
+export class ActRun extends Owned implements Narrator {
+  readonly ttlMs: number;
+  readonly route: Route;
+  readonly environment: Environment;
+  readonly #options: RunOptions;
+  readonly #plan: ActPlan;
+  readonly #leave: (() => Promise<void>)[] = [];
+  #startedAt: number | undefined;
+
+  constructor(options: RunOptions, plan: ActPlan) {
+    super();
+    this.#options = options;
+    this.#plan = plan;
+    this.ttlMs = options.ttlMs;
+    this.route = plan.route;
+    this.environment = options.environment;
+    this.environment.workers.prepare(plan.actors.filter((actor) => !serverLanes.includes(actor)).length);
+    options.output.show({ event: "act", scenario: plan.scenario, act: plan.title, actors: plan.actors });
+  }
+
+  /** Worker processes that reach every server directly. */
+  async workers<const Names extends readonly string[]>(...names: Names): Promise<{ readonly [Name in keyof Names]: Worker }> {
+    const workers = await Promise.all(names.map((name) => this.worker(name)));
+    return workers as unknown as { readonly [Name in keyof Names]: Worker };
+  }
+
+  async worker(name: string, differing: Differing = {}): Promise<Worker> {
+    const pool = this.environment.workers;
+    const process = pool.take();
+    // A worker whose servers are broken may not be able to close its connections: it is not used again.
+    const state = Object.keys(differing).length === 0 ? "reusable" : "spent";
+    const joining = joinAct(this, process, { name, ...this.#config, ...differing });
+    this.#leave.push(async () => {
+      const worker = await joining.catch(() => undefined);
+      await (worker === undefined ? pool.giveBack(process, "spent") : worker.leavesAct(pool, state));
+    });
+    return await joining;
+  }
+
+  resource(shown: string): Resource {
+    return { shown, name: `${this.#options.run}/${this.#plan.scenario}/${this.#plan.number}/${shown}` };
+  }
+
+  step(kind: Step["kind"], from: string, details: StepDetails): void {
+    this.#options.output.show({ event: "step", ...this.#where, atMs: this.#now(), kind, from, ...details });
+  }
+
+  async pause(): Promise<void> {
+    if (this.#options.pauseMs > 0) await this.passes(this.#options.pauseMs);
+  }
+
+  /** Lets time pass. */
+  async passes(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#options.signal });
+  }
+
+  /** What is stored in the end, as any reader sees it. */
+  async stored(resource: Resource, differing: Differing = {}): Promise<Document | null> {
+    const store = new StoreClient({ ...this.#config, ...differing });
+    try {
+      const read = await store.read(resource.name);
+      if (!read.ok) throw new UnexpectedOutcome(`${resource.shown} could not be read: ${read.code}, ${read.message}`);
+      this.step("remarks", "store", { text: `${resource.shown} is ${JSON.stringify(read.document)}` });
+      return read.document;
+    } finally {
+      await store.close();
+    }
+  }
+
+  /** A claim of the scenario; the act ends here if it does not come true. */
+  expect(claim: string, seen: unknown, wanted: unknown = true): void {
+    const ok = isDeepStrictEqual(seen, wanted);
+    const saw = ok ? {} : { saw: JSON.stringify(seen) };
+    this.#options.output.show({ event: "check", ...this.#where, atMs: this.#now(), ok, claim, ...saw });
+    if (!ok) throw new UnexpectedOutcome(`${this.#plan.title}: it is not true that ${claim}; seen: ${JSON.stringify(seen)}`);
+  }
+
+  /** Workers leave before what was opened for the act is closed. */
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#leave.map((leave) => leave()));
+    await super[Symbol.asyncDispose]();
+  }
+
+  get #where(): { readonly scenario: string; readonly act: string } {
+    return { scenario: this.#plan.scenario, act: this.#plan.title };
+  }
+
+  /** Counted from the first step, not from the setting up. */
+  #now(): number {
+    this.#startedAt ??= performance.now();
+    return performance.now() - this.#startedAt;
+  }
+
+  get #config(): Omit<WorkerConfig, "name"> {
+    const { redisUrls, namespace, gateway, databaseUrl } = this.environment;
+    const { ttlMs, route } = this;
+    // Long, except where a scenario is about silent nodes: a slow machine must not look like one.
+    const nodeTimeoutMs = 5_000;
+    const { url: gatewayUrl, apiKey } = gateway;
+    return { redisUrls, namespace, ttlMs, nodeTimeoutMs, route, gatewayUrl, apiKey, databaseUrl };
+  }
+}

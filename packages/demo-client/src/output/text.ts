@@ -1,0 +1,47 @@
+// Text as the outputs need it: coloured on a terminal, wrapped to a width, escaped for a page.
+import picocolors from "picocolors";
+
+/** Piped output stays plain, also in CI, where picocolors would colour it; NO_COLOR and FORCE_COLOR are respected. */
+function isColoured(stream: { readonly isTTY?: boolean }): boolean {
+  const { NO_COLOR, FORCE_COLOR, TERM } = process.env;
+  if (NO_COLOR) return false;
+  if (FORCE_COLOR) return FORCE_COLOR !== "0";
+  return stream.isTTY === true && TERM !== "dumb";
+}
+
+export type Paint = (text: string) => string;
+
+/** For standard output. */
+export const paint = picocolors.createColors(isColoured(process.stdout));
+/** For standard error. */
+export const errorPaint = picocolors.createColors(isColoured(process.stderr));
+
+/** Lines of at most so many characters, broken at spaces, and inside a word only if it is longer than a line. */
+export function wrapped(text: string, longest: number): readonly string[] {
+  const lines: string[] = [""];
+  for (const word of text.split(" ").flatMap((whole) => piecesOf(whole, longest))) {
+    const line = lines.at(-1) ?? "";
+    if (line !== "" && line.length + 1 + word.length > longest) lines.push(word);
+    else lines[lines.length - 1] = line === "" ? word : `${line} ${word}`;
+  }
+  return lines;
+}
+
+function piecesOf(word: string, longest: number): readonly string[] {
+  if (word.length <= longest) return [word];
+  const count = Math.ceil(word.length / longest);
+  return Array.from({ length: count }, (_, index) => word.slice(index * longest, (index + 1) * longest));
+}
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** For HTML: nothing in the text is markup. */
+export function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
+}

@@ -1,0 +1,123 @@
+// The leases of a worker by resource: from its own locker, or from a plain lock. Reports renewals and losses.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
+import { type PlainLease, PlainLock, type PlainLockOptions } from "./plain-lock.js";
+import type { Granted, NotGranted, Resource, WorkerConfig } from "./protocol.js";
+
+export interface LeaseListener {
+  renewed(outcome: string, remainingMs: number): void;
+  lost(lease: Lease, reason: string): void;
+}
+
+interface AcquireOptions {
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly renew?: boolean;
+}
+
+export class Leases {
+  readonly #locker: Locker;
+  readonly #listener: LeaseListener;
+  readonly #leases = new Map<string, Lease>();
+  readonly #plainLocks = new Map<string, Promise<PlainLock>>();
+  readonly #plainLeases = new Map<string, { readonly lock: PlainLock; readonly lease: PlainLease }>();
+
+  constructor(config: WorkerConfig, listener: LeaseListener) {
+    const { name, redisUrls, namespace, ttlMs, maxTtlMs, nodeTimeoutMs } = config;
+    this.#listener = listener;
+    this.#locker = createLocker({
+      nodes: redisUrls,
+      namespace,
+      // Every lease is asked for with its own ttl; the default only has to be no shorter than the wait for a node.
+      ttlMs: Math.max(ttlMs, nodeTimeoutMs),
+      nodeTimeoutMs,
+      label: name,
+      // Long, so that a slow machine does not look like a node that cannot be reached.
+      connectTimeoutMs: 30_000,
+      waitMs: 60_000,
+      ...(maxTtlMs === undefined ? {} : { maxTtlMs }),
+    });
+    subscribe(channelNames.renewal, this.#onRenewal);
+  }
+
+  async ready(): Promise<void> {
+    await this.#locker.ready();
+  }
+
+  async close(): Promise<void> {
+    unsubscribe(channelNames.renewal, this.#onRenewal);
+    for (const lock of this.#plainLocks.values()) (await lock).close();
+    await this.#locker.close();
+  }
+
+  async acquire({ shown, name }: Resource, options: AcquireOptions): Promise<Granted | NotGranted> {
+    try {
+      const lease = await this.#locker.acquire(name, options);
+      const grantedAt = Number(process.hrtime.bigint()) / 1e6;
+      this.#leases.set(name, lease);
+      lease.signal.addEventListener("abort", () => this.#onLoss(lease), { once: true });
+      return { ok: true, token: lease.token, grantedAt, validUntilAt: grantedAt + lease.remainingMs() };
+    } catch (error) {
+      if (!(error instanceof LockError)) throw error;
+      const quarantined = error.ballots.filter(({ kind }) => kind === "quarantined").length;
+      return { ok: false, code: error.code, message: error.message.replaceAll(name, shown), quarantined };
+    }
+  }
+
+  async release({ name }: Resource): Promise<void> {
+    await this.#leaseOf(name).release();
+  }
+
+  /** Undefined under a plain lock, and without a lease. */
+  tokenOf({ name }: Resource): number | undefined {
+    return this.#leases.get(name)?.token;
+  }
+
+  /** By the holder's own clock. */
+  remainingMs({ name }: Resource): number {
+    const plain = this.#plainLeases.get(name);
+    return plain === undefined ? this.#leaseOf(name).remainingMs() : plain.lease.validUntilAt - performance.now();
+  }
+
+  /** One plain lock for the same options; resolves when enough nodes, or every one, have answered. */
+  plainLock(options: PlainLockOptions, awaited: "every node" | "enough nodes" = "enough nodes"): Promise<PlainLock> {
+    const key = JSON.stringify(options);
+    const known = this.#plainLocks.get(key);
+    if (known !== undefined) return known;
+    const lock = new PlainLock(options);
+    const connected = lock.ready(awaited).then(() => lock);
+    this.#plainLocks.set(key, connected);
+    return connected;
+  }
+
+  async takePlain({ name }: Resource, options: PlainLockOptions): Promise<boolean> {
+    const lock = await this.plainLock(options);
+    const lease = await lock.take(name);
+    if (lease !== undefined) this.#plainLeases.set(name, { lock, lease });
+    return lease !== undefined;
+  }
+
+  /** How many nodes removed a key. */
+  async releasePlain({ name }: Resource, check: "owner" | "nobody"): Promise<number> {
+    const held = this.#plainLeases.get(name);
+    if (held === undefined) throw new Error(`this worker never took ${name}`);
+    return await held.lock.release(held.lease, check);
+  }
+
+  readonly #onRenewal = (message: unknown): void => {
+    const { resources, outcome, remainingMs } = message as RenewalEvent;
+    for (const _ of resources) this.#listener.renewed(outcome, remainingMs);
+  };
+
+  #onLoss(lease: Lease): void {
+    const reason = (lease.signal.reason as LockError).reason ?? "expired";
+    // These two the worker did itself.
+    if (reason !== "released" && reason !== "closed") this.#listener.lost(lease, reason);
+  }
+
+  #leaseOf(name: string): Lease {
+    const lease = this.#leases.get(name);
+    if (lease === undefined) throw new Error(`no lease of ${name} was ever granted to this worker`);
+    return lease;
+  }
+}

@@ -1,0 +1,85 @@
+// What the demo and a worker process send each other over the channel between them: plain data.
+import type { Step } from "../output/events.js";
+
+/** Where a worker finds the servers; sent at the start of each act. */
+export interface WorkerConfig {
+  readonly name: string;
+  readonly redisUrls: readonly string[];
+  readonly namespace: string;
+  /** Of leases that are asked for without a ttl of their own. */
+  readonly ttlMs: number;
+  readonly maxTtlMs?: number;
+  readonly nodeTimeoutMs: number;
+  readonly route: Route;
+  readonly gatewayUrl: string;
+  readonly apiKey?: string | undefined;
+  /** For controls, which write past the gateway. */
+  readonly databaseUrl: string;
+}
+
+/** How reads and writes reach the store: through the gateway with the lease's token, or into a table without a fence. */
+export type Route = "gateway" | "postgres";
+
+export type Document = Readonly<Record<string, unknown>>;
+
+export interface Resource {
+  /** As the reader sees it. */
+  readonly shown: string;
+  /** As the lock and the store know it: unique to this run. */
+  readonly name: string;
+}
+
+export interface Refused {
+  readonly ok: false;
+  readonly code: string;
+  readonly message: string;
+  readonly status?: number | undefined;
+  readonly currentToken?: number | undefined;
+  readonly presentedToken?: number | undefined;
+}
+
+export interface Granted {
+  readonly ok: true;
+  readonly token: number;
+  /** On the monotonic clock that all processes of a machine share. */
+  readonly grantedAt: number;
+  readonly validUntilAt: number;
+}
+
+export interface NotGranted extends Refused {
+  /** How many nodes answered and had no vote, because they may have forgotten a grant. */
+  readonly quarantined: number;
+}
+
+export interface ReadResult {
+  readonly ok: true;
+  readonly document: Document | null;
+  readonly rev: number;
+}
+
+export type WriteResult = { readonly ok: true; readonly status: number; readonly rev: number } | Refused;
+
+/** Whether a worker looks at its lease again between its computation and its write. */
+export type BeforeWriting = "trusts" | "looks_again";
+
+/** A request to do something: the name of a public method of Worker, and its arguments. */
+export interface Request {
+  readonly id: number;
+  readonly verb: string;
+  readonly args: readonly unknown[];
+}
+
+/** A step that the worker reports; `leaseMs`: from now on it holds a lease for so long. */
+export type WorkerStep = Pick<Step, "kind" | "from" | "to" | "text" | "token"> & { readonly leaseMs?: number };
+
+export type Report =
+  | { readonly id: number; readonly answer: unknown }
+  /** `unexpected`: the scenario went differently; otherwise the worker has a bug. */
+  | { readonly id: number; readonly failure: string; readonly unexpected: boolean }
+  | { readonly event: "step"; readonly step: WorkerStep }
+  | { readonly event: "about_to_write" };
+
+/** Thrown when a scenario goes otherwise than it must: the demonstration has failed, not the program. */
+export class UnexpectedOutcome extends Error {
+  override readonly name = "UnexpectedOutcome";
+}

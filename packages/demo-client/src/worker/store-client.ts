@@ -1,0 +1,90 @@
+// How a worker reads and writes: through the gateway with a token or, for controls, in a table without a fence. It does
+// not touch the gateway's own tables.
+import { createGatewayClient, type GatewayClient, type Refusal } from "@palisade/gateway/client";
+import pg from "pg";
+import type { Document, ReadResult, Refused, Route, WorkerConfig, WriteResult } from "./protocol.js";
+
+/** The controls' table. */
+export const unfencedTable = `create schema if not exists demo;
+  create table if not exists demo.documents (name text primary key, rev bigint not null, value jsonb not null)`;
+
+export interface Write {
+  readonly resource: string;
+  readonly document: Document;
+  /** Undefined under a plain lock; the gateway takes no such write. */
+  readonly token: number | undefined;
+}
+
+export class StoreClient {
+  readonly #route: Route;
+  readonly #client: GatewayClient;
+  readonly #database: pg.Pool;
+
+  constructor({ route, gatewayUrl, apiKey, databaseUrl, ttlMs }: Omit<WorkerConfig, "name">) {
+    this.#route = route;
+    // Retried for twenty seconds: a machine that stands still must not look like a store that cannot be reached.
+    const timeoutMs = 60_000 + 5 * ttlMs;
+    this.#client = createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs, retry: { attempts: 15 } });
+    this.#database = new pg.Pool({ connectionString: databaseUrl, max: 2, application_name: "palisade-demo" });
+    // Only reported: the next query on the pool fails as well, and its caller is answered.
+    this.#database.on("error", (error) => console.error(`an idle connection to Postgres ended: ${error.message}`));
+  }
+
+  /** The lane in which its answers are shown. */
+  get lane(): "gateway" | "store" {
+    return this.#route === "gateway" ? "gateway" : "store";
+  }
+
+  async ready(): Promise<void> {
+    await this.#database.query("select");
+  }
+
+  async seal(resource: string, token: number): Promise<ReadResult | Refused> {
+    const sealed = await this.#client.seal<Document>(resource, { token });
+    return sealed.ok ? { ok: true, document: sealed.value, rev: sealed.rev } : refused(sealed);
+  }
+
+  async read(resource: string): Promise<ReadResult | Refused> {
+    if (this.#route === "postgres") return await this.#readTable(resource);
+    const read = await this.#client.get<Document>(resource);
+    if (read.ok) return { ok: true, document: read.modified ? read.value : null, rev: read.rev };
+    return read.code === "not_found" ? { ok: true, document: null, rev: 0 } : refused(read);
+  }
+
+  async write(write: Write): Promise<WriteResult> {
+    if (this.#route === "postgres") return await this.#writeTable(write);
+    if (write.token === undefined) return noToken;
+    const written = await this.#client.put(write.resource, write.document, { token: write.token });
+    return written.ok ? { ok: true, status: written.created ? 201 : 200, rev: written.rev } : refused(written);
+  }
+
+  async close(): Promise<void> {
+    await this.#database.end();
+  }
+
+  async #readTable(resource: string): Promise<ReadResult> {
+    const select = "select rev, value from demo.documents where name = $1";
+    const { rows } = await this.#database.query<{ rev: string; value: Document }>(select, [resource]);
+    return { ok: true, document: rows[0]?.value ?? null, rev: Number(rows[0]?.rev ?? 0) };
+  }
+
+  /** As an application writes that trusts its lock. */
+  async #writeTable({ resource, document }: Write): Promise<WriteResult> {
+    const { rows } = await this.#database.query<{ rev: string }>(
+      `insert into demo.documents as stored (name, rev, value) values ($1, 1, $2)
+         on conflict (name) do update set rev = stored.rev + 1, value = excluded.value returning rev`,
+      [resource, JSON.stringify(document)],
+    );
+    return { ok: true, status: 200, rev: Number(rows[0]?.rev) };
+  }
+}
+
+const noToken: Refused = {
+  ok: false,
+  code: "no_token",
+  message: "there is no lease, so there is no token to write with",
+};
+
+function refused({ code, detail, status, currentToken, presentedToken }: Refusal): Refused {
+  return { ok: false, code, message: detail, status, currentToken, presentedToken };
+}
