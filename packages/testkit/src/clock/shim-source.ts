@@ -1,43 +1,48 @@
 // The C source of the library that moves a server's wall clock: it is loaded before libc and adds an offset, read from a shared file, to CLOCK_REALTIME.
-// It must not touch the monotonic clocks: a machine whose wall clock is set back does not live through the time again.
+// The monotonic clocks stay as they are: a machine whose wall clock is set back does not live through the time again.
+// It includes no header and links nothing, so that a compiler without the C library's development files is enough (64-bit Linux).
 
 export const shimSource = `
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
+typedef long time_t;
+struct timespec { time_t tv_sec; long tv_nsec; };
+struct timeval { time_t tv_sec; long tv_usec; };
+enum { CLOCK_REALTIME = 0, CLOCK_REALTIME_COARSE = 5, O_RDONLY = 0, O_CLOEXEC = 02000000, PROT_READ = 1, MAP_SHARED = 1 };
+#define RTLD_NEXT ((void *)-1L)
+#define MAP_FAILED ((void *)-1L)
+typedef char only_for_64_bits[sizeof(time_t) == 8 ? 1 : -1];
 
-static int (*real_clock_gettime)(clockid_t, struct timespec *);
-static volatile int64_t *offset_ms;
+extern void *dlsym(void *library, const char *name);
+extern char *getenv(const char *name);
+extern int open(const char *path, int flags, ...);
+extern int close(int file);
+extern void *mmap(void *at, unsigned long length, int protection, int flags, int file, long offset);
 
-__attribute__((constructor)) static void prepare(void) {
+static int (*real_clock_gettime)(int, struct timespec *);
+static volatile long *offset_ms;
+
+static void prepare(void) {
   if (real_clock_gettime) return;
-  real_clock_gettime = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+  real_clock_gettime = (int (*)(int, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
   const char *path = getenv("PALISADE_CLOCK_FILE");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   if (file < 0) return;
-  void *page = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
+  void *page = mmap((void *)0, sizeof(long), PROT_READ, MAP_SHARED, file, 0);
   if (page != MAP_FAILED) offset_ms = page;
   close(file);
 }
 
-int clock_gettime(clockid_t id, struct timespec *out) {
+int clock_gettime(int id, struct timespec *out) {
   prepare();
   int failed = real_clock_gettime(id, out);
   if (failed || !offset_ms || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return failed;
-  int64_t by_ms = *offset_ms;
-  int64_t ns = out->tv_nsec + (by_ms % 1000) * 1000000;
+  long by_ms = *offset_ms;
+  long ns = out->tv_nsec + (by_ms % 1000) * 1000000;
   out->tv_sec += by_ms / 1000 + (ns < 0 ? -1 : ns >= 1000000000 ? 1 : 0);
   out->tv_nsec = (ns + 1000000000) % 1000000000;
   return 0;
 }
 
-int gettimeofday(struct timeval *restrict out, void *restrict zone) {
+int gettimeofday(struct timeval *out, void *zone) {
   (void)zone;
   struct timespec now;
   if (clock_gettime(CLOCK_REALTIME, &now)) return -1;

@@ -1,7 +1,7 @@
 // The wall clock of one server process: a file with an offset that the process maps into its memory. It must not move any other process's clock.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { endianness } from "node:os";
-import { clockShim, shimFile } from "./clock-shim.js";
+import { clockShim, SHIM_FILE } from "./clock-shim.js";
 
 export class WallClock {
   readonly #file: string;
@@ -36,7 +36,7 @@ export class WallClock {
     const { LD_PRELOAD = "", LD_LIBRARY_PATH = "" } = process.env;
     return {
       PALISADE_CLOCK_FILE: this.#file,
-      LD_PRELOAD: joined(shimFile, LD_PRELOAD),
+      LD_PRELOAD: joined(SHIM_FILE, LD_PRELOAD),
       LD_LIBRARY_PATH: joined(this.#libraryFolder, libraryPath, LD_LIBRARY_PATH),
     };
   }

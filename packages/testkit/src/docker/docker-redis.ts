@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
-import { clockShim, shimFile } from "../clock/clock-shim.js";
+import { clockShim, SHIM_FILE } from "../clock/clock-shim.js";
 import { WallClock } from "../clock/wall-clock.js";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { Address, RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
@@ -131,8 +131,8 @@ async function clockFor({ name, clock }: RedisServerSpec): Promise<Clock> {
   if ("missing" in wall) return { missing: `cannot be moved here: ${wall.missing}` };
   const mounts = [
     { source: folder, target: "/palisade-clock" },
-    { source: join(shim.folder, shimFile), target: `/palisade-shim/${shimFile}` },
+    { source: join(shim.folder, SHIM_FILE), target: `/palisade-shim/${SHIM_FILE}` },
   ];
-  const environment = { PALISADE_CLOCK_FILE: "/palisade-clock/offset", LD_PRELOAD: `/palisade-shim/${shimFile}` };
+  const environment = { PALISADE_CLOCK_FILE: "/palisade-clock/offset", LD_PRELOAD: `/palisade-shim/${SHIM_FILE}` };
   return { wall, equipment: { mounts, environment } };
 }

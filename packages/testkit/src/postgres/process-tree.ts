@@ -1,8 +1,9 @@
 // Signals a Postgres server as a whole. Every backend makes a session of its own, so a signal to the process group reaches only the postmaster;
-// the tree has to be walked. It must not decide what a signal means for the server's data.
+// the tree has to be walked.
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { processState } from "../process/process-state.js";
 
 interface ProcessEntry {
   readonly pid: number;
@@ -22,13 +23,8 @@ function processTable(): ProcessEntry[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => {
-      try {
-        const text = readFileSync(`/proc/${name}/stat`, "utf8");
-        const [state, parent] = text.slice(text.lastIndexOf(")") + 2).split(" "); // The name before it may hold anything, ")" included.
-        return state === undefined ? [] : [{ pid: Number(name), parent: Number(parent), state }];
-      } catch {
-        return []; // It ended between the two calls.
-      }
+      const found = processState(name);
+      return found === undefined ? [] : [{ pid: Number(name), ...found }];
     });
 }
 
@@ -69,7 +65,7 @@ function gone(pids: readonly number[]): boolean {
   return !pids.some((pid) => living.has(pid));
 }
 
-/** Kills the whole tree in one instant, as a power cut would: nobody is left to tidy up, because everyone was stopped before the first one died. */
+/** Kills the whole tree in one instant, as a power cut would: all were stopped before the first one died, so that none can tidy up. */
 export async function killTree(root: number): Promise<void> {
   const all = [root, ...stopTree(root)];
   for (const pid of all) signal(pid, "SIGKILL");

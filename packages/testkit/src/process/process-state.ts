@@ -1,27 +1,37 @@
-// Tells when a stopped process has in fact stopped: a signal is on its way for a moment. It must not send signals.
+// What the kernel says of a process: its state, its parent, when it started. Only Linux tells (/proc); slim images have no ps.
 import { readFileSync } from "node:fs";
 import { setImmediate as turn } from "node:timers/promises";
 
-const patienceMs = 2_000;
+const STOP_TIMEOUT_MS = 2_000;
 
-/** Resolves when SIGSTOP has taken effect. Where the system does not tell (no /proc), at once. */
-export async function untilStopped(pid: number): Promise<void> {
-  const giveUpAt = performance.now() + patienceMs;
-  while (stateOf(pid) !== "T") {
-    if (stateOf(pid) === undefined) return;
-    if (performance.now() > giveUpAt)
-      throw new Error(`process ${pid} was sent SIGSTOP ${patienceMs} ms ago and is in state ${stateOf(pid)}`);
-    await turn();
+export interface ProcessState {
+  /** One letter, as ps shows it: T is stopped, Z has ended and is not yet waited for. */
+  readonly state: string;
+  readonly parent: number;
+  /** In ticks since the machine started. A pid is used again; the pair of pid and birth is not. */
+  readonly birth: string;
+}
+
+/** Undefined when there is no such process, or no /proc. */
+export function processState(pid: number | string): ProcessState | undefined {
+  if (process.platform !== "linux") return undefined;
+  try {
+    const line = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // "123 (a name) T 1 …": the name may contain anything, even ") ".
+    const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
+    return { state: fields[0] ?? "", parent: Number(fields[1]), birth: fields[19] ?? "" };
+  } catch {
+    return undefined; // It has ended.
   }
 }
 
-function stateOf(pid: number): string | undefined {
-  if (process.platform !== "linux") return undefined;
-  try {
-    // "123 (a name) T …": the name may contain anything, even ") ".
-    const line = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return line.charAt(line.lastIndexOf(")") + 2);
-  } catch {
-    return undefined; // it has ended, which whoever waits for it will notice
+/** Resolves when SIGSTOP has taken effect: a signal is on its way for a moment. Where the system does not tell, at once. */
+export async function untilStopped(pid: number): Promise<void> {
+  const giveUpAt = performance.now() + STOP_TIMEOUT_MS;
+  for (;;) {
+    const state = processState(pid)?.state;
+    if (state === "T" || state === undefined) return;
+    if (performance.now() > giveUpAt) throw new Error(`process ${pid} was sent SIGSTOP ${STOP_TIMEOUT_MS} ms ago and is in state ${state}`);
+    await turn();
   }
 }

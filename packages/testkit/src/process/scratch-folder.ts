@@ -1,18 +1,19 @@
 // Temporary folders that go away with this process; what a killed process left behind goes with the next one that starts.
-// It must not touch a folder whose process may still live.
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeFolderAtExit } from "./living-children.js";
+import { processState } from "./process-state.js";
 
 // The host is part of the name, because two containers may share /tmp and not their process ids.
 const prefix = `palisade-${hostname()}-`;
+const owner = `${process.pid}.${processState(process.pid)?.birth ?? ""}`;
 const swept = new Set<string>();
 
 /** A new private folder below `root`; it is removed at the end of this process, if its owner has not removed it before. */
 export function scratchFolder(label: string, root = tmpdir()): string {
   sweepOnce(root);
-  const folder = mkdtempSync(join(root, `${prefix}${process.pid}-${label}-`));
+  const folder = mkdtempSync(join(root, `${prefix}${owner}-${label}-`));
   removeFolderAtExit(folder);
   return folder;
 }
@@ -21,15 +22,21 @@ function sweepOnce(root: string): void {
   if (swept.has(root)) return;
   swept.add(root);
   for (const name of readdirSync(root)) {
-    const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
-    if (Number.isNaN(pid) || isAlive(pid)) continue;
+    if (!name.startsWith(prefix) || ownerLives(name.slice(prefix.length))) continue;
     try {
       rmSync(join(root, name), { recursive: true, force: true });
     } catch (cause) {
-      // Another user's, theirs to sweep; or somebody else sweeps at this moment.
+      // Another user's folder, which that user's next run sweeps; or another process sweeps at this moment.
       if (!["EACCES", "EPERM", "ENOENT", "ENOTEMPTY"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;
     }
   }
+}
+
+/** The births are compared, because a container gives the same few process ids again and again. */
+function ownerLives(rest: string): boolean {
+  const [, pid, birth] = /^(\d+)\.(\d*)-/.exec(rest) ?? [];
+  if (pid === undefined) return true; // Not a folder of ours.
+  return birth === "" ? isAlive(Number(pid)) : processState(pid)?.birth === birth;
 }
 
 function isAlive(pid: number): boolean {

@@ -1,12 +1,12 @@
 // Keeps what was built or downloaded for this machine, so that it happens once: in the clone's node_modules, or in a temporary folder where that is read-only.
-// It must never show a half-built entry: an entry is built under another name and renamed, and of two builders at once the first wins.
-import { chmod, lstat, mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
+// A half-built entry is never seen: an entry is built under another name and renamed, and of two builders at once the first wins.
+import { access, chmod, constants, lstat, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { keepFolder, removeFolderAtExit } from "../process/living-children.js";
 
-const abandonedAfterMs = 600_000;
+const ABANDONED_AFTER_MS = 600_000;
 
 /** The folder called `name`, built by `build` in a folder of its own if no earlier run has left it. `PALISADE_CACHE_DIR` says where it must be. */
 export async function builtOnce(
@@ -24,7 +24,8 @@ export async function builtOnce(
     if (workshop instanceof Error) refusals.push(workshop.message);
     else return finish(workshop, { home, name, build });
   }
-  throw new Error(`nowhere to keep ${name}: ${refusals.join("; ")}`);
+  const demand = "can be written and that lets programs run";
+  throw new Error(`nowhere to keep ${name}: ${refusals.join("; ")}; set PALISADE_CACHE_DIR to a folder that ${demand}`);
 }
 
 interface Entry {
@@ -42,7 +43,7 @@ async function finish(workshop: string, { home, name, build }: Entry): Promise<s
     await rename(workshop, final);
   } catch (cause) {
     await rm(workshop, { recursive: true, force: true });
-    // Somebody else was first, and theirs is as good as ours.
+    // Another builder was first; its entry is as good as ours.
     if (!["ENOTEMPTY", "EEXIST"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;
   } finally {
     keepFolder(workshop);
@@ -56,9 +57,26 @@ async function openWorkshop(home: string, name: string): Promise<string | Error>
     const workshop = await mkdtemp(join(home, `.${name}-`));
     removeFolderAtExit(workshop);
     await sweepAbandoned(home, name);
-    return workshop;
+    if (await letsProgramsRun(workshop)) return workshop;
+    await rm(workshop, { recursive: true });
+    return new Error(`${home} does not let programs run`);
   } catch (cause) {
     return cause as Error;
+  }
+}
+
+/** False on a file system that is mounted noexec, which access(2) knows. The folder must be writable. */
+export async function letsProgramsRun(folder: string): Promise<boolean> {
+  const probe = join(await mkdtemp(join(folder, ".probe-")), "program");
+  try {
+    await writeFile(probe, "");
+    await chmod(probe, 0o755);
+    return await access(probe, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+  } finally {
+    await rm(dirname(probe), { recursive: true });
   }
 }
 
@@ -68,7 +86,7 @@ async function sweepAbandoned(home: string, name: string): Promise<void> {
     if (!entry.startsWith(`.${name}-`)) continue;
     const path = join(home, entry);
     const found = await stat(path).catch(() => undefined); // gone meanwhile: finished by its builder
-    if (found !== undefined && Date.now() - found.mtimeMs > abandonedAfterMs) await rm(path, { recursive: true, force: true });
+    if (found !== undefined && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) await rm(path, { recursive: true, force: true });
   }
 }
 

@@ -1,14 +1,14 @@
-// Keeps prepared Postgres files (runnable binaries, empty clusters) between runs, in a place that the server's account can enter. It must not hand out an entry
-// that has lost some of its files.
+// Keeps prepared Postgres files (runnable binaries, empty clusters) between runs, in a place that the server's account can enter. An entry that has lost some
+// of its files is made anew.
 import { execFile } from "node:child_process";
-import { access, chmod, constants, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { builtOnce, cacheHomes } from "./built-once.js";
+import { builtOnce, cacheHomes, letsProgramsRun } from "./built-once.js";
 
 export const run = promisify(execFile);
 
-/** The user a server runs as. Postgres refuses to run as root, so root lends it the account nobody; everyone else runs it as themselves. */
+/** The user a server runs as. Postgres refuses to run as root, so root runs it as the account nobody; any other user runs it as itself. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
@@ -18,7 +18,7 @@ export function serverAccount(): Account | undefined {
   return process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
 }
 
-/** Every folder on the way down must let strangers pass; a root whose home is 0700 has a clone that nobody cannot enter. */
+/** Every folder on the way down must let other users pass; a clone in a 0700 home of root does not. */
 export async function reachableBy(directory: string, account: Account | undefined): Promise<boolean> {
   if (account === undefined) return true;
   for (let path = await realpath(directory); ; path = dirname(path)) {
@@ -27,23 +27,34 @@ export async function reachableBy(directory: string, account: Account | undefine
   }
 }
 
-async function usable(home: string, account: Account | undefined): Promise<boolean> {
+/** Why the server's files cannot be kept there, if so. initdb passes paths to a shell between double quotes. */
+async function unusable(home: string, account: Account | undefined): Promise<string | undefined> {
+  if (/["$`\\]/.test(home)) return 'initdb takes no path with ", $, ` or \\';
   try {
     const made = await mkdir(home, { recursive: true });
     if (made !== undefined && account !== undefined) await chmod(home, 0o755); // Whatever the umask says.
-    await access(home, constants.W_OK);
-    return await reachableBy(home, account);
-  } catch {
-    return false; // A folder that cannot be made or written is not usable; there may be another.
+    if (!(await reachableBy(home, account))) return `uid ${account?.uid} cannot enter it`;
+    return (await letsProgramsRun(home)) ? undefined : "it does not let programs run";
+  } catch (error) {
+    return `it cannot be written (${(error as NodeJS.ErrnoException).code})`;
   }
 }
 
+/** No folder of this machine can hold the server's files, so there is no use in looking for another Postgres package. */
+export class NoPlaceForPostgres extends Error {}
+
 async function cacheHome(account: Account | undefined): Promise<string> {
   const wanted = process.env.PALISADE_CACHE_DIR;
-  const tried = wanted ? [wanted] : await cacheHomes();
-  for (const home of tried) if (await usable(home, account)) return home;
-  const demand = account === undefined ? "can be written" : `can be written and that uid ${account.uid} can enter`;
-  throw new Error(`nowhere to keep prepared Postgres files: tried ${tried.join(", ")}. Set PALISADE_CACHE_DIR to a folder that ${demand}.`);
+  const refusals: string[] = [];
+  for (const home of wanted ? [wanted] : await cacheHomes()) {
+    const refusal = await unusable(home, account);
+    if (refusal === undefined) return home;
+    refusals.push(`${home} (${refusal})`);
+  }
+  const demand = `can be written, lets programs run${account === undefined ? "" : `, can be entered by uid ${account.uid}`}`;
+  throw new NoPlaceForPostgres(
+    `Postgres has no folder to run from: tried ${refusals.join(", ")}; set PALISADE_CACHE_DIR to a folder that ${demand} and has a plain path.`,
+  );
 }
 
 async function countFiles(folder: string): Promise<number> {
@@ -59,12 +70,12 @@ async function isWhole(entry: string): Promise<boolean> {
   }
 }
 
-/** Out of the way before it is deleted, so that nobody sees it shrink. If another process has just replaced it by a whole one, that one is put back. */
+/** Moved away before it is deleted, so that no other process sees it shrink. If another process has just replaced it by a whole one, that one is put back. */
 async function removeDamaged(entry: string): Promise<void> {
   const aside = await mkdtemp(`${entry}-damaged-`);
   const moved = join(aside, "entry");
-  await rename(entry, moved).catch(onlyIf("ENOENT")); // Somebody else has moved it.
-  if (await isWhole(moved)) await rename(moved, entry).catch(onlyIf("ENOTEMPTY", "EEXIST")); // Or has built yet another one.
+  await rename(entry, moved).catch(onlyIf("ENOENT")); // Another process has moved it.
+  if (await isWhole(moved)) await rename(moved, entry).catch(onlyIf("ENOTEMPTY", "EEXIST")); // Or has built another one.
   await rm(aside, { recursive: true, force: true });
 }
 

@@ -1,8 +1,8 @@
 // Decides which Postgres a local server runs: the folder that was asked for, else the pinned npm binaries, else the system's own. Whatever it returns has
-// been executed once as the account that will run it. It must not start a server, and it must not fall back silently from a folder that was asked for.
+// been executed once as the account that will run it. A folder that was asked for and does not work is an error.
 import { readdir, realpath } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
-import { type Account, run, serverAccount } from "./postgres-cache.js";
+import { type Account, NoPlaceForPostgres, run, serverAccount } from "./postgres-cache.js";
 import { npmBinaries, npmPackageName } from "./postgres-npm.js";
 
 export interface PostgresInstallation {
@@ -14,11 +14,11 @@ export interface PostgresInstallation {
 }
 
 /** A base copy uses pg_backup_start, which carries this name since 15. */
-const oldestMajor = 15;
+const OLDEST_MAJOR = 15;
 
 const remedy = [
   "Install the dependencies of this workspace (the binaries come with them), or a Postgres of the system (`apt-get install postgresql`,",
-  `\`brew install postgresql@17\`), or point PALISADE_POSTGRES_BIN at a folder with \`postgres\` and \`initdb\` of version ${oldestMajor} or newer,`,
+  `\`brew install postgresql@17\`), or point PALISADE_POSTGRES_BIN at a folder with \`postgres\` and \`initdb\` of version ${OLDEST_MAJOR} or newer,`,
   "or set PALISADE_TEST_PROVIDER=docker.",
 ].join(" ");
 
@@ -29,7 +29,7 @@ async function probe(binFolder: string, account: Account | undefined): Promise<s
   );
   const version = / (\d+(?:\.\d+)*)/.exec(answers[0]?.stdout ?? "")?.[1];
   if (version === undefined) throw new Error(`postgres --version said ${JSON.stringify(answers[0]?.stdout)}`);
-  if (Number.parseInt(version, 10) < oldestMajor) throw new Error(`it is version ${version}, older than ${oldestMajor}`);
+  if (Number.parseInt(version, 10) < OLDEST_MAJOR) throw new Error(`it is version ${version}, older than ${OLDEST_MAJOR}`);
   return version;
 }
 
@@ -75,6 +75,7 @@ export async function resolvePostgres(sources: Sources): Promise<PostgresInstall
   const asked = sources.environment.PALISADE_POSTGRES_BIN;
   if (asked) return await explicit(asked, account);
   const refusals: string[] = [];
+  let noPlace: NoPlaceForPostgres | undefined;
   try {
     const binFolder = await sources.fromNpm(account);
     if (binFolder === undefined) refusals.push(`npm package ${npmPackageName()}: not installed`);
@@ -83,6 +84,7 @@ export async function resolvePostgres(sources: Sources): Promise<PostgresInstall
       return { binFolder, version, account, description: `Postgres ${version} (npm package ${npmPackageName()})` };
     }
   } catch (error) {
+    if (error instanceof NoPlaceForPostgres) noPlace = error;
     refusals.push(`npm package ${npmPackageName()}: ${reason(error)}`);
   }
   for (const binFolder of await systemFolders(sources)) {
@@ -93,6 +95,7 @@ export async function resolvePostgres(sources: Sources): Promise<PostgresInstall
       refusals.push(`${binFolder}: ${reason(error)}`);
     }
   }
+  if (noPlace !== undefined) throw noPlace;
   throw new Error(`no Postgres can be had on this machine. Tried: ${refusals.join("; ")}; PATH and ${sources.distributionRoot}. ${remedy}`);
 }
 

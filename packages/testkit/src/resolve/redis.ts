@@ -1,5 +1,5 @@
 // Finds the Redis server this machine runs the fleets with: the named one, one on PATH, or one fetched from the distribution's packages without root.
-// It must not start a server, and must not take a lesser one in silence: what was tried goes into the error.
+// A lesser one is never taken in silence: what was tried goes into the error.
 import { execFile } from "node:child_process";
 import { access, constants } from "node:fs/promises";
 import { delimiter, join } from "node:path";
@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { fetchRedisPackages } from "./redis-packages.js";
 
 const run = promisify(execFile);
-const oldestMajor = 7;
+const OLDEST_MAJOR = 7;
 
 export interface RedisBinary {
   readonly binary: string;
@@ -19,7 +19,8 @@ export interface RedisBinary {
   readonly from: string;
 }
 
-type Found = RedisBinary | { readonly missing: string };
+/** `outdated`: a server was there, and its version was the reason against it. */
+type Found = RedisBinary | { readonly missing: string; readonly outdated?: true };
 
 let resolved: Promise<RedisBinary> | undefined;
 
@@ -43,21 +44,24 @@ export async function findRedis(env: Readonly<Record<string, string | undefined>
     return found;
   }
   const tried = ["REDIS_SERVER_BIN: not set"];
-  for (const attempt of [() => onPath(env.PATH ?? ""), () => fromPackages(env)]) {
-    const found = await attempt();
-    if (!("missing" in found)) return found;
-    tried.push(found.missing);
-  }
-  throw new Error(noRedis(tried));
+  const onThisPath = await onPath(env.PATH ?? "");
+  if (!("missing" in onThisPath)) return onThisPath;
+  const fetched = await fromPackages(env);
+  if (!("missing" in fetched)) return fetched;
+  tried.push(onThisPath.missing, fetched.missing);
+  throw new Error(noRedis(tried, fetched.outdated === true));
 }
 
-function noRedis(tried: readonly string[]): string {
+/** Where the distribution's own Redis is too old, installing it would change nothing. */
+function noRedis(tried: readonly string[], packagesAreOutdated: boolean): string {
+  const install =
+    "  sudo apt-get install redis-server    (macOS: brew install redis; Fedora: sudo dnf install valkey; Alpine: apk add redis)";
   return [
     "no Redis server can be had on this machine. Tried:",
     ...tried.map((attempt) => `  - ${attempt}`),
     "Any one of these helps:",
-    "  sudo apt-get install redis-server    (macOS: brew install redis; Fedora: sudo dnf install valkey; Alpine: apk add redis)",
-    "  REDIS_SERVER_BIN=/path/to/redis-server",
+    ...(packagesAreOutdated ? [] : [install]),
+    `  REDIS_SERVER_BIN=/path/to/redis-server    (Redis ${OLDEST_MAJOR}.0 or newer, or Valkey)`,
     "  PALISADE_TEST_PROVIDER=docker    (with a container engine running)",
   ].join("\n");
 }
@@ -80,7 +84,9 @@ async function fromPackages(env: Readonly<Record<string, string | undefined>>): 
   try {
     const fetched = await fetchRedisPackages(env);
     const found = await inspect({ ...fetched, from: "packages of this distribution, unpacked without root" });
-    return "missing" in found ? { missing: `packages without root: ${found.missing} (delete it to have it fetched again)` } : found;
+    if (!("missing" in found)) return found;
+    if (found.outdated) return { missing: `packages without root: ${found.missing}`, outdated: true };
+    return { missing: `packages without root: ${found.missing} (delete it to have it fetched again)` };
   } catch (cause) {
     return { missing: `packages without root: ${(cause as Error).message}` };
   }
@@ -98,7 +104,8 @@ async function inspect(candidate: Pick<RedisBinary, "binary" | "libraryPath" | "
   }
   const [, product, version] = /(Redis|Valkey) server v=(\S+)/.exec(answer) ?? [];
   if (product === undefined || version === undefined) return { missing: `${binary} does not say which Redis it is: ${answer.trim()}` };
-  if (Number.parseInt(version, 10) < oldestMajor) return { missing: `${binary} is ${product} ${version}, older than ${oldestMajor}.0` };
+  if (Number.parseInt(version, 10) < OLDEST_MAJOR)
+    return { missing: `${binary} is ${product} ${version}, older than ${OLDEST_MAJOR}.0`, outdated: true };
   return { ...candidate, product: product as RedisBinary["product"], version };
 }
 

@@ -4,6 +4,7 @@ import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@palisade/testkit/vitest";
+import { onTestFinished } from "vitest";
 import { endOwner, endOwners, startOwner } from "../unit/owner.js";
 import { untilGone } from "../unit/process-gone.js";
 
@@ -40,12 +41,13 @@ describe("the end of the owner", () => {
 describe("the data", () => {
   test("it lies in the temporary folder when it has to be durable, whatever that folder is called", async () => {
     const folder = await mkdtemp(join(tmpdir(), "palisade with spaces "));
+    onTestFinished(() => rm(folder, { recursive: true }));
     await chmod(folder, 0o755); // The account that runs the servers of root must be able to enter.
     const { owner, pids, data } = await serverOwner("durable", { TMPDIR: folder });
     expect(data.startsWith(folder)).toBe(true);
     await endOwner(owner, "SIGTERM");
     await untilGone(pids);
-    expect(await readdir(folder)).toEqual([]);
-    await rm(folder, { recursive: true });
+    // Where the server's account cannot enter the clone, the cache of prepared files is there as well, and stays for the next run.
+    expect((await readdir(folder)).filter((name) => !name.startsWith("palisade-cache-"))).toEqual([]);
   });
 });

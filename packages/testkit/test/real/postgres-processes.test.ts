@@ -1,8 +1,8 @@
 // What is true of a Postgres server as processes of this machine: a crash ends them all, and nobody but this machine can reach it.
-import { spawnSync } from "node:child_process";
 import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
+import { isAlive } from "../unit/process-gone.js";
 import { processIds } from "./postgres-process-ids.js";
 
 let server: PostgresServer;
@@ -27,12 +27,7 @@ async function ask<Answer>(question: (client: pg.Client) => Promise<Answer>): Pr
 
 const query = async (text: string): Promise<unknown[]> => (await ask((client) => client.query(text))).rows;
 
-/** Which of these still run. A dead process whose new parent has not looked yet is dead. */
-function living(among: readonly number[]): number[] {
-  const { stdout } = spawnSync("ps", ["-o", "pid=,state=", "-p", among.join(",")], { encoding: "utf8" });
-  const running = stdout.split("\n").filter((line) => line.trim() !== "" && !line.includes("Z"));
-  return running.map((line) => Number.parseInt(line, 10));
-}
+const living = (among: readonly number[]): number[] => among.filter(isAlive);
 
 test("a crash ends every process of the server", async () => {
   const before = await ask(processIds);

@@ -39,3 +39,10 @@ test("an entry that has lost a file is filled again, once, even if several find 
   for (const content of contents) expect(await readFile(join(content, "two"), "utf8")).toBe("two");
   expect(await readdir(home)).toEqual(["thing"]);
 });
+
+test("a folder whose path initdb cannot pass to its shell is refused in one sentence that says what helps", async () => {
+  vi.stubEnv("PALISADE_CACHE_DIR", join(home, "with $HOME in it"));
+  await expect(ask()).rejects.toThrow(
+    /^Postgres has no folder to run from: tried .*with \$HOME in it \(initdb takes no path with.*; set PALISADE_CACHE_DIR to a folder that .*\.$/,
+  );
+});

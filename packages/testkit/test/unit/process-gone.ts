@@ -1,15 +1,15 @@
 // Waits until processes have gone, for tests about orphans. A zombie that waits for its parent to look has gone too.
-import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import { processState } from "../../src/process/process-state.js";
 
-const deadlineMs = 5_000;
+const DEADLINE_MS = 5_000;
 
 export async function untilGone(pids: readonly number[]): Promise<void> {
-  const giveUpAt = performance.now() + deadlineMs;
+  const giveUpAt = performance.now() + DEADLINE_MS;
   for (;;) {
     const living = pids.filter(isAlive);
     if (living.length === 0) return;
-    if (performance.now() > giveUpAt) throw new Error(`still alive after ${deadlineMs} ms: ${living.join(", ")}`);
+    if (performance.now() > giveUpAt) throw new Error(`still alive after ${DEADLINE_MS} ms: ${living.join(", ")}`);
     await delay(5);
   }
 }
@@ -21,9 +21,5 @@ export function isAlive(pid: number): boolean {
     return false;
   }
   if (process.platform !== "linux") return true;
-  try {
-    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false; // gone between the two looks
-  }
+  return !["Z", "X", undefined].includes(processState(pid)?.state); // Undefined: gone between the two looks.
 }

@@ -23,6 +23,10 @@ async function impostor(path: string, says: string): Promise<string> {
   return path;
 }
 
+async function script(name: string, body: string): Promise<void> {
+  await writeFile(join(folder, name), `#!/bin/sh\nPATH=/usr/bin:/bin\n${body}\n`, { mode: 0o755 });
+}
+
 const redis7 = "Redis server v=7.2.4 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=0";
 const valkey8 = "Valkey server v=8.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=0";
 const redis5 = "Redis server v=5.0.14 sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=0";
@@ -62,4 +66,17 @@ test("when none is to be had, the error names all that was tried and what helps"
   expect(lines[3]).toBe("  - packages without root: apt-get is not on PATH");
   expect(error.message).toContain("sudo apt-get install redis-server");
   expect(error.message).toContain("PALISADE_TEST_PROVIDER=docker");
+});
+
+test("where the distribution's package is too old as well, installing it is no advice", async () => {
+  await impostor(join(folder, "redis-server"), redis5);
+  await script("apt-get", 'case "$*" in *download*) touch redis.deb ;; esac');
+  await script("dpkg", '[ "$1" = -x ] || exit 0; mkdir -p "$3/usr/bin"; cp "$(dirname "$0")/redis-server" "$3/usr/bin/"');
+  const error = await findRedis({ PATH: folder, PALISADE_CACHE_DIR: join(folder, "cache") }).then(
+    () => new Error("found one"),
+    (cause: Error) => cause,
+  );
+  expect(error.message).toMatch(/packages without root: .*redis-server is Redis 5\.0\.14, older than 7\.0\n/);
+  expect(error.message).not.toContain("apt-get install");
+  expect(error.message).toContain("REDIS_SERVER_BIN=/path/to/redis-server    (Redis 7.0 or newer, or Valkey)");
 });
