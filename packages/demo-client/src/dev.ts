@@ -2,8 +2,8 @@
 // requests to try.
 import { makeApiKey } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
+import { startServers } from "./engine/environment.js";
 import { startGateway } from "./engine/gateway-process.js";
-import { startServers } from "./engine/servers.js";
 import { paint } from "./output/text.js";
 import { runProgram, untilAborted } from "./program.js";
 

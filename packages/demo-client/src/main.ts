@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { type DemoOptions, readCommandLine, UsageError, usage } from "./command-line.js";
 import { openEnvironment } from "./engine/environment.js";
-import { runScenario } from "./engine/scenario.js";
+import { runScenario } from "./engine/run-scenario.js";
 import type { Output } from "./output/events.js";
 import { LaneView } from "./output/lane-view.js";
 import { Picture } from "./output/picture.js";

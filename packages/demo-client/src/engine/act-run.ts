@@ -4,8 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type Output, type Step, serverLanes } from "../output/events.js";
 import { type Document, type Resource, type Route, UnexpectedOutcome, type WorkerConfig } from "../worker/protocol.js";
 import { StoreClient } from "../worker/store-client.js";
-import type { Environment } from "./environment.js";
-import { Owned } from "./owned.js";
+import { type Environment, Owned } from "./environment.js";
 import { joinAct, type Narrator, type StepDetails, type Worker } from "./worker-handle.js";
 
 export interface RunOptions {
@@ -20,13 +19,23 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Which act of which scenario runs. */
-export interface ActPlan {
-  readonly scenario: string;
-  readonly number: number;
+export interface Scenario {
+  readonly name: string;
+  /** One line for the list. */
+  readonly about: string;
+  /** At least one is a control, which leaves out a measure and shows the damage. */
+  readonly acts: readonly Act[];
+  /** The last line, when every claim came true. */
+  readonly proven: string;
+}
+
+export interface Act {
   readonly title: string;
+  /** The lanes from left to right; others that a step names are added at the right. */
   readonly actors: readonly string[];
+  /** How the workers of this act reach the store. */
   readonly route: Route;
+  readonly play: (act: ActRun) => Promise<void>;
 }
 
 /** For workers that differ: another way to a server, other servers. */
@@ -37,19 +46,21 @@ export class ActRun extends Owned implements Narrator {
   readonly route: Route;
   readonly environment: Environment;
   readonly #options: RunOptions;
-  readonly #plan: ActPlan;
+  readonly #scenario: Scenario;
+  readonly #act: Act;
   readonly #leave: (() => Promise<void>)[] = [];
   #startedAt: number | undefined;
 
-  constructor(options: RunOptions, plan: ActPlan) {
+  constructor(options: RunOptions, scenario: Scenario, act: Act) {
     super();
     this.#options = options;
-    this.#plan = plan;
+    this.#scenario = scenario;
+    this.#act = act;
     this.ttlMs = options.ttlMs;
-    this.route = plan.route;
+    this.route = act.route;
     this.environment = options.environment;
-    this.environment.workers.prepare(plan.actors.filter((actor) => !serverLanes.includes(actor)).length);
-    options.output.show({ event: "act", scenario: plan.scenario, act: plan.title, actors: plan.actors });
+    this.environment.workers.prepare(act.actors.filter((actor) => !serverLanes.includes(actor)).length);
+    options.output.show({ event: "act", ...this.#where, actors: act.actors });
   }
 
   /** Worker processes that reach every server directly. */
@@ -72,7 +83,8 @@ export class ActRun extends Owned implements Narrator {
   }
 
   resource(shown: string): Resource {
-    return { shown, name: `${this.#options.run}/${this.#plan.scenario}/${this.#plan.number}/${shown}` };
+    const { name, acts } = this.#scenario;
+    return { shown, name: `${this.#options.run}/${name}/${acts.indexOf(this.#act) + 1}/${shown}` };
   }
 
   step(kind: Step["kind"], from: string, details: StepDetails): void {
@@ -106,7 +118,7 @@ export class ActRun extends Owned implements Narrator {
     const ok = isDeepStrictEqual(seen, wanted);
     const saw = ok ? {} : { saw: JSON.stringify(seen) };
     this.#options.output.show({ event: "check", ...this.#where, atMs: this.#now(), ok, claim, ...saw });
-    if (!ok) throw new UnexpectedOutcome(`${this.#plan.title}: it is not true that ${claim}; seen: ${JSON.stringify(seen)}`);
+    if (!ok) throw new UnexpectedOutcome(`${this.#act.title}: it is not true that ${claim}; seen: ${JSON.stringify(seen)}`);
   }
 
   /** Workers leave before what was opened for the act is closed. */
@@ -116,7 +128,7 @@ export class ActRun extends Owned implements Narrator {
   }
 
   get #where(): { readonly scenario: string; readonly act: string } {
-    return { scenario: this.#plan.scenario, act: this.#plan.title };
+    return { scenario: this.#scenario.name, act: this.#act.title };
   }
 
   /** Counted from the first step, not from the setting up. */

@@ -1,11 +1,76 @@
-// What scenarios run in: the servers, a gateway process and the worker processes. Everything started here is ended when
-// the environment is disposed of; what was given stays.
+// What scenarios run in: five independent Redis masters, Postgres, a gateway process and the worker processes, on free
+// ports of this machine unless servers are given. Everything started here is ended when the environment is disposed of.
+import { createGatewayClient } from "@palisade/gateway/client";
+import { createLocker, type Locker } from "@palisade/lock";
+import { PostgresServer, RedisFleet } from "@palisade/testkit";
 import pg from "pg";
 import { unfencedTable } from "../worker/store-client.js";
 import { startGateway } from "./gateway-process.js";
-import { Owned } from "./owned.js";
-import { type GatewayAddress, reachGateway, reachNodes, type ServerAddresses, startServers } from "./servers.js";
 import { WorkerPool } from "./worker-process.js";
+
+/** Things that were opened together and are closed together, the last one first. */
+export class Owned implements AsyncDisposable {
+  readonly #things: AsyncDisposable[] = [];
+
+  own<Thing extends AsyncDisposable>(thing: Thing): Thing {
+    this.#things.push(thing);
+    return thing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const thing of this.#things.splice(0).reverse()) await thing[Symbol.asyncDispose]();
+  }
+}
+
+export interface ServerAddresses {
+  readonly redisUrls?: readonly string[] | undefined;
+  readonly databaseUrl?: string | undefined;
+}
+
+export interface GatewayAddress {
+  readonly url: string;
+  readonly apiKey?: string | undefined;
+}
+
+export interface Servers extends AsyncDisposable {
+  readonly redisUrls: readonly string[];
+  readonly databaseUrl: string;
+  /** One line for each kind. */
+  readonly description: readonly string[];
+}
+
+export async function startServers(given: ServerAddresses = {}): Promise<Servers> {
+  const [redis, postgres] = await both(
+    // Where no Redis can be had, WebAssembly stands in, and the description says so.
+    given.redisUrls === undefined ? RedisFleet.start({ nodes: 5, appendfsync: "always", fallback: "wasm" }) : undefined,
+    given.databaseUrl === undefined ? PostgresServer.start() : undefined,
+  );
+  const redisUrls = given.redisUrls ?? redis?.urls ?? [];
+  return {
+    redisUrls,
+    databaseUrl: given.databaseUrl ?? postgres?.url ?? "",
+    description: [redis?.description ?? `${redisUrls.length} × Redis, given`, postgres?.description ?? "Postgres, given"],
+    async [Symbol.asyncDispose]() {
+      await Promise.all([redis?.stop(), postgres?.stop()]);
+    },
+  };
+}
+
+/** If one cannot be started, the other is stopped before the reason is passed on. */
+async function both<A extends AsyncDisposable, B extends AsyncDisposable>(
+  first: Promise<A> | undefined,
+  second: Promise<B> | undefined,
+): Promise<readonly [A | undefined, B | undefined]> {
+  const [a, b] = await Promise.allSettled([first, second]);
+  if (a.status === "fulfilled" && b.status === "fulfilled") return [a.value, b.value];
+  for (const one of [a, b]) if (one.status === "fulfilled") await one.value?.[Symbol.asyncDispose]();
+  const reason: unknown = a.status === "rejected" ? a.reason : (b as PromiseRejectedResult).reason;
+  // Five nodes that fail for one reason are one sentence.
+  const [one] = reason instanceof AggregateError ? (reason.errors as readonly Error[]) : [reason];
+  throw new Error(`The servers do not come up: ${one instanceof Error ? one.message : String(one)}`, {
+    cause: reason,
+  });
+}
 
 /** What runs already. */
 export interface Given extends ServerAddresses {
@@ -62,5 +127,32 @@ async function prepareTable(databaseUrl: string): Promise<void> {
     await client.query(unfencedTable);
   } finally {
     await client.end();
+  }
+}
+
+/** Throws one sentence if the given gateway does not answer or does not accept the key. */
+async function reachGateway({ url, apiKey }: GatewayAddress): Promise<void> {
+  const client = createGatewayClient({ url, apiKey, timeoutMs: 5_000, retry: { attempts: 1 } });
+  const answer = await client.get("demo");
+  if (answer.ok || answer.code === "not_found") return;
+  if (answer.code === "connection_failed" || answer.code === "timed_out") throw new Error(`No gateway answers at ${url}. ${answer.detail}`);
+  if (answer.code !== "unauthenticated") throw new Error(`The gateway at ${url} cannot be used: ${answer.code}. ${answer.detail}`);
+  throw new Error(
+    apiKey === undefined
+      ? `The gateway at ${url} wants to know who asks: give a key of it with --api-key.`
+      : `The gateway at ${url} does not know the key that was given with --api-key.`,
+  );
+}
+
+/** Throws one sentence if a lock cannot be had from the given nodes. */
+async function reachNodes(nodes: readonly string[], namespace = "palisade"): Promise<void> {
+  let locker: Locker | undefined;
+  try {
+    locker = createLocker({ nodes, namespace, waitMs: 5_000 });
+    await locker.ready();
+  } catch (error) {
+    throw new Error(`The given Redis nodes cannot be used. ${(error as Error).message}`, { cause: error });
+  } finally {
+    await locker?.close();
   }
 }

@@ -1,5 +1,5 @@
 // All scenarios, in the order of the list.
-import type { Scenario } from "../engine/scenario.js";
+import type { Scenario } from "../engine/act-run.js";
 import { clockJump } from "./clock-jump.js";
 import { delayedWrite } from "./delayed-write.js";
 import { eventLoopStall } from "./event-loop-stall.js";

@@ -1,7 +1,6 @@
 // A worker writes in time, and its packet is late. A check by the worker, however late, would have found a good lease.
 import { FaultProxy } from "@palisade/testkit";
-import type { ActRun, Differing } from "../engine/act-run.js";
-import type { Scenario } from "../engine/scenario.js";
+import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
 import { UnexpectedOutcome } from "../worker/protocol.js";
 import { type Ending, expectLoss, expectRefusal, expectTurns, fenced, unfenced } from "./late-write.js";
 

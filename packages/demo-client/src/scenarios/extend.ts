@@ -1,8 +1,7 @@
 // A job takes longer than its lease: renewal keeps the lock for it while the nodes can be reached, and tells it in time
 // when they no longer can.
 
-import type { ActRun } from "../engine/act-run.js";
-import type { Scenario } from "../engine/scenario.js";
+import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { Worker } from "../engine/worker-handle.js";
 import type { Granted, Resource } from "../worker/protocol.js";
 import { PrivateFleet } from "./private-fleet.js";

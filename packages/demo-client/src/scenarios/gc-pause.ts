@@ -1,6 +1,5 @@
 // A worker is stopped after its last check and before its write; it wakes up after the end of its lease and writes.
-import type { ActRun } from "../engine/act-run.js";
-import type { Scenario } from "../engine/scenario.js";
+import type { ActRun, Scenario } from "../engine/act-run.js";
 import { type Ending, expectLoss, expectRefusal, expectTurns, fenced, type Leases, unfenced } from "./late-write.js";
 
 async function run(act: ActRun): Promise<Ending & Leases> {

@@ -1,8 +1,7 @@
 // Nodes die, and networks split. A lock that only a majority grants cannot be had on the smaller side then, and the error
 // says so: that is the price of a single holder.
 
-import type { ActRun } from "../engine/act-run.js";
-import type { Scenario } from "../engine/scenario.js";
+import type { ActRun, Scenario } from "../engine/act-run.js";
 import { codeOf } from "./late-write.js";
 import { PrivateFleet } from "./private-fleet.js";
 

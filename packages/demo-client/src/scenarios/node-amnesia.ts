@@ -1,8 +1,7 @@
 // One node restarts without its memory while the lock is held. If it voted, it would grant again what it has granted
 // already, and with two others make a second majority.
 
-import type { ActRun } from "../engine/act-run.js";
-import type { Scenario } from "../engine/scenario.js";
+import type { ActRun, Scenario } from "../engine/act-run.js";
 import { PrivateFleet } from "./private-fleet.js";
 
 const actors = ["worker 1", "worker 2", "lock"];

@@ -1,8 +1,7 @@
 // A late release must not free the lock of the next holder: A's lease ran out, B holds the lock, and A comes back to
 // release it.
 
-import type { ActRun } from "../engine/act-run.js";
-import type { Scenario } from "../engine/scenario.js";
+import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { PlainLockOptions } from "../worker/plain-lock.js";
 import { codeOf } from "./late-write.js";
 

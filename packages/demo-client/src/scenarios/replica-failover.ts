@@ -1,8 +1,7 @@
 // One Redis with a replica looks as safe as several. Replication is asynchronous: the primary can die with a lock that its
 // replica never heard of.
 import { type FaultProxy, RedisFleet, type RedisNode } from "@palisade/testkit";
-import type { ActRun } from "../engine/act-run.js";
-import type { Scenario } from "../engine/scenario.js";
+import type { ActRun, Scenario } from "../engine/act-run.js";
 import { codeOf, expectLoss, expectRefusal, fenced, unfenced } from "./late-write.js";
 import { PrivateFleet } from "./private-fleet.js";
 

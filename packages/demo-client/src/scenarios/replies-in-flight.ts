@@ -1,7 +1,6 @@
 // The nodes granted the lock, and their answers were on the way when the process stopped. When it goes on it reads five
 // grants of a lease that ran out long ago.
-import type { ActRun } from "../engine/act-run.js";
-import type { Scenario } from "../engine/scenario.js";
+import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { Worker } from "../engine/worker-handle.js";
 import { codeOf } from "./late-write.js";
 import { type Network, PrivateFleet } from "./private-fleet.js";

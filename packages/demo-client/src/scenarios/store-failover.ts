@@ -1,9 +1,8 @@
 // The store fails over, and the fence is in it. A standby that did not have the last fence accepts what the primary would
 // have refused; so an answer must wait for the standby.
 import { FaultProxy, PostgresPair } from "@palisade/testkit";
-import type { ActRun, Differing } from "../engine/act-run.js";
+import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
 import { startGateway } from "../engine/gateway-process.js";
-import type { Scenario } from "../engine/scenario.js";
 import type { Worker } from "../engine/worker-handle.js";
 import type { Resource } from "../worker/protocol.js";
 import { expectRefusal, fenced } from "./late-write.js";

@@ -1,7 +1,7 @@
 // The leases of a worker by resource: from its own locker, or from a plain lock. Reports renewals and losses.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
-import { type PlainLease, PlainLock, type PlainLockOptions } from "./plain-lock.js";
+import { PlainLock, type PlainLockOptions } from "./plain-lock.js";
 import type { Granted, NotGranted, Resource, WorkerConfig } from "./protocol.js";
 
 export interface LeaseListener {
@@ -19,8 +19,10 @@ export class Leases {
   readonly #locker: Locker;
   readonly #listener: LeaseListener;
   readonly #leases = new Map<string, Lease>();
+  /** By their options. */
   readonly #plainLocks = new Map<string, Promise<PlainLock>>();
-  readonly #plainLeases = new Map<string, { readonly lock: PlainLock; readonly lease: PlainLease }>();
+  /** Those that hold a resource. */
+  readonly #plainHolders = new Map<string, PlainLock>();
 
   constructor(config: WorkerConfig, listener: LeaseListener) {
     const { name, redisUrls, namespace, ttlMs, maxTtlMs, nodeTimeoutMs } = config;
@@ -75,8 +77,7 @@ export class Leases {
 
   /** By the holder's own clock. */
   remainingMs({ name }: Resource): number {
-    const plain = this.#plainLeases.get(name);
-    return plain === undefined ? this.#leaseOf(name).remainingMs() : plain.lease.validUntilAt - performance.now();
+    return this.#plainHolders.get(name)?.remainingMs(name) ?? this.#leaseOf(name).remainingMs();
   }
 
   /** One plain lock for the same options; resolves when enough nodes, or every one, have answered. */
@@ -92,16 +93,16 @@ export class Leases {
 
   async takePlain({ name }: Resource, options: PlainLockOptions): Promise<boolean> {
     const lock = await this.plainLock(options);
-    const lease = await lock.take(name);
-    if (lease !== undefined) this.#plainLeases.set(name, { lock, lease });
-    return lease !== undefined;
+    const taken = await lock.take(name);
+    if (taken) this.#plainHolders.set(name, lock);
+    return taken;
   }
 
   /** How many nodes removed a key. */
   async releasePlain({ name }: Resource, check: "owner" | "nobody"): Promise<number> {
-    const held = this.#plainLeases.get(name);
-    if (held === undefined) throw new Error(`this worker never took ${name}`);
-    return await held.lock.release(held.lease, check);
+    const lock = this.#plainHolders.get(name);
+    if (lock === undefined) throw new Error(`this worker never took ${name}`);
+    return await lock.release(name, check);
   }
 
   readonly #onRenewal = (message: unknown): void => {

@@ -15,17 +15,12 @@ export interface PlainLockOptions {
   readonly nodeTimeoutMs?: number;
 }
 
-export interface PlainLease {
-  readonly resource: string;
-  readonly owner: string;
-  readonly validUntilAt: number;
-}
-
 const COMPARE_AND_DELETE = 'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0';
 
 export class PlainLock {
   readonly #options: PlainLockOptions;
   readonly #nodes: readonly Redis[];
+  readonly #leases = new Map<string, { readonly owner: string; readonly validUntilAt: number }>();
 
   constructor(options: PlainLockOptions) {
     this.#options = options;
@@ -38,7 +33,7 @@ export class PlainLock {
   }
 
   /** Asks each node once. */
-  async take(resource: string): Promise<PlainLease | undefined> {
+  async take(resource: string): Promise<boolean> {
     const { ttlMs, elapsedTime = "checked" } = this.#options;
     const owner = randomBytes(8).toString("hex");
     const startedAt = performance.now();
@@ -46,15 +41,26 @@ export class PlainLock {
     const enough = await this.#enough(votes, "OK");
     const validUntilAt = (elapsedTime === "ignored" ? performance.now() : startedAt) + ttlMs;
     const inTime = elapsedTime === "ignored" || performance.now() < validUntilAt;
-    if (enough && inTime) return { resource, owner, validUntilAt };
-    await this.release({ resource, owner, validUntilAt }, "owner");
-    return undefined;
+    if (enough && inTime) this.#leases.set(resource, { owner, validUntilAt });
+    else await this.#delete(resource, owner);
+    return enough && inTime;
+  }
+
+  /** By the holder's own clock. */
+  remainingMs(resource: string): number {
+    return (this.#leases.get(resource)?.validUntilAt ?? 0) - performance.now();
   }
 
   /** With the check of the owner, or without. Returns how many nodes removed a key. */
-  async release({ resource, owner }: PlainLease, check: "owner" | "nobody"): Promise<number> {
+  async release(resource: string, check: "owner" | "nobody"): Promise<number> {
+    const lease = this.#leases.get(resource);
+    if (lease === undefined) throw new Error(`this worker never took ${resource}`);
+    return await this.#delete(resource, check === "owner" ? lease.owner : undefined);
+  }
+
+  async #delete(resource: string, owner: string | undefined): Promise<number> {
     const key = keyOf(resource);
-    const ask = (node: Redis): Promise<unknown> => (check === "owner" ? node.eval(COMPARE_AND_DELETE, 1, key, owner) : node.del(key));
+    const ask = (node: Redis): Promise<unknown> => (owner === undefined ? node.del(key) : node.eval(COMPARE_AND_DELETE, 1, key, owner));
     const votes = await Promise.all(this.#nodes.map((node) => this.#answerOf(ask(node))));
     return votes.filter((vote) => vote === 1).length;
   }

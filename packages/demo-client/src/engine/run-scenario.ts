@@ -1,25 +1,6 @@
-// What a scenario is: acts that run one after the other, at least one of them a control, which leaves out a measure and
-// shows the damage. A scenario is proven when every claim of every act came true.
-import { type Route, UnexpectedOutcome } from "../worker/protocol.js";
-import { ActRun, type RunOptions } from "./act-run.js";
-
-export interface Scenario {
-  readonly name: string;
-  /** One line for the list. */
-  readonly about: string;
-  readonly acts: readonly Act[];
-  /** The last line, when every claim came true. */
-  readonly proven: string;
-}
-
-export interface Act {
-  readonly title: string;
-  /** The lanes from left to right; others that a step names are added at the right. */
-  readonly actors: readonly string[];
-  /** How the workers of this act reach the store. */
-  readonly route: Route;
-  readonly play: (act: ActRun) => Promise<void>;
-}
+// Runs the acts of a scenario one after the other. It is proven when every claim of every act came true.
+import { UnexpectedOutcome } from "../worker/protocol.js";
+import { ActRun, type RunOptions, type Scenario } from "./act-run.js";
 
 export async function runScenario(scenario: Scenario, options: RunOptions): Promise<"proven" | "differs"> {
   const startedAt = performance.now();
@@ -29,9 +10,9 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   const end = (ok: boolean, text: string): void =>
     output.show({ event: "end", scenario: name, ok, elapsedMs: performance.now() - startedAt, proven: text });
   try {
-    for (const [index, { title, actors, route, play }] of acts.entries()) {
-      await using act = new ActRun(options, { scenario: name, number: index + 1, title, actors, route });
-      await play(act);
+    for (const act of acts) {
+      await using run = new ActRun(options, scenario, act);
+      await act.play(run);
     }
   } catch (error) {
     // After Ctrl-C it ends without a verdict.
