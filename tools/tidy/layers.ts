@@ -25,6 +25,7 @@ export const layersOf: Readonly<Record<string, readonly string[]>> = {
     "main.ts",
     "index.ts",
   ],
+  "demo-client": ["output/", "program.ts", "worker/", "engine/", "scenarios/", "command-line.ts", "dev.ts", "main.ts"],
 };
 
 export const layers: Rule = {
