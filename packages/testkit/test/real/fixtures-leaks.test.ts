@@ -17,13 +17,20 @@ interface FileResult {
 const results = new Map<string, FileResult>();
 let run: ChildProcess | undefined;
 
-beforeAll(async () => {
+/** Runs vitest over the leaky files to its end. */
+async function runLeaky(extra: Readonly<Record<string, string>> = {}): Promise<{ output: string; complaints: string }> {
   const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
   const config = fileURLToPath(new URL("leaky/vitest.config.ts", import.meta.url));
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST"))); // It is no worker of ours.
-  const started = spawn(process.execPath, [vitest, "run", "--config", config], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST")); // It is not one of our workers.
+  const env = { ...Object.fromEntries(inherited), ...extra };
+  const started = spawn(process.execPath, [vitest, "run", "--config", config], { env, stdio: ["ignore", "pipe", "pipe"] });
   run = started;
-  const [output] = await Promise.all([text(started.stdout), once(started, "exit")]);
+  const [output, complaints] = await Promise.all([text(started.stdout), text(started.stderr), once(started, "exit")]);
+  return { output, complaints };
+}
+
+beforeAll(async () => {
+  const { output } = await runLeaky();
   const report = JSON.parse(output.slice(output.indexOf('{"num'))) as { testResults: FileResult[] };
   for (const result of report.testResults) results.set(basename(result.name, ".leaky.ts"), result);
 }, 180_000); // It has servers and patience of its own.
@@ -54,3 +61,9 @@ test("a forgotten session in the file's database fails the file, which names the
 test("a file that cleans up in a hook passes", () => {
   expect(results.get("tidy")?.status).toBe("passed");
 });
+
+test("a run whose servers cannot start says why and ends, because the servers that did start are stopped", async () => {
+  const { output, complaints } = await runLeaky({ PALISADE_TEST_PROVIDER: "local", REDIS_SERVER_BIN: join(import.meta.dirname, "none") });
+  expect(`${output}${complaints}`).toContain("REDIS_SERVER_BIN names ");
+  expect(`${output}${complaints}`).not.toMatch(/timed out|hanging-process/);
+}, 180_000);
