@@ -32,7 +32,7 @@ export default defineConfig({
           ...shared.test,
           name: "unit",
           include: ["packages/*/test/unit/**/*.test.ts", "tools/test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, specification],
+          exclude: [...configDefaults.exclude, specification, "tools/test/real/**"],
           testTimeout: patienceMs,
         },
       },
@@ -42,7 +42,7 @@ export default defineConfig({
         test: {
           ...shared.test,
           name: "real",
-          include: ["packages/*/test/real/**/*.test.ts"],
+          include: ["packages/*/test/real/**/*.test.ts", "tools/test/real/**/*.test.ts"],
           // What is true of containers only can be tested only on them.
           exclude: [...configDefaults.exclude, ...(inContainers ? [] : ["packages/testkit/test/real/docker/**"])],
           globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],
