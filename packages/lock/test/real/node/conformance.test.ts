@@ -6,14 +6,18 @@ import fc from "fast-check";
 import { Side } from "../../simulation/conformance/side.js";
 import { SimulatedServer } from "../../simulation/conformance/simulated-side.js";
 import { type Step, sequences } from "../../simulation/conformance/step.js";
-import { faithful, type Native, type Natives } from "../../simulation/server/known-scripts.js";
-import { extendsAnything, healsOver, releasesAnybody, sealsAnyway, visitsUnnoticed } from "../../simulation/world/broken-scripts.js";
+import { type Command, commands } from "../../simulation/server/commands.js";
+import type { ServerSettings } from "../../simulation/server/sim-server.js";
+import { controls, edited } from "../../simulation/world/controls.js";
+import type { Rules } from "../../simulation/world/rules.js";
 import { RealServer } from "./real-side.js";
 
+type Otherwise = Pick<ServerSettings, "edit" | "commands">;
+
 /** The first step after which they differ. */
-async function difference(real: RealServer, natives: Natives, steps: readonly Step[]): Promise<object | undefined> {
+async function difference(real: RealServer, otherwise: Otherwise, steps: readonly Step[]): Promise<object | undefined> {
   await real.clear();
-  const [ours, theirs] = [new Side(new SimulatedServer(natives)), new Side(real)];
+  const [ours, theirs] = [new Side(new SimulatedServer(otherwise)), new Side(real)];
   for (const step of steps) {
     const [simulated, actual] = [await ours.take(step), await theirs.take(step)];
     if (simulated !== actual) return { step, simulated, actual };
@@ -28,7 +32,7 @@ interface Search extends fc.Parameters<[readonly Step[]]> {
 
 async function findDifference(
   node: RedisNode,
-  natives: Natives,
+  otherwise: Otherwise,
   { withinMs = Number.POSITIVE_INFINITY, ...params }: Search,
 ): Promise<fc.RunDetails<[readonly Step[]]>> {
   const real = new RealServer(node);
@@ -39,7 +43,7 @@ async function findDifference(
       // Out of time: what is left counts as alike, so that no more of it is looked at.
       if (compared > 0 && performance.now() > endsAt) return;
       compared++;
-      const found = await difference(real, natives, steps);
+      const found = await difference(real, otherwise, steps);
       if (found !== undefined) throw new Error(JSON.stringify(found, null, 2));
     });
     return await fc.check(property, params);
@@ -51,19 +55,47 @@ async function findDifference(
 describe("the simulated server", () => {
   test("answers and stores what a real one answers and stores", async ({ fleet }) => {
     const [node] = (await fleet({ nodes: 1 })).nodes;
-    const details = await findDifference(node as RedisNode, faithful, { numRuns: 60, withinMs: 10_000 });
+    const details = await findDifference(node as RedisNode, {}, { numRuns: 100, withinMs: 10_000 });
     expect(details.failed, `${fc.defaultReportMessage(details)}\n${String(details.errorInstance)}`).toBe(false);
   });
 
-  test.for<readonly [keyof Natives, Native]>([
-    ["seal", sealsAnyway],
-    ["release", releasesAnybody],
-    ["extend", extendsAnything],
-    ["heal", healsOver],
-    ["visit", visitsUnnoticed],
-  ])("is found out when it answers %s in another way", async ([name, otherwise], { fleet }) => {
+  test.for<readonly [string, Rules | undefined]>([
+    ["seal", controls["seal without ownership"]],
+    ["release", controls["release whoever holds it"]],
+    ["extend", edited("extend", { find: "if missing then", replace: "if false then" })],
+    ["heal", controls["heal over another's key"]],
+    ["readFloor", controls["epochs that nobody moves"]],
+  ])("is found out when it answers %s in another way", async ([, rules], { fleet }) => {
     const [node] = (await fleet({ nodes: 1 })).nodes;
-    const details = await findDifference(node as RedisNode, { ...faithful, [name]: otherwise }, { numRuns: 400, endOnFailure: true });
+    const otherwise = { edit: rules?.edit ?? ((_: unknown, text: string) => text) };
+    const details = await findDifference(node as RedisNode, otherwise, { numRuns: 400, endOnFailure: true });
+    expect(details.failed).toBe(true);
+  });
+
+  const set = commands.SET as Command;
+  test.for<readonly [string, Command]>([
+    [
+      "SET",
+      (execution, words) =>
+        set(
+          execution,
+          words.filter((word) => word !== "NX"),
+        ),
+    ],
+    ["GET", ({ memory, nowMs }, [key = ""]) => memory.get(key, nowMs) ?? ""],
+    ["INCR", ({ memory, nowMs }, [key = ""]) => Number(memory.get(key, nowMs) ?? "0") + 1],
+    ["PEXPIRE", ({ memory, nowMs }, [key = ""]) => (memory.leftMs(key, nowMs) === -2 ? 0 : 1)],
+    ["PTTL", ({ memory, nowMs }, [key = ""]) => Math.max(-1, memory.leftMs(key, nowMs))],
+    ["APPEND", ({ memory, nowMs }, [key = "", text = ""]) => ((memory.get(key, nowMs) ?? "") + text).length],
+    ["HSET", ({ memory, nowMs }, [key = "", field = "", value = ""]) => memory.madeHash(key, nowMs).set(field, value).size],
+    ["PUBLISH", () => 0],
+  ])("is found out when it executes %s in another way", async ([name, otherwise], { fleet }) => {
+    const [node] = (await fleet({ nodes: 1 })).nodes;
+    const details = await findDifference(
+      node as RedisNode,
+      { commands: { ...commands, [name]: otherwise } },
+      { numRuns: 400, endOnFailure: true },
+    );
     expect(details.failed).toBe(true);
   });
 });

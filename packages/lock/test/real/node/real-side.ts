@@ -18,7 +18,7 @@ export class RealServer implements Server {
   eval = (source: string, keys: readonly string[], args: readonly string[]): Promise<unknown> =>
     this.#client.eval(source, keys.length, ...keys, ...args);
 
-  evalsha = (sha: string, keyCount: number, text: readonly string[]): Promise<unknown> => this.#client.evalsha(sha, keyCount, ...text);
+  evalsha = (sha: string, keyCount: number, words: readonly string[]): Promise<unknown> => this.#client.evalsha(sha, keyCount, ...words);
 
   wait = (ms: number): Promise<void> => this.#node.shiftClock(ms);
 
@@ -45,14 +45,6 @@ export class RealServer implements Server {
     this.#listener = undefined;
     this.#heard = [];
     await Promise.all([this.flush(), this.flushScripts()]);
-  }
-
-  async set(key: string, value: string): Promise<void> {
-    await this.#client.set(key, value);
-  }
-
-  async dropField(key: string, field: string): Promise<void> {
-    await this.#client.hdel(key, field);
   }
 
   async listen(channels: readonly string[]): Promise<void> {

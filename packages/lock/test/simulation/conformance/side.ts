@@ -1,14 +1,10 @@
-// One of the two servers that are compared, the real or the simulated one, and what is told of it after each step: the reply as the lock reads it, and everything that is
-// stored. What cannot be the same in both (names of lives, moments) is left out or cut to whole grains.
-import type { Ballot } from "#lock/protocol/ballot.js";
-import { incarnationIn } from "#lock/redis/admission-record.js";
-import { causeOf, causeOfText } from "#lock/redis/causes.js";
+// One of the two servers that are compared, the real or the simulated one, and what is told of it after each step: its answer, and everything that is stored. Names of lives are
+// replaced, and times are cut to whole grains.
+
 import { keysOf } from "#lock/redis/keys.js";
-import { admit, type NodeStatus, openAdmission, readFloor, type ScriptCall, status } from "#lock/redis/node-record.js";
+import * as lua from "#lock/redis/lua.generated.js";
 import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
-import { extend, grant, heal, inspect, type RequestKind, type RequestName, raise, release, seal } from "#lock/redis/requests.js";
-import { GRAIN_MS, type Question, RETENTION_MS, type Step } from "./step.js";
-import { readReplies, textOf } from "./wording.js";
+import { GRAIN_MS, NAMESPACE, PAST_LIFE, PRESENT_LIFE, RETENTION_MS, type Step } from "./step.js";
 
 export interface StoredKey {
   readonly key: string;
@@ -20,29 +16,31 @@ export interface StoredKey {
 /** A server that can be asked. Errors are thrown as the client throws them. */
 export interface Server {
   eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
-  evalsha(sha: string, keyCount: number, text: readonly string[]): Promise<unknown>;
+  evalsha(sha: string, keyCount: number, words: readonly string[]): Promise<unknown>;
   wait(ms: number): Promise<void>;
   restart(memory: "kept" | "forgotten"): Promise<void>;
   flush(): Promise<void>;
   flushScripts(): Promise<void>;
-  set(key: string, value: string): Promise<void>;
-  dropField(key: string, field: string): Promise<void>;
   listen(channels: readonly string[]): Promise<void>;
   /** What was heard since the last time. */
   heard(): Promise<readonly string[]>;
   stored(): Promise<readonly StoredKey[]>;
 }
 
-const kinds = { grant, seal, extend, heal, release, inspect, raise };
-const keys = keysOf("conformance");
-/** Moments, and how new the server is. */
-const unequal = new Set(["ticketAt", "claimUntil", "timeMs", "version"]);
+const keys = keysOf(NAMESPACE);
+const nodeScripts = {
+  status: lua.statusScript,
+  openAdmission: lua.openAdmissionScript,
+  readFloor: lua.readFloorScript,
+  admit: lua.admitScript,
+};
 
 export class Side {
   readonly #server: Server;
   readonly #lives: string[] = [];
   #scripts: RequestScripts | undefined;
-  #belief: string | undefined;
+  /** The field `admitted` as a script told it last. */
+  #admitted: string | undefined;
 
   constructor(server: Server) {
     this.#server = server;
@@ -50,9 +48,10 @@ export class Side {
 
   /** Does it, and tells what came of it. */
   async take(step: Step): Promise<string> {
-    const answer = await this.#answer(step).catch((error: unknown) => `error: ${causeOf(error)}`);
+    const answer = await this.#answer(step).catch((error: unknown) => `error ${withoutPlace((error as Error).message).split(" ", 1)[0]}`);
     const told = { answer, heard: await this.#server.heard(), stored: await this.#server.stored() };
-    return this.#comparable(JSON.stringify(told, (name, value: unknown) => comparable(name, value)));
+    const text = JSON.stringify(told, (_, value: unknown) => comparable(value));
+    return this.#lives.reduce((sofar, life, i) => sofar.replaceAll(life, `life ${i}`), text);
   }
 
   async #answer(step: Step): Promise<unknown> {
@@ -61,86 +60,80 @@ export class Side {
       case "greet":
         return this.#greet();
       case "request":
-        return this.#request(step.name, step.questions);
-      case "status":
-        return this.#run(status(keys));
-      case "mark":
-        return this.#run(openAdmission(keys, step.given));
-      case "visit":
-        return this.#run(readFloor(keys, step.epoch));
-      case "admit":
-        return this.#run(admit(keys, { ...step.given, runId: this.#lives.at(step.life === "present" ? -1 : -2) ?? "none" }));
+        return this.#request(step);
+      case "node script":
+        return this.#nodeScript(step);
+      case "lua":
+        return server.eval(step.source, [], step.args);
       case "wait":
         return server.wait(step.ms);
       case "restart":
-        await server.restart(step.forget ? "forgotten" : "kept");
+        await server.restart(step.memory);
         return this.#meet();
       case "flush":
         return server.flush();
       case "flush scripts":
         return server.flushScripts();
-      case "set":
-        return server.set(step.what === "lock" ? keys.lock(step.resource) : keys.token(step.resource), step.value);
-      case "drop field":
-        return server.dropField(keys.node, step.field);
       default:
         return server.listen([keys.lock(step.resource), keys.seat(step.resource, step.seat)]);
     }
   }
 
+  async #nodeScript({ name, args }: Step & { readonly kind: "node script" }): Promise<unknown> {
+    const words = args.map((word) => this.#lifeIn(word));
+    const reply = await this.#server.eval(nodeScripts[name], [keys.node], words);
+    if (name !== "openAdmission" || !Array.isArray(reply)) return reply;
+    // How long ago the admission was opened, and the server was started.
+    return reply.map((word, i) => (i === 4 || i === 5 ? Math.round(Number(word) / GRAIN_MS) : word));
+  }
+
   /** As on a new connection: who is it, and here are the scripts for its life. */
-  async #greet(): Promise<NodeStatus> {
-    const known = await this.#meet();
-    this.#scripts = requestScriptsFor({ ...known, version: "7.2.4" }, { failover: "one server", retentionMs: RETENTION_MS });
-    for (const { source } of Object.values(this.#scripts)) await this.#server.eval(source, [keys.node], []).catch(refusedWithoutRequests);
-    return known;
+  async #greet(): Promise<unknown> {
+    const status = await this.#meet();
+    const server = { version: "7.2.4", runId: this.#lives.at(-1) ?? "" } as Parameters<typeof requestScriptsFor>[0];
+    this.#scripts = requestScriptsFor(server, { failover: "one server", retentionMs: RETENTION_MS });
+    const loads = Object.values(this.#scripts).map(({ source }) => this.#server.eval(source, [keys.node], []).catch(String));
+    await Promise.all(loads);
+    return status;
   }
 
-  async #meet(): Promise<NodeStatus> {
-    const known = await this.#run(status(keys));
-    if (known.runId !== this.#lives.at(-1)) this.#lives.push(known.runId);
-    return known;
+  async #meet(): Promise<readonly unknown[]> {
+    const status = (await this.#server.eval(lua.statusScript, [keys.node], [])) as readonly string[];
+    const [runId = ""] = status;
+    if (runId !== this.#lives.at(-1)) this.#lives.push(runId);
+    return status;
   }
 
-  async #request(name: RequestName, questions: readonly [Question, ...Question[]]): Promise<readonly unknown[]> {
-    const kind = kinds[name] as unknown as RequestKind<unknown, Ballot>;
-    const { text, keyCount } = textOf(kind, keys, questions);
+  async #request({ name, resources, args }: Step & { readonly kind: "request" }): Promise<unknown> {
+    const locks = resources.flatMap((resource) =>
+      name === "release" ? [keys.lock(resource)] : [keys.lock(resource), keys.token(resource)],
+    );
+    const words = name === "release" ? locks : [keys.node, ...locks];
     // As the lock does where one resource is asked for once.
-    const believed = name === "grant" && text.length === 5 ? this.#belief : undefined;
-    const words = believed === undefined ? text : [...text, believed];
-    const reply = await this.#server.evalsha(this.#scripts?.[name].sha ?? "none", keyCount, words);
-    const { belief, replies } = readReplies(reply, questions.length, believed);
-    if (belief !== undefined) this.#belief = belief === "" ? undefined : belief;
-    const epoch = incarnationIn(belief ?? "");
-    const ballots = replies.map((one, i) => {
-      if (one === null) return "not believed";
-      if (typeof one === "string") return `failed: ${causeOfText(one)}`;
-      return kind.read({ node: "n", epoch }, one, asked(name, questions[i]));
-    });
-    return [belief, ...ballots];
+    const confirms = name === "grant" && words.length === 3 && args.length === 2 && this.#admitted !== undefined;
+    const said = confirms ? [...args, this.#admitted as string] : args;
+    const reply = await this.#server.evalsha(this.#scripts?.[name].sha ?? "none", words.length, [...words, ...said]);
+    if (name !== "release" && Array.isArray(reply)) this.#admitted = String(reply[0]);
+    return reply;
   }
 
-  async #run<Reply>(call: ScriptCall<Reply>): Promise<Reply> {
-    return call.read(await this.#server.eval(call.source, call.keys, call.args));
-  }
-
-  #comparable(told: string): string {
-    return this.#lives.reduce((text, life, i) => text.replaceAll(life, `life ${i}`), told);
+  #lifeIn(word: string): string {
+    if (word === PRESENT_LIFE) return this.#lives.at(-1) ?? "none";
+    return word === PAST_LIFE ? (this.#lives.at(-2) ?? "none") : word;
   }
 }
 
-/** A request for one resource is asked by its name alone. */
-export function asked(name: RequestName, question: Question | undefined): unknown {
-  return name === "inspect" ? question?.resource : question;
+/** What is left shrinks while a real server works, and what has passed grows; moments are another clock's, and the versions differ. */
+function comparable(value: unknown): unknown {
+  if (typeof value === "string" && /^\d+\.\d+\.\d+$/.test(value)) return "a version";
+  if (typeof value === "string" && !/^\d+$/.test(value)) return withoutPlace(value);
+  if (typeof value !== "number" && typeof value !== "string") return value;
+  const number = Number(value);
+  if (number >= 1_000 && number < 1e9) return Math.floor((number + GRAIN_MS / 4) / GRAIN_MS);
+  return number > 1.5e12 && number < 3e12 ? "a moment" : value;
 }
 
-function comparable(name: string, value: unknown): unknown {
-  if (unequal.has(name)) return undefined;
-  if (typeof value !== "number" || value < 0) return value;
-  // What is left shrinks while the real server works; what is over grows, and a server's life is told in whole seconds.
-  if (name === "remainingMs" || name === "leftMs") return Math.ceil(value / GRAIN_MS);
-  return name === "lostForMs" ? Math.round(value / GRAIN_MS) : value;
+/** Redis names the line of a script at which a value was thrown. */
+function withoutPlace(message: string): string {
+  return message.replace(/^user_script:\d+: /, "");
 }
-
-/** A script that is only to be remembered may have nothing to say without requests. */
-function refusedWithoutRequests(): void {}

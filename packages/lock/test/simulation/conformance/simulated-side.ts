@@ -1,7 +1,6 @@
 // The simulated server as one of the two that are compared.
-import type { Natives } from "../server/known-scripts.js";
 import { Memory } from "../server/memory.js";
-import { type Peer, SimServer } from "../server/sim-server.js";
+import { type Peer, type ServerSettings, SimServer } from "../server/sim-server.js";
 import type { Server, StoredKey } from "./side.js";
 
 export class SimulatedServer implements Server {
@@ -10,17 +9,17 @@ export class SimulatedServer implements Server {
   #listener: Peer | undefined;
   #heard: string[] = [];
 
-  constructor(natives: Natives) {
+  constructor(other: Pick<ServerSettings, "edit" | "commands">) {
     const clock = { rate: 1, aheadMs: 1_700_000_000_000 };
-    this.#server = new SimServer({ name: "sim", now: () => this.#nowMs, clock, natives, appendfsync: "always" });
+    this.#server = new SimServer({ name: "sim", now: () => this.#nowMs, clock, appendfsync: "always", ...other });
   }
 
   async eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     return this.#server.eval(source, keys.length, [...keys, ...args]);
   }
 
-  async evalsha(sha: string, keyCount: number, text: readonly string[]): Promise<unknown> {
-    return this.#server.evalsha(sha, keyCount, text);
+  async evalsha(sha: string, keyCount: number, words: readonly string[]): Promise<unknown> {
+    return this.#server.evalsha(sha, keyCount, words);
   }
 
   async wait(ms: number): Promise<void> {
@@ -41,16 +40,6 @@ export class SimulatedServer implements Server {
     this.#server.flushScripts();
   }
 
-  async set(key: string, value: string): Promise<void> {
-    this.#server.memory.set(key, value);
-  }
-
-  async dropField(key: string, field: string): Promise<void> {
-    const hash = this.#server.memory.hash(key, this.#server.wallMs());
-    hash?.delete(field);
-    if (hash?.size === 0) this.#server.memory.delete(key);
-  }
-
   async listen(channels: readonly string[]): Promise<void> {
     const news = (channel: string, text: string): void => {
       this.#heard.push(`${channel}: ${text}`);
@@ -60,15 +49,13 @@ export class SimulatedServer implements Server {
   }
 
   async heard(): Promise<readonly string[]> {
-    const heard = this.#heard;
-    this.#heard = [];
-    return heard;
+    return this.#heard.splice(0);
   }
 
   async stored(): Promise<readonly StoredKey[]> {
     const { memory } = this.#server;
     return [...memory.alive(this.#server.wallMs())]
-      .map(({ key, value, leftMs }) => ({ key, value: value instanceof Map ? sorted(Object.fromEntries(value)) : String(value), leftMs }))
+      .map(({ key, value, leftMs }) => ({ key, value: value instanceof Map ? sorted(Object.fromEntries(value)) : value, leftMs }))
       .sort((a, b) => (a.key < b.key ? -1 : 1));
   }
 }

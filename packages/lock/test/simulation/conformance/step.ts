@@ -1,135 +1,195 @@
-// What the two servers are asked in turn: calls of scripts as the lock writes them, time that passes, and what can happen to a memory. Times are chosen so that nothing is ever
-// due within the half minute that a real server may be slower: waits are whole multiples of a minute, lives are half a step more.
+// What both servers are asked in turn: the scripts of the lock, single commands from within a script, words of Lua, time that passes, and what can happen to a memory. Times are
+// chosen so that nothing is due within the quarter of a minute that a real server may be slower: waits are whole minutes, lives are half a minute more.
 import fc from "fast-check";
-import type { GrantQuestion, Ownership } from "#lock/protocol/node.js";
-import type { AdmitArguments, OpenAdmissionArguments } from "#lock/redis/node-record.js";
-import type { RequestName } from "#lock/redis/requests.js";
 
 export const GRAIN_MS = 60_000;
 export const RETENTION_MS = 6 * GRAIN_MS + GRAIN_MS / 2;
 
-/** All that any kind of request may ask. */
-export type Question = Ownership &
-  GrantQuestion & { readonly token: number; readonly turn: number; readonly resource: string; readonly remove: "holder" | "nothing" };
-
-/** A run_id of this server, as the lock would know it. */
-export type Life = "present" | "past";
+/** The scripts of requests, which are loaded for one life of the server. */
+export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
 
 export type Step =
   | { readonly kind: "greet" }
-  | { readonly kind: "request"; readonly name: RequestName; readonly questions: readonly [Question, ...Question[]] }
-  | { readonly kind: "status" }
-  | { readonly kind: "mark"; readonly given: OpenAdmissionArguments }
-  | { readonly kind: "visit"; readonly epoch: string }
-  | { readonly kind: "admit"; readonly life: Life; readonly given: Omit<AdmitArguments, "runId"> }
+  | { readonly kind: "request"; readonly name: RequestName; readonly resources: readonly string[]; readonly args: readonly string[] }
+  | { readonly kind: "node script"; readonly name: "status" | "openAdmission" | "readFloor" | "admit"; readonly args: readonly string[] }
+  | { readonly kind: "lua"; readonly source: string; readonly args: readonly string[] }
   | { readonly kind: "wait"; readonly ms: number }
-  | { readonly kind: "restart"; readonly forget: boolean }
+  | { readonly kind: "restart"; readonly memory: "kept" | "forgotten" }
   | { readonly kind: "flush" }
   | { readonly kind: "flush scripts" }
-  | { readonly kind: "set"; readonly what: "token" | "lock"; readonly resource: string; readonly value: string }
-  | { readonly kind: "drop field"; readonly field: string }
   | { readonly kind: "listen"; readonly resource: string; readonly seat: number };
+
+/** Stand for run_ids, which are not known before the run. */
+export const PRESENT_LIFE = "<present>";
+export const PAST_LIFE = "<past>";
+export const NAMESPACE = "conformance";
+
+const lockKey = (resource: string): string => `{${NAMESPACE}}:lock:${resource}`;
+const tokenKey = (resource: string): string => `{${NAMESPACE}}:token:${resource}`;
+const NODE_KEY = `{${NAMESPACE}}:node`;
 
 const resource = fc.constantFrom("a", "b", "c:d");
 /** Two as long as the lock makes them, and one that is not. */
 const owner = fc.constantFrom("one-------------------", "two-------------------", "three");
-const ticket = fc.constantFrom("ticket1", "ticket2");
-const token = fc.oneof(fc.nat(40), fc.constantFrom(1, 1_000, 999_999_999_999_998, 999_999_999_999_999));
-const lifeMs = fc.integer({ min: 0, max: 4 }).map((grains) => grains * GRAIN_MS + GRAIN_MS / 2);
+const nonce = fc.constantFrom("nonce1", "nonce2");
+const token = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constantFrom(1, 900, 999_999_999_999_998, 999_999_999_999_999));
+const lifeMs = fc.integer({ min: 0, max: 4 }).map((grains) => String(grains * GRAIN_MS + GRAIN_MS / 2));
 
-const questions = fc
-  .tuple(
-    fc.uniqueArray(resource, { minLength: 1, maxLength: 2 }),
-    fc.array(fc.record({ owner, token }), { minLength: 1, maxLength: 3 }),
-    fc.record({ ttlMs: lifeMs, turn: fc.nat(40), remove: fc.constantFrom("holder" as const, "nothing" as const) }),
-  )
-  .map(([resources, asked, shared]) =>
-    asked.map(
-      ({ owner: name, token: number }): Question => ({
-        ...shared,
-        resources,
-        resource: resources[0] ?? "a",
-        owner: name,
-        label: `label of ${name}`,
-        ...(number % 3 === 0 ? { hasWaited: true as const } : {}),
-        token: Math.max(1, number),
+/** What each request of a kind says, and what all of them share. */
+const wordsOf: Readonly<Record<RequestName, (of: { owner: string; token: number; turn: number; choice: boolean }) => readonly string[]>> = {
+  grant: ({ owner: name, choice }) => [`${name}|label of ${name}${choice ? "\n" : ""}`],
+  seal: ({ owner: name, token: number }) => [`${name}|`, String(number)],
+  extend: ({ owner: name }) => [`${name}|`],
+  heal: ({ owner: name, token: number }) => [`${name}|label of ${name}`, String(number)],
+  release: ({ owner: name, turn }) => [`${name}|${turn}`],
+  inspect: () => [""],
+  raise: ({ token: number, choice }) => [String(number), choice ? "holder" : "nothing"],
+};
+const sharing = new Set<RequestName>(["grant", "extend", "heal"]);
+
+const request = fc
+  .record({
+    name: fc.constantFrom<RequestName>("grant", "grant", "grant", "seal", "extend", "heal", "release", "inspect", "raise"),
+    resources: fc.uniqueArray(resource, { minLength: 1, maxLength: 2 }),
+    requests: fc.array(fc.record({ owner, token, choice: fc.boolean() }), { minLength: 1, maxLength: 3 }),
+    ttlMs: lifeMs,
+    turn: fc.nat(40),
+  })
+  .map(({ name, resources, requests, ttlMs, turn }): Step => {
+    const asked = name === "inspect" || name === "raise" ? resources.slice(0, 1) : resources;
+    const args = requests.flatMap((each) => wordsOf[name]({ ...each, turn }));
+    return { kind: "request", name, resources: requests.flatMap(() => asked), args: sharing.has(name) ? [ttlMs, ...args] : args };
+  });
+
+const openAdmission = fc
+  .record({
+    nonce,
+    id: fc.constantFrom("id1", "id2"),
+    // Later than any clock: the tests of the lock on real servers tell which of two clocks is taken otherwise.
+    wallMs: fc.constantFrom("4000000000007", "4000000000070"),
+    maxTtlMs: fc.constantFrom("10000", "20000"),
+    claim: fc.constantFrom("me", "you"),
+  })
+  .map((given) => [given.nonce, given.id, given.wallMs, given.maxTtlMs, given.claim, String(GRAIN_MS + GRAIN_MS / 2)]);
+
+const admit = fc
+  .record({
+    life: fc.constantFrom(PRESENT_LIFE, PRESENT_LIFE, PRESENT_LIFE, PAST_LIFE),
+    nonce,
+    floor: fc.oneof(fc.nat(60), fc.constant(999_999_999_999_990)).map(String),
+    incarnation: fc.constantFrom("incarnation1", "incarnation2"),
+    id: fc.constantFrom("id1", "id2"),
+  })
+  .map((given) => [given.life, given.nonce, given.floor, given.incarnation, given.id, "fleet", "3", "20000", "1"]);
+
+const nodeScript = (name: "status" | "openAdmission" | "readFloor" | "admit", args: fc.Arbitrary<readonly string[]>): fc.Arbitrary<Step> =>
+  args.map((words) => ({ kind: "node script", name, args: words }));
+
+const stringKey = fc.oneof(resource.map(lockKey), resource.map(tokenKey));
+const key = fc.oneof({ weight: 6, arbitrary: stringKey }, { weight: 1, arbitrary: fc.constant(NODE_KEY) });
+const value = fc.constantFrom("7", "999999999999999", "not a number", "-3", "stranger", "one-------------------|label", "");
+const field = fc.constantFrom("floor", "admitted", "id");
+const channel = fc.oneof(
+  resource.map(lockKey),
+  fc.tuple(fc.nat(15), resource).map(([seat, name]) => `{${NAMESPACE}}:seat:${seat}:${name}`),
+);
+
+const command = fc.oneof(
+  ...["GET", "INCR", "DECR", "DEL", "PTTL"].map((name) => fc.tuple(fc.constant(name), key)),
+  fc.tuple(fc.constant("SET"), stringKey, value),
+  fc.tuple(fc.constant("SET"), stringKey, value, fc.constant("PX"), lifeMs),
+  fc.tuple(fc.constant("SET"), stringKey, value, fc.constant("NX"), fc.constant("PX"), lifeMs),
+  fc.tuple(fc.constant("PEXPIRE"), stringKey, fc.oneof(lifeMs, fc.constantFrom("0", "-5"))),
+  fc.tuple(fc.constant("APPEND"), stringKey, value),
+  fc.tuple(fc.constant("HGET"), key, field),
+  fc.tuple(fc.constant("HMGET"), key, field, field),
+  fc.tuple(fc.constant("HSET"), key, field, value, field, value),
+  fc.tuple(fc.constant("PUBLISH"), channel, value),
+  fc.tuple(fc.constant("PUBSUB"), fc.constant("NUMSUB"), channel, channel),
+  // Too few or too many words.
+  fc.constantFrom(["GET"], ["GET", "a", "b"], ["HMGET", "a"], ["HSET", "a", "b"], ["PTTL"], ["INCR", "a", "b"]),
+);
+
+/** A list, so that the answer shows what a script sees: a missing value is false there, a status a table. */
+const COMMAND =
+  "local reply = redis.pcall(unpack(ARGV)) return { type(reply), type(reply) == 'table' and (reply.err or reply.ok) or reply, type(reply) == 'table' and #reply or 0 }";
+
+/** Words of Lua as the scripts use them, on any texts and numbers. */
+const EXPRESSIONS = [
+  "tonumber(text) or 'nil'",
+  "string.sub(text, a, b)",
+  "string.sub(text, a)",
+  "string.byte(text, a) or 'nil'",
+  "string.find(text, other, 1, true) or 'nil'",
+  "string.match(text, 'id:(%w+)') or string.match(text, '^%S*')",
+  "string.find(text, 'id:0*[1-9a-f]') or 'nil'",
+  "string.match(text, ':([^\\r\\n]+)') or 'nil'",
+  "string.format('%015.0f|%-8.4s|%s|%.0f', math.max(a, 0), text, other, b * b)",
+  "math.max(a, b) % 7 + math.min(a, 3)",
+  "a % 8 .. '/' .. math.floor(a / 4) .. '/' .. #text",
+  "tostring(a < b) .. tostring(text < other) .. tostring(text == other) .. tostring(not a)",
+  "tostring(a == 3 and text or other) .. tostring(false or a)",
+  "type(nil) .. type(a) .. type({}) .. type(text)",
+  "text * 1",
+  "text + a",
+  "text .. nil",
+  "nil .. text",
+  "({ a, b, 3 })[2] .. #{ a, unpack({ b, text }) }",
+  "select_second(a, b)",
+];
+const PREAMBLE =
+  "local a, b, text, other = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]\nlocal function both(x, y) return x, y end\nlocal function select_second(x, y) local _, second = both(x, y) return second end\n";
+const number = fc.integer({ min: -9, max: 30 }).map(String);
+const words = fc.constantFrom(
+  "",
+  " ",
+  "12",
+  " 7 ",
+  "1e3",
+  "1.5",
+  "-4",
+  "id:abc9 x",
+  "id:000",
+  "a|b|c",
+  "ab\r\ncd:ef\r\n",
+  "|",
+  "not a number",
+);
+
+const lua = fc.oneof(
+  { weight: 3, arbitrary: command.map((args): Step => ({ kind: "lua", source: COMMAND, args: args as readonly string[] })) },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(fc.constantFrom(...EXPRESSIONS), fc.tuple(number, number, words, words)).map(
+      ([expression, args]): Step => ({
+        kind: "lua",
+        source: `${PREAMBLE}local done, value = pcall(function() return ${expression} end)\nreturn { tostring(done), done and value }`,
+        args,
       }),
     ),
-  ) as fc.Arbitrary<readonly Question[]> as fc.Arbitrary<readonly [Question, ...Question[]]>;
-
-const request = fc.record({
-  kind: fc.constant("request" as const),
-  name: fc.constantFrom<RequestName>("grant", "grant", "grant", "seal", "extend", "heal", "release", "inspect", "raise"),
-  questions,
-});
-
-const admit = fc.record({
-  kind: fc.constant("admit" as const),
-  life: fc.constantFrom<Life>("present", "present", "present", "past"),
-  given: fc.record({
-    ticket,
-    floor: fc.oneof(fc.nat(60), fc.constant(999_999_999_999_990)),
-    epoch: fc.constantFrom("epoch1", "epoch2"),
-    id: fc.constantFrom("id1", "id2"),
-    fleet: fc.constant("fleet"),
-    size: fc.constant(3),
-    maxTtlMs: fc.constant(20_000),
-    durable: fc.constantFrom("durable" as const, "not durable" as const),
-  }),
-});
-
-const mark = fc.record({
-  kind: fc.constant("mark" as const),
-  given: fc.record({
-    ticket,
-    id: fc.constantFrom("id1", "id2"),
-    // Later than any clock: which of the two clocks is taken otherwise, the tests of the lock on real servers tell.
-    wallMs: fc.constantFrom(4_000_000_000_007, 4_000_000_000_070),
-    maxTtlMs: fc.constantFrom(10_000, 20_000),
-    claim: fc.constantFrom("me", "you"),
-    claimMs: fc.constant(GRAIN_MS + GRAIN_MS / 2),
-  }),
-});
+  },
+);
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 40, arbitrary: request },
+  { weight: 30, arbitrary: lua },
   { weight: 3, arbitrary: fc.constant({ kind: "greet" as const }) },
-  { weight: 2, arbitrary: fc.constant({ kind: "status" as const }) },
-  { weight: 4, arbitrary: mark },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("visit" as const), epoch: fc.constantFrom("epoch3", "epoch4") }) },
-  { weight: 5, arbitrary: admit },
-  {
-    weight: 5,
-    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 4 }).map((grains) => grains * GRAIN_MS) }),
-  },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("restart" as const), forget: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.constant({ kind: "flush" as const }) },
-  { weight: 1, arbitrary: fc.constant({ kind: "flush scripts" as const }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("set" as const),
-      what: fc.constantFrom("token" as const, "lock" as const),
-      resource,
-      value: fc.constantFrom("7", "999999999999999", "not a number", "-3", "stranger"),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant("drop field" as const),
-      field: fc.constantFrom("floor", "admitted", "id"),
-    }),
-  },
+  { weight: 2, arbitrary: nodeScript("status", fc.constant([])) },
+  { weight: 4, arbitrary: nodeScript("openAdmission", openAdmission) },
+  { weight: 2, arbitrary: nodeScript("readFloor", fc.constantFrom(["incarnation3"], ["incarnation4"])) },
+  { weight: 5, arbitrary: nodeScript("admit", admit) },
+  { weight: 5, arbitrary: fc.integer({ min: 1, max: 4 }).map((grains): Step => ({ kind: "wait", ms: grains * GRAIN_MS })) },
+  { weight: 1, arbitrary: fc.constantFrom("kept" as const, "forgotten" as const).map((memory): Step => ({ kind: "restart", memory })) },
+  { weight: 1, arbitrary: fc.constantFrom<Step>({ kind: "flush" }, { kind: "flush scripts" }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("listen" as const), resource, seat: fc.nat(15) }) },
 );
 
 /** Begins as a node does that is met for the first time, so that most of what follows is answered. */
 export const sequences: fc.Arbitrary<readonly Step[]> = fc
-  .tuple(mark, admit, fc.array(step, { minLength: 5, maxLength: 40, size: "max" }))
-  .map(([first, second, rest]) => [
+  .tuple(openAdmission, admit, fc.array(step, { minLength: 5, maxLength: 40, size: "max" }))
+  .map(([opened, [, , ...admitted], rest]) => [
     { kind: "greet" },
-    first,
-    { ...second, life: "present", given: { ...second.given, ticket: first.given.ticket } },
+    { kind: "node script", name: "openAdmission", args: opened },
+    { kind: "node script", name: "admit", args: [PRESENT_LIFE, opened[0] ?? "", ...admitted] },
     ...rest,
   ]);

@@ -1,6 +1,7 @@
 // One accepted connection between a process and a server, in the way TCP has it: two ordered pipes, an end that each side may see at another moment, and bytes that arrive,
 // or do not, after one side has given up. Knows no command but passes them on.
-import type { Reply } from "../server/reply.js";
+import type { Reply } from "../server/commands.js";
+import { RedisError } from "../server/memory.js";
 import type { Peer } from "../server/sim-server.js";
 import type { Path } from "./path.js";
 import { Pipe } from "./way.js";
@@ -127,7 +128,8 @@ export class Connection implements Peer {
     try {
       return request.execute(this);
     } catch (error) {
-      return error as Error;
+      if (error instanceof RedisError) return error;
+      throw error;
     }
   }
 

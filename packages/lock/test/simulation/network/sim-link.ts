@@ -4,7 +4,7 @@
 import type { EncodedCall } from "#lock/redis/encoded-call.js";
 import { retryDelayMs } from "#lock/redis/ioredis.js";
 import type { ConnectSettings, Link } from "#lock/redis/link.js";
-import type { Reply } from "../server/reply.js";
+import type { Reply } from "../server/commands.js";
 import { Connection, type Request } from "./connection.js";
 import type { Path } from "./path.js";
 

@@ -4,54 +4,53 @@
 export type Hash = Map<string, string>;
 
 interface Entry {
-  value: string | number | Hash;
+  value: string | Hash;
   /** The last whole millisecond of its life. */
   endsMs: number;
 }
 
 const FOR_EVER = Number.POSITIVE_INFINITY;
 
-export class WrongType extends Error {
-  constructor() {
-    super("WRONGTYPE Operation against a key holding the wrong kind of value");
-  }
-}
+/** An error that Redis answers. */
+export class RedisError extends Error {}
+
+const wrongType = (): RedisError => new RedisError("WRONGTYPE Operation against a key holding the wrong kind of value");
 
 export class Memory {
   #entries = new Map<string, Entry>();
 
-  get(key: string, nowMs: number): string | number | undefined {
+  get(key: string, nowMs: number): string | undefined {
     const value = this.#entry(key, nowMs)?.value;
-    if (value instanceof Map) throw new WrongType();
+    if (value instanceof Map) throw wrongType();
     return value;
   }
 
   hash(key: string, nowMs: number): Hash | undefined {
     const value = this.#entry(key, nowMs)?.value;
     if (value === undefined || value instanceof Map) return value;
-    throw new WrongType();
+    throw wrongType();
   }
 
   /** SET, with PX if it is to end. */
-  set(key: string, value: string | number, endsMs = FOR_EVER): void {
+  set(key: string, value: string, endsMs = FOR_EVER): void {
     this.#entries.set(key, { value, endsMs });
   }
 
   /** Changes the value and leaves the end as it is. */
-  change(key: string, value: string | number, nowMs: number): void {
+  change(key: string, value: string, nowMs: number): void {
     const entry = this.#entry(key, nowMs);
     if (entry === undefined) this.set(key, value);
     else entry.value = value;
   }
 
-  /** HSET */
-  put(key: string, fields: Readonly<Record<string, string>>, nowMs: number): void {
+  /** The hash at a key, which is made if there is none. */
+  madeHash(key: string, nowMs: number): Hash {
     let hash = this.hash(key, nowMs);
     if (hash === undefined) {
       hash = new Map();
       this.#entries.set(key, { value: hash, endsMs: FOR_EVER });
     }
-    for (const field of Object.keys(fields)) hash.set(field, fields[field] as string);
+    return hash;
   }
 
   delete(key: string): void {
@@ -85,7 +84,7 @@ export class Memory {
   }
 
   /** All that is alive. */
-  *alive(nowMs: number): Generator<{ readonly key: string; readonly value: string | number | Hash; readonly leftMs: number }> {
+  *alive(nowMs: number): Generator<{ readonly key: string; readonly value: string | Hash; readonly leftMs: number }> {
     for (const [key, { value, endsMs }] of this.#entries)
       if (endsMs >= nowMs) yield { key, value, leftMs: endsMs === FOR_EVER ? -1 : endsMs - nowMs };
   }

@@ -1,9 +1,14 @@
-// One Redis server, as far as the lock can tell: lives (a start gives a new run_id and empties the cache of scripts), a memory with its own clock, scripts, channels. Executes
-// commands at once and one at a time. Decides nothing about when they arrive.
-import { type Loaded, type Native, type Natives, recognised, type ScriptName } from "./known-scripts.js";
-import { Memory } from "./memory.js";
-import type { Reply } from "./reply.js";
-import type { Host, Watcher } from "./script-call.js";
+// One simulated Redis server: lives (a start gives a new run_id and empties the cache of scripts), a memory with its own clock, scripts, channels. It executes commands at once
+// and one at a time, in the moment in which they arrive.
+import * as lua from "#lock/redis/lua.generated.js";
+import { type Commands, commands, type Execution, type Reply } from "./commands.js";
+import { Memory, RedisError } from "./memory.js";
+import { compile, type Script } from "./script.js";
+import { Unsupported } from "./unsupported.js";
+
+type Exports = typeof lua;
+/** As the lock names its scripts. */
+export type ScriptName = { [Name in keyof Exports]: Name extends `${infer Script}Script` ? Script : never }[keyof Exports];
 
 /** Somebody at the other end of a connection. */
 export interface Peer {
@@ -24,31 +29,38 @@ export interface ServerSettings {
   readonly name: string;
   readonly now: () => number;
   readonly clock: ServerClock;
-  readonly natives: Natives;
-  readonly watcher?: Watcher;
   readonly appendfsync: "always" | "everysec" | "no";
+  /** Other than Redis has them, where a test wants to see that this is noticed. */
+  readonly commands?: Commands;
+  /** Changes the text of a script before it is compiled, for controls. */
+  readonly edit?: (name: ScriptName | undefined, text: string) => string;
+  /** Changes an answer before it leaves, for controls. */
+  readonly answer?: (executed: Executed) => Reply;
   /** Told of every script that was executed, before its answer leaves. */
   readonly onExecuted?: (executed: Executed) => void;
 }
 
 export interface Executed {
   readonly server: SimServer;
-  readonly name: ScriptName;
+  /** undefined: none of the lock's. */
+  readonly name: ScriptName | undefined;
   readonly keys: readonly string[];
   readonly args: readonly string[];
   readonly reply: Reply;
 }
 
-export class SimServer implements Host {
+/** What the lock calls its scripts, by their texts. */
+const names = new Map(Object.entries(lua).map(([name, text]) => [text as string, name.slice(0, -"Script".length) as ScriptName]));
+
+export class SimServer {
   readonly name: string;
-  readonly version = "7.2.4";
   memory = new Memory();
   runId = "";
   readonly #settings: ServerSettings;
   readonly #peers = new Map<number, Peer>();
   readonly #channels = new Map<string, Set<Peer>>();
-  #scripts = new Map<string, Loaded>();
-  #bySource = new Map<string, Loaded>();
+  #scripts = new Map<string, Script>();
+  #bySource = new Map<string, Script>();
   #lives = 0;
   #peerIds = 0;
   #startedMs = 0;
@@ -65,12 +77,16 @@ export class SimServer implements Host {
     return Math.floor(clock.aheadMs + this.#jumpedMs + now() * clock.rate);
   }
 
-  get watcher(): Watcher | undefined {
-    return this.#settings.watcher;
-  }
-
-  uptimeSeconds(): number {
-    return Math.floor(this.wallMs() / 1_000) - Math.floor(this.#startedMs / 1_000);
+  /** INFO of one section. */
+  info(section: string): string {
+    const uptime = Math.floor(this.wallMs() / 1_000) - Math.floor(this.#startedMs / 1_000);
+    const sections: Readonly<Record<string, readonly string[]>> = {
+      server: ["redis_version:7.2.4", "redis_mode:standalone", `run_id:${this.runId}`, `uptime_in_seconds:${uptime}`],
+      replication: ["role:master", "connected_slaves:0", `master_replid2:${"0".repeat(40)}`],
+    };
+    const lines = sections[section];
+    if (lines === undefined) throw new Unsupported(`INFO ${section}`);
+    return `# ${section}\r\n${lines.join("\r\n")}\r\n`;
   }
 
   jumpClock(byMs: number): void {
@@ -81,8 +97,9 @@ export class SimServer implements Host {
     return this.#channels.get(channel)?.size ?? 0;
   }
 
-  publish(channel: string, news: string): void {
+  publish(channel: string, news: string): number {
     for (const peer of this.#channels.get(channel) ?? []) peer.news(channel, news);
+    return this.listeners(channel);
   }
 
   /** A new connection. */
@@ -117,21 +134,22 @@ export class SimServer implements Host {
     this.#bySource = new Map();
   }
 
-  eval(source: string, keyCount: number, text: readonly string[]): Reply {
+  eval(source: string, keyCount: number, words: readonly string[]): Reply {
     let script = this.#bySource.get(source);
     if (script === undefined) {
-      script = recognised(source);
+      const { edit } = this.#settings;
+      script = compile(source, (text) => edit?.(names.get(text), text) ?? text);
       this.#bySource.set(source, script);
       this.#scripts.set(script.sha, script);
     }
-    return this.#run(script, keyCount, text);
+    return this.#run(script, keyCount, words);
   }
 
   /** Throws NOSCRIPT where this life has not seen the script. */
-  evalsha(sha: string, keyCount: number, text: readonly string[]): Reply {
+  evalsha(sha: string, keyCount: number, words: readonly string[]): Reply {
     const script = this.#scripts.get(sha);
-    if (script === undefined) throw new Error("NOSCRIPT No matching script. Please use EVAL.");
-    return this.#run(script, keyCount, text);
+    if (script === undefined) throw new RedisError("NOSCRIPT No matching script. Please use EVAL.");
+    return this.#run(script, keyCount, words);
   }
 
   /** CLIENT ID, CLIENT KILL ID, CONFIG GET: what else the lock says. */
@@ -142,7 +160,7 @@ export class SimServer implements Host {
     if (said === "CONFIG GET appendonly") return ["appendonly", this.#settings.appendfsync === "no" ? "no" : "yes"];
     if (said === "CONFIG GET appendfsync")
       return ["appendfsync", this.#settings.appendfsync === "no" ? "everysec" : this.#settings.appendfsync];
-    throw new Error(`the simulated server does not know ${said}`);
+    throw new Unsupported(said);
   }
 
   subscribe(peer: Peer, channels: readonly string[]): Reply {
@@ -171,27 +189,19 @@ export class SimServer implements Host {
 
   #kill(id: number): Reply {
     const peer = this.#peers.get(id);
-    if (peer === undefined) throw new Error("ERR No such client ID");
+    if (peer === undefined) throw new RedisError("ERR No such client ID");
     peer.ended();
     this.forget(peer);
     return 1;
   }
 
-  #run(script: Loaded, keyCount: number, text: readonly string[]): Reply {
-    const { natives, onExecuted } = this.#settings;
-    const native: Native = natives[script.name];
-    const keys = text.slice(0, keyCount);
-    const args = text.slice(keyCount);
-    const reply = native({
-      host: this,
-      memory: this.memory,
-      nowMs: this.wallMs(),
-      keys,
-      args,
-      retentionMs: script.retentionMs,
-      run: script.run,
-    });
-    onExecuted?.({ server: this, name: script.name, keys, args, reply });
+  #run(script: Script, keyCount: number, words: readonly string[]): Reply {
+    const { onExecuted, answer } = this.#settings;
+    const [keys, args] = [words.slice(0, keyCount), words.slice(keyCount)];
+    const execution: Execution = { memory: this.memory, nowMs: this.wallMs(), host: this, commands: this.#settings.commands ?? commands };
+    const executed: Executed = { server: this, name: names.get(script.text), keys, args, reply: script.run(execution, keys, args) };
+    const reply = answer?.(executed) ?? executed.reply;
+    onExecuted?.({ ...executed, reply });
     return reply;
   }
 

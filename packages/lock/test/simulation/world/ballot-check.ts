@@ -6,10 +6,10 @@ import type { ClientProcess } from "../engine/client-process.js";
 import type { Surroundings } from "./caller.js";
 import type { Claim } from "./register.js";
 
-export function judgeLease({ register, witness }: Surroundings, { client, lease }: Claim): void {
+export function judgeLease({ register, oracle }: Surroundings, { client, lease }: Claim): void {
   for (const ballot of lease.ballots) {
     if (ballot.kind !== "granted") continue;
-    const grantee = witness.granteeOf(ballot.node, lease.resource, ballot.token);
+    const grantee = oracle.granteeOf(ballot.node, lease.resource, ballot.token);
     if (grantee?.startsWith(`${client.name}-`)) continue;
     register.break(
       "ballots",

@@ -9,8 +9,8 @@ import { judgeAttempt, judgeLease } from "./ballot-check.js";
 import type { Claim, Register } from "./register.js";
 import type { Rules } from "./rules.js";
 import type { Scenario } from "./scenario.js";
+import type { ServerOracle } from "./server-oracle.js";
 import type { Station } from "./station.js";
-import type { Witness } from "./witness.js";
 
 /** What a caller can see of the world around it. */
 export interface Surroundings {
@@ -18,7 +18,7 @@ export interface Surroundings {
   readonly scenario: Scenario;
   readonly register: Register;
   readonly rules: Rules;
-  readonly witness: Witness;
+  readonly oracle: ServerOracle;
   phase(): "storm" | "recovery" | "calm";
   other(than: Station): Station | undefined;
   onHandedOver(text: string): void;

@@ -1,36 +1,63 @@
-// Worlds in which one rule of the protocol is switched off. Each must be caught: a checker that finds nothing in these would find nothing in the lock either.
+// Worlds in which one rule of the protocol is switched off. Each must be found out: a checker that finds nothing in these would find nothing in the lock either. A rule that
+// lives in a script is switched off by editing its Lua.
 import { majority } from "#lock/quorum/tally.js";
-import { faithful, type Native, type Natives } from "../server/known-scripts.js";
-import {
-  believesOldCounters,
-  healsOver,
-  releasesAnybody,
-  releasesNothing,
-  sealsAnyway,
-  sealsNothing,
-  visitsUnnoticed,
-} from "./broken-scripts.js";
-import { admitsAnyMemory, answersAsBefore, readmitsAtOnce, tellsNoFloor, votesAtOnce } from "./credulous.js";
+import type { ScriptName } from "../server/sim-server.js";
+import { answersAsBefore, votesAtOnce } from "./premature-admission.js";
 import { allRules, type Rules } from "./rules.js";
 
-function script(natives: Partial<Record<keyof Natives, Native>>): Rules {
-  return { ...allRules, natives: { ...faithful, ...natives } };
+interface Edit {
+  readonly find: string;
+  readonly replace: string;
 }
 
+/** Each text is found exactly once. */
+export function edited(script: ScriptName, ...edits: readonly Edit[]): Rules {
+  const edit = (name: ScriptName | undefined, text: string): string => (name === script ? edits.reduce(replacedOnce, text) : text);
+  return { ...allRules, edit };
+}
+
+function replacedOnce(text: string, { find, replace }: Edit): string {
+  if (text.split(find).length !== 2) throw new Error(`a control looks for this in a script, once: ${find}`);
+  return text.replace(find, () => replace);
+}
+
+const shortRelease = "if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then\n";
+
 export const controls: Readonly<Record<string, Rules>> = {
-  "no seal round": script({ seal: sealsNothing }),
-  "seal without ownership": script({ seal: sealsAnyway }),
+  "no seal round": edited("seal", { find: "  local mine, token", replace: "  if true then return 1 end\n  local mine, token" }),
+  "seal without ownership": edited(
+    "seal",
+    { find: "if not value or sub(value, 1, #mine) ~= mine or storedAt(KEYS[key + 1]) > token then", replace: "if false then" },
+    { find: "store(KEYS[key + 1], token)", replace: "store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))" },
+  ),
   "no quarantine": { ...allRules, onNewLife: votesAtOnce },
-  "readmission without waiting": script({ mark: readmitsAtOnce }),
-  "readmission without floors": script({ visit: tellsNoFloor }),
-  "founders that look once": script({ mark: answersAsBefore }),
-  "tickets ignored": script({ admit: admitsAnyMemory }),
-  "epochs that nobody moves": script({ visit: visitsUnnoticed }),
-  "old counters believed": script({ admit: believesOldCounters }),
-  "heal over another's key": script({ heal: healsOver }),
+  "readmission without waiting": edited("openAdmission", {
+    find: "string.format('%.0f', math.max(0, now - ticketAt))",
+    replace: "'99999999'",
+  }),
+  "readmission without floors": edited("readFloor", { find: "return node[2]", replace: "return '1'" }),
+  "founders that look once": { ...allRules, answer: answersAsBefore() },
+  "tickets ignored": edited("admit", {
+    find: "redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2]",
+    replace: "admission(redis.call('HGET', KEYS[1], 'admitted')) == life",
+  }),
+  "epochs that nobody moves": edited("readFloor", {
+    find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(base, ARGV[1]))",
+    replace: "",
+  }),
+  // Whatever a rebuilt memory has counts as the latest.
+  "old counters believed": edited("admit", { find: "admittedAs(floor, ARGV[4])", replace: "admittedAs(0, ARGV[4])" }),
+  "heal over another's key": edited(
+    "heal",
+    { find: "if holder and sub(holder, 1, #mine) ~= mine then", replace: "if false then" },
+    { find: "call('GET', KEYS[key]) or value", replace: "value" },
+  ),
   "validity from the last reply": { ...allRules, countsFrom: "last reply" },
   "no allowance for drift": { ...allRules, policy: (policy) => ({ ...policy, driftFactor: -0.05 }) },
   "less than a majority": { ...allRules, policy: (policy) => ({ ...policy, quorum: majority(policy.size) - 1 }) },
-  "release whoever holds it": script({ release: releasesAnybody }),
-  "release nothing": script({ release: releasesNothing }),
+  "release whoever holds it": edited("release", {
+    find: shortRelease,
+    replace: "if #KEYS == 1 and #ARGV == 1 then\n  call('DEL', KEYS[1])\n  if true then return 1 end\n",
+  }),
+  "release nothing": edited("release", { find: shortRelease, replace: "if #KEYS == 1 and #ARGV == 1 then\n  if true then return 1 end\n" }),
 };

@@ -1,17 +1,20 @@
-// Which of the protocol's rules hold in a world. All of them, except in a control, which has one switched off to see that the damage is found. Rules are switched off from
-// outside: other scripts on the simulated servers, another policy, other callers. The lock itself knows nothing of it.
+// Which of the protocol's rules hold in a world: all of them, except in a control, which has one switched off. Rules are switched off from outside, in the text of a script,
+// in an answer, in the policy or in the callers; the lock's own code is the same.
 import type { Policy } from "#lock/options/policy.js";
-import { faithful, type Natives } from "../server/known-scripts.js";
+import type { Reply } from "../server/commands.js";
 import type { Memory } from "../server/memory.js";
-import type { SimServer } from "../server/sim-server.js";
+import type { Executed, ScriptName, SimServer } from "../server/sim-server.js";
 
 export interface Rules {
-  readonly natives: Natives;
   readonly policy: (policy: Policy) => Policy;
   /** From when on a caller counts its lease. */
   readonly countsFrom: "first byte" | "last reply";
+  /** Changes the text of a script. */
+  readonly edit?: (name: ScriptName | undefined, text: string) => string;
+  /** Changes an answer of a server. */
+  readonly answer?: (executed: Executed) => Reply;
   /** What is done to a server that begins a new life, or a new memory; `before` is what it knew. */
   readonly onNewLife?: (server: SimServer, before: Memory) => void;
 }
 
-export const allRules: Rules = { natives: faithful, policy: (policy) => policy, countsFrom: "first byte" };
+export const allRules: Rules = { policy: (policy) => policy, countsFrom: "first byte" };

@@ -3,11 +3,11 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, type RenewalEvent } from "#lock/protocol/events.js";
 import { floorsNeeded } from "#lock/redis/admission/plan.js";
+import { incarnationIn, paddedRunId } from "#lock/redis/admission-record.js";
 import { Chance } from "../engine/chance.js";
 import { Timeline } from "../engine/timeline.js";
 import { Trace } from "../engine/trace.js";
 import { Machine } from "../network/machine.js";
-import { admissionIn, lifeOf } from "../server/scripts/record.js";
 import { SimServer } from "../server/sim-server.js";
 import { Ambushes } from "./ambush/ambushes.js";
 import { Caller, type Surroundings } from "./caller.js";
@@ -16,9 +16,9 @@ import { keysLeftBehind } from "./left-behind.js";
 import { Register, type Violation } from "./register.js";
 import { allRules, type Rules } from "./rules.js";
 import type { AmbushKind, FaultKind, Scenario } from "./scenario.js";
+import { ServerOracle } from "./server-oracle.js";
 import { NAMESPACE, Station } from "./station.js";
 import { toldCall } from "./told.js";
-import { Witness } from "./witness.js";
 
 export interface WorldSettings {
   readonly rules?: Rules;
@@ -55,7 +55,7 @@ export class World {
   readonly #stations: readonly Station[];
   readonly #faults: Faults;
   readonly #ambushes: Ambushes;
-  readonly #witness: Witness;
+  readonly #oracle: ServerOracle;
   readonly #callers = new Map<Station, readonly Caller[]>();
   readonly #forgetful: Set<string>;
   /** Owners whose leases somebody else was to give back. */
@@ -72,7 +72,7 @@ export class World {
     this.#tell = this.#trace === undefined ? undefined : (actor, what) => this.#trace?.tell(actor, what);
     this.#chance = new Chance(scenario.chance);
     this.register = new Register(now, scenario.clocks === "even" ? "with exclusion" : "without exclusion");
-    this.#witness = new Witness({
+    this.#oracle = new ServerOracle({
       onRemoved: (resource) => this.register.forced(resource),
       onAdmitted: (server) => this.#admitted(server),
     });
@@ -188,14 +188,16 @@ export class World {
     const chance = this.#chance.of(name);
     const spread = this.#scenario.clocks === "even" ? 0.002 : 0.2;
     const tell = this.#tell;
+    const { edit, answer } = this.#rules;
     const server = new SimServer({
       name,
       now: () => this.timeline.now,
       clock: { rate: 1 + spread * (2 * chance.next() - 1), aheadMs: BORN_AT_MS + Math.floor(chance.between(-900, 900)) },
-      natives: this.#rules.natives,
-      watcher: this.#witness,
       appendfsync: this.#scenario.appendfsync,
+      ...(edit === undefined ? {} : { edit }),
+      ...(answer === undefined ? {} : { answer }),
       onExecuted: (executed) => {
+        this.#oracle.executed(executed);
         const told = tell === undefined ? undefined : toldCall(executed);
         if (told !== undefined) tell?.(name, told);
         this.#ambushes.executed(executed);
@@ -222,7 +224,7 @@ export class World {
       scenario: this.#scenario,
       register: this.register,
       rules: this.#rules,
-      witness: this.#witness,
+      oracle: this.#oracle,
       phase: () => this.#phase,
       other: (than) => this.#otherThan(than),
       onHandedOver: (text) => this.#handedOver.add(String(JSON.parse(text).owner)),
@@ -257,5 +259,6 @@ export class World {
 /** Its memory, in its present life. */
 function isBelieved(server: SimServer): boolean {
   const record = server.memory.hash(`{${NAMESPACE}}:node`, server.wallMs());
-  return admissionIn(record?.get("admitted"))?.life === lifeOf(server.runId);
+  const admitted = record?.get("admitted") ?? "";
+  return incarnationIn(admitted) !== "" && admitted.startsWith(paddedRunId(server.runId));
 }

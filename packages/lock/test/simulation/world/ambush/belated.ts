@@ -11,7 +11,7 @@ export function belated(ground: Ground, ambush: Ambush): void {
   if (ground.inflict("flush node", { node, client: 0, lastsMs: 1, strength: FROM_ALL }) === undefined) return;
   ground.watch(LATE_WITHIN_MS, ({ server, name, args }) => {
     const client = clientOf(args[0]);
-    if (name !== "visit" || client === undefined || indexIn(server.name) === node) return false;
+    if (name !== "readFloor" || client === undefined || indexIn(server.name) === node) return false;
     ground.soon(() => strike(ground, ambush, { node, client }));
     return true;
   });

@@ -84,7 +84,8 @@ export class Ground {
     if (this.scenario.clocks !== "wild") return;
     this.watch(forMs, ({ server, name, args, reply }) => {
       if (indexIn(server.name) !== node) return false;
-      if (name === "mark" && args.length > 0) this.soon(() => this.inflict("jump node", { node, client: 0, lastsMs: 1, strength: AHEAD }));
+      if (name === "openAdmission" && args.length > 0)
+        this.soon(() => this.inflict("jump node", { node, client: 0, lastsMs: 1, strength: AHEAD }));
       return isAdmission({ name, reply });
     });
   }

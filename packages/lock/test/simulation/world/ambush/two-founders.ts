@@ -12,7 +12,7 @@ export function twoFounders(ground: Ground, ambush: Ambush): void {
   let admitted = 0;
   ground.watch(LATE_WITHIN_MS, ({ server, name, args, reply }) => {
     if (isAdmission({ name, reply })) admitted++;
-    const client = name === "mark" ? clientOf(args[0]) : undefined;
+    const client = name === "openAdmission" ? clientOf(args[0]) : undefined;
     if (admitted > 0 || client === undefined) return admitted > 0;
     const seen = hasSeen.get(client) ?? new Set();
     hasSeen.set(client, seen.add(indexIn(server.name)));

@@ -1,0 +1,139 @@
+// The functions of Lua's library that the scripts call, as Redis offers them. What they do not need is refused.
+import { Unsupported } from "../server/unsupported.js";
+import {
+  all,
+  LuaError,
+  type LuaFunction,
+  nothing,
+  numberIn,
+  operand,
+  type Several,
+  several,
+  Table,
+  textOf,
+  truthy,
+  typeOf,
+  type Value,
+} from "./values.js";
+
+/** From the start to the end, both included; negative positions count from the end. */
+function slice(text: string, start: number, end: number): string {
+  const from = start < 0 ? Math.max(text.length + start, 0) : Math.max(start - 1, 0);
+  return text.slice(from, Math.max(end < 0 ? text.length + end + 1 : end, 0));
+}
+
+const patterns = new Map<string, RegExp>();
+const classes: Readonly<Record<string, string>> = { w: "A-Za-z0-9", d: "0-9", s: "\\s" };
+const outside: Readonly<Record<string, string>> = { S: "[^\\s]", W: "[^A-Za-z0-9]", D: "[^0-9]" };
+
+/** A Lua pattern of single characters, sets, repetitions and captures as a regular expression. */
+export function patternOf(source: string): RegExp {
+  let pattern = patterns.get(source);
+  if (pattern === undefined) {
+    pattern = new RegExp(translated(source));
+    patterns.set(source, pattern);
+  }
+  return pattern;
+}
+
+function translated(source: string): string {
+  if (/%[^wdsSWD]|[-.$]/.test(source.replaceAll(/\[[^\]]*\]/g, (set) => set.replaceAll("-", ""))))
+    throw new Unsupported(`the pattern ${source}`);
+  let inSet = false;
+  return source.replaceAll(/%(.)|[[\]{}|/\\]/g, (found, name: string | undefined) => {
+    if (name === undefined) {
+      if (found === "[" || found === "]") inSet = found === "[";
+      return found === "[" || found === "]" ? found : `\\${found}`;
+    }
+    const members = classes[name];
+    if (members === undefined) {
+      if (inSet) throw new Unsupported(`the pattern ${source}`);
+      return outside[name] as string;
+    }
+    return inSet ? members : `[${members}]`;
+  });
+}
+
+function matched(text: string, pattern: string): Value | Several {
+  const found = patternOf(pattern).exec(text);
+  if (found === null) return undefined;
+  return found.length === 1 ? found[0] : several(...found.slice(1));
+}
+
+function find([given, pattern, start, isPlain]: readonly Value[]): Value | Several {
+  const [text, sought] = [textOf(given), textOf(pattern)];
+  if (!truthy(isPlain)) {
+    if (start !== undefined) throw new Unsupported("a pattern that is sought from within a string");
+    const found = patternOf(sought).exec(text);
+    return found === null ? undefined : several(found.index + 1, found.index + found[0].length, ...found.slice(1));
+  }
+  const at = text.indexOf(sought, operand(start ?? 1) - 1);
+  return at < 0 ? undefined : several(at + 1, at + sought.length);
+}
+
+function format(template: Value, ...values: Value[]): string {
+  let next = 0;
+  return textOf(template).replace(/%[-0]*\d*(?:\.\d+)?./g, (directive) => formatted(directive, values[next++]));
+}
+
+function formatted(directive: string, value: Value): string {
+  if (directive === "%.0f") return digits(value);
+  const [, flags, width, precision, kind] = /^%([-0]*)(\d*)(?:\.(\d+))?(.)$/.exec(directive) ?? [];
+  const isText = kind === "s";
+  if (!isText && (kind !== "f" || precision !== "0")) throw new Unsupported(`the directive ${directive}`);
+  const text = isText ? textOf(value).slice(0, precision === undefined ? undefined : Number(precision)) : digits(value);
+  if (flags === "-") return text.padEnd(Number(width));
+  return text.padStart(Number(width), flags === "0" && !isText ? "0" : " ");
+}
+
+function digits(value: Value): string {
+  const number = operand(value);
+  if (!Number.isSafeInteger(number) || number < 0) throw new Unsupported(`the number ${number} as digits`);
+  return String(number);
+}
+
+/** Errors of the simulation itself are no concern of a script. */
+function pcall(run: Value, ...args: Value[]): Several {
+  try {
+    return several(true, ...all((run as LuaFunction)(...args)));
+  } catch (error) {
+    if (error instanceof LuaError) return several(false, error.value);
+    throw error;
+  }
+}
+
+function functionsIn(functions: Readonly<Record<string, LuaFunction>>): Table {
+  return new Table([], functions);
+}
+
+const text = functionsIn({
+  sub: (value, start, end) => slice(textOf(value), operand(start), end === undefined ? -1 : operand(end)),
+  byte(value, at) {
+    const place = operand(at ?? 1);
+    const character = slice(textOf(value), place, place);
+    return character === "" ? nothing : character.charCodeAt(0);
+  },
+  find: (...given) => find(given),
+  match: (value, pattern) => matched(textOf(value), textOf(pattern)),
+  format,
+});
+
+export const globals: Readonly<Record<string, Value>> = {
+  string: text,
+  math: functionsIn({
+    max: (...values) => Math.max(...values.map(operand)),
+    min: (...values) => Math.min(...values.map(operand)),
+    floor: (value) => Math.floor(operand(value)),
+  }),
+  tonumber: (value) => (typeof value === "string" ? numberIn(value) : typeof value === "number" ? value : undefined),
+  tostring: (value) => (value === undefined || typeof value === "boolean" ? String(value ?? "nil") : textOf(value)),
+  type: (value) => typeOf(value),
+  unpack(value) {
+    if (!(value instanceof Table)) throw new LuaError(`table expected, got ${typeOf(value)}`);
+    return several(...value.list);
+  },
+  error(value) {
+    throw new LuaError(value);
+  },
+  pcall,
+};

@@ -1,0 +1,125 @@
+// The commands of Redis that the scripts call, over the memory of one simulated server. What a command is not asked by them is refused, not answered.
+import { type Memory, RedisError } from "./memory.js";
+import { Unsupported } from "./unsupported.js";
+
+/** A line of plain text, as SET answers it. */
+export class Status {
+  constructor(readonly text: string) {}
+}
+
+/** As it travels: null is a missing value. */
+export type Reply = number | string | null | readonly Reply[];
+
+/** What commands see of the server while a script runs; the time stands still for so long. */
+export interface Execution {
+  readonly memory: Memory;
+  /** Unix milliseconds by the server's clock. */
+  readonly nowMs: number;
+  readonly commands: Commands;
+  readonly host: {
+    /** INFO of one section. */
+    info(section: string): string;
+    listeners(channel: string): number;
+    publish(channel: string, news: string): number;
+  };
+}
+
+export type Command = (execution: Execution, args: readonly string[]) => Reply | Status;
+export type Commands = Readonly<Record<string, Command>>;
+
+const OK = new Status("OK");
+const HIGHEST = Number.MAX_SAFE_INTEGER;
+
+/** A command with so many arguments, or with at least so many. */
+function taking(count: number | { readonly least: number }, run: Command): Command {
+  return (execution, args) => {
+    const fits = typeof count === "number" ? args.length === count : args.length >= count.least;
+    if (!fits) throw new RedisError("ERR Wrong number of args calling Redis command from script");
+    return run(execution, args);
+  };
+}
+
+function integerIn(text: string): number {
+  if (!/^(0|-?[1-9]\d*)$/.test(text) || text.length > 19) throw new RedisError("ERR value is not an integer or out of range");
+  const number = Number(text);
+  if (Math.abs(number) > HIGHEST) throw new Unsupported(`the integer ${text}`);
+  return number;
+}
+
+function set({ memory, nowMs }: Execution, [key = "", value = "", ...options]: readonly string[]): Reply | Status {
+  const text = options.join(" ");
+  const [, onlyNew, life] = /^(NX)? ?(?:PX (\S+))?$/.exec(text) ?? [];
+  if (text !== "" && onlyNew === undefined && life === undefined) throw new Unsupported(`SET … ${text}`);
+  const lifeMs = life === undefined ? undefined : integerIn(life);
+  if (lifeMs !== undefined && lifeMs <= 0) throw new RedisError("ERR invalid expire time in 'set' command");
+  if (onlyNew !== undefined && memory.leftMs(key, nowMs) !== -2) return null;
+  memory.set(key, value, lifeMs === undefined ? undefined : nowMs + lifeMs);
+  return OK;
+}
+
+function add({ memory, nowMs }: Execution, key: string, difference: number): Reply {
+  const number = integerIn(memory.get(key, nowMs) ?? "0") + difference;
+  memory.change(key, String(number), nowMs);
+  return number;
+}
+
+function hset({ memory, nowMs }: Execution, [key = "", ...pairs]: readonly string[]): Reply {
+  if (pairs.length % 2 !== 0) throw new RedisError("ERR wrong number of arguments for 'hset' command");
+  let added = 0;
+  const hash = memory.madeHash(key, nowMs);
+  for (let i = 0; i < pairs.length; i += 2) {
+    if (!hash.has(pairs[i] as string)) added++;
+    hash.set(pairs[i] as string, pairs[i + 1] as string);
+  }
+  return added;
+}
+
+function expire({ memory, nowMs }: Execution, [key = "", life = ""]: readonly string[]): Reply {
+  const lifeMs = integerIn(life);
+  if (memory.leftMs(key, nowMs) === -2) return 0;
+  if (lifeMs <= 0) memory.delete(key);
+  else memory.endAt(key, nowMs + lifeMs, nowMs);
+  return 1;
+}
+
+function append({ memory, nowMs }: Execution, [key = "", text = ""]: readonly string[]): Reply {
+  const value = (memory.get(key, nowMs) ?? "") + text;
+  memory.change(key, value, nowMs);
+  return value.length;
+}
+
+function pubsub({ host }: Execution, [what, ...channels]: readonly string[]): Reply {
+  if (what !== "NUMSUB") throw new Unsupported(`PUBSUB ${what}`);
+  return channels.flatMap((channel) => [channel, host.listeners(channel)]);
+}
+
+export const commands: Commands = {
+  GET: taking(1, ({ memory, nowMs }, [key = ""]) => memory.get(key, nowMs) ?? null),
+  SET: taking({ least: 2 }, set),
+  APPEND: taking(2, append),
+  INCR: taking(1, (execution, [key = ""]) => add(execution, key, 1)),
+  DECR: taking(1, (execution, [key = ""]) => add(execution, key, -1)),
+  DEL: taking(1, ({ memory, nowMs }, [key = ""]) => {
+    const was = memory.leftMs(key, nowMs) !== -2;
+    memory.delete(key);
+    return was ? 1 : 0;
+  }),
+  PTTL: taking(1, ({ memory, nowMs }, [key = ""]) => memory.leftMs(key, nowMs)),
+  PEXPIRE: taking(2, expire),
+  HGET: taking(2, ({ memory, nowMs }, [key = "", field = ""]) => memory.hash(key, nowMs)?.get(field) ?? null),
+  HMGET: taking({ least: 2 }, ({ memory, nowMs }, [key = "", ...fields]) => {
+    const hash = memory.hash(key, nowMs);
+    return fields.map((field) => hash?.get(field) ?? null);
+  }),
+  HSET: taking({ least: 3 }, hset),
+  TIME: taking(0, ({ nowMs }) => [String(Math.floor(nowMs / 1_000)), String((nowMs % 1_000) * 1_000)]),
+  INFO: taking(1, ({ host }, [section = ""]) => host.info(section)),
+  PUBLISH: taking(2, ({ host }, [channel = "", news = ""]) => host.publish(channel, news)),
+  PUBSUB: taking({ least: 2 }, pubsub),
+};
+
+export function execute(execution: Execution, name: string, args: readonly string[]): Reply | Status {
+  const command = execution.commands[name];
+  if (command === undefined) throw new Unsupported(`the command ${name}`);
+  return command(execution, args);
+}
