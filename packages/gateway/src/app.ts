@@ -1,5 +1,6 @@
-// The Express application: which route answers which method and path. Only routing; every route is one entry here and one function elsewhere.
-// Paths are regular expressions without groups, so that Express neither decodes nor folds them: names are parsed from the raw target, once.
+// The Express application: which route answers which method and path. Paths are regular expressions
+// without groups, so that Express neither decodes nor folds them: names are parsed from the raw
+// target, once.
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import type { Admission, RouteHandler } from "./http/admission.js";
 import { Answer } from "./http/answer.js";

@@ -1,4 +1,5 @@
-// What the program palisade-gateway can be told to do. Each command answers with its exit code; configuration comes from the environment alone.
+// The commands of the program palisade-gateway. Each answers with its exit code; configuration
+// comes from the environment alone.
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { createGateway, type Gateway } from "./gateway.js";
@@ -26,7 +27,7 @@ export async function serve(args: readonly string[]): Promise<number> {
   const gateway = createGateway(settings, { naming });
   const signalled = nextSignal();
   try {
-    // Told to stop while still waiting for Postgres: stop.
+    // A signal while still waiting for Postgres stops the start.
     await Promise.race([gateway.listen(), signalled]);
   } catch (error) {
     await gateway.close();
@@ -36,7 +37,8 @@ export async function serve(args: readonly string[]): Promise<number> {
   return leave(gateway);
 }
 
-// The listener stays: without one, a second SIGTERM during the drain would be the default one and look like a crash.
+// The listener stays: without it, a second SIGTERM during the drain would kill the process like a
+// crash.
 function nextSignal(): Promise<void> {
   return new Promise((resolve) => {
     let count = 0;
@@ -55,7 +57,7 @@ function nextSignal(): Promise<void> {
 
 async function leave(gateway: Gateway): Promise<number> {
   const { unfinished } = await gateway.close();
-  // Whatever still holds the event loop now was given its time.
+  // Whatever still holds the event loop has had its time.
   setTimeout(() => process.exit(), 1_000).unref();
   return unfinished === 0 ? 0 : 1;
 }

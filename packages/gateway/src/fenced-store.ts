@@ -1,5 +1,5 @@
-// The fenced store as the HTTP layer sees it: every question it may ask of Postgres, and the one place where the parts of the store are put together.
-// It knows neither HTTP nor Redis: the lock's nodes are asked through the `verify` hook only.
+// The fenced store as the HTTP layer sees it, and the place where its parts are put together. The
+// lock's nodes are asked through the `verify` hook only.
 
 import type {
   TransactionOperation,
@@ -43,9 +43,12 @@ export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: Store
   readonly databaseUrl: string;
   readonly durability?: Durability | undefined;
   readonly history?: "off" | "on" | undefined;
-  /** Absent: tokens are taken on trust. */
+  /** Absent: tokens are trusted. */
   readonly verify?: VerifyToken | undefined;
-  /** What becomes of a raise that could not be verified: refused (closed, the default) or accepted (open). */
+  /**
+   * What happens to a raise that could not be verified: refused (closed, the default) or accepted
+   * (open).
+   */
   readonly verifyUnreachable?: "refuse" | "accept" | undefined;
   /** For metrics and logs; must not throw. */
   readonly observe?: ((event: StoreEvent) => void) | undefined;
@@ -72,11 +75,17 @@ export interface FencedStore {
   lowerFence(change: FenceChange): Promise<FenceVerdict>;
   ready(): Promise<Readiness>;
   stats(): StoreStats;
-  /** Refuses new work at once (unavailable/closing), finishes what was accepted within `drainMs`, then ends every connection. */
+  /**
+   * Refuses new work at once (unavailable/closing), finishes accepted work within `drainMs`, then
+   * ends every connection.
+   */
   close(options?: { readonly drainMs?: number | undefined }): Promise<void>;
 }
 
-/** Checks the configuration and connects only when it is asked something: it resolves even when Postgres is away, and `ready()` says so. Migrations are `migrate(databaseUrl)`. */
+/**
+ * Checks the configuration. Connects only when asked something: it resolves while Postgres is away,
+ * and `ready()` says so. Migrations are `migrate(databaseUrl)`.
+ */
 export async function openStore(config: StoreConfig): Promise<FencedStore> {
   return new PostgresStore(config, storeLimits(config));
 }
@@ -192,7 +201,10 @@ class PostgresStore implements FencedStore {
     return answers.flatMap(({ operation, refusal }) => (refusal === undefined ? [] : [{ index: operations.indexOf(operation), refusal }]));
   }
 
-  /** Two requests of this process with one key: the second is told at once, without a statement. Between processes the statement itself sees to it. */
+  /**
+   * Two requests of this process with one key: the second is refused at once, without a statement.
+   * Between processes the statement refuses it.
+   */
   async #withKey<T>(request: WriteRequest | TransactionRequest, work: () => Promise<T>) {
     const { idempotency } = request;
     if (idempotency === undefined) return await work();
@@ -214,7 +226,8 @@ class PostgresStore implements FencedStore {
 
   async list(request: ListRequest): Promise<ListResult> {
     if (request.prefix !== undefined && request.prefix !== "") checkName(request.prefix);
-    // Cursors pass through clients. One that is no name came from nowhere, and nothing comes after it.
+    // Cursors pass through clients. A cursor that is no name was not made here, so no page follows
+    // it.
     if (request.cursor !== undefined && !isName(request.cursor)) return { kind: "page", items: [], nextCursor: null };
     return await listResources(this.#pool, request);
   }

@@ -1,5 +1,5 @@
-// One gateway from start to stop: puts the parts together, opens the two ports, and closes everything in the order that loses nothing.
-// Decides no request; must not connect or listen before it is told to.
+// One gateway from start to stop: puts the parts together, opens the two ports, and closes
+// everything in the order that loses no accepted request.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Express } from "express";
@@ -27,14 +27,17 @@ export interface Gateway {
   listen(): Promise<void>;
   readonly url: string;
   readonly adminUrl: string;
-  /** Takes nothing new, answers what was taken, closes everything. `unfinished` counts requests that took longer than `drainMs`. */
+  /**
+   * Refuses new requests, answers accepted ones, closes everything. `unfinished` counts requests
+   * that took longer than `drainMs`.
+   */
   close(): Promise<{ readonly unfinished: number }>;
 }
 
 export interface GatewayOptions {
   /** In place of one made from `logLevel`. */
   readonly log?: Log | undefined;
-  /** How settings are called in messages; createGateway's own names when absent. */
+  /** The names of settings in messages; createGateway's own names when absent. */
   readonly naming?: Naming | undefined;
 }
 
@@ -131,7 +134,7 @@ class RunningGateway implements Gateway {
     const settings = this.#settings;
     if (this.#credentials.isOpen)
       this.#log.warn(
-        "NO CREDENTIALS ARE CONFIGURED: everybody who reaches this port may read, write and move fences; it listens on loopback only",
+        "NO CREDENTIALS ARE CONFIGURED: every caller that reaches this port may read, write and move fences; it listens on loopback only",
       );
     if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log);
     if (settings.redisUrls !== undefined && verifyMode(settings) !== "off")
@@ -192,7 +195,7 @@ function listenOn(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-/** A server that never came to listen is closed already. */
+/** Resolves as well for a server that never listened. */
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }

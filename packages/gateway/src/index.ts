@@ -1,4 +1,5 @@
-// The public API of the gateway as a library: named exports, no logic. The client stands apart in @palisade/gateway/client, so that it brings no server along.
+// The public API of the gateway as a library. The client is a separate entry,
+// @palisade/gateway/client, so that it loads no server.
 
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway.js";
 export { hashApiKey, makeApiKey, type NewApiKey } from "./http/auth.js";

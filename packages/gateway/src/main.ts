@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The program palisade-gateway: reads the environment, does one thing, and leaves with an exit code that says how it went.
-// Exit codes: 0 done, 1 failed, 2 told something wrong. A second signal leaves at once.
+// The program palisade-gateway: runs one command and leaves with an exit code that says how it
+// went. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration. A second signal leaves at
+// once.
 import { checkConfig, grant, keygen, printHelp, printVersion, runMigrations, serve } from "./commands.js";
 import { GatewayConfigError } from "./settings/config.js";
 

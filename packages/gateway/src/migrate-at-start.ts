@@ -1,11 +1,11 @@
-// Waits for Postgres at start, so that a gateway and its database may be started together, and brings the schema up to date.
-// Gives up on everything that waiting does not mend.
+// Brings the schema up to date at start, and waits for Postgres, so that a gateway and its database
+// may be started together. Errors that waiting cannot mend end the start.
 import type { Log } from "./observe/log.js";
 import { migrate } from "./store/migrate.js";
 
 const MAX_WAIT_MS = 30_000;
 const PAUSE_MS = 250;
-// Nobody listens yet, or somebody does and is still starting up (57P03) or short of connections (53300).
+// Postgres does not listen yet, is still starting up (57P03), or is short of connections (53300).
 const passing = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "57P03", "53300"]);
 
 export async function bringUpToDate(databaseUrl: string, log: Log): Promise<void> {

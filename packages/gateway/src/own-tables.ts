@@ -1,5 +1,6 @@
-// The fence inside the user's own transaction, on the user's own tables: a seal that holds until the transaction ends. It decides nothing itself; palisade.guard does,
-// in the database, and its refusal fails the transaction. Must be the first statement: what was read before it may already be stale.
+// The fence inside the user's own transaction, on the user's own tables: a seal that holds until
+// the transaction ends. The function palisade.guard decides in the database, and its refusal fails
+// the transaction. It has to be the first statement: what was read before it may already be stale.
 import { sql } from "drizzle-orm";
 import pg from "pg";
 import type { Token, VerifyToken } from "./fence/verdict.js";
@@ -10,7 +11,9 @@ export interface GuardRequest {
   readonly token: Token;
   readonly seq?: number | undefined;
   readonly holder?: string | undefined;
-  /** Asked when the token would raise the fence, as the gateway does; tokens are taken on trust without it. */
+  /**
+   * Asked when the token would raise the fence, as the gateway does; without it tokens are trusted.
+   */
   readonly verify?: VerifyToken | undefined;
 }
 
@@ -18,7 +21,7 @@ export interface GuardRequest {
 export interface PgTransaction {
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
-/** What drizzle hands to the callback of `db.transaction`. */
+/** What drizzle passes to the callback of `db.transaction`. */
 export interface DrizzleTransaction {
   execute(query: ReturnType<typeof sql>): PromiseLike<unknown>;
   rollback(): never;
@@ -26,7 +29,10 @@ export interface DrizzleTransaction {
 
 export type GuardRefusal = "fencing_token_stale" | "sequence_out_of_order" | "fencing_token_unissued" | "verification_unavailable";
 
-/** The transaction has failed or must be rolled back. After fencing_token_stale the lease is lost for good: stop, do not retry. */
+/**
+ * The transaction has failed or must be rolled back. After fencing_token_stale the lease is lost
+ * for good: stop, do not retry.
+ */
 export class GuardError extends Error {
   override readonly name = "GuardError";
   readonly code: GuardRefusal;
@@ -46,7 +52,10 @@ export class GuardError extends Error {
 
 const refusals: Readonly<Record<string, GuardRefusal>> = { PLS01: "fencing_token_stale", PLS02: "sequence_out_of_order" };
 
-/** A stale holder's transaction fails here; a newer holder waits here until an older one's transaction has ended. */
+/**
+ * A stale holder's transaction fails here; a newer holder waits here until an older one's
+ * transaction has ended.
+ */
 export async function guard(tx: PgTransaction | DrizzleTransaction, request: GuardRequest): Promise<void> {
   const { resource, token, seq, holder } = request;
   checkName(resource);
@@ -63,7 +72,10 @@ export async function guard(tx: PgTransaction | DrizzleTransaction, request: Gua
   }
 }
 
-/** Outside a transaction the guard would hold for its own statement only, and on a pool the next statement may run on another connection. */
+/**
+ * Outside a transaction the guard would hold for its own statement only, and on a pool the next
+ * statement may run on another connection.
+ */
 function checkTransaction(tx: PgTransaction | DrizzleTransaction): void {
   if ("execute" in tx) {
     if (typeof tx.rollback !== "function")
@@ -75,7 +87,10 @@ function checkTransaction(tx: PgTransaction | DrizzleTransaction): void {
   if (status === "I") throw new TypeError("guard needs an open transaction: send BEGIN first");
 }
 
-/** Reading the fence first decides only whether to ask; fences only rise, so at worst this asks once too often. */
+/**
+ * The fence read here decides only whether to ask the lock; fences only rise, so at worst this asks
+ * once too often.
+ */
 async function verifyRaise(tx: PgTransaction | DrizzleTransaction, { resource, token, verify }: GuardRequest): Promise<void> {
   if (verify === undefined) return;
   const answer =

@@ -1,5 +1,6 @@
-// Asks the lock whether it ever issued a token, for the store's one question per raise. Only through the lock's public API.
-// Must not turn "could not be asked" into "never issued": the first is the world's fault, the second an alarm (G4).
+// Asks the lock whether it ever issued a token, once per raise, through the lock's public API.
+// "Could not be asked" must stay distinct from "never issued": the first is a fault, the second an
+// alarm (G4).
 import type { Locker } from "@palisade/lock";
 import type { ReadinessCheck, VerifyToken } from "./fenced-store.js";
 import type { Log } from "./observe/log.js";
@@ -10,7 +11,7 @@ export type LockClient = Pick<Locker, "issued" | "ready" | "close">;
 // A write waits for the answer, so it must come soon or not at all.
 const ANSWER_WITHIN_MS = 1_000;
 
-// Loaded only here: a gateway that takes tokens on trust needs no Redis client in its memory.
+// Imported only here: a gateway that trusts tokens needs no Redis client in its memory.
 export async function connectToLock(redisUrls: readonly string[], namespace: string | undefined): Promise<LockClient> {
   const { createLocker } = await import("@palisade/lock");
   return createLocker({
@@ -21,7 +22,7 @@ export async function connectToLock(redisUrls: readonly string[], namespace: str
   });
 }
 
-/** Not "failed": writes of holders whose token is already the fence go on without the lock. */
+/** Not "failed": holders whose token already is the fence can write without the lock. */
 export async function lockReadiness(lock: LockClient): Promise<ReadinessCheck> {
   try {
     await lock.ready();

@@ -1,4 +1,4 @@
-// The calls of the client, one method per route. Builds requests and reads answers; retrying and sending are next door.
+// The calls of the client, one method per route: builds requests and reads answers.
 import type { CallOptions, GetOptions, ListOptions, Operation, SealOptions, TransactionOptions, WriteOptions } from "./options.js";
 import { fencingHeader, jsonTextOf, resourcePath, tokenOf } from "./request-format.js";
 import type { DeleteResult, GetResult, ListResult, PatchResult, PutResult, Refusal, SealResult, TransactionResult } from "./results.js";
@@ -171,7 +171,8 @@ function stored(
 
 /** The text of `value`, the last member of a receipt, with every digit. */
 function memberText(receipt: string): string | undefined {
-  // The gateway writes the members before it itself, and a resource name cannot hold an unescaped quote.
+  // The gateway writes the members before it, and a resource name cannot contain an unescaped
+  // quote.
   const start = receipt.indexOf(',"value":');
   return start === -1 ? undefined : receipt.slice(start + ',"value":'.length, -1);
 }

@@ -1,4 +1,5 @@
-// The typed client: a front door without a server behind it. Needs nothing but fetch, so it runs in Node, browsers and edge runtimes.
+// The typed client of the gateway. Needs only fetch, so it runs in Node, browsers and edge
+// runtimes.
 export {
   createGatewayClient,
   type GatewayClient,

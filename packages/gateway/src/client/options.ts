@@ -1,4 +1,4 @@
-// What calls of the client take beside resource and document.
+// What calls of the client take besides resource and document.
 import type { Holder } from "./request-format.js";
 
 export interface CallOptions {

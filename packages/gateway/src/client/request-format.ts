@@ -10,6 +10,10 @@ export interface LeaseLike {
 
 export type Holder = { readonly lease: LeaseLike; readonly token?: undefined } | { readonly token: number; readonly lease?: undefined };
 
+/**
+ * A token comes from a lease or from the caller, never from memory: a remembered token outlives its
+ * lease.
+ */
 export function tokenOf(holder: { readonly lease?: LeaseLike | undefined; readonly token?: number | undefined }): number {
   const token = holder.lease?.token ?? holder.token;
   if (!Number.isSafeInteger(token) || token === undefined || token < 1 || token > MAX_TOKEN) {
@@ -26,7 +30,10 @@ export function fencingHeader(token: number, seq: number | undefined): string {
   return `${token};seq=${seq}`;
 }
 
-/** A resource name as part of a URL: each segment percent-encoded once, slashes kept. */
+/**
+ * A resource name as part of a URL: each segment percent-encoded once, slashes kept. Names that
+ * fetch would silently rewrite into another name are refused.
+ */
 export function resourcePath(resource: string): string {
   if (resource === "") throw new RangeError("a resource name must not be empty");
   return resource.split("/").map(encodeSegment).join("/");

@@ -1,4 +1,5 @@
-// What each call of the client answers: a union of success and refusal. A call throws only for misuse.
+// What each call of the client answers: a union of success and refusal. A call throws only for
+// misuse.
 
 /** From the gateway; a unit test holds this list against the server's. */
 export const problemCodes = [
@@ -36,8 +37,9 @@ export const problemCodes = [
 ] as const;
 
 /**
- * `connection_failed`: no answer, or half of one. `timed_out`: none in time. `aborted`: the caller's signal. `lease_lost`: the lease's own signal, before anything was
- * sent. `answer_not_understood`: something between here and the gateway answered.
+ * `connection_failed`: no answer, or half of one. `timed_out`: none in time. `aborted`: the
+ * caller's signal. `lease_lost`: the lease's own signal, before anything was sent.
+ * `answer_not_understood`: an answer that did not come from a gateway.
  */
 export type LocalCode = "connection_failed" | "timed_out" | "aborted" | "lease_lost" | "answer_not_understood";
 
@@ -59,7 +61,7 @@ export interface Refusal {
   readonly currentETag?: string | undefined;
   /** Which operation of a transaction, counted from 0. */
   readonly operation?: number | undefined;
-  /** What the gateway's log calls this request. */
+  /** The id of this request in the gateway's log. */
   readonly requestId?: string | undefined;
   /** How long the gateway asks to wait before another try. */
   readonly retryAfterMs?: number | undefined;
@@ -74,13 +76,16 @@ interface Stored {
   readonly token: number;
   /** The stored revision; `ifMatch` of a later write. */
   readonly rev: number;
-  /** The gateway, or the sequence number, knew this write from an earlier try: it was stored once. */
+  /**
+   * The write was recognised as one of an earlier try, by its sequence number or idempotency key:
+   * it was stored once.
+   */
   readonly replayed: boolean;
 }
 
 export type PutResult = (Stored & { readonly created: boolean }) | Refusal;
 export type DeleteResult = Stored | Refusal;
-/** `value` and `text` are there for callers with a read scope. */
+/** `value` and `text` are present for callers with a read scope. */
 export type PatchResult<T = unknown> = (Stored & { readonly value?: T; readonly text?: string }) | Refusal;
 /** `value` is null where there is no document; `text` is the same with every digit. */
 export type SealResult<T = unknown> =
@@ -95,7 +100,7 @@ export type SealResult<T = unknown> =
   | Refusal;
 export type GetResult<T = unknown> =
   | { readonly ok: true; readonly modified: true; readonly token: number; readonly rev: number; readonly value: T; readonly text: string }
-  /** What `ifNoneMatch` named is still what is stored. */
+  /** The stored revision is still the one of `ifNoneMatch`. */
   | { readonly ok: true; readonly modified: false; readonly token: number; readonly rev: number }
   | Refusal;
 export type TransactionResult =

@@ -1,4 +1,5 @@
-// Which refusals are worth another try, and when. Never one that the gateway has decided: a stale token stays stale.
+// Which refusals are worth another try, and when. What the gateway has decided is never retried: a
+// stale token stays stale.
 
 import type { Refusal } from "./results.js";
 import { type Call, local, type Success, type Transport } from "./transport.js";
@@ -13,7 +14,10 @@ export interface RetryPolicy {
 export interface Retried extends Call {
   /** Whether sending it twice does no more than sending it once. */
   readonly repeatable: "yes" | "no";
-  /** Aborts when the lease behind the call is over: nothing more is sent then, but an answer under way is waited for. */
+  /**
+   * Aborts when the lease of the call ends: nothing more is sent then, but an answer under way is
+   * waited for.
+   */
   readonly leaseSignal?: AbortSignal | undefined;
 }
 
@@ -21,8 +25,8 @@ const passing = new Set(["unavailable", "verification_unavailable", "contention"
 const undecided = new Set(["outcome_unknown", "connection_failed", "timed_out"]);
 
 /**
- * A refusal is only as certain as the tries before it: if one of them may have been applied, "stale" now says nothing about it, and the outcome of the call is unknown
- * (G3).
+ * A refusal is only as certain as the tries before it: if one of them may have been applied,
+ * "stale" now says nothing about it, and the outcome of the call is unknown (G3).
  */
 export async function sendWithRetry(transport: Transport, call: Retried, policy: RetryPolicy): Promise<Success | Refusal> {
   let outcome: Refusal["outcome"] = "not_applied";
@@ -45,12 +49,12 @@ function worthRetrying(refusal: Refusal, call: Retried): boolean {
 
 function pauseMs(refusal: Refusal, attempts: number, policy: RetryPolicy): number {
   const longest = Math.min(policy.longestPauseMs, policy.firstPauseMs * 2 ** (attempts - 1));
-  // Jitter over the whole range: clients that failed together must not come back together.
+  // Jitter over the whole range, so that clients that failed together do not return together.
   const jittered = longest * (0.5 + Math.random() / 2);
   return refusal.retryAfterMs === undefined ? jittered : Math.min(refusal.retryAfterMs, policy.longestPauseMs) * (1 + Math.random() / 4);
 }
 
-/** False when there is nobody left to wait for. */
+/** False when the call or its lease was aborted during the pause. */
 function pause(ms: number, call: Retried): Promise<boolean> {
   const signals = [call.signal, call.leaseSignal].filter((signal) => signal !== undefined);
   return new Promise((resolve) => {
@@ -69,8 +73,10 @@ function pause(ms: number, call: Retried): Promise<boolean> {
 }
 
 /**
- * Only if an earlier try may have been applied, and what is stored has exactly this number (the gateway compares numbers under equal tokens only): then it is the write
- * of that try. Anything else remains the refusal it is.
+ * A retry whose first try was stored after all: the gateway refuses its sequence number as already
+ * used. This answers success only if an earlier try may have been applied and what is stored has
+ * exactly this number (the gateway compares numbers under equal tokens only). Any other refusal
+ * stays what it is.
  */
 export function seenBefore(answer: Success | Refusal, token: number, seq: number | undefined): Success | undefined {
   if (answer.ok || answer.code !== "sequence_out_of_order" || answer.outcome !== "unknown") return undefined;

@@ -1,4 +1,5 @@
-// One request, sent once, under one timeout, to one answer or one refusal. Knows which failures may have changed something; does not retry.
+// One request, sent once, under one timeout, to one answer or one refusal that says whether
+// something may have changed.
 import { problemCodes, type Refusal, type RefusalCode } from "./results.js";
 
 export interface Call {
@@ -30,7 +31,7 @@ export function createTransport(base: string, apiKey: string | undefined, fetchW
         method: call.method,
         headers: { ...authorization, ...call.headers },
         signal: limit.signal,
-        // A redirect would send the credential and the write somewhere the caller did not name.
+        // A redirect would send the credential and the write to a place the caller did not name.
         redirect: "error",
         ...(call.body === undefined ? {} : { body: call.body }),
       });
@@ -51,8 +52,10 @@ export function createTransport(base: string, apiKey: string | undefined, fetchW
 }
 
 /**
- * The end of one try: its time is over, or its caller gives up. Taken away with the answer, because a caller's signal may live as long as the process: what
- * AbortSignal.any leaves on it stays there (Node 20), and AbortSignal.timeout keeps every call in memory until its time would have been over.
+ * The end of one try: its time is over, or the caller aborts. Removed with the answer, because a
+ * caller's signal may live as long as the process: what AbortSignal.any leaves on it stays there
+ * (Node 20), and AbortSignal.timeout keeps every call in memory until its time would have been
+ * over.
  */
 class Limit {
   readonly #controller = new AbortController();
@@ -97,7 +100,10 @@ export function local(code: RefusalCode, detail: string, outcome: Refusal["outco
   return { ok: false, code, detail, outcome, attempts: 1 };
 }
 
-/** A status without one of our codes comes from something in between, which may have passed the request on. */
+/**
+ * A status without one of the gateway's codes comes from something in between, which may have
+ * passed the request on.
+ */
 function refusalOf(response: Response, text: string): Refusal {
   const problem = parseProblem(text);
   if (problem === undefined) {
@@ -141,7 +147,10 @@ function parseProblem(text: string): ProblemDocument | undefined {
   return known && typeof problem?.detail === "string" ? (problem as ProblemDocument) : undefined;
 }
 
-/** Only what surely happened before the first byte was sent. Codes are Node's; elsewhere nothing is sure. */
+/**
+ * Only what certainly happened before the first byte was sent. Codes are Node's; elsewhere nothing
+ * is certain.
+ */
 function neverSent(error: unknown): boolean {
   const code = causeCode(error);
   return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "UND_ERR_CONNECT_TIMEOUT";

@@ -1,5 +1,7 @@
-// The short way to be safe: acquire, seal, run, put, release. The seal comes before the read, so nothing an older holder still sends can fall between what the routine
-// saw and what it stores; the put carries sequence number 1 of a fresh lease, so it can be repeated when its outcome is unknown.
+// The short way to be safe: acquire, seal, run, put, release. The seal comes before the read, so
+// that no write of an older holder can land between what the routine saw and what it stores; the
+// put carries sequence number 1 of a fresh lease, so it can be repeated when its outcome is
+// unknown.
 import type { GatewayClient } from "./gateway-client.js";
 import type { LeaseLike } from "./request-format.js";
 import type { Refusal, RefusalCode } from "./results.js";
@@ -18,14 +20,14 @@ export interface WithResourceOptions {
 }
 
 export interface ResourceWork {
-  /** Aborts when the lease is lost: whatever the routine does after that will not be stored. */
+  /** Aborts when the lease is lost: a result returned after that is not stored. */
   readonly signal: AbortSignal;
   readonly lease: LeaseLike;
   /** The stored revision; 0 when nothing was ever written. */
   readonly rev: number;
 }
 
-/** What was asked for did not happen, or nobody knows whether it did: `outcome` says which. */
+/** The document was not stored, or it is unknown whether it was: `outcome` says which. */
 export class GatewayError extends Error {
   override readonly name = "GatewayError";
   readonly code: RefusalCode;
@@ -40,7 +42,10 @@ export class GatewayError extends Error {
   }
 }
 
-/** Stores what `routine` returns; stores nothing when it returns undefined or throws. Throws GatewayError when the gateway refuses. */
+/**
+ * Stores what `routine` returns; stores nothing when it returns undefined or throws. Throws
+ * GatewayError when the gateway refuses.
+ */
 export async function withResource<T, R extends T | undefined>(
   ...[locker, client, resource, routine, options = {}]: readonly [
     locker: LockerLike,
@@ -51,7 +56,7 @@ export async function withResource<T, R extends T | undefined>(
   ]
 ): Promise<{ readonly value: R; readonly rev: number; readonly token: number }> {
   const lease = await locker.acquire(resource, { renew: true, ...options.acquire });
-  // Never throws over an error of the routine.
+  // Releasing never throws over an error of the routine.
   await using _release = lease;
   const sealed = await client.seal<T>(resource, { lease, timeoutMs: options.timeoutMs });
   if (!sealed.ok) throw new GatewayError(`${resource} could not be sealed with token ${lease.token}`, sealed);
@@ -62,7 +67,10 @@ export async function withResource<T, R extends T | undefined>(
   return { value, rev: stored.rev, token: stored.token };
 }
 
-/** Does not wait for a routine whose lease is gone; a later error of it is its own to report, through the signal it was given. */
+/**
+ * Does not wait for a routine whose lease is lost; the routine reports a later error itself,
+ * through the signal it was given.
+ */
 async function untilLost<R>(lease: LeaseLike, resource: string, run: () => Promise<R>): Promise<R> {
   const { signal } = lease;
   const lost = (): GatewayError =>

@@ -1,28 +1,41 @@
-// What an error of the connection or of Postgres means for the writes of the statement it ended: not applied, unknown, or worth running again. Pure.
-// Must never call something "not applied" that may have been committed (G3).
+// What an error of the connection or of Postgres means for the writes of the statement it ended:
+// not applied, unknown, or worth running again. "Not applied" is never said of something that may
+// have been committed (G3).
 import pg from "pg";
 import type { UnavailableReason, UnknownReason } from "./verdict.js";
 
 export type Failure =
-  /** Perhaps committed. Must not be run again here. */
+  /** Perhaps committed. Not to be run again here. */
   | { readonly kind: "unknown"; readonly reason: UnknownReason; readonly error: Error }
-  /** Rolled back or never sent, and running it again now would meet the same. */
+  /** Rolled back or never sent; running it again now would fail the same way. */
   | { readonly kind: "unavailable"; readonly reason: UnavailableReason; readonly error: Error }
-  /** Rolled back because of others; the same again may pass. */
+  /** Rolled back because of a concurrent transaction; the same statement may pass now. */
   | { readonly kind: "again"; readonly code: string; readonly error: Error }
-  /** Rolled back because of one of its rows: run each by itself, and this is the answer to the one that fails alone. */
+  /**
+   * Rolled back because of one of its rows. Each row is then run by itself, and this is the answer
+   * to the one that fails alone.
+   */
   | { readonly kind: "apart"; readonly code: string; readonly error: Error };
 
-/** SQLSTATEs that end the session: whether the commit came before is not known. 08 is also what a connection pooler answers when it loses its server. */
+/**
+ * SQLSTATEs that end the session: whether the commit came first is unknown. A connection pooler
+ * that loses its server answers 08 as well.
+ */
 const SESSION_ENDS = /^(08|57P)/;
-/** Internal and system errors abort the transaction like any other, unless they are FATAL; but the severity may come in the server's language. */
+/**
+ * Internal and system errors abort only the transaction unless they are FATAL; but the severity may
+ * come in the server's language.
+ */
 const DOUBTFUL = /^(XX|58|F0)/;
 const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
   [/^25006$/, "read_only"],
   [/^(53|57014|42|3F|3D|28)/, "refused"],
 ];
 
-/** The prepared statement is gone or outdated (a pooler, DISCARD ALL, a migration): nothing was run. A new connection prepares it again. */
+/**
+ * The prepared statement is gone or outdated (a pooler, DISCARD ALL, a migration): nothing was run.
+ * A new connection prepares it again.
+ */
 const needsNewSession = new Set(["26000", "0A000", "42P05"]);
 
 /** For an error after the statement was handed to the socket. */
@@ -42,12 +55,15 @@ export function endsSession(failure: Failure): boolean {
   return failure.kind === "unavailable" ? failure.reason === "read_only" : failure.kind === "again" && needsNewSession.has(failure.code);
 }
 
-/** For an error before anything was sent: certainly not applied. Postgres answered, or it could not be reached. */
+/**
+ * For an error before anything was sent: certainly not applied. Either Postgres refused the
+ * connection, or it could not be reached.
+ */
 export function connectFailure(error: Error): Failure {
   return { kind: "unavailable", reason: error instanceof pg.DatabaseError ? "refused" : "unreachable", error };
 }
 
-/** The document's own fault: Postgres could not take it. */
+/** Postgres cannot store the document itself. */
 export function rejectsValue(code: string): boolean {
   return /^(22|23514|54)/.test(code);
 }

@@ -1,24 +1,34 @@
-// What a caller may ask of the fenced store, and every answer it may get. A verdict is a value: stale, mismatched, unavailable and unknown are ordinary
-// answers, and each says whether something was applied. No HTTP words and no SQL here; the store never throws for any of these.
+// What a caller may ask of the fenced store, and every answer to it. A verdict is a value: stale,
+// mismatched, unavailable and unknown are ordinary answers, each says whether something was
+// applied, and the store throws for none of them.
 
-/** An integer 1 … 999 999 999 999 999 (exact in JavaScript, Lua and int8). The store checks it again: anything else is a RangeError before any I/O. */
+/**
+ * An integer from 1 to 999 999 999 999 999 (exact in JavaScript, Lua and int8). The store checks it
+ * again: anything else is a RangeError before any I/O.
+ */
 export type Token = number;
 
 export const MAX_TOKEN = 999_999_999_999_999;
 
 export type Issued = "issued" | "unissued" | "unreachable";
-/** Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable. */
+/**
+ * Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable.
+ */
 export type VerifyToken = (resource: string, token: Token) => Promise<Issued>;
 
 export type WriteOperation = "put" | "patch" | "delete" | "seal";
 
 /**
- * The state a conditional write insists on. A number is `If-Match: "<rev>"`; "present" is `If-Match: *` (a live document, any revision);
- * "absent" is `If-None-Match: *` (nothing there: never written, only sealed, or deleted).
+ * The state a conditional write requires. A number is `If-Match: "<rev>"`; "present" is `If-Match:
+ * *` (a live document, any revision); "absent" is `If-None-Match: *` (never written, only sealed,
+ * or deleted).
  */
 export type Expected = number | "present" | "absent";
 
-/** The key names one intended write; the fingerprint tells a retry of it from another write under the same key. Scope the key (per caller) before it comes here. */
+/**
+ * The key names one intended write; the fingerprint tells a retry of it from another write under
+ * the same key. The caller of the store scopes the key (per credential).
+ */
 export type Idempotency = { readonly key: string; readonly fingerprint: string };
 
 export type WriteRequest = {
@@ -29,9 +39,12 @@ export type WriteRequest = {
   readonly seq?: number | undefined;
   /** Not for seal. */
   readonly expected?: Expected | undefined;
-  /** JSON text of the document (put) or of the merge patch (patch); goes to Postgres as it is, so that 12345678901234567890 stays itself. */
+  /**
+   * JSON text of the document (put) or of the merge patch (patch). Goes to Postgres as it is, so
+   * that 12345678901234567890 keeps every digit.
+   */
   readonly value?: string | undefined;
-  /** For humans: who wrote. */
+  /** For humans: which credential wrote. */
   readonly holder?: string | undefined;
   /** Not for seal, which may be repeated anyway. */
   readonly idempotency?: Idempotency | undefined;
@@ -40,17 +53,29 @@ export type WriteRequest = {
 export type Accepted = {
   readonly kind: "accepted";
   readonly resource: string;
-  /** The stored revision after the write; unchanged by a seal, and 0 for a resource that was sealed and never written. */
+  /**
+   * The stored revision after the write; unchanged by a seal, and 0 for a resource that was sealed
+   * and never written.
+   */
   readonly rev: number;
   /** The stored fence after the write. */
   readonly token: Token;
-  /** The write made a document where there was none (first write, or first after a delete): 201 rather than 200. */
+  /**
+   * The write made a document where there was none (first write, or first after a delete): 201
+   * instead of 200.
+   */
   readonly created: boolean;
   /** There is no document now: after a delete, or a seal of something absent. */
   readonly deleted: boolean;
-  /** JSON text as stored, for patch and seal (null when there is no document); undefined for put and delete. */
+  /**
+   * JSON text as stored, for patch and seal (null when there is no document); undefined for put and
+   * delete.
+   */
   readonly value?: string | null | undefined;
-  /** True when an idempotency key was met again: nothing was written now, and this is what the first attempt was told. */
+  /**
+   * True when the idempotency key was used before: nothing was written now, and this is the answer
+   * of the first attempt.
+   */
   readonly replayed: boolean;
 };
 
@@ -63,21 +88,28 @@ export type Stale = {
 };
 export type EtagMismatch = {
   readonly kind: "etag_mismatch";
-  readonly resource: string /** null: no document. */;
+  readonly resource: string;
+  /** null: no document. */
   readonly currentRev: number | null;
 };
 export type SequenceOutOfOrder = {
   readonly kind: "sequence_out_of_order";
   readonly resource: string;
   readonly currentSeq?: number | undefined;
-  /** The revision that goes with currentSeq: a holder that never heard of its first try recognises it by both. */
+  /**
+   * The revision that belongs to currentSeq: a holder that never received the answer to its first
+   * try recognises its write by both.
+   */
   readonly currentRev?: number | undefined;
 };
 /** patch or delete of something absent. */
 export type NotFound = { readonly kind: "not_found"; readonly resource: string };
-/** Postgres cannot store this document (for instance \u0000, a number beyond numeric, nesting too deep). The message is Postgres's own and safe to show. */
+/**
+ * Postgres cannot store this document (for instance \u0000, a number beyond numeric, nesting too
+ * deep). The message is Postgres's own and safe to show.
+ */
 export type ValueRejected = { readonly kind: "value_rejected"; readonly resource: string; readonly message: string };
-/** Nobody issued this token: forged or corrupt. */
+/** The lock never issued this token: it is forged or corrupt. */
 export type TokenUnissued = { readonly kind: "token_unissued"; readonly resource: string; readonly presentedToken: Token };
 /** The token would raise the fence, and the lock's nodes could not be asked. Not applied. */
 export type VerificationUnavailable = {
@@ -85,13 +117,19 @@ export type VerificationUnavailable = {
   readonly resource: string;
   readonly presentedToken: Token;
 };
-/** Lost a race too often (deadlock, serialization, a row locked for too long by somebody's transaction). Not applied; try again. */
+/**
+ * Lost a race too often (deadlock, serialization, a row locked for too long by another
+ * transaction). Not applied; may be tried again.
+ */
 export type Contention = { readonly kind: "contention"; readonly resource: string; readonly code: string };
 export type IdempotencyInFlight = { readonly kind: "idempotency_in_flight" };
 /** The same key came with another fingerprint. */
 export type IdempotencyKeyReused = { readonly kind: "idempotency_key_reused" };
 
-/** overloaded: the bounded queue is full. unreachable: no connection could be had. refused: Postgres answered that it cannot serve (53*, 57P03). */
+/**
+ * overloaded: the bounded queue is full. unreachable: no connection. refused: Postgres answered
+ * that it cannot serve (53*, 57P03).
+ */
 export type UnavailableReason = "overloaded" | "closing" | "unreachable" | "read_only" | "refused" | "not_durable";
 /** Certainly not applied. */
 export type Unavailable = {
@@ -101,9 +139,12 @@ export type Unavailable = {
   readonly cause?: Error | undefined;
   readonly retryAfterMs?: number | undefined;
 };
-/** connection_lost: after sending. timed_out: our own timer. not_replicated: committed here, perhaps not on the synchronous standby. */
+/**
+ * connection_lost: after sending. timed_out: the gateway's own timer. not_replicated: committed
+ * here, perhaps not on the synchronous standby.
+ */
 export type UnknownReason = "connection_lost" | "timed_out" | "not_replicated";
-/** May or may not be applied; retry with the same token and seq, or the same idempotency key. */
+/** Perhaps applied; retry with the same token and seq, or the same idempotency key. */
 export type OutcomeUnknown = { readonly kind: "outcome_unknown"; readonly reason: UnknownReason; readonly cause?: Error | undefined };
 
 export type Refused =
@@ -125,6 +166,9 @@ export type TransactionRequest = { readonly operations: readonly TransactionOper
 export type TransactionVerdict =
   /** In the order of the operations. */
   | { readonly kind: "committed"; readonly results: readonly Accepted[]; readonly replayed: boolean }
-  /** Nothing was applied. `refusals` are the operations that stood in the way, by their index; at least one. */
+  /**
+   * Nothing was applied. `refusals` are the operations that were refused, by their index; at least
+   * one.
+   */
   | { readonly kind: "refused"; readonly refusals: readonly { readonly index: number; readonly refusal: Refused }[] }
   | Undecided;

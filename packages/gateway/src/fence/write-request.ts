@@ -1,9 +1,13 @@
-// Whether a request is one that the store may be asked at all. Misuse is a RangeError or TypeError before any I/O; the HTTP layer has its own, friendlier checks.
-// This is the last line: whatever passes here reaches Postgres.
+// Whether a request may be sent to the store at all. Misuse is a RangeError or TypeError before any
+// I/O. The HTTP layer has its own checks with better messages; whatever passes here reaches
+// Postgres.
 import { type Idempotency, MAX_TOKEN, type TransactionOperation, type TransactionRequest, type WriteRequest } from "./verdict.js";
 
 const operations: ReadonlySet<string> = new Set(["put", "patch", "delete", "seal"]);
-/** Lone surrogates would become U+FFFD on the way, and two names one; NUL cannot be stored. */
+/**
+ * Lone surrogates would become U+FFFD on the way, so that two names become one; NUL cannot be
+ * stored.
+ */
 const UNSTORABLE = /\p{Surrogate}|\0/u;
 export const MAX_NAME_BYTES = 512;
 export const MAX_OPERATIONS = 1_000;

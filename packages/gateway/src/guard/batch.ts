@@ -1,5 +1,6 @@
-// Sends one batch on one connection and finds the answer to each of its rows: accepted, refused and why, unknown, or to be sent again by itself. It keeps no state.
-// A row that may have been applied is never among those to be sent again (G3).
+// Sends one batch on one connection and finds the answer to each of its rows: accepted, refused and
+// why, unknown, or to be sent again by itself. A row that may have been applied is never sent again
+// (G3).
 
 import { type Failure, rejectsValue } from "../fence/failure.js";
 import type { Accepted, WriteRequest } from "../fence/verdict.js";
@@ -15,7 +16,7 @@ export interface BatchParts {
   readonly durability: "local" | "sync";
 }
 
-/** again: nothing of it was applied; alone it may pass. */
+/** again: nothing of it was applied; sent alone, it may pass. */
 export type RowAnswer = WriteOutcome | { readonly kind: "again"; readonly code: string };
 export interface BatchAnswers {
   /** In the order of the batch. */
@@ -38,7 +39,7 @@ export async function sendBatch(parts: BatchParts, connection: WriteConnection, 
 }
 
 function statementFor({ statements }: BatchParts, batch: readonly Entry[]): BoundStatement {
-  // A row that came back may have come back because it was not known after all.
+  // A row that is sent again may have been wrong about having a row.
   const { plain, keyed } = statements[batch.every(({ known, attempts }) => known && attempts === 0) ? "known" : "any"];
   const values = parametersOf(batch);
   const [first] = batch;
@@ -74,7 +75,7 @@ async function answersTo({ parts, connection, batch, rows }: Answered): Promise<
   return answers.map((answer) => answer ?? (reasons.shift() as RowAnswer));
 }
 
-/** In the order of the refused. They were refused for certain; only why is asked here. */
+/** In the order of the refused rows. Their refusal is certain; only the reason is asked here. */
 async function explainRefused(parts: BatchParts, connection: WriteConnection, refused: readonly Entry[]): Promise<RowAnswer[]> {
   const keys = refused.map(({ request }) => request.idempotency?.key);
   const names = refused.map(({ request }) => request.resource);
@@ -95,7 +96,7 @@ async function explainRefused(parts: BatchParts, connection: WriteConnection, re
   });
 }
 
-/** From these a client concludes that its earlier try was stored. */
+/** From these answers a client concludes that its earlier try was stored. */
 function saysStored(entry: Entry | undefined, reason: ReturnType<typeof reasonOf> | undefined): boolean {
   return reason?.kind === "accepted" || (reason?.kind === "sequence_out_of_order" && reason.currentSeq === entry?.request.seq);
 }
@@ -118,7 +119,7 @@ interface FailedAlone {
 
 async function failedAlone({ parts, connection, entry, failure: { code, error } }: FailedAlone): Promise<RowAnswer> {
   const { resource } = entry.request;
-  // Another connection used the same key at the same time, and won.
+  // Another connection used the same key at the same time and committed first.
   if (code === "23505" && isKeyed(entry)) return (await explainRefused(parts, connection, [entry]))[0] as RowAnswer;
   if (code === "55P03") return { kind: "contention", resource, code };
   if (rejectsValue(code)) return { kind: "value_rejected", resource, message: error.message };

@@ -1,18 +1,26 @@
-// THE statement: every fenced write is this one, and nothing else writes a resource. It decides alone, under the lock of the row it changes; nothing was read before
-// it that it relies on. READ COMMITTED, no surrounding transaction. No advisory lock, trigger or xmax, so that it runs wherever INSERT … ON CONFLICT does.
-// It has two ways to the row, which share the condition and the effect: one for any resource, and a cheaper one for resources that are known to have a row.
+// The statement of every fenced write; nothing else writes a resource. It compares the token with
+// the stored fence under the lock of the row that it changes, and relies on nothing read before.
+// READ COMMITTED, no surrounding transaction; no advisory lock, trigger or xmax, so that it runs
+// wherever INSERT … ON CONFLICT does. Two forms share the condition and the effect: one for any
+// resource, and a cheaper one for resources that are known to have a row.
 import type { Expected, TransactionOperation } from "../fence/verdict.js";
 
 export interface FencedRow {
   readonly request: TransactionOperation;
-  /** The lock's nodes know the token, or nobody is asked. Otherwise the row is accepted only where it does not raise the fence. */
+  /**
+   * The lock issued the token, or tokens are not verified. Otherwise the row is accepted only where
+   * it does not raise the fence.
+   */
   readonly verified: boolean;
 }
 
 export interface StatementForm {
-  /** any: INSERT … ON CONFLICT. known: UPDATE, which finds nothing where there is no row, and finds it with one look at the index in place of two. */
+  /**
+   * any: INSERT … ON CONFLICT. known: UPDATE, which finds nothing where there is no row, and needs
+   * one look at the index instead of two.
+   */
   readonly rows: "any" | "known";
-  /** each: a refused row leaves its neighbours alone. all: one refusal undoes everything. */
+  /** each: a refused row does not affect the others. all: one refusal undoes everything. */
   readonly scope: "each" | "all";
   /** named: each row (scope each) or the whole (scope all) carries an idempotency key. */
   readonly keys: "none" | "named";
@@ -26,12 +34,14 @@ export interface Statement {
   readonly text: string;
 }
 
-// The fence. Postgres asks it twice, of two versions of the same row:
-// - of the version in the statement's snapshot (`seen`, or the row that UPDATE finds), so that a refusal locks nothing, writes no WAL and waits for no standby. That
-//   version may be old, and an old version may justify refusing, never accepting: tokens only rise.
-// - of the version that is locked (`stored`: by ON CONFLICT, or by UPDATE when somebody changed the row meanwhile). This is the one that counts (G1): it is the newest,
-//   and nobody can change the row before this statement commits. The fence must therefore live in this row: read from another table, it would come from the
-//   snapshot, and token 34 would overwrite what token 35 wrote.
+// The fence. Postgres evaluates it twice, for two versions of the same row:
+// - The version in the statement's snapshot (`seen`, or the row that UPDATE finds), so that a
+//   refusal locks nothing, writes no WAL and waits for no standby. That version may be old, and an
+//   old version can justify refusing, never accepting: tokens only rise.
+// - The version that is locked (`stored`: by ON CONFLICT, or by UPDATE after a concurrent change).
+//   This is the one that counts (G1): it is the newest, and the row cannot change before this
+//   statement commits. The fence must therefore live in this row: read from another table, it would
+//   come from the snapshot, and token 34 would overwrite what token 35 wrote.
 const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
       ${row}.token <= ${request}.token
       and (${row}.token < ${request}.token or ${request}.seq = 0 or ${row}.seq < ${request}.seq)
@@ -59,14 +69,20 @@ const effect = (request: "request" | "excluded") => `
     end,
     updated_at = now()`;
 
-/** What the snapshot lets through. Without a row there is nothing to patch, delete or match; and a resource that has a row keeps it for ever. */
+/**
+ * The condition on the snapshot. Without a row there is nothing to patch, delete or match; and a
+ * resource that has a row keeps it for ever.
+ */
 const passes = `
     case when seen.token is null
       then request.verified and request.op in ('put', 'seal') and coalesce(request.expected, 0) = 0
       else ${raisesNothing("seen")} and ${admits("seen", "request")}
     end`;
 
-/** One line per request, in the order of the arrays: they come sorted by name, so that no two statements wait for each other in a circle. */
+/**
+ * One line per request, in the order of the arrays. They come sorted by name, so that two
+ * statements cannot deadlock.
+ */
 const requests = ({ scope, keys }: StatementForm): string => {
   const keyed =
     scope === "each" && keys === "named"
@@ -80,9 +96,10 @@ const JOIN_SEEN_ROW = `left join lateral (
         select found.token, found.seq, found.rev, found.deleted from palisade.resources as found where found.resource = request.resource limit 1
       ) as seen on true`;
 
-/** What else must hold for the statement to write at all. */
+/** What else must hold for the statement to write anything. */
 function* extraConditions({ scope, keys, durability }: StatementForm): Generator<string> {
-  // The setting can be emptied while we are connected; commits would then return without waiting for anybody.
+  // The setting can be emptied while the gateway is connected; commits would then return without
+  // waiting for a standby.
   if (durability === "sync") yield "current_setting('synchronous_standby_names') <> ''";
   if (keys === "named")
     yield `not exists (select from palisade.used_keys as used where used.key = ${scope === "each" ? "request.key" : "$9::text"})`;
@@ -118,7 +135,8 @@ const RECORD_HISTORY = `recorded as (
   select rev, token, seq, updated_at, resource, op, holder from written where op <> 'seal'
 )`;
 
-// A key that another connection is using at this moment makes this insert wait, and then fail the whole statement with 23505: nothing is written twice.
+// If another connection is using the key right now, this insert waits and then fails the whole
+// statement with 23505: nothing is written twice.
 const outcome = (row: string) =>
   `jsonb_build_object('rev', ${row}.rev, 'token', ${row}.token, 'created', ${row}.created, 'deleted', ${row}.deleted, 'value', ${row}.value)`;
 const remembered = {

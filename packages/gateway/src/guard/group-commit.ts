@@ -1,5 +1,6 @@
-// Gathers the writes of one turn of the event loop into one statement, and keeps a few statements in flight. It decides when a batch starts and what becomes of rows
-// that have to go again; what travels together is the queue's decision, and whether a row is accepted the statement's.
+// Gathers the writes of one turn of the event loop into one statement, and keeps a few statements
+// in flight. It decides when a batch starts and what happens to rows that must be sent again; the
+// queue decides what goes into a batch, and the statement which rows are accepted.
 
 import type { WriteRequest } from "../fence/verdict.js";
 import type { WriteConnection } from "../store/write-connection.js";
@@ -25,7 +26,7 @@ export interface GroupCommitParts extends BatchParts {
   readonly observe: (event: BatchEvent) => void;
 }
 
-/** A row that lost a race is sent again at most so often. */
+/** How often a row that lost a race is sent. */
 const MAX_ATTEMPTS = 5;
 const overloaded: WriteOutcome = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
 const closing: WriteOutcome = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
@@ -55,7 +56,7 @@ export class GroupCommit {
     });
   }
 
-  /** Takes nothing new; resolves when everything accepted has its verdict. */
+  /** Refuses new writes; resolves when every accepted one has its verdict. */
   async drain(): Promise<void> {
     this.#state = "closing";
     if (this.#queue.writes === 0) return;
@@ -64,13 +65,16 @@ export class GroupCommit {
     });
   }
 
-  /** What was not sent yet is answered now. */
+  /** Answers now whatever was not sent yet. */
   abandonQueue(): void {
     for (let batch = this.#queue.take(); batch.length > 0; batch = this.#queue.take())
       for (const entry of batch) this.#finish(entry, closing);
   }
 
-  /** Not at once: the requests that arrived together with this one are still being parsed. It costs an idle write the rest of the turn, which is microseconds. */
+  /**
+   * Not at once: the requests that arrived together with this one are still being parsed. This
+   * costs an idle write the rest of the turn, which is microseconds.
+   */
   #pumpAfterThisTurn(): void {
     if (this.#pumpIsDue) return;
     this.#pumpIsDue = true;
@@ -83,7 +87,7 @@ export class GroupCommit {
   #pump(): void {
     while (this.#queue.hasWork) {
       const connection = this.#parts.slots.tryTake();
-      if (connection === undefined) return; // Whoever gives one back pumps again.
+      if (connection === undefined) return; // #run pumps again after releasing its slot.
       const batch = this.#queue.take().filter((entry) => this.#isInTime(entry));
       if (batch.length > 0) void this.#run(connection, batch);
       else this.#parts.slots.release(connection);

@@ -1,5 +1,6 @@
-// Whether a token may raise a fence (G4): asks the lock's nodes, once per lease and not once per write. What it remembers only ever saves a question; it never
-// refuses a write by memory, because a fence may have been moved by another gateway or by hand.
+// Whether a token may raise a fence (G4): asks the lock's nodes once per lease instead of once per
+// write. Its memory only saves questions. It never refuses a write, because another gateway or an
+// operator may have moved the fence.
 import type { Issued, Token, VerifyToken } from "../fence/verdict.js";
 
 export type RaiseEvent =
@@ -7,21 +8,30 @@ export type RaiseEvent =
   | { readonly kind: "verified"; readonly resource: string; readonly token: Token; readonly answer: Issued };
 
 export interface RaiseCheckParts {
-  /** Absent: tokens are taken on trust. */
+  /** Absent: tokens are trusted. */
   readonly verify: VerifyToken | undefined;
   readonly unreachable: "refuse" | "accept";
   readonly observe: (event: RaiseEvent) => void;
 }
 
-/** verified: send it as such. unverified: send it so that it is accepted only where it raises nothing. ask: it would raise for certain, so ask first. */
+/**
+ * verified: send it as such. unverified: send it so that it is accepted only where it raises
+ * nothing. ask: it would certainly raise, so ask the lock first.
+ */
 export type Verification = "verified" | "unverified" | "ask";
 
-/** At about 150 bytes each, with a short name: a megabyte and a half in all, which a busy gateway reaches after its first 10 000 resources. */
+/**
+ * About 150 bytes each with a short name: 1.5 MB in all, which a busy gateway reaches after its
+ * first 10 000 resources.
+ */
 const MAX_REMEMBERED = 10_000;
 
 export class RaiseCheck {
   readonly #parts: RaiseCheckParts;
-  /** The highest token per resource that was stored or verified through this process. The oldest are forgotten. */
+  /**
+   * The highest token per resource that was stored or verified through this process. The oldest are
+   * forgotten.
+   */
   readonly #known = new Map<string, Token>();
   readonly #asking = new Map<string, Promise<Issued>>();
 
@@ -32,19 +42,19 @@ export class RaiseCheck {
   verificationOf(resource: string, token: Token): Verification {
     if (this.#parts.verify === undefined) return "verified";
     const known = this.#known.get(resource);
-    // A fence that is known to be lower saves the statement that would only find that out.
+    // A fence known to be lower saves the statement that would only find that out.
     if (known === undefined) return "unverified";
     return token <= known ? "verified" : "ask";
   }
 
-  /** Whether this process has met the resource, so that it most likely has a row. */
+  /** Whether this process has seen the resource before, so that it most likely has a row. */
   knows(resource: string): boolean {
     return this.#known.has(resource);
   }
 
   /** One question at a time per resource and token, however many writes wait for it. */
   async ask(resource: string, token: Token): Promise<"verified" | "unissued" | "unreachable"> {
-    if ((this.#known.get(resource) ?? 0) >= token) return "verified"; // Learned since the write was sent.
+    if ((this.#known.get(resource) ?? 0) >= token) return "verified"; // Learned while the write was under way.
     const question = `${token} ${resource}`;
     const asking = this.#asking.get(question) ?? this.#askNodes(resource, token).finally(() => this.#asking.delete(question));
     this.#asking.set(question, asking);
@@ -58,14 +68,17 @@ export class RaiseCheck {
     try {
       answer = (await this.#parts.verify?.(resource, token)) ?? "issued";
     } catch {
-      // Named above: unreachable, and reported below.
+      // A throw counts as unreachable and is reported below.
     }
     if (answer === "issued") this.#remember(resource, token);
     this.#parts.observe({ kind: "verified", resource, token, answer });
     return answer;
   }
 
-  /** A write or seal of this token was accepted. Reports a raise when this process knew a lower fence, or had to ask. */
+  /**
+   * A write or seal of this token was accepted. Reports a raise when this process knew a lower
+   * fence, or had to ask.
+   */
   accepted(resource: string, token: Token, asked: "asked" | "not asked"): void {
     const known = this.#known.get(resource);
     if (asked === "asked" || (known !== undefined && known < token)) this.#parts.observe({ kind: "raised", resource, token });

@@ -1,5 +1,5 @@
-// Why a request was not accepted, asked after the statement refused it. The refusal stands; the reason
-// is a hint, because what is read here may be newer than what refused.
+// Why a request was not accepted, asked after the statement refused it. The refusal stands; the
+// reason is a hint, because what is read here may be newer than what refused.
 import type {
   Accepted,
   EtagMismatch,
@@ -20,9 +20,10 @@ import { arrayOf } from "./fenced-statement.js";
 export type StoredState = { readonly token: Token; readonly seq: number; readonly rev: number; readonly deleted: boolean };
 
 /**
- * Why a request that the statement did not accept was refused, judged by a state read afterwards. "unverified": it would raise the fence, and nobody has asked
- * the lock's nodes yet. "admissible": this state would have let it in, so it lost a race and may simply be sent again.
- * Stale comes before everything; a raise is verified before its conditions are looked at, so that a forged token is reported as one.
+ * Judges by a state that was read afterwards. "unverified": the request would raise the fence, and
+ * the lock has not been asked yet. "admissible": this state would accept it, so it lost a race and
+ * may be sent again. Stale comes before everything; a raise is verified before its conditions are
+ * looked at, so that a forged token is reported as one.
  */
 export function refusalOf(request: TransactionOperation, verified: "verified" | "unverified", state: StoredState | undefined): Refusal {
   const { resource, token, seq } = request;
@@ -74,7 +75,10 @@ const EXPLAIN = `
   ) as used on true
   order by place`;
 
-/** What the first attempt with this key was told; undefined when the key was used for something else. */
+/**
+ * The answer to the first attempt with this key; undefined when the key was used for something
+ * else.
+ */
 export function replayOf(
   { op, resource }: Pick<TransactionOperation, "op" | "resource">,
   idempotency: Idempotency | undefined,
@@ -102,7 +106,8 @@ export function explanationOf(rows: readonly Row[]): Explanation {
   return { states, usedKeys, synchronousStandbyNames: String(rows[0]?.[7]) };
 }
 
-// The weakest row lock: nobody waits for it, it changes nothing, and its commit comes after the one in doubt and waits for the standby like any other.
+// The weakest row lock: it blocks no write and changes nothing, and its commit comes after the one
+// in doubt and waits for the standby like any other.
 const CONFIRM =
   "select current_setting('synchronous_standby_names') from palisade.resources where resource = any($1::text[]) order by resource for key share";
 
@@ -112,7 +117,13 @@ export interface Confirmation {
   readonly durability: "local" | "sync";
 }
 
-/** Undefined when it is safe to say that these resources are as they were read. */
+/**
+ * Makes sure that what an explanation shows would survive a failover, before a caller is told that
+ * it is stored. A row can be visible without being on the synchronous standby: when the wait for it
+ * was cancelled, or Postgres crashed during it. A retry that was told "stored" then would rely on a
+ * write that the next failover forgets (G3). Undefined when these resources are safe as they were
+ * read.
+ */
 export async function confirm(
   { slots, connection, durability }: Confirmation,
   resources: readonly string[],

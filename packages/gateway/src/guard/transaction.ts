@@ -1,5 +1,6 @@
-// Several writes, all or nothing: the same statement as a single write, with one more clause that fails it when a row was refused. It decides how often a lost race is
-// run again, and which operations stood in the way. It must not split a transaction.
+// Several writes, all or nothing: the statement of a single write with one more clause, which fails
+// it when a row was refused. Decides how often a lost race is run again, and which operations were
+// refused.
 
 import { type Failure, rejectsValue } from "../fence/failure.js";
 import type {
@@ -89,7 +90,8 @@ export class Transactions {
     if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
     if (failure.kind === "again") return { kind: "again", code: failure.code };
     const { code, error } = failure;
-    // Refused by our own clause, after a row was refused under its lock; or another connection spent the key at the same time.
+    // Refused by the statement's own clause after a row was refused under its lock; or another
+    // connection used the key at the same time.
     if (code === "PLS05" || (code === "23505" && idempotency !== undefined)) return await this.#explain(attempt);
     if (code === "55P03") return contention(operations, code);
     if (rejectsValue(code)) return await this.#findRejected(attempt, error.message);
@@ -113,7 +115,8 @@ export class Transactions {
       if (refusal.kind === "unverified") unverified.push(operation);
       else if (refusal.kind !== "admissible") refusals.push({ index, refusal });
     }
-    // From a sequence number that is there already a client concludes that its earlier try was stored.
+    // From a sequence number that is already stored, a client concludes that its earlier try was
+    // stored.
     const seen = operations.filter(({ seq }, index) => seq !== undefined && explanation.states[index]?.seq === seq);
     if (refusals.length > 0) return (await this.#confirm(attempt, seen)) ?? { kind: "refused", refusals };
     if (unverified.length > 0) return { kind: "unverified", operations: unverified };
@@ -126,7 +129,10 @@ export class Transactions {
     return confirm({ ...this.#parts, connection }, names);
   }
 
-  /** Which document Postgres does not take. Each is read by itself; a patch may also fail where it is merged, and then the first one has to answer for it. */
+  /**
+   * Which document Postgres cannot take. Each is parsed by itself; a patch may also fail while it
+   * is merged, and then the first document is reported.
+   */
   async #findRejected({ request, connection }: Attempt, message: string): Promise<TransactionAnswer> {
     const documents = [...request.operations.entries()].filter(([, operation]) => operation.value !== undefined);
     for (const [index, { resource, value }] of documents) {

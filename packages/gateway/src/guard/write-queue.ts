@@ -1,5 +1,5 @@
-// Which accepted writes travel together, and in which order: first come, first served, one write per resource at a time. Its length is bounded in rows and in bytes.
-// It must not know what a batch does or how it ends.
+// Which accepted writes go into one batch, and in which order: first come, first served, one write
+// per resource at a time. Bounded in rows and in bytes.
 
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
 import { Fifo } from "../store/write-slots.js";
@@ -14,27 +14,38 @@ export interface QueueLimits {
 export interface Entry {
   readonly request: WriteRequest;
   readonly verified: boolean;
-  /** The resource is believed to have a row. */
+  /** The resource most likely has a row. */
   readonly known: boolean;
   readonly acceptedAt: number;
   readonly settle: (verdict: WriteOutcome) => void;
   attempts: number;
-  /** The queue's own: the next write of the same resource, which may start when this one is done. */
+  /**
+   * Used by the queue only: the next write of the same resource, which may start when this one is
+   * done.
+   */
   next?: Entry;
 }
 
-/** What a write is told; "unverified" is for the gateway's own ears: ask the lock's nodes, then send it again. */
+/**
+ * The answer to a write. "unverified" is internal: ask the lock's nodes, then send the write again.
+ */
 export type WriteOutcome = Verdict | { readonly kind: "unverified" };
 
 const MAX_SLOW_RESOURCES = 1_000;
 
 export class WriteQueue {
   readonly #limits: QueueLimits;
-  /** Of each resource at most one write is in these two or in flight; the others hang on it as a chain. That keeps their order, and a hot resource costs nothing. */
+  /**
+   * Of each resource at most one write is in these two queues or in flight; later ones hang on it
+   * as a chain. That keeps their order, and a hot resource costs nothing.
+   */
   readonly #ready = new Fifo<Entry>();
   readonly #alone = new Fifo<Entry>();
   readonly #last = new Map<string, Entry>();
-  /** Resources whose row somebody held for too long: their writes travel alone until one passes, so that they stall nobody else's. */
+  /**
+   * Resources whose row another transaction held for too long. Their writes travel alone until one
+   * passes, so that they do not delay others.
+   */
   readonly #slow = new Set<string>();
   #writes = 0;
   #bytes = 0;
@@ -87,7 +98,10 @@ export class WriteQueue {
     return batch.sort(byResource);
   }
 
-  /** The entry failed in company, or lost a race: next time it travels by itself. It keeps its place before the later writes of its resource. */
+  /**
+   * The entry failed in a batch, or lost a race: next time it is sent alone. It keeps its place
+   * before the later writes of its resource.
+   */
   again(entry: Entry): void {
     this.#alone.push(entry);
   }
@@ -120,12 +134,15 @@ export function isKeyed({ request }: Entry): boolean {
   return request.idempotency !== undefined;
 }
 
-/** Characters, which is near enough for a bound. */
+/** Characters, which is close enough for a bound. */
 function bytesOf({ request }: Entry): number {
   return request.resource.length + (request.value?.length ?? 0);
 }
 
-/** Any order will do, as long as every gateway uses the same: two statements then lock their rows in the same order. */
+/**
+ * Any order will do if every gateway uses the same: two statements then lock their rows in the same
+ * order.
+ */
 function byResource(a: Entry, b: Entry): number {
   return a.request.resource < b.request.resource ? -1 : 1;
 }

@@ -1,4 +1,5 @@
-// The admin port: is the process alive, should traffic come here, what has been counted. Needs no credential, so it tells nothing about resources or callers.
+// The admin port: liveness, readiness, metrics. It needs no credential, so it tells nothing about
+// resources or callers.
 import express, { type Express } from "express";
 import type { Readiness } from "../fenced-store.js";
 import { statusOf, success } from "./problem.js";

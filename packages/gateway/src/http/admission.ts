@@ -41,7 +41,7 @@ export class Admission {
     return this.#inFlight;
   }
 
-  /** From now on nothing new is admitted; resolves when everything admitted has been answered. */
+  /** Admits nothing new from now on; resolves when everything admitted has been answered. */
   drain(): Promise<void> {
     this.#draining = true;
     if (this.#inFlight === 0) return Promise.resolve();
@@ -50,7 +50,7 @@ export class Admission {
     });
   }
 
-  /** For routes whose callers must say who they are. */
+  /** For routes that need a credential. */
   guarded(name: string, work: RouteHandler): RequestHandler {
     const route = { name, work };
     return (request, response) => {
@@ -61,7 +61,7 @@ export class Admission {
     };
   }
 
-  /** For answers that depend on nothing and nobody. */
+  /** For answers that depend on no credential. */
   open(name: string, work: RouteHandler): RequestHandler {
     const route = { name, work };
     return (request, response) => this.#work(route, this.#begin(request, response), nobody);
@@ -123,6 +123,10 @@ interface Bucket {
 
 const MAX_REMEMBERED_CALLERS = 10_000;
 
+/**
+ * A token bucket per principal, refilled by the clock, holding at most one second's worth. Does not
+ * count towards authentication.
+ */
 export class RateLimit {
   readonly #buckets = new Map<string, Bucket>();
   readonly #perSecond: number;
@@ -151,7 +155,8 @@ export class RateLimit {
     });
   }
 
-  // A caller that is forgotten starts with a full bucket: under pressure by more callers than are remembered the limit is softer, never harder.
+  // A forgotten caller starts with a full bucket: with more callers than are remembered the limit
+  // is softer, never harder.
   #bucket(caller: string, at: number): Bucket {
     const known = this.#buckets.get(caller);
     if (known !== undefined) return known;

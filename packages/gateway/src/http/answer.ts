@@ -1,5 +1,6 @@
-// From the store's verdict to the answer on the wire: what each verdict is in HTTP, and how a successful
-// answer is written. JSON arrives here as finished text; a document is never parsed and printed again.
+// From the store's verdict to the answer on the wire: what each verdict is in HTTP, and how a
+// successful answer is written. JSON arrives here as finished text; a document is never parsed and
+// printed again.
 import type { ServerResponse } from "node:http";
 import type { Accepted, Refused, Unavailable, Undecided, Verdict, WriteOperation } from "../fence/verdict.js";
 import { endResponse } from "./connection-state.js";
@@ -26,7 +27,8 @@ export class Answer {
 export function sendAnswer(response: ServerResponse, answer: Answer, requestId: string): void {
   const headers: string[] = ["X-Request-Id", requestId, "Cache-Control", "private, no-cache"];
   const { rev, token, headers: further } = answer.stored;
-  // A revision of 0 is a resource that was sealed and never written: it has a fence, but nothing an entity tag could stand for.
+  // Revision 0 is a resource that was sealed and never written: it has a fence, but nothing an
+  // entity tag could name.
   if (rev !== undefined && rev > 0) headers.push("ETag", formatETag(rev));
   if (token !== undefined) headers.push("Fencing-Token", String(token));
   if (further !== undefined) headers.push(...further);
@@ -41,7 +43,10 @@ export function sendAnswer(response: ServerResponse, answer: Answer, requestId: 
 
 export const replayedHeader = ["Idempotent-Replayed", "true"] as const;
 
-/** Whether the caller may see the document: a credential that may only write must not learn it from an empty patch. */
+/**
+ * Whether the caller may see the document: a credential that may only write must not learn it from
+ * an empty patch.
+ */
 export type Visibility = "may_read" | "must_not_read";
 
 export function acceptedAnswer(accepted: Accepted, op: WriteOperation, visibility: Visibility): Answer {

@@ -1,5 +1,6 @@
 // Who is calling, from the Authorization header alone, and whether that caller may do what it asks.
-// Runs before any of the body is read.
+// Runs before the body is read. An answer does not say whether a credential was unknown, wrong or
+// revoked, and no credential reaches a log or an answer.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import type { JwtVerifier } from "./jwt.js";
@@ -11,7 +12,7 @@ export interface Authenticator {
 }
 
 const BEARER = /^Bearer +([^ \n]+)$/i;
-// Three base64url parts: no API key has dots between such parts, because their alphabet for keys made here has none.
+// Three base64url parts with dots between them. API keys made here contain no dots.
 const JWT_SHAPE = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 export function credentialAuthenticator(keyring: ApiKeyring, jwt: JwtVerifier | undefined): Authenticator {
@@ -47,8 +48,9 @@ const developer: Principal = { id: "anonymous", scopes: everything };
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
 
 /**
- * For development: everybody who reaches the loopback interface may do everything. A page in a browser on the same machine could be pointed here by a name that
- * resolves to 127.0.0.1; the Host header it then sends gives it away.
+ * For development: every caller on the loopback interface may do everything. A web page on the same
+ * machine could be directed here by a name that resolves to 127.0.0.1; the Host header it sends
+ * gives that away.
  */
 export const openAuthenticator: Authenticator = {
   authenticate(_authorization, host) {
@@ -67,7 +69,8 @@ function unauthenticated(detail: string): Problem {
 }
 
 export const API_KEY_PREFIX = "palisade_";
-// 256 random bits in base64url. A key made elsewhere is taken too if it is long enough to hold 128 bits; a short one could be found from its hash.
+// 256 random bits in base64url. A key made elsewhere is accepted if it is long enough to hold 128
+// bits; a shorter one could be found from its hash.
 const MIN_KEY_LENGTH = 22;
 const KEY_SHAPE = /^[A-Za-z0-9\-._~+/]+=*$/;
 
@@ -99,6 +102,7 @@ export function hashApiKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }
 
+/** API keys, stored only as SHA-256. */
 export class ApiKeyring {
   readonly #byHash = new Map<string, { readonly hash: Buffer; readonly principal: Principal }>();
 
@@ -117,7 +121,8 @@ export class ApiKeyring {
     return this.#byHash.size;
   }
 
-  // The map is looked up by a hash, from whose timing nothing about the key can be learned; the bytes are then compared in constant time all the same.
+  // Looking up a hash leaks nothing about the key through timing; the bytes are still compared in
+  // constant time.
   find(key: string): Principal | undefined {
     if (key.length < MIN_KEY_LENGTH || !KEY_SHAPE.test(key)) return undefined;
     const hash = createHash("sha256").update(key).digest();

@@ -1,12 +1,15 @@
-// The body of a request: which media types are read, up to which size each and together, and as
-// UTF-8 only. What the JSON holds is judged in json-text.ts.
+// The body of a request: accepted media types, the limit of one body and of all together, UTF-8. It
+// is read only when a route asks for it. What the JSON holds is judged in json-text.ts.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { markDiscarding, markReceiving } from "./connection-state.js";
 import { Problem } from "./problem.js";
 import type { RequestContext, RequestHeaders } from "./request-context.js";
 
-/** How many bytes of bodies the process may hold at a time, so that many large requests cannot exhaust its memory. */
+/**
+ * How many bytes of bodies the process may hold at a time, so that many large requests cannot
+ * exhaust its memory.
+ */
 export class BodyBudget {
   #held = 0;
   constructor(readonly limitBytes: number) {}
@@ -26,14 +29,18 @@ export class BodyBudget {
   }
 }
 
-/** Requests that came with `Expect: 100-continue` and have not been told to go on. */
+/** Requests with `Expect: 100-continue` that have not been told to continue. */
 export const awaitsContinue = new WeakSet<IncomingMessage>();
 
-/** The whole body as text. Its bytes stay counted in `exchange.heldBytes` until the exchange is over. */
+/**
+ * The whole body as text; a body that ends too early is refused. Its bytes stay counted in
+ * `context.heldBytes` until the request is answered.
+ */
 export function readBody(context: RequestContext, limitBytes: number, budget: BodyBudget): Promise<string | Problem> {
   const { request, response } = context;
   if (Number(context.headers.contentLength ?? 0) > limitBytes) return Promise.resolve(tooLarge(limitBytes));
-  // Gone before anybody listened (a credential had to be checked elsewhere first): no event would ever come.
+  // Gone before the first listener (the credential was checked asynchronously): no event would ever
+  // come.
   if (request.destroyed) return Promise.resolve(truncated());
   if (awaitsContinue.delete(request)) response.writeContinue();
   markReceiving(request.socket, request);
@@ -63,8 +70,9 @@ export function readBody(context: RequestContext, limitBytes: number, budget: Bo
 const MAX_DISCARDED_BYTES = 16 * 1024 * 1024;
 
 /**
- * After a refusal that did not need the body: let the client finish sending, so that it reads the answer instead of a connection reset, but not without end. The
- * request timeout bounds how long that may take.
+ * After a refusal that did not need the body: lets the client finish sending, so that it reads the
+ * answer instead of a connection reset, but not without end. The request timeout bounds how long
+ * that may take.
  */
 export function discardRest(request: IncomingMessage): void {
   if (request.complete) return;
@@ -99,6 +107,10 @@ const jsonOnly = ["application/json"];
 const mergePatch = ["application/merge-patch+json", "application/json"];
 const UTF8 = /^charset=(?:utf-8|"utf-8")$/i;
 
+/**
+ * Only JSON in UTF-8, not compressed. A merge patch names itself or is plain JSON; other patch
+ * formats would be misread as documents.
+ */
 export function mediaTypeFault(headers: RequestHeaders, purpose: "document" | "merge_patch"): Problem | undefined {
   if (headers.contentEncoding !== undefined && headers.contentEncoding.toLowerCase() !== "identity") {
     return unsupportedMedia("Compressed bodies are not accepted; send the JSON as it is.");

@@ -1,5 +1,5 @@
-// What is known about the requests of one connection: which are unanswered, whose body is being read,
-// and so whether the connection may be answered once more and when its last answer may end.
+// What is known about the requests of one connection: which are unanswered, whose body is being
+// read, and so whether the connection may be answered once more and when its last answer may end.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
@@ -26,7 +26,7 @@ export function markReceiving(socket: Socket, request: IncomingMessage | undefin
   (socket as TrackedSocket)[receiving] = request;
 }
 
-/** The rest of this request is read and thrown away, so that its end will come. */
+/** The rest of this request is read and discarded, so that its end will come. */
 export function markDiscarding(request: IncomingMessage): void {
   (request.socket as TrackedSocket)[discarding] = request;
 }
@@ -35,16 +35,18 @@ export function isBeingDiscarded(request: IncomingMessage): boolean {
   return (request.socket as TrackedSocket)[discarding] === request;
 }
 
-/** Nobody waits for an answer on this connection. */
+/** No request of this connection is unanswered. */
 export function isIdle(socket: Socket): boolean {
   return ((socket as TrackedSocket)[working] ?? 0) === 0;
 }
 
 /**
- * An error of the parser or a timeout on a connection may be answered only if no earlier request is still being worked on: a pipelining client would take the 400 for
- * the answer to its write, which may well be applied (G3). A request whose body is incomplete can never be applied, so that one may be answered. "Complete" is the
- * parser's word: when garbage follows in the same packet, the parser fails before anybody has heard the end of the body. A request that was answered before it had
- * arrived gets no second answer for not arriving.
+ * A parser error or a timeout on a connection may be answered only if no earlier request is
+ * unanswered: a pipelining client would take the 400 for the answer to its write, which may well be
+ * applied (G3). A request whose body is incomplete can never be applied, so that one may be
+ * answered. "Complete" is the parser's word: when garbage follows in the same packet, the parser
+ * fails before the end of the body is reported. A request that was answered before it had arrived
+ * gets no second answer for not arriving.
  */
 export function mustStaySilent(socket: Socket): boolean {
   const tracked: TrackedSocket = socket;
@@ -53,7 +55,12 @@ export function mustStaySilent(socket: Socket): boolean {
   return unanswered > 1 || (unanswered === 1 && tracked[receiving]?.complete !== false);
 }
 
-/** The header has been written, and with it the length: to the client the answer is complete, whenever it ends. */
+/**
+ * Ends the last answer of a connection only after the client has sent its whole request
+ * (half-close): ending earlier resets the connection, and a client that is still writing fails
+ * without having read the answer. The header with the length is already written, so for the client
+ * the answer is complete. A client that was never told to continue is not waited for.
+ */
 export function endResponse(response: ServerResponse, body: string | undefined): void {
   const { req: request, shouldKeepAlive } = response;
   if (shouldKeepAlive || request.complete || !isBeingDiscarded(request)) {

@@ -1,5 +1,5 @@
-// Where the members of a JSON object and the elements of a JSON array stand in its text, so that one of them can be passed on untouched.
-// Expects text that json-text.ts has accepted; it finds boundaries and judges nothing.
+// Where the members of a JSON object and the elements of a JSON array stand in its text, so that
+// one of them can be passed on unchanged. Expects text that json-text.ts has accepted.
 export interface Member {
   readonly key: string;
   readonly text: string;

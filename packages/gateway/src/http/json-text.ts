@@ -1,9 +1,12 @@
-// Whether a text is JSON that the store can keep exactly. The text itself travels on: parsing and writing it again would round 12345678901234567890. Refused is what
-// jsonb cannot hold (NUL, half surrogate pairs, numbers past numeric) and what would cost too much (depth, exponents that unfold). Must not change a character.
+// Whether a text is JSON that the store can keep exactly. The text itself is passed on unchanged:
+// parsing and printing it would round 12345678901234567890. Refused is what jsonb cannot hold (NUL,
+// half surrogate pairs, numbers beyond numeric) and what would cost too much (depth, exponents that
+// unfold).
 import { Problem } from "./problem.js";
 
 export const MAX_JSON_DEPTH = 100;
-// jsonb keeps numbers as numeric: at most 131 072 digits before the decimal point and 16 383 after it; more after it is rounded away without an error.
+// jsonb keeps numbers as numeric: at most 131 072 digits before the decimal point and 16 383 after
+// it; more after it is rounded away without an error.
 const MAX_DIGITS_BEFORE_POINT = 100_000;
 const MAX_DIGITS_AFTER_POINT = 16_000;
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
@@ -11,7 +14,10 @@ const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Undefined when the text can be stored as it is. `limitBytes` also bounds what exponents unfold to: 1e99999 is 7 characters here and 100 000 in an answer. */
+/**
+ * Undefined when the text can be stored as it is. `limitBytes` also bounds what exponents unfold
+ * to: 1e99999 is 7 characters here and 100 000 in an answer.
+ */
 export function jsonFault(text: string, limitBytes: number): Problem | undefined {
   const fault = scan(text, limitBytes);
   if (fault !== undefined) return fault;
@@ -23,7 +29,8 @@ export function jsonFault(text: string, limitBytes: number): Problem | undefined
   }
 }
 
-// Runs before JSON.parse has judged the text, so it may meet nonsense; it only has to be right about texts that JSON.parse then accepts.
+// Runs before JSON.parse has judged the text, so the text may be anything; the scan has to be right
+// only about texts that JSON.parse then accepts.
 function scan(text: string, limitBytes: number): Problem | undefined {
   let depth = 0;
   let unfolded = text.length;
@@ -56,7 +63,10 @@ function scan(text: string, limitBytes: number): Problem | undefined {
 const NUL_IN_STRING = -1;
 const HALF_PAIR_IN_STRING = -2;
 
-/** The index of the closing quote, of the last character when there is none, or one of the two faults above. Reads each character once. */
+/**
+ * The index of the closing quote, of the last character when there is none, or one of the two
+ * faults above. Reads each character once.
+ */
 function endOfString(text: string, start: number): number {
   let high = false;
   let at = start + 1;
@@ -96,7 +106,10 @@ function hasExponent(text: string, start: number, end: number): boolean {
   return false;
 }
 
-/** How many characters longer the number is without its exponent; undefined when it has too many digits. 0 for what is no number: JSON.parse will say so. */
+/**
+ * How many characters longer the number is without its exponent; undefined when it has too many
+ * digits. 0 for what is no number: JSON.parse refuses that.
+ */
 function growthOf(literal: string): number | undefined {
   const [, before, after = "", exponentText = "0"] = NUMBER.exec(literal) ?? [];
   if (before === undefined) return 0;
@@ -106,7 +119,7 @@ function growthOf(literal: string): number | undefined {
   return Math.abs(exponent);
 }
 
-// V8 quotes a piece of the text in its message; a document must not come back in an error or reach a log.
+// V8 quotes a part of the text in its message; a document must not appear in an error or a log.
 function positionOnly(error: unknown): string {
   const position = /position (\d+)/.exec(error instanceof Error ? error.message : "")?.[1];
   return position === undefined ? "it ends too early or breaks the grammar." : `it breaks the grammar at character ${position}.`;

@@ -1,5 +1,6 @@
-// JSON Web Tokens as the second way to say who calls. Which algorithms, audience and issuer are believed is fixed by configuration, never read from the token.
-// Must not accept a token without an expiry, or a shared-secret algorithm beside public keys: a public key would then pass as the secret.
+// JSON Web Tokens, the second kind of credential. Accepted algorithms, audience and issuer are
+// fixed by configuration, never read from the token. A token without an expiry is refused. Shared
+// secrets and public keys exclude each other: a public key would otherwise pass as the secret.
 import { createHash } from "node:crypto";
 import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
 import { characterFault } from "./resource-name.js";
@@ -24,7 +25,8 @@ const MAX_REMEMBERED_TOKENS = 1_000;
 
 export class JwtVerifier {
   readonly #verify: (token: string) => Promise<JWTPayload>;
-  // Verified tokens by their hash, oldest first: a signature is checked once per token, not once per request.
+  // Verified tokens by their hash, oldest first: a signature is checked once per token, not once
+  // per request.
   readonly #remembered = new Map<string, { readonly principal: Principal; readonly expiresAt: number }>();
 
   constructor(config: JwtConfig) {
@@ -69,13 +71,16 @@ export class JwtVerifier {
   }
 }
 
-/** `scope` is a list separated by spaces (RFC 8693), each item like `write:orders/` with the prefix percent-encoded where it needs to be. */
+/**
+ * `scope` is a list separated by spaces (RFC 8693), each item like `write:orders/`, with the prefix
+ * percent-encoded where needed.
+ */
 function principalOf(payload: JWTPayload): Principal | undefined {
   if (typeof payload.scope !== "string" || !isName(payload.sub)) return undefined;
   const scopes = [];
   for (const item of payload.scope.split(" ")) {
     const scope = parseScope(decodeLenient(item));
-    // Other services' scopes may stand beside ours; they grant nothing here.
+    // Scopes of other services may stand beside these; they grant nothing here.
     if (scope !== undefined) scopes.push(scope);
   }
   return scopes.length === 0 ? undefined : { id: `jwt:${payload.sub}`, scopes };

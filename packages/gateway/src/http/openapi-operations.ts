@@ -1,4 +1,5 @@
-// Every operation of the API: what it takes, what it answers, which problems it may have. openapi.ts turns this list into the document.
+// Every operation of the API: what it takes, what it answers, which problems it may have.
+// openapi.ts turns this list into the document.
 import { z } from "zod";
 import type { ProblemCode } from "./problem.js";
 import * as schemas from "./schemas.js";
@@ -133,7 +134,7 @@ export const operations: readonly OperationDescription[] = [
     method: "get",
     path: "/v1/fences/{resource}",
     id: "getFence",
-    summary: "The fence of a resource and who wrote last, with or without a document",
+    summary: "The fence of a resource and its last holder, with or without a document",
     parameters: ["Resource"],
     answers: { 200: schemas.fenceState },
     answerHeaders: ["Fencing-Token"],
@@ -143,7 +144,7 @@ export const operations: readonly OperationDescription[] = [
     method: "post",
     path: "/v1/fences/{resource}",
     id: "changeFence",
-    summary: "Break-glass: move a fence by hand; who and why is kept",
+    summary: "Move a fence by hand; the credential and the reason are kept",
     parameters: ["Resource"],
     request: { mediaTypes: json, schema: schemas.fenceChange },
     answers: { 200: schemas.fenceReceipt },

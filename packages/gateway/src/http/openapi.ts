@@ -1,4 +1,5 @@
-// The OpenAPI 3.1 document, generated from the schemas that requests are checked against and the table of problems. Must not describe a rule by hand twice.
+// The OpenAPI 3.1 document, generated from the schemas that requests are checked against and the
+// table of problems, so that no rule is described twice.
 import { z } from "zod";
 import { MAX_NAME_BYTES } from "../fence/write-request.js";
 import { type OperationDescription, operations } from "./openapi-operations.js";
@@ -7,7 +8,7 @@ import * as schemas from "./schemas.js";
 
 type Json = Record<string, unknown>;
 
-/** Problems any route may answer with, whoever asks and for whatever. */
+/** Problems that any route may answer. */
 const everywhere: readonly ProblemCode[] = [
   "request_malformed",
   "unauthenticated",

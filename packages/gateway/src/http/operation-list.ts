@@ -1,5 +1,6 @@
-// The body of a transaction, from text to the operations the store takes. Each document stays the text it was, so that its numbers keep every digit.
-// Decides the shape, names, tokens and conditions of every operation; whether they may all happen is the store's answer.
+// The body of a transaction, from text to the operations of the store. Each document stays the text
+// it was, so that its numbers keep every digit. Shape, names, tokens and conditions are judged
+// here; whether the operations may all happen is the store's answer.
 import type { TransactionOperation } from "../fence/verdict.js";
 import { MAX_OPERATIONS } from "../fence/write-request.js";
 import { elementsOf, membersOf } from "./json-members.js";
@@ -10,7 +11,7 @@ import { firstIssue, operation as operationSchema } from "./schemas.js";
 
 export type Operations = readonly TransactionOperation[];
 
-/** `shared` is the token of the header, for operations that bring none of their own. */
+/** `shared` is the token of the header, for operations without their own. */
 export function parseOperations(
   text: string,
   shared: PresentedToken | undefined,

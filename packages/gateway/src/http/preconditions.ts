@@ -1,5 +1,5 @@
-// The header fields a request makes its effect depend on: Fencing-Token, If-Match, If-None-Match and
-// Idempotency-Key. Only their syntax is judged here; the store compares.
+// The header fields a request makes its effect depend on: Fencing-Token, If-Match, If-None-Match
+// and Idempotency-Key. Only their syntax is judged here; the store compares.
 import { createHash } from "node:crypto";
 import { type Expected, type Idempotency, MAX_TOKEN } from "../fence/verdict.js";
 import { Problem } from "./problem.js";
@@ -8,14 +8,23 @@ import type { Principal } from "./scopes.js";
 
 export interface PresentedToken {
   readonly token: number;
-  /** Position of this write among the writes of one holder; null where the holder does not count its writes. */
+  /**
+   * Position of this write among the writes of one holder; null where the holder does not count its
+   * writes.
+   */
   readonly seq: number | null;
 }
 
-/** The whole grammar, as it stands in spec/wire.md and in the OpenAPI document. Fifteen digits: exact in JavaScript, Lua and bigint columns alike. */
+/**
+ * The whole grammar, as in spec/wire.md and the OpenAPI document. Fifteen digits: exact in
+ * JavaScript, Lua and bigint columns.
+ */
 export const FENCING_TOKEN = /^[1-9][0-9]{0,14}(;seq=[1-9][0-9]{0,14})?$/;
 
-/** `field` is the header as request-headers.ts read it: undefined when absent, with line feeds between fields when it came more than once. */
+/**
+ * `field` as read by request-context.ts: undefined when absent, with line feeds between fields that
+ * came more than once. Strict, because a guessed token is a guessed fence (G2).
+ */
 export function parseFencingToken(field: string | undefined): PresentedToken | Problem {
   if (field === undefined) {
     return new Problem(
@@ -39,12 +48,13 @@ function describeToken(field: string): string {
   return "The Fencing-Token header must be a whole number from 1 to 999999999999999 without sign, space or leading zero, optionally followed by ;seq= and another such number.";
 }
 
-/** What a write insists on; undefined when it insists on nothing. */
+/** What a write requires of the stored revision; undefined when it requires nothing. */
 export interface WriteCondition {
   readonly expected: Expected | undefined;
 }
 
-// A well-formed tag that this gateway never gave out matches no revision. It still goes to the store, because a stale token beats a mismatch.
+// A well-formed tag that this gateway never gave out matches no revision. It still goes to the
+// store, because a stale token takes precedence over a mismatch.
 const NO_SUCH_REVISION = MAX_TOKEN;
 const unconditional: WriteCondition = { expected: undefined };
 const STRONG_TAG = /^"[\x21\x23-\x7e]*"$/;
@@ -55,6 +65,10 @@ export function formatETag(revision: number): string {
   return `"${revision}"`;
 }
 
+/**
+ * A condition that is not known here is refused: a client that sent one would otherwise believe it
+ * had been checked.
+ */
 export function parseWriteCondition(headers: RequestHeaders): WriteCondition | Problem {
   if (headers.ifMatch === undefined && headers.ifNoneMatch === undefined && headers.unsupportedCondition === undefined)
     return unconditional;
@@ -75,7 +89,10 @@ export function parseIfMatch(field: string): WriteCondition | Problem {
   return { expected: revision === undefined ? NO_SUCH_REVISION : Number(revision) };
 }
 
-/** Answers whether a read would return what the client already has. Weak tags and lists are understood here: If-None-Match compares weakly, and caches send both. */
+/**
+ * Whether a read would return what the client already has. Weak tags and lists are accepted here:
+ * If-None-Match compares weakly, and caches send both.
+ */
 export function parseReadCondition(headers: RequestHeaders): ((revision: number) => boolean) | undefined | Problem {
   if (headers.unsupportedCondition !== undefined) return unsupported(`The ${headers.unsupportedCondition} header is not supported`);
   if (headers.ifMatch !== undefined) return unsupported("If-Match is supported only on writes");
@@ -99,8 +116,9 @@ export function parseIdempotencyKey(field: string | undefined): string | undefin
 }
 
 /**
- * Keys belong to the caller who chose them. The token is part of the fingerprint: a retry under a newer lease is another request, because answering it with the old
- * success would report a fence that was never raised (G1).
+ * Keys belong to the caller that chose them. The token is part of the fingerprint: a retry under a
+ * newer lease is another request, because answering it with the old success would report a fence
+ * that was never raised (G1).
  */
 export function idempotencyOf(principal: Principal, key: string, parts: readonly (string | number | null | undefined)[]): Idempotency {
   return { key: digest([principal.id, key]), fingerprint: digest(parts) };

@@ -1,5 +1,6 @@
-// The only place that knows status numbers: every refusal by its stable code, and how it is written to the wire (RFC 9457). Decides nothing about when to refuse.
-// A code never changes its status, and a status never stands for two client reactions without a code to tell them apart.
+// Every refusal by its stable code, with its HTTP status, and how it is written to the wire (RFC
+// 9457). No other file knows status numbers. A code never changes its status, and where one status
+// stands for two client reactions, the codes differ.
 import type { ServerResponse } from "node:http";
 import { endResponse } from "./connection-state.js";
 
@@ -42,7 +43,7 @@ const problems = {
 export type ProblemCode = keyof typeof problems;
 export const problemCodes = Object.keys(problems) as ProblemCode[];
 
-/** What a client can act on beyond the code. Never a key, never a document. */
+/** What a client can act on beyond the code. Never a key or a document. */
 export interface ProblemFacts {
   readonly resource?: string;
   readonly presentedToken?: number;
@@ -118,7 +119,7 @@ export function sendProblem(response: ServerResponse, problem: Problem, requestI
   endResponse(response, body);
 }
 
-/** The same answer as bytes, for a connection whose request never became a request. */
+/** The same answer as bytes, for a connection whose bytes never became a request. */
 export function rawProblem(problem: Problem): string {
   const body = JSON.stringify(problemDocument(problem, undefined));
   const headers = Object.entries(problemHeaders(problem, body)).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -1,4 +1,5 @@
-// Query strings, read strictly: form encoding, UTF-8, every parameter known and given once. Must not be Express' parser, which makes arrays and objects of odd names.
+// Query strings, read strictly: form encoding, UTF-8, every parameter known and given once.
+// Express' own parser makes arrays and objects of odd names, so it is not used.
 import type { z } from "zod";
 import { Problem } from "./problem.js";
 

@@ -5,7 +5,7 @@ import { nobody, type Principal } from "./scopes.js";
 export class RequestContext {
   readonly startedAt = performance.now();
   readonly requestId: string;
-  /** Who asks; nobody until the credential has been looked at. */
+  /** The caller; `nobody` until the credential has been checked. */
   principal: Principal = nobody;
   /** Bytes of the body that count against the budget of the process until the answer is sent. */
   heldBytes = 0;
@@ -26,7 +26,10 @@ const processName = Math.random().toString(36).slice(2, 8);
 let requestCount = 0;
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** The caller's own id where it is harmless, so that one id follows a request through several services. */
+/**
+ * The caller's own id where it is harmless, so that one id follows a request through several
+ * services.
+ */
 function requestIdOf(presented: string | undefined): string {
   if (presented !== undefined && REQUEST_ID.test(presented)) return presented;
   requestCount += 1;
@@ -38,7 +41,10 @@ export interface RequestHeaders {
   fencingToken: string | undefined;
   ifMatch: string | undefined;
   ifNoneMatch: string | undefined;
-  /** A conditional header that would have to be honoured and is not known here, by its name in lower case. */
+  /**
+   * The lower-case name of a conditional header that would have to be honoured and is not known
+   * here.
+   */
   unsupportedCondition: string | undefined;
   idempotencyKey: string | undefined;
   authorization: string | undefined;
@@ -49,10 +55,14 @@ export interface RequestHeaders {
   traceparent: string | undefined;
 }
 
-/** Node drops header lines past its own limit of 2 000 without a word, so that many are refused before any of them is believed. */
+/**
+ * Node silently drops header lines beyond its own limit of 2 000, so a request with that many is
+ * refused before any of them is believed.
+ */
 export const MAX_HEADER_LINES = 2_000;
 
-// A field that came more than once is kept with a line feed between its values: no header value can contain one, so every strict parser refuses it by itself.
+// The fields of a header that came more than once are joined by a line feed: no header value can
+// contain one, so every strict parser refuses the result.
 const FIELD_SEPARATOR = "\n";
 
 export function repeated(value: string): number {
@@ -63,6 +73,10 @@ export function tooManyHeaders(request: IncomingMessage): boolean {
   return request.rawHeaders.length >= MAX_HEADER_LINES * 2;
 }
 
+/**
+ * One pass over the raw header lines. Node's own `headers` object joins some repeated fields with a
+ * comma and keeps only the first of others, which would hide a second token or credential.
+ */
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   const found: RequestHeaders = {
     host: undefined,

@@ -1,18 +1,23 @@
-// Which resource a request names. A name is percent-decoded once, from the request line as it came, and is refused if any hop between client and gateway could
-// have read it differently: the fence belongs to the exact name. Must not repair, normalise or shorten a name.
+// Which resource a request names. The name is percent-decoded once, from the raw request line, and
+// refused if any hop between client and gateway could have read it differently: the fence belongs
+// to the exact name. A name is never repaired, normalised or shortened.
 import { MAX_NAME_BYTES } from "../fence/write-request.js";
 import { Problem } from "./problem.js";
 
-// Letters, digits and the other characters a path may hold unencoded (RFC 3986 pchar and "/"). All ASCII, so already NFC and one byte each.
+// Letters, digits and the other characters a path may hold unencoded (RFC 3986 pchar and "/"). All
+// ASCII, so already NFC and one byte each.
 const PLAIN_PATH = /^[A-Za-z0-9\-._~!$&'()*+,;=:@/]+$/;
 const ENCODED_PATH = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for.
 const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/;
 const LONE_SURROGATE = /\p{Surrogate}/u;
-// "." and ".." are resolved, and "//" is merged, by browsers and proxies on the way: the request would arrive under another name.
+// Browsers and proxies resolve "." and ".." and merge "//": the request would arrive under another
+// name.
 const REWRITTEN_SEGMENT = /(?:^|\/)(?:\.{0,2})(?:\/|$)/;
 
-/** `encoded` is the part of the raw request target that stands for the name, before any decoding. */
+/**
+ * `encoded` is the part of the raw request target that stands for the name, before any decoding.
+ */
 export function parseResourceName(encoded: string): string | Problem {
   if (encoded.length === 0) return refuse("is empty");
   if (PLAIN_PATH.test(encoded)) return checkResourceName(encoded);

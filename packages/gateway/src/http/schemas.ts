@@ -1,5 +1,7 @@
-// The shapes of everything that travels as JSON, once: what requests are checked against and what the OpenAPI document is generated from.
-// Requests are closed, so that a misspelled member is refused; answers are open, so that one can be added later. Must not hold rules that only a parser can keep (names, header syntax, numbers as text); those stand in their own files and are quoted here.
+// The shapes of everything that travels as JSON: what requests are checked against, and what the
+// OpenAPI document is generated from. Requests are closed, so that a misspelled member is refused;
+// answers are open, so that a member can be added later. Rules that only a parser can check (names,
+// header syntax, numbers as text) stand in their own files and are quoted here.
 import { z } from "zod";
 import { MAX_TOKEN } from "../fence/verdict.js";
 import { MAX_NAME_BYTES, MAX_OPERATIONS } from "../fence/write-request.js";
@@ -104,7 +106,7 @@ export const problem = z.object({
   requestId: z.string().optional(),
 });
 
-/** What the OpenAPI document calls those that have a name of their own there. */
+/** The schemas that have a name of their own in the OpenAPI document. */
 export const named: Readonly<Record<string, z.ZodType>> = {
   WriteReceipt: writeReceipt,
   PatchReceipt: patchReceipt,
@@ -119,7 +121,7 @@ export const named: Readonly<Record<string, z.ZodType>> = {
   Problem: problem,
 };
 
-/** The first thing wrong, with the place it is wrong at, for a `detail`. */
+/** The first fault and its place, for a `detail`. */
 export function firstIssue(error: z.ZodError): string {
   const [issue] = error.issues;
   if (issue === undefined) return "does not have the expected shape";

@@ -1,9 +1,13 @@
-// What a credential may do: an action on every resource whose name begins with a prefix, written as `write:orders/`. An empty prefix is every resource.
-// Decides nothing about who the caller is. A prefix is plain text, not a path: `write:orders` also covers `orders-archive/1`.
+// What a credential may do: an action on every resource whose name begins with a prefix, written as
+// `write:orders/`. An empty prefix is every resource. A prefix is plain text, not a path:
+// `write:orders` also covers `orders-archive/1`.
 import { MAX_NAME_BYTES } from "../fence/write-request.js";
 import { characterFault } from "./resource-name.js";
 
-/** `seal` raises a fence and returns the document, so it implies reading that document; `admin` is for moving fences by hand and implies nothing else. */
+/**
+ * `seal` raises a fence and returns the document, so it implies reading that document; `admin` is
+ * for moving fences by hand and implies nothing else.
+ */
 export const actions = ["read", "write", "seal", "admin"] as const;
 export type Action = (typeof actions)[number];
 
@@ -12,7 +16,7 @@ export interface Scope {
   readonly prefix: string;
 }
 
-/** Whom a request speaks for. `id` is safe to log; it is not the credential. */
+/** The caller of a request. `id` is safe to log; it is not the credential. */
 export interface Principal {
   readonly id: string;
   readonly scopes: readonly Scope[];
@@ -20,7 +24,7 @@ export interface Principal {
 
 export const everything: readonly Scope[] = actions.map((action) => ({ action, prefix: "" }));
 
-/** The caller before it has said who it is. */
+/** The caller before its credential has been checked. */
 export const nobody: Principal = { id: "nobody", scopes: [] };
 
 /** Undefined when the text is not a scope. */

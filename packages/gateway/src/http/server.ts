@@ -1,5 +1,6 @@
-// The HTTP server around the application: its limits in time and number, and an answer for bytes that never become a request.
-// Must not answer over the head of a request that is being worked on (see connection-state.ts).
+// The HTTP server around the application: its limits in time and number, and an answer for bytes
+// that never become a request. Such an answer is held back while an earlier request is unanswered
+// (see connection-state.ts).
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Express } from "express";
@@ -18,7 +19,10 @@ export interface ServerLimits {
 }
 
 export interface GatewayServer extends Server {
-  /** Ends the connections on which nobody waits for an answer. Node's own closeIdleConnections spares those that never asked anything. */
+  /**
+   * Ends the connections without an unanswered request. Node's own closeIdleConnections spares
+   * those that never sent one.
+   */
   closeIdleSockets(): void;
 }
 
@@ -29,18 +33,21 @@ export function createGatewayServer(app: Express, limits: ServerLimits): Gateway
       headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
-      // Node looks for requests that are overdue only this often; its own default of 30 s would make the two timeouts above a wish.
+      // How often Node looks for overdue requests. Its default of 30 s would make the two timeouts
+      // above meaningless.
       connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.requestTimeoutMs / 4)),
       maxHeaderSize: 32 * 1024,
       noDelay: true,
     },
     app,
   );
-  // Node would otherwise keep the first 2 000 header lines and drop the rest; with no limit here the count is seen and refused. Their size is bounded above.
+  // Node would otherwise keep the first 2 000 header lines and drop the rest; without a limit here,
+  // too many are counted and refused. Their size is bounded above.
   server.maxHeadersCount = 0;
   server.maxConnections = limits.maxConnections;
   server.setTimeout(limits.idleTimeoutMs);
-  // A client that has sent everything may close its half and still wants the answer.
+  // A client that has sent everything may close its half of the connection and still expects the
+  // answer.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on("checkContinue", (request, response) => {
     awaitsContinue.add(request);

@@ -1,5 +1,5 @@
-// The log: one line of JSON per refusal, failure and change of state; every request only at debug level. A line names request, resource, token and outcome.
-// Must never hold a credential or a document.
+// The log: one line of JSON per refusal, failure and change of state; every request only at debug
+// level. A line names request, resource, token and outcome, never a credential or a document.
 import { type Logger, pino } from "pino";
 
 export type Log = Logger;
@@ -8,7 +8,10 @@ export function createLog(level: string): Log {
   return pino({ level, base: { service: "palisade-gateway" }, timestamp: pino.stdTimeFunctions.isoTime });
 }
 
-/** The W3C trace context of the request, so that a line is found from a trace and the other way round. */
+/**
+ * The W3C trace context of the request, so that a log line is found from a trace and the other way
+ * round.
+ */
 const traceparent = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
 export function traceOf(field: string | undefined): { readonly traceId: string; readonly parentSpanId: string } | undefined {
@@ -34,7 +37,7 @@ export interface FinishedRequest {
   readonly durationMs: number;
 }
 
-// A refusal is the product at work, so it is worth a line; a stale token means that somebody lost a lease and has not noticed.
+// A refusal is worth a line: a stale token means that a holder lost its lease without noticing.
 export function logFinished(log: Log, finished: FinishedRequest): void {
   const level = levelOf(finished);
   if (!log.isLevelEnabled(level)) return;

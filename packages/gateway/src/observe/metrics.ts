@@ -1,5 +1,6 @@
-// What the gateway counts, in Prometheus' words. The hot path only adds to plain numbers; they become metrics when somebody asks.
-// Labels come from fixed lists: a resource, token or credential as a label would be a memory leak with a dashboard.
+// What the gateway counts, for Prometheus. The hot path only adds to plain numbers; they become
+// metrics when they are scraped. Labels come from fixed lists: a resource, token or credential as a
+// label would be a memory leak.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { StoreEvent, StoreStats } from "../fenced-store.js";
 

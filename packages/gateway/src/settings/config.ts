@@ -1,5 +1,5 @@
-// What a gateway can be told, and the first look at whether it makes sense. The single source for createGateway, the environment, --help and the README is
-// the table in settings.ts. Must not read files or the network: that a key file exists or a database answers is found out at start.
+// What createGateway accepts, and whether it makes sense. Reads no file and no network: whether a
+// key file exists or a database answers is found out at start.
 
 import { storeLimits } from "../store/store-limits.js";
 import type { Setting } from "./setting-kinds.js";
@@ -8,7 +8,7 @@ import { type Settings, settings } from "./settings.js";
 /** What createGateway takes: only `databaseUrl` must be there. */
 export type GatewayConfig = { readonly [K in keyof Settings]?: Settings[K] | undefined } & { readonly databaseUrl: string };
 
-/** The gateway was told something it cannot do. Each problem is one sentence that names the setting. */
+/** The configuration cannot work. Each problem is one sentence that names the setting. */
 export class GatewayConfigError extends Error {
   override readonly name = "GatewayConfigError";
   readonly code = "GATEWAY_CONFIG_INVALID";
@@ -17,10 +17,12 @@ export class GatewayConfigError extends Error {
   }
 }
 
-/** How a setting is called where the reader of the message can change it: DATABASE_URL or databaseUrl. */
+/**
+ * The name of a setting where the reader of the message can change it: DATABASE_URL or databaseUrl.
+ */
 export type Naming = (setting: keyof Settings) => string;
 
-/** Throws GatewayConfigError with everything that is wrong at once. */
+/** Throws GatewayConfigError with every problem at once. */
 export function resolveSettings(config: Readonly<Record<string, unknown>>, naming: Naming): Settings {
   const problems: string[] = [];
   const resolved: Record<string, unknown> = {};
@@ -41,7 +43,7 @@ export function resolveSettings(config: Readonly<Record<string, unknown>>, namin
   return complete;
 }
 
-// Passwords and keys stand in some of the values; those are never shown.
+// Some values contain passwords or keys; those are never shown.
 function shown(setting: Setting, given: unknown): string {
   if (setting.secret === true || !(typeof given === "string" || typeof given === "number")) return "";
   return `, not ${JSON.stringify(given)}`;
@@ -55,7 +57,7 @@ export function hasJwt(settings: Settings): boolean {
   return settings.jwtSecret !== undefined || settings.jwtJwksUrl !== undefined;
 }
 
-/** Absent means closed where there is a lock to ask, and off where there is none. */
+/** Default: closed where there is a lock to ask, otherwise off. */
 export function verifyMode(settings: Settings): "off" | "open" | "closed" {
   return settings.verify ?? (settings.redisUrls === undefined ? "off" : "closed");
 }

@@ -1,4 +1,5 @@
-// Which credentials a gateway accepts, from its settings: keys from a file or inline, JWTs, or nobody's at all on a loopback address.
+// Which credentials a gateway accepts, from its settings: keys from a file or inline, JWTs, or none
+// on a loopback address.
 import { readFileSync } from "node:fs";
 import type { ReadinessCheck } from "../fenced-store.js";
 import { type ApiKeyFile, ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
@@ -9,16 +10,16 @@ import type { Settings } from "./settings.js";
 
 export interface Credentials {
   readonly authenticator: Authenticator;
-  /** Nobody has to say who they are. */
+  /** No credential is needed. */
   readonly isOpen: boolean;
-  /** What callers have to bring, for the log and for /ready. */
+  /** Which credentials are accepted, for the log and for /ready. */
   readonly summary: string;
   readonly readiness: ReadinessCheck;
 }
 
 export function loadCredentials(settings: Settings, naming: Naming): Credentials {
   if (!hasCredentials(settings)) {
-    const summary = "none: everybody on this machine may do everything";
+    const summary = "none: every caller on this machine may do everything";
     return {
       authenticator: openAuthenticator,
       isOpen: true,
@@ -29,7 +30,7 @@ export function loadCredentials(settings: Settings, naming: Naming): Credentials
   const keyring = loadKeyring(settings, naming);
   const jwt = hasJwt(settings) ? new JwtVerifier(jwtConfigOf(settings)) : undefined;
   if (keyring.size === 0 && jwt === undefined)
-    throw new GatewayConfigError([`${naming("apiKeysFile")} holds no key, so nobody could call.`]);
+    throw new GatewayConfigError([`${naming("apiKeysFile")} holds no key, so every call would be refused.`]);
   const parts = [keyring.size === 0 ? undefined : `${keyring.size} API keys`, jwt === undefined ? undefined : "JWT"];
   const summary = parts.filter((part) => part !== undefined).join(" and ");
   const authenticator = credentialAuthenticator(keyring, jwt);

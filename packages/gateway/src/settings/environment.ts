@@ -1,5 +1,5 @@
-// Environment variables to configuration. Must not guess: an empty variable counts as absent, and a misspelled PALISADE_ name is worth a word, because the setting
-// it was meant to be keeps its default in silence otherwise.
+// Environment variables to settings. An empty variable counts as absent. A misspelled PALISADE_
+// name is refused, because the intended setting would silently keep its default.
 import { GatewayConfigError, resolveSettings } from "./config.js";
 import { type Settings, settings } from "./settings.js";
 
@@ -26,7 +26,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
 
 const knownNames = new Set(Object.values(settings).map((setting) => setting.env));
 
-/** How many letters must be put in, left out or changed to get from one word to the other. */
+/** Edit distance: how many letters must be inserted, deleted or changed. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i++) {

@@ -1,4 +1,4 @@
-// How one setting is described, and the few kinds there are. Decides nothing about which settings exist.
+// How one setting is described, and the few kinds of settings.
 import { z } from "zod";
 
 export interface Setting {
@@ -8,11 +8,13 @@ export interface Setting {
   readonly mustBe: string;
   readonly help: string;
   readonly fallback?: unknown;
-  /** What applies without a value, where that is not decided here. */
+  /** The default where another part of the gateway decides it. */
   readonly otherwise?: unknown;
   /** Its value may hold a password or key and is never shown. */
   readonly secret?: boolean;
-  /** How the text of an environment variable becomes a value for the schema; as it is when absent. */
+  /**
+   * How the text of an environment variable becomes a value for the schema; as it is when absent.
+   */
   readonly read?: (text: string) => unknown;
 }
 

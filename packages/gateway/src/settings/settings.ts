@@ -1,4 +1,5 @@
-// The table of settings: name, environment variable, rule, default, meaning. Everything that shows or reads settings goes through it, so they cannot disagree.
+// The table of settings: name, environment variable, rule, default, meaning. createGateway, the
+// environment, --help and the README are all read from it.
 import { z } from "zod";
 import { type ApiKeyFile, apiKeyFile } from "../http/auth.js";
 import { storeRanges } from "../store/store-limits.js";
@@ -51,7 +52,7 @@ const sharedAlgorithms = ["HS256", "HS384", "HS512"];
 const publicKeyAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"];
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
-/** The store has the last word on its own limits: their ranges and defaults stand there. */
+/** The store owns the ranges and defaults of its own limits. */
 function storeRange(limit: keyof typeof storeRanges): { range: readonly [number, number]; otherwise: number } {
   const { from, to, preset } = storeRanges[limit];
   return { range: [from, to], otherwise: preset };
@@ -119,7 +120,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
   verify: choice({
     env: "PALISADE_VERIFY",
     choices: ["off", "open", "closed"],
-    help: "What becomes of a raise while the lock cannot be asked: closed refuses it, open lets it through, off never asks. Closed when PALISADE_REDIS_URLS is set, else off.",
+    help: "What happens to a raise while the lock cannot be asked: closed refuses it, open lets it through, off never asks. Closed when PALISADE_REDIS_URLS is set, else off.",
   }),
   apiKeysFile: {
     env: "PALISADE_API_KEYS_FILE",
@@ -210,7 +211,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     env: "PALISADE_IDLE_TIMEOUT_MS",
     range: [10, 3_600_000],
     fallback: 72_000,
-    help: "How long a connection may be silent; longer than that of a load balancer in front.",
+    help: "How long a connection may be idle; longer than that of a load balancer in front.",
   }),
   drainMs: number({
     env: "PALISADE_DRAIN_MS",
@@ -257,7 +258,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
   connectTimeoutMs: number({
     env: "PALISADE_CONNECT_TIMEOUT_MS",
     ...storeRange("connectTimeoutMs"),
-    help: "How long a connection to Postgres may take to come about.",
+    help: "How long opening a connection to Postgres may take.",
   }),
   maxWaitMs: number({
     env: "PALISADE_MAX_WAIT_MS",

@@ -24,7 +24,7 @@ grant usage on schema palisade to palisade_app;
 grant execute on function palisade.guard(text, bigint, bigint, text) to palisade_app;
 grant execute on function palisade.fence_of(text) to palisade_app;
 
--- With it, /ready can see whether the synchronous standby is connected. Not everybody may grant it.
+-- With it, /ready can see whether the synchronous standby is connected. Not every owner may grant it.
 do $$
 begin
   grant pg_read_all_stats to palisade_gateway;

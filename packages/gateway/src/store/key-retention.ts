@@ -1,5 +1,6 @@
-// Forgets idempotency keys that are older than their retention, a bounded number at a time. The gateway's role cannot delete: a function of the schema's owner does it,
-// and only this. Several gateways may do it at once.
+// Forgets idempotency keys older than their retention, a bounded number at a time. The gateway's
+// role has no right to delete; a function of the schema's owner deletes used keys and nothing else.
+// Several gateways may run it at once.
 import { sql } from "drizzle-orm";
 import type { ReadPool } from "./read-pool.js";
 

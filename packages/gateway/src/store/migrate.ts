@@ -1,9 +1,10 @@
-// Brings a database to the schema this version needs: numbered SQL files, applied once each, in order, under a lock. It never edits or skips a file that was applied.
+// Brings a database to the schema of this version: numbered SQL files, applied once each, in order,
+// under a lock. A file that was applied is never edited or skipped.
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 
-/** From dist/ as from src/: the SQL files are shipped in src. */
+/** The SQL files are shipped in src, so this path holds from dist/ and from src/. */
 const folder = new URL("../../src/store/migrations/", import.meta.url);
 const grantsFile = new URL("../../src/store/grants.sql", import.meta.url);
 const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version uses the same.
@@ -20,17 +21,24 @@ export class MigrationError extends Error {
   override readonly name = "MigrationError";
 }
 
-/** Safe to call from several processes at once. Throws MigrationError when an applied file was changed, or the database is newer than this version. */
+/**
+ * Safe to call from several processes at once. Throws MigrationError when an applied file was
+ * changed, or the database is newer than this version.
+ */
 export async function migrate(databaseUrl: string): Promise<MigrationReport> {
   const files = await migrationFiles();
   return await withClient(databaseUrl, async (client) => {
-    // A role without the right to create anything can still start a gateway on a database that is up to date.
+    // A role without the right to create anything can still start a gateway on a database that is
+    // up to date.
     if (missing(files, await appliedTo(client)).length === 0) return { applied: [], alreadyThere: files.length };
     return await underLock(client, () => applyTo(client, files));
   });
 }
 
-/** Gives the roles palisade_gateway and palisade_app their rights. For the owner of the schema, after `migrate`; may be repeated. */
+/**
+ * Gives the roles palisade_gateway and palisade_app their rights. For the owner of the schema,
+ * after `migrate`; may be repeated.
+ */
 export async function grantRoles(databaseUrl: string): Promise<void> {
   const text = await readFile(grantsFile, "utf8");
   await withClient(databaseUrl, (client) => underLock(client, () => client.query(text)));
@@ -79,7 +87,7 @@ function missing(files: readonly Migration[], applied: ReadonlyMap<string, strin
 }
 
 async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<MigrationReport> {
-  const toApply = missing(files, await appliedTo(client)); // Somebody else may have been here while we waited.
+  const toApply = missing(files, await appliedTo(client)); // Another process may have migrated while this one waited for the lock.
   await client.query(`create schema if not exists palisade;
     create table if not exists palisade.migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now())`);
   for (const file of toApply) {
@@ -101,8 +109,10 @@ async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => P
 }
 
 /**
- * One transaction for all of it: a database is never half-way between two versions. The lock is taken before the transaction begins, not in it: a session that waited
- * for it inside would go on with what it knew of the catalog before, and create the same tables again. It ends with the connection.
+ * One transaction for all of it, so that a database is never half-way between two versions. The
+ * lock is taken before the transaction begins: a session that waited for it inside would continue
+ * with its old snapshot of the catalog and create the same tables again. The lock ends with the
+ * connection.
  */
 async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);

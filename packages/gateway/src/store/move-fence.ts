@@ -1,13 +1,14 @@
-// Moves a fence by hand, up or down, with an audit row in the same statement. For the operator only: an old fence that is lowered lets old holders write again.
+// Moves a fence by hand, up or down, with an audit row in the same statement. For operators only:
+// after a fence is lowered, the tokens it refused are accepted again (G1).
 import type { Contention, OutcomeUnknown, Token, Unavailable } from "../fence/verdict.js";
 import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "../fence/write-request.js";
 import type { SlotQueue, WriteSlots } from "./write-slots.js";
 
-/** Who did it and why is kept for ever. */
+/** Kept for ever: which credential moved the fence, and why. */
 export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
 export type FenceVerdict =
   | { readonly kind: "changed"; readonly resource: string; readonly previousToken: Token | null; readonly token: Token }
-  /** raise to no more than the stored fence, or lower to no less than it. */
+  /** raise to no more than the stored fence, or lower to no less than it: nothing changed. */
   | { readonly kind: "unchanged"; readonly resource: string; readonly currentToken: Token | null }
   | Unavailable
   | OutcomeUnknown

@@ -1,4 +1,5 @@
-// The connections that read. They never write, so losing one loses nothing; what waits for one is bounded in number and in time.
+// The connections that read. They never write, so a lost one loses nothing. Waiting for one is
+// bounded in number and in time.
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import type { Unavailable } from "../fence/verdict.js";
@@ -26,7 +27,8 @@ export class ReadPool {
       keepAlive: true,
       // Also bounds the wait for a free connection.
       connectionTimeoutMillis: connectTimeoutMs,
-      // The pool throws a connection away whose query ended with an error, so an answer that comes late meets nobody.
+      // pg's pool discards a connection whose query failed, so a late answer cannot reach another
+      // query.
       query_timeout: readTimeoutMs,
       statement_timeout: readTimeoutMs,
     });
@@ -38,7 +40,7 @@ export class ReadPool {
     return { total: this.#pool.totalCount, idle: this.#pool.idleCount, waiting: this.#pool.waitingCount };
   }
 
-  /** Whatever goes wrong while reading is one answer: unavailable, and nothing was changed. */
+  /** Every failure of a read is one answer: unavailable, and nothing was changed. */
   async read<T>(work: (db: ReturnType<typeof drizzle>) => Promise<T>): Promise<T | Unavailable> {
     if (this.#pool.ending) return { kind: "unavailable", reason: "closing", outcome: "not_applied" };
     if (this.#pool.waitingCount >= this.#maxWaiting)
@@ -56,7 +58,10 @@ export class ReadPool {
   }
 }
 
-/** drizzle wraps what pg threw in an error that repeats the statement and its parameters; names and documents do not belong into a log. */
+/**
+ * drizzle wraps what pg threw in an error that repeats the statement and its parameters; names and
+ * documents do not belong in a log.
+ */
 function causeOf(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   return error.cause instanceof Error ? error.cause : error;

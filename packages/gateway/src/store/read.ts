@@ -1,4 +1,5 @@
-// Reads: one resource, a page of names, a page of history. They raise no fence and take no lock; whoever wants to read and then write seals first.
+// Reads: one resource, a page of names, a page of history. They raise no fence and take no lock; a
+// caller that reads in order to write must seal first.
 import { and, asc, desc, eq, gt, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { Token, Unavailable, WriteOperation } from "../fence/verdict.js";
 import type { ReadPool } from "./read-pool.js";
@@ -24,9 +25,12 @@ export type ReadResult =
 export type ListRequest = {
   readonly prefix?: string | undefined;
   readonly limit: number;
-  /** The `nextCursor` of the page before, which is the last name on it. */
+  /** The `nextCursor` of the previous page, which is the last name on it. */
   readonly cursor?: string | undefined;
-  /** "documents" adds `value` (undefined where there is none); a page then also ends when its documents reach about 4 MB. */
+  /**
+   * "documents" adds `value` (undefined where there is none); a page then also ends when its
+   * documents reach about 4 MB.
+   */
   readonly include?: "fences" | "documents" | undefined;
 };
 export type ListItem = ResourceState & { readonly value?: string | undefined };
@@ -35,7 +39,8 @@ export type ListResult = { readonly kind: "page"; readonly items: readonly ListI
 export type HistoryRequest = {
   readonly resource: string;
   readonly limit: number;
-  /** Entries with a revision below this one. */ readonly beforeRev?: number | undefined;
+  /** Entries with a revision below this one. */
+  readonly beforeRev?: number | undefined;
 };
 export type HistoryEntry = {
   readonly rev: number;
@@ -49,7 +54,10 @@ export type HistoryEntry = {
 export type HistoryPage = { readonly kind: "history"; readonly entries: readonly HistoryEntry[]; readonly nextBeforeRev: number | null };
 
 const MAX_PAGE_BYTES = 4_000_000;
-/** Documents are fetched in steps, so that a page of large ones ends before they are all in memory. */
+/**
+ * Documents are fetched in steps, so that a page of large ones ends before all of them are in
+ * memory.
+ */
 const DOCUMENTS_PER_STEP = 32;
 
 const state = {
@@ -60,7 +68,7 @@ const state = {
   holder: resources.holder,
   updatedAt: resources.updatedAt,
 };
-/** As text: parsed into a JavaScript value, 12345678901234567890 would not stay itself. */
+/** As text: parsed into a JavaScript value, 12345678901234567890 would lose digits. */
 const value = sql<string | null>`${resources.value}::text`;
 
 export async function readResource(pool: ReadPool, resource: string): Promise<ReadResult> {
@@ -118,7 +126,10 @@ export async function readHistory(pool: ReadPool, { resource, limit, beforeRev }
   });
 }
 
-/** Names from the prefix on and before the first that does not carry it, which the key (compared byte by byte) finds without reading others. */
+/**
+ * Names from the prefix up to the first name without it: a range of the primary key, which compares
+ * bytes.
+ */
 function range(prefix: string, after: string | undefined): SQL | undefined {
   const end = firstNameAfter(prefix);
   return and(
@@ -128,7 +139,10 @@ function range(prefix: string, after: string | undefined): SQL | undefined {
   );
 }
 
-/** The smallest name above all names with this prefix: UTF-8 sorts as code points do. Undefined when there is none. */
+/**
+ * The smallest name above all names with this prefix: UTF-8 sorts as code points do. Undefined when
+ * there is none.
+ */
 export function firstNameAfter(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {

@@ -1,12 +1,14 @@
-// Whether this database can keep what the gateway promises, as a list of checks for the operator. It decides readiness, not writes: a connection that must not be
-// written through is refused where it is opened, and the statement itself refuses when synchronous replication is switched off under it.
+// Whether this database can keep what the gateway promises, as a list of checks for the operator.
+// These checks decide readiness only. Writes are refused elsewhere: a session that must not be
+// written through is refused when it is opened (session.ts), and the statement itself refuses when
+// synchronous replication is switched off later.
 import { sql } from "drizzle-orm";
 import { pendingMigrations } from "./migrate.js";
 import type { ReadPool } from "./read-pool.js";
 import type { Durability } from "./session.js";
 
 export type ReadinessCheck = { readonly name: string; readonly status: "ok" | "warning" | "failed"; readonly detail: string };
-/** ready is false when any check failed. Warnings name what the operator chose to live with. */
+/** ready is false when any check failed. Warnings name risks that the operator has accepted. */
 export type Readiness = { readonly ready: boolean; readonly checks: readonly ReadinessCheck[] };
 
 const facts = sql`

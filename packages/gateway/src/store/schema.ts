@@ -1,11 +1,17 @@
-// The tables as drizzle sees them, for reads and for the user's own queries. The SQL files in migrations/ are what is applied; a test holds the two together.
-// Must not be used for fenced writes: those have one statement, in guard/fenced-statement.ts.
+// The tables as drizzle sees them, for reads and for the user's own queries. The SQL files in
+// migrations/ are what is applied; a test compares the two. Fenced writes have one statement, in
+// guard/fenced-statement.ts.
 import { sql } from "drizzle-orm";
 import { bigint, boolean, check, customType, index, jsonb, pgSchema, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Text compared byte by byte: prefix lists use the key. drizzle has no word for a collation. */
+/**
+ * Text compared byte by byte, because prefix lists use the key. drizzle cannot express a collation.
+ */
 const name = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
-/** int8 arrives as text and is made a number: every such column is checked to stay within 15 digits, or counts something that will. */
+/**
+ * int8 arrives as text and becomes a number: every such column is checked to stay within 15 digits,
+ * or counts something that will.
+ */
 const count = (column: string) => bigint(column, { mode: "number" });
 const instant = (column: string) => timestamp(column, { withTimezone: true });
 

@@ -1,7 +1,11 @@
-// What every connection that writes is told before its first write, and what it must find. It decides whether a session may be written through; the settings below
-// are part of the promise, so they are set here and not left to whoever configured the server.
+// What every connection that writes is told before its first write, and whether it may be written
+// through. The settings are part of the promise, so they are set here instead of being left to the
+// server's configuration.
 
-/** local: one machine; what it acknowledges survives a crash of it. sync: also its loss, because a synchronous standby has every acknowledged write. */
+/**
+ * local: an acknowledged write survives a crash of the machine. sync: it also survives the loss of
+ * the machine, because a synchronous standby has it.
+ */
 export type Durability = "local" | "sync";
 
 export interface SessionLimits {
@@ -22,11 +26,11 @@ export const OPEN_SESSION = `
     set_config('synchronous_commit', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false),
     -- The statement relies on it: a stricter level would answer every lost race with 40001.
     set_config('default_transaction_isolation', 'read committed', false),
-    -- Somebody's open transaction may hold a row; the batch must not wait for it until the end of days.
+    -- Another open transaction may hold a row; the batch must not wait for it without end.
     set_config('lock_timeout', $1, false),
-    -- Shorter than our own timer, so that Postgres says "not applied" before we have to say "unknown".
+    -- Shorter than the gateway's timer, so that Postgres can say "not applied" before the gateway has to say "unknown".
     set_config('statement_timeout', $2, false),
-    -- The plan is made once, perhaps while the table is empty, and must still be the look-up by key when it has grown a hundredfold.
+    -- The plan is made once, perhaps while the table is empty, and must still look up by key when it is large.
     set_config('plan_cache_mode', 'force_generic_plan', false),
     set_config('enable_seqscan', 'off', false),
     -- And rows are reached in the order of the request, which is the order in which they are locked.
@@ -48,7 +52,7 @@ export function sessionReport(row: Readonly<Record<string, unknown>>): SessionRe
   };
 }
 
-/** Why this session must not be written through; undefined when it may. */
+/** Why this session cannot be written through; undefined when it can. */
 export function sessionFault(
   report: SessionReport,
   durability: Durability,

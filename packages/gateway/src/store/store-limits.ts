@@ -1,4 +1,5 @@
-// Every limit of the store, its default, and the range it must lie in. A wrong value is a RangeError that names it, before anything is opened.
+// Every limit of the store, its default and its range. A wrong value is a RangeError that names it,
+// before anything is opened.
 
 export interface StoreLimits {
   /** Connections that read. */
@@ -10,15 +11,21 @@ export interface StoreLimits {
   /** Accepted and not answered; beyond it the answer is unavailable/overloaded. */
   readonly maxQueuedWrites: number;
   readonly maxQueuedBytes: number;
-  /** A write that was not sent within this time is not sent any more. */
+  /** A write that was not sent within this time is not sent at all. */
   readonly maxWaitMs: number;
-  /** Own timer from sending to answer; then outcome_unknown, and the connection is destroyed. */
+  /**
+   * The gateway's own timer from sending to answer; then outcome_unknown, and the connection is
+   * destroyed.
+   */
   readonly writeTimeoutMs: number;
-  /** Postgres's own timer, shorter, so that it can say "not applied" first. */
+  /**
+   * Postgres's own timer. Shorter than writeTimeoutMs, so that Postgres can say "not applied"
+   * first.
+   */
   readonly statementTimeoutMs: number;
   readonly readTimeoutMs: number;
   readonly connectTimeoutMs: number;
-  /** How long a write waits for a row that somebody's transaction has locked; then contention. */
+  /** How long a write waits for a row that another transaction has locked; then contention. */
   readonly lockWaitMs: number;
   /** How long a used idempotency key is remembered. */
   readonly idempotencyRetentionMs: number;
@@ -31,7 +38,7 @@ interface Range {
 }
 
 const DAY_MS = 86_400_000;
-/** The one source of these ranges: the settings of the gateway take theirs from here. */
+/** The one source of these ranges: the gateway's settings take theirs from here. */
 export const storeRanges: { readonly [Limit in keyof StoreLimits]: Range } = {
   poolSize: { preset: 8, from: 1, to: 1_000 },
   statementsInFlight: { preset: 2, from: 1, to: 100 },
@@ -57,7 +64,8 @@ export function storeLimits(given: { readonly [Limit in keyof StoreLimits]?: num
     limits[name] = value;
   }
   const { writeTimeoutMs = 0, lockWaitMs = 0 } = limits;
-  // Only what was not asked for gives way: Postgres's timer follows our own either way, or a longer one would never be reached; a shorter one shortens the wait for rows.
+  // Only limits that were not given are adjusted. A statement timeout above the write timeout would
+  // never be reached, and a shorter write timeout shortens the wait for rows.
   if (given.statementTimeoutMs === undefined) limits.statementTimeoutMs = Math.floor(writeTimeoutMs * 0.8);
   if (given.lockWaitMs === undefined) limits.lockWaitMs = Math.min(lockWaitMs, Math.max(1, Math.floor(writeTimeoutMs * 0.5)));
   return limits as unknown as StoreLimits;

@@ -1,5 +1,6 @@
-// One connection that writes: opens itself when it is needed, runs one statement at a time under our own timer, and says of every failure whether something may have
-// been applied. It never retries, and it never hands out a session whose state is in doubt.
+// One connection that writes. It opens itself when needed, runs one statement at a time under the
+// gateway's own timer, and says of every failure whether something may have been applied. It never
+// retries, and never reuses a session whose state is in doubt.
 import pg from "pg";
 import { connectFailure, endsSession, type Failure, failureOf } from "../fence/failure.js";
 import { type Durability, OPEN_SESSION, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
@@ -10,7 +11,7 @@ export interface WriteConnectionOptions extends SessionLimits {
   readonly connectTimeoutMs: number;
   /** From sending to answer. */
   readonly writeTimeoutMs: number;
-  /** A connection that broke while nobody was using it. */
+  /** An error on a connection that was not in use. */
   readonly onIdleError: (error: Error) => void;
 }
 
@@ -33,7 +34,9 @@ export class WriteConnection {
   #client: pg.Client | undefined;
   #opening: pg.Client | undefined;
   #busy = false;
-  /** Set by a notice during a commit: committed here, but the wait for the standby was cut short. */
+  /**
+   * Set by a notice during a commit: committed here, but the wait for the standby was cut short.
+   */
   #notReplicated: Error | undefined;
 
   constructor(options: WriteConnectionOptions) {
@@ -93,14 +96,15 @@ export class WriteConnection {
     client.on("error", (error) => {
       if (this.#client !== client) return;
       this.#client = undefined;
-      if (!this.#busy) this.#options.onIdleError(error); // A running statement is told by itself.
+      if (!this.#busy) this.#options.onIdleError(error); // A running statement reports the error itself.
     });
     client.on("end", () => {
       if (this.#client === client) this.#client = undefined;
     });
     client.on("notice", (notice) => {
-      // When the wait for the synchronous standby is cancelled, the commit succeeds all the same, with a WARNING as the only trace. Its words and its severity come
-      // in the server's language; the name of the routine does not.
+      // When the wait for the synchronous standby is cancelled, the commit still succeeds, and a
+      // WARNING is the only trace. Its text and severity come in the server's language; the name of
+      // the routine does not.
       if (notice.routine === "SyncRepWaitForLSN") this.#notReplicated = new Error(`${notice.message ?? "synchronous wait cancelled"}`);
     });
   }
@@ -108,10 +112,11 @@ export class WriteConnection {
   #send(client: pg.Client, { name, text, values }: BoundStatement): Promise<Reply> {
     this.#notReplicated = undefined;
     return new Promise((resolve) => {
-      // node-pg's own query_timeout would leave the statement on the connection, to be answered into the next one.
+      // node-pg's own query_timeout would leave the statement running, and its answer would go to
+      // the next statement.
       const timer = setTimeout(() => {
         const error = new Error(`no answer within ${this.#options.writeTimeoutMs} ms`);
-        resolve({ failure: { kind: "unknown", reason: "timed_out", error } }); // And with it the connection ends.
+        resolve({ failure: { kind: "unknown", reason: "timed_out", error } }); // run() then ends the connection.
       }, this.#options.writeTimeoutMs);
       const settle = (error: Error | undefined, result: pg.QueryArrayResult | undefined): void => {
         clearTimeout(timer);
@@ -124,13 +129,16 @@ export class WriteConnection {
     });
   }
 
-  /** Ends the connection without a word: a statement that runs on it ends as connection_lost, one that waits for it as unreachable. */
+  /**
+   * Ends the connection at once: a statement that runs on it ends as connection_lost, one that
+   * waits for it as unreachable.
+   */
   destroy(): void {
     for (const client of [this.#client, this.#opening]) if (client !== undefined) discard(client);
     this.#client = undefined;
   }
 
-  /** Says goodbye to Postgres, for at most `timeoutMs`. */
+  /** Ends the connection in order, within at most `timeoutMs`. */
   async end(timeoutMs: number): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
@@ -141,7 +149,7 @@ export class WriteConnection {
   }
 }
 
-/** pg says goodbye politely unless a statement runs; the socket is what must go. */
+/** pg would send Terminate and wait; destroying the socket ends it at once. */
 function discard(client: pg.Client): void {
   (client as unknown as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream.destroy();
 }

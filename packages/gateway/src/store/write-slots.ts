@@ -1,13 +1,15 @@
-// A fixed number of write connections, and the queue for work that needs one to itself. Their number
-// bounds the statements in flight; it drops to one while Postgres does not answer.
+// A fixed number of write connections, and the queue for work that needs one to itself. Their
+// number bounds the statements in flight; it drops to one while Postgres does not answer.
 import type { Unavailable } from "../fence/verdict.js";
 import { type BoundStatement, type Reply, WriteConnection, type WriteConnectionOptions } from "./write-connection.js";
 
+/** The slots. They keep no queue: SlotQueue and the group commit each have a bounded one. */
 export class WriteSlots {
   readonly #idle: WriteConnection[];
   readonly #all: readonly WriteConnection[];
-  // A statement that timed out may hang in its server process for as long as the standby is away, long after we have cut the connection. Starting more of them at
-  // full width would use up Postgres's connections within a minute; one at a time is enough to notice that it answers again.
+  // A statement that timed out may hang in its server process for as long as the standby is away,
+  // long after its connection was cut. Starting more of them at full width would use up Postgres's
+  // connections within a minute; one at a time is enough to notice that Postgres answers again.
   #answering = true;
 
   constructor(count: number, options: WriteConnectionOptions) {
@@ -23,7 +25,10 @@ export class WriteSlots {
     return this.#all.filter((connection) => connection.isOpen).length;
   }
 
-  /** Undefined when as many statements run as may. The most recently used connection goes first, so that few are open when little is written. */
+  /**
+   * Undefined when no further statement may start. The most recently used connection goes first, so
+   * that few are open when little is written.
+   */
   tryTake(): WriteConnection | undefined {
     if (!this.#answering && this.inFlight > 0) return undefined;
     return this.#idle.pop();
@@ -57,6 +62,9 @@ export interface SlotQueueLimits {
 const overloaded: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
 const closing: Unavailable = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
 
+/**
+ * First come, first served, for work that needs a slot to itself. Bounded in length and in time.
+ */
 export class SlotQueue {
   readonly #slots: WriteSlots;
   readonly #limits: SlotQueueLimits;
@@ -92,7 +100,7 @@ export class SlotQueue {
     }
   }
 
-  /** Takes nobody new; resolves when everybody is through. */
+  /** Refuses new work; resolves when all accepted work is done. */
   async drain(): Promise<void> {
     this.#state = "closing";
     if (this.#inside === 0) return;
@@ -101,7 +109,7 @@ export class SlotQueue {
     });
   }
 
-  /** Sends everybody away who has no lane yet. */
+  /** Refuses all work that has no slot yet. */
   abandon(): void {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) next(undefined);
   }
@@ -120,6 +128,7 @@ export class SlotQueue {
   }
 }
 
+/** First in, first out, in constant time. The owner bounds its length. */
 export class Fifo<T> {
   #items: T[] = [];
   #head = 0;

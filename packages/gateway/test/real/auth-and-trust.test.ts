@@ -1,4 +1,5 @@
-// Who may call, and whose tokens are believed: keys and their scopes, JWTs with public keys, and the lock that is asked before a fence is raised.
+// Who may call, and whose tokens are trusted: keys and their scopes, JWTs with public keys, and the
+// lock that is asked before a fence is raised.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { makeApiKey } from "@palisade/gateway";
@@ -152,7 +153,10 @@ describe("JWTs", () => {
   });
 });
 
-/** The gateway gives the lock a second to answer. Where that was too short it says so, and has done nothing: asked again, it answers. */
+/**
+ * The gateway gives the lock a second to answer. Where that is too short it says so and has done
+ * nothing; a retry gets the answer.
+ */
 async function decided(ask: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await ask();

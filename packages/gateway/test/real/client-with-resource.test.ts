@@ -1,9 +1,9 @@
-// The two-line way to be safe, with a real lock and a real gateway: acquire, seal, run, put, release.
+// withResource with a real lock and a real gateway: acquire, seal, run, put, release.
 import { createGatewayClient, GatewayError, withResource } from "@palisade/gateway/client";
 import { createLocker, type Locker } from "@palisade/lock";
 import { test as base, describe, expect, uniqueName } from "../support/fixtures.js";
 
-/** Nobody here is to lose a lock, or to get one, because a busy machine took its time. */
+/** Long enough that no test loses or misses a lock because a busy machine was slow. */
 const patient = { ttlMs: 60_000, waitMs: 50_000, nodeTimeoutMs: 5_000 } as const;
 
 const test = base

@@ -1,4 +1,5 @@
-// The typed client against a real gateway, through a real proxy that loses what it is told to lose.
+// The typed client against a real gateway, through a real proxy that loses what the test tells it
+// to.
 import { createGatewayClient, type GatewayClientOptions, rawJson } from "@palisade/gateway/client";
 import { FaultProxy } from "@palisade/testkit";
 import { test as base, describe, eventually, expect, uniqueName } from "../support/fixtures.js";
@@ -8,10 +9,12 @@ const hurried = { timeoutMs: 100, retry: { attempts: 8, firstPauseMs: 20, longes
 /** For tries that end when the proxy ends them, and not before. */
 const patient = { timeoutMs: 30_000 } as const;
 
-/** Sends to the end, however short the client's patience: what is given up has reached the gateway all the same. */
+/**
+ * Keeps sending after the client has timed out: the abandoned request still reaches the gateway.
+ */
 const unstoppable: typeof fetch = (url, { signal, ...rest } = {}) => {
   const answer = fetch(url, rest);
-  answer.catch(() => undefined); // The proxy cuts it when the test is over, and nobody waits for it then.
+  answer.catch(() => undefined); // The proxy cuts it after the test, unawaited.
   const givenUp = new Promise<never>((_resolve, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
   return Promise.race([answer, givenUp]);
 };
@@ -230,7 +233,7 @@ describe("lost answers", () => {
     await proxy.until(({ requests }) => requests.droppedBytes > 0, patient.timeoutMs);
     expect(await direct.put(name, { by: 6 }, { token: 6 })).toMatchObject({ ok: true });
     await proxy.heal();
-    // What became of the first try, the second cannot know.
+    // The second try cannot know what became of the first.
     expect(await written).toMatchObject({ ok: false, code: "fencing_token_stale", outcome: "unknown", attempts: 2 });
     expect(await direct.get(name)).toMatchObject({ value: { by: 6 } });
   });

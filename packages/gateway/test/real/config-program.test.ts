@@ -1,4 +1,5 @@
-// The program: its commands, its exit codes, and that it refuses to start on anything it does not understand.
+// The program: its commands, its exit codes, and that it refuses to start on a configuration it
+// does not understand.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchFolder } from "@palisade/testkit";

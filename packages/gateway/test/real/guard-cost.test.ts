@@ -1,4 +1,5 @@
-// What the fence costs Postgres: nothing at all for a refusal, no index work for an update, and one look-up by key however large the table has grown.
+// What the fence costs Postgres: nothing for a refusal, no index work for an update, and one
+// look-up by key however large the table.
 import type pg from "pg";
 import type { TransactionOperation } from "../../src/fence/verdict.js";
 import { fencedWrite } from "../../src/guard/fenced-statement.js";
@@ -13,7 +14,10 @@ interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-/** The plan as it was executed, and whether a transaction number was taken: without one there is nothing to commit and nothing to wait for. */
+/**
+ * The executed plan, and whether a transaction number was taken: without one there is nothing to
+ * commit and nothing to wait for.
+ */
 async function execute(
   client: pg.Client,
   text: string,
@@ -92,7 +96,7 @@ test("updates are heap-only: they leave the index alone", async ({ connect }) =>
     );
     return rows[0] ?? { all: 0, hot: 0 };
   };
-  await client.query("vacuum palisade.resources"); // The page that the row comes to has the room that fillfactor leaves.
+  await client.query("vacuum palisade.resources"); // So that the row's page has the room that fillfactor leaves.
   await runStatement({ client }, put(resource, 1, '"some document"'));
   const before = await counters();
   for (const way of [...ways, ...ways, ...ways]) await runStatement({ client, way }, put(resource, 2, '"another document"'));
@@ -103,7 +107,7 @@ test("updates are heap-only: they leave the index alone", async ({ connect }) =>
 for (const way of ways)
   test(`a plan made while the table was empty still looks rows up by key (rows: ${way})`, async ({ connect }) => {
     const client = await connect();
-    await client.query("analyze palisade.resources"); // Now Postgres knows that reading all of it would be cheapest today.
+    await client.query("analyze palisade.resources"); // Now a full scan looks cheapest to the planner.
     await client.query(OPEN_SESSION, sessionParameters({ lockWaitMs: 500, statementTimeoutMs: 4_000 }));
     const { plan } = await execute(client, statementText(way), [put(uniqueName(), 1, "1")]);
     const nodes = (node: Plan): string[] => [node["Node Type"], ...(node.Plans ?? []).flatMap(nodes)];

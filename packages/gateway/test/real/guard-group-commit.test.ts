@@ -1,4 +1,4 @@
-// Concurrent writes share statements; what one of them suffers, the others must not notice.
+// Concurrent writes share statements; a fault of one of them does not affect the others.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
@@ -28,7 +28,7 @@ describe("group commit", () => {
     expect(batchesIn(events).map(({ rows }) => rows)).toEqual([100]);
   });
 
-  test("sends a single write at the end of its turn, without waiting for company", async ({ store }) => {
+  test("sends a single write at the end of its turn, without waiting for others", async ({ store }) => {
     const verdict = store.write({ op: "put", resource: uniqueName(), token: 1, value: "1" });
     expect(store.stats().statementsInFlight).toBe(0);
     await nextTurn();
@@ -90,8 +90,8 @@ describe("group commit", () => {
   });
 });
 
-describe("a row that somebody's open transaction holds", () => {
-  test("fails alone with contention, and from then on stalls nobody", async ({ openStore, connect }) => {
+describe("a row that another open transaction holds", () => {
+  test("fails alone with contention, and from then on delays no other row", async ({ openStore, connect }) => {
     const batches: { readonly rows: number; readonly sentAt: number; readonly answeredAt: number }[] = [];
     const observe = (event: StoreEvent): void => {
       const answeredAt = performance.now();
@@ -114,7 +114,7 @@ describe("a row that somebody's open transaction holds", () => {
     expect(kinds(await fast)).toEqual(["accepted"]);
     expect(batches.map(({ rows }) => rows).sort()).toEqual([1, others.length]);
     const [waiting, passing] = [batches.find(({ rows }) => rows === 1), batches.find(({ rows }) => rows > 1)];
-    expect(passing?.sentAt).toBeLessThan(waiting?.answeredAt ?? 0); // While it still waited.
+    expect(passing?.sentAt).toBeLessThan(waiting?.answeredAt ?? 0); // While the other still waited.
 
     await holder.query("rollback");
     expect(await store.write({ op: "put", resource: held, token: 2, value: "1" })).toMatchObject({ kind: "accepted" });
@@ -133,7 +133,11 @@ describe("a row that somebody's open transaction holds", () => {
     expect(await verdict).toMatchObject({ kind: "accepted", rev: 2 });
   });
 
-  test("may close a circle with a batch: the batch gives way and every row is written", async ({ openStore, connect, database }) => {
+  test("may deadlock with a batch: the batch is rolled back and retried, and every row is written", async ({
+    openStore,
+    connect,
+    database,
+  }) => {
     const [one, middle, two] = fresh(3).sort() as [string, string, string];
     const [user, other, admin] = [await connect(), await connect(), await connect()];
     await user.query("set deadlock_timeout = '10s'");
@@ -148,7 +152,8 @@ describe("a row that somebody's open transaction holds", () => {
       await client.query("begin");
       await lock(client, resource);
     }
-    // The batch holds one and waits for the middle; the user, who holds two, waits for one; then the middle is free, and the batch closes the circle.
+    // The batch holds one row and waits for the middle one; the user, who holds two, waits for the
+    // first; then the middle is freed, and the batch completes the deadlock.
     const verdicts = putMany(store, [one, middle, two], 2);
     await untilSomebodyWaits(admin);
     const waits = lock(user, one);

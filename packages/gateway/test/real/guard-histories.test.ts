@@ -1,4 +1,5 @@
-// Random concurrent histories through two gateways at once, judged by the checker: whatever is written in whatever order, the fence holds and every answer is true.
+// Random concurrent histories through two gateways, judged by the checker: the fence holds and
+// every answer is true.
 import fc from "fast-check";
 import type { WriteRequest } from "../../src/fence/verdict.js";
 import { brokenPromises, type Recorded, Recorder } from "../support/history-checker.js";
@@ -14,7 +15,7 @@ const operation = fc.record(
   },
   { requiredKeys: ["op", "place", "token"] },
 );
-/** Clients run at the same time, each its operations one after the other. */
+/** Clients run at the same time; the operations of each run one after the other. */
 const clients = fc.array(fc.array(operation, { minLength: 1, maxLength: 12 }), { minLength: 2, maxLength: 10 });
 
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;

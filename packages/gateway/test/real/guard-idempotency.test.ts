@@ -1,4 +1,4 @@
-// One idempotency key, one write: however often it is sent, through however many gateways at once.
+// One idempotency key is one write, however often it is sent and through however many gateways.
 import type { WriteRequest } from "../../src/fence/verdict.js";
 import type { StoreEvent } from "../../src/fenced-store.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
@@ -66,7 +66,7 @@ describe("an idempotency key", () => {
     expect(await store.write(request)).toMatchObject({ kind: "accepted", replayed: true });
   });
 
-  test("G3 raced through three gateways writes exactly once, and everybody gets the same answer", async ({ openStore }) => {
+  test("G3 raced through three gateways writes exactly once, and every caller gets the same answer", async ({ openStore }) => {
     const stores = [await openStore(), await openStore(), await openStore()];
     const requests = Array.from({ length: 25 }, () => keyed(uniqueName()));
     const answers = await Promise.all(requests.map((request) => Promise.all(stores.map((store) => store.write(request)))));

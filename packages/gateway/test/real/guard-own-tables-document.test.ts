@@ -1,4 +1,5 @@
-// The document about one's own tables is run, statement by statement: what it says is refused is refused, with that SQLSTATE, and everything else passes.
+// docs/own-tables.md is run, statement by statement: what it says is refused is refused with that
+// SQLSTATE, and everything else passes.
 import { readFile } from "node:fs/promises";
 import { expect, test } from "../support/store.js";
 

@@ -1,4 +1,5 @@
-// The fence inside the user's own transactions and on the user's own tables, from pg, from drizzle and from plain SQL.
+// The fence inside the user's own transactions and on the user's own tables, from pg, from drizzle
+// and from plain SQL.
 
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
@@ -60,7 +61,7 @@ describe("guard as the first statement of the user's own transaction", () => {
     await older.query(`insert into ${table} values (1, 34)`);
     await older.query("commit");
     await waits;
-    expect((await newer.query(`select amount from ${table}`)).rows).toEqual([{ amount: 34 }]); // The newer holder sees what the older one did.
+    expect((await newer.query(`select amount from ${table}`)).rows).toEqual([{ amount: 34 }]); // The newer holder sees the older one's commit.
     await older.query("begin");
     const tooLate = expect(guard(older, { resource, token: 34 })).rejects.toMatchObject({ code: "fencing_token_stale", currentToken: 35 });
     await untilSomebodyWaits(observer);
@@ -183,7 +184,7 @@ describe("a fenced table", () => {
     const insert = `insert into ${table} values (1, 0)`;
     await expect(client.query(insert)).rejects.toMatchObject({ code: "PLS03" });
     await write(5, insert);
-    // The trap: after a transaction that used it, the setting is '' and not null.
+    // After a transaction that used it, the setting is '' and not null.
     expect((await client.query("select current_setting('palisade.token', true) as token")).rows).toEqual([{ token: "" }]);
     await expect(client.query(`update ${table} set amount = 1`)).rejects.toMatchObject({ code: "PLS03" });
     for (const malformed of [0, -5, 1_000_000_000_000_000]) await expect(write(malformed, insert)).rejects.toMatchObject({ code: "PLS03" });
@@ -192,7 +193,7 @@ describe("a fenced table", () => {
   test("G2 refuses a token that leaked from another transaction over the same connection", async ({ connect }) => {
     const { client, table, write } = await fenced(connect);
     await write(5, `insert into ${table} values (1, 0)`);
-    // What a plain SET does: it outlives its transaction, and a pool hands the connection to somebody else.
+    // A plain SET outlives its transaction, and a pool hands the connection to another caller.
     await client.query("begin");
     await client.query("select palisade.present(9)");
     await client.query("select set_config('palisade.token', current_setting('palisade.token'), false)");

@@ -1,4 +1,5 @@
-// Tokens are verified once per lease and only when they would raise a fence; a forged one raises nothing (G4).
+// Tokens are verified once per lease and only when they would raise a fence; a forged one raises
+// nothing (G4).
 
 import type { Issued } from "../../src/fence/verdict.js";
 import type { StoreConfig, StoreEvent } from "../../src/fenced-store.js";
@@ -6,7 +7,7 @@ import { parametersOf } from "../../src/guard/fenced-statement.js";
 import { put, runStatement, statementText, ways } from "../support/statement.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 
-/** Issued up to 100; 666 and above were not; 77 cannot be asked about. */
+/** Issued up to 100; 666 and above were not; for 77 the lock cannot be asked. */
 function lockNodes() {
   const asked: string[] = [];
   const verify = async (resource: string, token: number): Promise<Issued> => {
@@ -138,7 +139,7 @@ describe("G4 with the lock's nodes known", () => {
     ]);
   });
 
-  test("a stale token is refused as stale and nobody is asked about it", async ({ openStore }) => {
+  test("a stale token is refused as stale, without asking the lock", async ({ openStore }) => {
     const { asked, verify } = lockNodes();
     const store = await openStore({ verify });
     const resource = uniqueName();

@@ -1,4 +1,5 @@
-// What the statement accepts, refuses and stores, one write at a time and through the store as a gateway uses it.
+// What the statement accepts, refuses and stores, one write at a time and through the store as a
+// gateway uses it.
 import type { TransactionOperation, Verdict, WriteRequest } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { refusalOf, type StoredState } from "../../src/guard/refusal.js";
@@ -94,7 +95,8 @@ test("patch and delete need a document; stale is said before anything else", asy
   for (const write of [patch, remove]) expect(await store.write({ ...write, expected: 1 })).toMatchObject({ kind: "stale" });
 });
 
-// Every request against every kind of row: what the statement does must be what its explanation says, for both are read by different people.
+// Every request against every kind of row: the statement in SQL and its explanation in TypeScript
+// must agree.
 for (const way of ways)
   test(`G1 the statement accepts exactly what its explanation calls admissible, for every kind of row and request (rows: ${way})`, async ({
     connect,

@@ -80,7 +80,7 @@ describe("a transaction", () => {
     await writer;
   });
 
-  test("meets others over the same resources in any order without a deadlock", async ({ openStore }) => {
+  test("runs beside others over the same resources in any order without a deadlock", async ({ openStore }) => {
     const events: StoreEvent[] = [];
     const config = { statementsInFlight: 4, observe: (event: StoreEvent) => events.push(event) };
     const stores = [await openStore(config), await openStore(config)];
@@ -94,10 +94,10 @@ describe("a transaction", () => {
     );
     expect(new Set(verdicts.map((verdict) => verdict?.kind))).toEqual(new Set(["committed"]));
     expect(await stores[0]?.read(resources[0] ?? "")).toMatchObject({ rev: 40 });
-    expect(events).not.toContainEqual(expect.objectContaining({ code: "40P01" })); // Which the gateway would have run again.
+    expect(events).not.toContainEqual(expect.objectContaining({ code: "40P01" })); // A deadlock would have been run again unnoticed.
   });
 
-  test("locks its rows in the order of their names, whatever their order in the request, so that no two can wait in a circle", async ({
+  test("locks its rows in the order of their names, whatever their order in the request, so that no two can deadlock", async ({
     store,
     connect,
   }) => {

@@ -1,5 +1,7 @@
-// Why the fence lives in the row it guards. Each control is a plausible way to write the check, run in the same race: token 34 sees a fence of 33, token 35 raises it and
-// writes, then 34 writes. The controls lose what 35 wrote; the statement does not, and neither does a stricter isolation level, which fails instead.
+// Why the fence lives in the row it guards. Each control is a plausible way to write the check, run
+// in the same race: token 34 sees a fence of 33, token 35 raises it and writes, then 34 writes. The
+// controls lose what 35 wrote. The statement does not, and neither does a stricter isolation level,
+// which fails instead.
 import type pg from "pg";
 import { put, runStatement, storedValue, ways } from "../support/statement.js";
 import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
@@ -10,7 +12,10 @@ interface Race {
   readonly observer: pg.Client;
 }
 
-/** Token 35 has written and not yet committed; token 34's write starts, waits for the row, and goes on once 35 has committed. */
+/**
+ * Token 35 has written and not yet committed; token 34's write starts, waits for the row, and
+ * continues once 35 has committed.
+ */
 async function race(
   { newer, stale, observer }: Race,
   writes: { newer: () => Promise<unknown>; stale: () => Promise<unknown> },
@@ -130,7 +135,8 @@ test("a refusal can only hint at the current token: the statement that refuses 3
   const resource = uniqueName();
   const clients = await racers(connect);
   await runStatement({ client: clients.observer }, put(resource, 33, '"by 33"'));
-  // What a statement could report of its own accord: the token in its snapshot, beside the row count of the refused write.
+  // What a statement could report by itself: the token in its snapshot, beside the row count of the
+  // refused write.
   const reporting = `with written as (update palisade.resources as stored set holder = 'x' where resource = $1 and token <= 34 returning 1)
     select (select token from palisade.resources where resource = $1) as reported, (select count(*) from written) as written`;
   let answer: unknown;

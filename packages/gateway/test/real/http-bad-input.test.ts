@@ -1,4 +1,4 @@
-// Whatever is wrong with a request is told with its own code, never with a 500, and nothing is stored.
+// Every fault of a request has its own code, is never a 500, and stores nothing.
 import fc from "fast-check";
 import { describe, expect, test, uniqueName } from "../support/fixtures.js";
 import { get, put, send } from "../support/wire.js";
@@ -195,7 +195,7 @@ describe("documents", () => {
         const text = JSON.stringify(value);
         const name = uniqueName("shape");
         const answer = await send(url, { method: "PUT", path: `/v1/resources/${name}`, headers: [...json, ...token], body: text });
-        if (/(?<!\\)(\\\\)*\\u0000/.test(text)) return expect(answer).toMatchObject({ status: 400 }); // Not where the backslash itself is meant.
+        if (/(?<!\\)(\\\\)*\\u0000/.test(text)) return expect(answer).toMatchObject({ status: 400 }); // Not where the backslash itself is escaped.
         expect(answer.status).toBe(201);
         expect((await get(url, name)).json).toEqual(JSON.parse(text));
       }),

@@ -1,4 +1,5 @@
-// Connections that are slow, broken, closed on one side or in a hurry: every request gets the answer that is its own, or none.
+// Connections that are slow, broken, half closed or pipelined: every request gets its own answer,
+// or none.
 import type { Gateway } from "@palisade/gateway";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { get, put, RawConnection, send } from "../support/wire.js";
@@ -31,7 +32,7 @@ describe("a slow client", () => {
     expect(connection.received).toContain('"code":"request_timeout"');
   });
 
-  test("who was refused and never sends the rest is disconnected in time, and told one thing only", async ({ startGateway }) => {
+  test("that was refused and never sends the rest is disconnected in time, after one answer", async ({ startGateway }) => {
     const gateway = await startGateway(impatient);
     const refused = async (): Promise<RawConnection> => {
       const connection = new RawConnection(gateway.url);
@@ -186,7 +187,7 @@ describe("Expect: 100-continue", () => {
     connection.socket.destroy();
   });
 
-  test("is not granted to a request without a token, and the connection ends, because nobody knows whether the body still comes", async ({
+  test("is not granted to a request without a token, and the connection ends, because the body may or may not follow", async ({
     gateway,
   }) => {
     const connection = new RawConnection(gateway.url);
@@ -246,7 +247,7 @@ describe("limits of the whole gateway", () => {
     first.socket.destroy();
   });
 
-  test("a credential that asks too often is told when to come again", async ({ startGateway }) => {
+  test("a credential that sends too many requests is told when to retry", async ({ startGateway }) => {
     const gateway = await startGateway({ rateLimitPerSecond: 1 });
     const startedAt = performance.now();
     const answers = await Promise.all(Array.from({ length: 30 }, () => get(gateway.url, uniqueName())));
@@ -264,7 +265,7 @@ test("the last answer of a connection does not end it before the client has sent
   connection.socket.on("error", (error) => errors.push(error));
   connection.send(`PUT /v1/resources/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 3000000\r\n\r\n`);
   await connection.receives(statusLine(428));
-  await get(gateway.url, uniqueName()); // The other side has had its turn, and could have ended it.
+  await get(gateway.url, uniqueName()); // The gateway had time to end it.
   expect(connection.socket.writable).toBe(true);
   connection.send(Buffer.alloc(3_000_000, 0x20));
   await connection.closed;

@@ -1,4 +1,4 @@
-// The gateway is killed in the middle of its work, again and again. What clients were told must be true all the same.
+// The gateway is killed while it works, repeatedly. What clients were told must be true.
 import { takePort } from "@palisade/testkit";
 import pg from "pg";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";

@@ -4,7 +4,7 @@ import { describe, eventually, expect, test, uniqueName } from "../support/fixtu
 import { type GatewayProcess, program } from "../support/gateway-process.js";
 import { type Answer, get, put, RawConnection } from "../support/wire.js";
 
-/** A write that waits in the database until it is let go. */
+/** A write that waits in the database until the test lets it go. */
 async function heldWrite(
   gateway: GatewayProcess,
   databaseUrl: string,
@@ -12,7 +12,7 @@ async function heldWrite(
   const name = uniqueName();
   await put(gateway.url, name, { token: 1, value: {} });
   const client = new pg.Client(databaseUrl);
-  client.on("error", () => undefined); // The test has failed already, and its database is being dropped.
+  client.on("error", () => undefined); // Only after the test has failed, while its database is dropped.
   await client.connect();
   await client.query("begin");
   await client.query("select 1 from palisade.resources where resource = $1 for update", [name]);
@@ -47,7 +47,8 @@ describe("SIGTERM", () => {
     await idle.closed;
     await expect(put(gateway.url, uniqueName(), { token: 1, value: {} })).rejects.toThrow(/ECONNREFUSED/);
     expect(await (await fetch(`${gateway.adminUrl}/ready`)).json()).toMatchObject({ ready: false });
-    // Its header was accepted before the signal, so it is finished; what follows on the same connection is not begun.
+    // Its header was accepted before the signal, so it is finished; what follows on the same
+    // connection is not begun.
     pipelined.send(
       `{}PUT /v1/resources/late HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nFencing-Token: 5\r\nContent-Length: 2\r\n\r\n{}`,
     );
@@ -64,7 +65,7 @@ describe("SIGTERM", () => {
     const gateway = await startProgram({ DATABASE_URL: database.url, ...patient });
     const held = await heldWrite(gateway, database.url);
     gateway.child.signal("SIGTERM");
-    await eventually(async () => (await fetch(`${gateway.adminUrl}/ready`)).text()).toContain('"shutdown"'); // Two signals that nobody has heard are one.
+    await eventually(async () => (await fetch(`${gateway.adminUrl}/ready`)).text()).toContain('"shutdown"'); // Two signals before the first is handled count as one.
     gateway.child.signal("SIGTERM");
     expect(await gateway.child.waitForExit()).toEqual({ code: 143, signal: null });
     await expect(held.answer).rejects.toThrow();

@@ -1,4 +1,5 @@
-// What callers are told while Postgres is away, silent or read-only: 503 for what was certainly not applied, 504 for what may have been, never a 500, and never a wrong one.
+// Answers while Postgres is away, silent or read-only: 503 for what was certainly not applied, 504
+// for what may have been, never a 500.
 import { FaultProxy } from "@palisade/testkit";
 import pg from "pg";
 import { test as base, describe, eventually, expect, uniqueName } from "../support/fixtures.js";
@@ -11,10 +12,11 @@ const test = base.extend("behindProxy", async ({ database, startGateway }, { onC
   const { hostname: host, port } = new URL(database.url);
   const proxy = await FaultProxy.start({ upstream: { host, port: Number(port) } });
   onCleanup(() => proxy.stop());
-  // Of the time for a write Postgres has four fifths before it gives up itself: enough also where it has to wait for the processor.
+  // Postgres has four fifths of the time for a write before its own timer ends it: enough even
+  // where it has to wait for the processor.
   const limits = { writeTimeoutMs: 1_000, lockWaitMs: 500, readTimeoutMs: 300, connectTimeoutMs: 300, drainMs: 100 } as const;
   const gateway = await startGateway({ databaseUrl: proxy.urlOf(database.url), migrations: "off", ...limits });
-  /** On a connection that is open from then on. To open one may take more than the short time there is. */
+  /** On a connection that stays open. Opening one may take longer than the short timeout. */
   const write = (name: string, n: number) =>
     eventually(async () => (await put(gateway.url, name, { token: 5, value: { n } })).status).toBeOneOf([200, 201]);
   return { proxy, gateway, write };
@@ -28,7 +30,7 @@ describe("while Postgres", () => {
     const name = uniqueName();
     await write(name, 1);
     await proxy.refuse();
-    // The first one may still be sent on a connection whose end has not been heard of.
+    // The first write may still be sent on a connection whose end has not been noticed.
     await eventually(async () => (await put(gateway.url, name, { token: 5, value: { n: 2 } })).status).toBe(503);
     const refused = await put(gateway.url, name, { token: 5, value: { n: 3 } });
     expect(refused).toMatchObject({ ...notApplied, headers: { "retry-after": expect.stringMatching(/^[1-9]\d*$/) } });
@@ -72,7 +74,7 @@ describe("while Postgres", () => {
     await database.drop();
   });
 
-  test("has the row locked by somebody else, the write is told to try again", async ({ database, startGateway }) => {
+  test("has the row locked by another session, the write is told to try again", async ({ database, startGateway }) => {
     const gateway = await startGateway({ lockWaitMs: 50 });
     const name = uniqueName();
     await put(gateway.url, name, { token: 5, value: {} });

@@ -1,4 +1,5 @@
-// The README is true: each of its curl examples is run, in order, and its table of settings is the table of the program.
+// Each curl example of the README is run, in order, and its table of settings is the table of the
+// program.
 import { readFileSync } from "node:fs";
 import { settings } from "../../src/settings/settings.js";
 import { curl } from "../support/curl.js";
@@ -10,10 +11,10 @@ const pairs = [...readme.matchAll(/```sh\n(curl [\s\S]*?)```\s+```http\n([\s\S]*
   expected,
 }));
 
-/** The names of headers have no case. */
+/** Header names are compared without case. */
 const lowerCaseName = (header: string): string => header.replace(/^[^:]+/, (name) => name.toLowerCase());
 
-/** Tables are set in columns; how wide is not the point here. */
+/** Column widths of tables are ignored. */
 const unaligned = (line: string): string => line.replaceAll(/ +/g, " ");
 
 interface Parts {

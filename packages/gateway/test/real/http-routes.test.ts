@@ -1,4 +1,5 @@
-// Every route in its ordinary use: statuses, headers and bodies of the contract. Each answer is also held against the OpenAPI document by the sender.
+// Every route in ordinary use: statuses, headers and bodies of the contract. The sender also checks
+// each answer against the OpenAPI document.
 import { describe, expect, test, uniqueName } from "../support/fixtures.js";
 import { get, put, remove, seal, send } from "../support/wire.js";
 

@@ -127,7 +127,7 @@ describe("a transaction", () => {
       );
     });
     expect((await Promise.all(both)).map(({ status }) => status)).toEqual(both.map(() => 200));
-    expect(await (await fetch(`${adminUrl}/metrics`)).text()).not.toContain("40P01"); // Which the gateway would have run again.
+    expect(await (await fetch(`${adminUrl}/metrics`)).text()).not.toContain("40P01"); // A deadlock would have been run again unnoticed.
   });
 
   const put1 = { op: "put", resource: "t/1", token: 5, value: 1 };

@@ -1,5 +1,5 @@
-// The promise of the whole product over real HTTP and a real Postgres: once a token was accepted, nothing below it changes the resource, whoever asks, by whichever
-// gateway, in whatever order the requests arrive.
+// G1 over real HTTP and a real Postgres: once a token was accepted, no lower one changes the
+// resource, through any gateway and in any order of arrival.
 import type { Gateway } from "@palisade/gateway";
 import { describe, expect, test, uniqueName } from "../support/fixtures.js";
 import { type Answer, get, put, remove, seal, send } from "../support/wire.js";
@@ -119,7 +119,7 @@ describe("stale writes are rejected", () => {
   });
 });
 
-/** Two writes on the way at once; answers in the order of the arguments. */
+/** Two concurrent writes; answers in the order of the arguments. */
 async function race(first: () => Promise<Answer>, second: () => Promise<Answer>): Promise<readonly [Answer, Answer]> {
   const one = first();
   const other = second();
@@ -131,7 +131,7 @@ async function expectNewerRemains(url: string, name: string, [older, newer]: rea
   if (older.status === 412) expect(older.json).toMatchObject({ code: "fencing_token_stale" });
   else expect(older.json).toMatchObject({ token: 7 });
   expect(await get(url, name)).toMatchObject({ json: { by: 8 }, headers: { "fencing-token": "8" } });
-  // Whoever came first, the older one is out from now on.
+  // Whichever came first, the older holder is refused from now on.
   expect(await put(url, name, { token: 7, value: { by: 7 } })).toMatchObject(stale);
 }
 

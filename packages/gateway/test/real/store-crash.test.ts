@@ -1,4 +1,5 @@
-// SIGKILL to every process of Postgres while two gateways write: every acknowledged write is there afterwards, every refused one is not.
+// SIGKILL to every process of Postgres while two gateways write: every acknowledged write is there
+// afterwards, every refused one is not.
 import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
@@ -6,13 +7,14 @@ import pg from "pg";
 import { openStore as open } from "../../src/fenced-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { brokenPromises, Recorder } from "../support/history-checker.js";
-import { patience } from "../support/patience.js";
+import { longTimeouts } from "../support/long-timeouts.js";
 import { uniqueName } from "../support/store.js";
 
 let server: PostgresServer;
 
 beforeAll(async () => {
-  // The writer of WAL in the background stays out of it: what a commit did not flush itself is lost in a crash.
+  // The background WAL writer is kept out of it: what a commit did not flush itself is lost in a
+  // crash.
   server = await PostgresServer.start({ settings: { wal_writer_delay: "10s", wal_writer_flush_after: "1GB" } });
   await migrate(server.url);
 });
@@ -20,7 +22,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-const openStore = () => open({ databaseUrl: server.url, history: "on", ...patience });
+const openStore = () => open({ databaseUrl: server.url, history: "on", ...longTimeouts });
 const eventually = { interval: 10, timeout: 30_000 } as const;
 
 async function withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -73,7 +75,7 @@ describe("G3 Postgres is killed under load", () => {
     const resource = uniqueName("unflushed");
     await server.restart();
     await withClient(async (client) => {
-      // It begins with a round, which flushes whatever there is; the next one comes after ten seconds.
+      // It begins with a round that flushes everything; the next one comes after ten seconds.
       const sleeping = "select from pg_stat_activity where backend_type = 'walwriter' and wait_event = 'WalWriterMain'";
       await expect.poll(async () => (await client.query(sleeping)).rowCount, eventually).toBe(1);
       await client.query("set synchronous_commit = off");

@@ -1,11 +1,12 @@
-// A failover must not forget a fence. A real primary and a real standby, with a proxy between them; the asynchronous pair is the control that forgets.
+// A failover must not forget a fence. A real primary and a real standby with a proxy between them;
+// the asynchronous pair is the control that forgets.
 import { PostgresPair } from "@palisade/testkit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import { type FencedStore, openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { migrate } from "../../src/store/migrate.js";
-import { patience } from "../support/patience.js";
+import { longTimeouts } from "../support/long-timeouts.js";
 import { uniqueName } from "../support/store.js";
 
 const stores: FencedStore[] = [];
@@ -19,7 +20,7 @@ async function startPair(replication: "sync" | "async"): Promise<PostgresPair> {
 }
 
 async function open(databaseUrl: string, config: Partial<StoreConfig> = {}): Promise<FencedStore> {
-  const store = await openStore({ databaseUrl, durability: "sync", statementsInFlight: 1, ...patience, ...config });
+  const store = await openStore({ databaseUrl, durability: "sync", statementsInFlight: 1, ...longTimeouts, ...config });
   stores.push(store);
   return store;
 }
@@ -69,7 +70,7 @@ describe("with synchronous replication", () => {
     await expect.poll(async () => (await query(pair.primary.url, waiting)).length, { interval: 5 }).toBe(1);
     await query(pair.primary.url, `select pg_cancel_backend(pid) from (${waiting}) as waiting`);
     expect(await verdict).toMatchObject({ kind: "outcome_unknown", reason: "not_replicated" });
-    expect(await store.read(resource)).toMatchObject({ kind: "found" }); // On the primary; the standby has not got it.
+    expect(await store.read(resource)).toMatchObject({ kind: "found" }); // On the primary; not yet on the standby.
     await pair.replication.heal();
     await pair.joined();
   });
@@ -90,7 +91,8 @@ describe("with synchronous replication", () => {
   test("G3 a standby that is away leaves the write unknown after our own timer, which Postgres's timer does not do", async () => {
     store = await open(pair.primary.url, { writeTimeoutMs: 200, statementTimeoutMs: 50 });
     await pair.replication.partition();
-    // On a busy machine Postgres's timer may end a write before it comes to the wait; never the wait, which would be answered as not replicated.
+    // On a busy machine Postgres's timer may end a write before it waits for the standby; it never
+    // ends the wait itself, which would be answered as not replicated.
     await expect.poll(() => put(store, uniqueName(), 1)).toMatchObject({ kind: "outcome_unknown", reason: "timed_out" });
     await pair.replication.heal();
     await pair.joined();
@@ -105,7 +107,7 @@ describe("with synchronous replication", () => {
     const attempts = () => Promise.all([store.write(keyed), store.write(numbered), store.transaction(transaction)]);
     await pair.replication.partition();
     expect((await attempts()).map(({ kind }) => kind)).toEqual(["outcome_unknown", "outcome_unknown", "outcome_unknown"]);
-    // Ending the wait makes the first tries visible, though the standby still lacks them.
+    // Ending the wait makes the first tries visible, although the standby still lacks them.
     await expect
       .poll(
         async () => {
@@ -115,7 +117,8 @@ describe("with synchronous replication", () => {
         { interval: 5 },
       )
       .toEqual(["found", "found", "found"]);
-    // In so short a time a busy gateway may not come to ask why a retry was refused, and calls this retry not applied, which it was not.
+    // With so short a timeout a busy gateway may not get to ask why a retry was refused, and then
+    // answers this retry as not applied, which is true.
     const told = new Set<string>();
     await expect
       .poll(
@@ -131,7 +134,8 @@ describe("with synchronous replication", () => {
     expect([...told]).toEqual(["outcome_unknown"]);
     await pair.replication.heal();
     await pair.joined();
-    // With so short a time-out a busy machine may answer "unknown" once more, which is true as well; a retry is what it is for.
+    // With so short a timeout a busy machine may answer "unknown" once more, which is true as well
+    // and may be retried.
     await expect.poll(attempts, { interval: 5, timeout: 20_000 }).toMatchObject([
       { kind: "accepted", rev: 1, replayed: true },
       { kind: "sequence_out_of_order", currentSeq: 7 },
@@ -219,7 +223,8 @@ test("commits are acknowledged only when flushed, whatever the server's configur
   await query(pair.standby.url, "alter database postgres set synchronous_commit = off");
   const store = await open(pair.standby.url, { durability: "local" });
   await put(store, uniqueName(), 1);
-  // The setting of a session can be seen only from within it: the statement writes it into a row through the holder's default.
+  // The setting of a session can be seen only from within it: the statement writes it into a row
+  // through a trigger.
   await query(
     pair.standby.url,
     "create table seen (setting text); create function see() returns trigger language plpgsql as 'begin insert into seen values (current_setting(''synchronous_commit'')); return new; end'; create trigger see before insert on palisade.resources for each row execute function see()",

@@ -1,4 +1,5 @@
-// Every way a write can fail to be answered, on a real Postgres behind a real proxy: each verdict is compared with what the table then holds (G3).
+// Every way in which the answer to a write can be lost, on a real Postgres behind a real proxy:
+// each verdict is compared with what the table then holds (G3).
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { FaultProxy, PostgresServer } from "@palisade/testkit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
@@ -6,7 +7,7 @@ import pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import { type FencedStore, openStore, type StoreConfig, type StoreEvent } from "../../src/fenced-store.js";
 import { migrate } from "../../src/store/migrate.js";
-import { patience } from "../support/patience.js";
+import { longTimeouts } from "../support/long-timeouts.js";
 import { uniqueName, untilSomebodyWaits } from "../support/store.js";
 
 let server: PostgresServer;
@@ -41,7 +42,7 @@ async function connect(): Promise<pg.Client> {
   return client;
 }
 
-/** A session of somebody else's, in a transaction that holds the row until it ends. */
+/** Another session, in a transaction that holds the row until it ends. */
 async function holderOf(resource: string): Promise<pg.Client> {
   const holder = await connect();
   holders.push(holder);
@@ -51,7 +52,7 @@ async function holderOf(resource: string): Promise<pg.Client> {
 }
 
 async function open(config: Partial<StoreConfig> = {}): Promise<FencedStore> {
-  const store = await openStore({ databaseUrl: proxy.urlOf(server.url), ...patience, ...config });
+  const store = await openStore({ databaseUrl: proxy.urlOf(server.url), ...longTimeouts, ...config });
   stores.push(store);
   return store;
 }
@@ -60,7 +61,7 @@ async function open(config: Partial<StoreConfig> = {}): Promise<FencedStore> {
 async function warmStore(config: Partial<StoreConfig> = {}): Promise<FencedStore> {
   const store = await open({ statementsInFlight: 1, ...config });
   const seal = { op: "seal", resource: uniqueName("warm"), token: 1 } as const;
-  await expect.poll(async () => (await store.write(seal)).kind, { interval: 2 }).toBe("accepted"); // A short time to connect may be too short at first.
+  await expect.poll(async () => (await store.write(seal)).kind, { interval: 2 }).toBe("accepted"); // The short connect timeout may strike at first.
   return store;
 }
 
@@ -140,9 +141,9 @@ describe("G3 no answer comes", () => {
     expect(await put(store, resource)).toMatchObject({ kind: "outcome_unknown", reason: "timed_out" });
     expect(performance.now() - sentAt).toBeGreaterThanOrEqual(145);
     await expect.poll(() => isStored(resource), { interval: 2 }).toBe(true);
-    proxy.deliver(); // The late answer meets nobody.
+    proxy.deliver(); // The late answer reaches no statement.
     await proxy.until(() => proxy.connections === 0);
-    await expect.poll(async () => (await put(store, resource)).kind, { interval: 2 }).toBe("accepted"); // Such a short time may be too short again.
+    await expect.poll(async () => (await put(store, resource)).kind, { interval: 2 }).toBe("accepted"); // The short timeout may strike again.
     await proxy.until(() => proxy.connections === 1);
   });
 
@@ -196,7 +197,8 @@ describe("G3 Postgres says no: certainly not applied", () => {
     try {
       await admin.query("alter system set default_transaction_read_only = on");
       await admin.query("select pg_reload_conf()");
-      // The running session learns of it a moment later; from then on every answer is the same, on old connections (25006) and on new ones.
+      // The running session notices a moment later; from then on every answer is the same, on old
+      // connections (25006) and on new ones.
       await expect.poll(async () => (await put(store, uniqueName())).kind, { interval: 2 }).toBe("unavailable");
       for (let attempt = 0; attempt < 2; attempt += 1)
         expect(await put(store, resource)).toMatchObject({ kind: "unavailable", reason: "read_only", outcome: "not_applied" });
@@ -220,7 +222,7 @@ describe("G3 Postgres says no: certainly not applied", () => {
     expect(await store.ready()).toMatchObject({ ready: false });
   });
 
-  test("G3 when nobody listens: the store opens all the same, and works once somebody does", async () => {
+  test("G3 when Postgres does not listen: the store opens all the same, and works once Postgres does", async () => {
     await proxy.refuse();
     const store = await open();
     expect(await put(store, uniqueName())).toMatchObject({ kind: "unavailable", reason: "unreachable", outcome: "not_applied" });
@@ -264,7 +266,8 @@ test("a prepared statement that is gone is prepared again, and the write is appl
   const store = await warmStore();
   const resource = uniqueName();
   await put(store, resource);
-  // What DISCARD ALL of a pooler, or a migration under way, does to the session: here the statement's result type changes under it.
+  // What a pooler's DISCARD ALL, or a migration under way, does to the session: here the
+  // statement's result type changes.
   await admin.query("alter table palisade.resources alter column rev type numeric");
   try {
     expect(await put(store, resource)).toMatchObject({ kind: "accepted", rev: 2 });

@@ -1,4 +1,5 @@
-// The SQL files, the drizzle schema and the rights of the roles: that they agree with each other and cannot be applied twice or half.
+// The SQL files, the drizzle schema and the rights of the roles agree with each other, and cannot
+// be applied twice or half.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { PostgresServer } from "@palisade/testkit";

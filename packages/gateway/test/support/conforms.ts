@@ -1,5 +1,6 @@
-// Holds an answer of the gateway against the OpenAPI document it publishes: status, media type, body and headers. Answers may grow, so the published schemas are open;
-// here they are closed, or a member that nobody described would never be noticed.
+// Checks an answer of the gateway against the OpenAPI document it publishes: status, media type,
+// body and headers. The published schemas are open, because answers may grow; here they are closed,
+// so that an undescribed member is noticed.
 import { openApiDocument } from "@palisade/gateway";
 import { Ajv2020, type AnySchema, type ValidateFunction } from "ajv/dist/2020.js";
 
@@ -25,10 +26,10 @@ const ajv = new Ajv2020({ strict: false, formats: { "date-time": (text: string) 
 const compiled = new Map<string, ValidateFunction>();
 const describedHeaders = Object.keys(document.components.headers);
 
-/** Throws with everything that differs. */
+/** Throws with every difference. */
 export function assertConforms(method: string, path: string, answer: WireAnswer): void {
   const found = operationOf(method, path);
-  // What is no operation is answered by a problem that says so.
+  // A request that is no operation is answered by a problem that says so.
   const described = found === undefined ? onlyProblem : found.operation.responses[answer.status];
   const where = `${method} ${path} → ${answer.status}`;
   if (described === undefined) throw new Error(`${where} is not described`);

@@ -1,4 +1,5 @@
-// Runs a curl command line of the documentation with fetch, so that a machine without curl can check it. An option that is not listed here is an error.
+// Runs a curl command line of the documentation with fetch, so that a machine without curl can
+// check it. An option that is not listed here is an error.
 
 /** What `curl -i` would print. */
 export async function curl(command: string): Promise<string> {
@@ -8,7 +9,10 @@ export async function curl(command: string): Promise<string> {
   return `${head.join("\r\n")}\r\n\r\n${await response.text()}`;
 }
 
-/** As a shell would split it: at white space, not inside '…', and a backslash at the end of a line joins it to the next. */
+/**
+ * As a shell would split it: at white space, not inside '…', and a backslash at the end of a line
+ * joins it to the next.
+ */
 function wordsOf(command: string): readonly string[] {
   const words = command.replaceAll("\\\n", " ").match(/'[^']*'|[^\s']+/g) ?? [];
   return words.map((word) => word.replace(/^'(.*)'$/s, "$1"));

@@ -1,9 +1,10 @@
-// A gateway for a test file, over a database of its own, and more of them for a test that asks, in this process or in their own. All are ended again.
+// A gateway for a test file, over a database of its own, and further ones on request, in this
+// process or in their own. All are closed again.
 import { createGateway, type Gateway, type GatewayConfig, migrate } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base, expect } from "@palisade/testkit/vitest";
 import { type GatewayProcess, startProgram } from "./gateway-process.js";
-import { patience } from "./patience.js";
+import { longTimeouts } from "./long-timeouts.js";
 
 export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
 
@@ -17,12 +18,12 @@ export function uniqueName(prefix = "r"): string {
   return `${prefix}/${process.pid}-${names}`;
 }
 
-/** expect.poll with patience for a busy machine. */
+/** expect.poll with a timeout for a busy machine. */
 export function eventually(read: () => unknown): ReturnType<typeof expect.poll> {
   return expect.poll(read, { timeout: 30_000, interval: 10 });
 }
 
-export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", ...patience } as const;
+export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", ...longTimeouts } as const;
 
 export const test = base
   .extend("databaseTemplate", { scope: "file" }, async () => ({ name: "gateway", migrate }))

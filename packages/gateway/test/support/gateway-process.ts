@@ -1,9 +1,9 @@
-// The program palisade-gateway as a process of its own, to be signalled, killed and started again.
+// The program palisade-gateway as a process of its own, to be signalled, killed and restarted.
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Child, type ChildExit, startChild } from "@palisade/testkit";
-import { patientEnvironment } from "./patience.js";
+import { longTimeoutVariables } from "./long-timeouts.js";
 
 export const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
 
@@ -28,7 +28,7 @@ export interface GatewayProcess {
   readonly adminUrl: string;
   /** Every line of the log so far. */
   readonly lines: readonly string[];
-  /** Asks it to end, and waits for as long as it takes. */
+  /** Sends SIGTERM and waits for the exit, without a limit. */
   stop(): Promise<ChildExit>;
 }
 
@@ -46,10 +46,10 @@ export async function startProgram(env: Readonly<Record<string, string>>): Promi
     heard = resolve;
   });
   const child = startChild({
-    // Who runs the tests' servers is none of the program's business: it would remark that it does not know the variable.
+    // The variable is about the tests' servers; the program would warn that it does not know it.
     command: "env",
     args: ["-u", "PALISADE_TEST_PROVIDER", process.execPath, program],
-    env: { PORT: "0", ADMIN_PORT: "0", ...patientEnvironment, ...env },
+    env: { PORT: "0", ADMIN_PORT: "0", ...longTimeoutVariables, ...env },
     name: "palisade-gateway",
     onLine: (line) => {
       lines.push(line);

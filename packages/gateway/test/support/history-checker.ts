@@ -1,9 +1,13 @@
-// Judges what gateways were told against what Postgres holds. It knows the promises and not how they are kept; scenarios only produce the records.
+// Judges the answers of gateways against what Postgres holds, by the promises alone; scenarios only
+// produce the records.
 import type pg from "pg";
 import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
 
 export interface Recorded {
-  /** Unique, and sent as the holder, so that the history table says which attempt made which revision. */
+  /**
+   * Unique, and sent as the holder, so that the history table says which attempt made which
+   * revision.
+   */
   readonly id: string;
   readonly request: WriteRequest;
   readonly verdict: Verdict;
@@ -63,7 +67,7 @@ export async function brokenPromises(client: pg.Client, records: readonly Record
   return broken;
 }
 
-/** Revisions without gaps, tokens that never fall, and a row that is what the last entry made it. */
+/** Revisions without gaps, tokens that never fall, and a row that equals the last entry. */
 function* chainFaults(entries: readonly Entry[], row: Row | undefined): Generator<string> {
   let token = 0;
   for (const [index, entry] of entries.entries()) {
@@ -79,7 +83,7 @@ function* chainFaults(entries: readonly Entry[], row: Row | undefined): Generato
     yield `G3: revision ${last.rev} was written by ${last.holder} and holds ${row.value}`;
 }
 
-/** Accepted: there exactly once, as told. Unknown: at most once. Anything else: not there. */
+/** Accepted: stored exactly once, as answered. Unknown: at most once. Anything else: not stored. */
 function* answerFaults(records: readonly Recorded[], entries: readonly Entry[]): Generator<string> {
   const byId = groupedBy(entries, ({ holder }) => holder);
   for (const { id, request, verdict } of records) {
@@ -94,7 +98,10 @@ function* answerFaults(records: readonly Recorded[], entries: readonly Entry[]):
   }
 }
 
-/** What ended before something else began came before it: in tokens for everybody, in revisions for writes. */
+/**
+ * What ended before another operation began came before it: in tokens for all operations, in
+ * revisions for writes.
+ */
 function* orderFaults(records: readonly Recorded[]): Generator<string> {
   const accepted = records.flatMap((record) => (record.verdict.kind === "accepted" ? [{ ...record, rev: record.verdict.rev }] : []));
   for (const later of accepted)
@@ -106,7 +113,7 @@ function* orderFaults(records: readonly Recorded[]): Generator<string> {
     }
 }
 
-/** Nobody is called stale without a newer token that may have been there. */
+/** A stale answer needs a newer token that may have been stored. */
 function* staleFaults(records: readonly Recorded[]): Generator<string> {
   for (const { id, request, verdict, endedAt } of records) {
     if (verdict.kind !== "stale") continue;
@@ -118,7 +125,7 @@ function* staleFaults(records: readonly Recorded[]): Generator<string> {
   }
 }
 
-/** Map.groupBy, which Node 20 has not. */
+/** Map.groupBy, which Node 20 does not have. */
 function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) {

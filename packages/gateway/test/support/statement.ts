@@ -1,4 +1,5 @@
-// THE statement on a plain connection, both ways to the row, so that a test can hold it open in a transaction, race it, or look at its plan.
+// The fenced statement on a plain connection, in both forms, so that a test can hold it open in a
+// transaction, race it, or read its plan.
 import type pg from "pg";
 import type { TransactionOperation } from "../../src/fence/verdict.js";
 import { type FencedRow, fencedWrite, parametersOf } from "../../src/guard/fenced-statement.js";

@@ -4,12 +4,12 @@ import type { TestDatabase } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import pg from "pg";
 import { type FencedStore, openStore, type StoreConfig } from "../../src/fenced-store.js";
-import { patience } from "./patience.js";
+import { longTimeouts } from "./long-timeouts.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";
 
 export type OpenStore = (config?: Partial<StoreConfig>) => Promise<FencedStore>;
-/** A connection of the test's own; one per call. */
+/** A connection of the test; one per call. */
 export type Connect = () => Promise<pg.Client>;
 
 let names = 0;
@@ -27,7 +27,7 @@ export const test = base
       await Promise.all(opened.map((store) => store.close({ drainMs: 0 })));
     });
     return async (config = {}) => {
-      const store = await openStore({ databaseUrl: database.url, ...patience, ...config });
+      const store = await openStore({ databaseUrl: database.url, ...longTimeouts, ...config });
       opened.push(store);
       return store;
     };
@@ -40,7 +40,7 @@ export const test = base
     });
     return async () => {
       const client = new pg.Client({ connectionString: database.url });
-      client.on("error", () => {}); // A test may cut it; its statement is told.
+      client.on("error", () => {}); // A test may cut it; its statement reports that.
       await client.connect();
       clients.push(client);
       return client;

@@ -1,4 +1,5 @@
-// Requests as bytes on a socket: nothing on this side may repair a path, join headers or follow rules. Every answer is held against the OpenAPI document.
+// Requests as bytes on a socket: nothing on this side repairs a path, joins headers or follows
+// rules. Every answer is checked against the OpenAPI document.
 import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { assertConforms, type WireAnswer } from "./conforms.js";
@@ -83,7 +84,7 @@ export function seal(base: string, path: string, token: number | string): Promis
   return send(base, { method: "POST", path: `/v1/resources/${path}/seal`, headers: ["Fencing-Token", String(token)] });
 }
 
-/** A connection whose every byte is the test's own. */
+/** A connection whose every byte is written by the test. */
 export class RawConnection {
   readonly socket: Socket;
   received = "";
@@ -99,7 +100,7 @@ export class RawConnection {
     // A reset is one of the ways a connection may end; tests judge by what was received.
     this.socket.on("error", () => undefined);
     this.closed = new Promise((resolve) => this.socket.on("close", () => resolve()));
-    // Half-open is for our half only: when the gateway ends its own, so do we.
+    // Half-open is for this side only: when the gateway ends its own half, so does the test.
     this.socket.on("end", () => this.socket.end());
   }
 
@@ -107,7 +108,7 @@ export class RawConnection {
     this.socket.write(text);
   }
 
-  /** Closes our half; answers may still come. */
+  /** Closes this side's half; answers may still come. */
   finish(): void {
     this.socket.end();
   }

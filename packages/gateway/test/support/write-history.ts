@@ -1,6 +1,8 @@
-// Judges what clients were told against what the store kept. Knows nothing of how the history came about.
+// Judges what clients were told against what the store kept.
 
-/** One write as its client saw it. `seq` is unique among all writes of a run, so it names the write. */
+/**
+ * One write as its client saw it. `seq` is unique among all writes of a run, so it names the write.
+ */
 export interface Told {
   readonly resource: string;
   readonly token: number;
@@ -19,7 +21,7 @@ export interface Kept {
   readonly seq: number;
 }
 
-/** Every broken promise, in words; empty when all was kept. */
+/** Every broken promise, in words; empty when all were kept. */
 export function violations(told: readonly Told[], kept: readonly Kept[]): readonly string[] {
   return [...orderViolations(kept), ...answerViolations(told, kept)];
 }

@@ -1,4 +1,4 @@
-// Clients that write without pause, sometimes with an old token, and note down what they were told. They know nothing of the faults around them.
+// Clients that write without pause, sometimes with an old token, and record the answers.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, put } from "./wire.js";
 import type { Told } from "./write-history.js";
@@ -42,12 +42,12 @@ export class Writers {
       const seq = this.#seq;
       const answer = await put(url, resource, { token: `${token};seq=${seq}`, value: { seq } }).then(answerOf, connectionLost);
       this.told.push({ resource, token, seq, answer });
-      // Nobody there: whoever is to be there again needs the processor.
+      // The gateway is down; give its restart the processor.
       if (answer.kind === "unknown") await sleep(2);
     }
   }
 
-  /** Mostly the newest, now and then a newer one, now and then one that is past. */
+  /** Mostly the newest token, now and then a newer one, now and then an old one. */
   #token(resource: string): number {
     const fence = this.#fences.get(resource) ?? 5;
     const draw = this.#options.random();

@@ -1,5 +1,6 @@
-// Break-glass: an administrator moves a fence by hand. Raising shuts out a holder that must not write any more; lowering undoes a fence that a wrong token raised, and
-// is the one act that can let an old holder in again (G1), so who did it and why is always stored with it.
+// POST /v1/fences: an administrator moves a fence by hand. Raising excludes a holder that must not
+// write any more; lowering undoes a fence that a wrong token raised. Lowering is the one operation
+// that can admit an old holder again (G1), so the credential and the reason are stored with it.
 
 import type { RouteHandler } from "../admission.js";
 import { Answer, refusalProblem, undecidedProblem } from "../answer.js";

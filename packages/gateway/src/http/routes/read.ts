@@ -1,4 +1,5 @@
-// Reads: one resource, pages of resources, the history of one, the state of a fence. None of them ever raises a fence.
+// Reads: one resource, pages of resources, the history of one, the state of a fence. They raise no
+// fence.
 import { MAX_NAME_BYTES } from "../../fence/write-request.js";
 import type { FencedStore, ReadResult, ResourceState } from "../../fenced-store.js";
 import type { RouteHandler } from "../admission.js";
@@ -85,7 +86,7 @@ export function historyRoute(parts: StoreAccess): RouteHandler {
   };
 }
 
-/** Who holds the fence, also where there is no document. */
+/** The fence and its holder, also where there is no document. */
 export function fenceRoute(parts: StoreAccess): RouteHandler {
   return async (context) => {
     const resource = targetOf(context, FENCE_PREFIX, "read");

@@ -1,11 +1,12 @@
-// From the raw request target to the resource it names. Must not use req.params, req.path or req.query: they are decoded by rules that are not those of a name.
+// From the raw request target to the resource it names. req.params, req.path and req.query are not
+// used: they are decoded by other rules than a resource name.
 import { authorize } from "../auth.js";
 import { Problem } from "../problem.js";
 import type { RequestContext } from "../request-context.js";
 import { parseResourceName } from "../resource-name.js";
 import type { Action } from "../scopes.js";
 
-/** A client talking to a proxy may send the whole URL; what counts begins at the path. */
+/** A client of a proxy may send the whole URL; the path is what counts. */
 export function pathOf(url: string): string {
   if (url.startsWith("/")) return url;
   const authority = url.indexOf("//");
@@ -13,14 +14,20 @@ export function pathOf(url: string): string {
   return path === -1 ? "/" : url.slice(path);
 }
 
-/** The name after `prefix`, if the caller may do `action` with it. Everything after the prefix is the name, even a "?": it would otherwise be cut off in silence. */
+/**
+ * The name after `prefix`, if the caller may do `action` with it. Everything after the prefix is
+ * the name, even a "?", which would otherwise be cut off silently.
+ */
 export function targetOf(context: RequestContext, prefix: string, action: Action): string | Problem {
   return admitted(context, pathOf(context.request.url ?? "/").slice(prefix.length), action);
 }
 
 const SEAL_SUFFIX = "/seal";
 
-/** POST has no other use under /v1/resources, so that the last segment is the verb even of a resource whose own name ends in /seal. */
+/**
+ * POST has no other use under /v1/resources, so the last segment is the verb even of a resource
+ * whose own name ends in /seal.
+ */
 export function sealTargetOf(context: RequestContext, prefix: string): string | Problem | undefined {
   const path = pathOf(context.request.url ?? "/");
   if (!path.endsWith(SEAL_SUFFIX)) return undefined;

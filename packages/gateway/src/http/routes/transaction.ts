@@ -1,4 +1,5 @@
-// POST /v1/transactions: several resources, all or nothing. The whole transaction is refused when one of its operations is.
+// POST /v1/transactions: several resources, all or nothing. The whole transaction is refused when
+// one of its operations is.
 import type { TransactionVerdict } from "../../fence/verdict.js";
 import type { RouteHandler } from "../admission.js";
 import { Answer, receipt, refusalProblem, replayedHeader, undecidedProblem } from "../answer.js";
@@ -89,7 +90,7 @@ function answerOf(verdict: TransactionVerdict, operations: Operations, principal
   return new Answer(success.ok, `{"results":[${results.join(",")}]}`, { headers: verdict.replayed ? replayedHeader : undefined });
 }
 
-/** A stale token first: then the lease is lost, and whatever else is wrong does not matter any more. */
+/** A stale token first: the lease is lost then, and nothing else about the request matters. */
 function firstRefusal({ refusals }: Extract<TransactionVerdict, { kind: "refused" }>): Problem {
   const first = refusals.find(({ refusal }) => refusal.kind === "stale") ?? refusals[0];
   if (first === undefined) return new Problem("internal", "A transaction was refused without a reason.");

@@ -1,5 +1,6 @@
-// PUT, PATCH, DELETE and seal of one resource: from the header to a request the store understands, and from its verdict to an answer.
-// Everything that can be refused without the body is refused before the body is read.
+// PUT, PATCH, DELETE and seal of one resource: from the header to a request for the store, and from
+// its verdict to an answer. Everything that can be refused without the body is refused before the
+// body is read.
 import type { WriteOperation, WriteRequest } from "../../fence/verdict.js";
 import type { Metrics } from "../../observe/metrics.js";
 import type { RouteHandler } from "../admission.js";
@@ -56,7 +57,10 @@ async function writeDocument(parts: WriteParts, context: RequestContext, op: "pu
   return jsonFault(text, parts.bodyLimitBytes) ?? apply(parts, context, { ...intent, value: text });
 }
 
-/** What the store will be asked, with the Idempotency-Key still as it came: its fingerprint also covers the document. */
+/**
+ * What the store will be asked, with the Idempotency-Key as it came: its fingerprint also covers
+ * the document.
+ */
 interface Intent extends Omit<WriteRequest, "idempotency"> {
   readonly idempotencyKey: string | undefined;
 }
@@ -77,7 +81,7 @@ function readIntent(context: RequestContext, op: WriteOperation, resource: strin
     seq: presented.seq ?? undefined,
     expected: condition.expected,
     holder: context.principal.id,
-    // A seal may be repeated as it is.
+    // A seal may be repeated without a key.
     idempotencyKey: op === "seal" ? undefined : idempotencyKey,
   };
 }

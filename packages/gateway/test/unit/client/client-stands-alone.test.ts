@@ -1,4 +1,4 @@
-// The client is for browsers and edge runtimes too: it may bring nothing along that is not its own.
+// The client runs in browsers and edge runtimes too, so it imports only its own files.
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 

@@ -1,4 +1,4 @@
-// What a try leaves behind when it is over: nothing, on a signal that lives as long as the process, and nothing in the queue of timers.
+// A finished try leaves no listener on a long-lived signal and no timer behind.
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Call, createTransport } from "../../../src/client/transport.js";
@@ -12,7 +12,7 @@ const fails = async () => {
 const hangs: typeof fetch = (_url, init) =>
   new Promise((_resolve, reject) => init?.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
 
-/** Node keeps the signals that AbortSignal.any made of this one here. */
+/** Node keeps the signals that AbortSignal.any derived from this one here. */
 function dependants(signal: AbortSignal): number {
   const key = Object.getOwnPropertySymbols(signal).find(({ description }) => description === "kDependantSignals");
   const set = key === undefined ? undefined : (signal as unknown as Record<symbol, Set<unknown> | undefined>)[key];

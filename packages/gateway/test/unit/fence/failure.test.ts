@@ -1,4 +1,5 @@
-// What each error means for a write that was under way. A wrong line here is a lie to a client, so every class of SQLSTATE is listed.
+// What each error means for a write that was under way. A wrong line would misinform a client, so
+// every class of SQLSTATE is listed.
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { connectFailure, endsSession, failureOf } from "../../../src/fence/failure.js";
@@ -69,7 +70,7 @@ describe("G3 after sending", () => {
   });
 });
 
-test("before sending, nothing was applied: Postgres refused, or nobody answered", () => {
+test("before sending, nothing was applied: Postgres refused, or could not be reached", () => {
   expect(connectFailure(fromPostgres("53300", "FATAL"))).toMatchObject({ kind: "unavailable", reason: "refused" });
   expect(connectFailure(Object.assign(new Error("x"), { code: "ECONNREFUSED" }))).toMatchObject({
     kind: "unavailable",

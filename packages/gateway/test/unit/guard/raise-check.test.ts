@@ -1,4 +1,5 @@
-// What the gateway remembers of resources to save questions: so many and no more, and forgetting costs a question, never a verdict.
+// What the gateway remembers of resources to save questions: a bounded number, and forgetting one
+// costs a question, never a verdict.
 import { expect, test } from "vitest";
 import { RaiseCheck } from "../../../src/guard/raise-check.js";
 

@@ -1,4 +1,4 @@
-// What travels together, in which order, and how much may wait. No server: the queue does not know what a batch does.
+// Which writes go into one batch, in which order, and how much may wait. Needs no server.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Entry, WriteQueue } from "../../../src/guard/write-queue.js";

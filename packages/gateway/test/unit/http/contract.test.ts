@@ -1,4 +1,5 @@
-// The contract as a whole: codes, statuses, and that server, client and OpenAPI document speak of the same ones.
+// The contract as a whole: codes, statuses, and that server, client and OpenAPI document agree on
+// them.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { problemCodes as clientCodes } from "../../../src/client/results.js";
@@ -78,7 +79,7 @@ describe("the contract", () => {
     const unnamed = problemCodes.filter(
       (code) => !Object.values(document.paths as object).some((path) => JSON.stringify(path).includes(`"${code}"`)),
     );
-    // Answers to what is no operation at all.
+    // Answers to requests that are no operation.
     expect(unnamed).toEqual(["route_not_found", "expectation_failed"]);
   });
 

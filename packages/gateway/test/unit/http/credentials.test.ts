@@ -1,4 +1,4 @@
-// API keys, scopes, JWTs and the rate of calls: who may do what, and how often.
+// API keys, scopes, JWTs and the rate limit.
 import { SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
 import { RateLimit } from "../../../src/http/admission.js";
@@ -40,7 +40,7 @@ describe("an API key", () => {
     }
   });
 
-  test("too short to hold 128 bits is not let in, even if somebody stored its hash", () => {
+  test("too short to hold 128 bits is refused, even if its hash is stored", () => {
     const short = new ApiKeyring({ keys: [{ id: "short", sha256: hashApiKey("x".repeat(21)), scopes: ["read:"] }] });
     expect(short.find("x".repeat(21))).toBeUndefined();
   });
@@ -93,7 +93,7 @@ describe("a JWT", () => {
     expect(await ask(token)).toMatchObject({ id: "jwt:billing" });
   });
 
-  test("is not believed when it is expired, for somebody else, by somebody else, without end, without scope or without signature", async () => {
+  test("is refused when expired, for another audience, by another issuer, without expiry, without scope or without signature", async () => {
     const past = Math.floor(Date.now() / 1_000) - 60;
     const unsigned = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${Buffer.from('{"aud":"palisade","sub":"x","scope":"write:"}').toString("base64url")}.x`;
     const tokens = [
@@ -118,7 +118,7 @@ describe("a JWT", () => {
 });
 
 describe("without credentials", () => {
-  test("only callers who mean this machine are answered: a page in a browser sends its own host name", () => {
+  test("only callers that name this machine as host are answered: a page in a browser sends its own host name", () => {
     for (const host of ["localhost:8080", "127.0.0.1", "127.0.0.1:80", "[::1]:8080", "LOCALHOST", undefined])
       expect(openAuthenticator.authenticate(undefined, host)).toMatchObject({ id: "anonymous" });
     for (const host of ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""]) {
@@ -128,7 +128,7 @@ describe("without credentials", () => {
 });
 
 describe("the rate limit", () => {
-  test("lets each caller spend its own second, and says when there is more", () => {
+  test("counts each caller by itself, and says when to retry", () => {
     let now = 0;
     const limit = new RateLimit(2, () => now);
     expect([limit.take("a"), limit.take("a")]).toEqual([undefined, undefined]);

@@ -1,4 +1,4 @@
-// Conditions: the two that are honoured, and that no other is ever ignored.
+// Conditions: two are honoured, and every other is refused instead of ignored.
 import { describe, expect, test } from "vitest";
 import { parseReadCondition, parseWriteCondition } from "../../../src/http/preconditions.js";
 import { readHeaders } from "../../../src/http/request-context.js";

@@ -1,4 +1,4 @@
-// The reason for the speed of the gateway is invisible in its answers, so it is looked at here.
+// The prototypes that make the gateway fast do not show in its answers, so they are checked here.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";

@@ -1,4 +1,4 @@
-// The Fencing-Token header: what is taken, and that nothing else is.
+// The Fencing-Token header: what is accepted, and that nothing else is.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { formatFencingToken, parseFencingToken } from "../../../src/http/preconditions.js";
@@ -9,7 +9,7 @@ import { fencingTokenHeader } from "../../../src/http/schemas.js";
 const number = fc.integer({ min: 1, max: 999_999_999_999_999 });
 
 describe("the Fencing-Token header", () => {
-  test("carries every token and sequence number there is", () => {
+  test("carries every valid token and sequence number", () => {
     fc.assert(
       fc.property(number, fc.option(number, { nil: null }), (token, seq) => {
         expect(parseFencingToken(formatFencingToken({ token, seq }))).toEqual({ token, seq });

@@ -1,4 +1,5 @@
-// The judge of histories finds what it is there to find. One that finds nothing anywhere would make every crash test green.
+// The checker of crash histories finds each kind of fault. One that found nothing would make every
+// crash test green.
 import { describe, expect, test } from "vitest";
 import { type Kept, type Told, violations } from "../../support/write-history.js";
 
@@ -8,7 +9,7 @@ const accepted = (rev: number): Told["answer"] => ({ kind: "accepted", rev });
 const refused: Told["answer"] = { kind: "refused", code: "fencing_token_stale" };
 const unknown: Told["answer"] = { kind: "unknown" };
 
-describe("the judge", () => {
+describe("the history checker", () => {
   test("accepts a history in which every answer is true", () => {
     expect(
       violations([told(1, 1, accepted(1)), told(2, 2, unknown), told(3, 1, refused), told(4, 2, unknown)], [kept(1, 1, 1), kept(2, 2, 2)]),

@@ -1,4 +1,5 @@
-// The environment: what is understood, and that everything else stops the start with a sentence that names it.
+// The environment: what is understood, and that everything else stops the start with a sentence
+// that names it.
 import { describe, expect, test } from "vitest";
 import { keygen } from "../../../src/commands.js";
 import { createGateway } from "../../../src/gateway.js";

@@ -1,4 +1,5 @@
-// Where a page of names ends: a bound that Postgres, which compares bytes, must understand as we do.
+// Where a page of names ends: the bound must mean the same to JavaScript and to Postgres, which
+// compares bytes.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { firstNameAfter } from "../../../src/store/read.js";
