@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { settingsLines, settingsOf } from "../postgres/configuration.js";
-import { initdbArguments, superuser } from "../postgres/data-folder.js";
-import { type Address, type PostgresHost, type PostgresProvider, standbyName } from "../postgres/provider.js";
+import { initdbArguments, SUPERUSER } from "../postgres/data-folder.js";
+import { type Address, type PostgresHost, type PostgresProvider, STANDBY_NAME } from "../postgres/provider.js";
 import type { Place } from "./container.js";
 import { describeImage } from "./engine.js";
 import { composeImage } from "./images.js";
@@ -95,7 +95,7 @@ echo "host all,replication all all trust" >> ${data}/pg_hba.conf`;
 function baseBackup({ host, port }: Address, { network }: Place): string {
   if (network === "own")
     throw new Error("a standby in a container needs an engine that runs on this Linux itself: its way to the primary is on our loopback");
-  return `pg_basebackup --host ${host} --port ${port} --username ${superuser} --pgdata ${data} --checkpoint fast --no-sync
+  return `pg_basebackup --host ${host} --port ${port} --username ${SUPERUSER} --pgdata ${data} --checkpoint fast --no-sync
 touch ${data}/standby.signal`;
 }
 
@@ -103,7 +103,7 @@ touch ${data}/standby.signal`;
 function follow({ host, port }: Address): Record<string, string> {
   return {
     synchronous_standby_names: "",
-    primary_conninfo: `host=${host} port=${port} user=${superuser} application_name=${standbyName}`,
+    primary_conninfo: `host=${host} port=${port} user=${SUPERUSER} application_name=${STANDBY_NAME}`,
     wal_retrieve_retry_interval: "20ms",
   };
 }
@@ -141,7 +141,7 @@ interface Waiting {
 async function untilReady({ host, port }: Address, { mark, failure }: Waiting): Promise<void> {
   const givenUpAt = performance.now() + readyTimeoutMs;
   for (;;) {
-    const answer = await clusterName(`postgres://${superuser}@${host}:${port}/postgres`);
+    const answer = await clusterName(`postgres://${SUPERUSER}@${host}:${port}/postgres`);
     if (answer === mark) return;
     const why = failure();
     if (why !== undefined) throw new Error(why);

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 /** Postgres keeps nothing but the header of its interlock in there; the buffers are elsewhere. */
-const interlockBytes = 56;
+const INTERLOCK_BYTES = 56;
 
 let swept: Promise<void> | undefined;
 
@@ -24,7 +24,7 @@ async function sweep(uid: number | undefined): Promise<void> {
   for (const row of rows) {
     const fields = row.trim().split(/\s+/);
     const field = (name: string): number => Number(fields[names.indexOf(name)]);
-    const ours = field("uid") === uid && field("size") === interlockBytes && field("nattch") === 0;
+    const ours = field("uid") === uid && field("size") === INTERLOCK_BYTES && field("nattch") === 0;
     if (ours && !isAlive(field("cpid"))) await run("ipcrm", ["-m", String(field("shmid"))]).catch(leftForLater);
   }
 }

@@ -14,7 +14,7 @@ export interface BootSpec {
 /** Another process sits on the port. */
 export class PortTaken extends Error {}
 
-const bootTimeoutMs = 30_000;
+const BOOT_TIMEOUT_MS = 30_000;
 
 /** The address is nobody's to change, so it is not a setting in a file. */
 function address(port: number): string[] {
@@ -42,12 +42,14 @@ export async function boot(spec: BootSpec): Promise<Child> {
   const outcome = await Promise.race([
     ready,
     postmaster.waitForExit().then(() => "ended" as const),
-    sleep(bootTimeoutMs, "timeout" as const, { signal: tooLong.signal }),
+    sleep(BOOT_TIMEOUT_MS, "timeout" as const, { signal: tooLong.signal }),
   ]);
   tooLong.abort();
   if (outcome === "ready") return postmaster;
   if (outcome === "timeout") await postmaster.kill();
   const said = postmaster.obituary();
   if (said.includes("Address already in use")) throw new PortTaken(`port ${spec.port} of 127.0.0.1 is taken: ${said}`);
-  throw new Error(outcome === "timeout" ? `Postgres was not ready after ${bootTimeoutMs} ms: ${said}` : `Postgres did not start: ${said}`);
+  throw new Error(
+    outcome === "timeout" ? `Postgres was not ready after ${BOOT_TIMEOUT_MS} ms: ${said}` : `Postgres did not start: ${said}`,
+  );
 }

@@ -8,18 +8,18 @@ import { scratchFolder } from "../process/scratch-folder.js";
 import type { PostgresInstallation } from "../resolve/postgres.js";
 import { prepared, reachableBy, run } from "../resolve/postgres-cache.js";
 import { appendSettings, configure } from "./configuration.js";
-import { type Address, type HostOptions, standbyName } from "./provider.js";
+import { type Address, type HostOptions, STANDBY_NAME } from "./provider.js";
 
 // Room for the cluster and all the WAL that it keeps by default.
-const roomBytes = 1_500_000_000;
+const ROOM_BYTES = 1_500_000_000;
 
 /** The superuser of every server. Anyone on this machine may connect as anyone: the servers listen on loopback and hold test data only. */
-export const superuser = "postgres";
+export const SUPERUSER = "postgres";
 
 // Locale C: sorting and messages are the same on every machine, and messages can be recognised.
 export const initdbArguments = [
   "--username",
-  superuser,
+  SUPERUSER,
   "--auth",
   "trust",
   "--encoding",
@@ -73,7 +73,7 @@ async function rootsFor({ durable }: Pick<HostOptions, "durable">): Promise<stri
 
 async function hasRoom(root: string): Promise<boolean> {
   const space = await statfs(root).catch(() => undefined); // Only Linux has it, and containers may have a tiny one.
-  return space !== undefined && space.bavail * space.bsize > roomBytes;
+  return space !== undefined && space.bavail * space.bsize > ROOM_BYTES;
 }
 
 export interface DataFolder {
@@ -114,7 +114,7 @@ export async function newDataFolder(installation: PostgresInstallation, options:
 export async function makeStandby({ data }: DataFolder, { host, port }: Address): Promise<void> {
   await run("cp", ["-p", join(data, "PG_VERSION"), join(data, "standby.signal")]); // Its existence counts, not its content; its owner has to be the server's account.
   await appendSettings(data, {
-    primary_conninfo: `host=${host} port=${port} user=${superuser} application_name=${standbyName}`,
+    primary_conninfo: `host=${host} port=${port} user=${SUPERUSER} application_name=${STANDBY_NAME}`,
     wal_retrieve_retry_interval: "20ms", // How soon it looks for its primary again; the default of 5 s is for wide networks.
   });
 }

@@ -17,7 +17,7 @@ export interface DatabaseOptions {
   readonly name?: string;
 }
 
-const settleMs = 200;
+const SETTLE_MS = 200;
 const quoted = pg.escapeIdentifier;
 const templateDatabase = (name: string): string => `template_${name}`;
 
@@ -35,7 +35,7 @@ export async function withClient<T>(url: string, use: (client: pg.Client) => Pro
 
 /** Postgres looks ten times a second whether a database is free to be copied, renamed or dropped; the session of a client that has just left is gone much sooner. */
 async function settled(admin: pg.Client, database: string): Promise<void> {
-  const givenUpAt = performance.now() + settleMs;
+  const givenUpAt = performance.now() + SETTLE_MS;
   for (;;) {
     const { rowCount } = await admin.query("select from pg_stat_activity where datname = $1", [database]);
     if (rowCount === 0 || performance.now() > givenUpAt) return; // Whoever stays longer is Postgres's to judge: it cuts them, or refuses.

@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { continueTree, stopTree } from "./process-tree.js";
 
 // read ends when the last copy of our end of the pipe closes, however we went.
-const killWhenAlone = 'read -r _ || kill -KILL "$@"';
+const KILL_WHEN_ALONE = 'read -r _ || kill -KILL "$@"';
 
 export class Frozen {
   readonly #root: number;
@@ -13,7 +13,7 @@ export class Frozen {
   constructor(root: number) {
     this.#root = root;
     const below = stopTree(root);
-    this.#keeper = spawn("/bin/sh", ["-c", killWhenAlone, "sh", ...[root, ...below].map(String)], {
+    this.#keeper = spawn("/bin/sh", ["-c", KILL_WHEN_ALONE, "sh", ...[root, ...below].map(String)], {
       stdio: ["pipe", "ignore", "ignore"],
       detached: true, // Ctrl-C at the terminal must not reach it before us.
     });

@@ -13,9 +13,9 @@ import { Frozen } from "./frozen.js";
 import { killTree } from "./process-tree.js";
 import type { PostgresHost, PostgresProvider } from "./provider.js";
 
-const portAttempts = 10;
-const portPatienceMs = 5_000;
-const shutdownPatienceMs = 3_000;
+const PORT_ATTEMPTS = 10;
+const PORT_TIMEOUT_MS = 5_000;
+const SHUTDOWN_TIMEOUT_MS = 3_000;
 
 export const localPostgres: PostgresProvider = {
   describe: async () => (await thisPostgres()).description,
@@ -60,7 +60,7 @@ class LocalPostgres implements PostgresHost {
         const postmaster = await boot({ installation, data: folder.data, port });
         return new LocalPostgres(installation, folder, { port, postmaster });
       } catch (error) {
-        if (error instanceof PortTaken && attempt < portAttempts) continue; // By a stranger, who does not know of our claim.
+        if (error instanceof PortTaken && attempt < PORT_ATTEMPTS) continue; // By a stranger, who does not know of our claim.
         await removeFolder(folder.root);
         throw error;
       }
@@ -80,7 +80,7 @@ class LocalPostgres implements PostgresHost {
 
   async restart(): Promise<void> {
     await this.#end("SIGINT"); // Postgres calls this a fast shutdown: clients are cut, and all that was committed is checkpointed.
-    const givenUpAt = performance.now() + portPatienceMs;
+    const givenUpAt = performance.now() + PORT_TIMEOUT_MS;
     for (;;) {
       try {
         this.#postmaster = await boot({ installation: this.#installation, data: this.#folder.data, port: this.port });
@@ -115,7 +115,7 @@ class LocalPostgres implements PostgresHost {
     if (this.#frozen === undefined) {
       this.#postmaster.signal(signal);
       const patience = new AbortController();
-      const late = sleep(shutdownPatienceMs, undefined, { signal: patience.signal }).catch(() => undefined); // Aborted: it has ended.
+      const late = sleep(SHUTDOWN_TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined); // Aborted: it has ended.
       await Promise.race([this.#postmaster.waitForExit(), late]);
       patience.abort();
     }

@@ -5,11 +5,11 @@ import type pg from "pg";
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import { chooseProvider } from "./choose-provider.js";
 import { withClient } from "./databases.js";
-import { type PostgresHost, standbyName } from "./provider.js";
+import { type PostgresHost, STANDBY_NAME } from "./provider.js";
 import { hostOptions, type PostgresOptions, PostgresServer } from "./server.js";
 
-const joinTimeoutMs = 10_000;
-const pollMs = 3;
+const JOIN_TIMEOUT_MS = 10_000;
+const POLL_MS = 3;
 
 export interface PairOptions extends PostgresOptions {
   /** "sync": the primary acknowledges a commit when the standby has it too. "async": it does not wait. */
@@ -38,7 +38,7 @@ export class PostgresPair implements AsyncDisposable {
   static async start(options: PairOptions): Promise<PostgresPair> {
     const { provider, origin } = await chooseProvider(options.provider);
     const common = hostOptions(options);
-    const waitsFor = options.replication === "sync" ? { synchronous_standby_names: standbyName } : {};
+    const waitsFor = options.replication === "sync" ? { synchronous_standby_names: STANDBY_NAME } : {};
     const primary = await provider.start({ ...common, settings: { ...waitsFor, ...common.settings } });
     const replication = await FaultProxy.start({ upstream: primary });
     let standby: PostgresHost | undefined;
@@ -104,10 +104,10 @@ interface Condition {
 
 async function until(url: string, { holds, meaning }: Condition): Promise<void> {
   await withClient(url, async (client: pg.Client) => {
-    const givenUpAt = performance.now() + joinTimeoutMs;
+    const givenUpAt = performance.now() + JOIN_TIMEOUT_MS;
     while ((await client.query(holds)).rowCount === 0) {
-      if (performance.now() > givenUpAt) throw new Error(`${meaning} within ${joinTimeoutMs} ms`);
-      await sleep(pollMs);
+      if (performance.now() > givenUpAt) throw new Error(`${meaning} within ${JOIN_TIMEOUT_MS} ms`);
+      await sleep(POLL_MS);
     }
   });
 }

@@ -34,4 +34,4 @@ export interface PostgresProvider {
 }
 
 /** How a standby is called in the primary's `synchronous_standby_names`. */
-export const standbyName = "standby";
+export const STANDBY_NAME = "standby";

@@ -1,7 +1,7 @@
 // A real Postgres that a test can break: databases on one side, faults on the other. It decides which provider runs it; how, is the provider's business.
 
 import { chooseProvider, type PostgresProviderName } from "./choose-provider.js";
-import { superuser } from "./data-folder.js";
+import { SUPERUSER } from "./data-folder.js";
 import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "./databases.js";
 import type { HostOptions, PostgresHost } from "./provider.js";
 
@@ -38,7 +38,7 @@ export class PostgresServer implements AsyncDisposable {
 
   /** The database "postgres" as superuser; the same after every crash and restart. */
   get url(): string {
-    return `postgres://${superuser}@${this.#host.host}:${this.#host.port}/postgres`;
+    return `postgres://${SUPERUSER}@${this.#host.host}:${this.#host.port}/postgres`;
   }
 
   get port(): number {

@@ -1,8 +1,8 @@
 // Keeps the end of what a process wrote, so that an error can quote it. It must not grow with the output.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
-const linesKept = 200;
-const bytesRead = 16_384;
+const LINES_KEPT = 200;
+const BYTES_READ = 16_384;
 
 /** A bounded memory of the last lines of a stream. */
 export class LastLines {
@@ -11,9 +11,9 @@ export class LastLines {
 
   add(text: string, onLine?: (line: string) => void): void {
     const parts = (this.#unfinished + text).split("\n");
-    this.#unfinished = (parts.pop() ?? "").slice(-bytesRead);
+    this.#unfinished = (parts.pop() ?? "").slice(-BYTES_READ);
     for (const line of parts) onLine?.(line);
-    this.#lines = [...this.#lines, ...parts].slice(-linesKept);
+    this.#lines = [...this.#lines, ...parts].slice(-LINES_KEPT);
   }
 
   last(count: number): readonly string[] {
@@ -32,7 +32,7 @@ export function lastLinesOfFile(path: string, count: number): readonly string[] 
   }
   try {
     const size = fstatSync(file).size;
-    const buffer = Buffer.alloc(Math.min(size, bytesRead));
+    const buffer = Buffer.alloc(Math.min(size, BYTES_READ));
     readSync(file, buffer, 0, buffer.length, size - buffer.length);
     return buffer
       .toString("utf8")

@@ -18,14 +18,14 @@ export interface OrphanGuard {
 }
 
 // If we die between the fork and setpriv's prctl, no signal will ever come. The child then has another parent, so it looks before it turns into the server.
-const stillOurChild = `[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"`;
+const STILL_OUR_CHILD = `[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"`;
 
 const kernelGuard: OrphanGuard = {
   name: "setpriv",
   // setpriv runs after the spawn has changed uid and gid, because a change of credentials forgets the signal.
   wrap: ({ command, args }) => ({
     command: "setpriv",
-    args: ["--pdeathsig", "KILL", "--", "/bin/sh", "-c", stillOurChild, "sh", String(process.pid), command, ...args],
+    args: ["--pdeathsig", "KILL", "--", "/bin/sh", "-c", STILL_OUR_CHILD, "sh", String(process.pid), command, ...args],
   }),
   started() {},
   ended() {},

@@ -2,9 +2,9 @@
 // It must not promise that a stranger's program does not sit on one: whoever binds moves on to the next.
 import { createServer, type Server } from "node:net";
 
-const firstPort = 20_000;
-const lastPort = 32_000;
-const blockSize = 50;
+const FIRST_PORT = 20_000;
+const LAST_PORT = 32_000;
+const BLOCK_SIZE = 50;
 
 // The first port of a block is held open as long as this process lives: that is the claim, and the kernel drops it when we die.
 const claims: Server[] = [];
@@ -29,17 +29,17 @@ export function returnPort(port: number): void {
 }
 
 async function claimBlock(): Promise<void> {
-  const blocks = Math.floor((lastPort - firstPort) / blockSize);
+  const blocks = Math.floor((LAST_PORT - FIRST_PORT) / BLOCK_SIZE);
   const start = Math.floor(Math.random() * blocks);
   for (let step = 0; step < blocks; step += 1) {
-    const base = firstPort + ((start + step) % blocks) * blockSize;
+    const base = FIRST_PORT + ((start + step) % blocks) * BLOCK_SIZE;
     const claim = await listenOn(base);
     if (claim === undefined) continue;
     claims.push(claim);
-    for (let port = base + 1; port < base + blockSize; port += 1) free.push(port);
+    for (let port = base + 1; port < base + BLOCK_SIZE; port += 1) free.push(port);
     return;
   }
-  throw new Error(`no free block of ${blockSize} ports between ${firstPort} and ${lastPort}: ${blocks} other processes hold them`);
+  throw new Error(`no free block of ${BLOCK_SIZE} ports between ${FIRST_PORT} and ${LAST_PORT}: ${blocks} other processes hold them`);
 }
 
 function listenOn(port: number): Promise<Server | undefined> {

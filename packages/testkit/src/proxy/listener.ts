@@ -2,7 +2,7 @@
 import { createServer, type Socket } from "node:net";
 import { returnPort, takePort } from "../process/port-block.js";
 
-const attempts = 50;
+const ATTEMPTS = 50;
 
 export class Listener {
   readonly host = "127.0.0.1";
@@ -28,7 +28,7 @@ export class Listener {
         this.#wanted = true;
         return await this.#listen();
       } catch (cause) {
-        if ((cause as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === attempts) throw cause;
+        if ((cause as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === ATTEMPTS) throw cause;
       }
     }
   }

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { DirectionTraffic, Gate } from "./rules.js";
 
 // Above this the source is no longer read, so that its own sender feels the pressure.
-const mostWaitingBytes = 1024 * 1024;
+const MOST_WAITING_BYTES = 1024 * 1024;
 
 type Parcel = { readonly arrivedAt: number } & ({ readonly bytes: Buffer } | { readonly sign: "end" | "reset" });
 
@@ -121,7 +121,7 @@ export class OneWay {
 
   #breathe(): void {
     const { source } = this.#options;
-    if (this.#waitingBytes > mostWaitingBytes) source.pause();
+    if (this.#waitingBytes > MOST_WAITING_BYTES) source.pause();
     else if (source.isPaused()) source.resume();
   }
 }

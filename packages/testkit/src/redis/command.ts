@@ -1,6 +1,6 @@
 // One raw command to one server over a connection of its own. It must not retry: a test wants to know what happened.
 
-const patienceMs = 5_000;
+const COMMAND_TIMEOUT_MS = 5_000;
 
 /** The reply as ioredis gives it; an error reply is thrown as it is, and a server that does not answer by its name. */
 export async function runCommand(
@@ -13,8 +13,8 @@ export async function runCommand(
   const client = new Redis(server.url, {
     lazyConnect: true,
     retryStrategy: null,
-    connectTimeout: patienceMs,
-    commandTimeout: patienceMs,
+    connectTimeout: COMMAND_TIMEOUT_MS,
+    commandTimeout: COMMAND_TIMEOUT_MS,
     disconnectTimeout: 100,
     enableReadyCheck: false,
     maxRetriesPerRequest: 0,

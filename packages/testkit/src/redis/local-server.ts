@@ -13,9 +13,9 @@ import type { RedisProgram } from "./program.js";
 import type { Address, RedisServer, RedisServerSpec } from "./provider.js";
 import { serverTimeMs, untilReady } from "./ready.js";
 
-const sameAddressAttempts = 25;
-const otherAddressAttempts = 50;
-const clockToleranceMs = 5_000;
+const SAME_ADDRESS_ATTEMPTS = 25;
+const OTHER_ADDRESS_ATTEMPTS = 50;
+const CLOCK_TOLERANCE_MS = 5_000;
 
 export class LocalRedisServer implements RedisServer {
   readonly host = "127.0.0.1";
@@ -61,7 +61,7 @@ export class LocalRedisServer implements RedisServer {
   async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
     await this.kill();
     if (memory === "forgotten") await rm(this.#dataFolder, { recursive: true, force: true });
-    for (let attempt = 1; attempt <= sameAddressAttempts; attempt += 1) {
+    for (let attempt = 1; attempt <= SAME_ADDRESS_ATTEMPTS; attempt += 1) {
       if ((await this.#startHere()) === "ready") return;
       await delay(20);
     }
@@ -90,7 +90,7 @@ export class LocalRedisServer implements RedisServer {
     if (this.pid === undefined || this.#paused) return;
     const expected = Date.now() + this.#clock.offsetMs;
     const shown = await serverTimeMs({ host: this.host, port: this.#port });
-    if (Math.abs(shown - expected) > clockToleranceMs) {
+    if (Math.abs(shown - expected) > CLOCK_TOLERANCE_MS) {
       throw new Error(`the clock of ${this.#spec.name} did not move: it shows ${shown}, expected about ${expected}`);
     }
   }
@@ -120,11 +120,11 @@ export class LocalRedisServer implements RedisServer {
   }
 
   async #startSomewhere(): Promise<void> {
-    for (let attempt = 1; attempt <= otherAddressAttempts; attempt += 1) {
+    for (let attempt = 1; attempt <= OTHER_ADDRESS_ATTEMPTS; attempt += 1) {
       this.#port = await takePort();
       if ((await this.#startHere()) === "ready") return;
     }
-    throw new Error(`${this.#spec.name} found ${otherAddressAttempts} ports in use, the last of them ${this.#port}`);
+    throw new Error(`${this.#spec.name} found ${OTHER_ADDRESS_ATTEMPTS} ports in use, the last of them ${this.#port}`);
   }
 
   async #startHere(): Promise<"ready" | "address in use"> {

@@ -15,34 +15,34 @@ export interface Readiness extends Address {
   readonly failure: () => string | undefined;
 }
 
-const firstLookMs = 4;
-const betweenLooksMs = 3;
-const deadlineMs = 20_000;
+const FIRST_LOOK_MS = 4;
+const POLL_MS = 3;
+const READY_TIMEOUT_MS = 20_000;
 // A stranger on the port may not answer at all; the next look tells whether the server has given up meanwhile.
-const onePatienceMs = 1_000;
+const ANSWER_TIMEOUT_MS = 1_000;
 
 /** Resolves when the server answers PING and has loaded its data. */
 export async function untilReady({ host, port, signature, failure }: Readiness): Promise<void> {
-  const giveUpAt = performance.now() + deadlineMs;
-  await delay(firstLookMs);
+  const giveUpAt = performance.now() + READY_TIMEOUT_MS;
+  await delay(FIRST_LOOK_MS);
   for (;;) {
     const why = failure();
     if (why !== undefined) throw new Error(why);
     // INFO is answered while a server loads its log, PING is not: together they tell who it is and whether it is ready.
     const answer = await ask({ host, port }, "INFO server\r\nPING\r\n", {
       complete: /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/,
-      patienceMs: onePatienceMs,
+      patienceMs: ANSWER_TIMEOUT_MS,
     });
     if (answer.includes(signature) && answer.includes("+PONG")) return;
     if (performance.now() > giveUpAt)
-      throw new Error(`not ready after ${deadlineMs} ms; it answered ${JSON.stringify(answer.slice(0, 200))}`);
-    await delay(betweenLooksMs);
+      throw new Error(`not ready after ${READY_TIMEOUT_MS} ms; it answered ${JSON.stringify(answer.slice(0, 200))}`);
+    await delay(POLL_MS);
   }
 }
 
 /** What the server's wall clock shows. */
 export async function serverTimeMs(server: Address): Promise<number> {
-  const answer = await ask(server, "TIME\r\n", { complete: /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/, patienceMs: deadlineMs });
+  const answer = await ask(server, "TIME\r\n", { complete: /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/, patienceMs: READY_TIMEOUT_MS });
   const [, seconds, microseconds] = /\r\n(\d+)\r\n\$\d+\r\n(\d+)\r\n$/.exec(answer) ?? [];
   if (seconds === undefined || microseconds === undefined) throw new Error(`no answer to TIME but ${JSON.stringify(answer)}`);
   return Number(seconds) * 1_000 + Number(microseconds) / 1_000;

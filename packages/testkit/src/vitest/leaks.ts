@@ -8,8 +8,8 @@ import { withClient } from "../postgres/databases.js";
 
 // A socket or a process that has been told to end needs a moment; one that has not will not go by itself. The moment is counted in looks and not by a clock: this process
 // may stand still, and when it goes on it would accuse before it has heard of the ends that came meanwhile.
-const looks = 400;
-const pollMs = 5;
+const LOOKS = 400;
+const POLL_MS = 5;
 
 interface Connection {
   readonly port: number;
@@ -92,12 +92,12 @@ export async function leaksOf(ports: readonly number[]): Promise<string[]> {
   for (let look = 1; ; look += 1) {
     const leaks = leaksNow(watch, these);
     if (leaks.length === 0) return [];
-    if (look === looks) {
+    if (look === LOOKS) {
       watch.children.clear();
       watch.sockets.clear();
       return leaks;
     }
-    await sleep(pollMs);
+    await sleep(POLL_MS);
   }
 }
 
@@ -108,8 +108,8 @@ export async function connectionsLeft(adminUrl: string, database: string): Promi
   return await withClient(adminUrl, async (admin) => {
     for (let look = 1; ; look += 1) {
       const { rows } = await admin.query<Record<string, unknown>>(sessions, [database]);
-      if (rows.length === 0 || look === looks) return rows.map((row) => JSON.stringify(row));
-      await sleep(pollMs);
+      if (rows.length === 0 || look === LOOKS) return rows.map((row) => JSON.stringify(row));
+      await sleep(POLL_MS);
     }
   });
 }

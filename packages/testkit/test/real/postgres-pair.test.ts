@@ -15,7 +15,7 @@ async function query<Row extends pg.QueryResultRow>(url: string, text: string): 
   }
 }
 
-const createWrites = "create table writes (number int primary key)";
+const CREATE_WRITES = "create table writes (number int primary key)";
 
 async function writesOn(url: string): Promise<number[]> {
   return (await query<{ number: number }>(url, "select number from writes order by number")).map((row) => row.number);
@@ -41,7 +41,7 @@ async function writeUntilCut(url: string, onWrite: (number: number) => void): Pr
 describe("synchronous", () => {
   test("every write acknowledged before the primary crashed is there after the promotion", async () => {
     await using pair = await PostgresPair.start({ replication: "sync" });
-    await query(pair.primary.url, createWrites);
+    await query(pair.primary.url, CREATE_WRITES);
     let enough = (): void => {};
     const twentyWrites = new Promise<void>((resolve) => {
       enough = resolve;
@@ -57,7 +57,7 @@ describe("synchronous", () => {
 
   test("a commit waits while the link is broken and returns when it heals; until promoted the standby refuses writes", async () => {
     await using pair = await PostgresPair.start({ replication: "sync" });
-    await query(pair.primary.url, createWrites);
+    await query(pair.primary.url, CREATE_WRITES);
     await pair.caughtUp();
     await expect(query(pair.standby.url, "insert into writes values (0)")).rejects.toMatchObject({ code: "25006" });
     await pair.replication.partition();
@@ -75,7 +75,7 @@ describe("synchronous", () => {
 describe("asynchronous", () => {
   test("control: a write acknowledged while the link was broken is lost by the promotion", async () => {
     await using pair = await PostgresPair.start({ replication: "async" });
-    await query(pair.primary.url, createWrites);
+    await query(pair.primary.url, CREATE_WRITES);
     await query(pair.primary.url, "insert into writes values (33)");
     await pair.caughtUp();
     await pair.replication.partition();
@@ -87,7 +87,7 @@ describe("asynchronous", () => {
 
   test("a slow link delays the standby", async () => {
     await using pair = await PostgresPair.start({ replication: "async" });
-    await query(pair.primary.url, createWrites);
+    await query(pair.primary.url, CREATE_WRITES);
     await pair.caughtUp();
     pair.replication.slow(150);
     const startedAt = performance.now();

@@ -27,34 +27,34 @@ async function script(name: string, body: string): Promise<void> {
   await writeFile(join(folder, name), `#!/bin/sh\nPATH=/usr/bin:/bin\n${body}\n`, { mode: 0o755 });
 }
 
-const redis7 = "Redis server v=7.2.4 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=0";
-const valkey8 = "Valkey server v=8.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=0";
-const redis5 = "Redis server v=5.0.14 sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=0";
+const REDIS_7 = "Redis server v=7.2.4 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=0";
+const VALKEY_8 = "Valkey server v=8.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=0";
+const REDIS_5 = "Redis server v=5.0.14 sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=0";
 
 test("the server named by REDIS_SERVER_BIN is taken before any on PATH", async () => {
-  const named = await impostor(join(folder, "named", "my-redis"), redis7);
-  await impostor(join(folder, "path", "redis-server"), valkey8);
+  const named = await impostor(join(folder, "named", "my-redis"), REDIS_7);
+  await impostor(join(folder, "path", "redis-server"), VALKEY_8);
   const found = await findRedis({ REDIS_SERVER_BIN: named, PATH: join(folder, "path") });
   expect(found).toEqual({ binary: named, product: "Redis", version: "7.2.4", from: "REDIS_SERVER_BIN" });
   expect(describeRedis(found)).toBe(`Redis 7.2.4 (${named}, REDIS_SERVER_BIN)`);
 });
 
 test("a REDIS_SERVER_BIN that does not run is an error, not a reason to take another", async () => {
-  await impostor(join(folder, "redis-server"), redis7);
+  await impostor(join(folder, "redis-server"), REDIS_7);
   await expect(findRedis({ REDIS_SERVER_BIN: join(folder, "gone"), PATH: folder })).rejects.toThrow(
     /REDIS_SERVER_BIN names .*gone, but .* does not run/,
   );
 });
 
 test("valkey-server on PATH will do, and a redis-server that is too old will not", async () => {
-  await impostor(join(folder, "old", "redis-server"), redis5);
-  const valkey = await impostor(join(folder, "new", "valkey-server"), valkey8);
+  await impostor(join(folder, "old", "redis-server"), REDIS_5);
+  const valkey = await impostor(join(folder, "new", "valkey-server"), VALKEY_8);
   const found = await findRedis({ PATH: `${join(folder, "old")}:${join(folder, "new")}` });
   expect(found).toMatchObject({ binary: valkey, product: "Valkey", version: "8.1.0" });
 });
 
 test("when none is to be had, the error names all that was tried and what helps", async () => {
-  await impostor(join(folder, "redis-server"), redis5);
+  await impostor(join(folder, "redis-server"), REDIS_5);
   const error = await findRedis({ PATH: folder, PALISADE_CACHE_DIR: join(folder, "cache") }).then(
     () => new Error("found one"),
     (cause: Error) => cause,
@@ -69,7 +69,7 @@ test("when none is to be had, the error names all that was tried and what helps"
 });
 
 test("where the distribution's package is too old as well, installing it is no advice", async () => {
-  await impostor(join(folder, "redis-server"), redis5);
+  await impostor(join(folder, "redis-server"), REDIS_5);
   await script("apt-get", 'case "$*" in *download*) touch redis.deb ;; esac');
   await script("dpkg", '[ "$1" = -x ] || exit 0; mkdir -p "$3/usr/bin"; cp "$(dirname "$0")/redis-server" "$3/usr/bin/"');
   const error = await findRedis({ PATH: folder, PALISADE_CACHE_DIR: join(folder, "cache") }).then(
