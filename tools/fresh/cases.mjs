@@ -1,4 +1,5 @@
-// The machines of `npm run fresh`. The first four meet every circumstance at least once; the others are run when they are named.
+// The machines of `npm run fresh`. The first four meet every circumstance at least once; the others
+// are run when they are named.
 
 /**
  * @typedef {object} Machine
@@ -10,7 +11,8 @@
  * @property {boolean} [ci] CI=true
  * @property {boolean} [closedHome] HOME cannot be written
  * @property {boolean} [closedTmp] nothing in /tmp can be executed
- * @property {boolean} [commandIsFirst] process 1 has the command on its command line, as in `docker run … bash -c "npm test"`
+ * @property {boolean} [commandIsFirst] process 1 has the command on its command line, as in `docker
+ * run … bash -c "npm test"`
  * @property {boolean} [offlineToo] once more without network
  */
 

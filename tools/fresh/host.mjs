@@ -1,4 +1,5 @@
-// What the bare machine takes from this one: package mirror, registry settings, certificates. Host names stay in the settings.
+// What the bare machine takes from this one: package mirror, registry settings, certificates. Host
+// names stay in the settings.
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -26,21 +27,31 @@ export async function mustBeAble() {
   if (missing.length > 0) throw new Refusal(`${missing.join(", ")} is not on PATH; apt-get install ${missing.join(" ")} helps.`);
 }
 
-/** The mirror that this machine's apt takes Debian from; none elsewhere, and then debootstrap takes its own. */
+/**
+ * The mirror that this machine's apt takes Debian from; none elsewhere, and then debootstrap takes
+ * its own.
+ */
 export async function debianMirror() {
   const command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"];
-  const { output } = await run(command, { output: "kept" }).catch(() => ({ output: "" })); // no apt on this machine
+  // No apt on this machine.
+  const { output } = await run(command, { output: "kept" }).catch(() => ({ output: "" }));
   return output.split("\n").find((line) => /^https?:/.test(line));
 }
 
-/** Its package mirror is written by debootstrap; how to reach it is a setting of this machine. @param {string} root */
+/**
+ * Its package mirror is written by debootstrap; how to reach it is a setting of this machine.
+ * @param {string} root
+ */
 export async function giveAptSettings(root) {
   const { output } = await run(["apt-config", "dump"], { output: "kept" }).catch(() => ({ output: "" }));
   const settings = output.split("\n").filter((line) => APT_NETWORK_SETTING.test(line));
   writeFileSync(join(root, "etc", "apt", "apt.conf.d", "90network"), `${settings.join("\n")}\n`);
 }
 
-/** How to reach the registry: as variables, with the files that they name and the user's .npmrc copied to the same places. @param {string} root @param {string} home */
+/**
+ * How to reach the registry: as variables, with the files that they name and the user's .npmrc
+ * copied to the same places. @param {string} root @param {string} home
+ */
 export async function networkSettings(root, home) {
   const entries = Object.entries(process.env).filter(([name]) => NETWORK_VARIABLE.test(name));
   for (const name of NPM_SETTINGS) {

@@ -1,5 +1,5 @@
-// `npm run fresh [-- --list] [-- --files a,b] [case…]`: runs the README's two commands on bare machines, and prints time,
-// result and leftovers of each.
+// `npm run fresh [-- --list] [-- --files a,b] [case…]`: runs the README's two commands on bare
+// machines, and prints time, result and leftovers of each.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -71,7 +71,10 @@ async function prove(name, files) {
   }
 }
 
-/** @typedef {{ machine: import("./cases.mjs").Machine, root: string, env: Record<string, string | undefined>, network: "yes" | "no" }} Place */
+/**
+ * @typedef {{ machine: import("./cases.mjs").Machine, root: string, env: Record<string, string |
+ * undefined>, network: "yes" | "no" }} Place
+ */
 
 /** @param {Place} place @param {string} command */
 async function perform(place, command) {
@@ -98,7 +101,9 @@ function showComplaints(lines) {
   console.log(`           the whole output: ${log}`);
 }
 
-/** The command line that runs a step on the machine. @param {Place} place @param {string} command */
+/**
+ * The command line that runs a step on the machine. @param {Place} place @param {string} command
+ */
 function entered({ machine, root, env, network }, command) {
   const script = readFileSync(beside("step.sh"), "utf8").replace("COMMAND", () => command);
   writeFileSync(join(root, "step.sh"), script);

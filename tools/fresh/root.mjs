@@ -1,4 +1,5 @@
-// Builds the root of a bare machine: debootstrap's minimal Debian with git, a Node and its npm, and one user. Roots and Nodes are kept for the next run.
+// Builds the root of a bare machine: debootstrap's minimal Debian with git, a Node and its npm, and
+// one user. Roots and Nodes are kept for the next run.
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inRoot } from "../go/checkout.mjs";
@@ -61,7 +62,10 @@ async function nodeWithNpm(major) {
   return join(folder, "node_modules");
 }
 
-/** Built under another name, so that an interrupted build is not taken for a whole one. @param {string} name @param {string} title @param {(folder: string) => Promise<void>} build */
+/**
+ * Built under another name, so that an interrupted build is not taken for a whole one. @param
+ * {string} name @param {string} title @param {(folder: string) => Promise<void>} build
+ */
 async function keep(name, title, build) {
   const [folder, part] = [join(KEPT, name), join(KEPT, `${name}.part`)];
   if (existsSync(folder)) return folder;

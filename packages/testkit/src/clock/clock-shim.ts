@@ -1,5 +1,6 @@
-// Compiles the clock library once per machine: with a compiler on PATH, else with tcc from the distribution's packages. A machine with neither gets the reason,
-// because a fleet that never moves a clock does not need the library.
+// Compiles the clock library once per machine: with a compiler on PATH, else with tcc from the
+// distribution's packages. A machine with neither gets the reason, because a fleet that never moves
+// a clock does not need the library.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";

@@ -1,6 +1,8 @@
-// The C source of the library that moves a server's wall clock: it is loaded before libc and adds an offset, read from a shared file, to CLOCK_REALTIME.
-// The monotonic clocks stay as they are: a machine whose wall clock is set back does not live through the time again.
-// It includes no header and links nothing, so that a compiler without the C library's development files is enough (64-bit Linux).
+// The C source of the library that moves a server's wall clock: it is loaded before libc and adds
+// an offset, read from a shared file, to CLOCK_REALTIME. The monotonic clocks stay as they are: a
+// machine whose wall clock is set back does not live through the time again. It includes no header
+// and links nothing, so that a compiler without the C library's development files is enough (64-bit
+// Linux).
 
 export const shimSource = `
 typedef long time_t;

@@ -1,4 +1,5 @@
-// The wall clock of one server process: a file with an offset that the process maps into its memory. It must not move any other process's clock.
+// The wall clock of one server process: a file with an offset that the process maps into its
+// memory.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { endianness } from "node:os";
 import { clockShim, SHIM_FILE } from "./clock-shim.js";
@@ -31,7 +32,10 @@ export class WallClock {
     this.#write();
   }
 
-  /** For the server's process only. The library is named without its folder, because LD_PRELOAD cannot hold a path with a space. */
+  /**
+   * For the server's process only. The library is named without its folder, because LD_PRELOAD
+   * cannot hold a path with a space.
+   */
   environment(libraryPath = ""): Record<string, string> {
     const { LD_PRELOAD = "", LD_LIBRARY_PATH = "" } = process.env;
     return {

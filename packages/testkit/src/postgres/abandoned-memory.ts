@@ -1,5 +1,6 @@
-// Gives back the small System V memory segment that every postmaster takes and only a postmaster that ends by itself returns. The system has room for a few
-// thousand (macOS: 32), and each killed test run would cost one. It must not touch a segment whose maker lives or that anybody has attached.
+// Gives back the small System V memory segment that every postmaster takes and only a postmaster
+// that ends by itself returns. The system has room for a few thousand (macOS: 32), and each killed
+// test run would cost one. A segment whose maker lives, or that a process has attached, stays.
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -11,14 +12,18 @@ const INTERLOCK_BYTES = 56;
 
 let swept: Promise<void> | undefined;
 
-/** Once per process: removes the segments that servers of this account (ours by default) left when they were killed. */
+/**
+ * Once per process: removes the segments that servers of this account (ours by default) left when
+ * they were killed.
+ */
 export function sweepAbandonedMemory(uid: number | undefined): Promise<void> {
   swept ??= sweep(uid ?? process.getuid?.());
   return swept;
 }
 
 async function sweep(uid: number | undefined): Promise<void> {
-  const table = await readFile("/proc/sysvipc/shm", "utf8").catch(() => ""); // Only Linux shows it; elsewhere nothing can be swept.
+  // Only Linux shows it; elsewhere nothing can be swept.
+  const table = await readFile("/proc/sysvipc/shm", "utf8").catch(() => "");
   const [header = "", ...rows] = table.trim().split("\n");
   const names = header.trim().split(/\s+/);
   for (const row of rows) {
@@ -37,7 +42,10 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Another process sweeps at the same time, or there is no ipcrm: what is left is for a later run, and costs 56 bytes until then. */
+/**
+ * Another process sweeps at the same time, or there is no ipcrm: what is left is for a later run,
+ * and costs 56 bytes until then.
+ */
 function leftForLater(): "left" {
   return "left";
 }

@@ -1,5 +1,5 @@
-// Starts one postmaster on an existing data folder and waits until it accepts connections, by what it says and not by trying.
-// It must not create, configure, copy or remove data.
+// Starts one postmaster on an existing data folder and waits until it accepts connections, by what
+// it says and not by trying.
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Child, startChild } from "../process/child.js";
@@ -16,12 +16,15 @@ export class PortTaken extends Error {}
 
 const BOOT_TIMEOUT_MS = 30_000;
 
-/** The address is nobody's to change, so it is not a setting in a file. */
+/** The address must stay, so it is no setting in a file that ALTER SYSTEM could change. */
 function address(port: number): string[] {
   return ["-c", "listen_addresses=127.0.0.1", "-c", `port=${port}`, "-c", "unix_socket_directories="];
 }
 
-/** Resolves with the running postmaster. Throws PortTaken, or what the server said before it gave up. */
+/**
+ * Resolves with the running postmaster. Throws PortTaken, or what the server said before it gave
+ * up.
+ */
 export async function boot(spec: BootSpec): Promise<Child> {
   const { installation, data } = spec;
   let announce = (): void => {};
@@ -47,7 +50,7 @@ export async function boot(spec: BootSpec): Promise<Child> {
   tooLong.abort();
   if (outcome === "ready") return postmaster;
   if (outcome === "timeout") await postmaster.kill();
-  const said = postmaster.obituary();
+  const said = postmaster.howItEnded();
   if (said.includes("Address already in use")) throw new PortTaken(`port ${spec.port} of 127.0.0.1 is taken: ${said}`);
   throw new Error(
     outcome === "timeout" ? `Postgres was not ready after ${BOOT_TIMEOUT_MS} ms: ${said}` : `Postgres did not start: ${said}`,

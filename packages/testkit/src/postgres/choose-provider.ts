@@ -1,4 +1,4 @@
-// Decides who runs the Postgres servers. It must not start any.
+// Chooses the provider that runs the Postgres servers; none is started here.
 import { type Choice, onlyWay } from "../resolve/only-way.js";
 import type { PostgresProvider } from "./provider.js";
 
@@ -6,7 +6,7 @@ export type PostgresProviderName = "local" | "docker";
 
 type Providers = Readonly<Record<PostgresProviderName, () => Promise<PostgresProvider>>>;
 
-/** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
+/** How each provider is made; loaded on demand, so that an unused one costs nothing. */
 const providers: Providers = {
   local: async () => (await import("./local-postgres.js")).localPostgres,
   docker: async () => (await import("../docker/docker-postgres.js")).dockerPostgres,
@@ -18,7 +18,10 @@ export interface World {
   readonly providers: Providers;
 }
 
-/** The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one, else containers. */
+/**
+ * The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one, else
+ * containers.
+ */
 export async function chooseProvider(
   wanted: PostgresProviderName | undefined,
   { environment, providers: among }: World = { environment: process.env, providers },

@@ -1,5 +1,6 @@
-// Writes the settings of a local server into its data folder, as a file, so that a test can still change them with ALTER SYSTEM. It decides the settings that all
-// local servers have in common. It must not decide the address: that is given at every start.
+// Writes the settings of a local server into its data folder, as a file, so that a test can still
+// change them with ALTER SYSTEM. These are the settings that all local servers have in common; the
+// address is given at every start.
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { HostOptions } from "./provider.js";
@@ -11,8 +12,11 @@ export function settingsOf({ durable, settings }: HostOptions): Record<string, s
     fsync: flushes,
     full_page_writes: flushes,
     max_connections: "200",
-    dynamic_shared_memory_type: "mmap", // In the data folder, where it vanishes with it; the default leaves files in /dev/shm after a SIGKILL.
-    log_min_messages: "log", // Readiness and failures of the server; errors of clients are the clients' business.
+    // In the data folder, where it vanishes with it; the default leaves files in /dev/shm after a
+    // SIGKILL.
+    dynamic_shared_memory_type: "mmap",
+    // Readiness and failures of the server; errors of clients are the clients' business.
+    log_min_messages: "log",
     log_checkpoints: "off",
     ...settings,
   };

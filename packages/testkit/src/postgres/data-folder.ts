@@ -1,5 +1,5 @@
-// Makes data folders for local servers. initdb takes half a second and its result does not depend on the server, so it runs once per version and account,
-// and every server gets a copy. It must not start a server.
+// Makes data folders for local servers. initdb takes half a second and its result does not depend
+// on the server, so it runs once per version and account, and every server gets a copy.
 import { createHash } from "node:crypto";
 import { access, chmod, chown, constants, mkdir, realpath, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +13,10 @@ import { type Address, type HostOptions, STANDBY_NAME } from "./provider.js";
 // Room for the cluster and all the WAL that it keeps by default.
 const ROOM_BYTES = 1_500_000_000;
 
-/** The superuser of every server. Anyone on this machine may connect as anyone: the servers listen on loopback and hold test data only. */
+/**
+ * The superuser of every server. Anyone on this machine may connect as anyone: the servers listen
+ * on loopback and hold test data only.
+ */
 export const SUPERUSER = "postgres";
 
 // Locale C: sorting and messages are the same on every machine, and messages can be recognised.
@@ -53,7 +56,8 @@ function whyNot({ stderr = "", message }: { stderr?: string } & Error): string {
 async function emptyCluster(installation: PostgresInstallation): Promise<string> {
   const { binFolder, version, account } = installation;
   const recipe = createHash("sha256")
-    .update(JSON.stringify([await realpath(binFolder), version, account, initdbArguments])) // A copy of this clone that links to its cache finds it.
+    // The real path: a copy of this clone that links to its cache finds it.
+    .update(JSON.stringify([await realpath(binFolder), version, account, initdbArguments]))
     .digest("hex")
     .slice(0, 8);
   const content = await prepared({
@@ -64,15 +68,19 @@ async function emptyCluster(installation: PostgresInstallation): Promise<string>
   return join(content, "data");
 }
 
-/** Where the data of servers lies. Without durability that is memory where there is some: a cluster is a thousand files, and creating them on a disk
- * takes from 40 to 700 ms, depending on the file system's mood. Files in memory survive a SIGKILL as well as prepared ones do. */
+/**
+ * Where the data of servers lies. Without durability that is memory where there is some: a cluster
+ * is a thousand files, and creating them on a disk takes from 40 to 700 ms, depending on the file
+ * system. Files in memory survive a SIGKILL as well as prepared ones do.
+ */
 async function rootsFor({ durable }: Pick<HostOptions, "durable">): Promise<string[]> {
   const onDisk = [...new Set([tmpdir(), "/tmp", "/var/tmp"])];
   return !durable && (await hasRoom("/dev/shm")) ? ["/dev/shm", ...onDisk] : onDisk;
 }
 
 async function hasRoom(root: string): Promise<boolean> {
-  const space = await statfs(root).catch(() => undefined); // Only Linux has it, and containers may have a tiny one.
+  // Only Linux has it, and containers may have a tiny one.
+  const space = await statfs(root).catch(() => undefined);
   return space !== undefined && space.bavail * space.bsize > ROOM_BYTES;
 }
 
@@ -82,7 +90,9 @@ export interface DataFolder {
   readonly data: string;
 }
 
-/** A folder for one server, still without data. It is removed when this process ends, if not before. */
+/**
+ * A folder for one server, still without data. It is removed when this process ends, if not before.
+ */
 export async function newRoot({ account }: PostgresInstallation, options: Pick<HostOptions, "durable">): Promise<string> {
   const roots = await rootsFor(options);
   for (const root of roots) {
@@ -104,17 +114,23 @@ async function writable(root: string): Promise<boolean> {
 export async function newDataFolder(installation: PostgresInstallation, options: HostOptions): Promise<DataFolder> {
   const [root, source] = await Promise.all([newRoot(installation, options), emptyCluster(installation)]);
   const data = join(root, "data");
-  await run("cp", ["-a", source, data]); // With owner and mode: Postgres refuses a folder that is not its own or is open to others.
+  // With owner and mode: Postgres refuses a folder that is not its own or is open to others.
+  await run("cp", ["-a", source, data]);
   await configure(data, options);
   return { root, data };
 }
 
-/** Turns a copy of the empty cluster into a standby of another copy. Both descend from the same clean shutdown, so the WAL of the one continues the other's and
- * no base backup is needed; pg_basebackup does not come with the npm binaries anyway. */
+/**
+ * Turns a copy of the empty cluster into a standby of another copy. Both descend from the same
+ * clean shutdown, so the WAL of the one continues the other's and no base backup is needed;
+ * pg_basebackup does not come with the npm binaries anyway.
+ */
 export async function makeStandby({ data }: DataFolder, { host, port }: Address): Promise<void> {
-  await run("cp", ["-p", join(data, "PG_VERSION"), join(data, "standby.signal")]); // Its existence counts, not its content; its owner has to be the server's account.
+  // Its existence counts, not its content; its owner has to be the server's account.
+  await run("cp", ["-p", join(data, "PG_VERSION"), join(data, "standby.signal")]);
   await appendSettings(data, {
     primary_conninfo: `host=${host} port=${port} user=${SUPERUSER} application_name=${STANDBY_NAME}`,
-    wal_retrieve_retry_interval: "20ms", // How soon it looks for its primary again; the default of 5 s is for wide networks.
+    // How soon it looks for its primary again; the default of 5 s is for wide networks.
+    wal_retrieve_retry_interval: "20ms",
   });
 }

@@ -1,5 +1,6 @@
-// Makes and drops databases on a server that runs somewhere, possibly for many test processes at once. It knows the server only by its URL, so that a worker
-// can use a server that another process started. It must not start, stop or break the server.
+// Makes and drops databases on a server that runs somewhere, possibly for many test processes at
+// once. It knows the server only by its URL, so that a worker can use a server that another process
+// started.
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -7,7 +8,7 @@ import pg from "pg";
 export interface TestDatabase extends AsyncDisposable {
   readonly name: string;
   readonly url: string;
-  /** Cuts whoever is still connected. */
+  /** Cuts the sessions that are still connected. */
   drop(): Promise<void>;
 }
 
@@ -24,7 +25,9 @@ const templateDatabase = (name: string): string => `template_${name}`;
 /** One statement after another on a connection of its own, which is closed whatever happens. */
 export async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, application_name: "palisade-testkit" });
-  client.on("error", () => {}); // A lost connection also rejects the statement that is waiting on it; without a listener it would end the process.
+  // A lost connection also rejects the statement that is waiting on it; without a listener it would
+  // end the process.
+  client.on("error", () => {});
   await client.connect();
   try {
     return await use(client);
@@ -33,12 +36,16 @@ export async function withClient<T>(url: string, use: (client: pg.Client) => Pro
   }
 }
 
-/** Postgres looks ten times a second whether a database is free to be copied, renamed or dropped; the session of a client that has just left is gone much sooner. */
+/**
+ * Postgres looks ten times a second whether a database is free to be copied, renamed or dropped;
+ * the session of a client that has just left is gone much sooner.
+ */
 async function settled(admin: pg.Client, database: string): Promise<void> {
   const givenUpAt = performance.now() + SETTLE_MS;
   for (;;) {
     const { rowCount } = await admin.query("select from pg_stat_activity where datname = $1", [database]);
-    if (rowCount === 0 || performance.now() > givenUpAt) return; // Whoever stays longer is Postgres's to judge: it cuts them, or refuses.
+    // Postgres itself cuts a session that stays longer, or refuses.
+    if (rowCount === 0 || performance.now() > givenUpAt) return;
     await sleep(1);
   }
 }
@@ -57,7 +64,10 @@ export class PostgresDatabases {
     this.#adminUrl = adminUrl;
   }
 
-  /** A database of its own, empty or a copy of a template; a copy takes some 20 ms however long the migrations took. */
+  /**
+   * A database of its own, empty or a copy of a template; a copy takes some 20 ms however long the
+   * migrations took.
+   */
   async createDatabase(options: DatabaseOptions | string = {}): Promise<TestDatabase> {
     const { name, from } = typeof options === "string" ? { name: options } : options;
     const database = checkedName(name ?? `db_${randomBytes(6).toString("hex")}`);
@@ -73,18 +83,23 @@ export class PostgresDatabases {
     return { name: database, url: this.urlOf(database), drop, [Symbol.asyncDispose]: drop };
   }
 
-  /** Runs `migrate` on an empty database once per server, however many processes ask at the same time; afterwards `createDatabase({ from: name })` copies it. */
+  /**
+   * Runs `migrate` on an empty database once per server, however many processes ask at the same
+   * time; afterwards `createDatabase({ from: name })` copies it.
+   */
   async template(name: string, migrate: (url: string) => Promise<unknown>): Promise<void> {
     const target = templateDatabase(checkedName(name));
     await withClient(this.#adminUrl, async (admin) => {
-      await admin.query("select pg_advisory_lock(hashtextextended($1, 0))", [target]); // Held until this connection closes.
+      // Held until this connection closes.
+      await admin.query("select pg_advisory_lock(hashtextextended($1, 0))", [target]);
       const { rowCount } = await admin.query("select from pg_database where datname = $1", [target]);
       if (rowCount !== 0) return;
       const draft = await this.createDatabase();
       try {
         await migrate(draft.url);
         await settled(admin, draft.name);
-        // Only a finished template ever carries the name, and nobody can connect to it, which would keep it from being copied.
+        // Only a finished template ever carries the name, and it takes no connections, which would
+        // keep it from being copied.
         await admin.query(`alter database ${quoted(draft.name)} with is_template true allow_connections false`);
         await admin.query(`alter database ${quoted(draft.name)} rename to ${quoted(target)}`);
       } catch (error) {

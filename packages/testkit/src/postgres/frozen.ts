@@ -1,5 +1,6 @@
-// A server whose every process is stopped by SIGSTOP, as on a suspended machine: connections stay open and nothing answers. It must not outlive us:
-// a stopped backend does not description that its postmaster has died, so a process of its own waits for our end and kills what we had stopped.
+// A server whose every process is stopped by SIGSTOP, as on a suspended machine: connections stay
+// open and nothing answers. A stopped backend does not notice that its postmaster has died, so a
+// process of its own waits for our end and kills what we had stopped.
 import { type ChildProcess, spawn } from "node:child_process";
 import { continueTree, stopTree } from "./process-tree.js";
 
@@ -17,7 +18,7 @@ export class Frozen {
       stdio: ["pipe", "ignore", "ignore"],
       detached: true, // Ctrl-C at the terminal must not reach it before us.
     });
-    this.#keeper.on("error", (cause) => process.emitWarning(`nobody watches over the paused server ${root}: ${cause.message}`));
+    this.#keeper.on("error", (cause) => process.emitWarning(`nothing ends the paused server with this process: ${root}: ${cause.message}`));
     this.#keeper.unref();
     (this.#keeper.stdin as unknown as { unref?: () => void } | null)?.unref?.();
   }

@@ -1,4 +1,5 @@
-// One Postgres server as processes of this machine: its data folder, its port, and the ways to break it. It must not know about databases.
+// One Postgres server as processes of this machine: its data folder, its port, and the ways to
+// break it.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -60,7 +61,8 @@ class LocalPostgres implements PostgresHost {
         const postmaster = await boot({ installation, data: folder.data, port });
         return new LocalPostgres(installation, folder, { port, postmaster });
       } catch (error) {
-        if (error instanceof PortTaken && attempt < PORT_ATTEMPTS) continue; // By a stranger, who does not know of our claim.
+        // By a program that does not know of our claim.
+        if (error instanceof PortTaken && attempt < PORT_ATTEMPTS) continue;
         await removeFolder(folder.root);
         throw error;
       }
@@ -71,22 +73,27 @@ class LocalPostgres implements PostgresHost {
     if (this.#postmaster.alive) {
       await killTree(this.#postmaster.pid);
       await this.#postmaster.waitForExit();
-      // It names a process that is certainly dead; if its number is given to another server meanwhile, Postgres would refuse to start again.
+      // It names a process that is certainly dead; if its number is given to another server
+      // meanwhile, Postgres would refuse to start again.
       await rm(join(this.#folder.data, "postmaster.pid"), { force: true });
     }
-    this.#frozen?.forget(); // Not earlier: if we die in between, somebody still has to end the stopped ones.
+    // Not earlier: if we die in between, its keeper still has to end the stopped ones.
+    this.#frozen?.forget();
     this.#frozen = undefined;
   }
 
   async restart(): Promise<void> {
-    await this.#end("SIGINT"); // Postgres calls this a fast shutdown: clients are cut, and all that was committed is checkpointed.
+    // Postgres calls this a fast shutdown: clients are cut, and all that was committed is
+    // checkpointed.
+    await this.#end("SIGINT");
     const givenUpAt = performance.now() + PORT_TIMEOUT_MS;
     for (;;) {
       try {
         this.#postmaster = await boot({ installation: this.#installation, data: this.#folder.data, port: this.port });
         return;
       } catch (error) {
-        // The address must not change, so there is nothing to do but to wait for the stranger who took it meanwhile.
+        // The address must not change, so wait until the program that took the port meanwhile has
+        // gone.
         if (!(error instanceof PortTaken) || performance.now() > givenUpAt) throw error;
         await sleep(20);
       }
@@ -110,14 +117,18 @@ class LocalPostgres implements PostgresHost {
     returnPort(this.port);
   }
 
-  /** A paused server cannot hear a signal, and one whose standby is cut off waits for it; both are killed in the end. */
+  /**
+   * A paused server cannot hear a signal, and one whose standby is cut off waits for it; both are
+   * killed in the end.
+   */
   async #end(signal: "SIGINT" | "SIGQUIT"): Promise<void> {
     if (this.#frozen === undefined) {
       this.#postmaster.signal(signal);
-      const patience = new AbortController();
-      const late = sleep(SHUTDOWN_TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined); // Aborted: it has ended.
+      const ended = new AbortController();
+      // Aborted: it has ended.
+      const late = sleep(SHUTDOWN_TIMEOUT_MS, undefined, { signal: ended.signal }).catch(() => undefined);
       await Promise.race([this.#postmaster.waitForExit(), late]);
-      patience.abort();
+      ended.abort();
     }
     await this.crash();
   }

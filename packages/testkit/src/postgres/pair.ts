@@ -1,5 +1,6 @@
-// A primary and the standby that streams from it, with a proxy between them that can break their link. It decides how they are joined and how the standby takes over.
-// It must not end the primary when the standby is promoted: whether two servers then accept writes is for the test to decide.
+// A primary and the standby that streams from it, with a proxy between them that can break their
+// link. A promotion leaves the primary running: whether two servers then accept writes is the
+// test's choice.
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { FaultProxy } from "../proxy/fault-proxy.js";
@@ -12,7 +13,10 @@ const JOIN_TIMEOUT_MS = 10_000;
 const POLL_MS = 3;
 
 export interface PairOptions extends PostgresOptions {
-  /** "sync": the primary acknowledges a commit when the standby has it too. "async": it does not wait. */
+  /**
+   * "sync": the primary acknowledges a commit when the standby has it too. "async": it does not
+   * wait.
+   */
   readonly replication: "sync" | "async";
 }
 
@@ -77,7 +81,10 @@ export class PostgresPair implements AsyncDisposable {
     });
   }
 
-  /** Makes the standby a primary of its own, and waits until it accepts writes. The former primary is not touched. */
+  /**
+   * Makes the standby a primary of its own, and waits until it accepts writes. The former primary
+   * is not touched.
+   */
   async promote(): Promise<void> {
     await withClient(this.standby.url, (client) => client.query("select pg_promote(wait => false)"));
     await until(this.standby.url, { holds: "select where not pg_is_in_recovery()", meaning: "the standby was not promoted" });

@@ -1,5 +1,5 @@
-// Signals a Postgres server as a whole. Every backend makes a session of its own, so a signal to the process group reaches only the postmaster;
-// the tree has to be walked.
+// Signals a Postgres server as a whole. Every backend makes a session of its own, so a signal to
+// the process group reaches only the postmaster; the tree has to be walked.
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -47,7 +47,10 @@ function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Stops the whole tree, the root first so that it cannot fork meanwhile. Answers the processes below the root. */
+/**
+ * Stops the whole tree, the root first so that it cannot fork meanwhile. Answers the processes
+ * below the root.
+ */
 export function stopTree(root: number): number[] {
   signal(root, "SIGSTOP");
   const below = descendants(root);
@@ -65,7 +68,10 @@ function gone(pids: readonly number[]): boolean {
   return !pids.some((pid) => living.has(pid));
 }
 
-/** Kills the whole tree in one instant, as a power cut would: all were stopped before the first one died, so that none can tidy up. */
+/**
+ * Kills the whole tree in one instant, as a power cut would: all were stopped before the first one
+ * died, so that none can tidy up.
+ */
 export async function killTree(root: number): Promise<void> {
   const all = [root, ...stopTree(root)];
   for (const pid of all) signal(pid, "SIGKILL");

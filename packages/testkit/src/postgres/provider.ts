@@ -1,7 +1,10 @@
-// What a Postgres server needs from whoever runs its processes. It must not know about databases, nor who there is to run them.
+// What a Postgres server needs of a provider: processes that can be broken, without databases.
 
 export interface HostOptions {
-  /** Durable servers force every commit to the disk; the others leave it to the kernel, which is enough unless the whole machine crashes. */
+  /**
+   * Durable servers force every commit to the disk; the others leave it to the kernel, which is
+   * enough unless the whole machine crashes.
+   */
   readonly durable: boolean;
   /** More settings of postgresql.conf, which win over the testkit's own. */
   readonly settings: Readonly<Record<string, string>>;
@@ -12,9 +15,12 @@ export interface Address {
   readonly port: number;
 }
 
-/** One server that can be broken on purpose. Its address stays the same through crashes and restarts. */
+/**
+ * One server that can be broken on purpose. Its address stays the same through crashes and
+ * restarts.
+ */
 export interface PostgresHost extends Address {
-  /** Every process of the server dies at once. Nothing is flushed, nobody is told. */
+  /** Every process of the server dies at once. Nothing is flushed, no client is told. */
   crash(): Promise<void>;
   /** Starts it again with the same data; one that is running is shut down cleanly first. */
   restart(): Promise<void>;
@@ -25,11 +31,17 @@ export interface PostgresHost extends Address {
 }
 
 export interface PostgresProvider {
-  /** One line for a human: which Postgres runs, and where it comes from. Fails with what would help, when none can be run. */
+  /**
+   * One line for a human: which Postgres runs, and where it comes from. Fails with what would help,
+   * when none can be run.
+   */
   describe(): Promise<string>;
   start(options: HostOptions): Promise<PostgresHost>;
-  /** A standby that streams from `upstream`, where a primary of this provider answers that has not been written to since its start. It is ready for reads
-   * when this resolves, and introduces itself as `standbyName`. */
+  /**
+   * A standby that streams from `upstream`, where a primary of this provider answers that has not
+   * been written to since its start. It is ready for reads when this resolves, and introduces
+   * itself as `standbyName`.
+   */
   startStandby(options: HostOptions, upstream: Address): Promise<PostgresHost>;
 }
 

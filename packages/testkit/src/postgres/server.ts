@@ -1,4 +1,4 @@
-// A real Postgres that a test can break: databases on one side, faults on the other. It decides which provider runs it; how, is the provider's business.
+// A real Postgres that a test can break: databases on one side, faults on the other.
 
 import { chooseProvider, type PostgresProviderName } from "./choose-provider.js";
 import { SUPERUSER } from "./data-folder.js";
@@ -6,10 +6,16 @@ import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "./da
 import type { HostOptions, PostgresHost } from "./provider.js";
 
 export interface PostgresOptions {
-  /** Who runs it; by default `PALISADE_TEST_PROVIDER`, or this machine, or containers where this machine has none to run. */
+  /**
+   * What runs it; by default `PALISADE_TEST_PROVIDER`, or this machine, or containers where this
+   * machine has none to run.
+   */
   readonly provider?: PostgresProviderName;
-  /** Whether the bytes of a commit are forced to a disk. `crash()` loses nothing that was acknowledged either way, because the kernel has it; only the crash of
-   * a whole machine would. So false, the default, is right for tests, and true for measurements. */
+  /**
+   * Whether the bytes of a commit are forced to a disk. `crash()` loses nothing that was
+   * acknowledged either way, because the kernel has it; only the crash of a whole machine would. So
+   * false, the default, is right for tests, and true for measurements.
+   */
   readonly durable?: boolean;
   /** Extra server settings by name, for example `{ max_connections: "20" }`. */
   readonly settings?: Readonly<Record<string, string>>;

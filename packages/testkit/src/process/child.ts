@@ -1,5 +1,5 @@
-// Starts a server as a child that cannot outlive this process, keeps the last lines it said, and knows when it has gone.
-// It must not know what kind of server it is: readiness, ports and data belong to the callers.
+// Starts a server as a child that cannot outlive this process, keeps the last lines it said, and
+// knows when it has gone. Readiness, ports and data belong to the callers.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
@@ -10,14 +10,20 @@ import { type GuardedCommand, orphanGuard } from "./orphan-guard.js";
 export interface ChildSpec {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to this process's environment. LD_* and DYLD_* reach only the command itself, not what starts it. */
+  /**
+   * Added to this process's environment. LD_* and DYLD_* reach only the command itself, not what
+   * starts it.
+   */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly uid?: number;
   readonly gid?: number;
   /** What the child is called in messages and in `livingChildren()`; the command by default. */
   readonly name?: string;
-  /** Output goes to the end of this file (opened by us, so the child's uid does not matter); without it, to a pipe. */
+  /**
+   * Output goes to the end of this file (opened by us, so the child's uid does not matter); without
+   * it, to a pipe.
+   */
   readonly logTo?: string;
   /** Called with every line of output; only without `logTo`. */
   readonly onLine?: (line: string) => void;
@@ -33,7 +39,8 @@ export interface ChildExit {
 /**
  * Starts the child. It dies with this process, whatever kills this process.
  *
- * The kernel's signal is bound to the THREAD that spawns: a child started in a worker thread dies when that worker ends. Start shared servers in the main thread.
+ * The kernel's signal is bound to the THREAD that spawns: a child started in a worker thread dies
+ * when that worker ends. Start shared servers in the main thread.
  */
 export function startChild(spec: ChildSpec): Child {
   return new Child(spec);
@@ -80,7 +87,10 @@ export class Child implements LivingChild {
     return this.alive && this.#process.kill(signal);
   }
 
-  /** A message to a Node child that was started with `onMessage`; says whether it was still there. A stopped child reads it when it goes on. */
+  /**
+   * A message to a Node child that was started with `onMessage`; says whether it was still there. A
+   * stopped child reads it when it goes on.
+   */
   send(message: object): boolean {
     return this.#process.connected && this.#process.send(message);
   }
@@ -94,11 +104,11 @@ export class Child implements LivingChild {
   /** Asks first, then kills: for servers with something to finish. */
   async stop({ signal = "SIGTERM", graceMs = 5_000 }: { signal?: NodeJS.Signals; graceMs?: number } = {}): Promise<ChildExit> {
     this.signal(signal);
-    const impatience = setTimeout(() => killGroup(this.pid), graceMs);
+    const limit = setTimeout(() => killGroup(this.pid), graceMs);
     try {
       return await this.waitForExit();
     } finally {
-      clearTimeout(impatience);
+      clearTimeout(limit);
     }
   }
 
@@ -108,7 +118,7 @@ export class Child implements LivingChild {
   }
 
   /** One sentence for an error message: how it ended, and what it said last. */
-  obituary(): string {
+  howItEnded(): string {
     const end = this.#exit;
     const fate = end === undefined ? "is still running" : end.signal === null ? `exited with ${end.code}` : `was ended by ${end.signal}`;
     const said = this.lastLines();
@@ -131,7 +141,8 @@ export class Child implements LivingChild {
         noteEnded(this);
         resolve(this.#exit);
       });
-      // Without a pid there is nothing to wait for, and the constructor throws; with one, this is a signal that could not be sent.
+      // Without a pid there is nothing to wait for, and the constructor throws; with one, this is a
+      // signal that could not be sent.
       child.on("error", (cause) => this.#lines.add(`${cause.message}\n`, this.#spec.onLine));
     });
   }
@@ -160,7 +171,8 @@ function openLog(path: string): number {
   return openSync(path, "a");
 }
 
-// setpriv and sh must not load the libraries that were meant for the server, so these variables are set by env(1), last in the chain.
+// setpriv and sh must not load the libraries that were meant for the server, so these variables are
+// set by env(1), last in the chain.
 const isLoaderVariable = (name: string): boolean => name.startsWith("LD_") || name.startsWith("DYLD_");
 
 function withLoaderVariables({ command, args = [], env = {} }: ChildSpec): GuardedCommand {

@@ -1,4 +1,5 @@
-// Keeps the end of what a process wrote, so that an error can quote it. It must not grow with the output.
+// Keeps the end of what a process wrote, so that an error can quote it. Its size does not grow with
+// the output.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 const LINES_KEPT = 200;

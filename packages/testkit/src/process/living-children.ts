@@ -1,5 +1,5 @@
-// The register of every child this process has started and not yet seen die, and of what must be undone when this process ends.
-// It must not start or stop anything in the ordinary course of things: that is for whoever started the child.
+// The register of every child this process has started and not yet seen die, and of what must be
+// undone when this process ends.
 import { rmSync } from "node:fs";
 
 export interface LivingChild {
@@ -12,12 +12,16 @@ interface Register {
   readonly folders: Set<string>;
 }
 
-// One register for the process, even when this module is loaded twice (from src by a test, from dist by a package).
+// One register for the process, even when this module is loaded twice (from src by a test, from
+// dist by a package).
 const key = Symbol.for("palisade.testkit.register");
 const holder = globalThis as unknown as Record<symbol, Register | undefined>;
 const register = ownRegister();
 
-/** Every child process of this process that is still alive, oldest first. A test fails when one is left that it did not expect. */
+/**
+ * Every child process of this process that is still alive, oldest first. A test fails when one is
+ * left that it did not expect.
+ */
 export function livingChildren(): readonly LivingChild[] {
   return [...register.children.values()];
 }
@@ -47,7 +51,8 @@ function ownRegister(): Register {
   process.once("exit", () => undoEverything(created));
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     const onSignal = (): void => {
-      // Somebody else listens: the program ends itself in its own order, and our exit handler does the rest.
+      // There is another listener: the program ends itself in its own order, and our exit handler
+      // does the rest.
       if (process.listenerCount(signal) > 1) return;
       undoEverything(created);
       process.removeListener(signal, onSignal);

@@ -1,5 +1,5 @@
-// Decides how a child dies with this process, even after a SIGKILL that lets no handler run: by the kernel (setpriv) or by a reaper process.
-// It must not decide when a child stops in the ordinary course of things.
+// Lets a child die with this process, even after a SIGKILL that lets no handler run: by the kernel
+// (setpriv) or by a reaper process.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import type { Writable } from "node:stream";
 
@@ -17,12 +17,14 @@ export interface OrphanGuard {
   ended(pid: number): void;
 }
 
-// If we die between the fork and setpriv's prctl, no signal will ever come. The child then has another parent, so it looks before it turns into the server.
+// If we die between the fork and setpriv's prctl, no signal will ever come. The child then has
+// another parent, so it looks before it turns into the server.
 const STILL_OUR_CHILD = `[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"`;
 
 const kernelGuard: OrphanGuard = {
   name: "setpriv",
-  // setpriv runs after the spawn has changed uid and gid, because a change of credentials forgets the signal.
+  // setpriv runs after the spawn has changed uid and gid, because a change of credentials forgets
+  // the signal.
   wrap: ({ command, args }) => ({
     command: "setpriv",
     args: ["--pdeathsig", "KILL", "--", "/bin/sh", "-c", STILL_OUR_CHILD, "sh", String(process.pid), command, ...args],
@@ -31,7 +33,8 @@ const kernelGuard: OrphanGuard = {
   ended() {},
 };
 
-// Reads "+pid" and "-pid" lines. Its stdin ends when the last copy of our end of the pipe closes, that is when we are gone, however we went.
+// Reads "+pid" and "-pid" lines. Its stdin ends when the last copy of our end of the pipe closes,
+// that is when we are gone, however we went.
 const reaperProgram = `
 const living = new Set();
 let rest = "";
@@ -80,7 +83,10 @@ class ReaperGuard implements OrphanGuard {
 
 let chosen: OrphanGuard | undefined;
 
-/** The kernel's way where util-linux is at hand, else the reaper. `PALISADE_ORPHAN_GUARD=reaper` asks for the second. */
+/**
+ * The kernel's way where util-linux is at hand, else the reaper. `PALISADE_ORPHAN_GUARD=reaper`
+ * asks for the second.
+ */
 export function orphanGuard(): OrphanGuard {
   chosen ??= process.env.PALISADE_ORPHAN_GUARD !== "reaper" && setprivWorks() ? kernelGuard : new ReaperGuard();
   return chosen;

@@ -1,12 +1,14 @@
-// Hands out TCP ports that no other process using this file will take, below the range from which the system gives ports to outgoing connections.
-// It must not promise that a stranger's program does not sit on one: whoever binds moves on to the next.
+// Hands out TCP ports that no other process using this file will take, below the range from which
+// the system gives ports to outgoing connections. Any other program may still sit on one: a caller
+// that cannot bind takes the next.
 import { createServer, type Server } from "node:net";
 
 const FIRST_PORT = 20_000;
 const LAST_PORT = 32_000;
 const BLOCK_SIZE = 50;
 
-// The first port of a block is held open as long as this process lives: that is the claim, and the kernel drops it when we die.
+// The first port of a block is held open as long as this process lives: that is the claim, and the
+// kernel drops it when we die.
 const claims: Server[] = [];
 const free: number[] = [];
 let claiming: Promise<void> | undefined;
@@ -23,7 +25,10 @@ export async function takePort(): Promise<number> {
   }
 }
 
-/** Last in, last out: the port is not used again soon, for the sake of those who still try to reach its former server. */
+/**
+ * Last in, last out: the port is not used again soon, because clients may still try to reach its
+ * former server.
+ */
 export function returnPort(port: number): void {
   free.push(port);
 }

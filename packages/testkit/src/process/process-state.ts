@@ -1,4 +1,5 @@
-// What the kernel says of a process: its state, its parent, when it started. Only Linux tells (/proc); slim images have no ps.
+// What the kernel says of a process: its state, its parent, when it started. Only Linux tells
+// (/proc); slim images have no ps.
 import { readFileSync } from "node:fs";
 import { setImmediate as turn } from "node:timers/promises";
 
@@ -25,7 +26,10 @@ export function processState(pid: number | string): ProcessState | undefined {
   }
 }
 
-/** Resolves when SIGSTOP has taken effect: a signal is on its way for a moment. Where the system does not tell, at once. */
+/**
+ * Resolves when SIGSTOP has taken effect: a signal is on its way for a moment. Where the system
+ * does not tell, at once.
+ */
 export async function untilStopped(pid: number): Promise<void> {
   const giveUpAt = performance.now() + STOP_TIMEOUT_MS;
   for (;;) {

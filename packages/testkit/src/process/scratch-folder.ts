@@ -1,4 +1,5 @@
-// Temporary folders that go away with this process; what a killed process left behind goes with the next one that starts.
+// Temporary folders that go away with this process; what a killed process left behind goes with the
+// next one that starts.
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +11,10 @@ const prefix = `palisade-${hostname()}-`;
 const owner = `${process.pid}.${processState(process.pid)?.birth ?? ""}`;
 const swept = new Set<string>();
 
-/** A new private folder below `root`; it is removed at the end of this process, if its owner has not removed it before. */
+/**
+ * A new private folder below `root`; it is removed at the end of this process, if its owner has not
+ * removed it before.
+ */
 export function scratchFolder(label: string, root = tmpdir()): string {
   sweepOnce(root);
   const folder = mkdtempSync(join(root, `${prefix}${owner}-${label}-`));
@@ -26,7 +30,8 @@ function sweepOnce(root: string): void {
     try {
       rmSync(join(root, name), { recursive: true, force: true });
     } catch (cause) {
-      // Another user's folder, which that user's next run sweeps; or another process sweeps at this moment.
+      // Another user's folder, which that user's next run sweeps; or another process sweeps at this
+      // moment.
       if (!["EACCES", "EPERM", "ENOENT", "ENOTEMPTY"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;
     }
   }

@@ -1,5 +1,4 @@
 // One client's connection through the proxy: its two sockets, its two directions, and its end.
-// It must not know about other connections or about the listener.
 import { Socket } from "node:net";
 import { OneWay, reset } from "./one-way.js";
 import type { CutRule, Direction, Rules, Traffic } from "./rules.js";
@@ -59,7 +58,10 @@ export class Connection {
     reset(this.#server);
   }
 
-  /** Ends it after what has been passed on has arrived: the server sees an end, not a reset that could overtake its last request. */
+  /**
+   * Ends it after what has been passed on has arrived: the server sees an end, not a reset that
+   * could overtake its last request.
+   */
   finish(): void {
     if (this.#server.pending) this.#server.destroy();
     else this.#server.destroySoon();

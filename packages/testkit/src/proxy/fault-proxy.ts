@@ -1,5 +1,7 @@
-// A TCP proxy in front of one server that breaks the network on demand. It knows bytes, not protocols: Redis, Postgres and HTTP are the same to it.
-// It must never reorder, repeat or invent a byte. A fault is on when its call returns (a promise is for those who need the port open or closed); faults add up until `heal()`.
+// A TCP proxy in front of one server that breaks the network on demand. It knows bytes, not
+// protocols: Redis, Postgres and HTTP are the same to it. No byte is reordered, repeated or
+// invented. A fault is on when its call returns (the promise is for a port that opens or closes);
+// faults add up until `heal()`.
 import { setTimeout as expire } from "node:timers/promises";
 import { Connection, type Upstream } from "./connection.js";
 import { Listener } from "./listener.js";
@@ -63,7 +65,10 @@ export class FaultProxy {
     return this.#traffic;
   }
 
-  /** Nothing passes either way, connections stay open on both ends; new connections find nobody behind the proxy. */
+  /**
+   * Nothing passes either way, connections stay open on both ends; new connections find no server
+   * behind the proxy.
+   */
   partition(): Promise<void> {
     this.#rules.newConnectionsHang = true;
     this.#setGate("requests", "drop");
@@ -93,7 +98,10 @@ export class FaultProxy {
     this.#setGate("replies", "hold");
   }
 
-  /** Requests are kept in the proxy: packets under way, which arrive even if their sender is gone by then. */
+  /**
+   * Requests are kept in the proxy: packets under way, which arrive even if their sender is gone by
+   * then.
+   */
   holdRequests(): void {
     this.#setGate("requests", "hold");
   }
@@ -117,13 +125,19 @@ export class FaultProxy {
     for (const connection of this.#connections) connection.cut();
   }
 
-  /** Each connection, old or new, is cut when this many more bytes have passed in the direction. 0: cut in place of the next byte. */
+  /**
+   * Each connection, old or new, is cut when this many more bytes have passed in the direction. 0:
+   * cut in place of the next byte.
+   */
   cutAfter(afterBytes: number, direction: Direction = "replies"): void {
     if (!Number.isInteger(afterBytes) || afterBytes < 0) throw new RangeError(`bytes are counted from 0 up, not ${afterBytes}`);
     this.#rules[direction].cut = { afterBytes };
   }
 
-  /** Transparent again. What was held or delayed is delivered; connections that lost bytes are cut. Resolves when new connections are let in. */
+  /**
+   * Transparent again. What was held or delayed is delivered; connections that lost bytes are cut.
+   * Resolves when new connections are let in.
+   */
   async heal(): Promise<void> {
     Object.assign(this.#rules, transparent());
     for (const connection of [...this.#connections]) {
@@ -147,18 +161,21 @@ export class FaultProxy {
     await this.#openOrClose();
   }
 
-  /** Resolves as soon as the condition holds, looked at whenever bytes move or connections change. */
+  /**
+   * Resolves as soon as the condition holds, looked at whenever bytes move or connections change.
+   */
   async until(condition: (traffic: Traffic) => boolean, timeoutMs = 5_000): Promise<void> {
     if (condition(this.#traffic)) return;
-    const impatience = new AbortController();
+    const limit = new AbortController();
     let watcher = (): void => {};
     const met = new Promise<"met">((resolve) => {
       watcher = () => condition(this.#traffic) && resolve("met");
       this.#watchers.add(watcher);
     });
-    const late = expire(timeoutMs, "late" as const, { signal: impatience.signal }).catch(() => "met" as const); // aborted: it was met
+    // Aborted: it was met.
+    const late = expire(timeoutMs, "late" as const, { signal: limit.signal }).catch(() => "met" as const);
     const outcome = await Promise.race([met, late]);
-    impatience.abort();
+    limit.abort();
     this.#watchers.delete(watcher);
     if (outcome === "late")
       throw new Error(`not seen by the proxy within ${timeoutMs} ms; traffic so far: ${JSON.stringify(this.#traffic)}`);
@@ -181,7 +198,7 @@ export class FaultProxy {
     for (const connection of [...this.#connections]) connection.pump();
   }
 
-  // In a partition nobody is told that the server is gone.
+  // In a partition no client is told that the server is gone.
   #openOrClose(): Promise<void> {
     if (this.#stopped) return Promise.resolve();
     const { refusing, newConnectionsHang } = this.#rules;

@@ -1,4 +1,4 @@
-// The proxy's door: one port that stays the same while it is closed and opened again. It must not know what happens to those who come in.
+// The proxy's port, which stays the same while it is closed and opened again.
 import { createServer, type Socket } from "node:net";
 import { returnPort, takePort } from "../process/port-block.js";
 
@@ -20,7 +20,7 @@ export class Listener {
     return this.#port;
   }
 
-  /** Opens on a port nobody else has. */
+  /** Opens on a free port. */
   async openSomewhere(): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       this.#port = await takePort();
@@ -33,7 +33,10 @@ export class Listener {
     }
   }
 
-  /** Open: clients come in. Closed: the system refuses them. What was asked last holds, and is so when the promise resolves. */
+  /**
+   * Open: clients come in. Closed: the system refuses them. What was asked last holds, and is so
+   * when the promise resolves.
+   */
   async set(state: "open" | "closed"): Promise<void> {
     this.#wanted = state === "open";
     if (!this.#wanted) this.#door?.shut();
@@ -55,7 +58,8 @@ export class Listener {
       const gone = (): void => {
         this.#door = undefined;
       };
-      // The port is bound a moment before we are told. Earlier than that there is nothing to shut yet, and it is done when we are told.
+      // The port is bound a moment before we are told. Earlier than that there is nothing to shut
+      // yet, and it is done when we are told.
       const shut = (): void => {
         if (!server.listening) return;
         server.close();

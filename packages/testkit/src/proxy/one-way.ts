@@ -1,5 +1,6 @@
-// One direction of one connection: an ordered, bounded queue from one socket to the other. Bytes, end and reset leave in the order they came, or not at all.
-// It must not decide what fault is on: it asks the rules whenever something is about to leave.
+// One direction of one connection: an ordered, bounded queue from one socket to the other. Bytes,
+// end and reset leave in the order they came, or not at all. The rules are asked whenever something
+// is about to leave.
 import type { Socket } from "node:net";
 import type { DirectionTraffic, Gate } from "./rules.js";
 
@@ -43,7 +44,10 @@ export class OneWay {
     sink.on("drain", () => this.pump());
   }
 
-  /** Something was discarded, so nothing that follows may be delivered: the receiver would see a gap. */
+  /**
+   * Something was discarded, so nothing that follows may be delivered: the receiver would see a
+   * gap.
+   */
   get lost(): boolean {
     return this.#lost;
   }
@@ -52,7 +56,9 @@ export class OneWay {
     return this.#passedBytes;
   }
 
-  /** Lets out whatever may leave now; called again when the rules, the time or the receiver change. */
+  /**
+   * Lets out whatever may leave now; called again when the rules, the time or the receiver change.
+   */
   pump(): void {
     clearTimeout(this.#timer);
     const { sink, traffic } = this.#options;
@@ -129,7 +135,8 @@ export class OneWay {
 /** Ends a socket the hard way (RST) if its state allows it, and in any case now. */
 export function reset(socket: Socket): void {
   if (socket.destroyed) return;
-  // While its end is on the way, the system refuses the reset, and Node then forgets the socket without closing it: the process could never exit by itself.
+  // While its end is on the way, the system refuses the reset, and Node then forgets the socket
+  // without closing it: the process could never exit by itself.
   const ending = socket.writableEnded && !socket.writableFinished;
   if (socket.connecting || socket.pending || ending) socket.destroy();
   else socket.resetAndDestroy();

@@ -1,10 +1,10 @@
-// Decides who runs the Redis servers. It must not start any.
+// Chooses the provider that runs the Redis servers; none is started here.
 import { type Choice, onlyWay } from "../resolve/only-way.js";
 import type { ProviderName, RedisProvider } from "./provider.js";
 
 type Providers = Readonly<Record<ProviderName, () => Promise<RedisProvider>>>;
 
-/** How each provider is made; loaded on demand, so that nobody pays for one that is not used. */
+/** How each provider is made; loaded on demand, so that an unused one costs nothing. */
 const providers: Providers = {
   local: async () => (await import("./local-provider.js")).localRedis,
   docker: async () => (await import("../docker/docker-redis.js")).dockerRedis,
@@ -13,7 +13,9 @@ const providers: Providers = {
 
 export interface Wish {
   readonly provider?: ProviderName | RedisProvider;
-  /** What will do when this machine has no Redis server to run, and nobody asked for another provider. */
+  /**
+   * What will do when this machine has no Redis server to run and no other provider was asked for.
+   */
   readonly fallback?: "wasm";
 }
 
@@ -23,7 +25,10 @@ export interface World {
   readonly providers: Providers;
 }
 
-/** The provider given, else the one asked for by name, else by `PALISADE_TEST_PROVIDER`, else the local one, else the fallback, else containers. */
+/**
+ * The provider given, else the one asked for by name, else by `PALISADE_TEST_PROVIDER`, else the
+ * local one, else the fallback, else containers.
+ */
 export async function chooseProvider(
   { provider, fallback }: Wish,
   world: World = { environment: process.env, providers },

@@ -1,8 +1,12 @@
-// One raw command to one server over a connection of its own. It must not retry: a test wants to know what happened.
+// One raw command to one server over a connection of its own. Never retried: a test wants to know
+// what happened.
 
 const COMMAND_TIMEOUT_MS = 5_000;
 
-/** The reply as ioredis gives it; an error reply is thrown as it is, and a server that does not answer by its name. */
+/**
+ * The reply as ioredis gives it; an error reply is thrown as it is, and a server that does not
+ * answer by its name.
+ */
 export async function runCommand(
   server: { readonly url: string; readonly name: string },
   command: string,

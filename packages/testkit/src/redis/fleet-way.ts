@@ -1,4 +1,4 @@
-// One more set of proxies in front of a fleet: one client's part of the network. It must not touch the servers.
+// One more set of proxies in front of a fleet: one client's part of the network.
 import type { FaultProxy } from "../proxy/fault-proxy.js";
 
 export class FleetWay {

@@ -1,5 +1,5 @@
-// Runs each node as a process of this machine: a real redis-server, or Valkey in WebAssembly where the caller accepts that.
-// It must not decide between the two: a lesser server is the caller's choice.
+// Runs each node as a process of this machine: a real redis-server, or Valkey in WebAssembly where
+// the caller accepts that.
 import { describeRedis, resolveRedis } from "../resolve/redis.js";
 import { LocalRedisServer } from "./local-server.js";
 import { nativeProgram } from "./native-program.js";

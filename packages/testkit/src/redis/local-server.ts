@@ -1,5 +1,5 @@
-// One server process on 127.0.0.1 with a data folder of its own: started, killed, paused, started again.
-// It must not know about proxies or other nodes.
+// One server process on 127.0.0.1 with a data folder of its own: started, killed, paused, started
+// again.
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ export class LocalRedisServer implements RedisServer {
       if ((await this.#startHere()) === "ready") return;
       await delay(20);
     }
-    // A stranger sits on our port and stays. The proxy in front of us hides the move.
+    // Another program has taken our port and keeps it. The proxy in front of us hides the move.
     await this.#startSomewhere();
   }
 
@@ -116,7 +116,7 @@ export class LocalRedisServer implements RedisServer {
 
   #living(): Child {
     if (this.#child?.alive === true) return this.#child;
-    throw new Error(`${this.#spec.name} is not running: ${this.#child?.obituary() ?? "it was never started"}`);
+    throw new Error(`${this.#spec.name} is not running: ${this.#child?.howItEnded() ?? "it was never started"}`);
   }
 
   async #startSomewhere(): Promise<void> {
@@ -139,7 +139,7 @@ export class LocalRedisServer implements RedisServer {
     this.#child = child;
     try {
       const signature = this.#program.signature(child.pid, this.#port);
-      await untilReady({ host: this.host, port: this.#port, signature, failure: () => (child.alive ? undefined : child.obituary()) });
+      await untilReady({ host: this.host, port: this.#port, signature, failure: () => (child.alive ? undefined : child.howItEnded()) });
       return "ready";
     } catch (cause) {
       await child.kill();

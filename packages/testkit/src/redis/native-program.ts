@@ -1,4 +1,4 @@
-// A redis-server or valkey-server of this machine: its command line. It must not find the binary: the resolver does.
+// A redis-server or valkey-server of this machine: its command line.
 import type { RedisBinary } from "../resolve/redis.js";
 import { directivesOf } from "./directives.js";
 import type { RedisProgram } from "./program.js";

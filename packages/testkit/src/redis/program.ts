@@ -1,4 +1,4 @@
-// What there is to run as a node: how it is started, how it is recognised, and what it can do. It must not start anything itself.
+// What there is to run as a node: how it is started, how it is recognised, and what it can do.
 import type { ChildSpec } from "../process/child.js";
 import type { RedisServerSpec } from "./provider.js";
 

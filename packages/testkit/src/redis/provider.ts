@@ -1,4 +1,4 @@
-// What a fleet needs from whoever runs its servers. It must not know about proxies, nor who there is to run them.
+// What a fleet needs of a provider: the servers it runs, without proxies.
 
 export type AppendFsync = "always" | "everysec" | "no";
 
@@ -7,7 +7,9 @@ export interface RedisServerSpec {
   readonly appendfsync: AppendFsync;
   /** More directives of redis.conf, which win over the testkit's own. */
   readonly config: Readonly<Record<string, string>>;
-  /** "shiftable" where this machine can do it: the server's wall clock can be moved by `shiftClock`. */
+  /**
+   * "shiftable" where this machine can do it: the server's wall clock can be moved by `shiftClock`.
+   */
   readonly clock: "shiftable" | "real";
 }
 
@@ -37,7 +39,10 @@ export interface RedisServer extends Address {
 
 export interface RedisProvider {
   readonly name: ProviderName;
-  /** One line for a human: what runs, and where it comes from. Fails with what would help, when nothing can be run. */
+  /**
+   * One line for a human: what runs, and where it comes from. Fails with what would help, when
+   * nothing can be run.
+   */
   describe(): Promise<string>;
   start(spec: RedisServerSpec): Promise<RedisServer>;
 }

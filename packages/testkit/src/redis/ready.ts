@@ -1,5 +1,5 @@
-// Waits until a server answers, and only believes the very process that was started: another server may sit on the port.
-// It must not use a client library, whose reconnects would hide what is going on.
+// Waits until a server answers, and only believes the very process that was started: another server
+// may sit on the port. No client library: its reconnects would hide what is going on.
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -18,7 +18,8 @@ export interface Readiness extends Address {
 const FIRST_LOOK_MS = 4;
 const POLL_MS = 3;
 const READY_TIMEOUT_MS = 20_000;
-// A stranger on the port may not answer at all; the next look tells whether the server has given up meanwhile.
+// Another program on the port may not answer at all; the next look tells whether the server has
+// given up meanwhile.
 const ANSWER_TIMEOUT_MS = 1_000;
 
 /** Resolves when the server answers PING and has loaded its data. */
@@ -28,10 +29,11 @@ export async function untilReady({ host, port, signature, failure }: Readiness):
   for (;;) {
     const why = failure();
     if (why !== undefined) throw new Error(why);
-    // INFO is answered while a server loads its log, PING is not: together they tell who it is and whether it is ready.
+    // INFO is answered while a server loads its log, PING is not: together they tell which server
+    // it is and whether it is ready.
     const answer = await ask({ host, port }, "INFO server\r\nPING\r\n", {
       complete: /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/,
-      patienceMs: ANSWER_TIMEOUT_MS,
+      timeoutMs: ANSWER_TIMEOUT_MS,
     });
     if (answer.includes(signature) && answer.includes("+PONG")) return;
     if (performance.now() > giveUpAt)
@@ -42,22 +44,22 @@ export async function untilReady({ host, port, signature, failure }: Readiness):
 
 /** What the server's wall clock shows. */
 export async function serverTimeMs(server: Address): Promise<number> {
-  const answer = await ask(server, "TIME\r\n", { complete: /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/, patienceMs: READY_TIMEOUT_MS });
+  const answer = await ask(server, "TIME\r\n", { complete: /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/, timeoutMs: READY_TIMEOUT_MS });
   const [, seconds, microseconds] = /\r\n(\d+)\r\n\$\d+\r\n(\d+)\r\n$/.exec(answer) ?? [];
   if (seconds === undefined || microseconds === undefined) throw new Error(`no answer to TIME but ${JSON.stringify(answer)}`);
   return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
 }
 
-interface Patience {
+interface Expectation {
   readonly complete: RegExp;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
 }
 
-function ask({ host, port }: Address, commands: string, { complete, patienceMs }: Patience): Promise<string> {
+function ask({ host, port }: Address, commands: string, { complete, timeoutMs }: Expectation): Promise<string> {
   return new Promise((resolve) => {
     let answer = "";
     const socket = connect({ port, host });
-    socket.setEncoding("utf8").setTimeout(patienceMs, () => socket.destroy());
+    socket.setEncoding("utf8").setTimeout(timeoutMs, () => socket.destroy());
     socket.on("connect", () => socket.write(commands));
     socket.on("data", (text: string) => {
       answer += text;

@@ -1,5 +1,5 @@
-// N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo needs them.
-// It must not relate the servers to each other: they share nothing, as the lock's nodes must.
+// N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo
+// needs them. The servers know nothing of each other, which is what the lock asks of its nodes.
 
 import { chooseProvider } from "./choose-provider.js";
 import { FleetWay } from "./fleet-way.js";
@@ -10,13 +10,25 @@ export interface RedisFleetOptions {
   readonly nodes: number;
   /** "always" by default: what an acknowledged write needs to survive a kill. */
   readonly appendfsync?: AppendFsync;
-  /** Who runs the servers; by default `PALISADE_TEST_PROVIDER`, or this machine, or containers where this machine has none to run. */
+  /**
+   * What runs the servers; by default `PALISADE_TEST_PROVIDER`, or this machine, or containers
+   * where this machine has none to run.
+   */
   readonly provider?: ProviderName | RedisProvider;
-  /** "wasm": when no Redis server can be had, Valkey in WebAssembly will do, and a notice is printed. For demos: it keeps nothing on disk. */
+  /**
+   * "wasm": when no Redis server can be had, Valkey in WebAssembly will do, and a notice is
+   * printed. For demos: it keeps nothing on disk.
+   */
   readonly fallback?: "wasm";
-  /** More redis.conf directives, e.g. `{ "maxmemory-policy": "allkeys-lru" }` or `{ appendonly: "no" }`. */
+  /**
+   * More redis.conf directives, e.g. `{ "maxmemory-policy": "allkeys-lru" }` or `{ appendonly: "no"
+   * }`.
+   */
   readonly config?: Readonly<Record<string, string>>;
-  /** "shiftable" (the default) where this machine has a compiler; "real" leaves the servers exactly as they are, for measurements. */
+  /**
+   * "shiftable" (the default) where this machine has a compiler; "real" leaves the servers exactly
+   * as they are, for measurements.
+   */
   readonly clock?: RedisServerSpec["clock"];
 }
 
@@ -61,7 +73,10 @@ export class RedisFleet implements AsyncDisposable {
     return found;
   }
 
-  /** Ways of their own to the same servers: for one client, whose part of the network breaks while the others' is fine. */
+  /**
+   * Ways of their own to the same servers: for one client, whose part of the network breaks while
+   * the others' is fine.
+   */
   async anotherWay(): Promise<FleetWay> {
     return new FleetWay(await Promise.all(this.nodes.map((node) => node.anotherWay())));
   }

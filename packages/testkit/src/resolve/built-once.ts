@@ -1,5 +1,6 @@
-// Keeps what was built or downloaded for this machine, so that it happens once: in the clone's node_modules, or in a temporary folder where that is read-only.
-// A half-built entry is never seen: an entry is built under another name and renamed, and of two builders at once the first wins.
+// Keeps what was built or downloaded for this machine, so that it happens once: in the clone's
+// node_modules, or in a temporary folder where that is read-only. A half-built entry is never seen:
+// an entry is built under another name and renamed, and of two builders at once the first wins.
 import { access, chmod, constants, lstat, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,7 +9,10 @@ import { keepFolder, removeFolderAtExit } from "../process/living-children.js";
 
 const ABANDONED_AFTER_MS = 600_000;
 
-/** The folder called `name`, built by `build` in a folder of its own if no earlier run has left it. `PALISADE_CACHE_DIR` says where it must be. */
+/**
+ * The folder called `name`, built by `build` in a folder of its own if no earlier run has left it.
+ * `PALISADE_CACHE_DIR` says where it must be.
+ */
 export async function builtOnce(
   name: string,
   build: (folder: string) => Promise<void>,
@@ -65,7 +69,10 @@ async function openWorkshop(home: string, name: string): Promise<string | Error>
   }
 }
 
-/** False on a file system that is mounted noexec, which access(2) knows. The folder must be writable. */
+/**
+ * False on a file system that is mounted noexec, which access(2) knows. The folder must be
+ * writable.
+ */
 export async function letsProgramsRun(folder: string): Promise<boolean> {
   const probe = join(await mkdtemp(join(folder, ".probe-")), "program");
   try {
@@ -85,7 +92,8 @@ async function sweepAbandoned(home: string, name: string): Promise<void> {
   for (const entry of await readdir(home)) {
     if (!entry.startsWith(`.${name}-`)) continue;
     const path = join(home, entry);
-    const found = await stat(path).catch(() => undefined); // gone meanwhile: finished by its builder
+    // Gone meanwhile: finished by its builder.
+    const found = await stat(path).catch(() => undefined);
     if (found !== undefined && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) await rm(path, { recursive: true, force: true });
   }
 }

@@ -1,10 +1,12 @@
-// Names the system that binaries are built or fetched for, because one clone may be used from several. It must not be used to decide what a system can do.
+// Names the system that binaries are built or fetched for, because one clone may be used from
+// several.
 import { readFile } from "node:fs/promises";
 import { arch, platform } from "node:os";
 
 /** For example debian12-x64. */
 export async function distribution(): Promise<string> {
-  const text = await readFile("/etc/os-release", "utf8").catch(() => ""); // not Linux, or a bare one
+  // Not Linux, or a bare one.
+  const text = await readFile("/etc/os-release", "utf8").catch(() => "");
   const field = (name: string): string => new RegExp(`^${name}="?([\\w.-]+)`, "m").exec(text)?.[1] ?? "";
   return `${field("ID") || platform()}${field("VERSION_ID")}-${arch()}`;
 }

@@ -1,5 +1,6 @@
-// Decides who runs the servers when nobody says so: this machine, or containers where it has no server to run and an engine answers. It must not start a server, and
-// must not take containers in place of a server that was asked for by its path.
+// Chooses what runs the servers when no provider is named: this machine, or containers where it has
+// no server to run and an engine answers. Containers never replace a server that was asked for by
+// its path.
 
 interface Way {
   /** Fails with what would help, when it can run nothing. */

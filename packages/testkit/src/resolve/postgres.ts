@@ -1,5 +1,6 @@
-// Decides which Postgres a local server runs: the folder that was asked for, else the pinned npm binaries, else the system's own. Whatever it returns has
-// been executed once as the account that will run it. A folder that was asked for and does not work is an error.
+// Chooses the Postgres that a local server runs: the folder that was asked for, else the pinned npm
+// binaries, else the system's own. Whatever it returns has been executed once as the account that
+// will run it. A folder that was asked for and does not work is an error.
 import { readdir, realpath } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { type Account, NoPlaceForPostgres, run, serverAccount } from "./postgres-cache.js";
@@ -39,13 +40,15 @@ function reason(error: unknown): string {
 }
 
 async function newestVersions(root: string): Promise<string[]> {
-  const versions = await readdir(root).catch(() => []); // Only Debian and its relatives have such a folder.
+  // Only Debian and its relatives have such a folder.
+  const versions = await readdir(root).catch(() => []);
   return versions.sort((a, b) => Number.parseFloat(b) - Number.parseFloat(a)).map((version) => join(root, version, "bin"));
 }
 
 async function systemFolders({ environment, distributionRoot }: Sources): Promise<string[]> {
   const onPath = (environment.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
-  const real = await Promise.all(onPath.map((folder) => realpath(join(folder, "postgres")).catch(() => undefined))); // Absent from most folders.
+  // Absent from most folders.
+  const real = await Promise.all(onPath.map((folder) => realpath(join(folder, "postgres")).catch(() => undefined)));
   const found = real.filter((program) => program !== undefined).map((program) => dirname(program));
   return [...new Set([...found, ...(await newestVersions(distributionRoot))])];
 }

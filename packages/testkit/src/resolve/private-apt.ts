@@ -1,5 +1,5 @@
-// The distribution's packages without root: apt-get with all its state in a folder of ours, and packages that are unpacked there.
-// The system's package state is neither locked nor changed.
+// The distribution's packages without root: apt-get with all its state in a folder of ours, and
+// packages that are unpacked there. The system's package state is neither locked nor changed.
 import { execFile } from "node:child_process";
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -34,7 +34,10 @@ export class PrivateApt {
     for (const command of ["apt-get", "dpkg"]) await this.#run(command, ["--version"]);
   }
 
-  /** Downloads and unpacks; when the system's package lists are absent or out of date, with lists of our own. */
+  /**
+   * Downloads and unpacks; when the system's package lists are absent or out of date, with lists of
+   * our own.
+   */
   async fetch(packages: readonly string[]): Promise<void> {
     const archives = join(this.#workshop, "archives");
     await mkdir(archives, { recursive: true });

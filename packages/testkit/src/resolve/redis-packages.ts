@@ -1,5 +1,5 @@
-// Fetches redis-server and the libraries it lacks from the distribution's packages, without root. Nothing is installed: the packages are unpacked into the
-// cache folder and used from there.
+// Fetches redis-server and the libraries it lacks from the distribution's packages, without root.
+// Nothing is installed: the packages are unpacked into the cache folder and used from there.
 import { execFile } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -29,7 +29,8 @@ export async function fetchRedisPackages(env: Environment): Promise<UnpackedRedi
   return unpacked(join(folder, "root"));
 }
 
-// Level by level, until the loader finds everything: most machines lack only what redis-server names itself.
+// Level by level, until the loader finds everything: most machines lack only what redis-server
+// names itself.
 async function addMissingLibraries(apt: PrivateApt): Promise<void> {
   for (let level = 0; level < 4; level += 1) {
     if ((await missingLibraries(apt.root)).length === 0) return;
@@ -44,7 +45,8 @@ async function addMissingLibraries(apt: PrivateApt): Promise<void> {
 async function missingLibraries(root: string): Promise<readonly string[]> {
   const { binary, libraryPath } = await unpacked(root);
   const options = { env: { ...process.env, LD_LIBRARY_PATH: libraryPath }, timeout: LDD_TIMEOUT_MS };
-  const { stdout } = await run("ldd", [binary], options).catch(() => ({ stdout: "" })); // No dynamic program; whether it runs is tried next.
+  // No dynamic program; whether it runs is tried next.
+  const { stdout } = await run("ldd", [binary], options).catch(() => ({ stdout: "" }));
   return [...stdout.matchAll(/^\s*(\S+) => not found/gm)].map((match) => match[1] ?? "");
 }
 

@@ -1,5 +1,6 @@
-// Finds the Redis server this machine runs the fleets with: the named one, one on PATH, or one fetched from the distribution's packages without root.
-// A lesser one is never taken in silence: what was tried goes into the error.
+// Finds the Redis server this machine runs the fleets with: the named one, one on PATH, or one
+// fetched from the distribution's packages without root. A lesser one is never taken in silence:
+// what was tried goes into the error.
 import { execFile } from "node:child_process";
 import { access, constants } from "node:fs/promises";
 import { delimiter, join } from "node:path";

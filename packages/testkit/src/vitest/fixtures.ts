@@ -1,5 +1,6 @@
-// What a test may ask for by naming it: a namespace on the shared fleet, private fleets, a database of its file. Everything handed out is taken back.
-// It must not hand out the means to break a shared server.
+// What a test may ask for by naming it: a namespace on the shared fleet, private fleets, a database
+// of its file. Everything handed out is taken back. A shared server is handed out without the means
+// to break it.
 import { randomBytes } from "node:crypto";
 import { test as plain } from "vitest";
 import { PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
@@ -14,7 +15,10 @@ export interface SharedPostgres {
   readonly template: PostgresDatabases["template"];
 }
 
-/** How the databases of a file begin: a copy of what `migrate` makes of an empty one. Equal names mean equal migrations, in every file. */
+/**
+ * How the databases of a file begin: a copy of what `migrate` makes of an empty one. Equal names
+ * mean equal migrations, in every file.
+ */
 export interface DatabaseTemplate {
   readonly name: string;
   readonly migrate: (url: string) => Promise<unknown>;
@@ -23,7 +27,7 @@ export interface DatabaseTemplate {
 /** Starts fleets of its own for a test, which may break them at will. They are stopped after it. */
 export type StartFleet = (options?: Partial<RedisFleetOptions>) => Promise<RedisFleet>;
 
-/** The shared fleet as one test sees it: the same nodes as everybody's, and names that are nobody else's. */
+/** The shared fleet as one test sees it: the same nodes as every test's, and names of its own. */
 export interface SharedRedis {
   readonly urls: readonly string[];
   readonly namespace: string;
@@ -50,7 +54,10 @@ export const test = plain
     const databases = new PostgresDatabases(url);
     return { url, createDatabase: databases.createDatabase.bind(databases), template: databases.template.bind(databases) };
   })
-  /** Name a template for `database`: `test.extend("databaseTemplate", { scope: "file" }, { name, migrate })`. */
+  /**
+   * Name a template for `database`: `test.extend("databaseTemplate", { scope: "file" }, { name,
+   * migrate })`.
+   */
   .extend("databaseTemplate", { scope: "file" }, async (): Promise<DatabaseTemplate | undefined> => undefined)
   /** A fresh database for this file, dropped after it. */
   .extend("database", { scope: "file" }, async ({ postgres, databaseTemplate }, { onCleanup }): Promise<TestDatabase> => {

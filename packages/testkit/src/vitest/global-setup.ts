@@ -1,5 +1,6 @@
-// Starts the servers that all files of a vitest project share, hands out their addresses and stops them at the end. vitest runs it only when a file of
-// that project is going to run. A test that breaks a server starts its own.
+// Starts the servers that all files of a vitest project share, hands out their addresses and stops
+// them at the end. vitest runs it only when a file of that project is going to run. A test that
+// breaks a server starts its own.
 import type { TestProject } from "vitest/node";
 import { clockShim } from "../clock/clock-shim.js";
 import { PostgresServer } from "../postgres/server.js";
@@ -11,12 +12,15 @@ const SHARED_NODES = 5;
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const startedAt = performance.now();
   const [postgres, fleet] = await bothStarted(
-    // Autovacuum would visit the databases while they are copied and dropped, and each visit costs a tenth of a second of waiting.
+    // Autovacuum would visit the databases while they are copied and dropped, and each visit costs
+    // a tenth of a second of waiting.
     PostgresServer.start({ settings: { autovacuum: "off" } }),
     // A shared node is never killed, so nothing has to reach its disk.
     RedisFleet.start({ nodes: SHARED_NODES, appendfsync: "no", clock: "real" }),
   );
-  await clockShim(); // Made once here, and not by every worker at the same time; where it cannot be made, the tests that need it say why.
+  // Made once here, and not by every worker at the same time; where it cannot be made, the tests
+  // that need it say why.
+  await clockShim();
   project.provide("palisadeServers", { postgresUrl: postgres.url, redisUrls: fleet.urls });
   console.log(`shared servers, ready in ${Math.round(performance.now() - startedAt)} ms: ${postgres.description}; ${fleet.description}`);
   return async () => {
@@ -28,7 +32,10 @@ interface Stoppable {
   stop(): Promise<void>;
 }
 
-/** Waits for both even if one fails. Then the other is stopped, because vitest does not end while it runs, and what failed is reported. */
+/**
+ * Waits for both even if one fails. Then the other is stopped, because vitest does not end while it
+ * runs, and what failed is reported.
+ */
 async function bothStarted<A extends Stoppable, B extends Stoppable>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
   const outcomes = await Promise.allSettled([first, second]);
   const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : []));

@@ -1,5 +1,6 @@
-// A set-up file of vitest: fails every test file that leaves processes or connections to the shared servers behind. It wraps the whole file, because only
-// then have its afterAll hooks and its file-wide fixtures had their turn. It must not close anything itself.
+// A set-up file of vitest: fails every test file that leaves processes or connections to the shared
+// servers behind. It wraps the whole file, because only then have its afterAll hooks and its
+// file-wide fixtures had their turn.
 import { aroundAll } from "vitest";
 import { leaksOf, watchForLeaks } from "./leaks.js";
 import { sharedServers } from "./shared-servers.js";

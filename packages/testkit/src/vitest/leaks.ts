@@ -1,19 +1,21 @@
-// Finds what a test file leaves behind: child processes, sockets to the shared servers, sessions in its database. It watches this process from the moment
-// it is asked to, and only answers what is left; whether that fails a test is decided elsewhere.
+// Finds what a test file leaves behind: child processes, sockets to the shared servers, sessions in
+// its database. It watches this process from the moment it is asked to, and only answers what is
+// left.
 import type { ChildProcess } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withClient } from "../postgres/databases.js";
 
-// A socket or a process that has been told to end needs a moment; one that has not will not go by itself. The moment is counted in looks and not by a clock: this process
-// may stand still, and when it goes on it would accuse before it has heard of the ends that came meanwhile.
+// A socket or a process that has been told to end needs a moment; one that has not will not go by
+// itself. The moment is counted in looks and not by a clock: this process may stand still, and when
+// it goes on it would report what has ended meanwhile.
 const LOOKS = 400;
 const POLL_MS = 5;
 
 interface Connection {
   readonly port: number;
-  /** The stack of whoever opened it. */
+  /** The stack of the code that opened it. */
   readonly openedAt: string;
 }
 
@@ -23,11 +25,12 @@ interface Watch {
   readonly sockets: Map<Socket, Connection>;
 }
 
-// One watch for the process, however often this module is loaded: by file after file, from src and from dist.
+// One watch for the process, however often this module is loaded: by file after file, from src and
+// from dist.
 const key = Symbol.for("palisade.testkit.leaks");
 const holder = globalThis as unknown as Record<symbol, Watch | undefined>;
 
-/** The lines of the stack that are somebody's code: not this file, not Node's own. */
+/** The lines of the stack without this file and without Node's own. */
 function opener(): string {
   const usual = Error.stackTraceLimit;
   Error.stackTraceLimit = 40; // A client library may be many calls deep.
@@ -39,14 +42,18 @@ function opener(): string {
     .join("\n");
 }
 
-/** connect() takes a port, or options, or an array that begins with options. A socket itself knows its port only once it is connected. */
+/**
+ * connect() takes a port, or options, or an array that begins with options. A socket itself knows
+ * its port only once it is connected.
+ */
 function targetPort([first]: readonly unknown[]): number {
   const target: unknown = Array.isArray(first) ? first[0] : first;
   return Number(typeof target === "object" && target !== null && "port" in target ? target.port : target);
 }
 
 function trackSockets(sockets: Watch["sockets"]): void {
-  // Node announces net.connect() on a channel of diagnostics_channel, but not new Socket().connect(), which is what pg does.
+  // Node announces net.connect() on a channel of diagnostics_channel, but not new
+  // Socket().connect(), which is what pg does.
   const connect = Socket.prototype.connect;
   Socket.prototype.connect = function (this: Socket, ...args: unknown[]) {
     sockets.set(this, { port: targetPort(args), openedAt: opener() });
@@ -76,7 +83,8 @@ export function watchForLeaks(): void {
 }
 
 function leaksNow({ children, sockets }: Watch, ports: ReadonlySet<number>): string[] {
-  const living = [...children].filter((child) => !child.spawnargs[0]?.startsWith("palisade-")); // Our own guards, which end with this process.
+  // Our own guards, which end with this process.
+  const living = [...children].filter((child) => !child.spawnargs[0]?.startsWith("palisade-"));
   const open = [...sockets.values()].filter(({ port }) => ports.has(port));
   return [
     ...living.map((child) => `process ${child.pid}: ${child.spawnargs.join(" ").slice(0, 200)}`),
@@ -84,7 +92,10 @@ function leaksNow({ children, sockets }: Watch, ports: ReadonlySet<number>): str
   ];
 }
 
-/** What is still there after a moment's grace: child processes, and connections to these ports. It is told once: the next file of this process did not open it. */
+/**
+ * What is still there after a moment's grace: child processes, and connections to these ports. It
+ * is told once: the next file of this process did not open it.
+ */
 export async function leaksOf(ports: readonly number[]): Promise<string[]> {
   const watch = holder[key];
   if (watch === undefined) throw new Error("nothing was watched: call watchForLeaks first");
@@ -101,7 +112,9 @@ export async function leaksOf(ports: readonly number[]): Promise<string[]> {
   }
 }
 
-/** The client sessions of a database that do not end by themselves, whichever process holds them. */
+/**
+ * The client sessions of a database that do not end by themselves, whichever process holds them.
+ */
 export async function connectionsLeft(adminUrl: string, database: string): Promise<string[]> {
   const sessions = `select pid, application_name, state, left(query, 100) as query from pg_stat_activity
     where datname = $1 and backend_type = 'client backend'`;

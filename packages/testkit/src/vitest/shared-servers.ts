@@ -1,4 +1,4 @@
-// The addresses that the global set-up hands to every test file. It must not start anything.
+// The addresses that the global set-up hands to every test file.
 import { inject } from "vitest";
 
 export interface SharedServers {

@@ -13,7 +13,10 @@ afterAll(async () => {
   await fleet.stop();
 });
 
-/** The server's clock was asked between two looks at ours, so it is ahead by something between these. */
+/**
+ * The server's clock was asked between two looks at ours, so it is ahead by something between
+ * these.
+ */
 async function aheadMs(node: RedisNode): Promise<{ least: number; most: number }> {
   const before = Date.now();
   const [seconds, microseconds] = (await node.cli("TIME")) as [string, string];

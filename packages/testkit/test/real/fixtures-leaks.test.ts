@@ -1,4 +1,5 @@
-// A file that leaves something behind fails, and is told what; one that cleans up in its hooks passes. Proven by a run of vitest over files that leak on purpose.
+// A file that leaves something behind fails, and is told what; one that cleans up in its hooks
+// passes. Proven by a run of vitest over files that leak on purpose.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
@@ -21,7 +22,8 @@ let run: ChildProcess | undefined;
 async function runLeaky(extra: Readonly<Record<string, string>> = {}): Promise<{ output: string; complaints: string }> {
   const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
   const config = fileURLToPath(new URL("leaky/vitest.config.ts", import.meta.url));
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST")); // It is not one of our workers.
+  // It is not one of our workers.
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("VITEST"));
   const env = { ...Object.fromEntries(inherited), ...extra };
   const started = spawn(process.execPath, [vitest, "run", "--config", config], { env, stdio: ["ignore", "pipe", "pipe"] });
   run = started;
@@ -33,16 +35,17 @@ beforeAll(async () => {
   const { output } = await runLeaky();
   const report = JSON.parse(output.slice(output.indexOf('{"num'))) as { testResults: FileResult[] };
   for (const result of report.testResults) results.set(basename(result.name, ".leaky.ts"), result);
-}, 180_000); // It has servers and patience of its own.
+}, 180_000); // It has servers and time limits of its own.
 
 afterAll(() => {
-  run?.kill(); // It may have outlasted the patience with it.
+  run?.kill(); // It may have outlasted its limit.
 });
 
 function messageOf(file: string): string {
   const result = results.get(file);
   expect(result?.status).toBe("failed");
-  expect(result?.assertionResults.map((test) => test.status)).not.toContain("failed"); // Its tests are fine; the file is not.
+  // Its tests are fine; the file is not.
+  expect(result?.assertionResults.map((test) => test.status)).not.toContain("failed");
   return result?.message ?? "";
 }
 

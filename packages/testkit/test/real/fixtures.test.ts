@@ -1,4 +1,5 @@
-// The fixtures that every other test stands on: what they hand out is fresh, apart from everybody else's, and taken back.
+// The fixtures that every other test stands on: what they hand out is fresh, apart from every other
+// test's, and taken back.
 
 import { connect } from "node:net";
 import { test as base, describe, expect } from "@palisade/testkit/vitest";

@@ -47,13 +47,13 @@ describe("template", () => {
     expect(await names()).toEqual([{ datname: "template_failing" }]);
   });
 
-  test("a copy of a template nobody made is refused", async ({ postgres }) => {
+  test("a copy of a template that does not exist is refused", async ({ postgres }) => {
     await expect(postgres.createDatabase({ from: "missing" })).rejects.toThrow('template database "template_missing" does not exist');
   });
 });
 
 describe("database", () => {
-  test("a dropped database is gone, whoever was connected", async ({ postgres }) => {
+  test("a dropped database is gone, also when sessions were connected", async ({ postgres }) => {
     const database = await postgres.createDatabase("dropped-while-in-use");
     const client = new pg.Client(database.url);
     client.on("error", () => {}); // The drop cuts it; that is the point.

@@ -1,4 +1,5 @@
-// Starts a server with a client, paused or durable if asked to be, prints where its processes and its data are, and stays until it is killed.
+// Starts a server with a client, paused or durable if asked to be, prints where its processes and
+// its data are, and stays until it is killed.
 import { PostgresServer } from "@palisade/testkit";
 import pg from "pg";
 import { processIds } from "./postgres-process-ids.js";

@@ -1,4 +1,5 @@
-// A program that dies with a Postgres server of this machine running takes it along, however it dies.
+// A program that dies with a Postgres server of this machine running takes it along, however it
+// dies.
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -47,7 +48,8 @@ describe("the data", () => {
     expect(data.startsWith(folder)).toBe(true);
     await endOwner(owner, "SIGTERM");
     await untilGone(pids);
-    // Where the server's account cannot enter the clone, the cache of prepared files is there as well, and stays for the next run.
+    // Where the server's account cannot enter the clone, the cache of prepared files is there as
+    // well, and stays for the next run.
     expect((await readdir(folder)).filter((name) => !name.startsWith("palisade-cache-"))).toEqual([]);
   });
 });

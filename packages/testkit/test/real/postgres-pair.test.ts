@@ -1,4 +1,5 @@
-// A pair replicates for real: what a synchronous standby has acknowledged survives the loss of its primary, and what an asynchronous one has not is gone.
+// A pair replicates for real: what a synchronous standby has acknowledged survives the loss of its
+// primary, and what an asynchronous one has not is gone.
 import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresPair } from "@palisade/testkit";
 import { describe, expect, test } from "@palisade/testkit/vitest";
@@ -21,7 +22,10 @@ async function writesOn(url: string): Promise<number[]> {
   return (await query<{ number: number }>(url, "select number from writes order by number")).map((row) => row.number);
 }
 
-/** Commits 1, 2, 3 … one after another until the connection breaks; answers those that were acknowledged. */
+/**
+ * Commits 1, 2, 3 … one after another until the connection breaks; answers those that were
+ * acknowledged.
+ */
 async function writeUntilCut(url: string, onWrite: (number: number) => void): Promise<number[]> {
   const acknowledged: number[] = [];
   const client = new pg.Client(url);

@@ -1,5 +1,5 @@
-// The processes of a Postgres server, for tests about what becomes of them. It says that it accepts connections before the last of its lasting helpers has started, so
-// whoever counts waits for them.
+// The processes of a Postgres server, for tests about what becomes of them. It says that it accepts
+// connections before the last of its lasting helpers has started, so a count waits for them.
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 

@@ -1,4 +1,5 @@
-// What is true of a Postgres server as processes of this machine: a crash ends them all, and nobody but this machine can reach it.
+// What is true of a Postgres server as processes of this machine: a crash ends them all, and only
+// this machine can reach it.
 import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";

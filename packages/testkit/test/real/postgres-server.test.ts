@@ -1,4 +1,5 @@
-// Every fault of a Postgres server does what its name says, and heals. Each test runs on the one server of this file and leaves it running.
+// Every fault of a Postgres server does what its name says, and heals. Each test runs on the one
+// server of this file and leaves it running.
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +12,8 @@ const patient = { timeout: 10_000 };
 let server: PostgresServer;
 
 beforeAll(async () => {
-  // The WAL writer sleeps for long, so that what was not flushed by its own commit is certainly not flushed by chance.
+  // The WAL writer sleeps for long, so that what was not flushed by its own commit is certainly not
+  // flushed by chance.
   server = await PostgresServer.start({ settings: { wal_writer_delay: "10s" } });
   await query("create table writes (number int primary key)");
 });
@@ -36,7 +38,10 @@ async function query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]
   }
 }
 
-/** Writes one number after another until the connection breaks; answers those that Postgres acknowledged. */
+/**
+ * Writes one number after another until the connection breaks; answers those that Postgres
+ * acknowledged.
+ */
 async function writeUntilCut(client: pg.Client, onWrite: (count: number) => void): Promise<number[]> {
   const acknowledged: number[] = [];
   for (let number = 1; ; number += 1) {
@@ -54,7 +59,10 @@ async function stored(): Promise<number[]> {
   return (await query<{ number: number }>("select number from writes order by number")).map((row) => row.number);
 }
 
-/** It begins with a round that flushes whatever there is, and may begin it after the server has said that it is ready. */
+/**
+ * It begins with a round that flushes whatever there is, and may begin it after the server has said
+ * that it is ready.
+ */
 async function walWriterSleeps(client: pg.Client): Promise<void> {
   const sleeping = "select from pg_stat_activity where backend_type = 'walwriter' and wait_event = 'WalWriterMain'";
   await expect.poll(async () => (await client.query(sleeping)).rowCount, patient).toBe(1);
@@ -115,7 +123,7 @@ describe("restart", () => {
     expect(await stored()).toEqual([7]);
   });
 
-  test("a restart waits for its port when somebody else has taken it", async () => {
+  test("a restart waits for its port when another program has taken it", async () => {
     await server.crash();
     const squatter = createServer().listen(server.port, "127.0.0.1");
     await once(squatter, "listening");

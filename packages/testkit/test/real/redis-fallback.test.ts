@@ -1,4 +1,5 @@
-// On a machine where no Redis server can be had: a demo runs all the same and says on what, and nothing else does.
+// On a machine where no Redis server can be had: a demo runs all the same and says on what, and
+// nothing else does.
 import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,7 +27,7 @@ function onBareMachine(
   return spawnSync(process.execPath, [program, accepts], { env, encoding: "utf8" });
 }
 
-test("who accepts any server gets Valkey in WebAssembly, with a notice that says why and what would help", () => {
+test("a caller that accepts any server gets Valkey in WebAssembly, with a notice that says why and what would help", () => {
   const { status, stdout, stderr } = onBareMachine("any");
   expect(stdout).toMatch(/^2 × Valkey in WebAssembly .* PONG\n$/);
   expect(stderr).toMatch(/^no Redis server can be had on this machine/);
@@ -34,7 +35,7 @@ test("who accepts any server gets Valkey in WebAssembly, with a notice that says
   expect(status).toBe(0);
 });
 
-test("who does not gets the error, which tells that containers were tried as well", () => {
+test("a caller that does not gets the error, which tells that containers were tried as well", () => {
   const { status, stdout } = onBareMachine("real");
   expect(stdout).toMatch(/^no Redis server can be had on this machine/);
   expect(stdout).toMatch(
@@ -43,7 +44,7 @@ test("who does not gets the error, which tells that containers were tried as wel
   expect(status).toBe(1);
 });
 
-test("who asks for a provider by name gets that one or the error", () => {
+test("a provider that is asked for by name is used, or the error is thrown", () => {
   const { status, stdout } = onBareMachine("any", { PALISADE_TEST_PROVIDER: "local" });
   expect(stdout).toMatch(/^no Redis server can be had on this machine/);
   expect(status).toBe(1);

@@ -1,4 +1,5 @@
-// A fleet of this machine's own processes is so many servers that share nothing, quickly there and gone without a trace.
+// A fleet of this machine's own processes is so many servers that share nothing, quickly there and
+// gone without a trace.
 import { existsSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { Redis } from "ioredis";
@@ -21,22 +22,23 @@ const startLocal = (options: RedisFleetOptions): Promise<RedisFleet> => RedisFle
 
 const knock = (url: string): Promise<unknown> =>
   new Promise((resolve) => {
-    const socket = connect(Number(new URL(url).port), "127.0.0.1", () => resolve("somebody is there"));
+    const socket = connect(Number(new URL(url).port), "127.0.0.1", () => resolve("a server is there"));
     socket.on("error", (cause: NodeJS.ErrnoException) => resolve(cause.code));
   });
 
-test("a port on which a stranger's Redis answers is passed over", async () => {
+test("a port on which another program's Redis answers is passed over", async () => {
   const [port, { binary, libraryPath = "" }] = [await takePort(), await resolveRedis()];
-  // Ports are given out in order until a block is used up, and this is the first test here: the next one is what the fleet would take for its server.
+  // Ports are given out in order until a block is used up, and this is the first test here: the
+  // next one is what the fleet would take for its server.
   const args = ["--port", String(port + 1), "--bind", "127.0.0.1", "--save", ""];
-  const stranger = startChild({ command: binary, args, env: { LD_LIBRARY_PATH: libraryPath } });
+  const intruder = startChild({ command: binary, args, env: { LD_LIBRARY_PATH: libraryPath } });
   try {
-    await expect.poll(() => stranger.lastLines().join("\n"), patient).toContain("Ready to accept connections");
+    await expect.poll(() => intruder.lastLines().join("\n"), patient).toContain("Ready to accept connections");
     await using fleet = await startLocal({ nodes: 1 });
     expect(await fleet.nodes[0]?.cli("INFO", "server")).toContain(`process_id:${fleet.nodes[0]?.pid}\r\n`);
     expect(fleet.nodes[0]?.directUrl).toBe(`redis://127.0.0.1:${port + 2}`);
   } finally {
-    await stranger.kill();
+    await intruder.kill();
     returnPort(port);
   }
 });
@@ -111,7 +113,7 @@ test("a server that does not start is an error that quotes it, and leaves nothin
   expect(livingChildren().length).toBe(before);
 });
 
-test("one client's way to all nodes can break while everybody else's is fine", async () => {
+test("one client's way to all nodes can break while every other client's is fine", async () => {
   await using fleet = await startLocal({ nodes: 3 });
   const way = await fleet.anotherWay();
   expect(new Set([...way.urls, ...fleet.urls]).size).toBe(6);

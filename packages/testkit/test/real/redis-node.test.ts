@@ -1,4 +1,5 @@
-// What can be done to one node: it dies, forgets, stands still; and a client of the lock's kind sees what the name of the fault says.
+// What can be done to one node: it dies, forgets, stands still; and a client of the lock's kind
+// sees what the name of the fault says.
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -25,10 +26,13 @@ afterAll(async () => {
   await fleet.stop();
 });
 
-/** Without retries, as the lock connects; in a partition its good-bye is not heard, and it must not wait for an answer. */
+/**
+ * Without retries, as the lock connects; in a partition its good-bye is not heard, and it must not
+ * wait for an answer.
+ */
 async function client(url = node.url): Promise<Redis> {
-  const patience = { retryStrategy: null, maxRetriesPerRequest: 0, disconnectTimeout: 20 };
-  const redis = new Redis(url, { ...patience, lazyConnect: true, enableOfflineQueue: false });
+  const once = { retryStrategy: null, maxRetriesPerRequest: 0, disconnectTimeout: 20 };
+  const redis = new Redis(url, { ...once, lazyConnect: true, enableOfflineQueue: false });
   redis.on("error", () => {});
   onTestFinished(() => redis.disconnect());
   await redis.connect();

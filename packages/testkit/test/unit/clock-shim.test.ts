@@ -1,4 +1,5 @@
-// The clock library is compiled with what there is, and a machine without a compiler says what helps.
+// The clock library is compiled with what there is, and a machine without a compiler says what
+// helps.
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

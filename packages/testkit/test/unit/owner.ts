@@ -1,5 +1,7 @@
-// A program of its own process that owns servers or children, for tests about what it leaves behind. Whatever becomes of the test, no owner outlives its file, if that
-// says afterAll(endOwners). It cannot be said here: files that share a process share this module, and the hook would be the first one's only.
+// A program of its own process that owns servers or children, for tests about what it leaves
+// behind. Whatever becomes of the test, no owner outlives its file, if that says
+// afterAll(endOwners). It cannot be said here: files that share a process share this module, and
+// the hook would be the first one's only.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

@@ -27,7 +27,7 @@ function ask(): Promise<string> {
   return prepared({ name: "thing", account: undefined, fill });
 }
 
-test("the second who asks gets what was filled for the first", async () => {
+test("the second call gets what was filled for the first", async () => {
   const first = await ask();
   expect(await ask()).toBe(first);
   expect(fillings).toBe(1);

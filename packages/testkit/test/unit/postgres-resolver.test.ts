@@ -1,4 +1,5 @@
-// Which Postgres is taken, and what is said when there is none. The programs found here are scripts that only know their version.
+// Which Postgres is taken, and what is said when there is none. The programs found here are scripts
+// that only know their version.
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -17,7 +17,7 @@ test("a child is among the living from its start to its end", async () => {
   expect(child.alive).toBe(true);
   expect(await child.kill()).toEqual({ code: null, signal: "SIGKILL" });
   expect(pids()).not.toContain(child.pid);
-  expect(child.obituary()).toBe("sleeper was ended by SIGKILL; it said nothing");
+  expect(child.howItEnded()).toBe("sleeper was ended by SIGKILL; it said nothing");
 });
 
 test("a kill takes along what the child has forked", async () => {
@@ -36,7 +36,7 @@ test("its last lines are kept for the error that explains its end, and no more t
   const child = startChild({ command: "sh", args: ["-c", "seq 1 5000; echo cannot go on >&2; exit 3"], name: "counter" });
   await child.waitForExit();
   await expect.poll(() => child.lastLines(2), patient).toEqual(["5000", "cannot go on"]);
-  expect(child.obituary()).toMatch(/^counter exited with 3; its last lines:\n/);
+  expect(child.howItEnded()).toMatch(/^counter exited with 3; its last lines:\n/);
   expect(child.lastLines(10_000).length).toBeLessThanOrEqual(200);
 });
 
@@ -54,7 +54,7 @@ test("a command that is not there is an end that names it", async () => {
   const child = startChild({ command: "no-such-server" });
   // 127 is "not found"; 126 when a folder on PATH could not be searched.
   expect([126, 127]).toContain((await child.waitForExit()).code);
-  await expect.poll(() => child.obituary(), patient).toMatch(/exited with 12[67]; [\s\S]*no-such-server/);
+  await expect.poll(() => child.howItEnded(), patient).toMatch(/exited with 12[67]; [\s\S]*no-such-server/);
 });
 
 test("stop asks first, and kills what does not listen", async () => {

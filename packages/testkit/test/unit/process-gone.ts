@@ -1,4 +1,5 @@
-// Waits until processes have gone, for tests about orphans. A zombie that waits for its parent to look has gone too.
+// Waits until processes have gone, for tests about orphans. A zombie that waits for its parent to
+// look has gone too.
 import { setTimeout as delay } from "node:timers/promises";
 import { processState } from "../../src/process/process-state.js";
 
@@ -21,5 +22,6 @@ export function isAlive(pid: number): boolean {
     return false;
   }
   if (process.platform !== "linux") return true;
-  return !["Z", "X", undefined].includes(processState(pid)?.state); // Undefined: gone between the two looks.
+  // Undefined: gone between the two looks.
+  return !["Z", "X", undefined].includes(processState(pid)?.state);
 }

@@ -1,4 +1,5 @@
-// A parent that starts two children, one of them as another user where it may, and then stays idle until it is killed. Prints the children's pids.
+// A parent that starts two children, one of them as another user where it may, and then stays idle
+// until it is killed. Prints the children's pids.
 import { startChild } from "@palisade/testkit";
 
 const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};

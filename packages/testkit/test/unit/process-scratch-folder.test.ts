@@ -1,4 +1,5 @@
-// What a killed process left behind is swept by the next one, also where another process has its pid by now.
+// What a killed process left behind is swept by the next one, also where another process has its
+// pid by now.
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// Who runs the servers when nobody says so, and what is said when nobody can.
+// Which provider runs the servers when none is named, and what is said when none can.
 import { expect, onTestFinished, test, vi } from "vitest";
 import { chooseProvider as choosePostgres } from "../../src/postgres/choose-provider.js";
 import type { PostgresProvider } from "../../src/postgres/provider.js";
@@ -19,7 +19,7 @@ const fails =
 
 const noLocalRedis = fails("no Redis server can be had on this machine. Tried:\n  - PATH\nAny one of these helps: a remedy");
 const noLocalPostgres = fails("no Postgres can be had on this machine. Tried: PATH. a remedy");
-const noEngine = fails("no Docker engine answers (nobody): start one");
+const noEngine = fails("no Docker engine answers (none): start one");
 
 /** Providers that can only say what they are: no server is started here. */
 function redis(local: Description, docker: Description): Record<ProviderName, () => Promise<RedisProvider>> {
@@ -55,7 +55,7 @@ test("where this machine has none and an engine answers, containers are taken, a
 
 test("where neither is to be had, one error names all that was tried and all that helps", async () => {
   await expect(chooseRedis({}, { environment: {}, providers: redis(noLocalRedis, noEngine) })).rejects.toThrow(
-    /^no Redis server can be had on this machine\. Tried:\n {2}- PATH\nAny one of these helps: a remedy\nNor can it run in a container: no Docker engine answers \(nobody\): start one$/,
+    /^no Redis server can be had on this machine\. Tried:\n {2}- PATH\nAny one of these helps: a remedy\nNor can it run in a container: no Docker engine answers \(none\): start one$/,
   );
   await expect(choosePostgres(undefined, { environment: {}, providers: postgres(noLocalPostgres, noEngine) })).rejects.toThrow(
     /^no Postgres can be had on this machine\. Tried: PATH\. a remedy\nNor can it run in a container: no Docker engine answers/,
@@ -83,7 +83,7 @@ test("a provider that was asked for is taken, or its error is told; nothing else
   );
 });
 
-test("who is content with a lesser server gets that, because containers are then not the only way", async () => {
+test("a caller that accepts a lesser server gets it, because containers are then not the only way", async () => {
   const told = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   onTestFinished(() => told.mockRestore());
   const providers = redis(noLocalRedis, says("containers"));

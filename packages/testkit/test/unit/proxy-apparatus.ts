@@ -1,4 +1,5 @@
-// A server and clients to look at a proxy from both sides. They record what arrives and when a connection ends, and judge nothing.
+// A server and clients to look at a proxy from both sides. They record what arrives and when a
+// connection ends, and judge nothing.
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { FaultProxy } from "../../src/proxy/fault-proxy.js";
@@ -9,7 +10,9 @@ export class End {
   #chunks: Buffer[] = [];
   #receivedBytes = 0;
   #watchers = new Set<() => void>();
-  /** How it ended: "end" by the other side's will, or the code of the error; undefined while open. */
+  /**
+   * How it ended: "end" by the other side's will, or the code of the error; undefined while open.
+   */
   ending: string | undefined;
 
   constructor(socket: Socket) {

@@ -58,7 +58,7 @@ describe("partition", () => {
     expect([client.text, client.ending, server.text, server.ending]).toEqual(["", undefined, "", undefined]);
   });
 
-  test("a new connection hangs: it reaches nobody and is told nothing", async () => {
+  test("a new connection hangs: it reaches no server and is told nothing", async () => {
     await using stage = await Stage.open();
     stage.proxy.partition();
     const client = await stage.client();
@@ -265,7 +265,7 @@ describe("refuse and cut", () => {
     }
   });
 
-  test("stopped, it ends what is open, lets nobody in, and gives its port back once", async () => {
+  test("stopped, it ends what is open, lets no connection in, and gives its port back once", async () => {
     await using stage = await Stage.open();
     const { client, server } = await stage.pair();
     await stage.proxy.stop();

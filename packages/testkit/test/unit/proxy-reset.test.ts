@@ -1,4 +1,5 @@
-// A reset closes a socket in every state. One that is forgotten open would keep its process from ever exiting.
+// A reset closes a socket in every state. One that is forgotten open would keep its process from
+// ever exiting.
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -20,7 +21,8 @@ const states: Readonly<Record<string, (socket: Socket) => Promise<unknown> | und
 
 for (const [state, reach] of Object.entries(states)) {
   test(`a reset closes a socket that is ${state}`, async () => {
-    const server = createServer({ allowHalfOpen: true }, (peer) => peer.on("error", () => {})); // It may see the reset.
+    // It may see the reset.
+    const server = createServer({ allowHalfOpen: true }, (peer) => peer.on("error", () => {}));
     await once(server.listen(0, "127.0.0.1"), "listening");
     const socket = connect({ port: (server.address() as { port: number }).port, host: "127.0.0.1", allowHalfOpen: true });
     await reach(socket);

@@ -1,4 +1,5 @@
-// What is fetched or built once per machine is never seen half done, whoever builds at the same time.
+// What is fetched or built once per machine is never seen half done, also when several build it at
+// the same time.
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,24 +16,24 @@ afterEach(async () => {
   await rm(home, { recursive: true });
 });
 
-test("it is built by the first who asks, and taken as it is by those who come later", async () => {
+test("it is built by the first call, and later calls take it as it is", async () => {
   const build = (text: string) => (folder: string) => writeFile(join(folder, "part"), text);
   const first = await builtOnce("thing", build("first"), home);
   expect(await builtOnce("thing", build("second"), home)).toBe(first);
   expect(await readFile(join(first, "part"), "utf8")).toBe("first");
 });
 
-test("of several who build at once one wins, all get the same, and nothing else is left", async () => {
+test("of several builds at once one wins, all get the same, and nothing else is left", async () => {
   let builders = 0;
   let all = (): void => {};
-  const everybodyBuilds = new Promise<void>((resolve) => {
+  const allAreBuilding = new Promise<void>((resolve) => {
     all = resolve;
   });
   const build = async (folder: string): Promise<void> => {
     await writeFile(join(folder, "a"), "whole");
     builders += 1;
     if (builders === 5) all();
-    await everybodyBuilds;
+    await allAreBuilding;
     await writeFile(join(folder, "b"), "whole");
   };
   const folders = await Promise.all(Array.from({ length: 5 }, () => builtOnce("thing", build, home)));

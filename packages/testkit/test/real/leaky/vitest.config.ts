@@ -1,4 +1,5 @@
-// A run of its own for files that leak on purpose, with the servers and the guard of the real project.
+// A run of its own for files that leak on purpose, with the servers and the guard of the real
+// project.
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
