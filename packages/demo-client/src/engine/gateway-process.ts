@@ -61,7 +61,7 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
 function reasonOf(child: Child): string {
   const taken = /EADDRINUSE\D*(?:[\d.]+|::1):(\d+)/.exec(child.lastLines().join("\n"))?.[1];
   if (taken !== undefined) return `Port ${taken} is taken by another program. PORT=0 takes any free ones.`;
-  return `The gateway did not come up: ${child.obituary()}`;
+  return `The gateway did not come up: ${child.howItEnded()}`;
 }
 
 function environmentOf(options: GatewayOptions): Record<string, string> {

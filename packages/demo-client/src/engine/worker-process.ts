@@ -31,7 +31,7 @@ export class WorkerProcess {
       onMessage: (message) => this.#heard(message as Report),
     });
     void this.#child.waitForExit().then(() => {
-      for (const { reject } of this.#pending.values()) reject(new Error(this.#child.obituary()));
+      for (const { reject } of this.#pending.values()) reject(new Error(this.#child.howItEnded()));
       this.#pending.clear();
     });
   }
@@ -53,14 +53,14 @@ export class WorkerProcess {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
-      if (!this.#child.send({ id, verb, args })) return reject(new Error(this.#child.obituary()));
+      if (!this.#child.send({ id, verb, args })) return reject(new Error(this.#child.howItEnded()));
       this.#pending.set(id, { resolve, reject });
     });
   }
 
   /** SIGSTOP. Resolves when the process stands still, a moment after the signal was sent. */
   async stop(): Promise<void> {
-    if (!this.#child.signal("SIGSTOP")) throw new Error(this.#child.obituary());
+    if (!this.#child.signal("SIGSTOP")) throw new Error(this.#child.howItEnded());
     const giveUpAt = performance.now() + STOP_TIMEOUT_MS;
     while (stateOf(this.pid) !== "T") {
       if (performance.now() > giveUpAt)
@@ -71,7 +71,7 @@ export class WorkerProcess {
 
   /** SIGCONT. */
   resume(): void {
-    if (!this.#child.signal("SIGCONT")) throw new Error(this.#child.obituary());
+    if (!this.#child.signal("SIGCONT")) throw new Error(this.#child.howItEnded());
   }
 
   async kill(): Promise<void> {

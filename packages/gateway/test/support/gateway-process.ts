@@ -59,7 +59,7 @@ export async function startProgram(env: Readonly<Record<string, string>>): Promi
   });
   const ended = child.waitForExit().then((): LogLine => ({}));
   const { url, adminUrl } = await Promise.race([listening, ended]);
-  if (url === undefined || adminUrl === undefined) throw new Error(child.obituary());
+  if (url === undefined || adminUrl === undefined) throw new Error(child.howItEnded());
   const stop = (): Promise<ChildExit> => {
     child.signal("SIGTERM");
     return child.waitForExit();

@@ -51,7 +51,7 @@ export class Crew implements AsyncDisposable {
     this.tell({ kind: "leave" });
     const exits = await Promise.all(this.#members.map(({ child }) => child.waitForExit()));
     const failed = exits.findIndex(({ code }) => code !== 0);
-    if (failed >= 0) throw new Error(this.#members[failed]?.child.obituary());
+    if (failed >= 0) throw new Error(this.#members[failed]?.child.howItEnded());
   }
 
   /** SIGSTOP from outside, whatever it is doing. */
@@ -120,7 +120,7 @@ export class Crew implements AsyncDisposable {
         if (gone === undefined && !isSo()) return;
         this.#waiting.delete(look);
         if (isSo()) resolve();
-        else setTimeout(() => reject(new Error(gone?.child.obituary())), LAST_WORDS_MS);
+        else setTimeout(() => reject(new Error(gone?.child.howItEnded())), LAST_WORDS_MS);
       };
       this.#waiting.add(look);
       look();

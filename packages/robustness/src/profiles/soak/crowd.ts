@@ -71,7 +71,7 @@ export class Crowd implements AsyncDisposable {
     this.#tell({ kind: "leave", withinMs: LEAVE_MS });
     const exits = await Promise.all(this.#members.map(({ child }) => child.waitForExit()));
     const failed = exits.findIndex(({ code }) => code !== 0);
-    if (failed >= 0) throw new Error(this.#members[failed]?.child.obituary());
+    if (failed >= 0) throw new Error(this.#members[failed]?.child.howItEnded());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -114,7 +114,7 @@ export class Crowd implements AsyncDisposable {
   async #watch(): Promise<never> {
     const gone = await Promise.race(this.#members.map(async ({ child }) => child.waitForExit().then(() => child)));
     if (this.#isOver) return await new Promise<never>(() => {});
-    throw new Error(gone.obituary());
+    throw new Error(gone.howItEnded());
   }
 }
 

@@ -141,9 +141,9 @@ async function untilAnswers({ child, adminUrl }: GatewayProcess): Promise<void> 
       await answer.arrayBuffer();
       if (answer.ok) return;
     } catch (cause) {
-      if (!child.alive || performance.now() > givenUpAt) throw new Error(child.obituary(), { cause });
+      if (!child.alive || performance.now() > givenUpAt) throw new Error(child.howItEnded(), { cause });
     }
-    if (performance.now() > givenUpAt) throw new Error(`the gateway is not ready after ${readyTimeoutMs} ms: ${child.obituary()}`);
+    if (performance.now() > givenUpAt) throw new Error(`the gateway is not ready after ${readyTimeoutMs} ms: ${child.howItEnded()}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

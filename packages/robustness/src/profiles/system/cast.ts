@@ -134,7 +134,7 @@ export class Cast implements AsyncDisposable {
       const look = (): void => {
         const gone = this.actors.find(({ child }) => child.exit !== undefined && child.exit.signal !== "SIGKILL");
         if (gone !== undefined)
-          settle(() => setTimeout(() => reject(new Error(gone.child.obituary())), 50)); // Its last words come a little later.
+          settle(() => setTimeout(() => reject(new Error(gone.child.howItEnded())), 50)); // Its last words come a little later.
         else if (this.actors.every((actor) => actor.has(kind))) settle(() => resolve(true));
       };
       this.#waiting.add(look);
@@ -148,7 +148,7 @@ export class Cast implements AsyncDisposable {
     this.tell({ kind: "leave" });
     const exits = await Promise.all(this.actors.map(({ child }) => child.waitForExit()));
     const failed = exits.findIndex(({ code }) => code !== 0);
-    if (failed >= 0) throw new Error(this.actors[failed]?.child.obituary());
+    if (failed >= 0) throw new Error(this.actors[failed]?.child.howItEnded());
   }
 
   count({ done, refused, unknown, overwrote }: Tally): void {

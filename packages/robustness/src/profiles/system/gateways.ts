@@ -66,7 +66,7 @@ export class GatewayUnderFire implements AsyncDisposable {
         if (tookMs > SLOW_MS) this.slowStarts.push(`${this.name} took ${(tookMs / 1_000).toFixed(0)} s to come up (${refusal})`);
         return this.#open(new URL(url));
       }
-      refusal = child.obituary();
+      refusal = child.howItEnded();
       await sleep(AGAIN_MS);
     }
     throw new Error(`${this.name} did not come up: ${refusal}`);
