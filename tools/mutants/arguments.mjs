@@ -1,24 +1,29 @@
-// Reads the command line of `npm run mutants`. Decides only what was asked for; an argument that means nothing is refused, so that no run proves less than it seems to.
+// Reads the command line of `npm run mutants` and selects the mutants it asks for. An argument that means nothing is refused: a run
+// must not prove less than it seems to.
 import { parseArgs } from "node:util";
 import { Refusal } from "../go/refusal.mjs";
 
+/** How many a short run sets out to try; they take about a minute and a half together, on two cores. */
+export const SHORT_COUNT = 14;
+
 /**
- * @typedef {object} Wish
+ * @typedef {import("./mutant.mjs").Mutant} Mutant
+ * @typedef {object} Request
  * @property {readonly string[]} names those mutants; all when there are none
  * @property {boolean} list only print them
- * @property {boolean} short a part of them, chosen by the seed
+ * @property {boolean} short a part of them, selected by the seed
  * @property {number} seed
  * @property {string | undefined} json where to write the report
  */
 
-/** @param {readonly string[]} args @param {number} chance from 0 to 1 @returns {Wish} */
+/** @param {readonly string[]} args @param {number} chance from 0 to 1 @returns {Request} */
 export function readArguments(args, chance) {
   const { values, positionals } = parsed(args);
   const seed = Number(values.seed ?? Math.floor(chance * 1_000_000));
   if (!Number.isInteger(seed) || seed < 0) throw new Refusal(`--seed must be a whole number, not ${values.seed}.`);
   if (values.seed !== undefined && values.short !== true)
-    throw new Refusal("--seed chooses the mutants of a short run; give --short with it.");
-  if (values.short === true && positionals.length > 0) throw new Refusal("--short chooses the mutants by itself; give it no names.");
+    throw new Refusal("--seed selects the mutants of a short run; give --short with it.");
+  if (values.short === true && positionals.length > 0) throw new Refusal("--short selects the mutants by itself; give it no names.");
   return { names: positionals, list: values.list === true, short: values.short === true, seed, json: values.json };
 }
 
@@ -34,4 +39,36 @@ function parsed(args) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Refusal(`${reason} What there is: npm run mutants -- [--list] [--short [--seed N]] [--json FILE] [NAME…]`);
   }
+}
+
+/** The mutants to run, in order; the same seed selects the same. @param {readonly Mutant[]} all @param {Request} request @returns {readonly Mutant[]} */
+export function selected(all, { names, short, seed }) {
+  if (short) return shuffled(all, seed).slice(0, SHORT_COUNT);
+  const unknown = names.filter((name) => all.every((mutant) => mutant.name !== name));
+  if (unknown.length > 0) throw new Refusal(`there is no mutant ${unknown.join(", ")}; npm run mutants -- --list names all of them.`);
+  return names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
+}
+
+/** Fisher-Yates. @param {readonly Mutant[]} all @param {number} seed */
+function shuffled(all, seed) {
+  const list = [...all];
+  const random = randomFrom(seed);
+  for (let last = list.length - 1; last > 0; last--) {
+    const other = Math.floor(random() * (last + 1));
+    const held = /** @type {Mutant} */ (list[last]);
+    list[last] = /** @type {Mutant} */ (list[other]);
+    list[other] = held;
+  }
+  return list;
+}
+
+/** mulberry32: good enough to shuffle a list, and the same everywhere. @param {number} seed */
+function randomFrom(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
 }

@@ -1,13 +1,12 @@
-// The program behind `npm run mutants`. Decides the exit code: 0 only if every mutant that was tried was killed.
+// The program behind `npm run mutants`. Its exit code is 0 only if every mutant that was tried was killed.
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Interrupted, interrupt } from "../go/child.mjs";
 import { Refusal } from "../go/refusal.mjs";
-import { countLine, failings, progressLine, table } from "./account.mjs";
-import { readArguments } from "./arguments.mjs";
-import { hold } from "./campaign.mjs";
+import { readArguments, selected } from "./arguments.mjs";
 import { catalogue } from "./catalogue.mjs";
-import { chosen } from "./choice.mjs";
+import { countLine, failures, progressLine, table } from "./report.mjs";
+import { runMutants } from "./run.mjs";
 
 /** @type {NodeJS.Signals | undefined} */
 let ended;
@@ -28,29 +27,30 @@ try {
 
 /** @param {readonly string[]} args */
 async function perform(args) {
-  const wish = readArguments(args, Math.random());
-  const mutants = chosen(catalogue, wish);
-  if (wish.list) {
+  const request = readArguments(args, Math.random());
+  const mutants = selected(catalogue, request);
+  if (request.list) {
     for (const { name, promise, file, breaks } of mutants) console.log(`${name}  ${promise}  ${file}\n    ${breaks}`);
     return 0;
   }
   const startedAt = performance.now();
   const seconds = () => Math.round((performance.now() - startedAt) / 1_000);
   let count = 0;
-  const tried = await hold({
+  const outcomes = await runMutants({
     mutants,
-    short: wish.short,
+    short: request.short,
     say: (line) => console.log(line),
-    onTried: (one) => console.log(progressLine(one, `${++count} of ${mutants.length}`)),
+    onOutcome: (one) => console.log(progressLine(one, `${++count} of ${mutants.length}`)),
   });
-  console.log(["", ...table(tried), ""].join("\n"));
-  for (const failing of failings(tried)) console.log(failing);
-  if (wish.short)
-    console.log(`seed ${wish.seed}: npm run mutants -- --short --seed ${wish.seed} tries the same; ${catalogue.length} there are`);
-  if (tried.length < mutants.length) console.log(`${mutants.length - tried.length} more were chosen and not tried: the time was up`);
+  console.log(["", ...table(outcomes), ""].join("\n"));
+  for (const failure of failures(outcomes)) console.log(failure);
+  if (request.short)
+    console.log(`seed ${request.seed}: npm run mutants -- --short --seed ${request.seed} tries the same; ${catalogue.length} there are`);
+  if (outcomes.length < mutants.length)
+    console.log(`${mutants.length - outcomes.length} more were selected and not tried: the time was up`);
   console.log(`in ${seconds()} s`);
-  const report = { seed: wish.short ? wish.seed : undefined, seconds: seconds(), known: catalogue.length, mutants: tried };
-  if (wish.json !== undefined) writeFileSync(wish.json, `${JSON.stringify(report, null, 2)}\n`);
-  console.log(countLine(tried));
-  return tried.length > 0 && failings(tried).length === 0 ? 0 : 1;
+  const report = { seed: request.short ? request.seed : undefined, seconds: seconds(), known: catalogue.length, mutants: outcomes };
+  if (request.json !== undefined) writeFileSync(request.json, `${JSON.stringify(report, null, 2)}\n`);
+  console.log(countLine(outcomes));
+  return outcomes.length > 0 && failures(outcomes).length === 0 ? 0 : 1;
 }

@@ -1,11 +1,10 @@
 // Every mutant still says what it means: its text stands where it says, and the tests that are to notice it exist. Whether they notice is `npm run mutants`.
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { countLine, failings, table } from "../mutants/account.mjs";
-import { readArguments } from "../mutants/arguments.mjs";
+import { readArguments, SHORT_COUNT, selected } from "../mutants/arguments.mjs";
 import { catalogue } from "../mutants/catalogue.mjs";
-import { chosen, shortCount } from "../mutants/choice.mjs";
 import { mutated, testsOf } from "../mutants/mutant.mjs";
+import { countLine, failures, table } from "../mutants/report.mjs";
 import { findingOf } from "../mutants/test-run.mjs";
 import { pathOf } from "./programs.js";
 
@@ -54,19 +53,28 @@ describe("the mutants", () => {
     expect(() => mutated(mutant, "aa")).toThrow("stands 2 times");
   });
 
-  test("of a short run are chosen by the seed, different ones by different seeds", () => {
-    const short = (seed: string) => chosen(catalogue, readArguments(["--short", "--seed", seed], 0)).map(({ name }) => name);
+  test("apply however the formatter breaks their lines, and only where words are whole", () => {
+    const mutant = { name: "m", promise: "T1", file: "f", find: "if (a === b) call(x, y);", replace: "gone();", breaks: "", tests: [] };
+    expect(mutated(mutant, "if (\n  a === b\n)\n  call(\n    x,\n    y,\n  );\n")).toBe("gone();\n");
+    expect(mutated({ ...mutant, find: "return this.one;" }, "return (0);\nreturn this\n  .one;")).toBe("return (0);\ngone();");
+    expect(() => mutated({ ...mutant, find: "return one" }, "returnone")).toThrow("stands 0 times");
+    expect(() => mutated({ ...mutant, find: 'say("a b")' }, 'say("a  b")')).toThrow("stands 0 times");
+    expect(() => mutated({ ...mutant, find: "f(a)" }, "f(a); f(\n  a,\n);")).toThrow("stands 2 times");
+  });
+
+  test("of a short run are selected by the seed, different ones by different seeds", () => {
+    const short = (seed: string) => selected(catalogue, readArguments(["--short", "--seed", seed], 0)).map(({ name }) => name);
     expect(short("7")).toEqual(short("7"));
     expect(short("7")).not.toEqual(short("8"));
-    expect(new Set(short("7")).size).toBe(shortCount);
+    expect(new Set(short("7")).size).toBe(SHORT_COUNT);
     const tried = new Set(Array.from({ length: 100 }, (_, seed) => short(String(seed))).flat());
     expect(tried.size).toBe(catalogue.length);
   });
 
-  test("that are asked for by name are these, and a name that is nobody's is refused", () => {
+  test("that are asked for by name are these, and an unknown name is refused", () => {
     const [first] = catalogue;
-    expect(chosen(catalogue, readArguments([first?.name ?? ""], 0))).toEqual([first]);
-    expect(() => chosen(catalogue, readArguments(["nobody"], 0))).toThrow("there is no mutant nobody");
+    expect(selected(catalogue, readArguments([first?.name ?? ""], 0))).toEqual([first]);
+    expect(() => selected(catalogue, readArguments(["nobody"], 0))).toThrow("there is no mutant nobody");
     expect(() => readArguments(["--seed", "7"], 0)).toThrow("--short");
     expect(() => readArguments(["--fast"], 0)).toThrow("What there is");
   });
@@ -114,15 +122,15 @@ describe("a run of the tests", () => {
 
 test("survivors are named with what they break, and only killed mutants count", () => {
   const mutant = { promise: "T1", file: "f.ts", find: "", replace: "", breaks: "It breaks.", tests: [], seconds: 1 };
-  const tried = [
+  const outcomes = [
     { ...mutant, name: "good", result: { verdict: "killed", title: "T1 t", file: "packages/lock/test/a.test.ts", expected: true } },
     { ...mutant, name: "bad", result: { verdict: "survived" } },
     { ...mutant, name: "odd", result: { verdict: "unclear", why: "it does not compile" } },
   ] as const;
-  expect(table(tried)).toEqual(["good  T1  1.0 s  lock/test/a.test.ts: T1 t", "bad   T1  1.0 s  SURVIVED", "odd   T1  1.0 s  UNCLEAR"]);
-  expect(failings(tried)).toEqual([
+  expect(table(outcomes)).toEqual(["good  T1  1.0 s  lock/test/a.test.ts: T1 t", "bad   T1  1.0 s  SURVIVED", "odd   T1  1.0 s  UNCLEAR"]);
+  expect(failures(outcomes)).toEqual([
     "bad survived (f.ts): It breaks. No test notices.",
     "odd could not be judged (f.ts): it does not compile",
   ]);
-  expect(countLine(tried)).toBe("1 of 3 mutants killed");
+  expect(countLine(outcomes)).toBe("1 of 3 mutants killed");
 });

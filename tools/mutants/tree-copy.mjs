@@ -1,12 +1,12 @@
-// A private copy of this tree in a temporary folder, in which mutants are made, one after the other. Decides what a copy consists of: sources and what was built from
-// them are copied, installed dependencies are linked. Must never write into the tree that it copies.
+// A private copy of this tree in a temporary folder, in which mutants are applied, one after the other. Sources and what was built
+// from them are copied, installed dependencies are linked. The tree itself is never written to.
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { inRoot, root } from "../go/checkout.mjs";
 import { run } from "../go/child.mjs";
 import { mutated } from "./mutant.mjs";
 
-/** Of these vitest keeps its own for each tree. */
+/** Caches that vitest keeps for each tree. */
 const privateModules = new Set([".vite", ".vite-temp"]);
 /** The scripts are embedded into the sources, so that nothing is read from disk at run time. */
 const embedder = join("packages", "lock", "scripts", "embed-lua.mjs");
@@ -14,7 +14,7 @@ const embedded = join("packages", "lock", "src", "redis", "lua.generated.ts");
 const tested = ["packages/lock/test", "packages/gateway/test"];
 const leftOut = new Set([".git", ".cache"]);
 
-export class Workshop {
+export class TreeCopy {
   /** @param {string} folder where the copy is made */
   constructor(folder) {
     this.folder = folder;
@@ -26,7 +26,7 @@ export class Workshop {
     });
     const modules = join(folder, "node_modules");
     mkdirSync(modules);
-    // Entry by entry: the links of the packages then lead to the packages of the copy, and what is not a package of ours to where it is installed.
+    // Entry by entry: links to packages of the workspace lead into the copy, all others to where they are installed.
     for (const name of readdirSync(inRoot("node_modules")))
       if (!privateModules.has(name)) symlinkSync(inRoot("node_modules", name), join(modules, name));
   }
@@ -53,7 +53,7 @@ export class Workshop {
     }
   }
 
-  /** Everything that the tests of the published packages load; the rest of the tree has no say here. Fast where little has changed. */
+  /** Compiles what the tests of the published packages load; incremental. */
   build() {
     return this.#node(join("node_modules", "typescript", "bin", "tsc"), "-b", ...tested);
   }

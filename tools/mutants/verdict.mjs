@@ -1,28 +1,27 @@
-// One mutant from making it to its verdict: first the tests that are expected to notice it, and if they do not, all tests of its package. Decides only the verdict.
-
+// One mutant and its verdict: first the tests that are expected to notice it run, then, if they stay green, all tests of its package.
 import { suiteOf, testsOf } from "./mutant.mjs";
 import { runTests } from "./test-run.mjs";
 
-const chances = 3;
+const CHANCES = 3;
 
 /**
  * killed: a test went red. survived: none did. unclear: the mutant could not be judged, which is no better.
  * @typedef {{ readonly verdict: "killed", readonly title: string, readonly file: string, readonly expected: boolean }
  *   | { readonly verdict: "survived" } | { readonly verdict: "unclear", readonly why: string }} Verdict
- * @typedef {import("./mutant.mjs").Mutant & { readonly result: Verdict, readonly seconds: number }} Tried
+ * @typedef {import("./mutant.mjs").Mutant & { readonly result: Verdict, readonly seconds: number }} Outcome
  */
 
-/** @param {import("./workshop.mjs").Workshop} workshop @param {import("./mutant.mjs").Mutant} mutant @returns {Promise<Tried>} */
-export async function tryMutant(workshop, mutant) {
+/** @param {import("./tree-copy.mjs").TreeCopy} copy @param {import("./mutant.mjs").Mutant} mutant @returns {Promise<Outcome>} */
+export async function judge(copy, mutant) {
   const startedAt = performance.now();
-  const result = await workshop.with(mutant, async (built) =>
-    built.ok ? judged(workshop.folder, mutant) : unclear(`it does not compile, so no test has judged it: ${built.output.trim()}`),
+  const result = await copy.with(mutant, async (built) =>
+    built.ok ? judgedByExpected(copy.folder, mutant) : unclear(`it does not compile, so no test has judged it: ${built.output.trim()}`),
   );
   return { ...mutant, result, seconds: (performance.now() - startedAt) / 1_000 };
 }
 
 /** @param {string} folder @param {import("./mutant.mjs").Mutant} mutant @returns {Promise<Verdict>} */
-async function judged(folder, mutant) {
+async function judgedByExpected(folder, mutant) {
   const named = await runTests(folder, testsOf(mutant));
   if (named.kind === "red") return { verdict: "killed", title: named.title, file: named.file, expected: true };
   if (named.kind === "unclear") return unclear(named.why);
@@ -30,12 +29,12 @@ async function judged(folder, mutant) {
 }
 
 /**
- * Where nobody expected it, a test may have failed by chance, on a busy machine: that noticed nothing. So it has to fail again.
+ * An unexpected test may have failed by chance, on a busy machine, so it has to fail again.
  * @param {string} folder @param {string} suite @returns {Promise<Verdict>}
  */
 async function judgedByAll(folder, suite) {
   const titles = [];
-  for (let tries = 0; tries < chances; tries++) {
+  for (let tries = 0; tries < CHANCES; tries++) {
     const all = await runTests(folder, [suite]);
     if (all.kind === "green") return { verdict: "survived" };
     if (all.kind === "unclear") return unclear(all.why);
@@ -43,7 +42,7 @@ async function judgedByAll(folder, suite) {
     if (again.kind === "red" && again.title === all.title) return { verdict: "killed", title: all.title, file: all.file, expected: false };
     titles.push(`${all.file}: ${all.title}`);
   }
-  return unclear(`only by chance, as it seems, there failed\n  ${titles.join("\n  ")}`);
+  return unclear(`these tests failed once and not again\n  ${titles.join("\n  ")}`);
 }
 
 /** @param {string} why @returns {Verdict} */
