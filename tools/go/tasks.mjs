@@ -21,7 +21,7 @@ export const tasks = {
   dev: program("packages/demo-client/dist/dev.js", "packages/demo-client"),
   bench: program("packages/bench/dist/main.js"),
   faults: program("packages/robustness/dist/main.js"),
-  soak: program("packages/robustness/dist/profiles/soak/main.js"),
+  soak: program("packages/robustness/dist/soak.js"),
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages.mjs"),
   fresh: { builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },

@@ -1,17 +1,19 @@
-// `npm run faults`: real faults on real servers, and judges for what comes of them. The whole system by default; `--lock` for the lock alone; `--sim` hands over to the
-// simulation of the lock's package. Exit code 0 if every promise was kept, 1 if one was broken, 2 if the arguments make no sense.
+// `npm run faults`: real faults on real servers, and checkers for what comes of them. The whole system by default; `--lock` for the
+// lock alone; `--sim` for the simulation of the lock's package. Exit code 0 if every promise was kept, 1 if one was broken, 2 if the
+// arguments make no sense.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { faultTheLock } from "./profiles/lock/main.js";
-import { faultTheSystem } from "./profiles/system/main.js";
+import { runCommand } from "./harness/command.js";
+import { lockCommand } from "./profiles/lock.js";
+import { systemCommand } from "./profiles/system.js";
 
 const args = process.argv.slice(2);
 const isAsked = (name: string): boolean => args.includes(name);
 const others = args.filter((arg) => arg !== "--lock" && arg !== "--sim");
 
-/** In this very process: whoever ends us ends it. It sets the exit code itself. */
+/** In this process, so that a signal to it ends the simulation. It sets the exit code itself. */
 async function simulate(): Promise<void> {
   const program = join(createRequire(import.meta.url).resolve("@palisade/lock/package.json"), "..", ".build/test/simulation/main.js");
   if (!existsSync(program)) {
@@ -27,4 +29,4 @@ if (isAsked("--lock") && isAsked("--sim")) {
   console.error("--lock and --sim are two different runs: ask for one of them.");
   process.exitCode = 2;
 } else if (isAsked("--sim")) await simulate();
-else process.exitCode = await (isAsked("--lock") ? faultTheLock(others) : faultTheSystem(others));
+else process.exitCode = await (isAsked("--lock") ? runCommand(lockCommand, others) : runCommand(systemCommand, others));

@@ -1,17 +1,18 @@
-// G3: an answer can be believed. Told so: stored exactly once, as told. Refused: not stored. Anything else: at most once. A transaction: all of it or nothing.
-import type { Violation } from "../history/lease-record.js";
-import { groupedBy } from "../profiles/system/history.js";
-import { isWrite, type Resource, told } from "./settled.js";
+// G3: an answer can be believed. done: stored exactly once, as told. refused: not stored. unknown: stored at most once. The writes of
+// a transaction are all stored or none.
+import { groupedBy } from "../history/records.js";
+import { described, isWrite, type StoredWrites } from "./stored-writes.js";
+import type { Violation } from "./violation.js";
 
-export function unbelievableAnswers(resources: readonly Resource[]): Violation[] {
+export function unbelievableAnswers(resources: readonly StoredWrites[]): Violation[] {
   return [...resources.flatMap((resource) => [...resource.strays, ...answersOf(resource)]), ...halfTransactions(resources)];
 }
 
-function answersOf({ name, operations, keptById }: Resource): Violation[] {
+function answersOf({ name, operations, keptById }: StoredWrites): Violation[] {
   return operations.filter(isWrite).flatMap((operation): Violation[] => {
     const kept = keptById.get(operation.id) ?? [];
     const wrong = (how: string): Violation[] => [
-      { promise: "G3", resource: name, at: operation.sentAt, what: `${name}: ${told(operation)} ${how}` },
+      { promise: "G3", resource: name, at: operation.sentAt, what: `${name}: ${described(operation)} ${how}` },
     ];
     if (kept.length > 1) return wrong(`is stored ${kept.length} times, as revisions ${kept.map(({ entry }) => entry.rev).join(", ")}`);
     const rev = kept[0]?.entry.rev;
@@ -22,7 +23,7 @@ function answersOf({ name, operations, keptById }: Resource): Violation[] {
   });
 }
 
-function halfTransactions(resources: readonly Resource[]): Violation[] {
+function halfTransactions(resources: readonly StoredWrites[]): Violation[] {
   const parts = resources.flatMap(({ operations, keptById }) =>
     operations
       .filter(({ group }) => group !== undefined)

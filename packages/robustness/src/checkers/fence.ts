@@ -1,17 +1,18 @@
-// G1: what was answered with a token keeps out everything below it, by the order of revisions and by the clock. And nobody is called stale without a newer token.
-import type { Violation } from "../history/lease-record.js";
-import { groupedBy, type Operation, type ResourceTenure } from "../profiles/system/history.js";
-import { isWrite, type Resource, told } from "./settled.js";
+// G1: an answer with a token keeps out every lower token, by the order of revisions and by the clock; and a call is stale only where
+// a newer token exists.
+import { groupedBy, type LeaseRecord, type Operation } from "../history/records.js";
+import { described, isWrite, type StoredWrites } from "./stored-writes.js";
+import type { Violation } from "./violation.js";
 
-export function brokenFences(resources: readonly Resource[], tenures: readonly ResourceTenure[]): Violation[] {
-  const leases = groupedBy(tenures, ({ resource }) => resource);
+export function brokenFences(resources: readonly StoredWrites[], leases: readonly LeaseRecord[]): Violation[] {
+  const leasesOf = groupedBy(leases, ({ resource }) => resource);
   return resources.flatMap((resource) => {
-    return [...byRevision(resource), ...byTime(resource), ...groundless(resource, leases.get(resource.name) ?? [])];
+    return [...byRevision(resource), ...byTime(resource), ...groundless(resource, leasesOf.get(resource.name) ?? [])];
   });
 }
 
-/** Behind every write and seal that was answered with success, only its token or higher ones. */
-function byRevision({ name, operations, kept }: Resource): Violation[] {
+/** After every write and seal that was answered with success, only its token or higher ones are stored. */
+function byRevision({ name, operations, kept }: StoredWrites): Violation[] {
   const raises = [
     ...kept.map(({ entry, operation }) => ({ rev: entry.rev, token: entry.token, operation })),
     ...operations.flatMap((operation) => {
@@ -30,14 +31,14 @@ function byRevision({ name, operations, kept }: Resource): Violation[] {
         promise: "G1",
         resource: name,
         at: operation.sentAt,
-        what: `${name}: ${told(operation)} became revision ${entry.rev}, after ${told(highest.operation)} at revision ${highest.rev}`,
+        what: `${name}: ${described(operation)} became revision ${entry.rev}, after ${described(highest.operation)} at revision ${highest.rev}`,
       });
   }
   return found;
 }
 
 /** What was sent after a higher token had been answered with success is not accepted. */
-function byTime({ name, operations }: Resource): Violation[] {
+function byTime({ name, operations }: StoredWrites): Violation[] {
   const done = operations.filter(({ outcome, token, kind }) => outcome === "done" && token !== undefined && kind !== "get");
   const byAnswer = [...done].sort((a, b) => a.answeredAt - b.answeredAt);
   const bySending = [...done].sort((a, b) => a.sentAt - b.sentAt);
@@ -52,15 +53,15 @@ function byTime({ name, operations }: Resource): Violation[] {
         promise: "G1",
         resource: name,
         at: later.sentAt,
-        what: `${name}: ${told(later)} was accepted, although ${told(highest)} had been answered before it was sent`,
+        what: `${name}: ${described(later)} was accepted, although ${described(highest)} had been answered before it was sent`,
       });
   }
   return found;
 }
 
-/** There must have been a lease with a higher token, at least. (Of a transaction it may have been another part that was stale.) */
-function groundless({ name, operations }: Resource, tenures: readonly ResourceTenure[]): Violation[] {
-  const byBeginning = [...tenures].sort((a, b) => a.beganAt - b.beganAt);
+/** A stale answer needs a lease with a higher token. (In a transaction another part may have been the stale one.) */
+function groundless({ name, operations }: StoredWrites, leases: readonly LeaseRecord[]): Violation[] {
+  const byBeginning = [...leases].sort((a, b) => a.beganAt - b.beganAt);
   const stale = operations
     .filter(
       (operation) =>
@@ -73,7 +74,9 @@ function groundless({ name, operations }: Resource, tenures: readonly ResourceTe
     for (let lease = byBeginning[next]; lease !== undefined && lease.beganAt < operation.answeredAt; lease = byBeginning[++next])
       highest = Math.max(highest, lease.token);
     if (highest > tokenOf(operation)) return [];
-    return [{ promise: "G1", resource: name, at: operation.sentAt, what: `${name}: ${told(operation)}, and there was no newer token` }];
+    return [
+      { promise: "G1", resource: name, at: operation.sentAt, what: `${name}: ${described(operation)}, and there was no newer token` },
+    ];
   });
 }
 

@@ -1,15 +1,17 @@
-// Whether a curve is flat. The first third of the run is warming up and not judged; the rest is folded into equal parts, so that one sample decides nothing. A curve
-// grows if all of this is so: the least credible slope is above zero; the slope is above what the rule tolerates, per cent and absolute; the whole rise is
-// worth mentioning; and it still goes on in the last third of the run, because what levels off is no leak. Pure: no clock, no chance.
-import { median } from "../checkers/statistics.js";
-import { type Point, trendOf } from "./trend.js";
+// Whether a curve is flat. The first third of the run warms up and is not judged; the rest is folded into equal parts, so that one
+// sample decides nothing. A curve grows if all of this holds: the lower limit of its slope is above zero; the slope is above what the
+// rule tolerates, per cent and absolute; the whole rise is worth mentioning, and more than the curve swings around its trend; and it
+// still goes on in the last third, because what levels off is no leak.
+import type { Point } from "../history/samples.js";
+import { median, quantile } from "./statistics.js";
+import { trendOf } from "./trend.js";
 
 export interface Rule {
   /** What is bad. */
   readonly bad: "rising" | "falling";
   /**
-   * What stands for a part: its median; or its best value, for a saw whose teeth are rubbish to be collected, and for what the rest of the machine disturbs. What
-   * grows or slows down does so at the best of times, too.
+   * What stands for a part: its median; or its best value, for a saw whose teeth are garbage to be collected, and for what other
+   * programs of the machine disturb. What grows or slows down does so at the best of times, too.
    */
   readonly fold: "median" | "best";
   /** A slope up to the greater of the two is tolerated. */
@@ -34,7 +36,7 @@ export interface Verdict {
   readonly judged: readonly Point[];
 }
 
-export interface Span {
+export interface RunSpan {
   readonly fromMs: number;
   readonly untilMs: number;
 }
@@ -45,11 +47,11 @@ const unknown = { perHour: Number.NaN, intercept: Number.NaN, leastPerHour: Numb
 const HOUR_MS = 3_600_000;
 
 /** The first third is warming up. */
-export function judgedFromMs({ fromMs, untilMs }: Span): number {
+export function judgedFromMs({ fromMs, untilMs }: RunSpan): number {
   return fromMs + (untilMs - fromMs) / 3;
 }
 
-export function judge(points: readonly Point[], rule: Rule, span: Span): Verdict {
+export function judge(points: readonly Point[], rule: Rule, span: RunSpan): Verdict {
   const fromMs = judgedFromMs(span);
   const judged = fold(points, rule, { fromMs, untilMs: span.untilMs });
   const level = judged.length === 0 ? Number.NaN : median(judged.map(({ value }) => value));
@@ -58,23 +60,34 @@ export function judge(points: readonly Point[], rule: Rule, span: Span): Verdict
   const sign = rule.bad === "rising" ? 1 : -1;
   const tolerated = Math.max(rule.perHour, (Math.abs(level) * rule.percentPerHour) / 100) / HOUR_MS;
   const late = trendOf(judged.slice(Math.floor(judged.length / 2))).slope;
+  const rise = sign * slope * (span.untilMs - fromMs);
+  const around = judged.map(({ atMs, value }) => value - slope * atMs);
   const isBad =
     (sign > 0 ? least : -most) > 0 &&
     sign * slope > tolerated &&
-    sign * slope * (span.untilMs - fromMs) >= rule.worthMentioning &&
+    rise >= rule.worthMentioning &&
+    rise > swing(around) &&
     sign * late > tolerated / 2;
   return {
     kind: isBad ? rule.bad : "flat",
     level,
     perHour: slope * HOUR_MS,
-    intercept: median(judged.map(({ atMs, value }) => value - slope * atMs)),
+    intercept: median(around),
     leastPerHour: least * HOUR_MS,
     mostPerHour: most * HOUR_MS,
     judged,
   };
 }
 
-function fold(points: readonly Point[], rule: Rule, { fromMs, untilMs }: Span): Point[] {
+/**
+ * What lies between the tenths of the values at either end. In a run of seconds a chance rise of as much is common: what is counted
+ * there, as operations under way, changes in the time that one of them takes, and no limit of a slope knows that.
+ */
+function swing(values: readonly number[]): number {
+  return quantile(values, 0.9) - quantile(values, 0.1);
+}
+
+function fold(points: readonly Point[], rule: Rule, { fromMs, untilMs }: RunSpan): Point[] {
   const inSpan = points.filter(({ atMs }) => atMs >= fromMs && atMs <= untilMs);
   const parts = PARTS[rule.fold];
   const widthMs = (untilMs - fromMs) / parts;

@@ -1,28 +1,46 @@
-// Every promise, held against the history of a run of the whole system.
-
-import type { Span, Violation } from "../history/lease-record.js";
-import { groupedBy, type SystemHistory } from "../profiles/system/history.js";
+// Every promise, held against the history of a run. A promise that a run does not touch has nothing to judge there.
+import type { History } from "../history/history.js";
+import { type CounterSample, groupedBy } from "../history/records.js";
 import { unbelievableAnswers } from "./answers.js";
 import { brokenFences } from "./fence.js";
+import { acceptedIntruders } from "./intruders.js";
 import { overlaps, repeatedTokens, tokensAgainstTime, toldTooLate } from "./leases.js";
-import { unlinearizable } from "./register.js";
-import { settled } from "./settled.js";
-import { strangers } from "./strangers.js";
+import { unlinearizable } from "./resource-register.js";
+import { storedWrites } from "./stored-writes.js";
 import { lostUpdates } from "./updates.js";
+import type { Violation } from "./violation.js";
 
-/** `leaps`: when clocks of nodes were set forward, which L2 assumes away. */
-export function judge(history: SystemHistory, leaps: readonly Span[]): Violation[] {
-  const resources = settled(history);
+export function judge(history: History): Violation[] {
+  const resources = storedWrites(history);
   return [
-    ...[...groupedBy(history.tenures, ({ resource }) => resource)].flatMap(([resource, tenures]) =>
-      [...repeatedTokens(tenures), ...tokensAgainstTime(tenures), ...overlaps(tenures, leaps), ...toldTooLate(tenures, history.stalls)].map(
-        (violation): Violation => ({ ...violation, resource, what: `${resource}: ${violation.what}` }),
-      ),
-    ),
-    ...brokenFences(resources, history.tenures),
+    ...brokenLeases(history),
+    ...brokenFences(resources, history.leases),
     ...unbelievableAnswers(resources),
     ...lostUpdates(resources, history.finals),
     ...unlinearizable(resources),
-    ...strangers(history),
+    ...acceptedIntruders(history),
+    ...fallenCounters(history.counters),
+    ...history.leftBehind.map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })),
   ];
+}
+
+export function brokenLeases({ leases, pauses, clockJumps }: Pick<History, "leases" | "pauses" | "clockJumps">): Violation[] {
+  return [...groupedBy(leases, ({ resource }) => resource)].flatMap(([resource, own]) =>
+    [...repeatedTokens(own), ...tokensAgainstTime(own), ...overlaps(own, clockJumps), ...toldTooLate(own, pauses)].map(
+      (violation): Violation => ({ ...violation, resource, what: `${resource}: ${violation.what}` }),
+    ),
+  );
+}
+
+/** What a node has counted never falls while it keeps its memory. */
+export function fallenCounters(samples: readonly CounterSample[]): Violation[] {
+  const last = new Map<string, CounterSample>();
+  return samples.flatMap((sample): Violation[] => {
+    const memory = `${sample.node}/${sample.memory}`;
+    const before = last.get(memory);
+    last.set(memory, sample);
+    if (before === undefined || (sample.floor >= before.floor && sample.counter >= before.counter)) return [];
+    const from = `floor ${before.floor}, counter ${before.counter}`;
+    return [{ promise: "counters", what: `${sample.node} fell from ${from} to floor ${sample.floor}, counter ${sample.counter}` }];
+  });
 }

@@ -1,25 +1,26 @@
-// Judges the leases of one resource, in O(n log n). Pure: knows neither the lock nor the scenario, only what was promised about what they leave behind.
-import type { Span, Stall, Tenure, Violation } from "../history/lease-record.js";
+// T1, T2, L1 and L2 on the leases of one resource, in O(n log n).
+import { groupedBy, type LeaseRecord, type Pause, type Span } from "../history/records.js";
+import type { Violation } from "./violation.js";
 
-/** A running holder may be told so much later than its lease ends: timers have milliseconds, and a process shares the machine with others. */
+/** How long after the end of its lease a running holder may be told: timers are late, and a process shares the machine. */
 export const L1_TOLERANCE_MS = 50;
 
 /** T2: no token twice. */
-export function repeatedTokens(tenures: readonly Tenure[]): Violation[] {
-  const byToken = [...tenures].sort((a, b) => a.token - b.token);
-  return byToken.flatMap((tenure, i): Violation[] => {
+export function repeatedTokens(leases: readonly LeaseRecord[]): Violation[] {
+  const byToken = [...leases].sort((a, b) => a.token - b.token);
+  return byToken.flatMap((lease, i): Violation[] => {
     const before = byToken[i - 1];
-    if (before?.token !== tenure.token) return [];
-    return [{ promise: "T2", at: tenure.grantedAt, what: `one token for ${told(before)} and ${told(tenure)}` }];
+    if (before?.token !== lease.token) return [];
+    return [{ promise: "T2", at: lease.grantedAt, what: `one token for ${told(before)} and ${told(lease)}` }];
   });
 }
 
-/** T1: what began after another was granted has a higher token. */
-export function tokensAgainstTime(tenures: readonly Tenure[]): Violation[] {
-  const byGrant = [...tenures].sort((a, b) => a.grantedAt - b.grantedAt);
-  const byBeginning = [...tenures].sort((a, b) => a.beganAt - b.beganAt);
+/** T1: an acquire that began after a lease was granted gets a higher token. */
+export function tokensAgainstTime(leases: readonly LeaseRecord[]): Violation[] {
+  const byGrant = [...leases].sort((a, b) => a.grantedAt - b.grantedAt);
+  const byBeginning = [...leases].sort((a, b) => a.beganAt - b.beganAt);
   const violations: Violation[] = [];
-  let highest: Tenure | undefined;
+  let highest: LeaseRecord | undefined;
   let granted = 0;
   for (const later of byBeginning) {
     for (let earlier = byGrant[granted]; earlier !== undefined && earlier.grantedAt < later.beganAt; earlier = byGrant[++granted]) {
@@ -32,58 +33,52 @@ export function tokensAgainstTime(tenures: readonly Tenure[]): Violation[] {
 }
 
 /**
- * L2: no two are valid at one time, each by its own deadline: a holder that was stopped counts as one until its deadline. `leaps` are the times in which a node's clock
- * was set forward: a lease that was there then, or on its way to its holder, is not protected against others.
+ * L2: no two leases are valid at one time, each by its own deadline: a stopped holder counts until its deadline. `clockJumps` are
+ * the times in which a node's clock was set forward: a lease that existed then, or was on its way to its holder, is not protected.
  */
-export function overlaps(tenures: readonly Tenure[], leaps: readonly Span[] = []): Violation[] {
-  const byGrant = tenures.filter((tenure) => endOf(tenure) > tenure.grantedAt).sort((a, b) => a.grantedAt - b.grantedAt); // Else it had ended before the holder had it in hand.
+export function overlaps(leases: readonly LeaseRecord[], clockJumps: readonly Span[] = []): Violation[] {
+  // A lease that had ended before the holder had it in hand was never held.
+  const byGrant = leases.filter((lease) => endOf(lease) > lease.grantedAt).sort((a, b) => a.grantedAt - b.grantedAt);
   const violations: Violation[] = [];
-  let valid: Tenure[] = [];
-  for (const tenure of byGrant) {
-    valid = valid.filter((earlier) => endOf(earlier) > tenure.grantedAt);
-    // The keys of either may have run out early, whichever was told of its lease first.
-    const excused = ({ beganAt }: Tenure): boolean =>
-      leaps.some(({ fromAt, untilAt }) => untilAt >= Math.min(beganAt, tenure.beganAt) && fromAt <= tenure.grantedAt);
+  let valid: LeaseRecord[] = [];
+  for (const lease of byGrant) {
+    valid = valid.filter((earlier) => endOf(earlier) > lease.grantedAt);
+    // The keys of either lease may have expired early.
+    const excused = ({ beganAt }: LeaseRecord): boolean =>
+      clockJumps.some(({ fromAt, untilAt }) => untilAt >= Math.min(beganAt, lease.beganAt) && fromAt <= lease.grantedAt);
     const other = valid.filter((earlier) => !excused(earlier)).sort((a, b) => endOf(b) - endOf(a))[0];
     if (other !== undefined) {
-      const togetherMs = Math.min(endOf(other), endOf(tenure)) - tenure.grantedAt;
-      const what = `${told(other)} and ${told(tenure)} were valid together for ${togetherMs.toFixed(3)} ms`;
-      violations.push({ promise: "L2", at: tenure.grantedAt, what });
+      const togetherMs = Math.min(endOf(other), endOf(lease)) - lease.grantedAt;
+      const what = `${told(other)} and ${told(lease)} were valid together for ${togetherMs.toFixed(3)} ms`;
+      violations.push({ promise: "L2", at: lease.grantedAt, what });
     }
-    valid.push(tenure);
+    valid.push(lease);
   }
   return violations;
 }
 
-/** L1: while it runs, a holder knows of the end no later than it comes, but for the tolerance. */
-export function toldTooLate(tenures: readonly Tenure[], stalls: readonly Stall[]): Violation[] {
-  const stallsOf = new Map<number, Stall[]>();
-  for (const stall of stalls) {
-    const known = stallsOf.get(stall.client);
-    if (known === undefined) stallsOf.set(stall.client, [stall]);
-    else known.push(stall);
-  }
-  return tenures.flatMap((tenure): Violation[] => {
-    const knewAt = Math.min(tenure.toldAt ?? Number.POSITIVE_INFINITY, tenure.releasedAt ?? Number.POSITIVE_INFINITY);
-    const lateMs = knewAt - tenure.validUntilAt;
+/** L1: a running holder knows of the end of its lease by the time it comes, but for the tolerance. */
+export function toldTooLate(leases: readonly LeaseRecord[], pauses: readonly Pause[]): Violation[] {
+  const pausesOf = groupedBy(pauses, ({ client }) => client);
+  return leases.flatMap((lease): Violation[] => {
+    const knewAt = Math.min(lease.toldAt ?? Number.POSITIVE_INFINITY, lease.releasedAt ?? Number.POSITIVE_INFINITY);
+    const lateMs = knewAt - lease.validUntilAt;
     if (lateMs <= L1_TOLERANCE_MS) return [];
-    const ranMs = lateMs - stalledMs(stallsOf.get(tenure.client) ?? [], tenure.validUntilAt, knewAt);
+    const ranMs = lateMs - pausedMs(pausesOf.get(lease.client) ?? [], lease.validUntilAt, knewAt);
     if (ranMs <= L1_TOLERANCE_MS) return [];
-    return [
-      { promise: "L1", at: tenure.validUntilAt, what: `${told(tenure)} ran for ${ranMs.toFixed(1)} ms after its end before it knew` },
-    ];
+    return [{ promise: "L1", at: lease.validUntilAt, what: `${told(lease)} ran for ${ranMs.toFixed(1)} ms after its end before it knew` }];
   });
 }
 
-function endOf({ validUntilAt, releasedAt, toldAt }: Tenure): number {
+function endOf({ validUntilAt, releasedAt, toldAt }: LeaseRecord): number {
   return Math.min(validUntilAt, releasedAt ?? validUntilAt, toldAt ?? validUntilAt);
 }
 
-function stalledMs(stalls: readonly Stall[], fromAt: number, untilAt: number): number {
-  return stalls.reduce((sum, stall) => sum + Math.max(0, Math.min(stall.untilAt, untilAt) - Math.max(stall.fromAt, fromAt)), 0);
+function pausedMs(pauses: readonly Pause[], fromAt: number, untilAt: number): number {
+  return pauses.reduce((sum, pause) => sum + Math.max(0, Math.min(pause.untilAt, untilAt) - Math.max(pause.fromAt, fromAt)), 0);
 }
 
-function told(tenure: Tenure): string {
-  const times = [tenure.beganAt, tenure.grantedAt, endOf(tenure)].map((at) => at.toFixed(3)).join(", ");
-  return `client ${tenure.client}'s token ${tenure.token} (began, granted, ended: ${times})`;
+function told(lease: LeaseRecord): string {
+  const times = [lease.beganAt, lease.grantedAt, endOf(lease)].map((at) => at.toFixed(3)).join(", ");
+  return `client ${lease.client}'s token ${lease.token} (began, granted, ended: ${times})`;
 }

@@ -1,5 +1,5 @@
-// Whether a concurrent history can be told as a sequence: each operation taking effect at one moment between its beginning and its end, one after the other, as the model
-// allows. The search of Wing and Gong with Lowe's memory of what was tried. Knows nothing of what the operations are.
+// Whether a concurrent history is equivalent to a sequence in which each operation takes effect at one moment between its beginning and
+// its end, as the model allows: the search of Wing and Gong with Lowe's memory of what was tried.
 
 export interface Interval {
   readonly fromAt: number;

@@ -1,11 +1,7 @@
-// The trend of a noisy curve: the Theil–Sen slope (the median of the slopes of all pairs), and its confidence limits from the variance of Kendall's S, which is
-// widened where neighbouring values resemble each other. It must not know what a slope means. Pure.
-import { median } from "../checkers/statistics.js";
-
-export interface Point {
-  readonly atMs: number;
-  readonly value: number;
-}
+// The trend of a noisy curve: the Theil–Sen slope (the median of the slopes of all pairs), and its confidence limits from the variance
+// of Kendall's S, which is widened where neighbouring values resemble each other.
+import type { Point } from "../history/samples.js";
+import { median } from "./statistics.js";
 
 export interface Trend {
   /** Per millisecond. */

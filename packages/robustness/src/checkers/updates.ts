@@ -1,11 +1,12 @@
-// No update is lost: every write that is stored was made from exactly what was stored before it, the revisions have no gaps, the last document is what all of them
-// together make, and every read showed what was there.
-import type { Violation } from "../history/lease-record.js";
-import { type Document, successor } from "../profiles/system/document.js";
-import type { Final, Operation } from "../profiles/system/history.js";
-import { type Resource, told } from "./settled.js";
+// No update is lost: every stored write was made from exactly what was stored before it, the revisions have no gaps, the last document
+// is what all of them together make, and every read showed a stored revision.
+import type { Final } from "../history/history.js";
+import type { Operation } from "../history/records.js";
+import { type Document, successor } from "../traffic/document.js";
+import { described, type StoredWrites } from "./stored-writes.js";
+import type { Violation } from "./violation.js";
 
-export function lostUpdates(resources: readonly Resource[], finals: readonly Final[]): Violation[] {
+export function lostUpdates(resources: readonly StoredWrites[], finals: readonly Final[]): Violation[] {
   return resources.flatMap((resource) => {
     const versions: Version[] = [{ rev: 0, document: null }];
     const found = [...chain(resource, versions), ...reads(resource, versions)];
@@ -27,7 +28,7 @@ interface Version {
 }
 
 /** Fills in what each revision was. */
-function chain({ name, kept }: Resource, versions: Version[]): Violation[] {
+function chain({ name, kept }: StoredWrites, versions: Version[]): Violation[] {
   const found: Violation[] = [];
   for (const { entry, operation } of kept) {
     const before = versions.at(-1) as Version;
@@ -40,7 +41,7 @@ function chain({ name, kept }: Resource, versions: Version[]): Violation[] {
       const { rev } = operation.on;
       const lost = before.rev - rev;
       const howMany = lost === 1 ? "1 update is" : `${lost} updates are`;
-      wrong(`${told(operation)} was made from revision ${rev} and stored over ${before.rev}: ${howMany} lost`, lost);
+      wrong(`${described(operation)} was made from revision ${rev} and stored over ${before.rev}: ${howMany} lost`, lost);
     }
     versions.push({ rev: entry.rev, document: entry.op === "delete" ? null : successor(versionOn(versions, operation), operation.id) });
   }
@@ -52,19 +53,19 @@ function versionOn(versions: readonly Version[], { on }: Operation): Document | 
   return (on === undefined ? versions.at(-1) : versions[on.rev])?.document ?? null;
 }
 
-function reads({ name, operations, keptById }: Resource, versions: readonly Version[]): Violation[] {
+function reads({ name, operations, keptById }: StoredWrites, versions: readonly Version[]): Violation[] {
   return operations.flatMap((operation): Violation[] => {
     const { kind, outcome, rev, document } = operation;
     if ((kind !== "get" && kind !== "seal") || outcome !== "done" || rev === undefined || document === undefined) return [];
     if (isSame(versions[rev]?.document ?? null, document)) return [];
     if (isFleeting(operation, keptById)) return [];
     const shown = `showed ${JSON.stringify(document)} as revision ${rev}, which is ${JSON.stringify(versions[rev])}`;
-    return [{ promise: "G3", resource: name, at: operation.sentAt, what: `${name}: ${told(operation)} ${shown}` }];
+    return [{ promise: "G3", resource: name, at: operation.sentAt, what: `${name}: ${described(operation)} ${shown}` }];
   });
 }
 
-/** A plain read may show a write whose author was never answered and that a failover undid. A seal may not: it is a write itself. */
-export function isFleeting({ kind, document }: Operation, keptById: Resource["keptById"]): boolean {
+/** A plain read may show a write that was never answered and that a failover undid. A seal may not: it is a write itself. */
+export function isFleeting({ kind, document }: Operation, keptById: StoredWrites["keptById"]): boolean {
   return kind === "get" && document != null && !keptById.has(document.by);
 }
 

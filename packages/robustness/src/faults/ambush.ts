@@ -1,18 +1,22 @@
-// Traps for what goes wrong only if several things happen at the right moments: lockers of the run's own process, with ways of their own to the nodes, that are led into the
-// corners of the protocol, again and again, while everything else goes on. What they were given is noted down for the checkers; nothing is judged here.
+// Traps for what goes wrong only if several things happen at the right moments: lockers in the harness's own process, with links of
+// their own to the nodes, are led into the corners of the protocol, again and again, beside the planned faults.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLocker, type Lease, type Locker } from "@palisade/lock";
+import { createLocker, type Locker } from "@palisade/lock";
 import type { FaultProxy, FleetWay, RedisFleet } from "@palisade/testkit";
-import { overlaps, repeatedTokens, tokensAgainstTime } from "../checkers/leases.js";
+import { brokenLeases } from "../checkers/judge.js";
+import type { Violation } from "../checkers/violation.js";
 import type { Chance } from "../harness/chance.js";
 import { firstContact } from "../harness/first-contact.js";
-import { nowMs, type Span, type Tenure, type Violation } from "../history/lease-record.js";
+import { type JournalOf, leasesOf } from "../history/history.js";
+import type { Line } from "../history/journal.js";
+import type { LeaseRecord, Span } from "../history/records.js";
+import { type HeldLease, RecordedLock } from "../traffic/recorded-lock.js";
 import type { FaultLog } from "./fault-log.js";
-import type { NodeStrikes } from "./redis-nodes.js";
+import type { NodeFaults } from "./redis-nodes.js";
 
 export const AMBUSH = "ambush";
-/** The numbers of these clients are above it. */
-export const AMBUSHERS = 900_000;
+/** The lockers of the ambush have higher numbers than this. */
+export const AMBUSH_CLIENTS = 900_000;
 
 export interface AmbushSettings {
   readonly fleet: RedisFleet;
@@ -21,24 +25,25 @@ export interface AmbushSettings {
   /** Between two traps, at most. */
   readonly restMs: number;
   readonly log: FaultLog;
-  readonly strikes: NodeStrikes;
+  readonly nodes: NodeFaults;
 }
 
-/** Enough for what is done between two packets. */
+/** Enough for what a trap does between two packets. */
 const NODE_TIMEOUT_MS = 500;
 const HELD_MS = 450;
-/** How long to wait for nodes that are well. */
-const PATIENCE_MS = 5_000;
+/** How long to wait until no node has a fault. */
+const QUIET_WITHIN_MS = 5_000;
 const LOOK_EVERY_MS = 20;
 
 interface Party {
   readonly client: number;
   readonly locker: Locker;
-  readonly way: FleetWay;
+  readonly lock: RecordedLock;
+  readonly lines: Line[];
+  readonly links: FleetWay;
 }
 
 export class Ambush implements AsyncDisposable {
-  readonly tenures: Tenure[] = [];
   /** How often each trap was sprung, and how often something else was in the way. */
   readonly counts: Record<string, number> = {};
   readonly #settings: AmbushSettings;
@@ -51,36 +56,34 @@ export class Ambush implements AsyncDisposable {
 
   static async prepare(settings: AmbushSettings): Promise<Ambush> {
     const party = async (client: number): Promise<Party> => {
-      const way = await settings.fleet.anotherWay();
+      const links = await settings.fleet.anotherWay();
       const { maxTtlMs } = settings;
-      const label = `ambush ${client}`;
-      const locker = createLocker({
-        nodes: way.urls,
-        ttlMs: maxTtlMs,
-        maxTtlMs,
-        nodeTimeoutMs: NODE_TIMEOUT_MS,
-        connectTimeoutMs: 500,
-        label,
-      });
+      const times = { ttlMs: maxTtlMs, maxTtlMs, nodeTimeoutMs: NODE_TIMEOUT_MS, connectTimeoutMs: 500 };
+      const locker = createLocker({ nodes: links.urls, ...times, label: `ambush ${client}` });
       await firstContact(locker);
-      return { client, locker, way };
+      const lines: Line[] = [];
+      return { client, locker, links, lines, lock: new RecordedLock(locker, { write: (line) => void lines.push(line) }) };
     };
-    return new Ambush(settings, await Promise.all([party(AMBUSHERS + 1), party(AMBUSHERS + 2), party(AMBUSHERS + 3)]));
+    return new Ambush(settings, await Promise.all([party(AMBUSH_CLIENTS + 1), party(AMBUSH_CLIENTS + 2), party(AMBUSH_CLIENTS + 3)]));
+  }
+
+  get leases(): LeaseRecord[] {
+    return this.#parties.flatMap(({ client, lines }) => leasesOf({ author: AMBUSH, client, lines } satisfies JournalOf));
   }
 
   /** One trap after the other until the signal comes. */
-  async lie(peace: AbortSignal): Promise<void> {
-    const { chance, log, restMs, strikes } = this.#settings;
-    for (let turn = 0; !peace.aborted; turn++) {
+  async lie(over: AbortSignal): Promise<void> {
+    const { chance, log, restMs, nodes } = this.#settings;
+    for (let turn = 0; !over.aborted; turn++) {
       const name = turn % 2 === 0 ? "grants forgotten" : "seal after the key ran out";
       const end = log.begin({ kind: `ambush: ${name}`, place: "ambush", target: name });
       const trap = (): Promise<boolean> => (name === "grants forgotten" ? this.#forgottenGrants() : this.#lateSeal());
-      const isSprung = await strikes.quiet(PATIENCE_MS, async () => (await this.#inOrder()) && (await trap()));
+      const isSprung = await nodes.quiet(QUIET_WITHIN_MS, async () => (await this.#inOrder()) && (await trap()));
       end();
       const title = isSprung ? name : `${name}: missed`;
       this.counts[title] = (this.counts[title] ?? 0) + 1;
-      await Promise.all(this.#parties.map(({ way }) => way.heal()));
-      await sleep(chance.between(restMs / 4, restMs), undefined, { signal: peace }).catch(nameAbort);
+      await Promise.all(this.#parties.map(({ links }) => links.heal()));
+      await sleep(chance.between(restMs / 4, restMs), undefined, { signal: over }).catch(nameAbort);
     }
   }
 
@@ -88,11 +91,11 @@ export class Ambush implements AsyncDisposable {
     await Promise.all(this.#parties.map(({ locker }) => locker.close()));
   }
 
-  /** Everybody reaches every node, and all nodes have counted equally far: by a lease that everybody grants and whose token all of them store. */
+  /** All lockers reach every node, and all nodes have counted equally far: by a lease that all nodes grant and whose token all store. */
   async #inOrder(): Promise<boolean> {
     for (const { locker } of this.#parties) {
       const sees = async (): Promise<boolean> => (await locker.inspect(AMBUSH)).ballots.every(({ kind }) => kind === "seen");
-      for (const givenUpAt = performance.now() + PATIENCE_MS; !(await sees()); await sleep(LOOK_EVERY_MS))
+      for (const givenUpAt = performance.now() + QUIET_WITHIN_MS; !(await sees()); await sleep(LOOK_EVERY_MS))
         if (performance.now() > givenUpAt) return false;
     }
     const lease = await this.#try(this.#parties[0]);
@@ -100,34 +103,33 @@ export class Ambush implements AsyncDisposable {
     return lease !== undefined;
   }
 
-  /** L2: the holder was granted by three nodes; two of them forget that. They and the two it never reached would be a quorum for somebody else. */
+  /** L2: three nodes granted the lease; two of them forget it. They and the two that it never reached would be a quorum for a rival. */
   async #forgottenGrants(): Promise<boolean> {
-    const { chance, strikes, maxTtlMs } = this.#settings;
+    const { chance, nodes, maxTtlMs } = this.#settings;
     const [holder, rival] = this.#parties;
     const [a, b, ...granting] = chance.some([0, 1, 2, 3, 4], 5) as [number, number, number, number, number];
     await refuse(holder, [a, b]);
     const held = await this.#try(holder);
     if (held === undefined) return false;
-    const isSprung = await strikes.surprise(chance.some(granting, 2), chance.between(0, 30));
-    // It waits, as others do who want the lock.
-    const taken = isSprung ? await rival.locker.acquire(AMBUSH, { waitMs: 2 * maxTtlMs }).catch(nameRefusal) : undefined;
-    if (taken !== undefined) this.#note(rival, taken);
+    const isSprung = await nodes.wipeInAmbush(chance.some(granting, 2), chance.between(0, 30));
+    const taken = isSprung ? await this.#try(rival, 2 * maxTtlMs) : undefined;
     await Promise.all([held.release(), taken?.release()]);
     return isSprung;
   }
 
   /**
-   * T2: the nodes a and b have counted less far than d. The holder, granted by these three, has to store its token on a and b. Before that arrives, its keys there run out,
-   * because clocks leap, and a rival is granted by them, whose token is the same if the late storing is let in.
+   * T2: the nodes a and b have counted less far than d. The holder, granted by these three, has to store its token on a and b. Before
+   * that arrives, its keys there expire, because clocks jump, and a rival is granted by them, whose token is the same if the late
+   * store is let in.
    */
   async #lateSeal(): Promise<boolean> {
-    const { chance, strikes, maxTtlMs } = this.#settings;
+    const { chance, nodes, maxTtlMs } = this.#settings;
     const [holder, rival, raiser] = this.#parties;
     const [a, b, c, d, e] = chance.some([0, 1, 2, 3, 4], 5) as [number, number, number, number, number];
     await Promise.all([refuse(raiser, [a, b, c]), refuse(holder, [c, e]), refuse(rival, [d])]);
-    // A quorum it cannot get: what it is granted, it gives back, and the counters stay.
+    // It cannot get a quorum: it gives its grants back, and the counters stay.
     await raiser.locker.tryAcquire(AMBUSH).catch(nameRefusal);
-    const links = [a, b, d].map((node) => holder.way.proxies[node] as FaultProxy);
+    const links = [a, b, d].map((node) => holder.links.proxies[node] as FaultProxy);
     for (const link of links) link.holdReplies();
     const wanted = this.#try(holder);
     try {
@@ -136,53 +138,36 @@ export class Ambush implements AsyncDisposable {
       for (const link of late) link.holdRequests();
       for (const link of links) link.deliver("replies");
       await Promise.all(late.map((link) => link.until(({ requests }) => requests.waitingBytes > 0, HELD_MS)));
-      if (!(await strikes.leap([a, b], maxTtlMs + 50))) return false;
+      if (!(await nodes.shiftClocksInAmbush([a, b], maxTtlMs + 50))) return false;
       const taken = await this.#try(rival);
       for (const link of late) link.deliver("requests");
       await Promise.all([(await wanted)?.release(), taken?.release()]);
       return taken !== undefined;
     } catch (error) {
       if (!/^not seen by the proxy/.test((error as Error).message)) throw error;
-      return false; // There was no need to store it, or something else was in the way.
+      return false; // Storing the token was not needed, or another fault was in the way.
     } finally {
-      await holder.way.heal();
+      await holder.links.heal();
       await (await wanted)?.release();
     }
   }
 
-  async #try(party: Party): Promise<Lease | undefined> {
-    const attempt = await party.locker.tryAcquire(AMBUSH).catch(nameRefusal);
-    if (attempt?.ok !== true) return undefined;
-    this.#note(party, attempt.lease);
-    return attempt.lease;
-  }
-
-  #note({ client }: Party, lease: Lease): void {
-    const { maxTtlMs } = this.#settings;
-    const grantedAt = nowMs();
-    const validUntilAt = nowMs() + lease.remainingMs();
-    const beganAt = Math.min(grantedAt, validUntilAt - maxTtlMs + maxTtlMs * 0.01 + 2);
-    const index = this.tenures.push({ client, token: lease.token, beganAt, grantedAt, validUntilAt }) - 1;
-    const onEnd = (): void => {
-      this.tenures[index] = { ...(this.tenures[index] as Tenure), toldAt: nowMs() };
-    };
-    // Its release is an end as well.
-    if (lease.signal.aborted) onEnd();
-    else lease.signal.addEventListener("abort", onEnd, { once: true });
+  /** Without `waitMs` once, as tryAcquire does. */
+  #try({ lock }: Party, waitMs = 0): Promise<HeldLease | undefined> {
+    return lock.acquire(AMBUSH, { ttlMs: this.#settings.maxTtlMs, waitMs }).catch(nameRefusal);
   }
 }
 
-/** The promises of the lock but L1: the run's own process has too much else to do. */
-export function judgeAmbush(tenures: readonly Tenure[], leaps: readonly Span[]): Violation[] {
-  const found = [...repeatedTokens(tenures), ...tokensAgainstTime(tenures), ...overlaps(tenures, leaps)];
-  return found.map((violation) => ({ ...violation, resource: AMBUSH, what: `${AMBUSH}: ${violation.what}` }));
+/** The promises of the lock but L1: the process of the harness has too much else to do to be told in time. */
+export function judgeAmbush(leases: readonly LeaseRecord[], clockJumps: readonly Span[]): Violation[] {
+  return brokenLeases({ leases, pauses: [], clockJumps }).filter(({ promise }) => promise !== "L1");
 }
 
-async function refuse({ way }: Party, nodes: readonly number[]): Promise<void> {
-  await Promise.all(nodes.map((node) => way.proxies[node]?.refuse()));
+async function refuse({ links }: Party, nodes: readonly number[]): Promise<void> {
+  await Promise.all(nodes.map((node) => links.proxies[node]?.refuse()));
 }
 
-// The lock says no: it is not to be had at this moment.
+// The lock refuses: it is held, or there is no quorum now.
 function nameRefusal(error: Error): undefined {
   if (error.name !== "LockError") throw error;
 }

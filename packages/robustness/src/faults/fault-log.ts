@@ -1,28 +1,31 @@
-// What was really done of what was planned: each fault with its span, or why it was left out. Keeps no opinion.
-import { nowMs, type Span } from "../history/lease-record.js";
+// The faults of a run as they happened, each with its span, and how many of the planned ones were left out. One fault at a time on
+// each target.
+import { counted, nowMs, type Span } from "../history/records.js";
 
-/** Where a fault happened: a lane of the picture. */
-export type Place = "nodes" | "ways to nodes" | "gateways" | "ways to gateways" | "store" | "ways to the store" | "clients" | "ambush";
+/** What kind of thing was broken: a lane of the picture. */
+export type Place = "nodes" | "links to nodes" | "gateways" | "links to gateways" | "store" | "links to the store" | "clients" | "ambush";
 
-export interface Struck extends Span {
+export interface Fault {
   readonly kind: string;
   readonly place: Place;
-  /** To whom. */
   readonly target: string;
 }
 
+export type InjectedFault = Fault & Span;
+
 export class FaultLog {
-  readonly struck: Struck[] = [];
+  readonly injected: InjectedFault[] = [];
   readonly leftOut: Record<string, number> = {};
   /** The times in which a node's clock was set forward. */
-  readonly leaps: Span[] = [];
+  readonly clockJumps: Span[] = [];
+  readonly #busy = new Map<object, Promise<void>>();
 
   /** From now until the returned function is called. */
-  begin(fault: Omit<Struck, keyof Span>): () => void {
+  begin(fault: Fault): () => void {
     const fromAt = nowMs();
-    const index = this.struck.push({ ...fault, fromAt, untilAt: Number.POSITIVE_INFINITY }) - 1;
+    const index = this.injected.push({ ...fault, fromAt, untilAt: Number.POSITIVE_INFINITY }) - 1;
     return () => {
-      this.struck[index] = { ...fault, fromAt, untilAt: nowMs() };
+      this.injected[index] = { ...fault, fromAt, untilAt: nowMs() };
     };
   }
 
@@ -30,14 +33,32 @@ export class FaultLog {
     this.leftOut[kind] = (this.leftOut[kind] ?? 0) + 1;
   }
 
-  /** What is not undone yet. */
-  lasting(): string[] {
-    return this.struck.filter(({ untilAt }) => untilAt === Number.POSITIVE_INFINITY).map(({ kind, target }) => `${kind} (${target})`);
+  /** Left out if the target has a fault already. */
+  alone(target: object, fault: Fault, inject: () => Promise<void>): Promise<void> {
+    if (this.#busy.has(target)) {
+      this.leaveOut(fault.kind);
+      return Promise.resolve();
+    }
+    const end = this.begin(fault);
+    const done = inject().finally(() => {
+      end();
+      this.#busy.delete(target);
+    });
+    this.#busy.set(target, done);
+    return done;
   }
 
-  counts(): Record<string, number> {
-    const counts: Record<string, number> = {};
-    for (const { kind } of this.struck) counts[kind] = (counts[kind] ?? 0) + 1;
-    return counts;
+  /** When the target has no fault. */
+  async free(target: object): Promise<void> {
+    while (this.#busy.has(target)) await this.#busy.get(target);
+  }
+
+  /** Faults that are not undone yet. */
+  lasting(): string[] {
+    return this.injected.filter(({ untilAt }) => untilAt === Number.POSITIVE_INFINITY).map(({ kind, target }) => `${kind} (${target})`);
+  }
+
+  counts(): [string, number][] {
+    return counted(this.injected.map(({ kind }) => kind));
   }
 }

@@ -1,5 +1,5 @@
-// Chance that can be repeated: every actor of a run draws from a stream of its own, made of the run's seed and the actor's name. What is drawn is the same for the
-// same seed; when it happens to fall on what is not, because processes and networks have their own pace.
+// Chance that can be repeated: every actor of a run draws from a stream of its own, made of the run's seed and the actor's name. The
+// same seed draws the same; when it takes effect differs, because processes and networks have their own pace.
 
 export interface Chance {
   /** 0 ≤ x < 1. */
@@ -11,6 +11,7 @@ export interface Chance {
   one<T>(items: readonly T[]): T;
   /** So many different ones, or all if there are fewer. */
   some<T>(items: readonly T[], count: number): T[];
+  weighted<T>(items: readonly T[], weightOf: (item: T) => number): T;
 }
 
 export function chanceOf(seed: string, actor: string): Chance {
@@ -31,7 +32,15 @@ export function chanceOf(seed: string, actor: string): Chance {
     if (chosen === undefined) throw new RangeError("nothing to choose from");
     return chosen;
   };
-  return { next, between, happens: (probability) => next() < probability, one, some };
+  const weighted = <T>(items: readonly T[], weightOf: (item: T) => number): T => {
+    let left = next() * items.reduce((sum, item) => sum + weightOf(item), 0);
+    for (const item of items) {
+      left -= weightOf(item);
+      if (left < 0) return item;
+    }
+    return one(items);
+  };
+  return { next, between, happens: (probability) => next() < probability, one, some, weighted };
 }
 
 // FNV-1a: any text to 32 bits.

@@ -1,0 +1,180 @@
+// A run under planned faults, of the lock alone or of the whole system, from its first server to the judged history.
+import { setTimeout as sleep } from "node:timers/promises";
+import { type RedisNode, scratchFolder } from "@palisade/testkit";
+import { judge } from "../checkers/judge.js";
+import type { Violation } from "../checkers/violation.js";
+import { Ambush, judgeAmbush } from "../faults/ambush.js";
+import { FaultLog, type InjectedFault } from "../faults/fault-log.js";
+import { inject } from "../faults/injector.js";
+import { lockKeys } from "../faults/readmission.js";
+import { NodeFaults } from "../faults/redis-nodes.js";
+import { type Plan, schedule } from "../faults/schedule.js";
+import { collectJournals } from "../history/collect.js";
+import { readCounters } from "../history/counters.js";
+import { emptyHistory, type History } from "../history/history.js";
+import type { CounterSample, LeaseRecord, Span } from "../history/records.js";
+import type { Environment } from "../servers/environment.js";
+import { chanceOf } from "./chance.js";
+import { Closers } from "./closers.js";
+import type { Tally } from "./messages.js";
+import { type Ran, run, type Signals } from "./run.js";
+
+export interface FaultProfile {
+  readonly seed: string;
+  readonly plan: Plan;
+  readonly ttlMs: number;
+  readonly maxTtlMs: number;
+  /** How many faults may last at once. */
+  readonly limit: number;
+  /** Between two traps, at most; undefined in a control, which has none. */
+  readonly ambushRestMs: number | undefined;
+  readonly killKeepsMemory: boolean;
+  /** Whose counters are watched on the nodes. */
+  readonly watched?: string;
+  start(closers: Closers, folder: string): Promise<Environment>;
+  readmitted(node: RedisNode, giveUp: AbortSignal): Promise<boolean>;
+  /** How long faults are injected; a sentence if the run has come to a standstill. */
+  traffic(environment: Environment, done: Promise<unknown>): Promise<string | undefined>;
+  /** What the servers have stored. */
+  collect(environment: Environment): Promise<Partial<History>>;
+}
+
+export interface Progress {
+  readonly elapsedMs: number;
+  readonly phase: string;
+  readonly tally: Tally;
+  readonly faults: number;
+  /** Faults that are not undone yet. */
+  readonly lasting: readonly string[];
+}
+
+export interface Outcome {
+  readonly servers: string;
+  /** The time in which there were faults. */
+  readonly span: Span;
+  readonly history: History;
+  /** The leases of the lockers in ambush. */
+  readonly ambushed: readonly LeaseRecord[];
+  readonly violations: readonly Violation[];
+  readonly injected: readonly InjectedFault[];
+  readonly leftOut: Readonly<Record<string, number>>;
+  /** How often clients stopped themselves. */
+  readonly pauses: number;
+  /** How often each trap was sprung. */
+  readonly traps: Readonly<Record<string, number>>;
+  /** What is no violation and yet worth a look. */
+  readonly remarks: readonly string[];
+}
+
+/** After the last fault, all workers end their last operation within this time, or the system is stuck. */
+const RECOVERY_MS = 60_000;
+const PROGRESS_EVERY_MS = 500;
+const COUNTERS_EVERY_MS = 120;
+
+/** What the faults leave for the judgement, beside their log. */
+interface Injected {
+  ambush?: Ambush;
+  nodes?: NodeFaults;
+  counters: CounterSample[];
+  standstill?: string | undefined;
+}
+
+export async function runUnderFaults(profile: FaultProfile, onProgress: (progress: Progress) => void): Promise<Outcome> {
+  await using closers = new Closers();
+  const folder = scratchFolder("faults");
+  const log = new FaultLog();
+  const injected: Injected = { counters: [] };
+  let phase = "";
+  let tally: Tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
+  const startedAt = performance.now();
+  const reporter = setInterval(() => {
+    const elapsedMs = performance.now() - startedAt;
+    onProgress({ elapsedMs, phase, tally, faults: log.injected.length, lasting: log.lasting() });
+  }, PROGRESS_EVERY_MS);
+  closers.use({ [Symbol.asyncDispose]: async () => clearInterval(reporter) });
+  const ran = await run<Environment>({
+    recoveryMs: RECOVERY_MS,
+    onPhase: (next) => {
+      phase = next;
+    },
+    start: async () => {
+      const environment = await profile.start(closers, folder);
+      tally = environment.workers.tally;
+      return environment;
+    },
+    inject: (environment, signals) => injectAll(profile, { environment, log, injected, closers }, signals),
+    traffic: async (environment, done) => {
+      injected.standstill = await profile.traffic(environment, done);
+    },
+  });
+  await sleep(profile.maxTtlMs + 100);
+  return await judged(profile, ran, { folder, log, injected });
+}
+
+interface Injection {
+  readonly environment: Environment;
+  readonly log: FaultLog;
+  readonly injected: Injected;
+  readonly closers: Closers;
+}
+
+async function injectAll(profile: FaultProfile, { environment, log, injected, closers }: Injection, signals: Signals): Promise<void> {
+  const { seed, plan, ttlMs, maxTtlMs, limit, ambushRestMs, killKeepsMemory, watched } = profile;
+  const { fleet } = environment;
+  const { giveUp, over } = signals;
+  const readmitted = (node: RedisNode): Promise<boolean> => profile.readmitted(node, giveUp);
+  const nodes = new NodeFaults({ fleet, log, readmitted, killKeepsMemory });
+  injected.nodes = nodes;
+  if (ambushRestMs !== undefined) {
+    const chance = chanceOf(seed, "ambush");
+    injected.ambush = closers.use(await Ambush.prepare({ fleet, log, nodes, chance, maxTtlMs, restMs: ambushRestMs }));
+  }
+  const { ambush } = injected;
+  const faults = inject({ environment, plan: schedule(seed, plan), log, nodes, ambush, ttlMs, limit, giveUp }, over);
+  const read = async (): Promise<void> => {
+    if (watched !== undefined) injected.counters.push(...(await readCounters(fleet, watched, nodes)));
+  };
+  const watch = async (): Promise<void> => {
+    for (; watched !== undefined && !over.aborted; await sleep(COUNTERS_EVERY_MS)) await read();
+  };
+  await Promise.all([faults, watch()]);
+  await read();
+}
+
+interface Evidence {
+  readonly folder: string;
+  readonly log: FaultLog;
+  readonly injected: Injected;
+}
+
+async function judged(profile: FaultProfile, ran: Ran<Environment>, { folder, log, injected }: Evidence): Promise<Outcome> {
+  const { environment, span, isRecovered } = ran;
+  const { ambush, nodes, counters, standstill } = injected;
+  const { fleet, store, gateways, workers } = environment;
+  await ambush?.[Symbol.asyncDispose]();
+  const stored = await profile.collect(environment);
+  const leftBehind = isRecovered ? await lockKeys(fleet.nodes) : [];
+  const { clockJumps } = log;
+  const history: History = { ...emptyHistory, ...collectJournals(folder), ...stored, counters, clockJumps, leftBehind };
+  const ends = [
+    ...(nodes?.notReadmitted ?? []).map((node) => `${node} was not readmitted`),
+    ...(standstill === undefined ? [] : [standstill]),
+    ...(isRecovered ? [] : [`not every client ended its last operation within ${RECOVERY_MS} ms after the last fault`]),
+  ].map((what): Violation => ({ promise: "end", what }));
+  const ambushed = ambush?.leases ?? [];
+  return {
+    servers: [
+      fleet.description,
+      ...(store === undefined ? [] : [`${store.description}, a synchronous pair; ${gateways.length} gateways`]),
+    ].join("; "),
+    span,
+    history,
+    ambushed,
+    violations: [...judge(history), ...judgeAmbush(ambushed, clockJumps), ...ends],
+    injected: log.injected,
+    leftOut: log.leftOut,
+    pauses: workers.pauses,
+    traps: ambush?.counts ?? {},
+    remarks: gateways.flatMap(({ slowStarts }) => slowStarts),
+  };
+}

@@ -1,0 +1,95 @@
+// What the harness and its worker processes say to each other. Plain data.
+import type { Counts } from "../traffic/latency.js";
+import type { SelfReading } from "../traffic/probe.js";
+
+interface CommonOrders {
+  /** Of the process: c3.1 is the second process in the place of c3. */
+  readonly name: string;
+  readonly seed: string;
+}
+
+interface ClientOrders extends CommonOrders {
+  /** How it is numbered in histories. */
+  readonly client: number;
+  readonly journal: string;
+  readonly redisUrls: readonly string[];
+}
+
+export interface LockOrders extends ClientOrders {
+  readonly traffic: "one lock";
+  /** unsealed is the control: a lock that neither seals nor quarantines. */
+  readonly lock: "palisade" | "unsealed";
+  readonly leases: number;
+  /** Of how many of its leases it reaches the end: by staying, by renewing, by being stopped. */
+  readonly longHolds: number;
+}
+
+export interface DocumentOrders extends ClientOrders {
+  readonly traffic: "documents";
+  readonly fenced: boolean;
+  readonly ownsTable: boolean;
+  readonly gatewayUrls: readonly string[];
+  readonly apiKey: string;
+  readonly storeUrl: string;
+}
+
+/** A program without a lease: the forger sends tokens that the lock never issued, the careless one what is no token. */
+export interface IntruderOrders extends CommonOrders {
+  readonly traffic: "intrusion";
+  readonly intruder: "forger" | "careless";
+  readonly journal: string;
+  readonly gatewayUrls: readonly string[];
+  readonly apiKey: string;
+}
+
+/** What a client of the soak's control does wrong, once per operation. */
+export const leaks = ["memory", "timers", "listeners", "files"] as const;
+export type Leak = (typeof leaks)[number];
+
+export interface LoadOrders extends CommonOrders {
+  readonly traffic: "load";
+  readonly client: number;
+  readonly redisUrls: readonly string[];
+  readonly gatewayUrl: string;
+  readonly namespace: string;
+  readonly perSecond: number;
+  readonly leaks: readonly Leak[];
+}
+
+export type Orders = (LockOrders | DocumentOrders | IntruderOrders | LoadOrders) & { readonly reportEveryMs: number };
+
+export type ToWorker = { readonly kind: "go" } | { readonly kind: "finish" } | { readonly kind: "leave" };
+
+/** Since the last report. */
+export interface Tally {
+  readonly done: number;
+  readonly refused: number;
+  readonly unknown: number;
+  /** Of those done: stored over a revision that the writer had not read. Behind the fence there are none. */
+  readonly overwrote: number;
+}
+export const noTally: Tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
+
+/** What the soak times: acquiring a free lock, waiting for a contended one, writing and reading through the gateway. */
+export const timings = ["acquire", "wait", "write", "read"] as const;
+export type Timing = (typeof timings)[number];
+
+/** The state of a worker of the soak, and what it did since the last reading. */
+export interface Reading {
+  readonly self: SelfReading;
+  /** Calls of acquire that have not been answered yet. */
+  readonly waiting: number;
+  readonly operations: Readonly<Record<string, number>>;
+  readonly failures: Readonly<Record<string, number>>;
+  readonly latencies: Readonly<Record<Timing, Counts>>;
+}
+
+export type FromWorker =
+  | { readonly kind: "ready" }
+  | { readonly kind: "tally"; readonly tally: Tally }
+  | { readonly kind: "reading"; readonly reading: Reading }
+  /** About to stop itself by a signal, to be continued after so long. */
+  | { readonly kind: "asleep"; readonly forMs: number }
+  | { readonly kind: "awake" }
+  /** Its last operation has ended. */
+  | { readonly kind: "done" };

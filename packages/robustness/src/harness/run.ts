@@ -1,0 +1,71 @@
+// The course of every run: start the servers, start the clients, inject faults while the clients work, undo the faults, let the
+// clients finish. What is left is collected and judged by the profile while its servers still stand.
+import { nowMs, type Span } from "../history/records.js";
+import type { Workers } from "./workers.js";
+
+export interface Signals {
+  /** No new faults; those that last are undone. */
+  readonly over: AbortSignal;
+  /** No more waiting for what does not recover. */
+  readonly giveUp: AbortSignal;
+}
+
+export interface Course<Environment> {
+  start(): Promise<Environment>;
+  inject(environment: Environment, signals: Signals): Promise<void>;
+  /** How long faults are injected. `done` settles when all workers are, or one has failed. */
+  traffic(environment: Environment, done: Promise<unknown>): Promise<void>;
+  /** From the undoing of the faults to the last answer, at most. */
+  readonly recoveryMs: number;
+  readonly onPhase?: (phase: string) => void;
+  /** The clients are killed in the middle of what they do. */
+  readonly interrupted?: AbortSignal;
+}
+
+export interface Ran<Environment> {
+  readonly environment: Environment;
+  /** The time in which there were faults. */
+  readonly span: Span;
+  /** Whether all workers ended their last operation in time. */
+  readonly isRecovered: boolean;
+}
+
+export async function run<Environment extends { readonly workers: Workers }>(course: Course<Environment>): Promise<Ran<Environment>> {
+  const { onPhase = () => {}, recoveryMs } = course;
+  onPhase("starting");
+  const environment = await course.start();
+  const { workers } = environment;
+  await workers.said("ready");
+  onPhase("under faults");
+  const [over, giveUp] = [new AbortController(), new AbortController()];
+  const fromAt = nowMs();
+  workers.tell({ kind: "go" });
+  const done = workers.said("done", giveUp.signal);
+  done.catch(() => over.abort()); // A worker has failed; the error is thrown where `done` is awaited.
+  const faults = course.inject(environment, { over: over.signal, giveUp: giveUp.signal });
+  let overdue: NodeJS.Timeout | undefined;
+  try {
+    await Promise.race([course.traffic(environment, done), failed(done), failed(faults)]);
+  } finally {
+    onPhase("undoing faults");
+    overdue = setTimeout(() => giveUp.abort(), recoveryMs);
+    over.abort();
+    await faults.finally(() => clearTimeout(overdue));
+  }
+  onPhase("recovering");
+  const span = { fromAt, untilAt: nowMs() };
+  overdue = setTimeout(() => giveUp.abort(), recoveryMs);
+  if (course.interrupted?.aborted) giveUp.abort();
+  workers.tell({ kind: "finish" });
+  const isRecovered = await done.finally(() => clearTimeout(overdue));
+  if (isRecovered) await workers.leave();
+  else await workers[Symbol.asyncDispose](); // No writes while the end is looked at.
+  onPhase("collecting");
+  return { environment, span, isRecovered };
+}
+
+/** Rejects with it, and never resolves. */
+async function failed(work: Promise<unknown>): Promise<never> {
+  await work;
+  return await new Promise<never>(() => {});
+}

@@ -1,0 +1,176 @@
+// The worker processes of a run: starts them, tells them what to do, stops, kills and replaces them, hears what they report.
+import { fileURLToPath } from "node:url";
+import { type Child, startChild } from "@palisade/testkit";
+import { type FromWorker, noTally, type Orders, type Reading, type Tally, type ToWorker } from "./messages.js";
+
+const program = fileURLToPath(new URL("../traffic/client.js", import.meta.url));
+/** SIGCONT is repeated until the worker says that it is awake: it may stop itself later than its message arrived. */
+const AGAIN_MS = 100;
+/** What a process wrote before it went is read a little after it has gone. */
+const LAST_WORDS_MS = 50;
+
+export interface Place {
+  readonly name: string;
+  /** For the first process in this place, the second, and so on. */
+  readonly orders: (incarnation: number) => Orders;
+}
+
+export class Worker {
+  readonly name: string;
+  /** What it last said of itself, and when. */
+  last: { readonly reading: Reading; readonly at: number } | undefined;
+  readonly #place: Place;
+  readonly #workers: Workers;
+  readonly #said = new Set<FromWorker["kind"]>();
+  #child: Child;
+  #incarnation = 0;
+  #waker: NodeJS.Timeout | undefined;
+  #lastWord: ToWorker | undefined;
+
+  constructor(place: Place, workers: Workers) {
+    this.name = place.name;
+    this.#place = place;
+    this.#workers = workers;
+    this.#child = this.#start();
+  }
+
+  get child(): Child {
+    return this.#child;
+  }
+
+  has(kind: "ready" | "done"): boolean {
+    return this.#said.has(kind);
+  }
+
+  tell(word: ToWorker): void {
+    this.#lastWord = word;
+    if (this.has("ready")) this.#child.send(word);
+  }
+
+  /** SIGSTOP from outside, at any point of its work; but not while it has stopped itself. */
+  stop(): void {
+    if (this.#waker === undefined) this.#child.signal("SIGSTOP");
+  }
+
+  continue(): void {
+    this.#child.signal("SIGCONT");
+  }
+
+  /** SIGKILL, and another process in its place. */
+  async replace(): Promise<void> {
+    this.#wake();
+    this.#said.clear();
+    await this.#child.kill();
+    this.#incarnation++;
+    this.#child = this.#start();
+  }
+
+  async end(): Promise<void> {
+    this.#wake();
+    await this.#child.kill();
+  }
+
+  #start(): Child {
+    const incarnation = this.#incarnation;
+    const orders = this.#place.orders(incarnation);
+    const child = startChild({
+      command: process.execPath,
+      args: [program, JSON.stringify(orders)],
+      name: orders.name,
+      onMessage: (word) => incarnation === this.#incarnation && this.#hear(word as FromWorker),
+    });
+    void child.waitForExit().then(() => this.#workers.look());
+    return child;
+  }
+
+  #hear(word: FromWorker): void {
+    if (word.kind === "tally") this.#workers.count(word.tally);
+    else if (word.kind === "reading") {
+      this.last = { reading: word.reading, at: performance.now() };
+      this.#workers.onReading(word.reading);
+    } else if (word.kind === "asleep") {
+      this.#workers.pauses++;
+      this.#wakeLater(word.forMs);
+    } else if (word.kind === "awake") this.#wake();
+    else this.#said.add(word.kind);
+    // A replacement hears what the others were told before it was ready.
+    if (word.kind === "ready" && this.#lastWord !== undefined) {
+      this.#child.send({ kind: "go" });
+      if (this.#lastWord.kind !== "go") this.#child.send(this.#lastWord);
+    }
+    this.#workers.look();
+  }
+
+  #wakeLater(inMs: number): void {
+    this.#waker = setTimeout(() => {
+      if (this.#child.signal("SIGCONT")) this.#wakeLater(AGAIN_MS);
+    }, inMs);
+  }
+
+  #wake(): void {
+    clearTimeout(this.#waker);
+    this.#waker = undefined;
+  }
+}
+
+export class Workers implements AsyncDisposable {
+  readonly all: readonly Worker[];
+  /** Of all workers since the beginning. */
+  readonly tally = { ...noTally };
+  /** How often a worker stopped itself in the middle of its work. */
+  pauses = 0;
+  onReading: (reading: Reading) => void = () => {};
+  readonly #looks = new Set<() => void>();
+
+  constructor(places: readonly Place[]) {
+    this.all = places.map((place) => new Worker(place, this));
+  }
+
+  get pids(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.all.map(({ name, child }) => [name, child.pid]));
+  }
+
+  tell(word: ToWorker): void {
+    for (const worker of this.all) worker.tell(word);
+  }
+
+  /** Resolves with true when all have said so, with false when the signal comes first; fails when one has gone by itself. */
+  said(kind: "ready" | "done", signal?: AbortSignal): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const settle = (act: () => void): void => {
+        this.#looks.delete(look);
+        signal?.removeEventListener("abort", onAbort);
+        act();
+      };
+      const onAbort = (): void => settle(() => resolve(false));
+      const look = (): void => {
+        const gone = this.all.find(({ child }) => child.exit !== undefined && child.exit.signal !== "SIGKILL");
+        if (gone !== undefined) settle(() => setTimeout(() => reject(new Error(gone.child.obituary())), LAST_WORDS_MS));
+        else if (this.all.every((worker) => worker.has(kind))) settle(() => resolve(true));
+      };
+      this.#looks.add(look);
+      signal?.addEventListener("abort", onAbort);
+      look();
+    });
+  }
+
+  /** All close what they have open and exit. */
+  async leave(): Promise<void> {
+    this.tell({ kind: "leave" });
+    const exits = await Promise.all(this.all.map(({ child }) => child.waitForExit()));
+    const failed = exits.findIndex(({ code }) => code !== 0);
+    if (failed >= 0) throw new Error(this.all[failed]?.child.obituary());
+  }
+
+  count(tally: Tally): void {
+    for (const key of Object.keys(tally) as (keyof Tally)[]) this.tally[key] += tally[key];
+  }
+
+  look(): void {
+    for (const look of this.#looks) look();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.all.map((worker) => worker.end()));
+  }
+}

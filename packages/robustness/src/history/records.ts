@@ -1,0 +1,101 @@
+// What the processes of a run record: leases, pauses, calls with their answers. All instants are milliseconds of the machine's
+// monotonic clock, which is one for all processes, so that records of different processes can be compared.
+import type { Document } from "../traffic/document.js";
+
+export interface Span {
+  readonly fromAt: number;
+  readonly untilAt: number;
+}
+
+/** One lease of one resource, as its holder saw it. */
+export interface LeaseRecord {
+  readonly client: number;
+  readonly resource: string;
+  readonly token: number;
+  /** When the acquire that won it began, or a little before. Never after. */
+  readonly beganAt: number;
+  /** When the holder had it in hand. */
+  readonly grantedAt: number;
+  /** Until when it was valid, by the holder's own deadline, or a little less. Later if it was renewed. */
+  readonly validUntilAt: number;
+  /** When the holder began to release it; absent if it never did. */
+  readonly releasedAt?: number;
+  /** When the holder's signal told of the end, if that came before the release. */
+  readonly toldAt?: number;
+}
+
+/** A time in which a client did not run: it was stopped, or the machine had no time for it. */
+export interface Pause extends Span {
+  readonly client: number;
+}
+
+export type WriteKind = "put" | "patch" | "delete";
+export type CallKind = WriteKind | "seal" | "get" | "guarded" | "forged" | "malformed";
+export type Via = "client" | "withResource" | "fetch" | "transaction" | "guard" | "unfenced" | "intruder";
+
+/** done: told so. refused: told that nothing was changed. unknown: anything else. */
+export type CallOutcome = "done" | "refused" | "unknown";
+
+/** The revision and the author of a document that a write was made from. */
+export interface Basis {
+  readonly rev: number;
+  readonly by: string | null;
+}
+
+export interface Call {
+  /** Unique in the run. A write stores it in the document. */
+  readonly id: string;
+  readonly kind: CallKind;
+  readonly via: Via;
+  readonly resource: string;
+  readonly token?: number;
+  readonly seq?: number;
+  readonly on?: Basis;
+  /** Equal for the writes of one transaction. */
+  readonly group?: string;
+}
+
+export interface Answer {
+  readonly outcome: CallOutcome;
+  readonly code?: string;
+  readonly rev?: number;
+}
+
+/** A call with its answer. */
+export interface Operation extends Call, Answer {
+  readonly author: string;
+  readonly sentAt: number;
+  /** Infinity where no answer was recorded: the author was killed. */
+  readonly answeredAt: number;
+  /** What a read showed. */
+  readonly document?: Document | null;
+}
+
+/** What a node had stored at one moment. */
+export interface CounterSample {
+  readonly node: string;
+  /** Counts the node's losses of memory. */
+  readonly memory: number;
+  readonly floor: number;
+  readonly counter: number;
+}
+
+export function nowMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+/** Groups in order of first appearance. */
+export function groupedBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
+/** How often each word occurs, the most frequent first. */
+export function counted(words: readonly string[]): [string, number][] {
+  return [...groupedBy(words, (word) => word)].map(([word, all]): [string, number] => [word, all.length]).sort(([, a], [, b]) => b - a);
+}

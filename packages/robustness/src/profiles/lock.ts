@@ -1,0 +1,126 @@
+// `npm run faults -- --lock`: many processes acquire one resource in turn while nodes, links and clients break.
+import { setTimeout as sleep } from "node:timers/promises";
+import { type AppendFsync, RedisFleet } from "@palisade/testkit";
+import { readmitted } from "../faults/readmission.js";
+import { oneOf, positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
+import { type FaultCommand, faultCommand } from "../harness/fault-command.js";
+import type { FaultProfile } from "../harness/fault-run.js";
+import type { LockOrders } from "../harness/messages.js";
+import { Workers } from "../harness/workers.js";
+import { clientNumber, journalName } from "../history/collect.js";
+import type { ClientLinks } from "../servers/environment.js";
+import { LOCK_TIMES, RESOURCE } from "../traffic/one-lock.js";
+
+const usage = `npm run faults -- --lock [options]   the lock alone: one resource, many processes, a fleet that breaks
+  --processes N      client processes (16)
+  --leases K         leases of each, all on one resource (1000)
+  --minutes M        no new leases after so long (30)
+  --seed S           what to repeat (from the clock)
+  --short            a bounded run: 60 leases each, at most 45 s with everything
+  --appendfsync F    always (kills keep everything), everysec or no (kills count as losses of memory, too)
+  --control          the same with a lock that has neither seals nor quarantine: must be found wanting
+  --json FILE        the report and the whole history as JSON
+${reportUsage}`;
+
+export interface LockAsked extends ReportFiles {
+  readonly seed: string;
+  readonly isControl: boolean;
+  readonly processes: number;
+  readonly leases: number;
+  readonly limitMs: number;
+  readonly appendfsync: AppendFsync;
+}
+
+/** If no client gets a lease for so long, with faults that last less than a second each, the lock is stuck. */
+const STUCK_MS = 30_000;
+const LOOK_EVERY_MS = 500;
+const REPORT_EVERY_MS = 200;
+const MOST = Number.MAX_SAFE_INTEGER;
+
+export function readLockArguments(values: Values): LockAsked {
+  const isShort = values.has("short");
+  return {
+    seed: seedOf(values),
+    isControl: values.has("control"),
+    processes: wholeNumber(values, "processes", { fallback: 16, least: 1, most: MOST }),
+    leases: wholeNumber(values, "leases", { fallback: isShort ? 60 : 1_000, least: 1, most: MOST }),
+    limitMs: positive(values, "minutes", isShort ? 0.45 : 30) * 60_000,
+    appendfsync: oneOf("appendfsync", values.text.appendfsync ?? "always", ["always", "everysec", "no"]),
+    ...reportFiles(values),
+  };
+}
+
+export const lockCommand: FaultCommand<LockAsked> = faultCommand({
+  usage,
+  texts: ["processes", "leases", "minutes", "seed", "appendfsync"],
+  flags: ["short", "control"],
+  read: readLockArguments,
+  profile: lockProfile,
+  repeat: ({ seed, isControl, processes, leases, limitMs, appendfsync }) =>
+    `npm run faults -- --lock --processes ${processes} --leases ${leases} --minutes ${limitMs / 60_000} --appendfsync ${appendfsync} --seed ${seed}${isControl ? " --control" : ""}`,
+  isFoundWanting: (violations) => violations.length > 0,
+  expected: "break a promise",
+});
+
+export function lockProfile(asked: LockAsked): FaultProfile {
+  const { seed, isControl, processes, limitMs, appendfsync } = asked;
+  const { maxTtlMs } = LOCK_TIMES;
+  return {
+    seed,
+    plan: {
+      durationMs: limitMs,
+      nodes: 5,
+      gateways: 0,
+      clients: processes,
+      weights: { "node killed": 0.75, "nodes wiped": 1.5, "node paused": 0.75, "link to nodes": 3, "client stopped": 1 },
+      paceMs: 120,
+      calm: { probability: 0.06, ms: 1_500 },
+      lastsMs: { usual: 300, long: 900 },
+      slowMs: { least: 2, most: 60 },
+      beyondQuorum: 0.15,
+    },
+    ttlMs: maxTtlMs,
+    maxTtlMs,
+    limit: 4,
+    ambushRestMs: isControl ? undefined : 1_000,
+    killKeepsMemory: appendfsync === "always",
+    watched: RESOURCE,
+    // A node of the control votes as soon as it is up.
+    readmitted: (node, giveUp) => (isControl ? sleep(maxTtlMs, true) : readmitted(node, giveUp)),
+    start: async (closers, folder) => {
+      const fleet = closers.use(await RedisFleet.start({ nodes: 5, appendfsync }));
+      const links = await Promise.all(Array.from({ length: processes }, () => fleet.anotherWay()));
+      const clientLinks = links.map((nodes): ClientLinks => ({ nodes, gateways: [] }));
+      const places = links.map(({ urls }, slot) => {
+        const name = `c${slot}`;
+        return { name, orders: () => ({ ...ordersFor(asked, slot, folder), redisUrls: urls, reportEveryMs: REPORT_EVERY_MS }) };
+      });
+      const workers = closers.use(new Workers(places));
+      return { fleet, store: undefined, gateways: [], gatewayLinks: [], clientLinks, workers };
+    },
+    traffic: ({ workers }, done) => untilDone(() => workers.tally.done, done, limitMs),
+    collect: async () => ({}),
+  };
+}
+
+/** Until all are done or the time is over; with a sentence if no client gets a lease. */
+async function untilDone(leases: () => number, done: Promise<unknown>, limitMs: number): Promise<string | undefined> {
+  const startedAt = performance.now();
+  let [before, movedAt] = [0, startedAt];
+  const isDone = done.then(() => true);
+  while (performance.now() - startedAt < limitMs) {
+    if (await Promise.race([isDone, sleep(LOOK_EVERY_MS, false)])) return undefined;
+    if (leases() > before) [before, movedAt] = [leases(), performance.now()];
+    if (performance.now() - movedAt > STUCK_MS) return `no client got a lease for ${STUCK_MS} ms`;
+  }
+  return undefined;
+}
+
+function ordersFor({ seed, isControl, leases, processes }: LockAsked, slot: number, folder: string): Omit<LockOrders, "redisUrls"> {
+  const name = `c${slot}`;
+  // Each long hold keeps all others waiting, so a longer run has no more of them than a few per second.
+  const longHolds = Math.ceil(Math.min((processes * leases) / 20, 160) / processes);
+  const journal = `${folder}/${journalName(name, 0)}`;
+  const lock = isControl ? "unsealed" : "palisade";
+  return { traffic: "one lock", name: `${name}.0`, seed, client: clientNumber(slot, 0), journal, lock, leases, longHolds };
+}

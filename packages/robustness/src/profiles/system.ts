@@ -1,0 +1,240 @@
+// `npm run faults`: clients read, modify and write documents through gateways under the lock while nodes, gateways, Postgres, links
+// and clients break.
+import { setTimeout as sleep } from "node:timers/promises";
+import { createLocker } from "@palisade/lock";
+import { RedisFleet } from "@palisade/testkit";
+import { readmitted } from "../faults/readmission.js";
+import type { Plan } from "../faults/schedule.js";
+import { positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
+import type { Closers } from "../harness/closers.js";
+import { type FaultCommand, faultCommand } from "../harness/fault-command.js";
+import type { FaultProfile } from "../harness/fault-run.js";
+import { type Place, Workers } from "../harness/workers.js";
+import { clientNumber, collectFenced, collectUnfenced, journalName } from "../history/collect.js";
+import type { ClientLinks, Environment, GatewayLinks } from "../servers/environment.js";
+import { Gateway, type Key, keyring, newKey } from "../servers/gateway.js";
+import { Store } from "../servers/store.js";
+import { guardedTables } from "../traffic/guarded-table.js";
+import { intruded } from "../traffic/intruder.js";
+import { DOCUMENT_TIMES, rows } from "../traffic/read-modify-write.js";
+import { unfencedTables } from "../traffic/unfenced-route.js";
+
+const usage = `npm run faults -- [options]          the whole system: clients, lock, gateways, Postgres
+  --minutes M        faults for so long (5)
+  --seed S           what to repeat (from the clock)
+  --clients N        client processes (10)
+  --short            about two minutes with everything
+  --control          the same without the fence: must be found wanting
+  --json FILE        the report and the whole history as JSON
+${reportUsage}
+npm run faults -- --lock [options]   the lock alone; --lock --help shows its options
+npm run faults -- --sim [options]    the lock's code in a simulated world`;
+
+export interface SystemAsked extends ReportFiles {
+  readonly seed: string;
+  readonly isControl: boolean;
+  readonly clients: number;
+  readonly durationMs: number;
+}
+
+const SHORT_MINUTES = 1.5;
+const NODES = 5;
+const GATEWAYS = 2;
+const REPORT_EVERY_MS = 500;
+/** How long the control goes on until an update is overwritten. */
+const CONTROL_MS = 60_000;
+
+export function readSystemArguments(values: Values): SystemAsked {
+  const isShort = values.has("short");
+  const clients = wholeNumber(values, "clients", { fallback: 10, least: 2, most: 64 });
+  if (isShort && values.text.minutes !== undefined)
+    throw new RangeError("--short and --minutes are two answers to one question: give one of them.");
+  return {
+    seed: seedOf(values),
+    isControl: values.has("control"),
+    clients,
+    durationMs: positive(values, "minutes", isShort ? SHORT_MINUTES : 5) * 60_000,
+    ...reportFiles(values),
+  };
+}
+
+export const systemCommand: FaultCommand<SystemAsked> = faultCommand({
+  usage,
+  texts: ["minutes", "seed", "clients"],
+  flags: ["short", "control"],
+  read: readSystemArguments,
+  profile: systemProfile,
+  repeat: ({ seed, isControl, clients, durationMs }) =>
+    `npm run faults -- --minutes ${durationMs / 60_000} --clients ${clients} --seed ${seed}${isControl ? " --control" : ""}`,
+  isFoundWanting: (violations) => violations.some(({ lostUpdates = 0 }) => lostUpdates > 0),
+  expected: "lose updates",
+});
+
+export function systemPlan(durationMs: number, clients: number): Plan {
+  return {
+    durationMs,
+    nodes: NODES,
+    gateways: GATEWAYS,
+    clients,
+    weights: {
+      "node killed": 3,
+      "node paused": 3,
+      "nodes wiped": 5,
+      "node clock shifted": 1,
+      "link to nodes": 6,
+      "link of gateway to nodes": 2,
+      "link to gateway": 5,
+      "link of gateway to store": 4,
+      "link of guarded table to store": 1,
+      "link to standby": 1,
+      "gateway killed": 1,
+      "gateway paused": 2,
+      "gateway drained": 1,
+      "store crashed": 1,
+      "store restarted": 0.5,
+      "store paused": 1,
+      "client stopped": 4,
+      "client killed": 0.7,
+    },
+    paceMs: 260,
+    calm: { probability: 0.05, ms: 2_500 },
+    lastsMs: { usual: 500, long: 1_500 },
+    slowMs: { least: 40, most: 40 },
+    beyondQuorum: 0,
+    failoverAt: 0.55,
+  };
+}
+
+function systemProfile(asked: SystemAsked): FaultProfile {
+  const { seed, isControl, clients, durationMs } = asked;
+  return {
+    seed,
+    plan: systemPlan(durationMs, clients),
+    ttlMs: DOCUMENT_TIMES.ttlMs,
+    maxTtlMs: DOCUMENT_TIMES.maxTtlMs,
+    limit: Number.POSITIVE_INFINITY,
+    ambushRestMs: isControl ? undefined : 4_000,
+    killKeepsMemory: true,
+    readmitted,
+    start: (closers, folder) => startSystem(asked, closers, folder),
+    traffic: async ({ workers }, done) => {
+      await Promise.race([sleep(durationMs, undefined, { ref: false }), done]);
+      if (isControl) await untilOverwritten(workers);
+      return undefined;
+    },
+    collect: async ({ store }) => {
+      if (store === undefined) return {};
+      return isControl ? await collectUnfenced(store) : await collectFenced(store, rows, intruded);
+    },
+  };
+}
+
+/** On a busy machine nothing may be overwritten yet, and the control would not show what it is for. */
+async function untilOverwritten({ tally }: Workers): Promise<void> {
+  for (const giveUpAt = performance.now() + CONTROL_MS; tally.overwrote === 0 && performance.now() < giveUpAt; )
+    await sleep(REPORT_EVERY_MS, undefined, { ref: false });
+}
+
+async function startSystem(asked: SystemAsked, closers: Closers, folder: string): Promise<Environment> {
+  const [fleet, store] = await Promise.all([RedisFleet.start({ nodes: NODES }), Store.start()]);
+  closers.use(fleet);
+  closers.use(store);
+  await Promise.all([store.query(guardedTables), store.query(unfencedTables), found(fleet)]);
+  const clients = Array.from({ length: asked.clients }, (_, slot) => `c${slot}`);
+  const keys = ["forger", "careless", ...clients].map(newKey);
+  const gateways: Gateway[] = [];
+  const gatewayLinks: GatewayLinks[] = [];
+  for (let index = 0; index < (asked.isControl ? 0 : GATEWAYS); index++) {
+    const nodes = await fleet.anotherWay();
+    const { url, proxy } = await store.link();
+    gatewayLinks.push({ nodes, store: proxy });
+    gateways.push(closers.use(new Gateway({ name: `gateway ${index + 1}`, env: gatewayEnv(url, nodes.urls, keys) })));
+  }
+  await Promise.all(gateways.map((gateway) => gateway.start()));
+  const clientLinks: ClientLinks[] = [];
+  const places: Place[] = [];
+  const options = { asked, folder, keys };
+  for (const [slot, name] of clients.entries()) {
+    const [nodes, toStore] = await Promise.all([fleet.anotherWay(), store.link()]);
+    const toGateways = await Promise.all(gateways.map((gateway) => gateway.link()));
+    clientLinks.push({ nodes, gateways: toGateways.map(({ proxy }) => proxy), store: toStore.proxy });
+    const gatewayUrls = toGateways.map(({ url }) => url);
+    places.push(clientPlace(options, { name, slot, redisUrls: nodes.urls, gatewayUrls, storeUrl: toStore.url }));
+  }
+  if (!asked.isControl)
+    for (const intruder of ["forger", "careless"] as const) {
+      const links = await Promise.all(gateways.map((gateway) => gateway.link()));
+      places.push(intruderPlace(options, { intruder, gatewayUrls: links.map(({ url }) => url) }));
+    }
+  return { fleet, store, gateways, gatewayLinks, clientLinks, workers: closers.use(new Workers(places)) };
+}
+
+/** The first contact with a new fleet settles how long leases may be; a gateway does not know that. */
+async function found({ urls }: RedisFleet): Promise<void> {
+  await using locker = createLocker({ nodes: urls, maxTtlMs: DOCUMENT_TIMES.maxTtlMs, label: "founder" });
+  await locker.ready();
+}
+
+function gatewayEnv(databaseUrl: string, redisUrls: readonly string[], keys: readonly Key[]): Record<string, string> {
+  return {
+    DATABASE_URL: databaseUrl,
+    PALISADE_REDIS_URLS: redisUrls.join(","),
+    PALISADE_API_KEYS: keyring(keys),
+    PALISADE_HISTORY: "on",
+    PALISADE_DURABILITY: "sync",
+    PALISADE_WRITE_TIMEOUT_MS: "900",
+    PALISADE_READ_TIMEOUT_MS: "900",
+    PALISADE_CONNECT_TIMEOUT_MS: "400",
+    PALISADE_MAX_WAIT_MS: "900",
+    PALISADE_LOCK_WAIT_MS: "300",
+    PALISADE_DRAIN_MS: "2000",
+  };
+}
+
+interface PlaceOptions {
+  readonly asked: SystemAsked;
+  readonly folder: string;
+  readonly keys: readonly Key[];
+}
+
+interface ClientPlace {
+  readonly name: string;
+  readonly slot: number;
+  readonly redisUrls: readonly string[];
+  readonly gatewayUrls: readonly string[];
+  readonly storeUrl: string;
+}
+
+function clientPlace({ asked, folder, keys }: PlaceOptions, { name, slot, ...urls }: ClientPlace): Place {
+  const { seed, isControl } = asked;
+  const fixed = { traffic: "documents" as const, seed, fenced: !isControl, ownsTable: !isControl && slot % 3 === 0, ...urls };
+  const orders: Place["orders"] = (incarnation) => ({
+    ...fixed,
+    name: `${name}.${incarnation}`,
+    client: clientNumber(slot, incarnation),
+    journal: `${folder}/${journalName(name, incarnation)}`,
+    apiKey: secretOf(keys, name),
+    reportEveryMs: REPORT_EVERY_MS,
+  });
+  return { name, orders };
+}
+
+type IntruderPlace = Pick<ClientPlace, "gatewayUrls"> & { readonly intruder: "forger" | "careless" };
+
+function intruderPlace({ asked, folder, keys }: PlaceOptions, { intruder, gatewayUrls }: IntruderPlace): Place {
+  const orders: Place["orders"] = (incarnation) => ({
+    traffic: "intrusion",
+    name: `${intruder}.${incarnation}`,
+    intruder,
+    seed: asked.seed,
+    gatewayUrls,
+    journal: `${folder}/${journalName(intruder, incarnation)}`,
+    apiKey: secretOf(keys, intruder),
+    reportEveryMs: REPORT_EVERY_MS,
+  });
+  return { name: intruder, orders };
+}
+
+function secretOf(keys: readonly Key[], name: string): string {
+  return keys.find(({ id }) => id === name)?.secret ?? "";
+}

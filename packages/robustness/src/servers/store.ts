@@ -1,0 +1,75 @@
+// Postgres, a primary and its synchronous standby, behind addresses that follow the one that is the store.
+import { FaultProxy, PostgresPair, type PostgresServer } from "@palisade/testkit";
+import pg from "pg";
+
+export class Store implements AsyncDisposable {
+  readonly #pair: PostgresPair;
+  readonly #links: FaultProxy[] = [];
+  #failedOver = false;
+
+  private constructor(pair: PostgresPair) {
+    this.#pair = pair;
+  }
+
+  static async start(): Promise<Store> {
+    return new Store(await PostgresPair.start({ replication: "sync", settings: { max_connections: "100" } }));
+  }
+
+  get description(): string {
+    return this.#pair.primary.description;
+  }
+
+  /** The server that is the store now. */
+  get server(): PostgresServer {
+    return this.#failedOver ? this.#pair.standby : this.#pair.primary;
+  }
+
+  /** Between primary and standby; undefined after the failover. */
+  get replication(): FaultProxy | undefined {
+    return this.#failedOver ? undefined : this.#pair.replication;
+  }
+
+  /** One client's link to it. */
+  async link(): Promise<{ readonly url: string; readonly proxy: FaultProxy }> {
+    const proxy = await FaultProxy.start({ upstream: this.#upstream });
+    this.#links.push(proxy);
+    const url = new URL(this.server.url);
+    url.host = `${proxy.host}:${proxy.port}`;
+    return { url: url.href, proxy };
+  }
+
+  /** For the harness, past all links. */
+  async query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
+    return await withClient(this.server.url, async (client) => (await client.query<Row>(text)).rows);
+  }
+
+  /** The primary dies for good, with what only it knew; the standby is the store from now on. */
+  async failOver(): Promise<void> {
+    await Promise.all(this.#links.map((link) => link.serverDown()));
+    await this.#pair.primary.crash();
+    await this.#pair.promote();
+    this.#failedOver = true;
+    await Promise.all(this.#links.map((link) => link.serverUp(this.#upstream)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#links.map((link) => link.stop()));
+    await this.#pair.stop();
+  }
+
+  get #upstream(): { readonly host: string; readonly port: number } {
+    return { host: new URL(this.server.url).hostname, port: this.server.port };
+  }
+}
+
+/** A connection of its own, which is never in the way of a fault. */
+export async function withClient<T>(url: string, ask: (client: pg.Client) => Promise<T>, settings: pg.ClientConfig = {}): Promise<T> {
+  const client = new pg.Client({ connectionString: url, ...settings });
+  client.on("error", () => {}); // The statement that waits on it rejects.
+  await client.connect();
+  try {
+    return await ask(client);
+  } finally {
+    await client.end();
+  }
+}

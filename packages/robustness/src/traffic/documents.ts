@@ -1,0 +1,92 @@
+// Traffic of the system profile: reads, modifies and writes documents until it is told to finish, and then until one more write of it
+// is stored.
+import { setTimeout as sleep } from "node:timers/promises";
+import { createGatewayClient } from "@palisade/gateway/client";
+import { chanceOf } from "../harness/chance.js";
+import type { DocumentOrders } from "../harness/messages.js";
+import { Journal } from "../history/journal.js";
+import type { Process, Traffic } from "./client.js";
+import { fetchRoute } from "./fetch-route.js";
+import { gatewayClientRoute } from "./gateway-client-route.js";
+import { watchPauses } from "./pause-watch.js";
+import {
+  type Dependencies,
+  DOCUMENT_TIMES,
+  deletion,
+  guarded,
+  latecomer,
+  pair,
+  read,
+  several,
+  simple,
+  type Work,
+} from "./read-modify-write.js";
+import { palisadeLock, RecordedLock } from "./recorded-lock.js";
+import { Recorder } from "./recorder.js";
+import { unfencedRoute } from "./unfenced-route.js";
+
+const RETRY = { attempts: 3, firstPauseMs: 20, longestPauseMs: 200 };
+const usual: readonly Work[] = [simple, simple, simple, several, several, several, pair, deletion, latecomer, read, read];
+
+export async function documentTraffic(orders: DocumentOrders, process: Process): Promise<Traffic> {
+  const { name, client, fenced, ownsTable, gatewayUrls, apiKey, storeUrl } = orders;
+  const chance = chanceOf(orders.seed, name);
+  const journal = new Journal(orders.journal);
+  const recorder = new Recorder(journal, name);
+  const lock = new RecordedLock(palisadeLock(orders.redisUrls, { ...DOCUMENT_TIMES, label: name }), journal);
+  const gateways = gatewayUrls.map((url) => createGatewayClient({ url, apiKey, timeoutMs: 1_500, retry: RETRY }));
+  const gateway: Dependencies["gateway"] = () => chance.one(gateways);
+  // The guard is exported by the whole gateway, which only clients with a table load.
+  const table = ownsTable ? new (await import("./guarded-table.js")).GuardedTable(storeUrl) : undefined;
+  const unfenced = fenced ? undefined : unfencedRoute(storeUrl);
+  const works = fenced ? [...usual, ...(ownsTable ? [guarded, guarded, guarded] : [])] : [several, deletion, latecomer, latecomer];
+  const stopWatching = watchPauses(client, (pause) => journal.write({ e: "pause", ...pause }));
+  let isFinishing = false;
+  const dependencies: Dependencies = {
+    fenced,
+    chance,
+    lock,
+    recorder,
+    gateway,
+    byClient: unfenced ?? gatewayClientRoute(gateway),
+    byFetch: unfenced ?? fetchRoute(gatewayUrls, apiKey, () => chance.between(0, 1)),
+    table,
+    pause: async (forMs) => (isFinishing ? undefined : process.pause(forMs)),
+  };
+  const untilStored = async (work: Work): Promise<void> => {
+    while ((await attempt(work, dependencies)) !== "stored") await sleep(20);
+  };
+  return {
+    // A replacement may start in the middle of a fault; every later call waits for the nodes as well.
+    ready: () => lock.ready().catch(() => undefined),
+    work: async () => {
+      while (!isFinishing) {
+        await attempt(chance.one(works), dependencies);
+        if (chance.happens(0.3)) await sleep(chance.between(0, 20));
+      }
+      await untilStored(fenced ? simple : several);
+      if (ownsTable) await untilStored(guarded);
+    },
+    finish: () => {
+      isFinishing = true;
+    },
+    report: () => ({ kind: "tally", tally: recorder.tally() }),
+    close: async () => {
+      stopWatching();
+      await lock.close();
+      await table?.close();
+      await unfenced?.close();
+      journal.close();
+    },
+  };
+}
+
+/** A refusal by the lock is an ordinary outcome. */
+async function attempt(work: Work, dependencies: Dependencies): Promise<"stored" | "not stored"> {
+  try {
+    return await work(dependencies);
+  } catch (error) {
+    if ((error as Error).name === "LockError") return "not stored";
+    throw error;
+  }
+}

@@ -1,0 +1,40 @@
+// Through the gateway with its own client, which repeats what is safe to repeat.
+import type { DeleteResult, GatewayClient, PatchResult, PutResult, Refusal } from "@palisade/gateway/client";
+import type { Answer } from "../history/records.js";
+import type { Document } from "./document.js";
+import type { ReadAnswer, Route, Write } from "./route.js";
+
+/** `choose`: a gateway for each call. */
+export function gatewayClientRoute(choose: () => GatewayClient): Route {
+  return {
+    via: "client",
+    seal: async (resource, token) => {
+      const sealed = await choose().seal<Document>(resource, { token });
+      if (!sealed.ok) return refused(sealed);
+      return { outcome: "done", rev: sealed.rev, seen: { rev: sealed.rev, document: sealed.value } };
+    },
+    get: async (resource) => {
+      const got = await choose().get<Document>(resource);
+      if (!got.ok) return refused(got);
+      return { outcome: "done", rev: got.rev, ...(got.modified ? { seen: { rev: got.rev, document: got.value } } : {}) };
+    },
+    write: async (write) => answerOf(await send(choose(), write)),
+  };
+}
+
+function send(
+  client: GatewayClient,
+  { kind, resource, token, seq, document, lease }: Write,
+): Promise<PutResult | PatchResult | DeleteResult> {
+  const options = lease === undefined ? { token, seq } : { lease, seq };
+  if (kind === "delete") return client.delete(resource, options);
+  return kind === "put" ? client.put(resource, document, options) : client.patch(resource, document, options);
+}
+
+function answerOf(result: PutResult | PatchResult | DeleteResult): Answer {
+  return result.ok ? { outcome: "done", rev: result.rev } : refused(result);
+}
+
+export function refused({ outcome, code }: Pick<Refusal, "outcome" | "code">): ReadAnswer {
+  return { outcome: outcome === "unknown" ? "unknown" : "refused", code };
+}

@@ -1,0 +1,95 @@
+// Traffic of the soak: so many operations per second, drawn by chance, from several actors at once. Refusals are counted by their
+// code; any other error ends the process.
+import { setTimeout as sleep } from "node:timers/promises";
+import { GatewayError } from "@palisade/gateway/client";
+import { LockError } from "@palisade/lock";
+import { firstContact } from "../harness/first-contact.js";
+import { type FromWorker, type LoadOrders, type Reading, timings } from "../harness/messages.js";
+import type { Traffic } from "./client.js";
+import { gatewayLoad } from "./gateway-load.js";
+import { leakOf } from "./leak.js";
+import { LoadTools } from "./load-tools.js";
+import { lockLoad } from "./lock-load.js";
+import { readSelf, startProbe } from "./probe.js";
+
+const ACTORS = 12;
+/** The longest operation is a write that is tried five times against a gateway that does not answer. */
+const FINISH_MS = 40_000;
+const catalogue = Object.entries({ ...lockLoad, ...gatewayLoad });
+
+export class Load implements Traffic {
+  readonly #orders: LoadOrders;
+  readonly #tools: LoadTools;
+  readonly #leaking: readonly (() => void)[];
+  readonly #underWay = new Set<{ readonly name: string; readonly at: string }>();
+  #isFinishing = false;
+  #operations: Record<string, number> = {};
+  #failures: Record<string, number> = {};
+
+  constructor(orders: LoadOrders) {
+    startProbe();
+    this.#orders = orders;
+    this.#tools = new LoadTools(orders);
+    this.#leaking = orders.leaks.map((leak) => leakOf(leak, this.#tools));
+  }
+
+  ready(): Promise<void> {
+    return firstContact(this.#tools.locker);
+  }
+
+  async work(): Promise<void> {
+    await Promise.all(Array.from({ length: ACTORS }, () => this.#act()));
+  }
+
+  /** An operation that does not end is named, and fails the process. */
+  finish(): void {
+    this.#isFinishing = true;
+    setTimeout(() => {
+      const unfinished = [...this.#underWay].map(({ name, at }) => `${name} (since ${at})`);
+      if (unfinished.length === 0) return;
+      console.error(`not finished within ${FINISH_MS} ms: ${unfinished.join(", ")}`);
+      process.exit(1);
+    }, FINISH_MS).unref();
+  }
+
+  report(): FromWorker {
+    const latencies = Object.fromEntries(timings.map((name) => [name, this.#tools.latencies[name].take()]));
+    const [operations, failures] = [this.#operations, this.#failures];
+    [this.#operations, this.#failures] = [{}, {}];
+    const { waiting } = this.#tools;
+    return { kind: "reading", reading: { self: readSelf(), waiting, operations, failures, latencies: latencies as Reading["latencies"] } };
+  }
+
+  async close(): Promise<void> {
+    await this.#tools.locker.close();
+  }
+
+  /** Each actor at its own times; one that is late does not catch up. */
+  async #act(): Promise<void> {
+    const gapMs = (1_000 * ACTORS) / this.#orders.perSecond;
+    let nextAt = performance.now();
+    while (!this.#isFinishing) {
+      nextAt = Math.max(performance.now(), nextAt - gapMs * Math.log(1 - this.#tools.chance.next()));
+      await sleep(nextAt - performance.now());
+      if (!this.#isFinishing) await this.#operate();
+    }
+  }
+
+  async #operate(): Promise<void> {
+    const { chance } = this.#tools;
+    const [name, [, perform]] = chance.weighted(catalogue, ([, [weight]]) => weight);
+    const operation = { name, at: new Date().toISOString() };
+    this.#underWay.add(operation);
+    let code: unknown;
+    try {
+      code = await perform(this.#tools);
+    } catch (error) {
+      if (!(error instanceof LockError || error instanceof GatewayError)) throw error;
+      code = error.code;
+    }
+    this.#underWay.delete(operation);
+    this.#operations[name] = (this.#operations[name] ?? 0) + 1;
+    if (typeof code === "string") this.#failures[code] = (this.#failures[code] ?? 0) + 1;
+    for (const leak of this.#leaking) leak();
+  }
+}

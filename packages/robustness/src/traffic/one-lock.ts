@@ -1,0 +1,103 @@
+// Traffic of the lock profile: acquires and releases the one resource so many times. Some leases reach their end: by staying, by
+// renewing, by being stopped.
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Chance, chanceOf } from "../harness/chance.js";
+import { firstContact } from "../harness/first-contact.js";
+import { type FromWorker, type LockOrders, noTally } from "../harness/messages.js";
+import { Journal } from "../history/journal.js";
+import type { Process, Traffic } from "./client.js";
+import { watchPauses } from "./pause-watch.js";
+import { type HeldLease, palisadeLock, RecordedLock } from "./recorded-lock.js";
+import { unsealedLock } from "./unsealed-lock.js";
+
+export const RESOURCE = "the one";
+export const LOCK_TIMES = { ttlMs: 400, maxTtlMs: 800, nodeTimeoutMs: 60 };
+const LONG_TTL_MS = 150;
+const WAIT_MS = 3_000;
+
+export interface Hold {
+  readonly how: "briefly" | "until told" | "stopped past its end" | "renewing";
+  readonly ttlMs: number;
+  readonly holdMs: number;
+}
+
+export function planHold(chance: Chance, { leases, longHolds }: Pick<LockOrders, "leases" | "longHolds">): Hold {
+  if (!chance.happens(longHolds / leases))
+    return { how: "briefly", ttlMs: LOCK_TIMES.ttlMs, holdMs: chance.happens(0.5) ? 0 : chance.between(1, 2) };
+  const how = chance.one(["until told", "until told", "stopped past its end", "renewing"] as const);
+  if (how === "until told") return { how, ttlMs: LONG_TTL_MS, holdMs: LOCK_TIMES.maxTtlMs * 4 };
+  if (how === "renewing") return { how, ttlMs: LONG_TTL_MS, holdMs: LONG_TTL_MS * (1 + chance.next() * 2) };
+  return { how, ttlMs: LONG_TTL_MS, holdMs: LONG_TTL_MS + chance.between(20, 300) };
+}
+
+/** Holds the lease as planned, or until its signal tells of the end, and releases it. */
+export async function hold(lease: HeldLease, { how, holdMs }: Hold, { pause }: Process): Promise<void> {
+  if (how === "stopped past its end") await pause(holdMs);
+  else if (holdMs > 0 && !lease.signal.aborted) await sleep(holdMs, undefined, { signal: lease.signal }).catch(nameAbort);
+  await lease.release();
+}
+
+export class OneLock implements Traffic {
+  readonly #orders: LockOrders;
+  readonly #process: Process;
+  readonly #journal: Journal;
+  readonly #lock: RecordedLock;
+  readonly #chance: Chance;
+  readonly #stopWatching: () => void;
+  #isFinishing = false;
+  #taken = 0;
+  #tally = { ...noTally };
+
+  constructor(orders: LockOrders, process: Process) {
+    const { name, client, seed, redisUrls } = orders;
+    this.#orders = orders;
+    this.#process = process;
+    this.#journal = new Journal(orders.journal);
+    const settings = { ...LOCK_TIMES, label: name };
+    const lock = orders.lock === "palisade" ? palisadeLock(redisUrls, settings) : unsealedLock(redisUrls, settings);
+    this.#lock = new RecordedLock(lock, this.#journal);
+    this.#chance = chanceOf(seed, name);
+    this.#stopWatching = watchPauses(client, (pause) => this.#journal.write({ e: "pause", ...pause }));
+  }
+
+  ready(): Promise<void> {
+    return firstContact(this.#lock);
+  }
+
+  async work(): Promise<void> {
+    while (this.#taken < this.#orders.leases && !this.#isFinishing) {
+      const plan = planHold(this.#chance, this.#orders);
+      try {
+        const lease = await this.#lock.acquire(RESOURCE, { ttlMs: plan.ttlMs, renew: plan.how === "renewing", waitMs: WAIT_MS });
+        await hold(lease, plan, this.#process);
+        this.#taken++;
+        this.#tally.done++;
+      } catch (error) {
+        if ((error as { code?: string }).code === undefined) throw error;
+        this.#tally.refused++;
+      }
+    }
+  }
+
+  finish(): void {
+    this.#isFinishing = true;
+  }
+
+  report(): FromWorker {
+    const tally = this.#tally;
+    this.#tally = { ...noTally };
+    return { kind: "tally", tally };
+  }
+
+  async close(): Promise<void> {
+    this.#stopWatching();
+    await this.#lock.close();
+    this.#journal.close();
+  }
+}
+
+// The lease ended before the holder had planned to release it.
+function nameAbort(error: Error): "told" {
+  if (error.name === "AbortError") return "told";
+  throw error;
+}

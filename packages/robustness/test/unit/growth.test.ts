@@ -1,0 +1,177 @@
+// What the judge of the soak calls flat, and what not: curves as processes draw them, with a leak and without.
+import { describe, expect, test } from "vitest";
+import { judge, type Rule, type Verdict } from "../../src/checkers/growth.js";
+import { trendOf } from "../../src/checkers/trend.js";
+import { chanceOf } from "../../src/harness/chance.js";
+
+const minute = 60_000;
+const span = { fromMs: 0, untilMs: 30 * minute };
+const memory: Rule = { bad: "rising", fold: "median", percentPerHour: 5, perHour: 2, worthMentioning: 1 };
+const counts: Rule = { bad: "rising", fold: "median", percentPerHour: 5, perHour: 2, worthMentioning: 1.5 };
+
+type Shape = (minutes: number, noise: () => number) => number;
+
+/** A value every five seconds for half an hour. */
+function verdict(shape: Shape, { seed = "one", rule = memory }: { seed?: string; rule?: Rule } = {}): Verdict {
+  const chance = chanceOf(seed, "noise");
+  // Roughly normal, of deviation 1.
+  const noise = (): number => Array.from({ length: 12 }, () => chance.next()).reduce((sum, one) => sum + one, -6);
+  const points = Array.from({ length: 360 }, (_, i) => ({ atMs: i * 5_000, value: shape((i * 5_000) / minute, noise) }));
+  return judge(points, rule, span);
+}
+
+/** Each value remembers so much of the one before it. */
+function resembling(noise: () => number, state: { last: number; readonly memory: number }): number {
+  state.last = state.memory * state.last + noise();
+  return state.last;
+}
+
+describe("a curve is flat", () => {
+  test("when it never moves", () => {
+    expect(verdict(() => 17)).toMatchObject({ kind: "flat", perHour: 0, leastPerHour: 0, mostPerHour: 0, level: 17 });
+  });
+
+  test("when it is noise around a level", () => {
+    expect(verdict((_, noise) => 100 + 3 * noise()).kind).toBe("flat");
+  });
+
+  test("when it is a saw of rubbish that is collected", () => {
+    expect(verdict((minutes) => 40 + 25 * (minutes % 1.3), { rule: { ...memory, fold: "best" } }).kind).toBe("flat");
+    expect(verdict((minutes) => 40 + 10 * (minutes % 3.1)).kind).toBe("flat");
+  });
+
+  test("when somebody else uses the machine more and more, but not all the time", () => {
+    const rule: Rule = { ...memory, fold: "best", percentPerHour: 60 };
+    expect(verdict((minutes, noise) => 10 + (minutes % 1 > 0.3 ? 3 * minutes : 0) + noise(), { rule }).kind).toBe("flat");
+  });
+
+  test("when it has a step at the start", () => {
+    expect(verdict((minutes, noise) => (minutes < 6 ? 60 : 110) + noise()).kind).toBe("flat");
+  });
+
+  test("when it has one step later and stays there", () => {
+    expect(verdict((minutes, noise) => (minutes < 17 ? 60 : 64) + noise() / 4).kind).toBe("flat");
+  });
+
+  test("when it grew for long, but not in the last third", () => {
+    const seen = verdict((minutes, noise) => 60 + Math.min(minutes, 21) + noise() / 4);
+    expect(seen.kind).toBe("flat");
+    expect(seen.leastPerHour).toBeGreaterThan(0);
+  });
+
+  test("when it warms up ever more slowly", () => {
+    expect(verdict((minutes, noise) => 100 - 40 * Math.exp(-minutes / 4) + noise()).kind).toBe("flat");
+  });
+
+  test("when it falls and only rising is bad", () => {
+    expect(verdict((minutes, noise) => 100 - minutes + noise()).kind).toBe("flat");
+  });
+
+  test("when a few values are far off", () => {
+    expect(verdict((minutes, noise) => (Math.round(minutes * 12) % 29 === 0 ? 400 : 50) + noise()).kind).toBe("flat");
+  });
+
+  test("when it grows by less than the rule tolerates", () => {
+    const rule: Rule = { ...memory, worthMentioning: 0 };
+    expect(verdict((minutes) => 100 + (4 / 60) * minutes, { rule }).kind).toBe("flat");
+    expect(verdict((minutes) => 10 + (1.5 / 60) * minutes, { rule }).kind).toBe("flat");
+  });
+
+  test("when all it grows by is not worth mentioning", () => {
+    expect(verdict((minutes) => 10 + (2.5 / 60) * minutes).kind).toBe("flat");
+  });
+
+  test("when it warms up fast and goes on as slowly as is tolerated", () => {
+    expect(verdict((minutes) => (minutes < 10 ? 100 + 10 * minutes : 200 + (8 / 60) * (minutes - 10))).kind).toBe("flat");
+  });
+
+  test("in at least 98 of 100 runs of noise that resembles itself, even if the rule tolerates nothing", () => {
+    const intolerant = { ...memory, percentPerHour: 0, perHour: 0, worthMentioning: 0 };
+    const wrong = Array.from({ length: 400 }, (_, seed) => {
+      const state = { last: 0, memory: 0.9 };
+      return verdict((_minutes, noise) => 100 + resembling(noise, state), { seed: `resembling ${seed}`, rule: intolerant }).kind;
+    }).filter((kind) => kind !== "flat");
+    expect(wrong.length).toBeLessThanOrEqual(8);
+  });
+});
+
+describe("a curve is not flat", () => {
+  test("when a slow leak hides in noise ten times its growth per minute", () => {
+    const seen = verdict((minutes, noise) => 100 + 0.3 * minutes + 3 * noise());
+    expect(seen.kind).toBe("rising");
+    expect(seen.leastPerHour).toBeLessThan(18);
+    expect(seen.mostPerHour).toBeGreaterThan(18);
+  });
+
+  test("when it leaks one handle every three minutes", () => {
+    expect(verdict((minutes, noise) => 57 + Math.floor(minutes / 3) + (noise() > 1.5 ? 1 : 0), { rule: counts }).kind).toBe("rising");
+  });
+
+  test("when each restart of a node leaves something behind", () => {
+    expect(verdict((minutes, noise) => 80 + 2 * Math.floor(minutes / 2.5) + noise()).kind).toBe("rising");
+  });
+
+  test("when the ground under a saw rises", () => {
+    const rule: Rule = { ...memory, fold: "best" };
+    expect(verdict((minutes) => 40 + 0.4 * minutes + 25 * (minutes % 1.3), { rule }).kind).toBe("rising");
+  });
+
+  test("when it falls and falling is bad", () => {
+    expect(verdict((minutes, noise) => 200 - 2 * minutes + 5 * noise(), { rule: { ...memory, bad: "falling" } }).kind).toBe("falling");
+  });
+
+  test("when even the best moments become worse", () => {
+    const rule: Rule = { ...memory, fold: "best", percentPerHour: 60 };
+    expect(verdict((minutes, noise) => 10 + minutes + 4 * Math.abs(noise()), { rule }).kind).toBe("rising");
+    expect(verdict((minutes, noise) => 99 - 2 * minutes - 4 * Math.abs(noise()), { rule: { ...rule, bad: "falling" } }).kind).toBe(
+      "falling",
+    );
+  });
+
+  test("in at least 95 of 100 runs with a leak of four times what is tolerated in noise that resembles itself", () => {
+    const found = Array.from({ length: 100 }, (_, seed) => {
+      const state = { last: 0, memory: 0.5 };
+      return verdict((minutes, noise) => 100 + (20 / 60) * minutes + resembling(noise, state), { seed: `leak ${seed}` }).kind;
+    }).filter((kind) => kind === "rising");
+    expect(found.length).toBeGreaterThanOrEqual(95);
+  });
+});
+
+describe("the limits of a slope", () => {
+  const at = (values: readonly number[]) => values.map((value, atMs) => ({ atMs, value }));
+
+  const slopesOf = (values: readonly number[]): number[] =>
+    values.flatMap((later, i) => values.slice(0, i).map((earlier, j) => (later - earlier) / (i - j))).sort((a, b) => a - b);
+
+  test("are those that Sen's method gives", () => {
+    // S varies by 10 · 9 · 25 / 18 = 125; 2.326 · √125 = 26.0 ranks of 45 between the limits.
+    const values = [3, 1, 4, 1.5, 5, 9, 2, 6, 5.5, 3.5];
+    const slopes = slopesOf(values);
+    expect(trendOf(at(values))).toEqual({ slope: slopes[22], least: slopes[9], most: slopes[35] });
+  });
+
+  test("are nearer where values are equal, and one where all are", () => {
+    // Four, four and two equal ones: (2250 − 156 − 156 − 18) / 18 = 106.7; 24.0 ranks.
+    const values = [1, 3, 3, 1, 3, 1, 5, 3, 5, 1];
+    const slopes = slopesOf(values);
+    expect(slopes[9]).toBeLessThan(slopes[10] ?? 0);
+    expect(trendOf(at(values))).toEqual({ slope: slopes[22], least: slopes[10], most: slopes[34] });
+    expect(trendOf(at([5, 5, 5, 5]))).toEqual({ slope: 0, least: 0, most: 0 });
+  });
+
+  test("are further apart where values resemble those before them", () => {
+    const waves = Array.from({ length: 60 }, (_, i) => Math.sin(i / 5));
+    const shuffled = chanceOf("deck", "waves").some(waves, waves.length);
+    const width = (values: readonly number[]): number => {
+      const { least, most } = trendOf(at(values));
+      return most - least;
+    };
+    expect(width(waves)).toBeGreaterThan(1.5 * width(shuffled));
+  });
+});
+
+test("a curve of too few values is not called flat", () => {
+  const points = Array.from({ length: 7 }, (_, i) => ({ atMs: (11 + i) * minute, value: 5 }));
+  expect(judge(points, memory, span)).toMatchObject({ kind: "too few values", level: 5 });
+  expect(judge([], memory, span)).toMatchObject({ kind: "too few values", level: Number.NaN });
+});

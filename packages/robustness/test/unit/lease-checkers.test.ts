@@ -1,0 +1,172 @@
+// The checkers of leases and counters against histories that keep and that break what they watch, and against a plain definition that
+// looks at every pair.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { fallenCounters, judge } from "../../src/checkers/judge.js";
+import * as checkers from "../../src/checkers/leases.js";
+import { emptyHistory } from "../../src/history/history.js";
+import type { CounterSample, LeaseRecord } from "../../src/history/records.js";
+
+/** A sound lease of 10 ms that was given back after 5. */
+function lease(token: number, grantedAt: number, more: Partial<LeaseRecord> = {}): LeaseRecord {
+  return {
+    client: 0,
+    resource: "r",
+    token,
+    beganAt: grantedAt - 1,
+    grantedAt,
+    validUntilAt: grantedAt + 10,
+    releasedAt: grantedAt + 5,
+    ...more,
+  };
+}
+
+const sound = [lease(1, 100), lease(2, 110), lease(5, 120, { client: 1 })];
+
+/** Without what was promised to be there. */
+function withoutRelease({ releasedAt: _, ...record }: LeaseRecord): LeaseRecord {
+  return record;
+}
+
+describe("a history without fault", () => {
+  test("is found to be one", () => {
+    expect(judge({ ...emptyHistory, leases: sound })).toEqual([]);
+  });
+
+  test("may be told in any order", () => {
+    expect(judge({ ...emptyHistory, leases: [...sound].reverse() })).toEqual([]);
+  });
+});
+
+describe("tokens", () => {
+  test("one that was given twice is found, and so is one that was given three times", () => {
+    const twice = checkers.repeatedTokens([...sound, lease(2, 130, { client: 7 })]);
+    expect(twice).toEqual([
+      expect.objectContaining({ promise: "T2", what: expect.stringMatching(/client 0's token 2 .* client 7's token 2 /) }),
+    ]);
+    expect(checkers.repeatedTokens([lease(2, 100), lease(2, 110), lease(2, 120)])).toHaveLength(2);
+  });
+
+  test("a lower one for whoever began after the grant of a higher one is found, however many leases lie between", () => {
+    const late = lease(4, 200, { client: 7 });
+    const between = [lease(1, 110), lease(2, 120), lease(3, 130)].map((record) => ({ ...record, beganAt: 50 }));
+    expect(checkers.tokensAgainstTime([lease(9, 100), ...between, late])).toEqual([
+      expect.objectContaining({
+        promise: "T1",
+        what: expect.stringMatching(/client 7's token 4 .* began after client 0's token 9 .* was granted/),
+      }),
+    ]);
+  });
+
+  test("the same one for whoever began after the grant is found", () => {
+    expect(checkers.tokensAgainstTime([lease(9, 100), lease(9, 120)])).toHaveLength(1);
+  });
+
+  test("the order of attempts that overlap is nobody's promise", () => {
+    expect(checkers.tokensAgainstTime([lease(9, 100), lease(4, 120, { beganAt: 99 })])).toEqual([]);
+  });
+});
+
+describe("holders", () => {
+  test("two that are valid at one time are found", () => {
+    expect(checkers.overlaps([lease(1, 100), lease(2, 104.5)])).toEqual([
+      expect.objectContaining({ promise: "L2", what: expect.stringMatching(/were valid together for 0\.500 ms/) }),
+    ]);
+  });
+
+  test("one that was stopped counts until its deadline, not until it gave back", () => {
+    const stopped = lease(1, 100, { releasedAt: 500 });
+    expect(checkers.overlaps([stopped, lease(2, 109)])).toHaveLength(1);
+    expect(checkers.overlaps([stopped, lease(2, 110)])).toEqual([]);
+  });
+
+  test("one that never gave back counts until its deadline", () => {
+    expect(checkers.overlaps([withoutRelease(lease(1, 100)), lease(2, 109)])).toHaveLength(1);
+  });
+
+  test("one that was told of its end before its deadline counts until then", () => {
+    expect(checkers.overlaps([lease(1, 100, { toldAt: 102, releasedAt: 109 }), lease(2, 103)])).toEqual([]);
+  });
+
+  test("one that had ended before its holder had it in hand is no holder", () => {
+    expect(checkers.overlaps([lease(1, 100), lease(2, 102, { validUntilAt: 101 })])).toEqual([]);
+  });
+
+  test("one that was there when a clock was set forward is not held against those that came after", () => {
+    const two = [lease(1, 100), lease(2, 104)];
+    expect(checkers.overlaps(two, [{ fromAt: 101, untilAt: 102 }])).toEqual([]);
+    expect(checkers.overlaps(two, [{ fromAt: 90, untilAt: 91 }])).toHaveLength(1);
+    expect(checkers.overlaps([lease(1, 100), lease(2, 104, { beganAt: 80 })], [{ fromAt: 90, untilAt: 91 }])).toEqual([]);
+  });
+
+  test("a long one overlaps what comes after a short one inside it", () => {
+    const long = lease(1, 100, { validUntilAt: 200, releasedAt: 190 });
+    expect(checkers.overlaps([long, lease(2, 110), lease(3, 150)])).toHaveLength(2);
+  });
+});
+
+describe("the end of a lease", () => {
+  const late = checkers.L1_TOLERANCE_MS + 1;
+
+  test("that the holder learns too late is found, whether it is told or gives back", () => {
+    const found = [expect.objectContaining({ promise: "L1", what: expect.stringMatching(/ran for 51\.0 ms after its end/) })];
+    expect(checkers.toldTooLate([lease(1, 100, { toldAt: 110 + late, releasedAt: 300 })], [])).toEqual(found);
+    expect(checkers.toldTooLate([lease(1, 100, { releasedAt: 110 + late })], [])).toEqual(found);
+  });
+
+  test("that it never learns is found", () => {
+    expect(checkers.toldTooLate([withoutRelease(lease(1, 100))], [])).toHaveLength(1);
+  });
+
+  test("may come later by the time in which that client, and no other, did not run", () => {
+    const told = [lease(1, 100, { toldAt: 400, releasedAt: 400 })];
+    expect(checkers.toldTooLate(told, [{ client: 0, fromAt: 90, untilAt: 380 }])).toEqual([]);
+    expect(checkers.toldTooLate(told, [{ client: 1, fromAt: 90, untilAt: 380 }])).toHaveLength(1);
+    expect(checkers.toldTooLate(told, [{ client: 0, fromAt: 200, untilAt: 380 }])).toHaveLength(1);
+  });
+});
+
+describe("counters", () => {
+  const seen = (floor: number, counter: number, where: Partial<CounterSample> = {}): CounterSample => {
+    return { node: "n1", memory: 0, floor, counter, ...where };
+  };
+
+  test("that fall are found, floor and counter alike", () => {
+    expect(fallenCounters([seen(5, 5), seen(4, 5)])).toEqual([{ promise: "counters", what: expect.stringMatching(/^n1 fell/) }]);
+    expect(fallenCounters([seen(5, 5), seen(5, 4)])).toHaveLength(1);
+  });
+
+  test("of another node, or of another memory, are another matter", () => {
+    expect(fallenCounters([seen(5, 5), seen(1, 1, { node: "n2" }), seen(2, 2, { memory: 1 }), seen(6, 6)])).toEqual([]);
+  });
+});
+
+test("a lock that was left behind is found", () => {
+  expect(judge({ ...emptyHistory, leftBehind: ["n2 lock"] })).toEqual([{ promise: "end", what: "left behind: n2 lock" }]);
+});
+
+describe("for any history, what is found is what looking at every pair finds", () => {
+  const span = fc.record({ client: fc.nat(3), token: fc.nat(30), at: fc.nat(60), waits: fc.nat(8), lasts: fc.nat(9), holds: fc.nat(9) });
+  const leases = fc.array(span, { maxLength: 20 }).map((spans) =>
+    spans.map(({ client, token, at, waits, lasts, holds }): LeaseRecord => {
+      return { client, resource: "r", token, beganAt: at - waits, grantedAt: at, validUntilAt: at + lasts, releasedAt: at + holds };
+    }),
+  );
+  const anyPair = (all: readonly LeaseRecord[], isWrong: (a: LeaseRecord, b: LeaseRecord) => boolean): boolean =>
+    all.some((a) => all.some((b) => a !== b && isWrong(a, b)));
+  const end = ({ validUntilAt, releasedAt = validUntilAt }: LeaseRecord): number => Math.min(validUntilAt, releasedAt);
+
+  test("T2", () => {
+    fc.assert(fc.property(leases, (all) => checkers.repeatedTokens(all).length > 0 === anyPair(all, (a, b) => a.token === b.token)));
+  });
+
+  test("T1", () => {
+    const isWrong = (a: LeaseRecord, b: LeaseRecord): boolean => a.grantedAt < b.beganAt && b.token <= a.token;
+    fc.assert(fc.property(leases, (all) => checkers.tokensAgainstTime(all).length > 0 === anyPair(all, isWrong)));
+  });
+
+  test("L2", () => {
+    const isWrong = (a: LeaseRecord, b: LeaseRecord): boolean => Math.max(a.grantedAt, b.grantedAt) < Math.min(end(a), end(b));
+    fc.assert(fc.property(leases, (all) => checkers.overlaps(all).length > 0 === anyPair(all, isWrong)));
+  });
+});

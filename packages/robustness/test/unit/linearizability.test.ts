@@ -1,0 +1,123 @@
+// The judge of concurrent histories, judged: histories made by hand of which everybody can see whether they can be told in order, and small ones of any kind against a
+// plain trial of all orders.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { linearizability } from "../../src/checkers/linearizability.js";
+import { type RegisterOperation, register } from "../../src/checkers/resource-register.js";
+
+const never = Number.POSITIVE_INFINITY;
+
+function read(sees: string | null, fromAt: number, untilAt: number): RegisterOperation {
+  return { name: `read ${sees}`, fromAt, untilAt, expects: sees, makes: undefined };
+}
+
+function update(expects: string | null, makes: string | null, [fromAt, untilAt]: readonly [number, number]): RegisterOperation {
+  return { name: `${expects} → ${makes}`, fromAt, untilAt, expects, makes };
+}
+
+function isLinearizable(...operations: RegisterOperation[]): boolean {
+  return linearizability(operations, register).linearizable;
+}
+
+describe("a register that is read and modified", () => {
+  test("nothing can be told in order", () => {
+    expect(isLinearizable()).toBe(true);
+  });
+
+  test("one after the other", () => {
+    expect(isLinearizable(read(null, 0, 1), update(null, "a", [2, 3]), read("a", 4, 5), update("a", "b", [6, 7]), read("b", 8, 9))).toBe(
+      true,
+    );
+  });
+
+  test("a read that shows what was replaced before it began cannot be told", () => {
+    expect(isLinearizable(update(null, "a", [0, 1]), update("a", "b", [2, 3]), read("a", 4, 5))).toBe(false);
+  });
+
+  test("a read during a change may show either side of it", () => {
+    const changes = [update(null, "a", [0, 1]), update("a", "b", [2, 6])];
+    expect(isLinearizable(...changes, read("a", 3, 4))).toBe(true);
+    expect(isLinearizable(...changes, read("b", 3, 4))).toBe(true);
+    expect(isLinearizable(...changes, read("a", 3, 4), read("b", 4.5, 5))).toBe(true);
+  });
+
+  test("two reads during one change must not go back", () => {
+    expect(isLinearizable(update(null, "a", [0, 1]), update("a", "b", [2, 9]), read("b", 3, 4), read("a", 5, 6))).toBe(false);
+  });
+
+  test("two changes of one and the same document are a lost update", () => {
+    expect(isLinearizable(update(null, "a", [0, 1]), update("a", "b", [2, 5]), update("a", "c", [2, 5]))).toBe(false);
+  });
+
+  test("a change that was never answered may happen long after it was sent", () => {
+    expect(isLinearizable(update(null, "a", [0, never]), read(null, 1, 2), read(null, 3, 4), read("a", 5, 6))).toBe(true);
+    expect(isLinearizable(update(null, "a", [0, never]), read("a", 1, 2), read(null, 3, 4))).toBe(false);
+  });
+
+  test("a document may be removed and made again", () => {
+    expect(isLinearizable(update(null, "a", [0, 1]), update("a", null, [2, 3]), read(null, 4, 5), update(null, "b", [6, 7]))).toBe(true);
+    expect(isLinearizable(update(null, "a", [0, 1]), update("a", null, [2, 3]), update("a", "b", [4, 5]))).toBe(false);
+  });
+
+  test("what cannot come next is named, with how far it went", () => {
+    const judgement = linearizability([update(null, "a", [0, 1]), read("a", 2, 3), read("x", 4, 5)], register);
+    expect(judgement).toMatchObject({ linearizable: false, told: 2, stuck: [{ name: "read x" }] });
+  });
+
+  test("twenty thousand operations in turn, each with company, are no more work than they are many", () => {
+    const many = Array.from({ length: 10_000 }, (_, i) => update(i === 0 ? null : `${i - 1}`, `${i}`, [i * 10, i * 10 + 12]));
+    const reads = many.map((_, i) => read(`${i}`, i * 10 + 5, i * 10 + 14));
+    expect(isLinearizable(...many, ...reads)).toBe(true);
+  });
+});
+
+/** By trying all orders. */
+function canBeTold(operations: readonly RegisterOperation[], state: string | null): boolean {
+  if (operations.length === 0) return true;
+  return operations.some((next) => {
+    const others = operations.filter((other) => other !== next);
+    if (others.some(({ untilAt }) => untilAt < next.fromAt)) return false;
+    const stepped = register.step(state, next);
+    return stepped !== undefined && canBeTold(others, stepped.state);
+  });
+}
+
+const values = fc.constantFrom(null, "a", "b", "c");
+const anyOperation = fc
+  .record({
+    expects: values,
+    makes: fc.option(values, { nil: undefined }),
+    fromAt: fc.nat(12),
+    lasts: fc.option(fc.nat(8), { nil: never }),
+  })
+  .map(({ expects, makes, fromAt, lasts }): RegisterOperation => {
+    return { name: `${expects} → ${makes}`, fromAt, untilAt: fromAt + lasts, expects, makes };
+  });
+
+/** Histories that did happen in some order: each operation around its moment. */
+const toldHistory = fc
+  .array(fc.record({ makes: fc.option(values, { nil: undefined }), before: fc.nat(3), after: fc.nat(3) }), { maxLength: 8 })
+  .map((steps) => {
+    let state: string | null = null;
+    return steps.map(({ makes, before, after }, i): RegisterOperation => {
+      const operation = { name: `${i}`, fromAt: i - before, untilAt: i + after, expects: state, makes };
+      state = makes === undefined ? state : makes;
+      return operation;
+    });
+  });
+
+describe("for any small history", () => {
+  test("the verdict is that of a trial of all orders", () => {
+    fc.assert(
+      fc.property(fc.array(anyOperation, { maxLength: 6 }), (operations) => isLinearizable(...operations) === canBeTold(operations, null)),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("what did happen in an order is found to be tellable", () => {
+    fc.assert(
+      fc.property(toldHistory, (operations) => isLinearizable(...operations)),
+      { numRuns: 1_000 },
+    );
+  });
+});
