@@ -14,10 +14,12 @@ const BINS = 200;
 const CLOSE_UPS = 8;
 /** Shorter times without a stored write are not shown. */
 const SILENCE_MS = 500;
+const LINE_LENGTH = 200;
 
 export function timeline(outcome: Outcome, { title, repeat }: { readonly title: string; readonly repeat: string }): string {
   const { violations } = outcome;
-  const remarks = [verdict(outcome), ...summary(figuresOf(outcome)), outcome.servers, `To repeat: ${repeat}`];
+  const servers = outcome.servers.replaceAll(/ \([^)]*\)/g, "");
+  const remarks = [verdict(outcome), ...summary(figuresOf(outcome)), servers, `To repeat: ${repeat}`];
   const parts = remarks.map((remark, i) => label(i === 0 && violations.length > 0 ? "remark bad" : "remark", MARGIN, 60 + i * 17)(remark));
   let y = 60 + remarks.length * 17 + 12;
   const whole = wholeRun(outcome, y);
@@ -25,13 +27,18 @@ export function timeline(outcome: Outcome, { title, repeat }: { readonly title: 
   y += whole.height;
   for (const moment of violations.length > 0 ? violations.slice(0, CLOSE_UPS).flatMap(momentOf) : savedUpdate(outcome)) {
     const drawn = closeUp(outcome, moment, y + 26);
-    parts.push(label("title", MARGIN, y + 12)(moment.title), ...drawn.parts);
+    parts.push(label("title", MARGIN, y + 12)(clipped(moment.title)), ...drawn.parts);
     y += 26 + drawn.height;
   }
   return svgDocument(y + MARGIN, title, parts);
 }
 
-export interface Drawn {
+/** As much as has room in one line. */
+function clipped(text: string): string {
+  return text.length > LINE_LENGTH ? `${text.slice(0, LINE_LENGTH)}…` : text;
+}
+
+interface Drawn {
   readonly height: number;
   readonly parts: readonly string[];
 }

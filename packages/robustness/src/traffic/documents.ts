@@ -42,17 +42,12 @@ export async function documentTraffic(orders: DocumentOrders, process: Process):
   const works = fenced ? [...usual, ...(ownsTable ? [guarded, guarded, guarded] : [])] : [several, deletion, latecomer, latecomer];
   const stopWatching = watchPauses(client, (pause) => journal.write({ e: "pause", ...pause }));
   let isFinishing = false;
-  const dependencies: Dependencies = {
-    fenced,
-    chance,
-    lock,
-    recorder,
-    gateway,
+  const routes = {
     byClient: unfenced ?? gatewayClientRoute(gateway),
     byFetch: unfenced ?? fetchRoute(gatewayUrls, apiKey, () => chance.between(0, 1)),
-    table,
-    pause: async (forMs) => (isFinishing ? undefined : process.pause(forMs)),
   };
+  const pause = async (forMs: number): Promise<void> => (isFinishing ? undefined : process.pause(forMs));
+  const dependencies: Dependencies = { fenced, chance, lock, recorder, gateway, ...routes, table, pause };
   const untilStored = async (work: Work): Promise<void> => {
     while ((await attempt(work, dependencies)) !== "stored") await sleep(20);
   };

