@@ -145,7 +145,7 @@ export class Workers implements AsyncDisposable {
       const onAbort = (): void => settle(() => resolve(false));
       const look = (): void => {
         const gone = this.all.find(({ child }) => child.exit !== undefined && child.exit.signal !== "SIGKILL");
-        if (gone !== undefined) settle(() => setTimeout(() => reject(new Error(gone.child.obituary())), LAST_WORDS_MS));
+        if (gone !== undefined) settle(() => setTimeout(() => reject(new Error(gone.child.howItEnded())), LAST_WORDS_MS));
         else if (this.all.every((worker) => worker.has(kind))) settle(() => resolve(true));
       };
       this.#looks.add(look);
@@ -159,7 +159,7 @@ export class Workers implements AsyncDisposable {
     this.tell({ kind: "leave" });
     const exits = await Promise.all(this.all.map(({ child }) => child.waitForExit()));
     const failed = exits.findIndex(({ code }) => code !== 0);
-    if (failed >= 0) throw new Error(this.all[failed]?.child.obituary());
+    if (failed >= 0) throw new Error(this.all[failed]?.child.howItEnded());
   }
 
   count(tally: Tally): void {

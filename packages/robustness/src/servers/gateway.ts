@@ -63,7 +63,7 @@ export class Gateway implements AsyncDisposable {
         await Promise.all(this.#links.map((link) => link.serverUp(this.#upstream)));
         return;
       }
-      refusal = this.#child?.obituary() ?? refusal;
+      refusal = this.#child?.howItEnded() ?? refusal;
       await sleep(AGAIN_MS);
     }
     throw new Error(`${this.name} did not come up: ${refusal}`);
