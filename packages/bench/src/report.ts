@@ -1,4 +1,4 @@
-// How results are shown: aligned columns, the same with and without a terminal. It must not judge a number.
+// How results are shown: tables with aligned columns, the same with and without a terminal, and progress on a terminal.
 
 export interface Column {
   readonly title: string;
@@ -31,7 +31,7 @@ export function heading(title: string, remark: string): void {
   console.log(`\n${title}\n${remark}\n`);
 }
 
-/** Something is going on: to the terminal only, where it is overwritten by what comes next. */
+/** On a terminal only, where the next line overwrites it. */
 export function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
 }

@@ -1,4 +1,4 @@
-// Order statistics of measured samples. Pure.
+// Order statistics of measured samples.
 
 /** The value below which the given part (0…1) of the samples lies. */
 export function quantile(samples: readonly number[], part: number): number {

@@ -1,4 +1,4 @@
-// Load on an HTTP server from this process: many connections, each with resources of its own or all on the same few. Answers rates and latencies; judges nothing.
+// Load on an HTTP server from this process over many connections, and its rates and latencies.
 import { createRequire } from "node:module";
 
 interface AutocannonResult {
@@ -22,7 +22,7 @@ export interface Load {
   readonly seconds: number;
   /** The requests of one connection, sent over and over. */
   readonly requestsOf: (connection: number) => readonly Request[];
-  /** The status that counts as done. */
+  /** The status that every answer must have. */
   readonly expect: "2xx" | number;
 }
 
@@ -50,9 +50,8 @@ export async function load({ url, connections, seconds, requestsOf, expect }: Lo
   const done = expect === "2xx" ? result["2xx"] : (result.statusCodeStats[String(expect)]?.count ?? 0);
   const others = result["2xx"] + result.non2xx - done;
   if (done === 0 || others > 0 || result.errors > 0) {
-    throw new Error(
-      `${url}: ${done} answers as expected, ${others} others, ${result.errors} errors: ${JSON.stringify(result.statusCodeStats)}`,
-    );
+    const statuses = JSON.stringify(result.statusCodeStats);
+    throw new Error(`${url}: ${done} answers as expected, ${others} others, ${result.errors} errors: ${statuses}`);
   }
   return { perSecond: result.requests.average, p50Ms: result.latency.p50, p99Ms: result.latency.p99 };
 }

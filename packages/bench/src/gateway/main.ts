@@ -1,15 +1,15 @@
 // The gateway's benchmarks, all on one Postgres.
-import { type Arena, openArena } from "./contestants.js";
+import { type ComparedServers, openServers } from "./compared-servers.js";
 import { comparePuts } from "./puts.js";
 import { measureRefusals } from "./refusals.js";
 import { measureStatement } from "./statement-cost.js";
 import { measureTransactions } from "./transactions.js";
 
-const parts: Readonly<Record<string, (arena: Arena) => Promise<void>>> = {
+const parts: Readonly<Record<string, (servers: ComparedServers) => Promise<void>>> = {
   refusals: measureRefusals,
-  puts: async (arena) => {
-    await comparePuts(arena, 64);
-    await comparePuts(arena, 1);
+  puts: async (servers) => {
+    await comparePuts(servers, 64);
+    await comparePuts(servers, 1);
   },
   transactions: measureTransactions,
   statement: measureStatement,
@@ -18,7 +18,7 @@ const parts: Readonly<Record<string, (arena: Arena) => Promise<void>>> = {
 export const gatewayParts = Object.keys(parts);
 
 export async function benchGateway(chosen: readonly string[]): Promise<void> {
-  await using arena = await openArena();
-  console.log(arena.postgres.description);
-  for (const [name, measure] of Object.entries(parts)) if (chosen.includes(name)) await measure(arena);
+  await using servers = await openServers();
+  console.log(servers.postgres.description);
+  for (const [name, measure] of Object.entries(parts)) if (chosen.includes(name)) await measure(servers);
 }

@@ -2,12 +2,12 @@
 import { ratio } from "../lock/uncontended.js";
 import { fixed, heading, progress, progressEnded, table, whole } from "../report.js";
 import { median } from "../statistics.js";
-import type { Arena } from "./contestants.js";
+import type { ComparedServers } from "./compared-servers.js";
 import { load, type Measured, type Request } from "./load.js";
 
-const rounds = 5;
-const seconds = 4;
-const resourcesEach = 50;
+const ROUNDS = 5;
+const SECONDS = 4;
+const RESOURCES_EACH = 50;
 const document = JSON.stringify({
   status: "paid",
   total: 4_200,
@@ -16,7 +16,7 @@ const document = JSON.stringify({
 });
 
 function puts(connection: number, token: number): Request[] {
-  return Array.from({ length: resourcesEach }, (_, i) => ({
+  return Array.from({ length: RESOURCES_EACH }, (_, i) => ({
     method: "PUT",
     path: `/v1/resources/orders/${connection}-${i}`,
     headers: { "content-type": "application/json", "fencing-token": String(token) },
@@ -24,18 +24,20 @@ function puts(connection: number, token: number): Request[] {
   }));
 }
 
-export async function comparePuts({ gateway, plain }: Arena, connections: number): Promise<void> {
+export async function comparePuts({ gateway, plain }: ComparedServers, connections: number): Promise<void> {
   heading(
     `PUT over ${connections} connections`,
-    `${Buffer.byteLength(document)} bytes each, ${connections * resourcesEach} resources, commits on disk, ${rounds} rounds of ${seconds} s in turns; × plain: median over the rounds`,
+    `${Buffer.byteLength(document)} bytes each, ${connections * RESOURCES_EACH} resources, commits on disk, ` +
+      `${ROUNDS} rounds of ${SECONDS} s in turns; × plain: median over the rounds`,
   );
   const servers = [plain, gateway];
   const results = new Map<string, Measured[]>(servers.map(({ name }) => [name, []]));
-  for (const { url } of servers) await load({ url, connections, seconds: 2, requestsOf: (i) => puts(i, 7), expect: "2xx" });
-  for (let round = 0; round < rounds; round += 1) {
-    progress(`round ${round + 1} of ${rounds}`);
+  const plan = { connections, requestsOf: (connection: number) => puts(connection, 7), expect: "2xx" } as const;
+  for (const { url } of servers) await load({ ...plan, url, seconds: 2 });
+  for (let round = 0; round < ROUNDS; round += 1) {
+    progress(`round ${round + 1} of ${ROUNDS}`);
     for (const { name, url } of round % 2 === 0 ? servers : [...servers].reverse()) {
-      results.get(name)?.push(await load({ url, connections, seconds, requestsOf: (i) => puts(i, 7), expect: "2xx" }));
+      results.get(name)?.push(await load({ ...plan, url, seconds: SECONDS }));
     }
   }
   progressEnded();

@@ -1,11 +1,11 @@
-// What a refused write costs: over HTTP it is answered, and in Postgres it leaves nothing in the log.
+// What a refused write costs: its answer over HTTP, and the bytes that it leaves in the log of Postgres.
 import pg from "pg";
 import { fixed, heading, table, whole } from "../report.js";
-import type { Arena } from "./contestants.js";
+import type { ComparedServers } from "./compared-servers.js";
 import { load, type Request } from "./load.js";
 
-const connections = 64;
-const seconds = 4;
+const CONNECTIONS = 64;
+const SECONDS = 4;
 
 function put(connection: number, token: number): Request[] {
   return [
@@ -23,22 +23,28 @@ async function walBytes(client: pg.Client): Promise<number> {
   return Number(rows[0]?.bytes);
 }
 
-export async function measureRefusals({ gateway, gatewayDatabase }: Arena): Promise<void> {
+export async function measureRefusals({ gateway, gatewayDatabase }: ComparedServers): Promise<void> {
   heading(
     "Stale writes refused",
-    `token 6 where 7 is stored, ${connections} connections, ${seconds} s; the log of the whole server, idle otherwise`,
+    `token 6 where 7 is stored, ${CONNECTIONS} connections, ${SECONDS} s; the log of the whole server, idle otherwise`,
   );
-  await load({ url: gateway.url, connections, seconds: 1, requestsOf: (i) => put(i, 7), expect: "2xx" });
+  const target = { url: gateway.url, connections: CONNECTIONS };
+  await load({ ...target, seconds: 1, requestsOf: (connection) => put(connection, 7), expect: "2xx" });
   const client = new pg.Client({ connectionString: gatewayDatabase });
   await client.connect();
   try {
-    // Whatever else writes to the log by itself would be counted.
+    // Done now, so that what Postgres writes to the log by itself is not counted.
     await client.query("vacuum");
     await client.query("checkpoint");
     const before = await walBytes(client);
-    const { perSecond, p99Ms } = await load({ url: gateway.url, connections, seconds, requestsOf: (i) => put(i, 6), expect: 412 });
+    const { perSecond, p99Ms } = await load({
+      ...target,
+      seconds: SECONDS,
+      requestsOf: (connection) => put(connection, 6),
+      expect: 412,
+    });
     const bytes = (await walBytes(client)) - before;
-    const count = perSecond * seconds;
+    const count = perSecond * SECONDS;
     console.log(
       table(
         [{ title: "refused" }, { title: "per s" }, { title: "p99 ms" }, { title: "bytes of WAL" }, { title: "per refusal" }],

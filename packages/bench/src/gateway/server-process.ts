@@ -1,4 +1,4 @@
-// A server under measurement: a process of its own that prints its address. It must not share a thread with the load.
+// A server that is measured: a process of its own, so that it shares no thread with the load.
 import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "@palisade/testkit";
 
@@ -18,7 +18,7 @@ interface Program {
   readonly adminPort?: number;
 }
 
-const readyTimeoutMs = 20_000;
+const READY_TIMEOUT_MS = 20_000;
 
 export async function startServer({ name, file, env, port, adminPort }: Program): Promise<ServerProcess> {
   const child: Child = startChild({
@@ -42,13 +42,13 @@ export async function startServer({ name, file, env, port, adminPort }: Program)
 }
 
 async function untilAnswers(url: string, child: Child): Promise<void> {
-  const givenUpAt = performance.now() + readyTimeoutMs;
+  const giveUpAt = performance.now() + READY_TIMEOUT_MS;
   for (;;) {
     try {
       await (await fetch(`${url}/openapi.json`)).arrayBuffer();
       return;
     } catch (cause) {
-      if (!child.alive || performance.now() > givenUpAt)
+      if (!child.alive || performance.now() > giveUpAt)
         throw new Error(`${url} does not answer: ${child.lastLines().join("\n")}`, { cause });
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

@@ -1,13 +1,15 @@
-// What the fence adds to the SQL itself: the gateway's statement against the same statement without its conditions, over one connection, in turns.
+// What the fence adds to the SQL: the gateway's statement against the same statement without its conditions, in turns over
+// one connection.
 import { hrtime } from "node:process";
 import pg from "pg";
 import { ratio } from "../lock/uncontended.js";
 import { fixed, heading, progress, progressEnded, table } from "../report.js";
 import { median } from "../statistics.js";
-import type { Arena } from "./contestants.js";
+import type { ComparedServers } from "./compared-servers.js";
 
-const rounds = 40;
-// The very statement, out of the compiled gateway: its package does not offer it to anybody else.
+const ROUNDS = 40;
+
+// The statement itself, from the compiled gateway; the package does not export it.
 interface Guard {
   fencedWrite(form: object): { name: string; text: string };
   parametersOf(rows: readonly object[]): string[];
@@ -27,11 +29,11 @@ function fenced(): { name: string; text: string } {
   return fencedWrite(form);
 }
 
-/** The join by name stays; everything that can refuse goes. */
+/** The join by name stays; every condition that can refuse is removed. */
 function unfenced(): { name: string; text: string } {
   const { text } = fenced();
   const condition = /(where stored\.resource = request\.resource)[\s\S]*(\n {2}returning)/;
-  if (!condition.test(text)) throw new Error("the statement has another form by now: this benchmark must follow it");
+  if (!condition.test(text)) throw new Error("the statement has a new form, which this benchmark does not know");
   return { name: "unfenced", text: text.replace(condition, "$1$2") };
 }
 
@@ -49,10 +51,10 @@ async function microsecondsPerRow(client: pg.Client, statement: { name: string; 
   return Number(hrtime.bigint() - startedAt) / 1000 / (statements * rowsEach);
 }
 
-export async function measureStatement({ gatewayDatabase }: Arena): Promise<void> {
+export async function measureStatement({ gatewayDatabase }: ComparedServers): Promise<void> {
   heading(
     "The fence in SQL",
-    `microseconds per row over one connection, commits not waited for, ${rounds} rounds in turns; ratio: median over the rounds`,
+    `microseconds per row over one connection, commits not waited for, ${ROUNDS} rounds in turns; ratio: median over the rounds`,
   );
   const client = new pg.Client({ connectionString: gatewayDatabase });
   await client.connect();
@@ -60,13 +62,15 @@ export async function measureStatement({ gatewayDatabase }: Arena): Promise<void
     await client.query(OPEN_SESSION, sessionParameters({ lockWaitMs: 1_000, statementTimeoutMs: 10_000 })); // As the gateway's own connections.
     await client.query("set synchronous_commit = off"); // The disk would hide the difference.
     await client.query(
-      "insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at) select 'cost/' || lpad(i::text, 4, '0'), 7, 0, 1, 1, 'put', false, '{}', now() from generate_series(0, 999) i on conflict do nothing",
+      `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
+         select 'cost/' || lpad(i::text, 4, '0'), 7, 0, 1, 1, 'put', false, '{}', now()
+         from generate_series(0, 999) i on conflict do nothing`,
     );
     const rows: string[][] = [];
     for (const rowsEach of [1, 10, 100]) {
       progress(`${rowsEach} rows per statement`);
       const samples = { fenced: [] as number[], unfenced: [] as number[] };
-      for (let round = -2; round < rounds; round += 1) {
+      for (let round = -2; round < ROUNDS; round += 1) {
         const order = round % 2 === 0 ? (["fenced", "unfenced"] as const) : (["unfenced", "fenced"] as const);
         for (const which of order) {
           const cost = await microsecondsPerRow(client, which === "fenced" ? fenced() : unfenced(), rowsEach);

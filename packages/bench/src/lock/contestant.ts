@@ -1,21 +1,23 @@
-// Somebody who can take and give back a lock on N independent Redis masters. Every contestant of a comparison gets the same servers and the same lifetimes.
+// What a library has to offer to be measured. All libraries get the same servers and the same ttl.
 
+/** Acquires and releases on N independent Redis masters. */
 export interface Contestant {
   readonly name: string;
-  /** Gives a token? Whether the lease it gives can be fenced. */
+  /** Whether its leases carry a fencing token. */
   readonly tokens: "none" | "yes";
-  /** Takes the lock and gives it back. */
-  cycle(resource: string): Promise<void>;
+  acquireAndRelease(resource: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Takes the lock with its library's own patience and answers how to give it back: for measurements in which somebody waits. */
+/** For measurements in which the lock is held when it is asked for: waits as its library does. */
 export interface Waiter {
   readonly name: string;
-  take(resource: string): Promise<() => Promise<unknown>>;
+  /** Returns the function that releases. */
+  acquire(resource: string): Promise<() => Promise<unknown>>;
   close(): Promise<void>;
 }
 
-export type Enter<T> = (urls: readonly string[]) => Promise<T>;
+/** Connects to the nodes. */
+export type Open<T> = (urls: readonly string[]) => Promise<T>;
 
-export const ttlMs = 10_000;
+export const TTL_MS = 10_000;

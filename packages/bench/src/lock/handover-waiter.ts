@@ -1,24 +1,24 @@
-// The other process of handover.ts: waits for each lock it is told of, notes when it has it, and gives it back. A program of its own.
+// The other process of handover.ts: acquires each lock it is sent the name of, reports when it has it, and releases it.
 import { waiters } from "./waiters.js";
 
-export interface Ask {
+export interface AcquireRequest {
   readonly resource: string;
 }
 
-export interface Told {
+export interface Acquired {
   /** On the machine's monotonic clock, in nanoseconds. */
-  readonly takenAt: string;
+  readonly acquiredAt: string;
 }
 
 const [index, ...urls] = process.argv.slice(2);
-const enter = waiters[Number(index)];
-if (enter === undefined || process.send === undefined) throw new Error("this program is started by the benchmark");
-const waiter = await enter(urls);
-process.on("message", async ({ resource }: Ask) => {
-  const giveBack = await waiter.take(resource);
-  const takenAt = process.hrtime.bigint().toString();
-  await giveBack();
-  process.send?.({ takenAt } satisfies Told);
+const open = waiters[Number(index)];
+if (open === undefined || process.send === undefined) throw new Error("this program is started by the benchmark");
+const waiter = await open(urls);
+process.on("message", async ({ resource }: AcquireRequest) => {
+  const release = await waiter.acquire(resource);
+  const acquiredAt = process.hrtime.bigint().toString();
+  await release();
+  process.send?.({ acquiredAt } satisfies Acquired);
 });
 process.on("disconnect", () => void waiter.close());
 process.send("connected");

@@ -1,12 +1,12 @@
-// What many held leases cost the process that holds them: memory for each, and the processor time of renewing them all. A program of its own, run with
-// --expose-gc, so that nothing else is in its heap.
+// What many held leases cost the process that holds them: memory for each, and the processor time of renewing them all.
+// A program of its own, run with --expose-gc, so that nothing else is in its heap.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker, type Lease } from "@palisade/lock";
 import { fixed, heading, table, whole } from "../report.js";
 
-const leaseCount = 10_000;
-const ttlMs = 10_000;
-const watchedMs = 20_000;
+const LEASES = 10_000;
+const TTL_MS = 10_000;
+const WATCH_MS = 20_000;
 
 function heapBytes(): number {
   if (globalThis.gc === undefined) throw new Error("this program needs --expose-gc");
@@ -17,15 +17,15 @@ function heapBytes(): number {
 
 async function main(urls: readonly string[]): Promise<void> {
   heading(
-    `${whole(leaseCount)} held leases`,
-    `one process, ttl ${ttlMs / 1000} s, renewed for ${watchedMs / 1000} s; the memory is the heap's growth, names of resources not counted`,
+    `${whole(LEASES)} held leases`,
+    `one process, ttl ${TTL_MS / 1000} s, renewed for ${WATCH_MS / 1000} s; the memory is the heap's growth, names of resources not counted`,
   );
-  const locker = createLocker({ nodes: urls, ttlMs });
+  const locker = createLocker({ nodes: urls, ttlMs: TTL_MS });
   await locker.ready();
-  // The first lease of a process brings code and pools with it that the others share.
+  // The first lease of a process loads code and fills pools that the others share.
   await (await locker.acquire("warm-up", { renew: true })).release();
-  const names = Array.from({ length: leaseCount }, (_, i) => `held/${i}`);
-  const leases: Lease[] = new Array(leaseCount);
+  const names = Array.from({ length: LEASES }, (_, i) => `held/${i}`);
+  const leases: Lease[] = new Array(LEASES);
   const before = heapBytes();
   await Promise.all(
     names.map(async (name, i) => {
@@ -33,10 +33,10 @@ async function main(urls: readonly string[]): Promise<void> {
     }),
   );
   await sleep(1_000);
-  const bytesEach = (heapBytes() - before) / leaseCount;
+  const bytesEach = (heapBytes() - before) / LEASES;
   const usedBefore = process.cpuUsage();
   const startedAt = performance.now();
-  await sleep(watchedMs);
+  await sleep(WATCH_MS);
   const used = process.cpuUsage(usedBefore);
   const cores = (used.user + used.system) / 1000 / (performance.now() - startedAt);
   const lost = leases.filter((lease) => !lease.held);

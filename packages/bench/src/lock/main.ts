@@ -3,10 +3,10 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { RedisFleet } from "@palisade/testkit";
 import type { Contestant } from "./contestant.js";
-import { enterFloor } from "./floor.js";
+import { openFloor } from "./floor.js";
 import { forgottenResources } from "./forgotten-resources.js";
 import { handover } from "./handover.js";
-import { enterPalisade } from "./palisade.js";
+import { openPalisade } from "./palisade.js";
 import { peers } from "./peers.js";
 import { atOnce, uncontended } from "./uncontended.js";
 import { waiters } from "./waiters.js";
@@ -27,7 +27,7 @@ const parts: Readonly<Record<string, (urls: readonly string[]) => Promise<void>>
 export const lockParts = Object.keys(parts);
 
 export async function benchLock(chosen: readonly string[]): Promise<void> {
-  // Nothing on disk and no proxy: the network and the scripts are what is compared.
+  // Nothing on disk and no proxy: only the network and the scripts are compared.
   await using fleet = await RedisFleet.start({ nodes: 5, clock: "real", config: { appendonly: "no" } });
   console.log(fleet.description);
   const urls = fleet.nodes.map(({ directUrl }) => directUrl);
@@ -37,7 +37,7 @@ export async function benchLock(chosen: readonly string[]): Promise<void> {
 async function withContestants(urls: readonly string[], measure: (contestants: readonly Contestant[]) => Promise<void>): Promise<void> {
   const contestants: Contestant[] = [];
   try {
-    for (const enter of [enterFloor, enterPalisade, ...peers]) contestants.push(await enter(urls));
+    for (const open of [openFloor, openPalisade, ...peers]) contestants.push(await open(urls));
     await measure(contestants);
   } finally {
     await Promise.all(contestants.map((contestant) => contestant.close()));

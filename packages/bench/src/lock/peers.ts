@@ -1,25 +1,26 @@
-// The other Redlock libraries, each used as its own documentation shows, with its own defaults. Their types are not used: some of them name another major of ioredis.
+// The other Redlock libraries, each used as its own documentation shows, with its own defaults. Their types are not used,
+// because some of them name another major of ioredis.
 import { createRequire } from "node:module";
 import { Redis } from "ioredis";
-import { type Contestant, type Enter, ttlMs, type Waiter } from "./contestant.js";
+import { type Contestant, type Open, TTL_MS, type Waiter } from "./contestant.js";
 
 const require = createRequire(import.meta.url);
 
 type Peer = Contestant & Waiter;
-type Take = (resource: string) => Promise<() => Promise<unknown>>;
+type Acquire = (resource: string) => Promise<() => Promise<unknown>>;
 
-function peer(name: string, makeTake: (clients: readonly Redis[]) => Take): Enter<Peer> {
+function peer(name: string, makeAcquire: (clients: readonly Redis[]) => Acquire): Open<Peer> {
   return async (urls) => {
     const clients = urls.map((url) => new Redis(url));
     await Promise.all(clients.map((client) => client.ping()));
-    const take = makeTake(clients);
+    const acquire = makeAcquire(clients);
     return {
       name,
       tokens: "none",
-      take,
-      async cycle(resource) {
-        const giveBack = await take(resource);
-        await giveBack();
+      acquire,
+      async acquireAndRelease(resource) {
+        const release = await acquire(resource);
+        await release();
       },
       async close() {
         for (const client of clients) client.disconnect();
@@ -33,14 +34,14 @@ interface AcquireStyle {
   on(event: "error", listener: () => void): void;
 }
 
-function acquireStyle(name: string, load: () => new (clients: readonly Redis[], settings?: object) => AcquireStyle): Enter<Peer> {
+function acquireStyle(name: string, load: () => new (clients: readonly Redis[], settings?: object) => AcquireStyle): Open<Peer> {
   return peer(name, (clients) => {
     const Redlock = load();
-    // Its own default gives up after ten tries; somebody who waits for a lock does not.
+    // By default it gives up after ten tries; a caller that waits for a held lock needs more.
     const redlock = new Redlock(clients, { retryCount: -1 });
-    redlock.on("error", () => {}); // It reports every refused attempt of a waiter here.
+    redlock.on("error", () => {}); // One event for each refused try while it waits.
     return async (resource) => {
-      const lock = await redlock.acquire([resource], ttlMs);
+      const lock = await redlock.acquire([resource], TTL_MS);
       return () => lock.release();
     };
   });
@@ -65,14 +66,14 @@ interface SemaphoreMutex {
   release(): Promise<void>;
 }
 
-export const peers: readonly Enter<Peer>[] = [
+export const peers: readonly Open<Peer>[] = [
   acquireStyle("redlock 5.0.0-beta.2", () => require("redlock").default),
   acquireStyle("@sesamecare-oss/redlock 1.4", () => require("@sesamecare-oss/redlock").Redlock),
   peer("redlock 4.2", (clients) => {
     const Redlock = require("redlock4") as new (clients: readonly Redis[], settings: object) => Redlock4;
     const redlock = new Redlock(clients, { retryCount: -1 });
     return async (resource) => {
-      const lock = await redlock.lock(resource, ttlMs);
+      const lock = await redlock.lock(resource, TTL_MS);
       return () => lock.unlock();
     };
   }),
@@ -80,7 +81,7 @@ export const peers: readonly Enter<Peer>[] = [
     const { createRedlock, IoredisAdapter } = require("redlock-universal") as Universal;
     const adapters = clients.map((client) => new IoredisAdapter(client));
     return async (resource) => {
-      const lock = createRedlock({ adapters, key: resource, ttl: ttlMs, retryAttempts: 10_000 });
+      const lock = createRedlock({ adapters, key: resource, ttl: TTL_MS, retryAttempts: 10_000 });
       const handle = await lock.acquire();
       return () => lock.release(handle);
     };
@@ -90,7 +91,7 @@ export const peers: readonly Enter<Peer>[] = [
       RedlockMutex: new (clients: readonly Redis[], key: string, options: object) => SemaphoreMutex;
     };
     return async (resource) => {
-      const mutex = new RedlockMutex(clients, resource, { lockTimeout: ttlMs, refreshInterval: 0, acquireTimeout: 60_000 });
+      const mutex = new RedlockMutex(clients, resource, { lockTimeout: TTL_MS, refreshInterval: 0, acquireTimeout: 60_000 });
       await mutex.acquire();
       return () => mutex.release();
     };

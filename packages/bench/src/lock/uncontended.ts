@@ -1,10 +1,10 @@
-// How long one acquire and release takes when nobody else wants the lock, and how many go through when many are under way: Palisade, the floor, and the peers,
-// in turns on the same servers, so that the noise of the machine falls on all alike.
+// How long one acquire and release takes on a free lock, and how many are done per second when many are under way:
+// Palisade, the floor and the peers in turns on the same servers, so that the noise of the machine falls on all alike.
 import { fixed, heading, progress, progressEnded, table, whole } from "../report.js";
 import { median, quantile } from "../statistics.js";
 import type { Contestant } from "./contestant.js";
 
-const rounds = 15;
+const ROUNDS = 15;
 
 export interface Scores {
   readonly latencies: number[];
@@ -14,18 +14,19 @@ export interface Scores {
 
 export interface Load {
   readonly atOnce: number;
-  readonly cyclesPerRound: number;
+  /** An acquire and its release. */
+  readonly pairsPerRound: number;
 }
 
-/** One contestant's turn: so many callers, each with a resource of its own, taking and giving back. */
-async function turn(contestant: Contestant, { atOnce, cyclesPerRound }: Load): Promise<number[]> {
+/** One round of one contestant: so many callers, each with a resource of its own. */
+async function measureRound(contestant: Contestant, { atOnce, pairsPerRound }: Load): Promise<number[]> {
   const latencies: number[] = [];
-  let left = cyclesPerRound;
+  let left = pairsPerRound;
   const caller = async (resource: string): Promise<void> => {
     while (left > 0) {
       left -= 1;
       const startedAt = performance.now();
-      await contestant.cycle(resource);
+      await contestant.acquireAndRelease(resource);
       latencies.push(performance.now() - startedAt);
     }
   };
@@ -34,16 +35,19 @@ async function turn(contestant: Contestant, { atOnce, cyclesPerRound }: Load): P
 }
 
 export async function compare(contestants: readonly Contestant[], load: Load): Promise<Map<Contestant, Scores>> {
-  const scores = new Map(contestants.map((contestant) => [contestant, { latencies: [], ratesByRound: [], p50ByRound: [] } as Scores]));
-  for (const contestant of contestants) await turn(contestant, load); // Compiled code, warm connections, loaded scripts.
-  for (let round = 0; round < rounds; round += 1) {
-    progress(`round ${round + 1} of ${rounds}, ${load.atOnce} at once`);
+  const scores = new Map<Contestant, Scores>();
+  for (const contestant of contestants) {
+    scores.set(contestant, { latencies: [], ratesByRound: [], p50ByRound: [] });
+    await measureRound(contestant, load); // Not counted: code is compiled, connections and scripts are loaded.
+  }
+  for (let round = 0; round < ROUNDS; round += 1) {
+    progress(`round ${round + 1} of ${ROUNDS}, ${load.atOnce} at once`);
     for (let place = 0; place < contestants.length; place += 1) {
       const contestant = contestants[(place + round) % contestants.length];
       const score = contestant && scores.get(contestant);
       if (contestant === undefined || score === undefined) continue;
       const startedAt = performance.now();
-      const latencies = await turn(contestant, load);
+      const latencies = await measureRound(contestant, load);
       score.ratesByRound.push(latencies.length / ((performance.now() - startedAt) / 1000));
       score.p50ByRound.push(median(latencies));
       score.latencies.push(...latencies);
@@ -61,9 +65,9 @@ export function ratio(of: readonly number[], to: readonly number[]): number {
 export async function uncontended(contestants: readonly Contestant[]): Promise<void> {
   heading(
     "One at a time",
-    `acquire + release, five masters on loopback, ${rounds} rounds in turns; × floor: median over the rounds of p50 / floor's p50`,
+    `acquire + release, five masters on loopback, ${ROUNDS} rounds in turns; × floor: median over the rounds of p50 / floor's p50`,
   );
-  const scores = await compare(contestants, { atOnce: 1, cyclesPerRound: 400 });
+  const scores = await compare(contestants, { atOnce: 1, pairsPerRound: 400 });
   const floor = [...scores.values()][0];
   const rows = [...scores].map(([{ name, tokens }, { latencies, ratesByRound, p50ByRound }]) => [
     name,
@@ -82,7 +86,7 @@ export async function atOnce(contestants: readonly Contestant[], callers: number
     `${callers} at once`,
     `${callers} callers in one process, each with its own resource; × best peer: median over the rounds of the rate / the best peer's`,
   );
-  const scores = await compare(contestants, { atOnce: callers, cyclesPerRound: callers * 12 });
+  const scores = await compare(contestants, { atOnce: callers, pairsPerRound: callers * 12 });
   const isPeer = ([{ name }]: [Contestant, Scores]): boolean => !name.startsWith("floor") && !name.startsWith("@palisade");
   const best = [...scores].filter(isPeer).sort(([, a], [, b]) => median(b.ratesByRound) - median(a.ratesByRound))[0]?.[1];
   const rows = [...scores].map(([{ name }, { latencies, ratesByRound }]) => [

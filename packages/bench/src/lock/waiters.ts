@@ -1,6 +1,6 @@
-// Everybody who can wait for a lock, in the order in which two processes speak of them.
-import type { Enter, Waiter } from "./contestant.js";
-import { enterPalisade } from "./palisade.js";
+// The libraries that can wait for a held lock, in one order for both processes of handover.ts.
+import type { Open, Waiter } from "./contestant.js";
+import { openPalisade } from "./palisade.js";
 import { peers } from "./peers.js";
 
-export const waiters: readonly Enter<Waiter>[] = [enterPalisade, ...peers];
+export const waiters: readonly Open<Waiter>[] = [openPalisade, ...peers];
