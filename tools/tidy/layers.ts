@@ -25,6 +25,7 @@ export const layersOf: Readonly<Record<string, readonly string[]>> = {
     "main.ts",
     "index.ts",
   ],
+  testkit: ["process/", "proxy/", "resolve/", "clock/", "redis/", "postgres/", "docker/", "servers/", "vitest/", "index.ts"],
   "demo-client": ["output/", "program.ts", "worker/", "engine/", "scenarios/", "command-line.ts", "dev.ts", "main.ts"],
 };
 

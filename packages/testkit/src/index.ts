@@ -1,15 +1,15 @@
 // Everything the testkit offers, by name; no logic.
 
 export type { DatabaseOptions, TestDatabase } from "./postgres/databases.js";
-export { type PairOptions, PostgresPair } from "./postgres/pair.js";
-export { type PostgresOptions, PostgresServer } from "./postgres/server.js";
 export { type Child, type ChildExit, type ChildSpec, startChild } from "./process/child.js";
 export { livingChildren, removeFolderAtExit } from "./process/living-children.js";
 export { returnPort, takePort } from "./process/port-block.js";
 export { scratchFolder } from "./process/scratch-folder.js";
 export { FaultProxy } from "./proxy/fault-proxy.js";
 export type { Direction, Traffic } from "./proxy/rules.js";
-export type { FleetWay } from "./redis/fleet-way.js";
 export type { AppendFsync, ProviderName, RedisProvider, RedisServer, RedisServerSpec } from "./redis/provider.js";
-export { RedisFleet, type RedisFleetOptions } from "./redis/redis-fleet.js";
-export type { RedisNode } from "./redis/redis-node.js";
+export type { FleetWay } from "./servers/fleet-way.js";
+export { type PairOptions, PostgresPair } from "./servers/postgres-pair.js";
+export { type PostgresOptions, PostgresServer } from "./servers/postgres-server.js";
+export { RedisFleet, type RedisFleetOptions } from "./servers/redis-fleet.js";
+export type { RedisNode } from "./servers/redis-node.js";

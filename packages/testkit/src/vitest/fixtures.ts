@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { test as plain } from "vitest";
 import { PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
-import { RedisFleet, type RedisFleetOptions } from "../redis/redis-fleet.js";
+import { RedisFleet, type RedisFleetOptions } from "../servers/redis-fleet.js";
 import { connectionsLeft } from "./leaks.js";
 import { sharedServers } from "./shared-servers.js";
 

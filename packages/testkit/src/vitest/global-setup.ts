@@ -3,8 +3,8 @@
 // breaks a server starts its own.
 import type { TestProject } from "vitest/node";
 import { clockShim } from "../clock/clock-shim.js";
-import { PostgresServer } from "../postgres/server.js";
-import { RedisFleet } from "../redis/redis-fleet.js";
+import { PostgresServer } from "../servers/postgres-server.js";
+import { RedisFleet } from "../servers/redis-fleet.js";
 import "./shared-servers.js";
 
 const SHARED_NODES = 5;

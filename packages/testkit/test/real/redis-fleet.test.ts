@@ -9,9 +9,9 @@ import { livingChildren } from "../../src/process/living-children.js";
 import { returnPort, takePort } from "../../src/process/port-block.js";
 import { localRedis } from "../../src/redis/local-provider.js";
 import type { RedisProvider } from "../../src/redis/provider.js";
-import { RedisFleet, type RedisFleetOptions } from "../../src/redis/redis-fleet.js";
-import type { RedisNode } from "../../src/redis/redis-node.js";
 import { resolveRedis } from "../../src/resolve/redis.js";
+import { RedisFleet, type RedisFleetOptions } from "../../src/servers/redis-fleet.js";
+import type { RedisNode } from "../../src/servers/redis-node.js";
 
 const patient = { timeout: 10_000 };
 

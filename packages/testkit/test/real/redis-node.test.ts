@@ -4,8 +4,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Traffic } from "../../src/proxy/rules.js";
-import { RedisFleet } from "../../src/redis/redis-fleet.js";
-import type { RedisNode } from "../../src/redis/redis-node.js";
+import { RedisFleet } from "../../src/servers/redis-fleet.js";
+import type { RedisNode } from "../../src/servers/redis-node.js";
 
 const patient = { timeout: 10_000 };
 

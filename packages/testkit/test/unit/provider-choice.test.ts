@@ -1,9 +1,9 @@
 // Which provider runs the servers when none is named, and what is said when none can.
 import { expect, onTestFinished, test, vi } from "vitest";
-import { chooseProvider as choosePostgres } from "../../src/postgres/choose-provider.js";
 import type { PostgresProvider } from "../../src/postgres/provider.js";
-import { chooseProvider as chooseRedis } from "../../src/redis/choose-provider.js";
 import type { ProviderName, RedisProvider } from "../../src/redis/provider.js";
+import { chooseProvider as choosePostgres } from "../../src/servers/choose-postgres.js";
+import { chooseProvider as chooseRedis } from "../../src/servers/choose-redis.js";
 
 type Description = () => Promise<string>;
 

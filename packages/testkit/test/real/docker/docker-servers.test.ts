@@ -10,10 +10,10 @@ import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { dockerEngine, surroundingsOf } from "../../../src/docker/engine.js";
 import { composeImage } from "../../../src/docker/images.js";
-import { PostgresServer } from "../../../src/postgres/server.js";
 import { returnPort, takePort } from "../../../src/process/port-block.js";
-import { RedisFleet } from "../../../src/redis/redis-fleet.js";
-import type { RedisNode } from "../../../src/redis/redis-node.js";
+import { PostgresServer } from "../../../src/servers/postgres-server.js";
+import { RedisFleet } from "../../../src/servers/redis-fleet.js";
+import type { RedisNode } from "../../../src/servers/redis-node.js";
 
 const startFleet = (nodes: number): Promise<RedisFleet> => RedisFleet.start({ nodes, provider: "docker" });
 

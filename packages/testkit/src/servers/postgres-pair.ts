@@ -3,11 +3,11 @@
 // test's choice.
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { withClient } from "../postgres/databases.js";
+import { type PostgresHost, STANDBY_NAME } from "../postgres/provider.js";
 import { FaultProxy } from "../proxy/fault-proxy.js";
-import { chooseProvider } from "./choose-provider.js";
-import { withClient } from "./databases.js";
-import { type PostgresHost, STANDBY_NAME } from "./provider.js";
-import { hostOptions, type PostgresOptions, PostgresServer } from "./server.js";
+import { chooseProvider } from "./choose-postgres.js";
+import { hostOptions, type PostgresOptions, PostgresServer } from "./postgres-server.js";
 
 const JOIN_TIMEOUT_MS = 10_000;
 const POLL_MS = 3;

@@ -1,9 +1,9 @@
 // N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo
 // needs them. The servers know nothing of each other, which is what the lock asks of its nodes.
 
-import { chooseProvider } from "./choose-provider.js";
+import type { AppendFsync, ProviderName, RedisProvider, RedisServerSpec } from "../redis/provider.js";
+import { chooseProvider } from "./choose-redis.js";
 import { FleetWay } from "./fleet-way.js";
-import type { AppendFsync, ProviderName, RedisProvider, RedisServerSpec } from "./provider.js";
 import { RedisNode } from "./redis-node.js";
 
 export interface RedisFleetOptions {

@@ -1,9 +1,9 @@
 // A real Postgres that a test can break: databases on one side, faults on the other.
 
-import { chooseProvider, type PostgresProviderName } from "./choose-provider.js";
-import { SUPERUSER } from "./data-folder.js";
-import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "./databases.js";
-import type { HostOptions, PostgresHost } from "./provider.js";
+import { SUPERUSER } from "../postgres/data-folder.js";
+import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
+import type { HostOptions, PostgresHost } from "../postgres/provider.js";
+import { chooseProvider, type PostgresProviderName } from "./choose-postgres.js";
 
 export interface PostgresOptions {
   /**

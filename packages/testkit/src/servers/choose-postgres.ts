@@ -1,6 +1,7 @@
 // Chooses the provider that runs the Postgres servers; none is started here.
-import { type Choice, onlyWay } from "../resolve/only-way.js";
-import type { PostgresProvider } from "./provider.js";
+
+import type { PostgresProvider } from "../postgres/provider.js";
+import { type Choice, onlyWay } from "./only-way.js";
 
 export type PostgresProviderName = "local" | "docker";
 
@@ -8,7 +9,7 @@ type Providers = Readonly<Record<PostgresProviderName, () => Promise<PostgresPro
 
 /** How each provider is made; loaded on demand, so that an unused one costs nothing. */
 const providers: Providers = {
-  local: async () => (await import("./local-postgres.js")).localPostgres,
+  local: async () => (await import("../postgres/local-postgres.js")).localPostgres,
   docker: async () => (await import("../docker/docker-postgres.js")).dockerPostgres,
 };
 

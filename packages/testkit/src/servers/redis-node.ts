@@ -2,8 +2,8 @@
 // restarts.
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import type { Direction } from "../proxy/rules.js";
-import { runCommand } from "./command.js";
-import type { RedisServer } from "./provider.js";
+import { runCommand } from "../redis/command.js";
+import type { RedisServer } from "../redis/provider.js";
 
 export class RedisNode {
   readonly name: string;

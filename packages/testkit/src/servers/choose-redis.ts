@@ -1,14 +1,15 @@
 // Chooses the provider that runs the Redis servers; none is started here.
-import { type Choice, onlyWay } from "../resolve/only-way.js";
-import type { ProviderName, RedisProvider } from "./provider.js";
+
+import type { ProviderName, RedisProvider } from "../redis/provider.js";
+import { type Choice, onlyWay } from "./only-way.js";
 
 type Providers = Readonly<Record<ProviderName, () => Promise<RedisProvider>>>;
 
 /** How each provider is made; loaded on demand, so that an unused one costs nothing. */
 const providers: Providers = {
-  local: async () => (await import("./local-provider.js")).localRedis,
+  local: async () => (await import("../redis/local-provider.js")).localRedis,
   docker: async () => (await import("../docker/docker-redis.js")).dockerRedis,
-  wasm: async () => (await import("./local-provider.js")).wasmRedis,
+  wasm: async () => (await import("../redis/local-provider.js")).wasmRedis,
 };
 
 export interface Wish {
