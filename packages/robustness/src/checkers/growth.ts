@@ -3,8 +3,7 @@
 // rule tolerates, per cent and absolute; the whole rise is worth mentioning, and more than the curve swings around its trend; and it
 // still goes on in the last third, because what levels off is no leak.
 import type { Point } from "../history/samples.js";
-import { median, quantile } from "./statistics.js";
-import { trendOf } from "./trend.js";
+import { median, quantile, trendOf } from "./statistics.js";
 
 export interface Rule {
   /** What is bad. */

@@ -6,11 +6,10 @@ import type { FaultProxy, FleetWay, RedisFleet } from "@palisade/testkit";
 import { brokenLeases } from "../checkers/judge.js";
 import type { Violation } from "../checkers/violation.js";
 import type { Chance } from "../harness/chance.js";
-import { firstContact } from "../harness/first-contact.js";
+import type { Line } from "../history/history.js";
 import { type JournalOf, leasesOf } from "../history/history.js";
-import type { Line } from "../history/journal.js";
 import type { LeaseRecord, Span } from "../history/records.js";
-import { type HeldLease, RecordedLock } from "../traffic/recorded-lock.js";
+import { firstContact, type HeldLease, RecordedLock } from "../traffic/recorded-lock.js";
 import type { FaultLog } from "./fault-log.js";
 import type { NodeFaults } from "./redis-nodes.js";
 

@@ -2,11 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Environment } from "../servers/environment.js";
 import type { Ambush } from "./ambush.js";
-import { killClient, stopClient } from "./clients.js";
 import type { FaultLog } from "./fault-log.js";
-import { pauseGateway, restartGateway } from "./gateways.js";
 import { breakLinks, type Link } from "./network.js";
 import { breakPostgres, failOver } from "./postgres.js";
+import { killClient, pauseGateway, restartGateway, stopClient } from "./processes.js";
 import type { NodeFaults } from "./redis-nodes.js";
 import type { BrokenLinks, PlannedFault } from "./schedule.js";
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Gateway } from "../servers/gateway.js";
 import type { Store } from "../servers/store.js";
 import type { FaultLog } from "./fault-log.js";
-import { restartGateway } from "./gateways.js";
+import { restartGateway } from "./processes.js";
 
 export type PostgresFault = "store crashed" | "store restarted" | "store paused";
 

@@ -1,10 +1,9 @@
 // The command of a run under faults: what it prints and writes, and its exit code. A control is expected to be found wanting.
 import { writeFileSync } from "node:fs";
 import type { Violation } from "../checkers/violation.js";
-import { figuresOf } from "../report/figures.js";
-import { page } from "../report/page.js";
+import { page } from "../report/drawing.js";
 import { progressEnded, whole } from "../report/table.js";
-import { textReport } from "../report/text.js";
+import { figuresOf, textReport } from "../report/text.js";
 import { timeline } from "../report/timeline.js";
 import type { ReportFiles } from "./arguments.js";
 import { type Command, progressLines } from "./command.js";

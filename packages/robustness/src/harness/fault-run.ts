@@ -6,18 +6,16 @@ import type { Violation } from "../checkers/violation.js";
 import { Ambush, judgeAmbush } from "../faults/ambush.js";
 import { FaultLog, type InjectedFault } from "../faults/fault-log.js";
 import { inject } from "../faults/injector.js";
-import { lockKeys } from "../faults/readmission.js";
 import { NodeFaults } from "../faults/redis-nodes.js";
 import { type Plan, schedule } from "../faults/schedule.js";
 import { collectJournals } from "../history/collect.js";
-import { readCounters } from "../history/counters.js";
 import { emptyHistory, type History } from "../history/history.js";
 import type { CounterSample, LeaseRecord, Span } from "../history/records.js";
 import type { Environment } from "../servers/environment.js";
+import { lockKeys, readCounters } from "../servers/node-state.js";
 import { chanceOf } from "./chance.js";
-import { Closers } from "./closers.js";
 import type { Tally } from "./messages.js";
-import { type Ran, run, type Signals } from "./run.js";
+import { Closers, type Ran, run, type Signals } from "./run.js";
 
 export interface FaultProfile {
   readonly seed: string;

@@ -5,7 +5,7 @@ import { readSoak, type Soaked } from "../history/samples.js";
 import { readSoakArguments, type SoakAsked, soak } from "../profiles/soak.js";
 import { curveTable, soakProgress } from "../report/curve-table.js";
 import { drawCurves } from "../report/curves.js";
-import { page } from "../report/page.js";
+import { page } from "../report/drawing.js";
 import { progress, progressEnded } from "../report/table.js";
 import { type Command, progressLines } from "./command.js";
 import { leaks } from "./messages.js";

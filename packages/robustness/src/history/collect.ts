@@ -3,8 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "../servers/store.js";
 import type { Document } from "../traffic/document.js";
-import { type Entry, type Final, type History, type JournalOf, leasesOf, operationsOf, pausesOf } from "./history.js";
-import { linesOf } from "./journal.js";
+import { type Entry, type Final, type History, type JournalOf, leasesOf, linesOf, operationsOf, pausesOf } from "./history.js";
 import { counted } from "./records.js";
 
 const JOURNAL = /^(.*?)\.(\d+)\.jsonl$/;

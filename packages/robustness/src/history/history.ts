@@ -1,7 +1,8 @@
-// The history of a run: the journals of its workers put together, and beside them what the servers had stored at the end.
+// The history of a run. Each worker writes a journal, a line before each call and one after its answer; put together, and beside what
+// the servers had stored at the end, they are the history.
+import { closeSync, openSync, writeSync } from "node:fs";
 import type { Document } from "../traffic/document.js";
-import type { AnsweredLine, LeaseLine, Line, SentLine } from "./journal.js";
-import type { CounterSample, LeaseRecord, Operation, Pause, Span } from "./records.js";
+import { type Answer, type Call, type CounterSample, type LeaseRecord, nowMs, type Operation, type Pause, type Span } from "./records.js";
 
 /** One change, as the store kept it. */
 export interface Entry {
@@ -112,4 +113,72 @@ export function leasesOf({ client, lines }: JournalOf): LeaseRecord[] {
 
 export function pausesOf({ lines }: JournalOf): Pause[] {
   return lines.flatMap((line) => (line.e === "pause" ? [{ client: line.client, fromAt: line.fromAt, untilAt: line.untilAt }] : []));
+}
+
+export type SentLine = { readonly e: "sent"; readonly at: number } & Call;
+export type AnsweredLine = {
+  readonly e: "answered";
+  readonly id: string;
+  readonly at: number;
+  readonly document?: Document | null;
+} & Answer;
+export type LeaseLine = { readonly e: "lease"; readonly resources: readonly string[] } & Pick<
+  LeaseRecord,
+  "token" | "beganAt" | "grantedAt" | "validUntilAt"
+>;
+
+export type Line =
+  | SentLine
+  | AnsweredLine
+  | LeaseLine
+  | { readonly e: "renewed"; readonly token: number; readonly resource: string; readonly validUntilAt: number }
+  | { readonly e: "told" | "released"; readonly token: number; readonly resource: string; readonly at: number }
+  | ({ readonly e: "pause" } & Pause)
+  /** The lock's refusal. */
+  | { readonly e: "unlocked"; readonly at: number; readonly code: string };
+
+const TICK_MS = 5;
+/** Shorter pauses are the ordinary lateness of timers. */
+const NOTICED_MS = 10;
+
+export interface LineWriter {
+  write(line: Line): void;
+}
+
+/** A line is in the kernel when `write` returns, so it survives a SIGKILL of its writer. */
+export class Journal implements LineWriter {
+  readonly #file: number;
+  #pauseWatch: NodeJS.Timeout | undefined;
+
+  constructor(path: string) {
+    this.#file = openSync(path, "a");
+  }
+
+  /** Records the times in which this process does not run: a timer is late by as much. */
+  recordPauses(client: number): void {
+    let lastAt = nowMs();
+    this.#pauseWatch = setInterval(() => {
+      const at = nowMs();
+      if (at - lastAt > TICK_MS + NOTICED_MS) this.write({ e: "pause", client, fromAt: lastAt + TICK_MS, untilAt: at });
+      lastAt = at;
+    }, TICK_MS).unref();
+  }
+
+  write(line: Line): void {
+    writeSync(this.#file, `${JSON.stringify(line)}\n`);
+  }
+
+  close(): void {
+    clearInterval(this.#pauseWatch);
+    closeSync(this.#file);
+  }
+}
+
+/** The lines of one journal. A last line that a killed writer did not finish is left out. */
+export function linesOf(text: string): Line[] {
+  const complete = text.slice(0, text.lastIndexOf("\n") + 1);
+  return complete
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Line);
 }

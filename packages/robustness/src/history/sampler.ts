@@ -1,10 +1,10 @@
-// Takes a row of a soak: every curve's value at one moment. A process that has not reported lately is left out, so that one that
-// stands still does not look steady.
+// Takes a row of a soak: every curve's value at one moment, from the processes and from the servers (Redis by INFO, Postgres by its
+// catalogue and the kernel, the gateway's queues by its metrics). What did not answer lately is a gap in its curve, not a zero.
+import { readFileSync } from "node:fs";
 import { type Reading, type Timing, timings } from "../harness/messages.js";
 import type { SoakEnvironment } from "../profiles/soak.js";
 import { Latency, quantileMs } from "../traffic/latency.js";
 import type { SelfReading } from "../traffic/probe.js";
-import { readGateway, readPostgres, readRedis } from "./gauges.js";
 import type { Values } from "./samples.js";
 
 /** A reading older than so many intervals is left out; on a busy machine readings are late. */
@@ -83,3 +83,80 @@ function addSelf(values: Values, { panel, series, self }: { panel: string; serie
   const gauges = { ...memory, handles, timers, fds, threads, lag: lagMs };
   for (const [name, value] of Object.entries(gauges)) if (value !== undefined) values[`${panel}-${name}/${series}`] = value;
 }
+
+const MB = 1e6;
+const KB_PER_MB = 1e3;
+const TIMEOUT_MS = 5_000;
+
+export async function readRedis(environment: SoakEnvironment): Promise<Values> {
+  const all = await Promise.all(environment.fleet.nodes.map(async (node) => [node.name, await node.cli("INFO").catch(noAnswer)] as const));
+  const values: Values = {};
+  for (const [name, info] of all) {
+    if (typeof info !== "string") continue;
+    const field = (key: string): number => Number(new RegExp(`^${key}:(?:keys=)?(\\d+)`, "m").exec(info)?.[1] ?? 0);
+    values[`redis-memory/${name}`] = field("used_memory") / MB;
+    values[`redis-clients/${name}`] = field("connected_clients");
+    values[`redis-channels/${name}`] = field("pubsub_channels") + field("pubsub_patterns");
+    values[`redis-blocked/${name}`] = field("blocked_clients");
+    values[`redis-keys/${name}`] = field("db0");
+    values[`redis-scripts/${name}`] = field("number_of_cached_scripts");
+  }
+  return values;
+}
+
+const catalogue = `
+  select
+    (select pid from pg_stat_activity where backend_type = 'checkpointer') as checkpointer,
+    (select count(*) from pg_stat_activity where backend_type = 'client backend' and application_name <> 'soak') as backends,
+    (select sum(size) from pg_ls_waldir()) as wal,
+    (select sum(n_dead_tup) from pg_stat_user_tables) as dead,
+    pg_total_relation_size('palisade.resources') as resources,
+    (select count(*) from palisade.resources) as documents,
+    pg_total_relation_size('palisade.history') as history,
+    (select count(*) from palisade.history) as writes,
+    pg_total_relation_size('palisade.used_keys') as keys`;
+
+export async function readPostgres(environment: SoakEnvironment): Promise<Values> {
+  const row = await environment.ask(catalogue).catch(noAnswer);
+  if (row === undefined) return {};
+  const value = (name: string): number => Number(row[name] ?? 0);
+  return {
+    "postgres-backends/postgres": value("backends"),
+    "postgres-wal/postgres": value("wal") / MB,
+    "postgres-dead/postgres": value("dead"),
+    "postgres-document/postgres": value("resources") / Math.max(1, value("documents")),
+    "postgres-history/postgres": value("history") / Math.max(1, value("writes")),
+    "postgres-keys/postgres": value("keys") / MB,
+    ...privateMemory(value("checkpointer")),
+  };
+}
+
+/** Of all its processes, without the memory that they share, which would be counted once for each. */
+function privateMemory(checkpointer: number): Values {
+  const postmaster = /^PPid:\s+(\d+)/m.exec(text(`/proc/${checkpointer}/status`))?.[1];
+  if (postmaster === undefined) return {}; // It runs on another machine, or in a container.
+  const pids = [postmaster, ...text(`/proc/${postmaster}/task/${postmaster}/children`).split(" ").filter(Boolean)];
+  const kilobytes = pids.map((pid) => Number(/^RssAnon:\s+(\d+)/m.exec(text(`/proc/${pid}/status`))?.[1] ?? 0));
+  return { "postgres-memory/postgres": kilobytes.reduce((sum, one) => sum + one, 0) / KB_PER_MB };
+}
+
+export async function readGateway(environment: SoakEnvironment): Promise<Values> {
+  const metrics = await fetch(`${environment.gateway.adminUrl}/metrics`, { signal: AbortSignal.timeout(TIMEOUT_MS) })
+    .then((answer) => answer.text())
+    .catch(noAnswer);
+  if (metrics === undefined) return {};
+  const value = (name: string): number => Number(new RegExp(`^${name} ([0-9.e+]+)$`, "m").exec(metrics)?.[1]);
+  return { "gateway-queue/gateway": value("palisade_requests_in_flight") + value("palisade_queued_writes") };
+}
+
+// A backend that has just ended.
+function text(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+// A disturbance is under way.
+function noAnswer(): undefined {}

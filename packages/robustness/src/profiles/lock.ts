@@ -1,7 +1,6 @@
 // `npm run faults -- --lock`: many processes acquire one resource in turn while nodes, links and clients break.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, RedisFleet } from "@palisade/testkit";
-import { readmitted } from "../faults/readmission.js";
 import { oneOf, positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
 import { type FaultCommand, faultCommand } from "../harness/fault-command.js";
 import type { FaultProfile } from "../harness/fault-run.js";
@@ -9,6 +8,7 @@ import type { LockOrders } from "../harness/messages.js";
 import { Workers } from "../harness/workers.js";
 import { clientNumber, journalName } from "../history/collect.js";
 import type { ClientLinks } from "../servers/environment.js";
+import { readmitted } from "../servers/node-state.js";
 import { LOCK_TIMES, RESOURCE } from "../traffic/one-lock.js";
 
 const usage = `npm run faults -- --lock [options]   the lock alone: one resource, many processes, a fleet that breaks

@@ -3,16 +3,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
-import { readmitted } from "../faults/readmission.js";
 import type { Plan } from "../faults/schedule.js";
 import { positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
-import type { Closers } from "../harness/closers.js";
 import { type FaultCommand, faultCommand } from "../harness/fault-command.js";
 import type { FaultProfile } from "../harness/fault-run.js";
+import type { Closers } from "../harness/run.js";
 import { type Place, Workers } from "../harness/workers.js";
 import { clientNumber, collectFenced, collectUnfenced, journalName } from "../history/collect.js";
 import type { ClientLinks, Environment, GatewayLinks } from "../servers/environment.js";
 import { Gateway, type Key, keyring, newKey } from "../servers/gateway.js";
+import { readmitted } from "../servers/node-state.js";
 import { Store } from "../servers/store.js";
 import { guardedTables } from "../traffic/guarded-table.js";
 import { intruded } from "../traffic/intruder.js";

@@ -1,10 +1,10 @@
 // One moment of one resource: its leases, the calls and their answers, the pauses, the stored revisions, and the faults.
 import { isWrite, storedWrites } from "../checkers/stored-writes.js";
 import { AMBUSH_CLIENTS } from "../faults/ambush.js";
+import type { InjectedFault, Place } from "../faults/fault-log.js";
 import type { Outcome } from "../harness/fault-run.js";
 import { groupedBy, type LeaseRecord, type Operation, type Span } from "../history/records.js";
 import { bar, LEFT, label, legend, MARGIN, short, type TimeScale, timeAxis, timeScale, WIDTH } from "./drawing.js";
-import { faultRows } from "./fault-rows.js";
 
 const ROW = 34;
 const MARGIN_MS = 350;
@@ -108,4 +108,35 @@ function revisions(scale: TimeScale, history: Parameters<typeof storedWrites>[0]
       ];
     }),
   );
+}
+
+const order: readonly Place[] = [
+  "nodes",
+  "links to nodes",
+  "gateways",
+  "links to gateways",
+  "store",
+  "links to the store",
+  "clients",
+  "ambush",
+];
+const FAULT_ROW = 18;
+const BAR = 11;
+
+/** One row for each node and gateway, one for each other place. */
+export function faultRows(scale: TimeScale, injected: readonly InjectedFault[], y: number): { height: number; parts: readonly string[] } {
+  const seen = injected.filter(({ fromAt, untilAt }) => fromAt < scale.untilAt && untilAt > scale.fromAt);
+  const rows = groupedBy(seen, ({ place, target }) => (place === "nodes" || place === "gateways" ? target : place));
+  const rank = (name: string): number => order.indexOf(rows.get(name)?.[0]?.place ?? "ambush");
+  const names = [...rows.keys()].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+  const parts = names.flatMap((name, i) => {
+    const top = y + i * FAULT_ROW;
+    const bars = (rows.get(name) ?? []).map(({ fromAt, untilAt, kind, target, place }) => {
+      const end = Number.isFinite(untilAt) ? untilAt : scale.untilAt;
+      const title = `${kind}: ${target}, ${(end - fromAt).toFixed(0)} ms`;
+      return bar(scale, { fromAt, untilAt: end, y: top + 3, height: BAR, kind: place.split(" ")[0] ?? "", title });
+    });
+    return [label("end", scale.x - 10, top + 12)(name), ...bars];
+  });
+  return { height: names.length * FAULT_ROW, parts };
 }

@@ -2,9 +2,8 @@
 import { type Finding, isFlat, isJudged } from "../checkers/curves.js";
 import type { Disturbance, Soaked } from "../history/samples.js";
 import type { SoakAsked } from "../profiles/soak.js";
-import { type Box, escaped, label, MARGIN, short, svgDocument, WIDTH } from "./drawing.js";
+import { type Box, escaped, HUES, label, MARGIN, short, svgDocument, WIDTH } from "./drawing.js";
 import { drawPanel } from "./panel.js";
-import { HUES } from "./style.js";
 import { whole } from "./table.js";
 
 const COLUMNS = 5;

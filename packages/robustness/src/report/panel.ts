@@ -3,8 +3,7 @@ import { type Curve, type Finding, isFlat, isJudged } from "../checkers/curves.j
 import { quantile } from "../checkers/statistics.js";
 import type { Point } from "../history/samples.js";
 import { figure, slopeOf } from "./curve-table.js";
-import { type Box, escaped, label, roundTicks, short } from "./drawing.js";
-import { HUES } from "./style.js";
+import { type Box, escaped, HUES, label, roundTicks, short } from "./drawing.js";
 
 interface Frame {
   readonly plot: Box;

@@ -3,11 +3,9 @@
 import { isWrite } from "../checkers/stored-writes.js";
 import type { Violation } from "../checkers/violation.js";
 import type { Outcome } from "../harness/fault-run.js";
-import { type CloseUp, closeUp } from "./close-up.js";
+import { type CloseUp, closeUp, faultRows } from "./close-up.js";
 import { bar, LEFT, label, legend, MARGIN, short, svgDocument, type TimeScale, timeAxis, timeScale, WIDTH } from "./drawing.js";
-import { faultRows } from "./fault-rows.js";
-import { figuresOf, savedUpdates } from "./figures.js";
-import { summary, verdict } from "./text.js";
+import { figuresOf, savedUpdates, summary, verdict } from "./text.js";
 
 const CHART = 120;
 const BINS = 200;

@@ -4,11 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createGatewayClient } from "@palisade/gateway/client";
 import { chanceOf } from "../harness/chance.js";
 import type { DocumentOrders } from "../harness/messages.js";
-import { Journal } from "../history/journal.js";
+import { Journal } from "../history/history.js";
 import type { Process, Traffic } from "./client.js";
 import { fetchRoute } from "./fetch-route.js";
-import { gatewayClientRoute } from "./gateway-client-route.js";
-import { watchPauses } from "./pause-watch.js";
 import {
   type Dependencies,
   DOCUMENT_TIMES,
@@ -23,6 +21,7 @@ import {
 } from "./read-modify-write.js";
 import { palisadeLock, RecordedLock } from "./recorded-lock.js";
 import { Recorder } from "./recorder.js";
+import { gatewayClientRoute } from "./route.js";
 import { unfencedRoute } from "./unfenced-route.js";
 
 const RETRY = { attempts: 3, firstPauseMs: 20, longestPauseMs: 200 };
@@ -40,7 +39,7 @@ export async function documentTraffic(orders: DocumentOrders, process: Process):
   const table = ownsTable ? new (await import("./guarded-table.js")).GuardedTable(storeUrl) : undefined;
   const unfenced = fenced ? undefined : unfencedRoute(storeUrl);
   const works = fenced ? [...usual, ...(ownsTable ? [guarded, guarded, guarded] : [])] : [several, deletion, latecomer, latecomer];
-  const stopWatching = watchPauses(client, (pause) => journal.write({ e: "pause", ...pause }));
+  journal.recordPauses(client);
   let isFinishing = false;
   const routes = {
     byClient: unfenced ?? gatewayClientRoute(gateway),
@@ -67,7 +66,6 @@ export async function documentTraffic(orders: DocumentOrders, process: Process):
     },
     report: () => ({ kind: "tally", tally: recorder.tally() }),
     close: async () => {
-      stopWatching();
       await lock.close();
       await table?.close();
       await unfenced?.close();

@@ -4,11 +4,10 @@ import { type ClientRequest, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Chance, chanceOf } from "../harness/chance.js";
 import { type FromWorker, type IntruderOrders, noTally } from "../harness/messages.js";
-import { Journal } from "../history/journal.js";
+import { Journal } from "../history/history.js";
 import { type CallOutcome, nowMs } from "../history/records.js";
 import type { Traffic } from "./client.js";
 import { successor } from "./document.js";
-import { malformedTokens } from "./malformed-tokens.js";
 import { documents } from "./read-modify-write.js";
 
 /** Resources that only intruders name. */
@@ -136,4 +135,39 @@ function outcomeOf(reply: Reply | undefined): CallOutcome {
   if (reply !== undefined && reply.status < 300) return "done";
   const isRefused = reply !== undefined && reply.status >= 400 && reply.code !== "outcome_unknown" && reply.code !== "internal";
   return isRefused ? "refused" : "unknown";
+}
+
+/** Names and values as they go over the wire, so that a field can come twice or be empty. `near` is a valid token. */
+export function malformedTokens(near: number): readonly (readonly string[])[] {
+  const values = [
+    "",
+    "0",
+    `-${near}`,
+    `+${near}`,
+    `0${near}`,
+    `${near}.0`,
+    `${near}e0`,
+    `0x${near.toString(16)}`,
+    `${near}, ${near + 1}`,
+    `${near};`,
+    `${near};seq=`,
+    `${near};seq=0`,
+    `${near};seq=01`,
+    `${near};SEQ=1`,
+    `${near}; seq=1`,
+    `${near};seq=1;seq=2`,
+    `"${near}"`,
+    `${near}n`,
+    `${near} ${near}`,
+    "1000000000000000",
+    "9007199254740993",
+    "999999999999999999999999",
+    "NaN",
+    "null",
+    "true",
+    "\u00b2",
+  ];
+  const twice = ["Fencing-Token", String(near), "Fencing-Token", String(near)];
+  const otherName = ["Fencing_Token", String(near)];
+  return [[], twice, otherName, ["X-Fencing-Token", String(near)], ...values.map((value) => ["Fencing-Token", value])];
 }

@@ -1,16 +1,17 @@
 // Traffic of the soak: so many operations per second, drawn by chance, from several actors at once. Refusals are counted by their
 // code; any other error ends the process.
+
+import { openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "@palisade/gateway/client";
 import { LockError } from "@palisade/lock";
-import { firstContact } from "../harness/first-contact.js";
+import type { Leak } from "../harness/messages.js";
 import { type FromWorker, type LoadOrders, type Reading, timings } from "../harness/messages.js";
 import type { Traffic } from "./client.js";
-import { gatewayLoad } from "./gateway-load.js";
-import { leakOf } from "./leak.js";
+import { gatewayLoad, lockLoad } from "./load-operations.js";
 import { LoadTools } from "./load-tools.js";
-import { lockLoad } from "./lock-load.js";
 import { readSelf, startProbe } from "./probe.js";
+import { firstContact } from "./recorded-lock.js";
 
 const ACTORS = 12;
 /** The longest operation is a write that is tried five times against a gateway that does not answer. */
@@ -91,5 +92,32 @@ export class Load implements Traffic {
     this.#operations[name] = (this.#operations[name] ?? 0) + 1;
     if (typeof code === "string") this.#failures[code] = (this.#failures[code] ?? 0) + 1;
     for (const leak of this.#leaking) leak();
+  }
+}
+
+/** The size of a body that is kept. */
+const BYTES = 32_768;
+/** One open file for every other operation, below the machine's limit. */
+const OPERATIONS_PER_FILE = 2;
+const MOST_FILES = 5_000;
+
+/** What to do after every operation. */
+export function leakOf(leak: Leak, tools: LoadTools): () => void {
+  switch (leak) {
+    case "memory": {
+      const kept: Buffer[] = [];
+      return () => kept.push(Buffer.alloc(BYTES, 1));
+    }
+    case "timers":
+      return () => setInterval(() => {}, 3_600_000);
+    case "listeners":
+      return () => tools.shutdown.signal.addEventListener("abort", () => tools.waiting);
+    case "files": {
+      let operations = 0;
+      return () => {
+        operations++;
+        if (operations % OPERATIONS_PER_FILE === 0 && operations < OPERATIONS_PER_FILE * MOST_FILES) openSync(process.execPath, "r");
+      };
+    }
   }
 }

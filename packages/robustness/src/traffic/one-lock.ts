@@ -2,12 +2,10 @@
 // renewing, by being stopped.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Chance, chanceOf } from "../harness/chance.js";
-import { firstContact } from "../harness/first-contact.js";
 import { type FromWorker, type LockOrders, noTally } from "../harness/messages.js";
-import { Journal } from "../history/journal.js";
+import { Journal } from "../history/history.js";
 import type { Process, Traffic } from "./client.js";
-import { watchPauses } from "./pause-watch.js";
-import { type HeldLease, palisadeLock, RecordedLock } from "./recorded-lock.js";
+import { firstContact, type HeldLease, palisadeLock, RecordedLock } from "./recorded-lock.js";
 import { unsealedLock } from "./unsealed-lock.js";
 
 export const RESOURCE = "the one";
@@ -43,7 +41,6 @@ export class OneLock implements Traffic {
   readonly #journal: Journal;
   readonly #lock: RecordedLock;
   readonly #chance: Chance;
-  readonly #stopWatching: () => void;
   #isFinishing = false;
   #taken = 0;
   #tally = { ...noTally };
@@ -57,7 +54,7 @@ export class OneLock implements Traffic {
     const lock = orders.lock === "palisade" ? palisadeLock(redisUrls, settings) : unsealedLock(redisUrls, settings);
     this.#lock = new RecordedLock(lock, this.#journal);
     this.#chance = chanceOf(seed, name);
-    this.#stopWatching = watchPauses(client, (pause) => this.#journal.write({ e: "pause", ...pause }));
+    this.#journal.recordPauses(client);
   }
 
   ready(): Promise<void> {
@@ -90,7 +87,6 @@ export class OneLock implements Traffic {
   }
 
   async close(): Promise<void> {
-    this.#stopWatching();
     await this.#lock.close();
     this.#journal.close();
   }

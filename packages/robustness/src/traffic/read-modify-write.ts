@@ -4,11 +4,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type GatewayClient, withResource } from "@palisade/gateway/client";
 import type { Chance } from "../harness/chance.js";
 import { type Document, type Seen, successor } from "./document.js";
-import { refused } from "./gateway-client-route.js";
 import type { GuardedTable } from "./guarded-table.js";
 import type { HeldLease, RecordedLock } from "./recorded-lock.js";
 import { basis, type Recorder } from "./recorder.js";
 import type { Route } from "./route.js";
+import { refused } from "./route.js";
 
 /** Documents behind the gateway, and rows of a table that its owner guards. */
 export const documents = ["ledgers/1", "ledgers/2", "ledgers/3", "ledgers/4"] as const;

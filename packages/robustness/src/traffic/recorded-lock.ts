@@ -2,7 +2,7 @@
 // look shorter and its acquire look earlier, so that a violation that is found is one.
 import { subscribe } from "node:diagnostics_channel";
 import { channelNames, createLocker, type RenewalEvent } from "@palisade/lock";
-import type { LineWriter } from "../history/journal.js";
+import type { LineWriter } from "../history/history.js";
 import { nowMs } from "../history/records.js";
 
 export interface Lease {
@@ -109,5 +109,18 @@ export class RecordedLock {
     // A lease that ended before its renewal was heard of is not longer now.
     const { token, resource } = lease;
     if (leftMs > 0) this.#lines.write({ e: "renewed", token, resource, validUntilAt: at + leftMs });
+  }
+}
+
+const TRIES = 10;
+
+export async function firstContact(contender: { ready(): Promise<unknown> }): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await contender.ready();
+      return;
+    } catch (error) {
+      if (tries === TRIES) throw error;
+    }
   }
 }

@@ -1,4 +1,6 @@
-// A route by which a client's reads and writes reach the store.
+// The routes by which a client's reads and writes reach the store, and the first of them: the gateway's own client, which repeats what is
+// safe to repeat.
+import type { DeleteResult, GatewayClient, PatchResult, PutResult, Refusal } from "@palisade/gateway/client";
 import type { Answer, Via, WriteKind } from "../history/records.js";
 import type { Document, Seen } from "./document.js";
 
@@ -24,4 +26,39 @@ export interface Route {
   seal(resource: string, token: number): Promise<ReadAnswer>;
   get(resource: string): Promise<ReadAnswer>;
   write(write: Write): Promise<Answer>;
+}
+
+/** `choose`: a gateway for each call. */
+export function gatewayClientRoute(choose: () => GatewayClient): Route {
+  return {
+    via: "client",
+    seal: async (resource, token) => {
+      const sealed = await choose().seal<Document>(resource, { token });
+      if (!sealed.ok) return refused(sealed);
+      return { outcome: "done", rev: sealed.rev, seen: { rev: sealed.rev, document: sealed.value } };
+    },
+    get: async (resource) => {
+      const got = await choose().get<Document>(resource);
+      if (!got.ok) return refused(got);
+      return { outcome: "done", rev: got.rev, ...(got.modified ? { seen: { rev: got.rev, document: got.value } } : {}) };
+    },
+    write: async (write) => answerOf(await send(choose(), write)),
+  };
+}
+
+function send(
+  client: GatewayClient,
+  { kind, resource, token, seq, document, lease }: Write,
+): Promise<PutResult | PatchResult | DeleteResult> {
+  const options = lease === undefined ? { token, seq } : { lease, seq };
+  if (kind === "delete") return client.delete(resource, options);
+  return kind === "put" ? client.put(resource, document, options) : client.patch(resource, document, options);
+}
+
+function answerOf(result: PutResult | PatchResult | DeleteResult): Answer {
+  return result.ok ? { outcome: "done", rev: result.rev } : refused(result);
+}
+
+export function refused({ outcome, code }: Pick<Refusal, "outcome" | "code">): ReadAnswer {
+  return { outcome: outcome === "unknown" ? "unknown" : "refused", code };
 }

@@ -1,10 +1,9 @@
 // Each checker of a run of the whole system against a sound history, and against the same with one thing wrong.
 import { describe, expect, test } from "vitest";
 import { judge } from "../../src/checkers/judge.js";
-import { type Entry, emptyHistory, type History, leasesOf, operationsOf } from "../../src/history/history.js";
-import { linesOf } from "../../src/history/journal.js";
+import { type Entry, emptyHistory, type History, leasesOf, linesOf, operationsOf } from "../../src/history/history.js";
 import type { LeaseRecord, Operation } from "../../src/history/records.js";
-import { figuresOf } from "../../src/report/figures.js";
+import { figuresOf } from "../../src/report/text.js";
 import { type Document, successor } from "../../src/traffic/document.js";
 
 const resource = "r";

@@ -1,7 +1,7 @@
 // What the judge of the soak calls flat, and what not: curves as processes draw them, with a leak and without.
 import { describe, expect, test } from "vitest";
 import { judge, type Rule, type Verdict } from "../../src/checkers/growth.js";
-import { trendOf } from "../../src/checkers/trend.js";
+import { trendOf } from "../../src/checkers/statistics.js";
 import { chanceOf } from "../../src/harness/chance.js";
 
 const minute = 60_000;

@@ -1,5 +1,6 @@
-// Faults of the gateways: killed, drained, paused.
+// Faults of the gateways and the clients: killed, drained, paused, stopped.
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Worker } from "../harness/workers.js";
 import type { Gateway } from "../servers/gateway.js";
 import type { FaultLog } from "./fault-log.js";
 
@@ -27,4 +28,16 @@ export function pauseGateway(log: FaultLog, gateway: Gateway, lastsMs: number): 
     await sleep(lastsMs);
     gateway.resume();
   });
+}
+
+export function stopClient(log: FaultLog, client: Worker, lastsMs: number): Promise<void> {
+  return log.alone(client, { kind: "client stopped", place: "clients", target: client.name }, async () => {
+    client.stop();
+    await sleep(lastsMs);
+    client.continue();
+  });
+}
+
+export function killClient(log: FaultLog, client: Worker): Promise<void> {
+  return log.alone(client, { kind: "client killed", place: "clients", target: client.name }, () => client.replace());
 }

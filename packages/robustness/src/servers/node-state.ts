@@ -1,0 +1,60 @@
+// What the nodes have stored, read past the lock: whether they are admitted again, which locks are left, how far they have counted.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RedisFleet, RedisNode } from "@palisade/testkit";
+import type { CounterSample } from "../history/records.js";
+
+const NODE_KEY = "{palisade}:node";
+const LOCK_KEYS = "{palisade}:lock:*";
+const LOOK_EVERY_MS = 20;
+
+/** Resolves when the node votes again since its last start; false if the signal came first. */
+export async function readmitted(node: RedisNode, signal: AbortSignal): Promise<boolean> {
+  while (!signal.aborted) {
+    const record = await node.cli("HGETALL", NODE_KEY).catch(noAnswer);
+    const server = await node.cli("INFO", "server").catch(noAnswer);
+    const runId = /run_id:(\w+)/.exec(String(server))?.[1];
+    if (runId !== undefined && Array.isArray(record) && isAdmitted(runId, record as string[])) return true;
+    await sleep(LOOK_EVERY_MS);
+  }
+  return false;
+}
+
+/** The record of an admission begins with the server's run id. So does the ticket of one that is still open. */
+function isAdmitted(runId: string, record: readonly string[]): boolean {
+  return record.some((value, i) => i % 2 === 1 && value.startsWith(runId) && record[i - 1]?.startsWith("ticket") === false);
+}
+
+/** The lock keys on all nodes, as "node key". */
+export async function lockKeys(nodes: readonly RedisNode[]): Promise<string[]> {
+  const keys = await Promise.all(
+    nodes.map(async (node) => ((await node.cli("KEYS", LOCK_KEYS)) as string[]).map((key) => `${node.name} ${key}`)),
+  );
+  return keys.flat();
+}
+
+// A node that was killed under the question.
+function noAnswer(): undefined {}
+
+export interface Memories {
+  isBusy(node: RedisNode): boolean;
+  /** How often the node has lost its memory. */
+  memoryOf(node: RedisNode): number;
+}
+
+/** Of all nodes that have no fault now. */
+export async function readCounters(fleet: RedisFleet, resource: string, memories: Memories): Promise<CounterSample[]> {
+  const healthy = fleet.nodes.filter((node) => !memories.isBusy(node));
+  const samples = await Promise.all(healthy.map((node) => readOne(node, resource, memories)));
+  return samples.filter((sample) => sample !== undefined);
+}
+
+/** Undefined if the node did not answer, or lost its memory meanwhile. */
+async function readOne(node: RedisNode, resource: string, memories: Memories): Promise<CounterSample | undefined> {
+  const memory = memories.memoryOf(node);
+  // Each of them only rises by itself, so that they need not be read at one moment.
+  const questions = [node.cli("HGET", "{palisade}:node", "floor"), node.cli("GET", `{palisade}:token:${resource}`)];
+  const answers = await Promise.all(questions).catch(noAnswer);
+  if (answers === undefined || memory !== memories.memoryOf(node)) return undefined;
+  const [floor, counter] = answers;
+  return { node: node.name, memory, floor: Number(floor ?? 0), counter: Number(counter ?? 0) };
+}
