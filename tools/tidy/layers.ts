@@ -14,6 +14,7 @@ export const layersOf: Readonly<Record<string, readonly string[]>> = {
     "store/",
     "guard/",
     "fenced-store.ts",
+    "postgres-store.ts",
     "observe/",
     "http/",
     "settings/",

@@ -4,15 +4,16 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Express } from "express";
 import { createApp } from "./app.js";
-import { type FencedStore, openStore, type Readiness, type StoreConfig } from "./fenced-store.js";
+import type { FencedStore, Readiness } from "./fenced-store.js";
 import { createAdminApp } from "./http/admin.js";
-import { Admission, RateLimit } from "./http/admission.js";
 import { BodyBudget } from "./http/body.js";
+import { Dispatcher, RateLimit } from "./http/dispatcher.js";
 import { openApiText } from "./http/openapi.js";
 import { createGatewayServer, type GatewayServer } from "./http/server.js";
 import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
+import { openStore, type StoreConfig } from "./postgres-store.js";
 import { type GatewayConfig, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
 import type { Settings } from "./settings/settings.js";
@@ -55,7 +56,7 @@ class RunningGateway implements Gateway {
   readonly #log: Log;
   readonly #budget: BodyBudget;
   readonly #metrics: Metrics;
-  readonly #admission: Admission;
+  readonly #dispatcher: Dispatcher;
   #store: FencedStore | undefined;
   #lock: LockClient | undefined;
   #opening: Promise<void> | undefined;
@@ -69,10 +70,10 @@ class RunningGateway implements Gateway {
     this.#budget = new BodyBudget(settings.bodyBudgetBytes);
     this.#metrics = new Metrics({
       stats: () => this.#store?.stats(),
-      requestsInFlight: () => this.#admission.inFlight,
+      requestsInFlight: () => this.#dispatcher.inFlight,
       bodyBytesHeld: () => this.#budget.heldBytes,
     });
-    this.#admission = new Admission({
+    this.#dispatcher = new Dispatcher({
       authenticator: credentials.authenticator,
       rateLimit: new RateLimit(settings.rateLimitPerSecond),
       budget: this.#budget,
@@ -122,7 +123,7 @@ class RunningGateway implements Gateway {
         if (gateway.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
         return gateway.#store;
       },
-      admission: this.#admission,
+      dispatcher: this.#dispatcher,
       metrics: this.#metrics,
       budget: this.#budget,
       bodyLimitBytes: this.#settings.bodyLimitBytes,
@@ -169,11 +170,11 @@ class RunningGateway implements Gateway {
   async #close(): Promise<{ readonly unfinished: number }> {
     const { drainMs } = this.#settings;
     const startedAt = performance.now();
-    const drained = this.#admission.drain();
+    const drained = this.#dispatcher.drain();
     const closed = this.#servers === undefined ? [] : [closeServer(this.#servers.api)];
     this.#servers?.api.closeIdleSockets();
     await within(drained, drainMs);
-    const unfinished = this.#admission.inFlight;
+    const unfinished = this.#dispatcher.inFlight;
     await this.#store?.close({ drainMs: Math.max(0, drainMs - (performance.now() - startedAt)) });
     this.#servers?.api.closeAllConnections();
     await this.#lock?.close();

@@ -77,7 +77,7 @@ export const trust = [
   {
     name: "transaction-is-trusted",
     promise: "G4",
-    file: "packages/gateway/src/fenced-store.ts",
+    file: "packages/gateway/src/postgres-store.ts",
     find: 'asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) === "verified";',
     replace: 'asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) !== "ask";',
     breaks: "A forged token that comes in a transaction raises the fence of a resource that this gateway has not met.",

@@ -1,6 +1,5 @@
 // Which refusals are worth another try, and when. What the gateway has decided is never retried: a
 // stale token stays stale.
-
 import type { Refusal } from "./results.js";
 import { type Call, local, type Success, type Transport } from "./transport.js";
 

@@ -10,12 +10,12 @@ export type Failure =
   /** Rolled back or never sent; running it again now would fail the same way. */
   | { readonly kind: "unavailable"; readonly reason: UnavailableReason; readonly error: Error }
   /** Rolled back because of a concurrent transaction; the same statement may pass now. */
-  | { readonly kind: "again"; readonly code: string; readonly error: Error }
+  | { readonly kind: "retry"; readonly code: string; readonly error: Error }
   /**
    * Rolled back because of one of its rows. Each row is then run by itself, and this is the answer
    * to the one that fails alone.
    */
-  | { readonly kind: "apart"; readonly code: string; readonly error: Error };
+  | { readonly kind: "retry_alone"; readonly code: string; readonly error: Error };
 
 /**
  * SQLSTATEs that end the session: whether the commit came first is unknown. A connection pooler
@@ -44,15 +44,15 @@ export function failureOf(error: Error): Failure {
   const { code, severity } = error;
   if (SESSION_ENDS.test(code) || severity === "FATAL" || severity === "PANIC" || (DOUBTFUL.test(code) && severity !== "ERROR"))
     return { kind: "unknown", reason: "connection_lost", error };
-  if (code === "40001" || code === "40P01" || needsNewSession.has(code)) return { kind: "again", code, error };
+  if (code === "40001" || code === "40P01" || needsNewSession.has(code)) return { kind: "retry", code, error };
   const reason = unavailable.find(([pattern]) => pattern.test(code))?.[1];
-  return reason === undefined ? { kind: "apart", code, error } : { kind: "unavailable", reason, error };
+  return reason === undefined ? { kind: "retry_alone", code, error } : { kind: "unavailable", reason, error };
 }
 
 /** Whether the session must not be used for another statement. */
 export function endsSession(failure: Failure): boolean {
   if (failure.kind === "unknown") return true;
-  return failure.kind === "unavailable" ? failure.reason === "read_only" : failure.kind === "again" && needsNewSession.has(failure.code);
+  return failure.kind === "unavailable" ? failure.reason === "read_only" : failure.kind === "retry" && needsNewSession.has(failure.code);
 }
 
 /**

@@ -1,7 +1,6 @@
 // Sends one batch on one connection and finds the answer to each of its rows: accepted, refused and
 // why, unknown, or to be sent again by itself. A row that may have been applied is never sent again
 // (G3).
-
 import { type Failure, rejectsValue } from "../fence/failure.js";
 import type { Accepted, WriteRequest } from "../fence/verdict.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
@@ -16,8 +15,8 @@ export interface BatchParts {
   readonly durability: "local" | "sync";
 }
 
-/** again: nothing of it was applied; sent alone, it may pass. */
-export type RowAnswer = WriteOutcome | { readonly kind: "again"; readonly code: string };
+/** retry: nothing of it was applied; sent alone, it may pass. */
+export type RowAnswer = WriteOutcome | { readonly kind: "retry"; readonly code: string };
 export interface BatchAnswers {
   /** In the order of the batch. */
   readonly answers: readonly RowAnswer[];
@@ -29,7 +28,7 @@ export async function sendBatch(parts: BatchParts, connection: WriteConnection, 
   if ("rows" in reply) return { answers: await answersTo({ parts, connection, batch, rows: reply.rows }), outcome: "ok" };
   const { failure } = reply;
   const [only] = batch;
-  if (failure.kind === "apart" && only !== undefined && batch.length === 1)
+  if (failure.kind === "retry_alone" && only !== undefined && batch.length === 1)
     return { answers: [await failedAlone({ parts, connection, entry: only, failure })], outcome: "retried" };
   const answer = sharedAnswer(failure);
   return {
@@ -53,7 +52,7 @@ function sharedAnswer(failure: Failure): RowAnswer {
   const { error: cause } = failure;
   if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause };
   if (failure.kind === "unavailable") return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause };
-  return { kind: "again", code: failure.code };
+  return { kind: "retry", code: failure.code };
 }
 
 interface Answered {
@@ -92,7 +91,7 @@ async function explainRefused(parts: BatchParts, connection: WriteConnection, re
   return reasons.map((reason, index): RowAnswer => {
     if (inDoubt !== undefined && saysStored(refused[index], reason)) return inDoubt;
     if (reason.kind !== "admissible") return reason;
-    return mayWrite ? { kind: "again", code: "race" } : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
+    return mayWrite ? { kind: "retry", code: "race" } : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
   });
 }
 
@@ -114,7 +113,7 @@ interface FailedAlone {
   readonly parts: BatchParts;
   readonly connection: WriteConnection;
   readonly entry: Entry;
-  readonly failure: Extract<Failure, { kind: "apart" }>;
+  readonly failure: Extract<Failure, { kind: "retry_alone" }>;
 }
 
 async function failedAlone({ parts, connection, entry, failure: { code, error } }: FailedAlone): Promise<RowAnswer> {

@@ -1,7 +1,6 @@
 // Gathers the writes of one turn of the event loop into one statement, and keeps a few statements
 // in flight. It decides when a batch starts and what happens to rows that must be sent again; the
 // queue decides what goes into a batch, and the statement which rows are accepted.
-
 import type { WriteRequest } from "../fence/verdict.js";
 import type { WriteConnection } from "../store/write-connection.js";
 import { type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
@@ -110,13 +109,13 @@ export class GroupCommit {
   }
 
   #take(entry: Entry, answer: RowAnswer): void {
-    if (answer.kind !== "again") {
+    if (answer.kind !== "retry") {
       this.#finish(entry, answer);
       return;
     }
     entry.attempts += 1;
     this.#parts.observe({ kind: "retried", code: answer.code, rows: 1 });
-    if (entry.attempts < MAX_ATTEMPTS) this.#queue.again(entry);
+    if (entry.attempts < MAX_ATTEMPTS) this.#queue.retryAlone(entry);
     else this.#finish(entry, { kind: "contention", resource: entry.request.resource, code: answer.code });
   }
 

@@ -1,7 +1,6 @@
 // Several writes, all or nothing: the statement of a single write with one more clause, which fails
 // it when a row was refused. Decides how often a lost race is run again, and which operations were
 // refused.
-
 import { type Failure, rejectsValue } from "../fence/failure.js";
 import type {
   OutcomeUnknown,
@@ -30,7 +29,7 @@ export type TransactionAnswer =
   /** These would raise a fence and were not verified. */
   | { readonly kind: "unverified"; readonly operations: readonly TransactionOperation[] };
 
-type Again = { readonly kind: "again"; readonly code: string };
+type Retry = { readonly kind: "retry"; readonly code: string };
 
 const MAX_ATTEMPTS = 5;
 const unavailable = (reason: Unavailable["reason"], cause?: Error): Unavailable => ({
@@ -54,14 +53,14 @@ export class Transactions {
   async #attempts(attempt: Attempt): Promise<TransactionAnswer> {
     for (let attempts = 1; ; attempts += 1) {
       const answer = await this.#attempt(attempt);
-      if (answer.kind !== "again") return answer;
+      if (answer.kind !== "retry") return answer;
       const { operations } = attempt.request;
       this.#parts.observe({ kind: "retried", code: answer.code, rows: operations.length });
       if (attempts === MAX_ATTEMPTS) return contention(operations, answer.code);
     }
   }
 
-  async #attempt(attempt: Attempt): Promise<TransactionAnswer | Again> {
+  async #attempt(attempt: Attempt): Promise<TransactionAnswer | Retry> {
     const { request, connection } = attempt;
     const reply = await this.#parts.slots.run(connection, this.#statementFor(attempt));
     if ("failure" in reply) return await this.#failed(attempt, reply.failure);
@@ -84,11 +83,11 @@ export class Transactions {
     return { ...keyed, values: [...values, idempotency.key, idempotency.fingerprint] };
   }
 
-  async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Again> {
+  async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Retry> {
     const { operations, idempotency } = attempt.request;
     if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
     if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
-    if (failure.kind === "again") return { kind: "again", code: failure.code };
+    if (failure.kind === "retry") return { kind: "retry", code: failure.code };
     const { code, error } = failure;
     // Refused by the statement's own clause after a row was refused under its lock; or another
     // connection used the key at the same time.
@@ -98,7 +97,7 @@ export class Transactions {
     return unavailable("refused", error);
   }
 
-  async #explain(attempt: Attempt): Promise<TransactionAnswer | Again> {
+  async #explain(attempt: Attempt): Promise<TransactionAnswer | Retry> {
     const { request, isVerified, connection } = attempt;
     const { operations, idempotency } = request;
     const names = operations.map((operation) => operation.resource);
@@ -121,7 +120,7 @@ export class Transactions {
     if (refusals.length > 0) return (await this.#confirm(attempt, seen)) ?? { kind: "refused", refusals };
     if (unverified.length > 0) return { kind: "unverified", operations: unverified };
     const mayWrite = this.#parts.durability === "local" || explanation.synchronousStandbyNames !== "";
-    return mayWrite ? { kind: "again", code: "race" } : unavailable("not_durable");
+    return mayWrite ? { kind: "retry", code: "race" } : unavailable("not_durable");
   }
 
   #confirm({ connection }: Attempt, operations: readonly TransactionOperation[]): Promise<OutcomeUnknown | undefined> {
@@ -143,7 +142,7 @@ export class Transactions {
       });
       if (!("failure" in reply)) continue;
       const { failure } = reply;
-      if (failure.kind === "apart") return rejected(index, resource, failure.error.message);
+      if (failure.kind === "retry_alone") return rejected(index, resource, failure.error.message);
       return unavailable("unreachable", failure.error);
     }
     const [first] = documents;

@@ -1,6 +1,5 @@
 // Which accepted writes go into one batch, and in which order: first come, first served, one write
 // per resource at a time. Bounded in rows and in bytes.
-
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
 import { Fifo } from "../store/write-slots.js";
 
@@ -102,7 +101,7 @@ export class WriteQueue {
    * The entry failed in a batch, or lost a race: next time it is sent alone. It keeps its place
    * before the later writes of its resource.
    */
-  again(entry: Entry): void {
+  retryAlone(entry: Entry): void {
     this.#alone.push(entry);
   }
 

@@ -1,12 +1,12 @@
 // One request: its header fields as they came, and what has been learned about it so far.
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { nobody, type Principal } from "./scopes.js";
+import { noPrincipal, type Principal } from "./scopes.js";
 
 export class RequestContext {
   readonly startedAt = performance.now();
   readonly requestId: string;
-  /** The caller; `nobody` until the credential has been checked. */
-  principal: Principal = nobody;
+  /** The caller; `noPrincipal` until the credential has been checked. */
+  principal: Principal = noPrincipal;
   /** Bytes of the body that count against the budget of the process until the answer is sent. */
   heldBytes = 0;
   /** For the log: what the request was about, once that is known. */

@@ -25,7 +25,7 @@ export interface Principal {
 export const everything: readonly Scope[] = actions.map((action) => ({ action, prefix: "" }));
 
 /** The caller before its credential has been checked. */
-export const nobody: Principal = { id: "nobody", scopes: [] };
+export const noPrincipal: Principal = { id: "nobody", scopes: [] };
 
 /** Undefined when the text is not a scope. */
 export function parseScope(text: string): Scope | undefined {

@@ -2,7 +2,7 @@
 // environment, --help and the README are all read from it.
 import { z } from "zod";
 import { type ApiKeyFile, apiKeyFile } from "../http/auth.js";
-import { storeRanges } from "../store/store-limits.js";
+import { storeRange } from "../store/store-limits.js";
 import { choice, list, number, parseJson, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
 
 /** Every setting with its value. A setting without a default that was not given is undefined. */
@@ -51,12 +51,6 @@ export interface Settings {
 const sharedAlgorithms = ["HS256", "HS384", "HS512"];
 const publicKeyAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"];
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
-
-/** The store owns the ranges and defaults of its own limits. */
-function storeRange(limit: keyof typeof storeRanges): { range: readonly [number, number]; otherwise: number } {
-  const { from, to, preset } = storeRanges[limit];
-  return { range: [from, to], otherwise: preset };
-}
 
 export const settings: { readonly [K in keyof Settings]: Setting } = {
   databaseUrl: secret({

@@ -38,8 +38,7 @@ interface Range {
 }
 
 const DAY_MS = 86_400_000;
-/** The one source of these ranges: the gateway's settings take theirs from here. */
-export const storeRanges: { readonly [Limit in keyof StoreLimits]: Range } = {
+const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
   poolSize: { preset: 8, from: 1, to: 1_000 },
   statementsInFlight: { preset: 2, from: 1, to: 100 },
   maxBatchRows: { preset: 128, from: 1, to: 1_000 },
@@ -55,9 +54,15 @@ export const storeRanges: { readonly [Limit in keyof StoreLimits]: Range } = {
   idempotencyRetentionMs: { preset: DAY_MS, from: 60_000, to: 365 * DAY_MS },
 };
 
+/** Range and default of a limit, for the setting of the gateway that has its name. */
+export function storeRange(limit: keyof StoreLimits): { readonly range: readonly [number, number]; readonly otherwise: number } {
+  const { from, to, preset } = ranges[limit];
+  return { range: [from, to], otherwise: preset };
+}
+
 export function storeLimits(given: { readonly [Limit in keyof StoreLimits]?: number | undefined }): StoreLimits {
   const limits: Record<string, number> = {};
-  for (const [name, { preset, from, to }] of Object.entries(storeRanges)) {
+  for (const [name, { preset, from, to }] of Object.entries(ranges)) {
     const value = given[name as keyof StoreLimits] ?? preset;
     if (!Number.isInteger(value) || value < from || value > to)
       throw new RangeError(`${name} is an integer from ${from} to ${to}, not ${String(value)}`);

@@ -1,6 +1,5 @@
 // The fence inside the user's own transactions and on the user's own tables, from pg, from drizzle
 // and from plain SQL.
-
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";

@@ -1,9 +1,9 @@
 // Tokens are verified once per lease and only when they would raise a fence; a forged one raises
 // nothing (G4).
-
 import type { Issued } from "../../src/fence/verdict.js";
-import type { StoreConfig, StoreEvent } from "../../src/fenced-store.js";
+import type { StoreEvent } from "../../src/fenced-store.js";
 import { parametersOf } from "../../src/guard/fenced-statement.js";
+import type { StoreConfig } from "../../src/postgres-store.js";
 import { put, runStatement, statementText, ways } from "../support/statement.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
-import { openStore as open } from "../../src/fenced-store.js";
+import { openStore as open } from "../../src/postgres-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { brokenPromises, Recorder } from "../support/history-checker.js";
 import { longTimeouts } from "../support/long-timeouts.js";

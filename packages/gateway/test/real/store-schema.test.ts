@@ -6,7 +6,7 @@ import { PostgresServer } from "@palisade/testkit";
 import { test as base, describe, expect } from "@palisade/testkit/vitest";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import pg from "pg";
-import { openStore } from "../../src/fenced-store.js";
+import { openStore } from "../../src/postgres-store.js";
 import { grantRoles, MigrationError, migrate } from "../../src/store/migrate.js";
 import * as schema from "../../src/store/schema.js";
 import { test } from "../support/store.js";

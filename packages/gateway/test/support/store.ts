@@ -3,7 +3,8 @@ import { migrate } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import pg from "pg";
-import { type FencedStore, openStore, type StoreConfig } from "../../src/fenced-store.js";
+import type { FencedStore } from "../../src/fenced-store.js";
+import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { longTimeouts } from "./long-timeouts.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";

@@ -2,9 +2,9 @@
 // write any more; lowering undoes a fence that a wrong token raised. Lowering is the one operation
 // that can admit an old holder again (G1), so the credential and the reason are stored with it.
 
-import type { RouteHandler } from "../admission.js";
 import { Answer, refusalProblem, undecidedProblem } from "../answer.js";
 import { mediaTypeFault, readBody } from "../body.js";
+import type { RouteHandler } from "../dispatcher.js";
 import { jsonFault } from "../json-text.js";
 import { FENCE_PREFIX } from "../paths.js";
 import { Problem, success } from "../problem.js";

@@ -2,8 +2,8 @@
 // fence.
 import { MAX_NAME_BYTES } from "../../fence/write-request.js";
 import type { FencedStore, ReadResult, ResourceState } from "../../fenced-store.js";
-import type { RouteHandler } from "../admission.js";
 import { Answer, unavailableProblem } from "../answer.js";
+import type { RouteHandler } from "../dispatcher.js";
 import { FENCE_PREFIX, HISTORY_PREFIX, RESOURCE_PREFIX } from "../paths.js";
 import { parseReadCondition } from "../preconditions.js";
 import { Problem, success } from "../problem.js";

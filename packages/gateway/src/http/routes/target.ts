@@ -19,7 +19,7 @@ export function pathOf(url: string): string {
  * the name, even a "?", which would otherwise be cut off silently.
  */
 export function targetOf(context: RequestContext, prefix: string, action: Action): string | Problem {
-  return admitted(context, pathOf(context.request.url ?? "/").slice(prefix.length), action);
+  return authorizedName(context, pathOf(context.request.url ?? "/").slice(prefix.length), action);
 }
 
 const SEAL_SUFFIX = "/seal";
@@ -31,17 +31,17 @@ const SEAL_SUFFIX = "/seal";
 export function sealTargetOf(context: RequestContext, prefix: string): string | Problem | undefined {
   const path = pathOf(context.request.url ?? "/");
   if (!path.endsWith(SEAL_SUFFIX)) return undefined;
-  return admitted(context, path.slice(prefix.length, -SEAL_SUFFIX.length), "seal");
+  return authorizedName(context, path.slice(prefix.length, -SEAL_SUFFIX.length), "seal");
 }
 
 /** For routes with a query: the name ends where the query begins. */
 export function targetBeforeQuery(context: RequestContext, prefix: string, action: Action): string | Problem {
   const path = pathOf(context.request.url ?? "/");
   const query = path.indexOf("?");
-  return admitted(context, path.slice(prefix.length, query === -1 ? undefined : query), action);
+  return authorizedName(context, path.slice(prefix.length, query === -1 ? undefined : query), action);
 }
 
-function admitted(context: RequestContext, encoded: string, action: Action): string | Problem {
+function authorizedName(context: RequestContext, encoded: string, action: Action): string | Problem {
   const resource = parseResourceName(encoded);
   if (resource instanceof Problem) return resource;
   context.resource = resource;

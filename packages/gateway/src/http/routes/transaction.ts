@@ -1,9 +1,9 @@
 // POST /v1/transactions: several resources, all or nothing. The whole transaction is refused when
 // one of its operations is.
 import type { TransactionVerdict } from "../../fence/verdict.js";
-import type { RouteHandler } from "../admission.js";
 import { Answer, receipt, refusalProblem, replayedHeader, undecidedProblem } from "../answer.js";
 import { mediaTypeFault, readBody } from "../body.js";
+import type { RouteHandler } from "../dispatcher.js";
 import { jsonFault } from "../json-text.js";
 import { type Operations, parseOperations } from "../operation-list.js";
 import { idempotencyOf, type PresentedToken, parseFencingToken, parseIdempotencyKey, parseWriteCondition } from "../preconditions.js";

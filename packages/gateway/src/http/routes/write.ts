@@ -3,9 +3,9 @@
 // body is read.
 import type { WriteOperation, WriteRequest } from "../../fence/verdict.js";
 import type { Metrics } from "../../observe/metrics.js";
-import type { RouteHandler } from "../admission.js";
 import { type Answer, acceptedAnswer, type Visibility, verdictProblem } from "../answer.js";
 import { type BodyBudget, mediaTypeFault, readBody } from "../body.js";
+import type { RouteHandler } from "../dispatcher.js";
 import { jsonFault } from "../json-text.js";
 import { RESOURCE_PREFIX } from "../paths.js";
 import { idempotencyOf, parseFencingToken, parseIdempotencyKey, parseWriteCondition } from "../preconditions.js";

@@ -54,7 +54,7 @@ describe("a batch", () => {
     const [first, second] = [entry("a"), entry("a")];
     const queue = filled([first, second, entry("b"), entry("c")], { maxBatchRows: 1 });
     expect(queue.take()).toEqual([first]);
-    queue.again(first);
+    queue.retryAlone(first);
     expect(queue.take()).toEqual([first]);
     expect(namesOf(queue.take())).toEqual(["b"]);
     queue.done(first);
@@ -115,7 +115,7 @@ test("whatever comes in whatever order, every write is sent exactly once and eac
         else if (one === "done") done();
         else {
           const back = inFlight.shift();
-          if (back !== undefined) queue.again(back);
+          if (back !== undefined) queue.retryAlone(back);
         }
       }
       while (queue.writes > 0) {

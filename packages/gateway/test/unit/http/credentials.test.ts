@@ -1,8 +1,8 @@
 // API keys, scopes, JWTs and the rate limit.
 import { SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
-import { RateLimit } from "../../../src/http/admission.js";
 import { ApiKeyring, credentialAuthenticator, hashApiKey, makeApiKey, openAuthenticator } from "../../../src/http/auth.js";
+import { RateLimit } from "../../../src/http/dispatcher.js";
 import { JwtVerifier } from "../../../src/http/jwt.js";
 import { allows, parseScope } from "../../../src/http/scopes.js";
 

@@ -1,6 +1,6 @@
 // Limits are checked before anything is opened, and a wrong one is named.
 import { expect, test } from "vitest";
-import { openStore } from "../../../src/fenced-store.js";
+import { openStore } from "../../../src/postgres-store.js";
 import { storeLimits } from "../../../src/store/store-limits.js";
 
 test("every limit has a default, and Postgres's timer is shorter than our own", () => {

@@ -1,5 +1,5 @@
-// Admission control: header count, credential, rate and capacity before the route runs; one answer,
-// one count and one log line after it.
+// What every request passes: header count, credential, rate and capacity before its route runs; one
+// answer, one count and one log line after it. Nothing thrown here leaves a request unanswered.
 import type { RequestHandler } from "express";
 import { type Log, logFinished } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
@@ -9,16 +9,16 @@ import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
 import { beginWork, endWork } from "./connection-state.js";
 import { Problem, sendProblem } from "./problem.js";
 import { RequestContext, readHeaders, tooManyHeaders } from "./request-context.js";
-import { nobody, type Principal } from "./scopes.js";
+import { noPrincipal, type Principal } from "./scopes.js";
 
 export type RouteHandler = (context: RequestContext) => Answer | Problem | Promise<Answer | Problem>;
 
 interface Route {
   readonly name: string;
-  readonly work: RouteHandler;
+  readonly handler: RouteHandler;
 }
 
-export interface AdmissionParts {
+export interface DispatcherParts {
   readonly authenticator: Authenticator;
   readonly rateLimit: RateLimit;
   readonly budget: BodyBudget;
@@ -27,13 +27,13 @@ export interface AdmissionParts {
   readonly metrics: Metrics;
 }
 
-export class Admission {
-  readonly #parts: AdmissionParts;
+export class Dispatcher {
+  readonly #parts: DispatcherParts;
   #inFlight = 0;
   #draining = false;
   #onIdle: (() => void) | undefined;
 
-  constructor(parts: AdmissionParts) {
+  constructor(parts: DispatcherParts) {
     this.#parts = parts;
   }
 
@@ -41,7 +41,7 @@ export class Admission {
     return this.#inFlight;
   }
 
-  /** Admits nothing new from now on; resolves when everything admitted has been answered. */
+  /** Accepts nothing new from now on; resolves when everything accepted has been answered. */
   drain(): Promise<void> {
     this.#draining = true;
     if (this.#inFlight === 0) return Promise.resolve();
@@ -51,20 +51,20 @@ export class Admission {
   }
 
   /** For routes that need a credential. */
-  guarded(name: string, work: RouteHandler): RequestHandler {
-    const route = { name, work };
+  authenticated(name: string, handler: RouteHandler): RequestHandler {
+    const route = { name, handler };
     return (request, response) => {
       const context = this.#begin(request, response);
-      const principal = this.#admit(context);
-      if (principal instanceof Promise) return principal.then((known) => this.#work(route, context, known));
-      return this.#work(route, context, principal);
+      const principal = this.#check(context);
+      if (principal instanceof Promise) return principal.then((known) => this.#handle(route, context, known));
+      return this.#handle(route, context, principal);
     };
   }
 
   /** For answers that depend on no credential. */
-  open(name: string, work: RouteHandler): RequestHandler {
-    const route = { name, work };
-    return (request, response) => this.#work(route, this.#begin(request, response), nobody);
+  anonymous(name: string, handler: RouteHandler): RequestHandler {
+    const route = { name, handler };
+    return (request, response) => this.#handle(route, this.#begin(request, response), noPrincipal);
   }
 
   #begin(request: RequestContext["request"], response: RequestContext["response"]): RequestContext {
@@ -74,7 +74,7 @@ export class Admission {
     return new RequestContext(request, response, headers);
   }
 
-  #admit(context: RequestContext): Principal | Problem | Promise<Principal | Problem> {
+  #check(context: RequestContext): Principal | Problem | Promise<Principal | Problem> {
     const { request, headers } = context;
     if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
     if (this.#draining) return busy("The gateway is shutting down.");
@@ -82,11 +82,11 @@ export class Admission {
     return this.#parts.authenticator.authenticate(headers.authorization, headers.host);
   }
 
-  async #work(route: Route, context: RequestContext, principal: Principal | Problem): Promise<void> {
+  async #handle(route: Route, context: RequestContext, principal: Principal | Problem): Promise<void> {
     let result: Answer | Problem;
     try {
       if (!(principal instanceof Problem)) context.principal = principal;
-      result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await route.work(context)));
+      result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await route.handler(context)));
     } catch (error) {
       this.#parts.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });

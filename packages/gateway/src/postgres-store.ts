@@ -1,0 +1,242 @@
+// The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are asked
+// through the `verify` hook only.
+import type { TransactionOperation, TransactionRequest, TransactionVerdict, Verdict, VerifyToken, WriteRequest } from "./fence/verdict.js";
+import { checkName, checkTransaction, checkWrite, isName } from "./fence/write-request.js";
+import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
+import { fencedWrite } from "./guard/fenced-statement.js";
+import { GroupCommit } from "./guard/group-commit.js";
+import { RaiseCheck } from "./guard/raise-check.js";
+import { Transactions } from "./guard/transaction.js";
+import { forgetUsedKeys } from "./store/key-retention.js";
+import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
+import {
+  type HistoryRequest,
+  type ListRequest,
+  type ListResult,
+  listResources,
+  type ReadResult,
+  readHistory,
+  readResource,
+} from "./store/read.js";
+import { ReadPool } from "./store/read-pool.js";
+import { type Readiness, readiness } from "./store/readiness.js";
+import type { Durability } from "./store/session.js";
+import { type StoreLimits, storeLimits } from "./store/store-limits.js";
+import { SlotQueue, WriteSlots } from "./store/write-slots.js";
+
+export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> & {
+  readonly databaseUrl: string;
+  readonly durability?: Durability | undefined;
+  readonly history?: "off" | "on" | undefined;
+  /** Absent: tokens are trusted. */
+  readonly verify?: VerifyToken | undefined;
+  /**
+   * What happens to a raise that could not be verified: refused (closed, the default) or accepted
+   * (open).
+   */
+  readonly verifyUnreachable?: "refuse" | "accept" | undefined;
+  /** For metrics and logs; must not throw. */
+  readonly observe?: ((event: StoreEvent) => void) | undefined;
+};
+
+/**
+ * Checks the configuration. Connects only when asked something: it resolves while Postgres is away,
+ * and `ready()` says so. Migrations are `migrate(databaseUrl)`.
+ */
+export async function openStore(config: StoreConfig): Promise<FencedStore> {
+  return new PostgresStore(config, storeLimits(config));
+}
+
+class PostgresStore implements FencedStore {
+  readonly #limits: StoreLimits;
+  readonly #durability: Durability;
+  readonly #history: "off" | "on";
+  readonly #verify: "on" | "off";
+  readonly #pool: ReadPool;
+  readonly #writeSlots: WriteSlots;
+  readonly #transactionSlots: WriteSlots;
+  readonly #slotQueue: SlotQueue;
+  readonly #commit: GroupCommit;
+  readonly #transactions: Transactions;
+  readonly #raises: RaiseCheck;
+  readonly #keysInFlight = new Map<string, string>();
+  readonly #retention: { stop(): void };
+  #closed: Promise<void> | undefined;
+
+  constructor(config: StoreConfig, limits: StoreLimits) {
+    const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
+    const { statementsInFlight, maxQueuedWrites, maxWaitMs } = limits;
+    const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
+    const connection = { ...limits, databaseUrl, durability, onIdleError };
+    const form = { history, durability } as const;
+    const statements = (rows: "any" | "known", scope: "each" | "all") => ({
+      plain: fencedWrite({ ...form, rows, scope, keys: "none" }),
+      keyed: fencedWrite({ ...form, rows, scope, keys: "named" }),
+    });
+    const single = { any: statements("any", "each"), known: statements("known", "each") };
+    this.#limits = limits;
+    this.#durability = durability;
+    this.#history = history;
+    this.#verify = verify === undefined ? "off" : "on";
+    this.#pool = new ReadPool({ ...limits, databaseUrl, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
+    this.#writeSlots = new WriteSlots(statementsInFlight, connection);
+    this.#transactionSlots = new WriteSlots(statementsInFlight, connection);
+    this.#slotQueue = new SlotQueue(this.#transactionSlots, { maxWaiting: maxQueuedWrites, maxWaitMs });
+    this.#commit = new GroupCommit({ slots: this.#writeSlots, statements: single, durability, limits, observe });
+    this.#transactions = new Transactions({
+      slots: this.#transactionSlots,
+      slotQueue: this.#slotQueue,
+      statements: statements("any", "all"),
+      durability,
+      observe,
+    });
+    this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
+    this.#retention = forgetUsedKeys({ pool: this.#pool, retentionMs: limits.idempotencyRetentionMs, onError: onIdleError });
+  }
+
+  async write(request: WriteRequest): Promise<Verdict> {
+    checkWrite(request);
+    return await this.#withKey(request, () => this.#write(request));
+  }
+
+  async #write(request: WriteRequest): Promise<Verdict> {
+    const { resource, token } = request;
+    const verification = this.#raises.verificationOf(resource, token);
+    if (verification !== "ask") {
+      const verdict = await this.#commit.submit(request, { verified: verification === "verified", known: this.#raises.knows(resource) });
+      if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "not asked");
+      if (verdict.kind !== "unverified") return verdict;
+    }
+    const refusal = await this.#verifyRaise(resource, token);
+    if (refusal !== undefined) return refusal;
+    const verdict = await this.#commit.submit(request, { verified: true, known: verification === "ask" });
+    if (verdict.kind === "unverified") throw new Error("invariant: G4: a verified write was taken for an unverified one");
+    if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "asked");
+    return verdict;
+  }
+
+  async #verifyRaise(
+    resource: string,
+    token: number,
+  ): Promise<(Verdict & { readonly kind: "token_unissued" | "verification_unavailable" }) | undefined> {
+    const answer = await this.#raises.ask(resource, token);
+    if (answer === "verified") return undefined;
+    return { kind: answer === "unissued" ? "token_unissued" : "verification_unavailable", resource, presentedToken: token };
+  }
+
+  async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
+    checkTransaction(request);
+    return await this.#withKey(request, () => this.#transaction(request));
+  }
+
+  async #transaction(request: TransactionRequest): Promise<TransactionVerdict> {
+    const { operations } = request;
+    const asked = new Set<TransactionOperation>();
+    let toAsk = operations.filter(({ resource, token }) => this.#raises.verificationOf(resource, token) === "ask");
+    for (;;) {
+      const refused = await this.#verifyAll(toAsk, operations);
+      if (refused.length > 0) return { kind: "refused", refusals: refused };
+      for (const operation of toAsk) asked.add(operation);
+      const isVerified = (operation: TransactionOperation) =>
+        asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) === "verified";
+      const verdict = await this.#transactions.run(request, isVerified);
+      if (verdict.kind === "unverified") {
+        toAsk = [...verdict.operations];
+        continue;
+      }
+      if (verdict.kind === "committed" && !verdict.replayed)
+        for (const operation of operations)
+          this.#raises.accepted(operation.resource, operation.token, asked.has(operation) ? "asked" : "not asked");
+      return verdict;
+    }
+  }
+
+  async #verifyAll(toAsk: readonly TransactionOperation[], operations: readonly TransactionOperation[]) {
+    const answers = await Promise.all(
+      toAsk.map(async (operation) => ({ operation, refusal: await this.#verifyRaise(operation.resource, operation.token) })),
+    );
+    return answers.flatMap(({ operation, refusal }) => (refusal === undefined ? [] : [{ index: operations.indexOf(operation), refusal }]));
+  }
+
+  /**
+   * Two requests of this process with one key: the second is refused at once, without a statement.
+   * Between processes the statement refuses it.
+   */
+  async #withKey<T>(request: WriteRequest | TransactionRequest, work: () => Promise<T>) {
+    const { idempotency } = request;
+    if (idempotency === undefined) return await work();
+    const { key, fingerprint } = idempotency;
+    const inFlight = this.#keysInFlight.get(key);
+    if (inFlight !== undefined) return { kind: inFlight === fingerprint ? "idempotency_in_flight" : "idempotency_key_reused" } as const;
+    this.#keysInFlight.set(key, fingerprint);
+    try {
+      return await work();
+    } finally {
+      this.#keysInFlight.delete(key);
+    }
+  }
+
+  async read(resource: string): Promise<ReadResult> {
+    checkName(resource);
+    return await readResource(this.#pool, resource);
+  }
+
+  async list(request: ListRequest): Promise<ListResult> {
+    if (request.prefix !== undefined && request.prefix !== "") checkName(request.prefix);
+    // Cursors pass through clients. A cursor that is no name was not made here, so no page follows
+    // it.
+    if (request.cursor !== undefined && !isName(request.cursor)) return { kind: "page", items: [], nextCursor: null };
+    return await listResources(this.#pool, request);
+  }
+
+  async history(request: HistoryRequest): Promise<HistoryResult> {
+    checkName(request.resource);
+    return this.#history === "off" ? { kind: "off" } : await readHistory(this.#pool, request);
+  }
+
+  async raiseFence(change: FenceChange): Promise<FenceVerdict> {
+    return await moveFence({ slots: this.#transactionSlots, queue: this.#slotQueue }, "raise", change);
+  }
+
+  async lowerFence(change: FenceChange): Promise<FenceVerdict> {
+    return await moveFence({ slots: this.#transactionSlots, queue: this.#slotQueue }, "lower", change);
+  }
+
+  async ready(): Promise<Readiness> {
+    return await readiness({ pool: this.#pool, durability: this.#durability, verify: this.#verify });
+  }
+
+  stats(): StoreStats {
+    const { writes, bytes } = this.#commit.queued;
+    const { total, idle, waiting } = this.#pool.connections;
+    const slots = [this.#writeSlots, this.#transactionSlots];
+    const inFlight = slots.reduce((sum, { inFlight: running }) => sum + running, 0);
+    const open = slots.reduce((sum, { open: opened }) => sum + opened, 0);
+    return {
+      queuedWrites: writes,
+      queuedBytes: bytes,
+      statementsInFlight: inFlight,
+      connections: { total: total + open, idle: idle + Math.max(0, open - inFlight), waiting: waiting + this.#slotQueue.waiting },
+    };
+  }
+
+  close({ drainMs = 10_000 }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    this.#closed ??= this.#close(drainMs);
+    return this.#closed;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    this.#retention.stop();
+    const drained = Promise.all([this.#commit.drain(), this.#slotQueue.drain()]);
+    const timer = setTimeout(() => {
+      this.#commit.abandonQueue();
+      this.#slotQueue.abandon();
+      this.#writeSlots.destroy();
+      this.#transactionSlots.destroy();
+    }, drainMs);
+    await drained;
+    clearTimeout(timer);
+    const timeoutMs = this.#limits.connectTimeoutMs;
+    await Promise.all([this.#writeSlots.end(timeoutMs), this.#transactionSlots.end(timeoutMs), this.#pool.end()]);
+  }
+}
