@@ -1,6 +1,6 @@
 // `npm run fresh [-- --list] [-- --files a,b] [case…]`: runs the README's two commands on bare
 // machines, and prints time, result and leftovers of each.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, stripVTControlCharacters } from "node:util";
@@ -9,7 +9,7 @@ import { step } from "../go/progress.mjs";
 import { Refusal } from "../go/refusal.mjs";
 import { cases, described } from "./cases.mjs";
 import { mustBeAble } from "./host.mjs";
-import { KEPT, makeMachine } from "./root.mjs";
+import { KEPT, makeMachine, newRunFolder } from "./root.mjs";
 
 const STEP_LIMIT_MS = 30 * 60_000;
 const SHOWN_COMPLAINTS = 60;
@@ -55,8 +55,7 @@ function chosen(args) {
 async function prove(name, files) {
   const machine = /** @type {import("./cases.mjs").Machine} */ (cases[name]);
   console.log(`${name}: ${described(machine)}`);
-  mkdirSync(KEPT, { recursive: true });
-  const folder = mkdtempSync(join(KEPT, `run-${name}-`));
+  const folder = newRunFolder();
   const root = join(folder, "root");
   try {
     const env = { ...(await makeMachine(machine, root)), ...(machine.ci ? { CI: "true" } : {}) };

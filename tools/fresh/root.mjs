@@ -1,9 +1,11 @@
 // Builds the root of a bare machine: debootstrap's minimal Debian with git, a Node and its npm, and
 // one user. Roots and Nodes are kept for the next run.
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inRoot } from "../go/checkout.mjs";
+import { birthOf } from "../go/process-table.mjs";
 import { step } from "../go/progress.mjs";
+import { inTurn } from "../go/turn.mjs";
 import { debianMirror, giveAptSettings, networkSettings, succeed } from "./host.mjs";
 
 /** Outside the clone: the files of a Debian are not ours to check. */
@@ -63,15 +65,27 @@ async function nodeWithNpm(major) {
 }
 
 /**
- * Built under another name, so that an interrupted build is not taken for a whole one. @param
- * {string} name @param {string} title @param {(folder: string) => Promise<void>} build
+ * Built under another name, so that an interrupted build is not taken for a whole one, and by one run at a time.
+ * @param {string} name @param {string} title @param {(folder: string) => Promise<void>} build
  */
 async function keep(name, title, build) {
   const [folder, part] = [join(KEPT, name), join(KEPT, `${name}.part`)];
-  if (existsSync(folder)) return folder;
-  mkdirSync(KEPT, { recursive: true });
-  rmSync(part, { recursive: true, force: true });
-  await step(title, () => build(part));
-  renameSync(part, folder);
+  const make = async () => {
+    if (existsSync(folder)) return;
+    rmSync(part, { recursive: true, force: true });
+    await step(title, () => build(part));
+    renameSync(part, folder);
+  };
+  if (!existsSync(folder)) await inTurn(make, `${folder}.turn`);
   return folder;
+}
+
+/** A folder for one machine. Those of runs that were killed are removed. */
+export function newRunFolder() {
+  mkdirSync(KEPT, { recursive: true });
+  for (const name of readdirSync(KEPT)) {
+    const [, pid, birth] = /^run-(\d+)\.(\d+)-/.exec(name) ?? [];
+    if (pid !== undefined && birthOf(Number(pid)) !== birth) rmSync(join(KEPT, name), { recursive: true, force: true });
+  }
+  return mkdtempSync(join(KEPT, `run-${process.pid}.${birthOf(process.pid)}-`));
 }
