@@ -1,5 +1,5 @@
-// `npm run bench [-- part…]`: every figure that the documentation claims, measured side by side in one run. Without
-// arguments all parts are measured.
+// `npm run bench [-- part…]`: every figure that the documentation claims, measured side by side in
+// one run. Without arguments all parts are measured.
 import { benchGateway, gatewayParts } from "./gateway/main.js";
 import { benchLock, lockParts } from "./lock/main.js";
 

@@ -1,4 +1,5 @@
-// How results are shown: tables with aligned columns, the same with and without a terminal, and progress on a terminal.
+// How results are shown: tables with aligned columns, the same with and without a terminal, and
+// progress on a terminal.
 
 export interface Column {
   readonly title: string;

@@ -1,4 +1,5 @@
-// What the user asks for, read from the arguments and checked before anything is started. A mistake is one sentence.
+// What the user asks for, read from the arguments and checked before anything is started. A mistake
+// is one sentence.
 import { parseArgs } from "node:util";
 
 export interface DemoOptions {
@@ -79,7 +80,10 @@ function parsed(args: readonly string[]): Values {
   }
 }
 
-/** "--ttl -5" becomes "--ttl=-5", so that the message is about the number and not about an unknown option. */
+/**
+ * "--ttl -5" becomes "--ttl=-5", so that the message is about the number and not about an unknown
+ * option.
+ */
 function* joined(args: readonly string[]): Generator<string> {
   for (let index = 0; index < args.length; index += 1) {
     const [arg = "", next = ""] = args.slice(index, index + 2);

@@ -1,5 +1,5 @@
-// `npm run dev`: the whole stack on servers of this machine, until Ctrl-C. Prints where everything is, a key, and three
-// requests to try.
+// `npm run dev`: the whole stack on servers of this machine, until Ctrl-C. Prints where everything
+// is, a key, and three requests to try.
 import { makeApiKey } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
 import { startServers } from "./engine/environment.js";

@@ -1,5 +1,5 @@
-// `npm run demo`: reads the arguments, starts the servers, runs the scenarios, stops everything. The exit code is 0 only if
-// every scenario was proven, 2 for arguments that cannot be right.
+// `npm run demo`: reads the arguments, starts the servers, runs the scenarios, stops everything.
+// The exit code is 0 only if every scenario was proven, 2 for arguments that cannot be right.
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { type DemoOptions, readCommandLine, UsageError, usage } from "./command-line.js";

@@ -1,4 +1,5 @@
-// The servers that are compared: the gateway and a hand-written handler on one Postgres, each a process with its own database.
+// The servers that are compared: the gateway and a hand-written handler on one Postgres, each a
+// process with its own database.
 import { PostgresServer, takePort } from "@palisade/testkit";
 import { type ServerProcess, startServer } from "./server-process.js";
 

@@ -1,5 +1,5 @@
-// What a team writes by hand, and the gateway is compared with: Express, express.json and pg, one unfenced upsert for each
-// request. A program of its own.
+// What a team writes by hand, and the gateway is compared with: Express, express.json and pg, one
+// unfenced upsert for each request. A program of its own.
 import express from "express";
 import pg from "pg";
 

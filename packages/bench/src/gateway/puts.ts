@@ -1,4 +1,5 @@
-// PUTs per second and their latency: the gateway, which checks a token and answers with a revision, against the handler that checks nothing.
+// PUTs per second and their latency: the gateway, which checks a token and answers with a revision,
+// against the handler that checks nothing.
 import { ratio } from "../lock/uncontended.js";
 import { fixed, heading, progress, progressEnded, table, whole } from "../report.js";
 import { median } from "../statistics.js";

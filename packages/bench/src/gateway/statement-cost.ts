@@ -1,5 +1,5 @@
-// What the fence adds to the SQL: the gateway's statement against the same statement without its conditions, in turns over
-// one connection.
+// What the fence adds to the SQL: the gateway's statement against the same statement without its
+// conditions, in turns over one connection.
 import { hrtime } from "node:process";
 import pg from "pg";
 import { ratio } from "../lock/uncontended.js";

@@ -1,5 +1,5 @@
-// The least that any lock over N masters costs: one EVALSHA to each, answers of a majority, no token, no retry, no checks.
-// The libraries are compared with it.
+// The least that any lock over N masters costs: one EVALSHA to each, answers of a majority, no
+// token, no retry, no checks. The libraries are compared with it.
 import { randomBytes } from "node:crypto";
 import { Redis } from "ioredis";
 import { type Contestant, TTL_MS } from "./contestant.js";

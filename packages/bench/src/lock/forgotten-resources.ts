@@ -1,5 +1,5 @@
-// Whether a node forgets resources that are no longer used: its memory before a million distinct resources, at the most,
-// and after their retention.
+// Whether a node forgets resources that are no longer used: its memory before a million distinct
+// resources, at the most, and after their retention.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker } from "@palisade/lock";
 import { RedisFleet, type RedisNode } from "@palisade/testkit";

@@ -1,4 +1,5 @@
-// The other process of handover.ts: acquires each lock it is sent the name of, reports when it has it, and releases it.
+// The other process of handover.ts: acquires each lock it is sent the name of, reports when it has
+// it, and releases it.
 import { waiters } from "./waiters.js";
 
 export interface AcquireRequest {

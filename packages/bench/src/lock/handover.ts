@@ -1,4 +1,5 @@
-// How soon a lock that one process releases is held by another that waits for it. Both read the same monotonic clock.
+// How soon a lock that one process releases is held by another that waits for it. Both read the
+// same monotonic clock.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";

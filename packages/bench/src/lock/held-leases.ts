@@ -1,5 +1,6 @@
-// What many held leases cost the process that holds them: memory for each, and the processor time of renewing them all.
-// A program of its own, run with --expose-gc, so that nothing else is in its heap.
+// What many held leases cost the process that holds them: memory for each, and the processor time
+// of renewing them all. A program of its own, run with --expose-gc, so that nothing else is in its
+// heap.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker, type Lease } from "@palisade/lock";
 import { fixed, heading, table, whole } from "../report.js";

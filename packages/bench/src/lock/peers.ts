@@ -1,5 +1,5 @@
-// The other Redlock libraries, each used as its own documentation shows, with its own defaults. Their types are not used,
-// because some of them name another major of ioredis.
+// The other Redlock libraries, each used as its own documentation shows, with its own defaults.
+// Their types are not used, because some of them name another major of ioredis.
 import { createRequire } from "node:module";
 import { Redis } from "ioredis";
 import { type Contestant, type Open, TTL_MS, type Waiter } from "./contestant.js";

@@ -1,4 +1,5 @@
-// One act while it runs: its clock, its workers, its steps and its claims. The first claim that does not come true ends it.
+// One act while it runs: its clock, its workers, its steps and its claims. The first claim that
+// does not come true ends it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { type Output, type Step, serverLanes } from "../output/events.js";
@@ -72,7 +73,8 @@ export class ActRun extends Owned implements Narrator {
   async worker(name: string, differing: Differing = {}): Promise<Worker> {
     const pool = this.environment.workers;
     const process = pool.take();
-    // A worker whose servers are broken may not be able to close its connections: it is not used again.
+    // A worker whose servers are broken may not be able to close its connections: it is not used
+    // again.
     const state = Object.keys(differing).length === 0 ? "reusable" : "spent";
     const joining = joinAct(this, process, { name, ...this.#config, ...differing });
     this.#leave.push(async () => {

@@ -1,4 +1,5 @@
-// Runs the acts of a scenario one after the other. It is proven when every claim of every act came true.
+// Runs the acts of a scenario one after the other. It is proven when every claim of every act came
+// true.
 import { UnexpectedOutcome } from "../worker/protocol.js";
 import { ActRun, type RunOptions, type Scenario } from "./act-run.js";
 
@@ -23,7 +24,9 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   return "proven";
 }
 
-/** A claim that did not come true is one thing, a server or a compiler that is missing is another. */
+/**
+ * A claim that did not come true is one thing, a server or a compiler that is missing is another.
+ */
 function reasonOf(thrown: unknown): string {
   let error = thrown;
   // The first failure, not those while the act was cleaned up after it.

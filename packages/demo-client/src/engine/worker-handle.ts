@@ -1,5 +1,5 @@
-// A worker as a scenario speaks to it: the verbs of the worker process, and what is done to the process from outside.
-// The process may stand still, so the end of its lease is shown from here.
+// A worker as a scenario speaks to it: the verbs of the worker process, and what is done to the
+// process from outside. The process may stand still, so the end of its lease is shown from here.
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchFolder } from "@palisade/testkit";
@@ -52,7 +52,9 @@ class WorkerHandle {
     process.listen((event) => this.#heard(event));
   }
 
-  /** A call that is not awaited may fail unseen: then its act has already ended for another reason. */
+  /**
+   * A call that is not awaited may fail unseen: then its act has already ended for another reason.
+   */
   ask(verb: string, args: readonly unknown[]): Promise<unknown> {
     const answer = this.#process.ask(verb, args).then(async (value) => {
       await this.#narrator.pause();
@@ -62,7 +64,10 @@ class WorkerHandle {
     return answer;
   }
 
-  /** Has looked at its lease and found it good, and computes what it will write. Resolves as soon as it does. */
+  /**
+   * Has looked at its lease and found it good, and computes what it will write. Resolves as soon as
+   * it does.
+   */
   async isAboutToWrite(resource: Resource, document: Document, beforeWriting: BeforeWriting = "trusts"): Promise<PendingWrite> {
     this.#computation = scratchFolder("computation");
     this.#listens = false;

@@ -1,4 +1,5 @@
-// Worker processes from the outside: one that is sent requests, stopped and resumed, and the pool of all of them in a run.
+// Worker processes from the outside: one that is sent requests, stopped and resumed, and the pool
+// of all of them in a run.
 import { readFileSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,5 @@
-// What can happen in a run of the demo, as plain data: the terminal, the JSON lines and the picture are all made from these.
-// Their shape is public: `--json` prints them as they stand here.
+// What can happen in a run of the demo, as plain data: the terminal, the JSON lines and the picture
+// are all made from these. Their shape is public: `--json` prints them as they stand here.
 
 /** How a step is shown; `from` and `to` are lanes: workers, or the servers that they ask. */
 export type StepKind =

@@ -1,5 +1,6 @@
-// The run live on a terminal: the time, one lane per worker and server, and beside them what happened. A thick lane holds
-// a lease, a broken one stands still. No line is longer than the terminal is wide.
+// The run live on a terminal: the time, one lane per worker and server, and beside them what
+// happened. A thick lane holds a lease, a broken one stands still. No line is longer than the
+// terminal is wide.
 import { type ActBegins, type DemoEvent, type Output, type Step, serverLanes } from "./events.js";
 import { checkPaint, checkText, PlainLines, TIME_WIDTH, timeText } from "./plain-lines.js";
 import { type Paint, paint, wrapped } from "./text.js";

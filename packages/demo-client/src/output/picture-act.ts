@@ -1,6 +1,7 @@
-// One act as an SVG drawing: a lane per worker and server from top to bottom, a row per event, a bar where a lease is
-// held, hatching where a process stands still. Lanes stand in the same place in every act of a scenario. Rows have equal
-// height, because what matters happens within milliseconds and waiting takes seconds; the time stands beside each.
+// One act as an SVG drawing: a lane per worker and server from top to bottom, a row per event, a
+// bar where a lease is held, hatching where a process stands still. Lanes stand in the same place
+// in every act of a scenario. Rows have equal height, because what matters happens within
+// milliseconds and waiting takes seconds; the time stands beside each.
 import { type ActBegins, type Check, type Step, serverLanes } from "./events.js";
 import { escaped, wrapped } from "./text.js";
 

@@ -1,4 +1,5 @@
-// The run as one HTML page without scripts and without network, light or dark as the reader's system is.
+// The run as one HTML page without scripts and without network, light or dark as the reader's
+// system is.
 import type { ActBegins, Check, DemoEvent, Output, ScenarioBegins, ScenarioEnds, Step } from "./events.js";
 import { drawAct, lanesOf } from "./picture-act.js";
 import { escaped } from "./text.js";

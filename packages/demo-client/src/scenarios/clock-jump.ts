@@ -1,5 +1,6 @@
-// The clock of one Redis node jumps forward, and a key that should live for seconds is gone. No lock that relies on clocks
-// keeps two holders apart then; the tokens rely on none, and still tell which lease came later.
+// The clock of one Redis node jumps forward, and a key that should live for seconds is gone. No
+// lock that relies on clocks keeps two holders apart then; the tokens rely on none, and still tell
+// which lease came later.
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import { codeOf, type Ending, expectLoss, expectRefusal, fenced, unfenced } from "./late-write.js";
 import { PrivateFleet } from "./private-fleet.js";

@@ -1,10 +1,12 @@
-// What several scenarios share: workers that all read, decide and write at the same moment, under a lock or under none.
+// What several scenarios share: workers that all read, decide and write at the same moment, under a
+// lock or under none.
 import type { ActRun } from "../engine/act-run.js";
 import type { Worker } from "../engine/worker-handle.js";
 import type { PlainLockOptions } from "../worker/plain-lock.js";
 import type { Document, Resource } from "../worker/protocol.js";
 
-// No lease may run out in these scenarios, however slow the machine: they are about which worker gets in.
+// No lease may run out in these scenarios, however slow the machine: they are about which worker
+// gets in.
 const LEASE_MS = 30_000;
 
 /** What keeps the workers apart. */
@@ -18,7 +20,10 @@ export interface Contest {
   readonly decide: (stored: Document | null, worker: Worker) => Document | undefined;
 }
 
-/** How many found something to do, and of how many it was stored. Where a lock lets two in, the first shows it, also where the fence keeps the second right. */
+/**
+ * How many found something to do, and of how many it was stored. Where a lock lets two in, the
+ * first shows it, also where the fence keeps the second right.
+ */
 export interface Tally {
   readonly acted: number;
   readonly stored: number;

@@ -1,4 +1,5 @@
-// A worker computes without a break past the end of its lease: its own timers, signals and renewals do not run meanwhile.
+// A worker computes without a break past the end of its lease: its own timers, signals and renewals
+// do not run meanwhile.
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { BeforeWriting } from "../worker/protocol.js";
 import { codeOf, type Ending, expectLoss, expectRefusal, expectTurns, fenced, unfenced } from "./late-write.js";

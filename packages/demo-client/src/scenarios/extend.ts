@@ -1,5 +1,5 @@
-// A job takes longer than its lease: renewal keeps the lock for it while the nodes can be reached, and tells it in time
-// when they no longer can.
+// A job takes longer than its lease: renewal keeps the lock for it while the nodes can be reached,
+// and tells it in time when they no longer can.
 
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { Worker } from "../engine/worker-handle.js";
@@ -23,8 +23,8 @@ async function outlivesItsTtl(act: ActRun, { job, one, two, ttlMs }: Renewal): P
   let outcome: "renewed" | "lost" = "renewed";
   while (outcome === "renewed" && performance.now() - startedAt < 1.2 * ttlMs) outcome = await one.isRenewed();
   const early = outcome === "renewed" ? await two.tries(job) : undefined;
-  // On a machine that stands still for longer than the lease lasts, no renewal can come in time: this is tried again with
-  // a longer lease. Two holders at once would not be excused.
+  // On a machine that stands still for longer than the lease lasts, no renewal can come in time:
+  // this is tried again with a longer lease. Two holders at once would not be excused.
   const isLost = outcome === "lost" || (early?.ok === true && !(await one.believesToHold(job)));
   if (isLost && ttlMs < MAX_TTL_MS) {
     const text = "lost its lease, perhaps because this machine stood still: once more, with a longer one";
@@ -41,7 +41,8 @@ async function renewed(act: ActRun): Promise<void> {
   const job = act.resource("jobs/long");
   const fleet = await PrivateFleet.start(act);
   const network = await fleet.networkOf("worker 1");
-  // Shorter than elsewhere: some nodes will be silent, and that has to be known before the lease is over.
+  // Shorter than elsewhere: some nodes will be silent, and that has to be known before the lease is
+  // over.
   const one = await act.worker("worker 1", { redisUrls: network.redisUrls, nodeTimeoutMs: 250 });
   const two = await act.worker("worker 2", { redisUrls: fleet.urls });
 

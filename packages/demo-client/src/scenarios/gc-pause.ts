@@ -1,4 +1,5 @@
-// A worker is stopped after its last check and before its write; it wakes up after the end of its lease and writes.
+// A worker is stopped after its last check and before its write; it wakes up after the end of its
+// lease and writes.
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import { type Ending, expectLoss, expectRefusal, expectTurns, fenced, type Leases, unfenced } from "./late-write.js";
 

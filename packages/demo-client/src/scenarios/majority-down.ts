@@ -1,5 +1,5 @@
-// Nodes die, and networks split. A lock that only a majority grants cannot be had on the smaller side then, and the error
-// says so: that is the price of a single holder.
+// Nodes die, and networks split. A lock that only a majority grants cannot be had on the smaller
+// side then, and the error says so: that is the price of a single holder.
 
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import { codeOf } from "./late-write.js";

@@ -1,5 +1,5 @@
-// One node restarts without its memory while the lock is held. If it voted, it would grant again what it has granted
-// already, and with two others make a second majority.
+// One node restarts without its memory while the lock is held. If it voted, it would grant again
+// what it has granted already, and with two others make a second majority.
 
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import { PrivateFleet } from "./private-fleet.js";

@@ -1,6 +1,7 @@
-// Work that must be done once and is begun by several workers at the same moment: a job that is due on every machine, and
-// a registration that is submitted twice. The lock alone is not enough: the second worker gets it too, later. What the
-// first has stored, read behind the fence, tells the second.
+// Work that must be done once and is begun by several workers at the same moment: a job that is due
+// on every machine, and a registration that is submitted twice. The lock alone is not enough: the
+// second worker gets it too, later. What the first has stored, read behind the fence, tells the
+// second.
 import type { Act, ActRun, Scenario } from "../engine/act-run.js";
 import type { Document } from "../worker/protocol.js";
 import { contest, type Guard, type Tally } from "./contest.js";

@@ -1,5 +1,5 @@
-// A late release must not free the lock of the next holder: A's lease ran out, B holds the lock, and A comes back to
-// release it.
+// A late release must not free the lock of the next holder: A's lease ran out, B holds the lock,
+// and A comes back to release it.
 
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { PlainLockOptions } from "../worker/plain-lock.js";

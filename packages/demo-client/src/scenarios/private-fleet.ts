@@ -1,5 +1,5 @@
-// Five Redis masters of an act's own, to be broken, and a network to them for each worker, which can break for one worker
-// and not for another.
+// Five Redis masters of an act's own, to be broken, and a network to them for each worker, which
+// can break for one worker and not for another.
 import { type FaultProxy, RedisFleet, type RedisNode } from "@palisade/testkit";
 import type { ActRun, Differing } from "../engine/act-run.js";
 import { startGateway } from "../engine/gateway-process.js";

@@ -1,5 +1,5 @@
-// One Redis with a replica looks as safe as several. Replication is asynchronous: the primary can die with a lock that its
-// replica never heard of.
+// One Redis with a replica looks as safe as several. Replication is asynchronous: the primary can
+// die with a lock that its replica never heard of.
 import { type FaultProxy, RedisFleet, type RedisNode } from "@palisade/testkit";
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import { codeOf, expectLoss, expectRefusal, fenced, unfenced } from "./late-write.js";

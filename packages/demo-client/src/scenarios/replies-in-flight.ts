@@ -1,11 +1,12 @@
-// The nodes granted the lock, and their answers were on the way when the process stopped. When it goes on it reads five
-// grants of a lease that ran out long ago.
+// The nodes granted the lock, and their answers were on the way when the process stopped. When it
+// goes on it reads five grants of a lease that ran out long ago.
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { Worker } from "../engine/worker-handle.js";
 import { codeOf } from "./late-write.js";
 import { type Network, PrivateFleet } from "./private-fleet.js";
 
-// Longer than worker 1 stands still: the answers are waited for, and only the time tells that they are of no use.
+// Longer than worker 1 stands still: the answers are waited for, and only the time tells that they
+// are of no use.
 const NODE_TIMEOUT_MS = 60_000;
 
 interface Parts {
@@ -25,7 +26,9 @@ async function setUp(act: ActRun): Promise<Parts> {
   return { one, two, network, fleet };
 }
 
-/** Called after worker 1 has asked: the nodes answer, and it stops before it has read the answers. */
+/**
+ * Called after worker 1 has asked: the nodes answer, and it stops before it has read the answers.
+ */
 async function stopBeforeItReads(act: ActRun, { one, network: { proxies } }: Parts): Promise<void> {
   await Promise.all(proxies.map((proxy) => proxy.until(({ replies }) => replies.waitingBytes > 0, NODE_TIMEOUT_MS)));
   act.step("remarks", "lock", { text: "all five nodes have granted; their answers are on the way" });

@@ -1,5 +1,5 @@
-// The store fails over, and the fence is in it. A standby that did not have the last fence accepts what the primary would
-// have refused; so an answer must wait for the standby.
+// The store fails over, and the fence is in it. A standby that did not have the last fence accepts
+// what the primary would have refused; so an answer must wait for the standby.
 import { FaultProxy, PostgresPair } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
 import { startGateway } from "../engine/gateway-process.js";
@@ -14,11 +14,17 @@ interface Parts {
   readonly pair: PostgresPair;
   /** Of the gateway, before and after the failover. */
   readonly address: Differing;
-  /** The primary dies for good, the standby takes over, and a gateway in front of it keeps the address. */
+  /**
+   * The primary dies for good, the standby takes over, and a gateway in front of it keeps the
+   * address.
+   */
   failOver(): Promise<void>;
 }
 
-/** Worker 2 has taken over from worker 1; what the primary writes from now on does not reach the standby. */
+/**
+ * Worker 2 has taken over from worker 1; what the primary writes from now on does not reach the
+ * standby.
+ */
 async function setUp(act: ActRun, replication: "sync" | "async"): Promise<Parts> {
   const pair = act.own(await PostgresPair.start({ replication }));
   const { redisUrls, namespace } = act.environment;

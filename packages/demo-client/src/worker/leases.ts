@@ -1,4 +1,5 @@
-// The leases of a worker by resource: from its own locker, or from a plain lock. Reports renewals and losses.
+// The leases of a worker by resource: from its own locker, or from a plain lock. Reports renewals
+// and losses.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
 import { PlainLock, type PlainLockOptions } from "./plain-lock.js";
@@ -30,7 +31,8 @@ export class Leases {
     this.#locker = createLocker({
       nodes: redisUrls,
       namespace,
-      // Every lease is asked for with its own ttl; the default only has to be no shorter than the wait for a node.
+      // Every lease is asked for with its own ttl; the default only has to be no shorter than the
+      // wait for a node.
       ttlMs: Math.max(ttlMs, nodeTimeoutMs),
       nodeTimeoutMs,
       label: name,
@@ -80,7 +82,9 @@ export class Leases {
     return this.#plainHolders.get(name)?.remainingMs(name) ?? this.#leaseOf(name).remainingMs();
   }
 
-  /** One plain lock for the same options; resolves when enough nodes, or every one, have answered. */
+  /**
+   * One plain lock for the same options; resolves when enough nodes, or every one, have answered.
+   */
   plainLock(options: PlainLockOptions, awaited: "every node" | "enough nodes" = "enough nodes"): Promise<PlainLock> {
     const key = JSON.stringify(options);
     const known = this.#plainLocks.get(key);

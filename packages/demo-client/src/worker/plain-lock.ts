@@ -1,5 +1,6 @@
-// A lock without tokens, as people write it by hand, for controls: SET NX PX on one Redis, or on several with a majority
-// (published Redlock). It shows what happens when something goes wrong, and is for nothing else.
+// A lock without tokens, as people write it by hand, for controls: SET NX PX on one Redis, or on
+// several with a majority (published Redlock). It shows what happens when something goes wrong, and
+// is for nothing else.
 import { randomBytes } from "node:crypto";
 import { Redis } from "ioredis";
 

@@ -17,7 +17,10 @@ export interface WorkerConfig {
   readonly databaseUrl: string;
 }
 
-/** How reads and writes reach the store: through the gateway with the lease's token, or into a table without a fence. */
+/**
+ * How reads and writes reach the store: through the gateway with the lease's token, or into a table
+ * without a fence.
+ */
 export type Route = "gateway" | "postgres";
 
 export type Document = Readonly<Record<string, unknown>>;
@@ -79,7 +82,10 @@ export type Report =
   | { readonly event: "step"; readonly step: WorkerStep }
   | { readonly event: "about_to_write" };
 
-/** Thrown when a scenario goes otherwise than it must: the demonstration has failed, not the program. */
+/**
+ * Thrown when a scenario goes otherwise than it must: the demonstration has failed, not the
+ * program.
+ */
 export class UnexpectedOutcome extends Error {
   override readonly name = "UnexpectedOutcome";
 }

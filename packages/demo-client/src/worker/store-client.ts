@@ -1,5 +1,5 @@
-// How a worker reads and writes: through the gateway with a token or, for controls, in a table without a fence. It does
-// not touch the gateway's own tables.
+// How a worker reads and writes: through the gateway with a token or, for controls, in a table
+// without a fence. It does not touch the gateway's own tables.
 import { createGatewayClient, type GatewayClient, type Refusal } from "@palisade/gateway/client";
 import pg from "pg";
 import type { Document, ReadResult, Refused, Route, WorkerConfig, WriteResult } from "./protocol.js";
@@ -22,7 +22,8 @@ export class StoreClient {
 
   constructor({ route, gatewayUrl, apiKey, databaseUrl, ttlMs }: Omit<WorkerConfig, "name">) {
     this.#route = route;
-    // Retried for twenty seconds: a machine that stands still must not look like a store that cannot be reached.
+    // Retried for twenty seconds: a machine that stands still must not look like a store that
+    // cannot be reached.
     const timeoutMs = 60_000 + 5 * ttlMs;
     this.#client = createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs, retry: { attempts: 15 } });
     this.#database = new pg.Pool({ connectionString: databaseUrl, max: 2, application_name: "palisade-demo" });

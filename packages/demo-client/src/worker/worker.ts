@@ -1,5 +1,6 @@
-// What a worker can do, each verb once: it reports what it asks, does it, and reports what came of it. The engine's
-// handles take their methods from this class. A worker checks nothing that a service in production could not check.
+// What a worker can do, each verb once: it reports what it asks, does it, and reports what came of
+// it. The engine's handles take their methods from this class. A worker checks nothing that a
+// service in production could not check.
 import { EventEmitter, once } from "node:events";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -232,8 +233,8 @@ export class Worker {
 const restingCell = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Stands for building the document. Nothing else runs in this process meanwhile, so only a file can end it: at the
- * moment that the scenario chooses, however slow the machine is.
+ * Stands for building the document. Nothing else runs in this process meanwhile, so only a file can
+ * end it: at the moment that the scenario chooses, however slow the machine is.
  */
 function computeUntil(doneWhen: string, longestMs: number): void {
   const startedAt = performance.now();

@@ -1,4 +1,5 @@
-// The program itself: its arguments, its exit codes, what it prints for other programs, and what is left of it.
+// The program itself: its arguments, its exit codes, what it prints for other programs, and what is
+// left of it.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -9,7 +10,10 @@ import { expect, test } from "@palisade/testkit/vitest";
 
 const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
 
-/** Setting a stage and telling a story takes a few seconds, and on a machine that has much else to do, several times that. */
+/**
+ * Setting a stage and telling a story takes a few seconds, and on a machine that has much else to
+ * do, several times that.
+ */
 const patient = { timeout: 120_000 };
 
 interface Run {

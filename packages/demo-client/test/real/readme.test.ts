@@ -1,4 +1,5 @@
-// The README's own example: the same text as the program beside this test, which is compiled with everything else and is run here on real servers.
+// The README's own example: the same text as the program beside this test, which is compiled with
+// everything else and is run here on real servers.
 import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";

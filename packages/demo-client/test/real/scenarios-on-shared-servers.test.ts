@@ -1,4 +1,5 @@
-// Every story that breaks no server, told by real processes on real servers: each ends as it must, and so does its control.
+// Every story that breaks no server, told by real processes on real servers: each ends as it must,
+// and so does its control.
 import { expect, vi } from "@palisade/testkit/vitest";
 import { run, scenario, test } from "../support/scenarios.js";
 

@@ -1,4 +1,5 @@
-// Every story in which servers, clocks or networks break, on servers of its own: each ends as it must, and so does its control.
+// Every story in which servers, clocks or networks break, on servers of its own: each ends as it
+// must, and so does its control.
 import { expect } from "@palisade/testkit/vitest";
 import { scenarios } from "../../src/scenarios/catalogue.js";
 import { run, scenario, test } from "../support/scenarios.js";

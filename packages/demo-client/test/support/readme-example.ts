@@ -1,4 +1,5 @@
-// The example of the README, word for word below this line; readme.test.ts compares the two and runs this one.
+// The example of the README, word for word below this line; readme.test.ts compares the two and
+// runs this one.
 import { createGatewayClient, withResource } from "@palisade/gateway/client";
 import { createLocker } from "@palisade/lock";
 
@@ -12,7 +13,8 @@ const nodes = [
 const locker = createLocker({ nodes });
 const client = createGatewayClient({ url: "http://127.0.0.1:8080", apiKey: "palisade-on-this-machine-only" });
 
-// Acquires, seals, reads, runs this, writes, releases. If another holder has come meanwhile, nothing is written.
+// Acquires, seals, reads, runs this, writes, releases. If another holder has come meanwhile,
+// nothing is written.
 const result = await withResource(locker, client, "accounts/7", async (account: { balance: number } | null) => {
   return { balance: (account?.balance ?? 0) + 10 };
 });

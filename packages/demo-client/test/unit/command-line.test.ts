@@ -1,4 +1,5 @@
-// What the user may ask for: every mistake is one sentence. The exit codes are tested with real processes.
+// What the user may ask for: every mistake is one sentence. The exit codes are tested with real
+// processes.
 import { expect, test } from "vitest";
 import { readCommandLine } from "../../src/command-line.js";
 
