@@ -32,10 +32,7 @@ export class WallClock {
     this.#write();
   }
 
-  /**
-   * For the server's process only. The library is named without its folder, because LD_PRELOAD
-   * cannot hold a path with a space.
-   */
+  /** For the server only. LD_PRELOAD cannot hold a space, so it names the file alone. */
   environment(libraryPath = ""): Record<string, string> {
     const { LD_PRELOAD = "", LD_LIBRARY_PATH = "" } = process.env;
     return {

@@ -12,10 +12,7 @@ const INTERLOCK_BYTES = 56;
 
 let swept: Promise<void> | undefined;
 
-/**
- * Once per process: removes the segments that servers of this account (ours by default) left when
- * they were killed.
- */
+/** Once per process: removes segments left by killed servers of this account (ours by default). */
 export function sweepAbandonedMemory(uid: number | undefined): Promise<void> {
   swept ??= sweep(uid ?? process.getuid?.());
   return swept;
@@ -42,10 +39,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/**
- * Another process sweeps at the same time, or there is no ipcrm: what is left is for a later run,
- * and costs 56 bytes until then.
- */
+/** Another process sweeps as well, or there is no ipcrm; a later run sweeps these 56 bytes. */
 function leftForLater(): "left" {
   return "left";
 }

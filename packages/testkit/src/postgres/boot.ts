@@ -21,10 +21,7 @@ function address(port: number): string[] {
   return ["-c", "listen_addresses=127.0.0.1", "-c", `port=${port}`, "-c", "unix_socket_directories="];
 }
 
-/**
- * Resolves with the running postmaster. Throws PortTaken, or what the server said before it gave
- * up.
- */
+/** The running postmaster. Throws PortTaken, or what the server said before it gave up. */
 export async function boot(spec: BootSpec): Promise<Child> {
   const { installation, data } = spec;
   let announce = (): void => {};

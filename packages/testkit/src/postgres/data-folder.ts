@@ -13,10 +13,7 @@ import { type Address, type HostOptions, STANDBY_NAME } from "./provider.js";
 // Room for the cluster and all the WAL that it keeps by default.
 const ROOM_BYTES = 1_500_000_000;
 
-/**
- * The superuser of every server. Anyone on this machine may connect as anyone: the servers listen
- * on loopback and hold test data only.
- */
+/** The superuser of every server. Servers trust every local connection and hold test data only. */
 export const SUPERUSER = "postgres";
 
 // Locale C: sorting and messages are the same on every machine, and messages can be recognised.

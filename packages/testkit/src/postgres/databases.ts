@@ -64,10 +64,7 @@ export class PostgresDatabases {
     this.#adminUrl = adminUrl;
   }
 
-  /**
-   * A database of its own, empty or a copy of a template; a copy takes some 20 ms however long the
-   * migrations took.
-   */
+  /** Empty, or a copy of a template, which takes some 20 ms however long the migrations took. */
   async createDatabase(options: DatabaseOptions | string = {}): Promise<TestDatabase> {
     const { name, from } = typeof options === "string" ? { name: options } : options;
     const database = checkedName(name ?? `db_${randomBytes(6).toString("hex")}`);

@@ -117,10 +117,7 @@ class LocalPostgres implements PostgresHost {
     returnPort(this.port);
   }
 
-  /**
-   * A paused server cannot hear a signal, and one whose standby is cut off waits for it; both are
-   * killed in the end.
-   */
+  /** SIGKILL in the end: a paused server hears no signal, and one waits for its cut-off standby. */
   async #end(signal: "SIGINT" | "SIGQUIT"): Promise<void> {
     if (this.#frozen === undefined) {
       this.#postmaster.signal(signal);

@@ -47,10 +47,7 @@ function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/**
- * Stops the whole tree, the root first so that it cannot fork meanwhile. Answers the processes
- * below the root.
- */
+/** Stops the tree, the root first so that it cannot fork; answers the processes below it. */
 export function stopTree(root: number): number[] {
   signal(root, "SIGSTOP");
   const below = descendants(root);
@@ -68,10 +65,7 @@ function gone(pids: readonly number[]): boolean {
   return !pids.some((pid) => living.has(pid));
 }
 
-/**
- * Kills the whole tree in one instant, as a power cut would: all were stopped before the first one
- * died, so that none can tidy up.
- */
+/** Kills the tree at once, as a power cut would: all are stopped first, so none can tidy up. */
 export async function killTree(root: number): Promise<void> {
   const all = [root, ...stopTree(root)];
   for (const pid of all) signal(pid, "SIGKILL");

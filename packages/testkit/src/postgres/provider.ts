@@ -1,10 +1,7 @@
 // What a Postgres server needs of a provider: processes that can be broken, without databases.
 
 export interface HostOptions {
-  /**
-   * Durable servers force every commit to the disk; the others leave it to the kernel, which is
-   * enough unless the whole machine crashes.
-   */
+  /** Durable: commits are forced to the disk, which only a crash of the whole machine needs. */
   readonly durable: boolean;
   /** More settings of postgresql.conf, which win over the testkit's own. */
   readonly settings: Readonly<Record<string, string>>;
@@ -15,10 +12,7 @@ export interface Address {
   readonly port: number;
 }
 
-/**
- * One server that can be broken on purpose. Its address stays the same through crashes and
- * restarts.
- */
+/** One server that can be broken on purpose. Its address stays the same through restarts. */
 export interface PostgresHost extends Address {
   /** Every process of the server dies at once. Nothing is flushed, no client is told. */
   crash(): Promise<void>;
@@ -31,10 +25,7 @@ export interface PostgresHost extends Address {
 }
 
 export interface PostgresProvider {
-  /**
-   * One line for a human: which Postgres runs, and where it comes from. Fails with what would help,
-   * when none can be run.
-   */
+  /** Which Postgres runs and where it comes from, in one line. Throws what would help. */
   describe(): Promise<string>;
   start(options: HostOptions): Promise<PostgresHost>;
   /**

@@ -10,20 +10,14 @@ import { type GuardedCommand, orphanGuard } from "./orphan-guard.js";
 export interface ChildSpec {
   readonly command: string;
   readonly args?: readonly string[];
-  /**
-   * Added to this process's environment. LD_* and DYLD_* reach only the command itself, not what
-   * starts it.
-   */
+  /** Added to this process's environment. LD_* and DYLD_* reach only the command itself. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly uid?: number;
   readonly gid?: number;
   /** What the child is called in messages and in `livingChildren()`; the command by default. */
   readonly name?: string;
-  /**
-   * Output goes to the end of this file (opened by us, so the child's uid does not matter); without
-   * it, to a pipe.
-   */
+  /** Output is appended to this file, opened by us whatever the child's uid; else to a pipe. */
   readonly logTo?: string;
   /** Called with every line of output; only without `logTo`. */
   readonly onLine?: (line: string) => void;
@@ -87,10 +81,7 @@ export class Child implements LivingChild {
     return this.alive && this.#process.kill(signal);
   }
 
-  /**
-   * A message to a Node child that was started with `onMessage`; says whether it was still there. A
-   * stopped child reads it when it goes on.
-   */
+  /** A message to a child started with `onMessage`; says whether the child was still there. */
   send(message: object): boolean {
     return this.#process.connected && this.#process.send(message);
   }

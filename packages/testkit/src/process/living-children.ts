@@ -18,10 +18,7 @@ const key = Symbol.for("palisade.testkit.register");
 const holder = globalThis as unknown as Record<symbol, Register | undefined>;
 const register = ownRegister();
 
-/**
- * Every child process of this process that is still alive, oldest first. A test fails when one is
- * left that it did not expect.
- */
+/** The children of this process that are alive, oldest first. Tests fail when one is left over. */
 export function livingChildren(): readonly LivingChild[] {
   return [...register.children.values()];
 }

@@ -83,10 +83,7 @@ class ReaperGuard implements OrphanGuard {
 
 let chosen: OrphanGuard | undefined;
 
-/**
- * The kernel's way where util-linux is at hand, else the reaper. `PALISADE_ORPHAN_GUARD=reaper`
- * asks for the second.
- */
+/** setpriv where it works, else the reaper. `PALISADE_ORPHAN_GUARD=reaper` asks for the second. */
 export function orphanGuard(): OrphanGuard {
   chosen ??= process.env.PALISADE_ORPHAN_GUARD !== "reaper" && setprivWorks() ? kernelGuard : new ReaperGuard();
   return chosen;

@@ -25,10 +25,7 @@ export async function takePort(): Promise<number> {
   }
 }
 
-/**
- * Last in, last out: the port is not used again soon, because clients may still try to reach its
- * former server.
- */
+/** Used again as late as possible: clients may still try to reach the port's former server. */
 export function returnPort(port: number): void {
   free.push(port);
 }

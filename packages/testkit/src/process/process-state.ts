@@ -26,10 +26,7 @@ export function processState(pid: number | string): ProcessState | undefined {
   }
 }
 
-/**
- * Resolves when SIGSTOP has taken effect: a signal is on its way for a moment. Where the system
- * does not tell, at once.
- */
+/** Resolves when SIGSTOP has taken effect, which takes a moment; without /proc, at once. */
 export async function untilStopped(pid: number): Promise<void> {
   const giveUpAt = performance.now() + STOP_TIMEOUT_MS;
   for (;;) {

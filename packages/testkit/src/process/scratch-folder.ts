@@ -11,10 +11,7 @@ const prefix = `palisade-${hostname()}-`;
 const owner = `${process.pid}.${processState(process.pid)?.birth ?? ""}`;
 const swept = new Set<string>();
 
-/**
- * A new private folder below `root`; it is removed at the end of this process, if its owner has not
- * removed it before.
- */
+/** A new private folder below `root`, removed at the end of this process if not before. */
 export function scratchFolder(label: string, root = tmpdir()): string {
   sweepOnce(root);
   const folder = mkdtempSync(join(root, `${prefix}${owner}-${label}-`));

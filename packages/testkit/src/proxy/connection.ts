@@ -58,10 +58,7 @@ export class Connection {
     reset(this.#server);
   }
 
-  /**
-   * Ends it after what has been passed on has arrived: the server sees an end, not a reset that
-   * could overtake its last request.
-   */
+  /** Ends it after what was passed on has arrived: a reset could overtake the last request. */
   finish(): void {
     if (this.#server.pending) this.#server.destroy();
     else this.#server.destroySoon();

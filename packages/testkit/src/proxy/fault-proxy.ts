@@ -65,10 +65,7 @@ export class FaultProxy {
     return this.#traffic;
   }
 
-  /**
-   * Nothing passes either way, connections stay open on both ends; new connections find no server
-   * behind the proxy.
-   */
+  /** Nothing passes either way and connections stay open; new ones find no server. */
   partition(): Promise<void> {
     this.#rules.newConnectionsHang = true;
     this.#setGate("requests", "drop");
@@ -98,10 +95,7 @@ export class FaultProxy {
     this.#setGate("replies", "hold");
   }
 
-  /**
-   * Requests are kept in the proxy: packets under way, which arrive even if their sender is gone by
-   * then.
-   */
+  /** Requests stay in the proxy, as packets under way, and arrive even if their sender is gone. */
   holdRequests(): void {
     this.#setGate("requests", "hold");
   }
@@ -125,19 +119,13 @@ export class FaultProxy {
     for (const connection of this.#connections) connection.cut();
   }
 
-  /**
-   * Each connection, old or new, is cut when this many more bytes have passed in the direction. 0:
-   * cut in place of the next byte.
-   */
+  /** Each connection is cut after this many more bytes in the direction; 0 is before the next. */
   cutAfter(afterBytes: number, direction: Direction = "replies"): void {
     if (!Number.isInteger(afterBytes) || afterBytes < 0) throw new RangeError(`bytes are counted from 0 up, not ${afterBytes}`);
     this.#rules[direction].cut = { afterBytes };
   }
 
-  /**
-   * Transparent again. What was held or delayed is delivered; connections that lost bytes are cut.
-   * Resolves when new connections are let in.
-   */
+  /** Transparent: what was held is delivered, connections that lost bytes are cut, new ones pass. */
   async heal(): Promise<void> {
     Object.assign(this.#rules, transparent());
     for (const connection of [...this.#connections]) {

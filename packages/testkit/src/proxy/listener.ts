@@ -33,10 +33,7 @@ export class Listener {
     }
   }
 
-  /**
-   * Open: clients come in. Closed: the system refuses them. What was asked last holds, and is so
-   * when the promise resolves.
-   */
+  /** Closed, the system refuses clients. The last call counts, and is true when it resolves. */
   async set(state: "open" | "closed"): Promise<void> {
     this.#wanted = state === "open";
     if (!this.#wanted) this.#door?.shut();

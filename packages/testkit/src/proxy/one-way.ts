@@ -44,10 +44,7 @@ export class OneWay {
     sink.on("drain", () => this.pump());
   }
 
-  /**
-   * Something was discarded, so nothing that follows may be delivered: the receiver would see a
-   * gap.
-   */
+  /** Bytes were discarded, so nothing may follow: the receiver would see a gap. */
   get lost(): boolean {
     return this.#lost;
   }

@@ -3,10 +3,7 @@
 
 const COMMAND_TIMEOUT_MS = 5_000;
 
-/**
- * The reply as ioredis gives it; an error reply is thrown as it is, and a server that does not
- * answer by its name.
- */
+/** ioredis's reply. An error reply is thrown as it is; a server that does not answer is named. */
 export async function runCommand(
   server: { readonly url: string; readonly name: string },
   command: string,

@@ -39,10 +39,7 @@ export interface RedisServer extends Address {
 
 export interface RedisProvider {
   readonly name: ProviderName;
-  /**
-   * One line for a human: what runs, and where it comes from. Fails with what would help, when
-   * nothing can be run.
-   */
+  /** What runs and where it comes from, in one line. Throws what helps when nothing can run. */
   describe(): Promise<string>;
   start(spec: RedisServerSpec): Promise<RedisServer>;
 }

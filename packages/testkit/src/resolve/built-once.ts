@@ -69,10 +69,7 @@ async function openWorkshop(home: string, name: string): Promise<string | Error>
   }
 }
 
-/**
- * False on a file system that is mounted noexec, which access(2) knows. The folder must be
- * writable.
- */
+/** False on a file system mounted noexec, which access(2) knows. The folder must be writable. */
 export async function letsProgramsRun(folder: string): Promise<boolean> {
   const probe = join(await mkdtemp(join(folder, ".probe-")), "program");
   try {

@@ -8,10 +8,7 @@ import { builtOnce, cacheHomes, letsProgramsRun } from "./built-once.js";
 
 export const run = promisify(execFile);
 
-/**
- * The user a server runs as. Postgres refuses to run as root, so root runs it as the account
- * nobody; any other user runs it as itself.
- */
+/** The user a server runs as. Postgres refuses root, so root runs it as the account nobody. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
@@ -32,10 +29,7 @@ export async function reachableBy(directory: string, account: Account | undefine
   }
 }
 
-/**
- * Why the server's files cannot be kept there, if so. initdb passes paths to a shell between double
- * quotes.
- */
+/** Why the server's files cannot be kept there. initdb passes paths to a shell in double quotes. */
 async function unusable(home: string, account: Account | undefined): Promise<string | undefined> {
   if (/["$`\\]/.test(home)) return 'initdb takes no path with ", $, ` or \\';
   try {
@@ -49,10 +43,7 @@ async function unusable(home: string, account: Account | undefined): Promise<str
   }
 }
 
-/**
- * No folder of this machine can hold the server's files, so there is no use in looking for another
- * Postgres package.
- */
+/** No folder can hold the server's files, so no other Postgres package would help. */
 export class NoPlaceForPostgres extends Error {}
 
 async function cacheHome(account: Account | undefined): Promise<string> {
@@ -73,10 +64,7 @@ async function countFiles(folder: string): Promise<number> {
   return (await readdir(folder, { recursive: true })).length;
 }
 
-/**
- * Temporary folders are thinned out by age, file by file, so an entry counts only while it still
- * has all of its files.
- */
+/** Temporary folders lose old files one by one, so an entry counts only while it has them all. */
 async function isWhole(entry: string): Promise<boolean> {
   try {
     return Number(await readFile(join(entry, "files"), "utf8")) === (await countFiles(join(entry, "content")));

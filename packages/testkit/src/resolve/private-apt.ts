@@ -34,10 +34,7 @@ export class PrivateApt {
     for (const command of ["apt-get", "dpkg"]) await this.#run(command, ["--version"]);
   }
 
-  /**
-   * Downloads and unpacks; when the system's package lists are absent or out of date, with lists of
-   * our own.
-   */
+  /** Downloads and unpacks; with package lists of our own when the system's do not serve. */
   async fetch(packages: readonly string[]): Promise<void> {
     const archives = join(this.#workshop, "archives");
     await mkdir(archives, { recursive: true });

@@ -19,10 +19,7 @@ export interface World {
   readonly providers: Providers;
 }
 
-/**
- * The provider asked for by option, else by `PALISADE_TEST_PROVIDER`, else the local one, else
- * containers.
- */
+/** By option, else by `PALISADE_TEST_PROVIDER`, else the local provider, else containers. */
 export async function chooseProvider(
   wanted: PostgresProviderName | undefined,
   { environment, providers: among }: World = { environment: process.env, providers },

@@ -26,10 +26,7 @@ export interface World {
   readonly providers: Providers;
 }
 
-/**
- * The provider given, else the one asked for by name, else by `PALISADE_TEST_PROVIDER`, else the
- * local one, else the fallback, else containers.
- */
+/** As given, else by `PALISADE_TEST_PROVIDER`, else local, else the fallback, else containers. */
 export async function chooseProvider(
   { provider, fallback }: Wish,
   world: World = { environment: process.env, providers },

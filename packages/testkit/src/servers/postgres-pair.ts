@@ -13,10 +13,7 @@ const JOIN_TIMEOUT_MS = 10_000;
 const POLL_MS = 3;
 
 export interface PairOptions extends PostgresOptions {
-  /**
-   * "sync": the primary acknowledges a commit when the standby has it too. "async": it does not
-   * wait.
-   */
+  /** "sync": a commit is acknowledged when the standby has it. "async": it does not wait. */
   readonly replication: "sync" | "async";
 }
 
@@ -81,10 +78,7 @@ export class PostgresPair implements AsyncDisposable {
     });
   }
 
-  /**
-   * Makes the standby a primary of its own, and waits until it accepts writes. The former primary
-   * is not touched.
-   */
+  /** The standby becomes a primary that accepts writes; the former primary is not touched. */
   async promote(): Promise<void> {
     await withClient(this.standby.url, (client) => client.query("select pg_promote(wait => false)"));
     await until(this.standby.url, { holds: "select where not pg_is_in_recovery()", meaning: "the standby was not promoted" });

@@ -6,10 +6,7 @@ import type { HostOptions, PostgresHost } from "../postgres/provider.js";
 import { chooseProvider, type PostgresProviderName } from "./choose-postgres.js";
 
 export interface PostgresOptions {
-  /**
-   * What runs it; by default `PALISADE_TEST_PROVIDER`, or this machine, or containers where this
-   * machine has none to run.
-   */
+  /** By default `PALISADE_TEST_PROVIDER`, else this machine, else containers. */
   readonly provider?: PostgresProviderName;
   /**
    * Whether the bytes of a commit are forced to a disk. `crash()` loses nothing that was

@@ -10,25 +10,13 @@ export interface RedisFleetOptions {
   readonly nodes: number;
   /** "always" by default: what an acknowledged write needs to survive a kill. */
   readonly appendfsync?: AppendFsync;
-  /**
-   * What runs the servers; by default `PALISADE_TEST_PROVIDER`, or this machine, or containers
-   * where this machine has none to run.
-   */
+  /** By default `PALISADE_TEST_PROVIDER`, else this machine, else containers. */
   readonly provider?: ProviderName | RedisProvider;
-  /**
-   * "wasm": when no Redis server can be had, Valkey in WebAssembly will do, and a notice is
-   * printed. For demos: it keeps nothing on disk.
-   */
+  /** "wasm": without a Redis server take Valkey in WebAssembly, which keeps nothing on disk. */
   readonly fallback?: "wasm";
-  /**
-   * More redis.conf directives, e.g. `{ "maxmemory-policy": "allkeys-lru" }` or `{ appendonly: "no"
-   * }`.
-   */
+  /** More redis.conf directives, e.g. `{ "maxmemory-policy": "allkeys-lru" }`. */
   readonly config?: Readonly<Record<string, string>>;
-  /**
-   * "shiftable" (the default) where this machine has a compiler; "real" leaves the servers exactly
-   * as they are, for measurements.
-   */
+  /** "shiftable" by default; "real" leaves the servers exactly as they are, for measurements. */
   readonly clock?: RedisServerSpec["clock"];
 }
 
@@ -73,10 +61,7 @@ export class RedisFleet implements AsyncDisposable {
     return found;
   }
 
-  /**
-   * Ways of their own to the same servers: for one client, whose part of the network breaks while
-   * the others' is fine.
-   */
+  /** More proxies to the same servers: one client's network, which can break alone. */
   async anotherWay(): Promise<FleetWay> {
     return new FleetWay(await Promise.all(this.nodes.map((node) => node.anotherWay())));
   }

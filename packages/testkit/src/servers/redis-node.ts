@@ -44,10 +44,7 @@ export class RedisNode {
     await Promise.all(this.#proxies.map((proxy) => proxy.serverDown()));
   }
 
-  /**
-   * Starts it again, killing it first if it runs; with `forget` it has lost its memory. Faults of
-   * the network stay on.
-   */
+  /** Kills it if it runs and starts it, with `forget` without its memory. Faults stay on. */
   async restart({ forget = false }: { readonly forget?: boolean } = {}): Promise<void> {
     await this.kill();
     await this.#server.restart({ memory: forget ? "forgotten" : "kept" });
@@ -64,18 +61,12 @@ export class RedisNode {
     return this.#server.resume();
   }
 
-  /**
-   * Moves the server's wall clock by so much from where it is now, while the monotonic clock goes
-   * on.
-   */
+  /** Moves the server's wall clock from where it is now; its monotonic clock goes on. */
   shiftClock(byMs: number): Promise<void> {
     return this.#server.shiftClock(byMs);
   }
 
-  /**
-   * REPLICAOF: it becomes a replica of the other, past all proxies. `cli("REPLICAOF", "NO", "ONE")`
-   * makes it a master again.
-   */
+  /** REPLICAOF, past all proxies; `cli("REPLICAOF", "NO", "ONE")` makes it a master again. */
   async follow(master: RedisNode): Promise<void> {
     const { host, port } = await master.#server.amongServers();
     await this.cli("REPLICAOF", host, port);
@@ -135,10 +126,7 @@ export class RedisNode {
     return this.#server.lastLines();
   }
 
-  /**
-   * One more way to this server, with faults of its own: what one client's part of the network
-   * does, while the others' is fine.
-   */
+  /** One more proxy to this server: one client's network, which can break alone. */
   async anotherWay(): Promise<FaultProxy> {
     const proxy = await FaultProxy.start({ upstream: this.#server });
     this.#moreProxies.add(proxy);

@@ -15,10 +15,7 @@ export interface SharedPostgres {
   readonly template: PostgresDatabases["template"];
 }
 
-/**
- * How the databases of a file begin: a copy of what `migrate` makes of an empty one. Equal names
- * mean equal migrations, in every file.
- */
+/** What `migrate` makes of an empty database. Equal names mean equal migrations in every file. */
 export interface DatabaseTemplate {
   readonly name: string;
   readonly migrate: (url: string) => Promise<unknown>;

@@ -32,10 +32,7 @@ interface Stoppable {
   stop(): Promise<void>;
 }
 
-/**
- * Waits for both even if one fails. Then the other is stopped, because vitest does not end while it
- * runs, and what failed is reported.
- */
+/** Waits for both. If one failed, the other is stopped, because vitest would not end before it. */
 async function bothStarted<A extends Stoppable, B extends Stoppable>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
   const outcomes = await Promise.allSettled([first, second]);
   const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : []));

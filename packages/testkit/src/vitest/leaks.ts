@@ -42,10 +42,7 @@ function opener(): string {
     .join("\n");
 }
 
-/**
- * connect() takes a port, or options, or an array that begins with options. A socket itself knows
- * its port only once it is connected.
- */
+/** connect() takes a port, options, or an array of options; a socket knows its port only later. */
 function targetPort([first]: readonly unknown[]): number {
   const target: unknown = Array.isArray(first) ? first[0] : first;
   return Number(typeof target === "object" && target !== null && "port" in target ? target.port : target);

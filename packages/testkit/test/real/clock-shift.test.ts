@@ -13,10 +13,7 @@ afterAll(async () => {
   await fleet.stop();
 });
 
-/**
- * The server's clock was asked between two looks at ours, so it is ahead by something between
- * these.
- */
+/** The server was asked between two looks at our clock, so it is ahead by something in between. */
 async function aheadMs(node: RedisNode): Promise<{ least: number; most: number }> {
   const before = Date.now();
   const [seconds, microseconds] = (await node.cli("TIME")) as [string, string];

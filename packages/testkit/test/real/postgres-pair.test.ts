@@ -22,10 +22,7 @@ async function writesOn(url: string): Promise<number[]> {
   return (await query<{ number: number }>(url, "select number from writes order by number")).map((row) => row.number);
 }
 
-/**
- * Commits 1, 2, 3 … one after another until the connection breaks; answers those that were
- * acknowledged.
- */
+/** Commits 1, 2, 3 … until the connection breaks; answers those that were acknowledged. */
 async function writeUntilCut(url: string, onWrite: (number: number) => void): Promise<number[]> {
   const acknowledged: number[] = [];
   const client = new pg.Client(url);

@@ -38,10 +38,7 @@ async function query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]
   }
 }
 
-/**
- * Writes one number after another until the connection breaks; answers those that Postgres
- * acknowledged.
- */
+/** Writes numbers until the connection breaks; answers those that Postgres acknowledged. */
 async function writeUntilCut(client: pg.Client, onWrite: (count: number) => void): Promise<number[]> {
   const acknowledged: number[] = [];
   for (let number = 1; ; number += 1) {

@@ -26,10 +26,7 @@ afterAll(async () => {
   await fleet.stop();
 });
 
-/**
- * Without retries, as the lock connects; in a partition its good-bye is not heard, and it must not
- * wait for an answer.
- */
+/** Without retries, as the lock connects; in a partition its QUIT gets no answer. */
 async function client(url = node.url): Promise<Redis> {
   const once = { retryStrategy: null, maxRetriesPerRequest: 0, disconnectTimeout: 20 };
   const redis = new Redis(url, { ...once, lazyConnect: true, enableOfflineQueue: false });
