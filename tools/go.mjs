@@ -1,5 +1,7 @@
-// Entry of every npm script: `node tools/go.mjs <task> [arguments]`. Decides only whether this Node is new enough; tools/go/main.mjs does the rest.
-// Must parse on Node 12.17, the first that runs .mjs: no import statements and no newer syntax here, so that an old Node prints a sentence and not a syntax error.
+// Entry of every npm script: `node tools/go.mjs <task> [arguments]`. Decides only whether this Node
+// is new enough; tools/go/main.mjs does the rest. Must parse on Node 12.17, the first that runs
+// .mjs: no import statements and no newer syntax here, so that an old Node prints a sentence and
+// not a syntax error.
 const parts = process.versions.node.split(".").map(Number);
 const major = parts[0] || 0;
 const minor = parts[1] || 0;

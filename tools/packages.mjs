@@ -1,5 +1,6 @@
-// Packs the two published packages exactly as they would be uploaded and lets publint and are-the-types-wrong judge the tarballs. Decides only which findings
-// do not apply: both packages are ESM only, so resolution from CommonJS without require(esm) and from Node 10 is not promised.
+// Packs the two published packages exactly as they would be uploaded and lets publint and
+// are-the-types-wrong judge the tarballs. Decides only which findings do not apply: both packages
+// are ESM only, so resolution from CommonJS without require(esm) and from Node 10 is not promised.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
-// Reads vitest's JSON report and prints `N passed, N failed` as its last line. Decides what counts: a file that could not run, and a run that failed although
-// every test passed (an error outside the tests), are failures too. Exits with 1 when anything failed or nothing ran at all.
-// Usage: node tools/tally.mjs <report.json> <exit code of the test command> [number of other failed checks]
+// Reads vitest's JSON report and prints `N passed, N failed` as its last line. Decides what counts:
+// a file that could not run, and a run that failed although every test passed (an error outside the
+// tests), are failures too. Exits with 1 when anything failed or nothing ran at all. Usage: node
+// tools/tally.mjs <report.json> <exit code of the test command> [number of other failed checks]
 import { existsSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 

@@ -65,7 +65,8 @@ async function nodeWithNpm(major) {
 }
 
 /**
- * Built under another name, so that an interrupted build is not taken for a whole one, and by one run at a time.
+ * Built under another name, so that an interrupted build is not taken for a whole one, and by one
+ * run at a time.
  * @param {string} name @param {string} title @param {(folder: string) => Promise<void>} build
  */
 async function keep(name, title, build) {

@@ -1,5 +1,5 @@
-// Notices the death of a process between this one and the package manager: after kill -9 of npm or of its shell no signal arrives.
-// Watches nothing when no package manager started this process.
+// Notices the death of a process between this one and the package manager: after kill -9 of npm or
+// of its shell no signal arrives. Watches nothing when no package manager started this process.
 import { argumentsOf, lookIsCheap, parentOf, sessionOf } from "./process-table.mjs";
 
 const EVERY_MS = lookIsCheap ? 200 : 1000;
@@ -26,9 +26,10 @@ export function watchAncestors(onGone) {
 }
 
 /**
- * This process, then parent by parent up to the package manager; only the parent when none is found. This process alone when its
- * parent died before the look: it then belongs to process 1 or to another session. Process 1 adopts orphans, so it never counts as
- * a package manager, and needs no watching: nothing in its container survives it.
+ * This process, then parent by parent up to the package manager; only the parent when none is
+ * found. This process alone when its parent died before the look: it then belongs to process 1 or
+ * to another session. Process 1 adopts orphans, so it never counts as a package manager, and needs
+ * no watching: nothing in its container survives it.
  * @param {number} self
  * @param {ProcessTable} table
  */
@@ -43,8 +44,9 @@ export function chainToPackageManager(self, table) {
 }
 
 /**
- * Judged by the program's name alone: `bash -c "npm test"` has "npm" in its command line and is a shell. npm shows itself as
- * "npm test" in one word, other package managers as node with their script.
+ * Judged by the program's name alone: `bash -c "npm test"` has "npm" in its command line and is a
+ * shell. npm shows itself as "npm test" in one word, other package managers as node with their
+ * script.
  * @param {readonly string[]} args
  */
 function isPackageManager(args) {
@@ -60,7 +62,8 @@ function nameOf(path) {
 }
 
 /**
- * A dead parent shows as a changed one: its children are handed to another process at once, so a reused pid cannot deceive us.
+ * A dead parent shows as a changed one: its children are handed to another process at once, so a
+ * reused pid cannot deceive us.
  * @param {readonly number[]} chain
  */
 function intact(chain) {

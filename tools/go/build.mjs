@@ -1,4 +1,5 @@
-// Compiles the workspace or a part of it, incrementally. Decides only when incremental would be wrong: tsc trusts its own records and does not see that an output was deleted.
+// Compiles the workspace or a part of it, incrementally. Decides only when incremental would be
+// wrong: tsc trusts its own records and does not see that an output was deleted.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { inRoot } from "./checkout.mjs";
@@ -29,7 +30,10 @@ function outputOf(project) {
   return outDir === undefined ? undefined : inRoot(project, outDir);
 }
 
-/** @param {string} project @returns {{ references?: { path: string }[], compilerOptions?: { outDir?: string } }} */
+/**
+ * @param {string} project
+ * @returns {{ references?: { path: string }[], compilerOptions?: { outDir?: string } }}
+ */
 function configuration(project) {
   return JSON.parse(readFileSync(inRoot(project, "tsconfig.json"), "utf8"));
 }

@@ -1,5 +1,7 @@
-// Runs one child process so that it cannot outlive us, whatever kills us: the kernel kills it with us where setpriv exists, elsewhere it watches for our death.
-// The child gets its own process group: a Ctrl-C of the terminal reaches only us, we tell the child once, and when it is gone whatever it left in its group goes too.
+// Runs one child process so that it cannot outlive us, whatever kills us: the kernel kills it with
+// us where setpriv exists, elsewhere it watches for our death. The child gets its own process
+// group: a Ctrl-C of the terminal reaches only us, we tell the child once, and when it is gone
+// whatever it left in its group goes too.
 import { spawn, spawnSync } from "node:child_process";
 import { constants } from "node:os";
 import { root } from "./checkout.mjs";
@@ -9,7 +11,10 @@ const graceMs = 10_000;
 /** Thrown instead of starting another child once we were asked to stop. */
 export class Interrupted extends Error {}
 
-/** What runs now, with how it is told that it is enough. @type {Map<import("node:child_process").ChildProcess, "asked" | "killed">} */
+/**
+ * What runs now, with how it is told that it is enough.
+ * @type {Map<import("node:child_process").ChildProcess, "asked" | "killed">}
+ */
 const running = new Map();
 let interrupted = false;
 
@@ -18,8 +23,8 @@ export function throwIfInterrupted() {
 }
 
 /**
- * Asks what the user sees, or what has to put something away, to end, and kills what only prepares it: the next run repairs that. A second call, or no end in time,
- * kills all.
+ * Asks what the user sees, or what has to put something away, to end, and kills what only prepares
+ * it: the next run repairs that. A second call, or no end in time, kills all.
  * @param {NodeJS.Signals} signal
  */
 export function interrupt(signal) {
@@ -43,8 +48,9 @@ function killGroup(child) {
 }
 
 /**
- * Runs a command to its end. `output`: "shown" passes our terminal through, "kept" gathers both streams as text. `ending`: whether it is asked to end when we are
- * interrupted, or killed. After `limitMs` it is asked in any case, and killed if it does not.
+ * Runs a command to its end. `output`: "shown" passes our terminal through, "kept" gathers both
+ * streams as text. `ending`: whether it is asked to end when we are interrupted, or killed. After
+ * `limitMs` it is asked in any case, and killed if it does not.
  * @param {readonly string[]} command
  * @param {{ output: "shown" | "kept", ending?: "asked" | "killed", limitMs?: number, env?: Record<string, string | undefined>, cwd?: string }} options
  * @returns {Promise<{ code: number, output: string }>} code is 128 + n when a signal ended it
@@ -80,7 +86,10 @@ export function run(command, { output, ending = output === "shown" ? "asked" : "
 /** @type {boolean | undefined} */
 let kernelKillsOrphans;
 
-/** If we die before the kernel knows the child's wish, no signal comes. Its parent is then no longer us, so it looks before it becomes the command. */
+/**
+ * If we die before the kernel knows the child's wish, no signal comes. Its parent is then no longer
+ * us, so it looks before it becomes the command.
+ */
 const look = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"';
 
 /** @param {readonly string[]} command */

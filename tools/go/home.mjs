@@ -1,5 +1,6 @@
-// Where the tools that we start may keep their caches: the user's HOME, or a folder in this clone when HOME is missing or cannot be written.
-// Never creates a missing HOME: a daemon account has none for a reason.
+// Where the tools that we start may keep their caches: the user's HOME, or a folder in this clone
+// when HOME is missing or cannot be written. Never creates a missing HOME: a daemon account has
+// none for a reason.
 import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +11,10 @@ import { Refusal } from "./refusal.mjs";
 const places = ["", ".npm", ".cache", ".local", ".local/share", ".local/share/pnpm", ".local/state", ".config"];
 const pointersIntoHome = /^(XDG_(CACHE|DATA|STATE|CONFIG)_HOME|PNPM_HOME|npm_config_(cache|prefix|store_dir))$/i;
 
-/** Changes this process's environment, which every child inherits. Returns what the user should be told, if anything. */
+/**
+ * Changes this process's environment, which every child inherits. Returns what the user should be
+ * told, if anything.
+ */
 export function settleHome() {
   makeCache();
   const home = process.env.HOME || homedir();

@@ -1,5 +1,6 @@
-// Makes node_modules match the lockfile, and decides when that is already so: a stamp of everything the result depends on, written last.
-// An installation that was interrupted leaves its marker behind; the next one starts from nothing, because a half-linked package looks like a whole one.
+// Makes node_modules match the lockfile, and decides when that is already so: a stamp of everything
+// the result depends on, written last. An installation that was interrupted leaves its marker
+// behind; the next one starts from nothing, because a half-linked package looks like a whole one.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -14,8 +15,9 @@ import { unreachable } from "./unreachable.mjs";
 const stamp = inRoot("node_modules", ".palisade-installed");
 const marker = inRoot("node_modules", ".palisade-installing");
 /**
- * What decides whether the lockfile is installed as committed. Given on the command line, where neither ~/.npmrc nor the
- * environment of the user overrides it: with `optional=false` there, pnpm leaves out the compiler and says nothing.
+ * What decides whether the lockfile is installed as committed. Given on the command line, where
+ * neither ~/.npmrc nor the environment of the user overrides it: with `optional=false` there, pnpm
+ * leaves out the compiler and says nothing.
  */
 const lockfileSettings = {
   "auto-install-peers": true,
@@ -26,7 +28,10 @@ const lockfileSettings = {
   optional: true,
   "shared-workspace-lockfile": true,
 };
-/** A dead registry is known after two quick retries, a silent one after three times 10 s; the defaults take minutes. */
+/**
+ * A dead registry is known after two quick retries, a silent one after three times 10 s; the
+ * defaults take minutes.
+ */
 const impatience = ["--fetch-timeout=10000", "--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
 
 export async function install() {

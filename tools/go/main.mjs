@@ -1,4 +1,5 @@
-// One task from start to exit code: prepare the clone in turn with other runs, run the task, and pass on whatever ends us. Decides the exit code.
+// One task from start to exit code: prepare the clone in turn with other runs, run the task, and
+// pass on whatever ends us. Decides the exit code.
 import { watchAncestors } from "./ancestors.mjs";
 import { build } from "./build.mjs";
 import { Interrupted, interrupt } from "./child.mjs";

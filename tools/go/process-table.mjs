@@ -15,7 +15,11 @@ export function sessionOf(pid) {
   return lookIsCheap ? stat(pid)[3] : ps("sess=", pid);
 }
 
-/** The program and its arguments; `ps` does not say where an argument ends, so there a space separates them. @param {number} pid */
+/**
+ * The program and its arguments; `ps` does not say where an argument ends, so there a space
+ * separates them.
+ * @param {number} pid
+ */
 export function argumentsOf(pid) {
   return lookIsCheap ? read(pid, "cmdline").split("\0") : ps("args=", pid).split(" ");
 }
@@ -30,7 +34,10 @@ export function birthOf(pid) {
   return state === "Z" || state === "X" ? "" : startTime;
 }
 
-/** The fields of /proc/<pid>/stat from the state on; the name before them may contain anything. @param {number} pid */
+/**
+ * The fields of /proc/<pid>/stat from the state on; the name before them may contain anything.
+ * @param {number} pid
+ */
 function stat(pid) {
   const line = read(pid, "stat");
   return line === "" ? [] : line.slice(line.lastIndexOf(")") + 2).split(" ");

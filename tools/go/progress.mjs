@@ -1,4 +1,5 @@
-// Says what takes long, and only then: a step shorter than two seconds prints nothing. Decides nothing else.
+// Says what takes long, and only then: a step shorter than two seconds prints nothing. Decides
+// nothing else.
 const quietMs = 2000;
 const everyMs = process.stderr.isTTY ? 100 : 10_000;
 

@@ -1,4 +1,5 @@
-// What each task runs once the clone is prepared. Decides nothing about the clone, the machine or signals.
+// What each task runs once the clone is prepared. Decides nothing about the clone, the machine or
+// signals.
 import { existsSync } from "node:fs";
 import { inRoot } from "./checkout.mjs";
 import { run } from "./child.mjs";
@@ -32,7 +33,10 @@ export const tasks = {
   check: { builds: ".", run: check },
 };
 
-/** Both parts always run, so that one look shows everything there is to repair. @param {readonly string[]} args */
+/**
+ * Both parts always run, so that one look shows everything there is to repair.
+ * @param {readonly string[]} args
+ */
 async function check(args) {
   const style = await node(biome);
   const unit = await node([...vitest, "--project", "unit", ...args]);

@@ -1,5 +1,6 @@
-// One run at a time prepares this clone (install, build); the others wait for their turn. Decides whose turn it is, also after an owner was killed without a word.
-// The turn is a file naming its owner. It is taken with link(2), which creates it whole or not at all.
+// One run at a time prepares this clone (install, build); the others wait for their turn. Decides
+// whose turn it is, also after an owner was killed without a word. The turn is a file naming its
+// owner. It is taken with link(2), which creates it whole or not at all.
 import { randomUUID } from "node:crypto";
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -49,8 +50,10 @@ function take(turn, claim) {
 }
 
 /**
- * Two waiters may judge the same dead owner at once, and the slower one would then remove the turn that the faster one has taken since. So there is a turn to remove as
- * well, and whoever has it judges again. Should he die of all moments then, he is cleared away by whoever notices; only who dies there in pairs could still do harm.
+ * Two waiters may judge the same dead owner at once, and the slower one would then remove the turn
+ * that the faster one has taken since. So there is a turn to remove as well, and whoever has it
+ * judges again. Should he die of all moments then, he is cleared away by whoever notices; only who
+ * dies there in pairs could still do harm.
  * @param {string} turn @param {string} claim @returns {boolean} false: somebody else is at it
  */
 function clear(turn, claim) {
@@ -73,7 +76,10 @@ function orphaned(turn) {
   return birthOf(owner.pid) !== owner.birth;
 }
 
-/** Runs it; false when it failed with the expected code. @param {string} code @param {() => void} work */
+/**
+ * Runs it; false when it failed with the expected code.
+ * @param {string} code @param {() => void} work
+ */
 function unless(code, work) {
   try {
     work();

@@ -1,4 +1,5 @@
-// Reads the output of npm or pnpm and decides whether the registry is the reason of a failure; if so, says it in one sentence instead of a page.
+// Reads the output of npm or pnpm and decides whether the registry is the reason of a failure; if
+// so, says it in one sentence instead of a page.
 import { Refusal } from "./refusal.mjs";
 
 const silence =

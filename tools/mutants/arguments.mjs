@@ -1,9 +1,11 @@
-// Reads the command line of `npm run mutants` and selects the mutants it asks for. An argument that means nothing is refused: a run
-// must not prove less than it seems to.
+// Reads the command line of `npm run mutants` and selects the mutants it asks for. An argument that
+// means nothing is refused: a run must not prove less than it seems to.
 import { parseArgs } from "node:util";
 import { Refusal } from "../go/refusal.mjs";
 
-/** How many a short run sets out to try; they take about a minute and a half together, on two cores. */
+/**
+ * How many a short run sets out to try; they take about a minute and a half together, on two cores.
+ */
 export const SHORT_COUNT = 14;
 
 /**
@@ -41,7 +43,10 @@ function parsed(args) {
   }
 }
 
-/** The mutants to run, in order; the same seed selects the same. @param {readonly Mutant[]} all @param {Request} request @returns {readonly Mutant[]} */
+/**
+ * The mutants to run, in order; the same seed selects the same.
+ * @param {readonly Mutant[]} all @param {Request} request @returns {readonly Mutant[]}
+ */
 export function selected(all, { names, short, seed }) {
   if (short) return shuffled(all, seed).slice(0, SHORT_COUNT);
   const unknown = names.filter((name) => all.every((mutant) => mutant.name !== name));

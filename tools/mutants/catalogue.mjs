@@ -1,4 +1,5 @@
-// All mutants there are, in the order in which a full run tries them. A mutant leaves this list only with the code it is about, never because it survives.
+// All mutants there are, in the order in which a full run tries them. A mutant leaves this list
+// only with the code it is about, never because it survives.
 import { retries } from "./client/retries.mjs";
 import { outcomes } from "./gateway/outcomes.mjs";
 import { ownTables } from "./gateway/own-tables.mjs";

@@ -1,4 +1,5 @@
-// The program behind `npm run mutants`. Its exit code is 0 only if every mutant that was tried was killed.
+// The program behind `npm run mutants`. Its exit code is 0 only if every mutant that was tried was
+// killed.
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Interrupted, interrupt } from "../go/child.mjs";

@@ -1,5 +1,6 @@
-// What a mutant is: one small change that breaks one promise, and how it is applied. A text that stands in its file twice, or not at
-// all, is refused: the code has changed, and somebody has to look whether the mutant still says what it breaks.
+// What a mutant is: one small change that breaks one promise, and how it is applied. A text that
+// stands in its file twice, or not at all, is refused: the code has changed, and somebody has to
+// look whether the mutant still says what it breaks.
 
 /**
  * @typedef {object} Mutant
@@ -25,12 +26,16 @@ export function mutated({ name, file, find, replace }, text) {
   return text.slice(0, place.index) + replace + text.slice(place.index + found.length);
 }
 
-/** A word and what joins it to the next: a formatter breaks lines before, between and after these, never inside. */
+/**
+ * A word and what joins it to the next: a formatter breaks lines before, between and after these,
+ * never inside.
+ */
 const PIECES = /[\w$]+|"[^"]*"|[^\s\w$]/g;
 
 /**
- * Matches the text however the formatter breaks its lines: white space may stand between any two pieces, has to where the text has
- * it between two words, and a comma may stand before a closing bracket.
+ * Matches the text however the formatter breaks its lines: white space may stand between any two
+ * pieces, has to where the text has it between two words, and a comma may stand before a closing
+ * bracket.
  * @param {string} find
  */
 function patternOf(find) {

@@ -1,4 +1,5 @@
-// What a run prints: a line while it goes on, a table, the survivors with what they break, and the count. Pure: text out.
+// What a run prints: a line while it goes on, a table, the survivors with what they break, and the
+// count. Pure: text out.
 
 /** @typedef {import("./verdict.mjs").Outcome} Outcome */
 
@@ -25,7 +26,10 @@ function described(result) {
   return `${result.file.replace("packages/", "")}: ${result.title}${where}`;
 }
 
-/** Those that were not killed, with what that means. @param {readonly Outcome[]} outcomes @returns {readonly string[]} */
+/**
+ * Those that were not killed, with what that means.
+ * @param {readonly Outcome[]} outcomes @returns {readonly string[]}
+ */
 export function failures(outcomes) {
   return outcomes.flatMap(({ name, file, breaks, result }) => {
     if (result.verdict === "survived") return [`${name} survived (${file}): ${breaks} No test notices.`];

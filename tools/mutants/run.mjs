@@ -1,5 +1,5 @@
-// A whole run: two copies of the tree, a baseline without any mutant that must be green, then the mutants, two at a time. Leaves
-// nothing behind, however it ends.
+// A whole run: two copies of the tree, a baseline without any mutant that must be green, then the
+// mutants, two at a time. Leaves nothing behind, however it ends.
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,10 @@ import { TreeCopy } from "./tree-copy.mjs";
 import { judge } from "./verdict.mjs";
 
 const AT_ONCE = 2;
-/** A short run begins no further mutant after so long. Each copy tries one in any case: a machine that was slow with the baseline has not failed. */
+/**
+ * A short run begins no further mutant after so long. Each copy tries one in any case: a machine
+ * that was slow with the baseline has not failed.
+ */
 const SHORT_MS = 75_000;
 
 /**
@@ -51,12 +54,18 @@ export async function runMutants(request) {
   }
 }
 
-/** A short run rests on the tests having been green elsewhere, and looks only at the files it needs. @param {Run} request */
+/**
+ * A short run rests on the tests having been green elsewhere, and looks only at the files it needs.
+ * @param {Run} request
+ */
 function filtersOf({ mutants, short }) {
   return [...new Set(mutants.flatMap((mutant) => (short || mutants.length <= AT_ONCE ? testsOf(mutant) : [suiteOf(mutant)])))];
 }
 
-/** Half of the files in each copy, at the same time, as it will be with the mutants. @param {readonly TreeCopy[]} copies @param {readonly string[]} filters */
+/**
+ * Half of the files in each copy, at the same time, as it will be with the mutants.
+ * @param {readonly TreeCopy[]} copies @param {readonly string[]} filters
+ */
 async function baseline(copies, filters) {
   // Fewer files cannot be halved.
   const shards = filters.length > copies.length ? copies.length : 1;
@@ -74,7 +83,11 @@ async function baseline(copies, filters) {
   );
 }
 
-/** Waits for all of them, also when one fails: the others still work in the folder that is removed next. @param {readonly Promise<void>[]} works */
+/**
+ * Waits for all of them, also when one fails: the others still work in the folder that is removed
+ * next.
+ * @param {readonly Promise<void>[]} works
+ */
 async function all(works) {
   const ended = await Promise.allSettled(works);
   for (const end of ended) if (end.status === "rejected") throw end.reason;

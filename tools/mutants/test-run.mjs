@@ -1,5 +1,6 @@
-// Runs test files of one copy and says what they found. Decides what counts as red: a test that failed, by an assertion or by its own time limit. A file that could
-// not be loaded, an error outside of tests and a run without end are no verdict of a test.
+// Runs test files of one copy and says what they found. Decides what counts as red: a test that
+// failed, by an assertion or by its own time limit. A file that could not be loaded, an error
+// outside of tests and a run without end are no verdict of a test.
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "../go/child.mjs";
@@ -10,7 +11,10 @@ import { run } from "../go/child.mjs";
  * @typedef {{ readonly name: string, readonly status: string, readonly message: string, readonly assertionResults: readonly Assertion[] }} FileReport
  */
 
-/** All that vitest's report says of a test that took too long, before the place where the test stands. */
+/**
+ * All that vitest's report says of a test that took too long, before the place where the test
+ * stands.
+ */
 const timeLimit = /^Error: STACK_TRACE_ERROR/;
 /** Longer than any part of the suite takes, many times over. */
 const longestMs = 300_000;

@@ -1,5 +1,6 @@
-// A private copy of this tree in a temporary folder, in which mutants are applied, one after the other. Sources and what was built
-// from them are copied, installed dependencies are linked. The tree itself is never written to.
+// A private copy of this tree in a temporary folder, in which mutants are applied, one after the
+// other. Sources and what was built from them are copied, installed dependencies are linked. The
+// tree itself is never written to.
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { inRoot, root } from "../go/checkout.mjs";
@@ -26,7 +27,8 @@ export class TreeCopy {
     });
     const modules = join(folder, "node_modules");
     mkdirSync(modules);
-    // Entry by entry: links to packages of the workspace lead into the copy, all others to where they are installed.
+    // Entry by entry: links to packages of the workspace lead into the copy, all others to where
+    // they are installed.
     for (const name of readdirSync(inRoot("node_modules")))
       if (!privateModules.has(name)) symlinkSync(inRoot("node_modules", name), join(modules, name));
   }

@@ -1,17 +1,24 @@
-// One mutant and its verdict: first the tests that are expected to notice it run, then, if they stay green, all tests of its package.
+// One mutant and its verdict: first the tests that are expected to notice it run, then, if they
+// stay green, all tests of its package.
 import { suiteOf, testsOf } from "./mutant.mjs";
 import { runTests } from "./test-run.mjs";
 
 const CHANCES = 3;
 
 /**
- * killed: a test went red. survived: none did. unclear: the mutant could not be judged, which is no better.
+ * killed: a test went red. survived: none did. unclear: the mutant could not be judged, which is no
+ * better.
  * @typedef {{ readonly verdict: "killed", readonly title: string, readonly file: string, readonly expected: boolean }
- *   | { readonly verdict: "survived" } | { readonly verdict: "unclear", readonly why: string }} Verdict
+ * | { readonly verdict: "survived" } | { readonly verdict: "unclear", readonly why: string }}
+ * Verdict
  * @typedef {import("./mutant.mjs").Mutant & { readonly result: Verdict, readonly seconds: number }} Outcome
  */
 
-/** @param {import("./tree-copy.mjs").TreeCopy} copy @param {import("./mutant.mjs").Mutant} mutant @returns {Promise<Outcome>} */
+/**
+ * @param {import("./tree-copy.mjs").TreeCopy} copy
+ * @param {import("./mutant.mjs").Mutant} mutant
+ * @returns {Promise<Outcome>}
+ */
 export async function judge(copy, mutant) {
   const startedAt = performance.now();
   const result = await copy.with(mutant, async (built) =>
@@ -20,7 +27,11 @@ export async function judge(copy, mutant) {
   return { ...mutant, result, seconds: (performance.now() - startedAt) / 1_000 };
 }
 
-/** @param {string} folder @param {import("./mutant.mjs").Mutant} mutant @returns {Promise<Verdict>} */
+/**
+ * @param {string} folder
+ * @param {import("./mutant.mjs").Mutant} mutant
+ * @returns {Promise<Verdict>}
+ */
 async function judgedByExpected(folder, mutant) {
   const named = await runTests(folder, testsOf(mutant));
   if (named.kind === "red") return { verdict: "killed", title: named.title, file: named.file, expected: true };

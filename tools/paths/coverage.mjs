@@ -1,5 +1,6 @@
-// Which files of the product run code during one operation, and in which order, by V8's precise coverage of this process. Loading a
-// module does not count, nor does a file that ran in some repetitions only: that is a timer of something else.
+// Which files of the product run code during one operation, and in which order, by V8's precise
+// coverage of this process. Loading a module does not count, nor does a file that ran in some
+// repetitions only: that is a timer of something else.
 import { readFileSync } from "node:fs";
 import { Session } from "node:inspector";
 
@@ -26,7 +27,8 @@ export class Coverage {
   }
 
   /**
-   * The files that ran in every repetition of the operation, as "lock/lease/acquire.ts", in the order of their first calls.
+   * The files that ran in every repetition of the operation, as "lock/lease/acquire.ts", in the
+   * order of their first calls.
    * @template T @param {Traced<T>} traced @returns {Promise<readonly string[]>}
    */
   async filesRunBy({ repetitions, prepare, operation }) {

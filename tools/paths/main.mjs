@@ -1,4 +1,5 @@
-// The program that traces the paths of the product on real servers: prints, as JSON, the files that each operation runs.
+// The program that traces the paths of the product on real servers: prints, as JSON, the files that
+// each operation runs.
 import { pathToFileURL } from "node:url";
 import { Coverage } from "./coverage.mjs";
 import { tracePaths } from "./operations.mjs";

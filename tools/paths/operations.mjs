@@ -32,7 +32,10 @@ export async function tracePaths(workspace) {
   }
 }
 
-/** @param {Workspace} workspace @param {import("../../packages/testkit/dist/index.js").RedisFleet} fleet */
+/**
+ * @param {Workspace} workspace
+ * @param {import("../../packages/testkit/dist/index.js").RedisFleet} fleet
+ */
 async function traceLeases({ lock, coverage }, fleet) {
   const [first, second] = [0, 1].map(() => lock.createLocker({ nodes: fleet.urls, ttlMs: TTL_MS, nodeTimeoutMs: 5_000 }));
   if (first === undefined || second === undefined) throw new Error("two lockers were made");
@@ -68,7 +71,10 @@ async function traceLeases({ lock, coverage }, fleet) {
   }
 }
 
-/** @param {Workspace} workspace @param {import("../../packages/testkit/dist/index.js").RedisFleet} fleet */
+/**
+ * @param {Workspace} workspace
+ * @param {import("../../packages/testkit/dist/index.js").RedisFleet} fleet
+ */
 async function traceReturn({ lock, coverage }, fleet) {
   const locker = lock.createLocker({ nodes: fleet.urls, maxTtlMs: SHORT_TTL_MS, namespace: "node-return" });
   try {
@@ -87,7 +93,10 @@ async function traceReturn({ lock, coverage }, fleet) {
   }
 }
 
-/** @param {Workspace} workspace @param {import("../../packages/testkit/dist/index.js").RedisFleet} fleet */
+/**
+ * @param {Workspace} workspace
+ * @param {import("../../packages/testkit/dist/index.js").RedisFleet} fleet
+ */
 async function traceWrites({ lock, gateway, testkit, coverage }, fleet) {
   const postgres = await testkit.PostgresServer.start();
   const namespace = "writes";

@@ -17,7 +17,10 @@ const settings = {
   shared_workspace_lockfile: "false",
 };
 
-/** A workspace with an optional dependency, which wants a Node that does not exist, and a peer; both are folders in it. */
+/**
+ * A workspace with an optional dependency, which wants a Node that does not exist, and a peer; both
+ * are folders in it.
+ */
 function workspace(): string {
   const folder = mkdtempSync(join(tmpdir(), "palisade-install-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

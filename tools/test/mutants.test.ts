@@ -1,4 +1,5 @@
-// Every mutant still says what it means: its text stands where it says, and the tests that are to notice it exist. Whether they notice is `npm run mutants`.
+// Every mutant still says what it means: its text stands where it says, and the tests that are to
+// notice it exist. Whether they notice is `npm run mutants`.
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { readArguments, SHORT_COUNT, selected } from "../mutants/arguments.mjs";

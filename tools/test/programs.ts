@@ -1,4 +1,5 @@
-// Small programs that the tests run as real processes, and that end with their tests, whatever becomes of those. Decides nothing.
+// Small programs that the tests run as real processes, and that end with their tests, whatever
+// becomes of those. Decides nothing.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -13,7 +14,10 @@ export const pathOf = (path: string): string => fileURLToPath(new URL(`../${path
 export class Program {
   readonly process: ChildProcess;
   output = "";
-  /** It has ended, and all that was printed has been read: what it printed last may be read only after its end. */
+  /**
+   * It has ended, and all that was printed has been read: what it printed last may be read only
+   * after its end.
+   */
   #isOver = false;
   readonly #over: Promise<void>;
 
@@ -42,7 +46,9 @@ export class Program {
     return { code: this.process.exitCode, signal: this.process.signalCode };
   }
 
-  /** With it end the children that it guards. Whoever else still holds its output is not waited for. */
+  /**
+   * With it end the children that it guards. Whoever else still holds its output is not waited for.
+   */
   #end(): void {
     this.process.kill("SIGKILL");
     this.process.stdout?.destroy();

@@ -1,4 +1,5 @@
-// Runs the model checker over spec/ and holds what it found against what the models, their traces and the README say. Decides nothing about the models.
+// Runs the model checker over spec/ and holds what it found against what the models, their traces
+// and the README say. Decides nothing about the models.
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
@@ -54,7 +55,10 @@ beforeAll(async () => {
 // Should it not be done in time, nobody waits for it any more.
 afterAll(() => checking.abort());
 
-/** What must be found and what is found, for all models of one specification that are not too large for every day. */
+/**
+ * What must be found and what is found, for all models of one specification that are not too large
+ * for every day.
+ */
 function compared(module: string) {
   const usual = models.filter(({ name, runs }) => name.startsWith(`${module}/`) && runs === "always");
   return {

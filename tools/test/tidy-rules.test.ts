@@ -1,8 +1,9 @@
-// Feeds each rule a sample that breaks it and one that only looks as if it did. A rule that finds nothing here would find nothing anywhere.
+// Feeds each rule a sample that breaks it and one that only looks as if it did. A rule that finds
+// nothing here would find nothing anywhere.
 import { describe, expect, test } from "vitest";
 import { checkoutOf } from "../tidy/checkout.js";
 import { clockOnly } from "../tidy/clock-only.js";
-import { noCycles } from "../tidy/cycles.js";
+import { commentWidth, openingComments } from "../tidy/comments.js";
 import { importDirections } from "../tidy/directions.js";
 import { oneEntry } from "../tidy/entries.js";
 import { exactVersions } from "../tidy/exact-versions.js";
@@ -10,13 +11,12 @@ import { fileUrls } from "../tidy/file-urls.js";
 import { honestTests } from "../tidy/honest-tests.js";
 import { layers } from "../tidy/layers.js";
 import { noMachinePaths, nothingLeftOver } from "../tidy/leftovers.js";
-import { fileNames } from "../tidy/names.js";
-import { openingComments } from "../tidy/openings.js";
 import { promisesAreTested } from "../tidy/promises.js";
 import { documentsPointSomewhere } from "../tidy/references.js";
 import type { Rule } from "../tidy/rule.js";
 import { rules } from "../tidy/rules.js";
-import { fileLength, functionLength, parameterCount } from "../tidy/sizes.js";
+import { fileLength, testLength } from "../tidy/sizes.js";
+import { knownWords, meaningfulNames } from "../tidy/vocabulary.js";
 
 type Files = Readonly<Record<string, string>>;
 
@@ -27,6 +27,7 @@ interface Sample {
 }
 
 const lines = (count: number): string => "// line\n".repeat(count);
+const wide = "word ".repeat(25);
 const inLock = (text: string): Files => ({ "packages/lock/src/locker.ts": text });
 const inTest = (text: string): Files => ({ "packages/lock/test/unit/locker.test.ts": text });
 const spec = (promises: string, tests = ""): Files => ({ "spec/invariants.md": promises, "packages/lock/test/unit/x.test.ts": tests });
@@ -45,30 +46,36 @@ const samples: readonly Sample[] = [
     ],
   },
   {
-    rule: functionLength,
-    breaks: [
-      inLock(`function long() {\n${lines(50)}}`),
-      inTest(`test("x", () => {\n${lines(50)}});`),
-      inLock(`class A { m() {\n${lines(50)}} }`),
-    ],
-    keeps: [inLock(`function fits() {\n${lines(48)}}`), inTest(`describe("chapter", () => {\n${lines(90)}});`)],
-  },
-  {
-    rule: parameterCount,
-    breaks: [inLock("const f = (a, b, c, d) => a;"), inLock("class A { constructor(readonly a: 1, b: 2, c: 3, d: 4) {} }")],
+    rule: testLength,
+    breaks: [inTest(`function long() {\n${lines(50)}}`), inTest(`test("x", () => {\n${lines(50)}});`)],
     keeps: [
-      inLock("const f = (a, b, c) => a;"),
-      { "packages/gateway/src/http/problem.ts": "export const handle = (error, req, res, next) => 1;" },
+      inTest(`function fits() {\n${lines(48)}}`),
+      inTest(`describe("chapter", () => {\n${lines(90)}});`),
+      inLock(`function left() {\n${lines(50)}}`),
     ],
   },
   {
-    rule: fileNames,
-    breaks: ["utils", "redis-helpers", "types", "lock.constants", "RedisNode", "redis_node"].map((name) => ({
-      [`packages/lock/src/${name}.ts`]: "",
-    })),
-    keeps: ["media-type.ts", "redis-node.ts", "commonwealth.ts", "lua.generated.ts", "0001_resources.sql"].map((name) => ({
+    rule: meaningfulNames,
+    breaks: ["utils", "redis-helpers", "types", "lock.constants"].map((name) => ({ [`packages/lock/src/${name}.ts`]: "" })),
+    keeps: ["media-type.ts", "commonwealth.ts", "lua.generated.ts", "0001_resources.sql"].map((name) => ({
       [`packages/lock/src/${name}`]: "",
     })),
+  },
+  {
+    rule: knownWords,
+    breaks: [
+      { "packages/lock/src/turnstile.ts": "" },
+      { "packages/lock/src/gizmo.ts": "" },
+      { "packages/lock/src/redis/lua/gizmo.lua": "" },
+      inLock("export class GizmoQueue {}"),
+      { "packages/lock/src/turnstile.ts": "", "docs/glossary.md": "| turnstile | a queue |" },
+    ],
+    keeps: [
+      { "packages/lock/src/gizmo.ts": "", "docs/glossary.md": "| word | meaning |\n| --- | --- |\n| gizmo, widget | a thing |" },
+      { "packages/lock/src/gizmos.ts": "export class Widget {}", "docs/glossary.md": "| gizmo, widget | a thing |" },
+      { "packages/lock/src/queue.ts": "export class Queue {}" },
+      inTest("class Gizmo {}"),
+    ],
   },
   {
     rule: importDirections,
@@ -88,26 +95,6 @@ const samples: readonly Sample[] = [
     ],
   },
   {
-    rule: noCycles,
-    breaks: [
-      {
-        "packages/lock/src/a.ts": 'import "./b.js";',
-        "packages/lock/src/b.ts": 'import "./c.js";',
-        "packages/lock/src/c.ts": 'export { a } from "./a.js";',
-      },
-      { "packages/lock/src/a.ts": 'export * from "./a.js";' },
-      { "packages/lock/src/a.ts": 'await import("./b.js");', "packages/lock/src/b.ts": 'import { type A } from "./a.js";' },
-      { "packages/lock/src/a.ts": 'import "./b.js";', "packages/lock/src/b.ts": 'import type { A } from "./a.js";' },
-    ],
-    keeps: [
-      {
-        "packages/bench/src/a.ts": 'import "./b.js";\nimport "./c.js";',
-        "packages/bench/src/b.ts": 'import "./c.js";',
-        "packages/bench/src/c.ts": 'import type { A } from "./a.js"; export type { B } from "./b.js";',
-      },
-    ],
-  },
-  {
     rule: layers,
     breaks: [
       { "packages/lock/src/quorum/tally.ts": 'import { x } from "../lease/acquire.js";' },
@@ -118,7 +105,7 @@ const samples: readonly Sample[] = [
     keeps: [
       { "packages/lock/src/lease/acquire.ts": 'import { x } from "./release.js";\nimport type { Y } from "../quorum/tally.js";' },
       { "packages/lock/src/index.ts": 'export { x } from "./locker.js";' },
-      { "packages/bench/src/a.ts": 'import { x } from "./b.js";' },
+      { "packages/robustness/src/a.ts": 'import { x } from "./b.js";' },
     ],
   },
   {
@@ -161,6 +148,11 @@ const samples: readonly Sample[] = [
       { "packages/lock/src/redis/lua/grant.lua": "-- What it decides." },
       { "tools/run.mjs": "#!/usr/bin/env node\n// What it decides." },
     ],
+  },
+  {
+    rule: commentWidth,
+    breaks: [`// ${wide}`, `/** ${wide} */`, ` * ${wide}`].map((text) => ({ "tools/a.ts": text })),
+    keeps: [`const text = "${wide}";`, `// https://example.org/${wide}`, ` * @param {${wide}} x`].map(inLock),
   },
   {
     rule: honestTests,

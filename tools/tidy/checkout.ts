@@ -1,4 +1,5 @@
-// The files a rule may look at: everything a commit could hold, as text, with a syntax tree made on demand. Decides what is source and what is generated.
+// The files a rule may look at: everything a commit could hold, as text, with a syntax tree made on
+// demand. Decides what is source and what is generated.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { type Program, parse } from "./syntax.js";

@@ -1,4 +1,5 @@
-// Only clock.ts of the lock reads a clock, sets a timer or draws a random delay: that is what makes the rest of the lock a function of what it is told.
+// Only clock.ts of the lock reads a clock, sets a timer or draws a random delay: that is what makes
+// the rest of the lock a function of what it is told.
 import type { SourceFile } from "./checkout.js";
 import { importsOf } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";

@@ -1,9 +1,13 @@
-// Who may import whom. The lock knows nobody here, the gateway knows the lock by its public name, and neither knows that tests exist.
+// Who may import whom. The lock knows nobody here, the gateway knows the lock by its public name,
+// and neither knows that tests exist.
 import type { Checkout, SourceFile } from "./checkout.js";
 import { type Import, importsOf } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";
 
-/** Workspace names that the source of a package may import; a package that is not listed may import any. */
+/**
+ * Workspace names that the source of a package may import; a package that is not listed may import
+ * any.
+ */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   lock: [],
   gateway: ["@palisade/lock"],

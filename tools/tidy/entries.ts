@@ -1,4 +1,5 @@
-// The export map is the API: an index.ts exists exactly where a package's `exports` names one, so no folder grows a second, private front door.
+// The export map is the API: an index.ts exists exactly where a package's `exports` names one, so
+// no folder grows a second, private front door.
 import { posix } from "node:path";
 import type { Checkout, SourceFile } from "./checkout.js";
 import type { Rule } from "./rule.js";

@@ -1,4 +1,5 @@
-// Dependencies are written as exact versions: a range is a version nobody has tested. Peer ranges are a promise to users and stay out of this rule.
+// Dependencies are written as exact versions: a range is a version nobody has tested. Peer ranges
+// are a promise to users and stay out of this rule.
 import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 

@@ -1,4 +1,5 @@
-// A file URL becomes a path by fileURLToPath. Its `pathname` is still encoded, and so is no path at all in a folder with a space in its name.
+// A file URL becomes a path by fileURLToPath. Its `pathname` is still encoded, and so is no path at
+// all in a folder with a space in its name.
 import type { Rule } from "./rule.js";
 
 const raw = /\bimport\.meta\.url\)\.pathname/g;

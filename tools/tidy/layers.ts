@@ -1,11 +1,12 @@
-// The folders of a package's source in the order in which they build on each other. A file imports only from its own folder and from those before it; imports of
-// types count, because a reader follows them too.
+// The folders of a package's source in the order in which they build on each other. A file imports
+// only from its own folder and from those before it; imports of types count, because a reader
+// follows them too.
 import type { Checkout, SourceFile } from "./checkout.js";
 import { importsOf } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";
 
 /** By package: its folders, lowest first, and then the files in the root of its source. */
-export const layersOf: Readonly<Record<string, readonly string[]>> = {
+const layersOf: Readonly<Record<string, readonly string[]>> = {
   lock: ["platform/", "protocol/", "quorum/", "options/", "lease/", "waiting/", "redis/", "locker.ts", "index.ts"],
   gateway: [
     "client/",
@@ -27,6 +28,7 @@ export const layersOf: Readonly<Record<string, readonly string[]>> = {
     "index.ts",
   ],
   testkit: ["process/", "proxy/", "resolve/", "clock/", "redis/", "postgres/", "docker/", "servers/", "vitest/", "index.ts"],
+  bench: ["report.ts", "statistics.ts", "lock/", "gateway/", "main.ts"],
   "demo-client": ["output/", "program.ts", "worker/", "engine/", "scenarios/", "command-line.ts", "dev.ts", "main.ts"],
 };
 

@@ -1,5 +1,6 @@
-// Every promise of spec/invariants.md is kept by a test whose title starts with its id. What is not proven yet is listed there as pending, and that list can only
-// shrink: as soon as a test names a pending id, the id has to leave the list.
+// Every promise of spec/invariants.md is kept by a test whose title starts with its id. What is not
+// proven yet is listed there as pending, and that list can only shrink: as soon as a test names a
+// pending id, the id has to leave the list.
 import type { Checkout, SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 import { testCalls } from "./syntax.js";

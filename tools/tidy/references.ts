@@ -1,4 +1,5 @@
-// A path that a document names exists: relative links, and paths in backticks that start at the root of the tree.
+// A path that a document names exists: relative links, and paths in backticks that start at the
+// root of the tree.
 import { posix } from "node:path";
 import type { Checkout, SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";

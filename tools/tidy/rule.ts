@@ -1,4 +1,5 @@
-// The shape of a rule and of what it finds. A rule reads a checkout and reports; it never repairs and never throws for something it dislikes.
+// The shape of a rule and of what it finds. A rule reads a checkout and reports; it never repairs
+// and never throws for something it dislikes.
 import type { Checkout } from "./checkout.js";
 
 /** "path:line: sentence", ready to be printed and clicked. */

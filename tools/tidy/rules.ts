@@ -1,6 +1,6 @@
-// The list of all rules. Decides nothing else.
+// The rules that no linter knows; those that Biome has are in biome.json.
 import { clockOnly } from "./clock-only.js";
-import { noCycles } from "./cycles.js";
+import { commentWidth, openingComments } from "./comments.js";
 import { importDirections } from "./directions.js";
 import { oneEntry } from "./entries.js";
 import { exactVersions } from "./exact-versions.js";
@@ -8,24 +8,23 @@ import { fileUrls } from "./file-urls.js";
 import { honestTests } from "./honest-tests.js";
 import { layers } from "./layers.js";
 import { noMachinePaths, nothingLeftOver } from "./leftovers.js";
-import { fileNames } from "./names.js";
-import { openingComments } from "./openings.js";
 import { promisesAreTested } from "./promises.js";
 import { documentsPointSomewhere } from "./references.js";
 import type { Rule } from "./rule.js";
-import { fileLength, functionLength, parameterCount } from "./sizes.js";
+import { fileLength, testLength } from "./sizes.js";
+import { knownWords, meaningfulNames } from "./vocabulary.js";
 
 export const rules: readonly Rule[] = [
   fileLength,
-  functionLength,
-  parameterCount,
-  fileNames,
+  testLength,
+  meaningfulNames,
+  knownWords,
   importDirections,
   layers,
-  noCycles,
   clockOnly,
   oneEntry,
   openingComments,
+  commentWidth,
   honestTests,
   fileUrls,
   nothingLeftOver,

@@ -1,4 +1,5 @@
-// Syntax trees, and the few questions that more than one rule asks of them. The parser is the one vitest brings along; decides nothing.
+// Syntax trees, and the few questions that more than one rule asks of them. The parser is the one
+// vitest brings along; decides nothing.
 import { parseAst } from "vitest/node";
 
 export interface Node {
@@ -14,7 +15,10 @@ export function parse(path: string, text: string): Program {
   return parseAst(text, { lang: path.endsWith("ts") ? "ts" : "js" }, path) as unknown as Program;
 }
 
-/** Every node below and including this one, parents first; `parent` is undefined only for the node itself. */
+/**
+ * Every node below and including this one, parents first; `parent` is undefined only for the node
+ * itself.
+ */
 export function* nodesOf(node: Node, parent?: Node): Generator<{ readonly node: Node; readonly parent: Node | undefined }> {
   yield { node, parent };
   for (const value of Object.values(node)) {

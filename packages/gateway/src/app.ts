@@ -58,6 +58,7 @@ export function createApp(parts: AppParts): Express {
   app.use(
     dispatcher.anonymous("other", () => new Problem("route_not_found", "There is no such route; /openapi.json lists those there are.")),
   );
+  // biome-ignore lint/complexity/useMaxParams: Express knows an error handler by its four parameters.
   app.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
     dispatcher.anonymous("other", () => {
       throw error;

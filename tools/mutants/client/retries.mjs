@@ -1,4 +1,5 @@
-// Mutants of the gateway's client: what it sends again, and what it tells its caller of the outcome (G1, G3, L1).
+// Mutants of the gateway's client: what it sends again, and what it tells its caller of the outcome
+// (G1, G3, L1).
 const retry = "packages/gateway/src/client/retry.ts";
 const transport = "packages/gateway/src/client/transport.ts";
 

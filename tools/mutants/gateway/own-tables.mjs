@@ -1,4 +1,5 @@
-// Mutants of the fence inside the user's own transactions, on the user's own tables, and of moving a fence by hand (G1, G2, G4).
+// Mutants of the fence inside the user's own transactions, on the user's own tables, and of moving
+// a fence by hand (G1, G2, G4).
 const guard = "packages/gateway/src/store/migrations/0002_guard.sql";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */

@@ -1,4 +1,5 @@
-// Mutants of how a request is read: a token, a name or a condition that is guessed at is a fence that is guessed at (G1, G2).
+// Mutants of how a request is read: a token, a name or a condition that is guessed at is a fence
+// that is guessed at (G1, G2).
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const requests = [

@@ -1,4 +1,5 @@
-// Mutants of the one statement that writes: the fence, the sequence, the condition, and what an accepted request makes of the row (G1, G3).
+// Mutants of the one statement that writes: the fence, the sequence, the condition, and what an
+// accepted request makes of the row (G1, G3).
 const file = "packages/gateway/src/guard/fenced-statement.ts";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */

@@ -1,4 +1,5 @@
-// Mutants of the vote: what is counted, when the token is safe, what is given back, and what the lock says of tokens afterwards (T1, T2, L1, L2, G4).
+// Mutants of the vote: what is counted, when the token is safe, what is given back, and what the
+// lock says of tokens afterwards (T1, T2, L1, L2, G4).
 const attempt = "packages/lock/src/lease/acquire.ts";
 const tally = "packages/lock/src/quorum/tally.ts";
 const raise = "packages/lock/src/lease/raise.ts";

@@ -1,0 +1,40 @@
+// The words that need no glossary, because every developer knows them in this meaning, and the
+// words that were given up for those of the field. A plural stands for its singular.
+
+const listed = (text: string): ReadonlySet<string> => new Set(text.match(/[a-z]+/g));
+
+export const everydayWords = listed(`
+  compared abandoned abort acquire acquisition admin admission admit after amnesia ancestors answer api app
+  apply apt arguments at attempt auth batch block body boot born budget build built cache call
+  cases catalogue causes chance change checkout child children choose client clock close collect
+  command comment commit config configuration connection contact container contest contestant
+  context copy cost counter coverage credentials curve data databases deadline delayed dev die
+  directions directives distribution docker doctor document does down drawing each encoded encoder
+  end engine entries environment error event everyday exact express extend failover failure fault
+  fenced fetch fifo figures file fill first fixtures flight folder for forgotten format frozen
+  garbage gateway gauges gc global go group growth guard guarded hand handle handover heal heap
+  held history home honest host http id images imports in index injector inspect install interrupt
+  interrupted intruder ioredis items journal json judge jump jwt key keyring kinds lane last late
+  latency layers leak leftovers limit line linearizability link list listener living load local
+  locker log loop loss lua main majority malformed members memory messages metrics migrate
+  migration modify move mutant name native network no not notify npm once one only open openapi
+  operation option orphan outcome over own owned pacing packages page pair palisade panel parent
+  paths pause peers pending picture pipeline place plan pnpm policy pool port postgres
+  preconditions private probe problem process program progress promises protocol prototypes
+  provider proxy puts query queue raise rate raw read readiness readmission ready reaper record
+  recorded recorder redis references refusal register release renew renewal replica reply report
+  reporter request response results retention retry root rows rule run running sampler samples
+  schedule schema scopes scratch scripts server session setting setup shared sizes slot source
+  stall start state statement statistics status store stored style subscriptions syntax system
+  table taken tally target tasks test text three timeline tools transaction transport tree trend
+  trust ttl uncontended unexpected unfenced unreachable unsealed up updates urls usage validity
+  verifier verify versions view violation vocabulary votes wait waiter waiting wake wall wasm
+  watch way with work write yield
+`);
+
+/** Refused in the names of files and classes, also when the glossary has them. */
+export const retiredWords = listed(`
+  account alarms belief campaign cast courtesy credulous debts desk door dormitory ending exchange
+  introduction letters lifeguard nemesis outbox patience seat signs station stranger strike survey
+  tell tenure told trade trial turnstile visit witness workshop
+`);
