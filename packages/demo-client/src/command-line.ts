@@ -35,14 +35,14 @@ export function usage(names: readonly string[]): string {
   return `demo [scenario | all] [options]
 
   scenario         ${names.join(", ")}
-                   ${names[0]} when none is named; all tells every one
+                   ${names[0]} when none is named; all runs every one
   --list           what each scenario is about
   --ttl MS         how long leases last (1000)
-  --speed N        2 tells it twice as fast to the reader, 0 does not wait for readers at all; leases last as long as they last
+  --speed N        2 gives the reader half the time between steps, 0 none; leases last as long as --ttl says
   --html FILE      also draw the run as a picture, one file to open in a browser
   --json           one JSON object per line, nothing else
   --redis URLS     the lock's nodes, separated by commas, in place of five started here
-  --gateway URL    a gateway that runs already; needs --redis, because it checks tokens with the nodes that issued them
+  --gateway URL    a gateway that runs already; needs --redis, the nodes with which it checks tokens
   --api-key KEY    for that gateway; also read from GATEWAY_KEY
   --help           this text
 

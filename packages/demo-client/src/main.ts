@@ -86,8 +86,8 @@ else if (options?.mode === "list") for (const { name, about } of scenarios) cons
 else if (options !== undefined) {
   const ending = await runProgram((signal) => demo(options, signal));
   if (ending !== "finished" && ending !== "failed") {
-    const why = ending === "SIGPIPE" ? "Nobody reads what is told, so this ended" : "Stopped";
-    console.error(`${why} in the middle of the story. Everything that was started is stopped.`);
+    const why = ending === "SIGPIPE" ? "The output is no longer read: stopped" : "Stopped";
+    console.error(`${why} in the middle of the scenario. Everything that was started is stopped.`);
     process.exitCode = exitCodeOf(ending);
   }
 }

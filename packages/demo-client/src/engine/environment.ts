@@ -140,7 +140,7 @@ async function reachGateway({ url, apiKey }: GatewayAddress): Promise<void> {
   if (answer.code !== "unauthenticated") throw new Error(`The gateway at ${url} cannot be used: ${answer.code}. ${answer.detail}`);
   throw new Error(
     apiKey === undefined
-      ? `The gateway at ${url} wants to know who asks: give a key of it with --api-key.`
+      ? `The gateway at ${url} asks for a key: give one with --api-key.`
       : `The gateway at ${url} does not know the key that was given with --api-key.`,
   );
 }

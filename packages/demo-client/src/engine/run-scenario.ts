@@ -32,5 +32,5 @@ function reasonOf(thrown: unknown): string {
   // The first failure, not those while the act was cleaned up after it.
   while (error instanceof Error && "suppressed" in error) error = error.suppressed;
   const message = error instanceof Error ? error.message : String(error);
-  return `The story ${error instanceof UnexpectedOutcome ? "ended differently" : "could not be told"}. ${message}`;
+  return `The scenario ${error instanceof UnexpectedOutcome ? "ended differently" : "could not be run"}. ${message}`;
 }

@@ -85,7 +85,7 @@ const legend = `<p class="legend">${[
   [refusedSign, "is refused"],
 ]
   .map(([sign, meaning]) => `<span><svg class="act sign" viewBox="-1 0 29 14" aria-hidden="true">${sign}</svg>${meaning}</span>`)
-  .join("")}<span><b class="held">✓</b>true, as the story claims</span>
+  .join("")}<span><b class="held">✓</b>true, as the scenario claims</span>
 <span><b class="damage">✓</b>damage, as a control claims</span></p>`;
 
 /** Shared by every drawing of the page. */

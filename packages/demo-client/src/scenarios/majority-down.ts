@@ -20,7 +20,7 @@ async function nodesDie(act: ActRun): Promise<void> {
   await fleet.node("n3").kill();
   act.step("breaks", "lock", { text: "n3 dies: two of five are left" });
   const refused = await one.tries(seat);
-  act.expect("nobody gets the lock from two nodes of five, and is told why", codeOf(refused), "LOCK_NO_QUORUM");
+  act.expect("no worker gets the lock from two nodes of five, and the error says why", codeOf(refused), "LOCK_NO_QUORUM");
 
   await fleet.node("n3").restart();
   act.step("remarks", "lock", { text: "n3 is back, and its log with it" });
@@ -69,5 +69,5 @@ export const majorityDown: Scenario = {
     { title: "control: the network splits, and any node will do", actors, route: "gateway", play: anyNodeWillDo },
   ],
   proven:
-    "Two dead nodes of five do not matter; with three dead nobody gets the lock, and is told why. Where any node will do, a split network has two holders.",
+    "Two dead nodes of five do not matter; with three dead no worker gets the lock, and the error says why. Where any node will do, a split network has two holders.",
 };

@@ -18,7 +18,7 @@ async function withPalisade(act: ActRun): Promise<void> {
   act.expect("worker B still holds it", await b.believesToHold(file));
 }
 
-function byHand(check: "owner" | "nobody") {
+function byHand(check: "owner" | "none") {
   return async (act: ActRun): Promise<void> => {
     const file = act.resource("files/report.csv");
     const [url = ""] = act.environment.redisUrls;
@@ -32,7 +32,7 @@ function byHand(check: "owner" | "nobody") {
     const removed = await a.releasesPlainLock(file, check);
     const third = await c.takesPlainLock(file, forB);
     act.expect("worker B is still at work", await b.believesToHold(file));
-    if (check === "nobody") {
+    if (check === "none") {
       act.expect("worker A has removed worker B's lock", removed, 1);
       act.expect("now worker C gets in as well: two at work", third);
     } else {
@@ -48,7 +48,7 @@ export const ownerCheck: Scenario = {
   acts: [
     { title: "with Palisade", actors, route: "gateway", play: withPalisade },
     { title: "by hand on one Redis: delete the key if it is mine", actors, route: "postgres", play: byHand("owner") },
-    { title: "control: by hand, DEL", actors, route: "postgres", play: byHand("nobody") },
+    { title: "control: by hand, DEL", actors, route: "postgres", play: byHand("none") },
   ],
   proven: "A release removes only what is its own. Without the check of the owner, A frees B's lock and two work at once.",
 };

@@ -59,5 +59,5 @@ export const threeItems: Scenario = {
     guarded("Palisade", "Palisade", "gateway"),
   ],
   proven:
-    "Without a lock five get in where three are allowed. With any lock it is three while nothing goes wrong; the other stories are about the rest.",
+    "Without a lock five get in where three are allowed. With any lock it is three while nothing goes wrong; the other scenarios are about the rest.",
 };

@@ -103,7 +103,7 @@ export class Leases {
   }
 
   /** How many nodes removed a key. */
-  async releasePlain({ name }: Resource, check: "owner" | "nobody"): Promise<number> {
+  async releasePlain({ name }: Resource, check: "owner" | "none"): Promise<number> {
     const lock = this.#plainHolders.get(name);
     if (lock === undefined) throw new Error(`this worker never took ${name}`);
     return await lock.release(name, check);

@@ -53,7 +53,7 @@ export class PlainLock {
   }
 
   /** With the check of the owner, or without. Returns how many nodes removed a key. */
-  async release(resource: string, check: "owner" | "nobody"): Promise<number> {
+  async release(resource: string, check: "owner" | "none"): Promise<number> {
     const lease = this.#leases.get(resource);
     if (lease === undefined) throw new Error(`this worker never took ${resource}`);
     return await this.#delete(resource, check === "owner" ? lease.owner : undefined);

@@ -110,7 +110,7 @@ export class Worker {
   async takesPlainLock(resource: Resource, lock: PlainLockOptions): Promise<boolean> {
     this.#asksForPlainLock(resource, lock);
     const taken = await this.#takePlainLock(resource, lock);
-    if (!taken) this.#report.refused("lock", "somebody else has it");
+    if (!taken) this.#report.refused("lock", "another worker has it");
     return taken;
   }
 
@@ -120,8 +120,8 @@ export class Worker {
     while (!(await this.#takePlainLock(resource, lock))) await sleep(10 + 40 * Math.random());
   }
 
-  async releasesPlainLock(resource: Resource, check: "owner" | "nobody"): Promise<number> {
-    const how = check === "owner" ? "delete the key if it is mine" : "DEL, whoever's key it is";
+  async releasesPlainLock(resource: Resource, check: "owner" | "none"): Promise<number> {
+    const how = check === "owner" ? "delete the key if it is mine" : "DEL, without a check of the owner";
     this.#report.asks("lock", `release ${resource.shown}: ${how}`);
     const removed = await this.#leases.releasePlain(resource, check);
     if (removed > 0) this.#report.answered("lock", "a key was removed");
@@ -204,7 +204,7 @@ export class Worker {
     if (!taken) return false;
     this.#report.answered("lock", "OK; no token");
     const leaseMs = this.#leases.remainingMs(resource);
-    this.#report.holds(`takes it that it holds ${resource.shown} for ${Math.round(leaseMs)} ms`, { leaseMs });
+    this.#report.holds(`believes that it holds ${resource.shown} for ${Math.round(leaseMs)} ms`, { leaseMs });
     return true;
   }
 

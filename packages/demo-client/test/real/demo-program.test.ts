@@ -11,10 +11,10 @@ import { expect, test } from "@palisade/testkit/vitest";
 const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
 
 /**
- * Setting a stage and telling a story takes a few seconds, and on a machine that has much else to
- * do, several times that.
+ * Starting servers and running a scenario takes a few seconds, on a busy machine several times
+ * that.
  */
-const patient = { timeout: 120_000 };
+const withTime = { timeout: 120_000 };
 
 interface Run {
   readonly code: number | string | null | undefined;
@@ -48,7 +48,7 @@ test("--list names every scenario", async () => {
   expect(out).toMatch(/^gc-pause +a worker is paused past the end of its lease, wakes up and writes\n/);
 });
 
-test("--json prints one event per line and nothing else, from the scenario to its end", patient, async () => {
+test("--json prints one event per line and nothing else, from the scenario to its end", withTime, async () => {
   const { code, out } = await demo("double-submit", "--json");
   expect(code).toBe(0);
   const events = out
@@ -62,7 +62,7 @@ test("--json prints one event per line and nothing else, from the scenario to it
   expect(events.at(-1)).toMatchObject({ event: "end", ok: true, elapsedMs: expect.any(Number), proven: expect.any(String) });
 });
 
-test("whoever stops reading in the middle of a story gets everything stopped, one sentence and exit code 141", patient, async () => {
+test("when the output is no longer read, everything is stopped, with one sentence and exit code 141", withTime, async () => {
   const child = spawn(process.execPath, [program, "three-items"], { stdio: ["ignore", "pipe", "pipe"] });
   const [err, [code]] = await Promise.all([
     text(child.stderr),
@@ -71,11 +71,11 @@ test("whoever stops reading in the middle of a story gets everything stopped, on
   ]);
   expect({ code, err }).toEqual({
     code: 141,
-    err: "Nobody reads what is told, so this ended in the middle of the story. Everything that was started is stopped.\n",
+    err: "The output is no longer read: stopped in the middle of the scenario. Everything that was started is stopped.\n",
   });
 });
 
-test("Ctrl-C in the middle of a story is one sentence and exit code 130, and nothing is left running", patient, async () => {
+test("Ctrl-C in the middle of a scenario is one sentence and exit code 130, and nothing is left running", withTime, async () => {
   let inTheMiddle = (): void => undefined;
   const stopped = new Promise<void>((resolve) => {
     inTheMiddle = resolve;
@@ -83,7 +83,7 @@ test("Ctrl-C in the middle of a story is one sentence and exit code 130, and not
   const child = startChild({
     command: process.execPath,
     args: [program, "gc-pause", "--ttl", "30000"],
-    // Processes of this machine can be counted.
+    // Local servers, whose processes can be counted.
     env: { PALISADE_TEST_PROVIDER: "local" },
     onLine: (line) => line.includes("SIGSTOP") && inTheMiddle(),
   });
@@ -91,7 +91,7 @@ test("Ctrl-C in the middle of a story is one sentence and exit code 130, and not
   const started = descendantsOf(child.pid);
   child.signal("SIGINT");
   expect(await child.waitForExit()).toEqual({ code: 130, signal: null });
-  expect(child.lastLines(1)).toEqual(["Stopped in the middle of the story. Everything that was started is stopped."]);
+  expect(child.lastLines(1)).toEqual(["Stopped in the middle of the scenario. Everything that was started is stopped."]);
   // Five Redis, Postgres, the gateway and two workers at least.
   expect(started.length).toBeGreaterThanOrEqual(9);
   await expect.poll(() => started.filter(isRunning), { timeout: 5_000, interval: 10 }).toEqual([]);
@@ -108,7 +108,7 @@ function lookAt(pid: number): { readonly state: string; readonly parent: number 
   }
 }
 
-/** What only waits to be buried does not: where nobody buries orphans, it waits for ever. */
+/** A zombie does not run: in a container without an init process orphans stay zombies. */
 function isRunning(pid: number): boolean {
   const { state = "X" } = lookAt(pid) ?? {};
   return state !== "Z" && state !== "X";

@@ -1,5 +1,5 @@
-// Every story that breaks no server, told by real processes on real servers: each ends as it must,
-// and so does its control.
+// Every scenario that breaks no server, run by real processes on real servers: each ends as it
+// must, and so does its control.
 import { expect, vi } from "@palisade/testkit/vitest";
 import { run, scenario, test } from "../support/scenarios.js";
 
@@ -31,13 +31,13 @@ test("D1 the paused client wakes up, writes and is told that it is stale; withou
 for (const name of ["event-loop-stall", "delayed-write", "owner-check", "three-items", "double-submit", "cron-once"]) {
   test(`${name}: ${scenario(name).proven}`, async ({ environment }) => {
     const { outcome, events } = await run(environment, scenario(name));
-    // The last event first: when a story differs, it says why.
+    // Compared first, because it says why a scenario differs.
     expect(events.at(-1)).toMatchObject({ event: "end", ok: true, proven: scenario(name).proven });
     expect(outcome).toBe("proven");
   });
 }
 
-test("a story that ends differently is reported with what was seen, and nothing after it is told", async ({ environment }) => {
+test("a scenario that ends differently is reported with what was seen, and its later acts do not run", async ({ environment }) => {
   const played: string[] = [];
   const { outcome, events } = await run(environment, {
     ...scenario("gc-pause"),
@@ -56,6 +56,6 @@ test("a story that ends differently is reported with what was seen, and nothing 
   expect(events.at(-1)).toMatchObject({
     event: "end",
     ok: false,
-    proven: "The story ended differently. first: it is not true that two and two are five; seen: 4",
+    proven: "The scenario ended differently. first: it is not true that two and two are five; seen: 4",
   });
 });

@@ -1,4 +1,4 @@
-// Every story in which servers, clocks or networks break, on servers of its own: each ends as it
+// Every scenario in which servers, clocks or networks break, on servers of its own: each ends as it
 // must, and so does its control.
 import { expect } from "@palisade/testkit/vitest";
 import { scenarios } from "../../src/scenarios/catalogue.js";
@@ -9,13 +9,13 @@ const names = ["replies-in-flight", "clock-jump", "node-amnesia", "replica-failo
 for (const name of names) {
   test(`${name}: ${scenario(name).proven}`, { timeout: 120_000 }, async ({ environment }) => {
     const { outcome, events } = await run(environment, scenario(name));
-    // The last event first: when a story differs, it says why.
+    // Compared first, because it says why a scenario differs.
     expect(events.at(-1)).toMatchObject({ event: "end", ok: true, proven: scenario(name).proven });
     expect(outcome).toBe("proven");
   });
 }
 
-test("every story has a control, and a last line that says what was proven", () => {
+test("every scenario has a control, and a last line that says what was proven", () => {
   for (const { acts, proven } of scenarios) {
     expect(acts.some(({ title }) => title.startsWith("control: "))).toBe(true);
     expect(proven).toMatch(/\.$/);

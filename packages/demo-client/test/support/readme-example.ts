@@ -1,5 +1,4 @@
-// The example of the README, word for word below this line; readme.test.ts compares the two and
-// runs this one.
+// The README's example, word for word below this line; readme.test.ts compares the two and runs it.
 import { createGatewayClient, withResource } from "@palisade/gateway/client";
 import { createLocker } from "@palisade/lock";
 

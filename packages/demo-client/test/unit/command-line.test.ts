@@ -29,9 +29,14 @@ for (const [args, sentence] of mistakes)
     expect(() => readCommandLine(args, names)).toThrow(expect.objectContaining({ name: "UsageError", message: sentence }));
   });
 
-test("without a name it is the first story, with all it is every one, and none is told twice", () => {
-  const told = (...args: readonly string[]): readonly string[] => readCommandLine(args, names).scenarios;
-  expect([told(), told("extend"), told("extend", "extend"), told("all", "extend")]).toEqual([["gc-pause"], ["extend"], ["extend"], names]);
+test("without a name it is the first scenario, with all it is every one, and none runs twice", () => {
+  const chosen = (...args: readonly string[]): readonly string[] => readCommandLine(args, names).scenarios;
+  expect([chosen(), chosen("extend"), chosen("extend", "extend"), chosen("all", "extend")]).toEqual([
+    ["gc-pause"],
+    ["extend"],
+    ["extend"],
+    names,
+  ]);
 });
 
 test("what is asked for is what is done", () => {

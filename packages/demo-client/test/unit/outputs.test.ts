@@ -52,7 +52,7 @@ test("on a narrow terminal no line is longer than it, and each worker keeps its 
   }
 });
 
-test("the picture is one page that loads nothing, escapes what it is told and knows light and dark", () => {
+test("the picture is one page that loads nothing, escapes every text and knows light and dark", () => {
   const picture = new Picture();
   for (const event of events) picture.show(event);
   const html = picture.html();
