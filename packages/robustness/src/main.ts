@@ -1,6 +1,6 @@
-// `npm run faults`: real faults on real servers, and checkers for what comes of them. The whole system by default; `--lock` for the
-// lock alone; `--sim` for the simulation of the lock's package. Exit code 0 if every promise was kept, 1 if one was broken, 2 if the
-// arguments make no sense.
+// `npm run faults`: real faults on real servers, and checkers for what comes of them. The whole
+// system by default; `--lock` for the lock alone; `--sim` for the simulation of the lock's package.
+// Exit code 0 if every promise was kept, 1 if one was broken, 2 if the arguments make no sense.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
-// Every curve of every panel judged; a panel is as bad as its worst curve. A curve with too few values is not flat. A curve that this
-// machine cannot measure is no finding, nor is one that is only shown because another says the same exactly.
+// Every curve of every panel judged; a panel is as bad as its worst curve. A curve with too few
+// values is not flat. A curve that this machine cannot measure is no finding, nor is one that is
+// only shown because another says the same exactly.
 import type { Point, Samples } from "../history/samples.js";
 import { judge, judgedFromMs, type RunSpan, type Verdict } from "./growth.js";
 import { type Panel, panels } from "./panels.js";
@@ -46,14 +47,20 @@ export function isJudged({ curves }: Finding): boolean {
   return curves.some(({ verdict }) => verdict.kind !== "not judged");
 }
 
-/** Whether client 1 grows, and surely faster than its peers: in a run too short to be judged, all of them still warm up. */
+/**
+ * Whether client 1 grows, and surely faster than its peers: in a run too short to be judged, all of
+ * them still warm up.
+ */
 export function standsOut({ curves }: Finding): boolean {
   const leaking = curves.find(({ name }) => name === "client 1");
   if (leaking?.verdict.kind !== "rising") return false;
   return curves.every((curve) => curve === leaking || curve.verdict.mostPerHour < leaking.verdict.leastPerHour);
 }
 
-/** A value stands until there is a new one, so a process that hardly collects says little: new values are needed all along. */
+/**
+ * A value stands until there is a new one, so a process that hardly collects says little: new
+ * values are needed all along.
+ */
 function saysEnough(points: readonly Point[] | undefined, span: RunSpan): boolean {
   const fromMs = judgedFromMs(span);
   const widthMs = (span.untilMs - fromMs) / PARTS_WITH_NEWS;

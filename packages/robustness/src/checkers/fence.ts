@@ -1,5 +1,5 @@
-// G1: an answer with a token keeps out every lower token, by the order of revisions and by the clock; and a call is stale only where
-// a newer token exists.
+// G1: an answer with a token keeps out every lower token, by the order of revisions and by the
+// clock; and a call is stale only where a newer token exists.
 import { groupedBy, type LeaseRecord, type Operation } from "../history/records.js";
 import { described, isWrite, type StoredWrites } from "./stored-writes.js";
 import type { Violation } from "./violation.js";
@@ -11,7 +11,10 @@ export function brokenFences(resources: readonly StoredWrites[], leases: readonl
   });
 }
 
-/** After every write and seal that was answered with success, only its token or higher ones are stored. */
+/**
+ * After every write and seal that was answered with success, only its token or higher ones are
+ * stored.
+ */
 function byRevision({ name, operations, kept }: StoredWrites): Violation[] {
   const raises = [
     ...kept.map(({ entry, operation }) => ({ rev: entry.rev, token: entry.token, operation })),
@@ -59,7 +62,10 @@ function byTime({ name, operations }: StoredWrites): Violation[] {
   return found;
 }
 
-/** A stale answer needs a lease with a higher token. (In a transaction another part may have been the stale one.) */
+/**
+ * A stale answer needs a lease with a higher token. (In a transaction another part may have been
+ * the stale one.)
+ */
 function groundless({ name, operations }: StoredWrites, leases: readonly LeaseRecord[]): Violation[] {
   const byBeginning = [...leases].sort((a, b) => a.beganAt - b.beganAt);
   const stale = operations

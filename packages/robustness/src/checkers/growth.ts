@@ -1,7 +1,8 @@
-// Whether a curve is flat. The first third of the run warms up and is not judged; the rest is folded into equal parts, so that one
-// sample decides nothing. A curve grows if all of this holds: the lower limit of its slope is above zero; the slope is above what the
-// rule tolerates, per cent and absolute; the whole rise is worth mentioning, and more than the curve swings around its trend; and it
-// still goes on in the last third, because what levels off is no leak.
+// Whether a curve is flat. The first third of the run warms up and is not judged; the rest is
+// folded into equal parts, so that one sample decides nothing. A curve grows if all of this holds:
+// the lower limit of its slope is above zero; the slope is above what the rule tolerates, per cent
+// and absolute; the whole rise is worth mentioning, and more than the curve swings around its
+// trend; and it still goes on in the last third, because what levels off is no leak.
 import type { Point } from "../history/samples.js";
 import { median, quantile, trendOf } from "./statistics.js";
 
@@ -9,8 +10,9 @@ export interface Rule {
   /** What is bad. */
   readonly bad: "rising" | "falling";
   /**
-   * What stands for a part: its median; or its best value, for a saw whose teeth are garbage to be collected, and for what other
-   * programs of the machine disturb. What grows or slows down does so at the best of times, too.
+   * What stands for a part: its median; or its best value, for a saw whose teeth are garbage to be
+   * collected, and for what other programs of the machine disturb. What grows or slows down does so
+   * at the best of times, too.
    */
   readonly fold: "median" | "best";
   /** A slope up to the greater of the two is tolerated. */
@@ -26,7 +28,10 @@ export interface Verdict {
   /** The median of the judged values, NaN if there are none. */
   readonly level: number;
   readonly perHour: number;
-  /** Where the line of this slope is at time 0, so that as many of the judged points are above it as below. */
+  /**
+   * Where the line of this slope is at time 0, so that as many of the judged points are above it as
+   * below.
+   */
   readonly intercept: number;
   /** The limits between which the slope is, at 98 %. */
   readonly leastPerHour: number;
@@ -79,8 +84,9 @@ export function judge(points: readonly Point[], rule: Rule, span: RunSpan): Verd
 }
 
 /**
- * What lies between the tenths of the values at either end. In a run of seconds a chance rise of as much is common: what is counted
- * there, as operations under way, changes in the time that one of them takes, and no limit of a slope knows that.
+ * What lies between the tenths of the values at either end. In a run of seconds a chance rise of as
+ * much is common: what is counted there, as operations under way, changes in the time that one of
+ * them takes, and no limit of a slope knows that.
  */
 function swing(values: readonly number[]): number {
   return quantile(values, 0.9) - quantile(values, 0.1);

@@ -1,4 +1,5 @@
-// Every promise, held against the history of a run. A promise that a run does not touch has nothing to judge there.
+// Every promise, held against the history of a run. A promise that a run does not touch has nothing
+// to judge there.
 import type { History } from "../history/history.js";
 import { type CounterSample, groupedBy } from "../history/records.js";
 import { unbelievableAnswers } from "./answers.js";

@@ -2,7 +2,10 @@
 import { groupedBy, type LeaseRecord, type Pause, type Span } from "../history/records.js";
 import type { Violation } from "./violation.js";
 
-/** How long after the end of its lease a running holder may be told: timers are late, and a process shares the machine. */
+/**
+ * How long after the end of its lease a running holder may be told: timers are late, and a process
+ * shares the machine.
+ */
 export const L1_TOLERANCE_MS = 50;
 
 /** T2: no token twice. */
@@ -33,8 +36,9 @@ export function tokensAgainstTime(leases: readonly LeaseRecord[]): Violation[] {
 }
 
 /**
- * L2: no two leases are valid at one time, each by its own deadline: a stopped holder counts until its deadline. `clockJumps` are
- * the times in which a node's clock was set forward: a lease that existed then, or was on its way to its holder, is not protected.
+ * L2: no two leases are valid at one time, each by its own deadline: a stopped holder counts until
+ * its deadline. `clockJumps` are the times in which a node's clock was set forward: a lease that
+ * existed then, or was on its way to its holder, is not protected.
  */
 export function overlaps(leases: readonly LeaseRecord[], clockJumps: readonly Span[] = []): Violation[] {
   // A lease that had ended before the holder had it in hand was never held.
@@ -57,7 +61,9 @@ export function overlaps(leases: readonly LeaseRecord[], clockJumps: readonly Sp
   return violations;
 }
 
-/** L1: a running holder knows of the end of its lease by the time it comes, but for the tolerance. */
+/**
+ * L1: a running holder knows of the end of its lease by the time it comes, but for the tolerance.
+ */
 export function toldTooLate(leases: readonly LeaseRecord[], pauses: readonly Pause[]): Violation[] {
   const pausesOf = groupedBy(pauses, ({ client }) => client);
   return leases.flatMap((lease): Violation[] => {

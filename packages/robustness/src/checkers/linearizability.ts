@@ -1,5 +1,6 @@
-// Whether a concurrent history is equivalent to a sequence in which each operation takes effect at one moment between its beginning and
-// its end, as the model allows: the search of Wing and Gong with Lowe's memory of what was tried.
+// Whether a concurrent history is equivalent to a sequence in which each operation takes effect at
+// one moment between its beginning and its end, as the model allows: the search of Wing and Gong
+// with Lowe's memory of what was tried.
 
 export interface Interval {
   readonly fromAt: number;

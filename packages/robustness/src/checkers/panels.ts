@@ -1,5 +1,6 @@
-// Every curve of the soak: what it shows, in which unit, and from when on its slope is a leak. A curve that may grow with the work
-// done, because the work is kept, is measured per piece of that work.
+// Every curve of the soak: what it shows, in which unit, and from when on its slope is a leak. A
+// curve that may grow with the work done, because the work is kept, is measured per piece of that
+// work.
 import type { Rule } from "./growth.js";
 
 export interface Panel {
@@ -8,7 +9,10 @@ export interface Panel {
   readonly title: string;
   readonly unit: string;
   readonly rule: Rule;
-  /** The panel that says the same exactly: where that has values enough, this one is shown and not judged. */
+  /**
+   * The panel that says the same exactly: where that has values enough, this one is shown and not
+   * judged.
+   */
   readonly exactly?: string;
 }
 
@@ -22,8 +26,9 @@ const perPiece: Rule = { bad: "rising", fold: "median", percentPerHour: 20, perH
 
 const ofProcess = (group: Panel["group"], prefix: string): readonly Panel[] => [
   { id: `${prefix}-rss`, group, title: "Resident memory", unit: "MB", rule: megabytes },
-  // A saw: between two samples a busy process allots what a leak would in an hour, so the lowest sample says when it was taken, not
-  // what is kept. The ground of the saw, read at each full collection, is the next two curves.
+  // A saw: between two samples a busy process allots what a leak would in an hour, so the lowest
+  // sample says when it was taken, not what is kept. The ground of the saw, read at each full
+  // collection, is the next two curves.
   { id: `${prefix}-heap`, group, title: "JavaScript heap in use", unit: "MB", rule: heap, exactly: `${prefix}-kept` },
   { id: `${prefix}-kept`, group, title: "Objects after a full collection", unit: "MB", rule: { ...heap, fold: "median" } },
   { id: `${prefix}-code`, group, title: "Compiled code", unit: "MB", rule: megabytes },

@@ -1,5 +1,6 @@
-// Order statistics, and the trend of a noisy curve: the Theil–Sen slope (the median of the slopes of all pairs), with confidence limits
-// from the variance of Kendall's S, which is widened where neighbouring values resemble each other.
+// Order statistics, and the trend of a noisy curve: the Theil–Sen slope (the median of the slopes
+// of all pairs), with confidence limits from the variance of Kendall's S, which is widened where
+// neighbouring values resemble each other.
 import type { Point } from "../history/samples.js";
 
 export interface Trend {
@@ -37,7 +38,10 @@ function kendallVariance(points: readonly Point[]): number {
   return (term(points.length) - ties) / 18;
 }
 
-/** By what the variance grows because values resemble those before them; 1 if they do not. Only resemblance beyond chance counts. */
+/**
+ * By what the variance grows because values resemble those before them; 1 if they do not. Only
+ * resemblance beyond chance counts.
+ */
 function resemblance(residuals: readonly number[]): number {
   const n = residuals.length;
   const centre = median(residuals);

@@ -1,5 +1,6 @@
-// No update is lost: every stored write was made from exactly what was stored before it, the revisions have no gaps, the last document
-// is what all of them together make, and every read showed a stored revision.
+// No update is lost: every stored write was made from exactly what was stored before it, the
+// revisions have no gaps, the last document is what all of them together make, and every read
+// showed a stored revision.
 import type { Final } from "../history/history.js";
 import type { Operation } from "../history/records.js";
 import { type Document, successor } from "../traffic/document.js";
@@ -48,7 +49,10 @@ function chain({ name, kept }: StoredWrites, versions: Version[]): Violation[] {
   return found;
 }
 
-/** The writer made the new one from what it had read, which is the one before unless something was lost. */
+/**
+ * The writer made the new one from what it had read, which is the one before unless something was
+ * lost.
+ */
 function versionOn(versions: readonly Version[], { on }: Operation): Document | null {
   return (on === undefined ? versions.at(-1) : versions[on.rev])?.document ?? null;
 }
@@ -64,7 +68,10 @@ function reads({ name, operations, keptById }: StoredWrites, versions: readonly 
   });
 }
 
-/** A plain read may show a write that was never answered and that a failover undid. A seal may not: it is a write itself. */
+/**
+ * A plain read may show a write that was never answered and that a failover undid. A seal may not:
+ * it is a write itself.
+ */
 export function isFleeting({ kind, document }: Operation, keptById: StoredWrites["keptById"]): boolean {
   return kind === "get" && document != null && !keptById.has(document.by);
 }

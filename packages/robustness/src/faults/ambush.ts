@@ -1,5 +1,6 @@
-// Traps for what goes wrong only if several things happen at the right moments: lockers in the harness's own process, with links of
-// their own to the nodes, are led into the corners of the protocol, again and again, beside the planned faults.
+// Traps for what goes wrong only if several things happen at the right moments: lockers in the
+// harness's own process, with links of their own to the nodes, are led into the corners of the
+// protocol, again and again, beside the planned faults.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker, type Locker } from "@palisade/lock";
 import type { FaultProxy, FleetWay, RedisFleet } from "@palisade/testkit";
@@ -90,7 +91,10 @@ export class Ambush implements AsyncDisposable {
     await Promise.all(this.#parties.map(({ locker }) => locker.close()));
   }
 
-  /** All lockers reach every node, and all nodes have counted equally far: by a lease that all nodes grant and whose token all store. */
+  /**
+   * All lockers reach every node, and all nodes have counted equally far: by a lease that all nodes
+   * grant and whose token all store.
+   */
   async #inOrder(): Promise<boolean> {
     for (const { locker } of this.#parties) {
       const sees = async (): Promise<boolean> => (await locker.inspect(AMBUSH)).ballots.every(({ kind }) => kind === "seen");
@@ -102,7 +106,10 @@ export class Ambush implements AsyncDisposable {
     return lease !== undefined;
   }
 
-  /** L2: three nodes granted the lease; two of them forget it. They and the two that it never reached would be a quorum for a rival. */
+  /**
+   * L2: three nodes granted the lease; two of them forget it. They and the two that it never
+   * reached would be a quorum for a rival.
+   */
   async #forgottenGrants(): Promise<boolean> {
     const { chance, nodes, maxTtlMs } = this.#settings;
     const [holder, rival] = this.#parties;
@@ -117,9 +124,9 @@ export class Ambush implements AsyncDisposable {
   }
 
   /**
-   * T2: the nodes a and b have counted less far than d. The holder, granted by these three, has to store its token on a and b. Before
-   * that arrives, its keys there expire, because clocks jump, and a rival is granted by them, whose token is the same if the late
-   * store is let in.
+   * T2: the nodes a and b have counted less far than d. The holder, granted by these three, has to
+   * store its token on a and b. Before that arrives, its keys there expire, because clocks jump,
+   * and a rival is granted by them, whose token is the same if the late store is let in.
    */
   async #lateSeal(): Promise<boolean> {
     const { chance, nodes, maxTtlMs } = this.#settings;
@@ -157,7 +164,10 @@ export class Ambush implements AsyncDisposable {
   }
 }
 
-/** The promises of the lock but L1: the process of the harness has too much else to do to be told in time. */
+/**
+ * The promises of the lock but L1: the process of the harness has too much else to do to be told in
+ * time.
+ */
 export function judgeAmbush(leases: readonly LeaseRecord[], clockJumps: readonly Span[]): Violation[] {
   return brokenLeases({ leases, pauses: [], clockJumps }).filter(({ promise }) => promise !== "L1");
 }

@@ -1,5 +1,5 @@
-// The faults of a soak: what happens to every system in production now and then, one at a time, in turn. Leaks hide in the error
-// paths; no promise is judged here.
+// The faults of a soak: what happens to every system in production now and then, one at a time, in
+// turn. Leaks hide in the error paths; no promise is judged here.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SoakEnvironment } from "../profiles/soak.js";
 
@@ -11,7 +11,10 @@ interface Scene {
 
 type Inject = (scene: Scene) => Promise<unknown>;
 
-/** The last node is never restarted, so that one shows the effect of a long life; the last client is never stopped. */
+/**
+ * The last node is never restarted, so that one shows the effect of a long life; the last client is
+ * never stopped.
+ */
 const disturbances: readonly (readonly [string, Inject])[] = [
   ["node restarted", async (scene) => await nodeOf(scene, 1).restart()],
   ["gateway's connections to Postgres ended", async ({ environment }) => await environment.ask(terminate)],

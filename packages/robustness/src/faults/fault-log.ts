@@ -1,5 +1,5 @@
-// The faults of a run as they happened, each with its span, and how many of the planned ones were left out. One fault at a time on
-// each target.
+// The faults of a run as they happened, each with its span, and how many of the planned ones were
+// left out. One fault at a time on each target.
 import { counted, nowMs, type Span } from "../history/records.js";
 
 /** What kind of thing was broken: a lane of the picture. */

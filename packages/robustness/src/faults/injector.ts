@@ -1,4 +1,5 @@
-// Injects the planned faults, each at its time, while earlier ones may still last. Ends by undoing all of them.
+// Injects the planned faults, each at its time, while earlier ones may still last. Ends by undoing
+// all of them.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Environment } from "../servers/environment.js";
 import type { Ambush } from "./ambush.js";
@@ -24,7 +25,10 @@ export interface InjectorSettings {
   readonly giveUp: AbortSignal;
 }
 
-/** Until the plan is done or the signal comes; resolves when every fault is undone. Fails with the first that could not be. */
+/**
+ * Until the plan is done or the signal comes; resolves when every fault is undone. Fails with the
+ * first that could not be.
+ */
 export async function inject(settings: InjectorSettings, over: AbortSignal): Promise<void> {
   const { plan, ambush, nodes, log, limit } = settings;
   const startedAt = performance.now();

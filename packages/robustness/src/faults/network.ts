@@ -1,5 +1,5 @@
-// Faults of the network: some links break together and heal after a while. Faults that meet on one link add up, and the first to heal
-// heals all.
+// Faults of the network: some links break together and heal after a while. Faults that meet on one
+// link add up, and the first to heal heals all.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultProxy } from "@palisade/testkit";
 import type { Fault, FaultLog } from "./fault-log.js";

@@ -28,7 +28,10 @@ interface FailingOver {
   readonly gateways: readonly Gateway[];
 }
 
-/** Waits for other faults of the store, because it must happen. The gateways restart with another durability: the standby is gone. */
+/**
+ * Waits for other faults of the store, because it must happen. The gateways restart with another
+ * durability: the standby is gone.
+ */
 export async function failOver(log: FaultLog, { store, gateways }: FailingOver, giveUp: AbortSignal): Promise<void> {
   await log.free(store);
   await log.alone(store, { kind: "store failed over", place: "store", target: "store" }, () => store.failOver());

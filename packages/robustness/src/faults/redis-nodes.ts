@@ -1,6 +1,6 @@
-// Faults of the Redis nodes: killed, wiped, paused, clocks set. Invariant: at most a minority of memories is lost at a time, and the
-// next only after those nodes were readmitted; that is the condition under which T1, T2 and L2 are promised. One fault at a time on
-// each node.
+// Faults of the Redis nodes: killed, wiped, paused, clocks set. Invariant: at most a minority of
+// memories is lost at a time, and the next only after those nodes were readmitted; that is the
+// condition under which T1, T2 and L2 are promised. One fault at a time on each node.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisFleet, RedisNode } from "@palisade/testkit";
 import { nowMs } from "../history/records.js";
@@ -10,7 +10,9 @@ import { SPARED_NODES } from "./schedule.js";
 export interface NodeFaultSettings {
   readonly fleet: RedisFleet;
   readonly log: FaultLog;
-  /** Whether a killed server has everything on its disk; if not, a kill is a loss of memory as well. */
+  /**
+   * Whether a killed server has everything on its disk; if not, a kill is a loss of memory as well.
+   */
   readonly killKeepsMemory: boolean;
   /** Resolves when the node votes again; false if that is not to be waited for any longer. */
   readonly readmitted: (node: RedisNode) => Promise<boolean>;
@@ -70,8 +72,8 @@ export class NodeFaults {
   }
 
   /**
-   * Wipes them one right after the other, and resolves as soon as they are up, before they are readmitted; false if too much is
-   * broken already.
+   * Wipes them one right after the other, and resolves as soon as they are up, before they are
+   * readmitted; false if too much is broken already.
    */
   async wipeInAmbush(indexes: readonly number[], gapMs: number): Promise<boolean> {
     if (this.#wiped.size > 0) return false;
@@ -106,7 +108,10 @@ export class NodeFaults {
     return this.#shiftClocks({ indexes, limit: SPARED_NODES, by: "ambush" }, byMs);
   }
 
-  /** Runs `trap` when no node has a fault, and keeps planned faults away from it. False if faults last longer than `withinMs`. */
+  /**
+   * Runs `trap` when no node has a fault, and keeps planned faults away from it. False if faults
+   * last longer than `withinMs`.
+   */
   async quiet(withinMs: number, trap: () => Promise<boolean>): Promise<boolean> {
     this.#isQuiet = true;
     try {

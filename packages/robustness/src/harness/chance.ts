@@ -1,5 +1,6 @@
-// Chance that can be repeated: every actor of a run draws from a stream of its own, made of the run's seed and the actor's name. The
-// same seed draws the same; when it takes effect differs, because processes and networks have their own pace.
+// Chance that can be repeated: every actor of a run draws from a stream of its own, made of the
+// run's seed and the actor's name. The same seed draws the same; when it takes effect differs,
+// because processes and networks have their own pace.
 
 export interface Chance {
   /** 0 ≤ x < 1. */

@@ -1,4 +1,5 @@
-// The command of a run under faults: what it prints and writes, and its exit code. A control is expected to be found wanting.
+// The command of a run under faults: what it prints and writes, and its exit code. A control is
+// expected to be found wanting.
 import { writeFileSync } from "node:fs";
 import type { Violation } from "../checkers/violation.js";
 import { page } from "../report/drawing.js";

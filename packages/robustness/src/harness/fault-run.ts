@@ -1,4 +1,5 @@
-// A run under planned faults, of the lock alone or of the whole system, from its first server to the judged history.
+// A run under planned faults, of the lock alone or of the whole system, from its first server to
+// the judged history.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type RedisNode, scratchFolder } from "@palisade/testkit";
 import { judge } from "../checkers/judge.js";
@@ -64,7 +65,10 @@ export interface Outcome {
   readonly remarks: readonly string[];
 }
 
-/** After the last fault, all workers end their last operation within this time, or the system is stuck. */
+/**
+ * After the last fault, all workers end their last operation within this time, or the system is
+ * stuck.
+ */
 const RECOVERY_MS = 60_000;
 const PROGRESS_EVERY_MS = 500;
 const COUNTERS_EVERY_MS = 120;

@@ -33,7 +33,10 @@ export interface DocumentOrders extends ClientOrders {
   readonly storeUrl: string;
 }
 
-/** A program without a lease: the forger sends tokens that the lock never issued, the careless one what is no token. */
+/**
+ * A program without a lease: the forger sends tokens that the lock never issued, the careless one
+ * what is no token.
+ */
 export interface IntruderOrders extends CommonOrders {
   readonly traffic: "intrusion";
   readonly intruder: "forger" | "careless";
@@ -65,12 +68,18 @@ export interface Tally {
   readonly done: number;
   readonly refused: number;
   readonly unknown: number;
-  /** Of those done: stored over a revision that the writer had not read. Behind the fence there are none. */
+  /**
+   * Of those done: stored over a revision that the writer had not read. Behind the fence there are
+   * none.
+   */
   readonly overwrote: number;
 }
 export const noTally: Tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
 
-/** What the soak times: acquiring a free lock, waiting for a contended one, writing and reading through the gateway. */
+/**
+ * What the soak times: acquiring a free lock, waiting for a contended one, writing and reading
+ * through the gateway.
+ */
 export const timings = ["acquire", "wait", "write", "read"] as const;
 export type Timing = (typeof timings)[number];
 

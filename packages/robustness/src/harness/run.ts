@@ -1,5 +1,6 @@
-// The course of every run: start the servers, start the clients, inject faults while the clients work, undo the faults, let the
-// clients finish. What is left is collected and judged by the profile while its servers still stand.
+// The course of every run: start the servers, start the clients, inject faults while the clients
+// work, undo the faults, let the clients finish. What is left is collected and judged by the
+// profile while its servers still stand.
 import { nowMs, type Span } from "../history/records.js";
 import type { Workers } from "./workers.js";
 

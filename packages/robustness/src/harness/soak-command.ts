@@ -1,4 +1,5 @@
-// The command of the soak: what it prints and writes, and its exit code. A control is expected to find the leaking client.
+// The command of the soak: what it prints and writes, and its exit code. A control is expected to
+// find the leaking client.
 import { writeFileSync } from "node:fs";
 import { type Finding, findAll, isFlat, standsOut } from "../checkers/curves.js";
 import { readSoak, type Soaked } from "../history/samples.js";

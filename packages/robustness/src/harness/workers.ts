@@ -1,10 +1,14 @@
-// The worker processes of a run: starts them, tells them what to do, stops, kills and replaces them, hears what they report.
+// The worker processes of a run: starts them, tells them what to do, stops, kills and replaces
+// them, hears what they report.
 import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "@palisade/testkit";
 import { type FromWorker, noTally, type Orders, type Reading, type Tally, type ToWorker } from "./messages.js";
 
 const program = fileURLToPath(new URL("../traffic/client.js", import.meta.url));
-/** SIGCONT is repeated until the worker says that it is awake: it may stop itself later than its message arrived. */
+/**
+ * SIGCONT is repeated until the worker says that it is awake: it may stop itself later than its
+ * message arrived.
+ */
 const AGAIN_MS = 100;
 /** What a process wrote before it went is read a little after it has gone. */
 const LAST_WORDS_MS = 50;
@@ -134,7 +138,10 @@ export class Workers implements AsyncDisposable {
     for (const worker of this.all) worker.tell(word);
   }
 
-  /** Resolves with true when all have said so, with false when the signal comes first; fails when one has gone by itself. */
+  /**
+   * Resolves with true when all have said so, with false when the signal comes first; fails when
+   * one has gone by itself.
+   */
   said(kind: "ready" | "done", signal?: AbortSignal): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const settle = (act: () => void): void => {

@@ -1,5 +1,5 @@
-// The history of a run. Each worker writes a journal, a line before each call and one after its answer; put together, and beside what
-// the servers had stored at the end, they are the history.
+// The history of a run. Each worker writes a journal, a line before each call and one after its
+// answer; put together, and beside what the servers had stored at the end, they are the history.
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Document } from "../traffic/document.js";
 import { type Answer, type Call, type CounterSample, type LeaseRecord, nowMs, type Operation, type Pause, type Span } from "./records.js";
@@ -38,7 +38,10 @@ export interface History {
   readonly counters: readonly CounterSample[];
   /** When clocks of nodes were set forward. */
   readonly clockJumps: readonly Span[];
-  /** Lock keys that were there after all workers had left and the longest ttl had passed, as "node key". */
+  /**
+   * Lock keys that were there after all workers had left and the longest ttl had passed, as "node
+   * key".
+   */
   readonly leftBehind: readonly string[];
 }
 
@@ -84,7 +87,10 @@ interface SeenLease {
   releasedAt?: number;
 }
 
-/** Two lines with one token are two leases: the same token twice is what T2 forbids, also to one client. */
+/**
+ * Two lines with one token are two leases: the same token twice is what T2 forbids, also to one
+ * client.
+ */
 export function leasesOf({ client, lines }: JournalOf): LeaseRecord[] {
   const leases: SeenLease[] = [];
   const latest = new Map<string, SeenLease>();

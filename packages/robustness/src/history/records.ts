@@ -1,5 +1,6 @@
-// What the processes of a run record: leases, pauses, calls with their answers. All instants are milliseconds of the machine's
-// monotonic clock, which is one for all processes, so that records of different processes can be compared.
+// What the processes of a run record: leases, pauses, calls with their answers. All instants are
+// milliseconds of the machine's monotonic clock, which is one for all processes, so that records of
+// different processes can be compared.
 import type { Document } from "../traffic/document.js";
 
 export interface Span {
@@ -16,7 +17,10 @@ export interface LeaseRecord {
   readonly beganAt: number;
   /** When the holder had it in hand. */
   readonly grantedAt: number;
-  /** Until when it was valid, by the holder's own deadline, or a little less. Later if it was renewed. */
+  /**
+   * Until when it was valid, by the holder's own deadline, or a little less. Later if it was
+   * renewed.
+   */
   readonly validUntilAt: number;
   /** When the holder began to release it; absent if it never did. */
   readonly releasedAt?: number;

@@ -1,5 +1,6 @@
-// Takes a row of a soak: every curve's value at one moment, from the processes and from the servers (Redis by INFO, Postgres by its
-// catalogue and the kernel, the gateway's queues by its metrics). What did not answer lately is a gap in its curve, not a zero.
+// Takes a row of a soak: every curve's value at one moment, from the processes and from the servers
+// (Redis by INFO, Postgres by its catalogue and the kernel, the gateway's queues by its metrics).
+// What did not answer lately is a gap in its curve, not a zero.
 import { readFileSync } from "node:fs";
 import { type Reading, type Timing, timings } from "../harness/messages.js";
 import type { SoakEnvironment } from "../profiles/soak.js";
@@ -131,7 +132,9 @@ export async function readPostgres(environment: SoakEnvironment): Promise<Values
   };
 }
 
-/** Of all its processes, without the memory that they share, which would be counted once for each. */
+/**
+ * Of all its processes, without the memory that they share, which would be counted once for each.
+ */
 function privateMemory(checkpointer: number): Values {
   const postmaster = /^PPid:\s+(\d+)/m.exec(text(`/proc/${checkpointer}/status`))?.[1];
   if (postmaster === undefined) return {}; // It runs on another machine, or in a container.

@@ -1,4 +1,5 @@
-// The history of a soak: rows of values and disturbances, in memory and, as they come, in a file. It can be read back after a kill.
+// The history of a soak: rows of values and disturbances, in memory and, as they come, in a file.
+// It can be read back after a kill.
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 
 export type Values = Record<string, number>;

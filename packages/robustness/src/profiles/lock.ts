@@ -1,4 +1,5 @@
-// `npm run faults -- --lock`: many processes acquire one resource in turn while nodes, links and clients break.
+// `npm run faults -- --lock`: many processes acquire one resource in turn while nodes, links and
+// clients break.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, RedisFleet } from "@palisade/testkit";
 import { oneOf, positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
@@ -31,7 +32,10 @@ export interface LockAsked extends ReportFiles {
   readonly appendfsync: AppendFsync;
 }
 
-/** If no client gets a lease for so long, with faults that last less than a second each, the lock is stuck. */
+/**
+ * If no client gets a lease for so long, with faults that last less than a second each, the lock is
+ * stuck.
+ */
 const STUCK_MS = 30_000;
 const LOOK_EVERY_MS = 500;
 const REPORT_EVERY_MS = 200;
@@ -118,7 +122,8 @@ async function untilDone(leases: () => number, done: Promise<unknown>, limitMs: 
 
 function ordersFor({ seed, isControl, leases, processes }: LockAsked, slot: number, folder: string): Omit<LockOrders, "redisUrls"> {
   const name = `c${slot}`;
-  // Each long hold keeps all others waiting, so a longer run has no more of them than a few per second.
+  // Each long hold keeps all others waiting, so a longer run has no more of them than a few per
+  // second.
   const longHolds = Math.ceil(Math.min((processes * leases) / 20, 160) / processes);
   const journal = `${folder}/${journalName(name, 0)}`;
   const lock = isControl ? "unsealed" : "palisade";

@@ -1,5 +1,6 @@
-// The soak's servers, clients and course: clients work for long while ordinary disturbances come in turn and rows of values are taken.
-// Retentions and intervals are shortened, so that half an hour shows the level at which things stay.
+// The soak's servers, clients and course: clients work for long while ordinary disturbances come in
+// turn and rows of values are taken. Retentions and intervals are shortened, so that half an hour
+// shows the level at which things stay.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FaultProxy, PostgresServer, RedisFleet } from "@palisade/testkit";
 import { disturb } from "../faults/disturbances.js";
@@ -89,7 +90,8 @@ export async function soak(asked: SoakAsked, { onFilled, onProgress, interrupted
     start: async () => environment,
     inject: (_, { over }) => disturb(environment, { everyMs: Math.max(CALM_MS, everyMs * 3), onDisturbance }, over),
     traffic: async () => {
-      // On a machine that is too busy to take the rows in time, the same number of rows takes longer.
+      // On a machine that is too busy to take the rows in time, the same number of rows takes
+      // longer.
       for (let row = 1; row <= Math.ceil(lastsMs / everyMs) && !interrupted.aborted; row++) {
         await sleep(Math.max(0, row * everyMs - elapsedMs()), undefined, { signal: interrupted }).catch(nameAbort);
         samples.addRow({ atMs: elapsedMs(), values: await sampler.take() });

@@ -1,5 +1,5 @@
-// `npm run faults`: clients read, modify and write documents through gateways under the lock while nodes, gateways, Postgres, links
-// and clients break.
+// `npm run faults`: clients read, modify and write documents through gateways under the lock while
+// nodes, gateways, Postgres, links and clients break.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
@@ -129,7 +129,9 @@ function systemProfile(asked: SystemAsked): FaultProfile {
   };
 }
 
-/** On a busy machine nothing may be overwritten yet, and the control would not show what it is for. */
+/**
+ * On a busy machine nothing may be overwritten yet, and the control would not show what it is for.
+ */
 async function untilOverwritten({ tally }: Workers): Promise<void> {
   for (const giveUpAt = performance.now() + CONTROL_MS; tally.overwrote === 0 && performance.now() < giveUpAt; )
     await sleep(REPORT_EVERY_MS, undefined, { ref: false });
@@ -169,7 +171,9 @@ async function startSystem(asked: SystemAsked, closers: Closers, folder: string)
   return { fleet, store, gateways, gatewayLinks, clientLinks, workers: closers.use(new Workers(places)) };
 }
 
-/** The first contact with a new fleet settles how long leases may be; a gateway does not know that. */
+/**
+ * The first contact with a new fleet settles how long leases may be; a gateway does not know that.
+ */
 async function found({ urls }: RedisFleet): Promise<void> {
   await using locker = createLocker({ nodes: urls, maxTtlMs: DOCUMENT_TIMES.maxTtlMs, label: "founder" });
   await locker.ready();

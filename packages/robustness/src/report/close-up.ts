@@ -1,4 +1,5 @@
-// One moment of one resource: its leases, the calls and their answers, the pauses, the stored revisions, and the faults.
+// One moment of one resource: its leases, the calls and their answers, the pauses, the stored
+// revisions, and the faults.
 import { isWrite, storedWrites } from "../checkers/stored-writes.js";
 import { AMBUSH_CLIENTS } from "../faults/ambush.js";
 import type { InjectedFault, Place } from "../faults/fault-log.js";

@@ -1,4 +1,5 @@
-// The curves of one panel over time, from zero, with the judged trend of the steepest, and the verdict in words.
+// The curves of one panel over time, from zero, with the judged trend of the steepest, and the
+// verdict in words.
 import { type Curve, type Finding, isFlat, isJudged } from "../checkers/curves.js";
 import { quantile } from "../checkers/statistics.js";
 import type { Point } from "../history/samples.js";
@@ -80,7 +81,10 @@ function yOf(value: number, { plot, ticks }: Frame): number {
   return plot.y + plot.height * (1 - Math.min(1, value / (ticks.at(-1) ?? 1)));
 }
 
-/** Points between two of the same height are left out, and the others are relative to the one before: there are tens of thousands. */
+/**
+ * Points between two of the same height are left out, and the others are relative to the one
+ * before: there are tens of thousands.
+ */
 function path(points: readonly Point[], frame: Frame): string {
   const { plot, lastMs } = frame;
   const tenths = (value: number): number => Math.round(value * 10);

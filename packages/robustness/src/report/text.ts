@@ -81,13 +81,19 @@ export interface Figures {
   readonly leases: number;
   /** From the lowest token to the highest. */
   readonly tokens: number;
-  /** Leases that ended before their holder released them; of those, the ones whose signal told of it. */
+  /**
+   * Leases that ended before their holder released them; of those, the ones whose signal told of
+   * it.
+   */
   readonly outlived: number;
   readonly told: number;
   /** By code, the most frequent first. */
   readonly refusals: Counts;
   readonly unlocked: Counts;
-  /** Refused as stale when the document had changed since it was read: stored, each would have destroyed an update. */
+  /**
+   * Refused as stale when the document had changed since it was read: stored, each would have
+   * destroyed an update.
+   */
   readonly savedUpdates: number;
   /** The longest time in which no write was answered with success. */
   readonly longestSilenceMs: number;

@@ -1,5 +1,6 @@
-// A run under faults as one picture: the verdict, the whole run with what was stored and refused over time and every fault below, and
-// close-ups of what was found. Where nothing was found, a close-up of a refusal that saved an update.
+// A run under faults as one picture: the verdict, the whole run with what was stored and refused
+// over time and every fault below, and close-ups of what was found. Where nothing was found, a
+// close-up of a refusal that saved an update.
 import { isWrite } from "../checkers/stored-writes.js";
 import type { Violation } from "../checkers/violation.js";
 import type { Outcome } from "../harness/fault-run.js";

@@ -1,4 +1,5 @@
-// Everything of a run that can be broken, in one place: servers, workers, and the links between them.
+// Everything of a run that can be broken, in one place: servers, workers, and the links between
+// them.
 import type { FaultProxy, FleetWay, RedisFleet } from "@palisade/testkit";
 import type { Workers } from "../harness/workers.js";
 import type { Gateway } from "./gateway.js";

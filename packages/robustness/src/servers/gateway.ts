@@ -1,5 +1,5 @@
-// A gateway: the shipped program as a process of its own, killed, drained and started again behind addresses that stay the same. Each
-// client has its own link to it.
+// A gateway: the shipped program as a process of its own, killed, drained and started again behind
+// addresses that stay the same. Each client has its own link to it.
 import { createHash, randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";

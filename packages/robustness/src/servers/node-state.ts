@@ -1,4 +1,5 @@
-// What the nodes have stored, read past the lock: whether they are admitted again, which locks are left, how far they have counted.
+// What the nodes have stored, read past the lock: whether they are admitted again, which locks are
+// left, how far they have counted.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisFleet, RedisNode } from "@palisade/testkit";
 import type { CounterSample } from "../history/records.js";
@@ -19,7 +20,10 @@ export async function readmitted(node: RedisNode, signal: AbortSignal): Promise<
   return false;
 }
 
-/** The record of an admission begins with the server's run id. So does the ticket of one that is still open. */
+/**
+ * The record of an admission begins with the server's run id. So does the ticket of one that is
+ * still open.
+ */
 function isAdmitted(runId: string, record: readonly string[]): boolean {
   return record.some((value, i) => i % 2 === 1 && value.startsWith(runId) && record[i - 1]?.startsWith("ticket") === false);
 }

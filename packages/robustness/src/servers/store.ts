@@ -1,4 +1,5 @@
-// Postgres, a primary and its synchronous standby, behind addresses that follow the one that is the store.
+// Postgres, a primary and its synchronous standby, behind addresses that follow the one that is the
+// store.
 import { FaultProxy, PostgresPair, type PostgresServer } from "@palisade/testkit";
 import pg from "pg";
 

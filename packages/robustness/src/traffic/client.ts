@@ -1,4 +1,5 @@
-// The program of every worker: one kind of traffic, from "go" until "finish", reported every so often. The traffic decides what is done.
+// The program of every worker: one kind of traffic, from "go" until "finish", reported every so
+// often. The traffic decides what is done.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FromWorker, Orders, ToWorker } from "../harness/messages.js";
 
@@ -14,7 +15,10 @@ export interface Traffic {
 
 /** What a traffic may ask of the process that it runs in. */
 export interface Process {
-  /** Stops the process by a real signal, as if it were swapped out or debugged; the harness continues it. */
+  /**
+   * Stops the process by a real signal, as if it were swapped out or debugged; the harness
+   * continues it.
+   */
   pause(forMs: number): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
-// The documents of a run: a counter, the name of the write that made it, and a chain over all names so far. From the order of the
-// writes follows what a document must be; one lost or doubled write shows in it for ever.
+// The documents of a run: a counter, the name of the write that made it, and a chain over all names
+// so far. From the order of the writes follows what a document must be; one lost or doubled write
+// shows in it for ever.
 import { createHash } from "node:crypto";
 
 export interface Document {

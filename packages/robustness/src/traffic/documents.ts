@@ -1,5 +1,5 @@
-// Traffic of the system profile: reads, modifies and writes documents until it is told to finish, and then until one more write of it
-// is stored.
+// Traffic of the system profile: reads, modifies and writes documents until it is told to finish,
+// and then until one more write of it is stored.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createGatewayClient } from "@palisade/gateway/client";
 import { chanceOf } from "../harness/chance.js";
@@ -51,7 +51,8 @@ export async function documentTraffic(orders: DocumentOrders, process: Process):
     while ((await attempt(work, dependencies)) !== "stored") await sleep(20);
   };
   return {
-    // A replacement may start in the middle of a fault; every later call waits for the nodes as well.
+    // A replacement may start in the middle of a fault; every later call waits for the nodes as
+    // well.
     ready: () => lock.ready().catch(() => undefined),
     work: async () => {
       while (!isFinishing) {

@@ -1,4 +1,5 @@
-// Through the gateway with nothing but fetch, as a caller in any language would: repeats by hand what has a sequence number.
+// Through the gateway with nothing but fetch, as a caller in any language would: repeats by hand
+// what has a sequence number.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer } from "../history/records.js";
 import type { Document } from "./document.js";

@@ -1,10 +1,14 @@
-// Before a soak begins: fills the gateway's memory of resources to its bound, as in a gateway that has run for long. At the pace of
-// the soak that would take an hour and look like a leak of two megabytes.
+// Before a soak begins: fills the gateway's memory of resources to its bound, as in a gateway that
+// has run for long. At the pace of the soak that would take an hour and look like a leak of two
+// megabytes.
 import { createGatewayClient } from "@palisade/gateway/client";
 import { createLocker } from "@palisade/lock";
 import { LOAD_TIMES } from "./load-tools.js";
 
-/** As many as the gateway remembers at most (its check of raised fences). With a higher bound there, the soak would see it grow. */
+/**
+ * As many as the gateway remembers at most (its check of raised fences). With a higher bound there,
+ * the soak would see it grow.
+ */
 const RESOURCES = 10_000;
 /** Under one lease and in one transaction: the most that a lease may cover. */
 const AT_ONCE = 128;
@@ -25,7 +29,8 @@ export interface FillHooks {
 /** Ends early, without an error, when it is interrupted. */
 export async function fill({ redisUrls, gatewayUrl, namespace }: Filled, { onFilled, interrupted }: FillHooks): Promise<void> {
   const gateway = createGatewayClient({ url: gatewayUrl, timeoutMs: TIMEOUT_MS });
-  // The nodes forget these resources early, so that the curves of their memory and keys begin at the level where they stay.
+  // The nodes forget these resources early, so that the curves of their memory and keys begin at
+  // the level where they stay.
   const timeouts = { nodeTimeoutMs: TIMEOUT_MS / 5, waitMs: TIMEOUT_MS };
   const { maxTtlMs } = LOAD_TIMES;
   const limits = { ttlMs: maxTtlMs, maxTtlMs, retentionMs: maxTtlMs };

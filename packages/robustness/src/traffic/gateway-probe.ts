@@ -1,4 +1,5 @@
-// Loaded into the gateway's process before its program (node --import), so that the shipped program reports its memory and handles.
+// Loaded into the gateway's process before its program (node --import), so that the shipped program
+// reports its memory and handles.
 import { readSelf, startProbe } from "./probe.js";
 
 startProbe();

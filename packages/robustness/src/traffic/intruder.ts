@@ -1,5 +1,6 @@
-// Traffic without a lease. The forger sends well-formed tokens that the lock never issued, far above every fence (G4); the careless
-// one sends what is no token (G2). Nothing of it may ever change anything.
+// Traffic without a lease. The forger sends well-formed tokens that the lock never issued, far
+// above every fence (G4); the careless one sends what is no token (G2). Nothing of it may ever
+// change anything.
 import { type ClientRequest, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Chance, chanceOf } from "../harness/chance.js";
@@ -35,7 +36,10 @@ export class Intruder implements Traffic {
   #isFinishing = false;
   #count = 0;
   #tally = { ...noTally };
-  /** The highest fence it has seen. A new fleet counts from the milliseconds: lower tokens may count as issued, and do no harm. */
+  /**
+   * The highest fence it has seen. A new fleet counts from the milliseconds: lower tokens may count
+   * as issued, and do no harm.
+   */
   #fence = Date.now();
 
   constructor(orders: IntruderOrders) {
@@ -137,7 +141,10 @@ function outcomeOf(reply: Reply | undefined): CallOutcome {
   return isRefused ? "refused" : "unknown";
 }
 
-/** Names and values as they go over the wire, so that a field can come twice or be empty. `near` is a valid token. */
+/**
+ * Names and values as they go over the wire, so that a field can come twice or be empty. `near` is
+ * a valid token.
+ */
 export function malformedTokens(near: number): readonly (readonly string[])[] {
   const values = [
     "",

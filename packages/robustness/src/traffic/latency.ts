@@ -1,4 +1,5 @@
-// How long things took, in buckets whose bounds grow by a tenth, so that a process which measures for hours keeps a fixed number of counts. Pure.
+// How long things took, in buckets whose bounds grow by a tenth, so that a process which measures
+// for hours keeps a fixed number of counts. Pure.
 
 const FIRST_MS = 0.05;
 const GROWTH = 1.1;
@@ -31,7 +32,9 @@ export class Latency {
   }
 }
 
-/** The upper bound of the bucket below which the part lies, in milliseconds; undefined of nothing. */
+/**
+ * The upper bound of the bucket below which the part lies, in milliseconds; undefined of nothing.
+ */
 export function quantileMs(counts: Counts, part: number): number | undefined {
   const total = counts.reduce((sum, [, count]) => sum + count, 0);
   let below = 0;

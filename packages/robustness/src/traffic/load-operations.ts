@@ -1,5 +1,5 @@
-// The operations of the soak's clients: every way a lease begins and ends, writes and reads through the gateway, and every refusal that
-// a healthy client meets.
+// The operations of the soak's clients: every way a lease begins and ends, writes and reads through
+// the gateway, and every refusal that a healthy client meets.
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withResource } from "@palisade/gateway/client";

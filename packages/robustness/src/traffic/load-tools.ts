@@ -1,4 +1,5 @@
-// What an operation of the soak uses: the lock, the gateway, chance, and the clock that times it. Counts the acquires under way.
+// What an operation of the soak uses: the lock, the gateway, chance, and the clock that times it.
+// Counts the acquires under way.
 import { createGatewayClient, type GatewayClient } from "@palisade/gateway/client";
 import { createLocker, type Lease, type Locker } from "@palisade/lock";
 import { type Chance, chanceOf } from "../harness/chance.js";
@@ -7,7 +8,10 @@ import { Latency } from "./latency.js";
 
 /** Short enough that leases end and are renewed all the time. */
 export const LOAD_TIMES = { ttlMs: 2_000, maxTtlMs: 5_000 };
-/** Counters of unused resources are forgotten after so long, so that a soak reaches the level at which they stay. */
+/**
+ * Counters of unused resources are forgotten after so long, so that a soak reaches the level at
+ * which they stay.
+ */
 const RETENTION_MS = 60_000;
 const CONTENDED = 2;
 const SHARED_DOCUMENTS = 400;
@@ -19,7 +23,10 @@ export class LoadTools {
   readonly locker: Locker;
   readonly gateway: GatewayClient;
   readonly chance: Chance;
-  /** As long-lived as the process, like the shutdown signal of a service: what a call leaves on it stays for ever. */
+  /**
+   * As long-lived as the process, like the shutdown signal of a service: what a call leaves on it
+   * stays for ever.
+   */
   readonly shutdown = new AbortController();
   readonly latencies = Object.fromEntries(timings.map((name) => [name, new Latency()])) as Record<Timing, Latency>;
   waiting = 0;

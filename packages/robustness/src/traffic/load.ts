@@ -1,5 +1,5 @@
-// Traffic of the soak: so many operations per second, drawn by chance, from several actors at once. Refusals are counted by their
-// code; any other error ends the process.
+// Traffic of the soak: so many operations per second, drawn by chance, from several actors at once.
+// Refusals are counted by their code; any other error ends the process.
 
 import { openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,7 +14,9 @@ import { readSelf, startProbe } from "./probe.js";
 import { firstContact } from "./recorded-lock.js";
 
 const ACTORS = 12;
-/** The longest operation is a write that is tried five times against a gateway that does not answer. */
+/**
+ * The longest operation is a write that is tried five times against a gateway that does not answer.
+ */
 const FINISH_MS = 40_000;
 const catalogue = Object.entries({ ...lockLoad, ...gatewayLoad });
 

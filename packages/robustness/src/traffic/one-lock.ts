@@ -1,5 +1,5 @@
-// Traffic of the lock profile: acquires and releases the one resource so many times. Some leases reach their end: by staying, by
-// renewing, by being stopped.
+// Traffic of the lock profile: acquires and releases the one resource so many times. Some leases
+// reach their end: by staying, by renewing, by being stopped.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Chance, chanceOf } from "../harness/chance.js";
 import { type FromWorker, type LockOrders, noTally } from "../harness/messages.js";

@@ -1,5 +1,5 @@
-// What a process says of itself: memory, handles, and how late its event loop is. It runs inside the measured process, so it keeps nothing that grows, and it
-// never asks for a collection.
+// What a process says of itself: memory, handles, and how late its event loop is. It runs inside
+// the measured process, so it keeps nothing that grows, and it never asks for a collection.
 import { readdirSync, readFileSync } from "node:fs";
 import { constants, monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
 import { getHeapCodeStatistics } from "node:v8";
@@ -7,7 +7,10 @@ import { getHeapCodeStatistics } from "node:v8";
 export interface SelfReading {
   readonly rssMb: number;
   readonly heapMb: number;
-  /** What the last full collection left of the heap, without compiled code, and that code; absent before the first. */
+  /**
+   * What the last full collection left of the heap, without compiled code, and that code; absent
+   * before the first.
+   */
   readonly keptMb?: number;
   readonly codeMb?: number;
   readonly externalMb: number;
@@ -28,8 +31,10 @@ const timerKinds = new Set(["Timeout", "Immediate", "TickObject", "Microtask"]);
 const delay = monitorEventLoopDelay({ resolution: 10 });
 let left: { readonly keptMb: number; readonly codeMb: number } | undefined;
 
-// The callback comes a turn after the collection; what was made since is little. V8 compiles and forgets hot functions again and again for hours, by a megabyte up
-// and down, which would hide a leak of objects or look like one: without that code, what is left after a collection is steady to one part in a hundred.
+// The callback comes a turn after the collection; what was made since is little. V8 compiles and
+// forgets hot functions again and again for hours, by a megabyte up and down, which would hide a
+// leak of objects or look like one: without that code, what is left after a collection is steady to
+// one part in a hundred.
 const collections = new PerformanceObserver((list) => {
   const isFull = list.getEntries().some((entry) => kindOf(entry) === constants.NODE_PERFORMANCE_GC_MAJOR);
   if (!isFull) return;

@@ -1,5 +1,6 @@
-// What clients do with documents under the lock, each a read-modify-write of one kind or another. They never ask whether the lease is
-// still valid before they write: refusing a late write is the store's business here.
+// What clients do with documents under the lock, each a read-modify-write of one kind or another.
+// They never ask whether the lease is still valid before they write: refusing a late write is the
+// store's business here.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type GatewayClient, withResource } from "@palisade/gateway/client";
 import type { Chance } from "../harness/chance.js";
@@ -155,7 +156,8 @@ async function writeSome({ chance, recorder, fenced, pause }: Dependencies, { ro
   for (let seq = 1; seq <= writes && seen !== undefined; seq++) {
     if (pauseMs !== undefined) await pause(pauseMs);
     else if (chance.happens(0.15)) await sleep(chance.between(1, TTL_MS));
-    // Given the lease, the gateway's client checks it; given the token only, nothing but the fence stops a late write.
+    // Given the lease, the gateway's client checks it; given the token only, nothing but the fence
+    // stops a late write.
     const shows = fenced && chance.happens(0.3) ? "lease" : "token";
     const kind = seen.document === null || chance.happens(0.7) ? "put" : "patch";
     ({ seen } = await recorder.write(route, { kind, resource, seq, on: seen, lease, shows }));

@@ -1,5 +1,6 @@
-// A lock, with every lease recorded as its holder sees it. Invariant: every instant is read in the order that can only make the lease
-// look shorter and its acquire look earlier, so that a violation that is found is one.
+// A lock, with every lease recorded as its holder sees it. Invariant: every instant is read in the
+// order that can only make the lease look shorter and its acquire look earlier, so that a violation
+// that is found is one.
 import { subscribe } from "node:diagnostics_channel";
 import { channelNames, createLocker, type RenewalEvent } from "@palisade/lock";
 import type { LineWriter } from "../history/history.js";

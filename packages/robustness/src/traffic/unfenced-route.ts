@@ -1,4 +1,5 @@
-// The control: straight to Postgres with the same documents and revisions, and no fence. A token is stored and compared with nothing.
+// The control: straight to Postgres with the same documents and revisions, and no fence. A token is
+// stored and compared with nothing.
 import pg from "pg";
 import type { Answer } from "../history/records.js";
 import type { Document } from "./document.js";

@@ -1,5 +1,6 @@
-// The control: the lock of the Redlock page with a counter beside it. It takes what a quorum grants and calls the highest counter its
-// token, without sealing it, and lets a node that has lost its memory vote at once. Nothing else is missing.
+// The control: the lock of the Redlock page with a counter beside it. It takes what a quorum grants
+// and calls the highest counter its token, without sealing it, and lets a node that has lost its
+// memory vote at once. Nothing else is missing.
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,5 +1,5 @@
-// The program itself, briefly: with the fence nothing is found, without it updates are lost; what makes no sense is refused; and an
-// interrupted run leaves no process behind.
+// The program itself, briefly: with the fence nothing is found, without it updates are lost; what
+// makes no sense is refused; and an interrupted run leaves no process behind.
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";

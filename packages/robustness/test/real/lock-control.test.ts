@@ -1,5 +1,6 @@
-// The same two scripts for the unsealed lock and for Palisade, judged by the same checkers: what a fault run finds is found where the
-// protection is missing, and only there. The scripts make it happen every time.
+// The same two scripts for the unsealed lock and for Palisade, judged by the same checkers: what a
+// fault run finds is found where the protection is missing, and only there. The scripts make it
+// happen every time.
 import { once } from "node:events";
 import type { FleetWay, RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
@@ -66,7 +67,10 @@ async function broken(fleet: StartFleet, { kind, ttlMs, play }: Script): Promise
   return [...new Set(judge({ ...emptyHistory, leases, pauses }).map(({ promise }) => promise))].sort();
 }
 
-/** Asks again when it was refused, as every client of a run does: on a slow machine waiting takes longer than the scripts allow for. */
+/**
+ * Asks again when it was refused, as every client of a run does: on a slow machine waiting takes
+ * longer than the scripts allow for.
+ */
 async function untilHeld(lock: RecordedLock, ttlMs: number): Promise<HeldLease> {
   for (;;) {
     try {
@@ -81,7 +85,10 @@ async function unreachable(way: FleetWay, nodes: readonly number[]): Promise<voi
   await Promise.all(nodes.map((node) => way.proxies[node]?.refuse()));
 }
 
-/** The first client's quorum and the second's share one node, which is not the one that has counted furthest. */
+/**
+ * The first client's quorum and the second's share one node, which is not the one that has counted
+ * furthest.
+ */
 async function countersApart({ running, ways, take }: Scene): Promise<void> {
   const furthest = 1_000 + Number((await running.nodes[0]?.cli("HGET", "{palisade}:node", "floor")) ?? 0);
   await running.nodes[0]?.cli("SET", `{palisade}:token:${RESOURCE}`, furthest);

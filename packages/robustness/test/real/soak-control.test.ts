@@ -1,5 +1,5 @@
-// The soak as people run it, for seconds: a client that leaks is found beside one that does not, and an interrupted run leaves its rows
-// and no process.
+// The soak as people run it, for seconds: a client that leaks is found beside one that does not,
+// and an interrupted run leaves its rows and no process.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,8 +9,9 @@ import { afterAll, describe, expect, test } from "vitest";
 
 const program = fileURLToPath(new URL("../../dist/soak.js", import.meta.url));
 /**
- * Twelve seconds, of which eight are judged: several times the longest operation (3 s of waiting), because the number of operations
- * under way changes only as fast as they end. In three seconds one curve in hundreds seemed to rise, and one leak in fifty was missed.
+ * Twelve seconds, of which eight are judged: several times the longest operation (3 s of waiting),
+ * because the number of operations under way changes only as fast as they end. In three seconds one
+ * curve in hundreds seemed to rise, and one leak in fifty was missed.
  */
 const MINUTES = "0.2";
 const folder = mkdtempSync(join(tmpdir(), "soak-"));

@@ -1,4 +1,5 @@
-// The command lines of all runs: what may be asked for, and what is answered to what makes no sense.
+// The command lines of all runs: what may be asked for, and what is answered to what makes no
+// sense.
 import { describe, expect, test } from "vitest";
 import { readValues } from "../../src/harness/arguments.js";
 import type { Command } from "../../src/harness/command.js";

@@ -1,5 +1,5 @@
-// The checkers of leases and counters against histories that keep and that break what they watch, and against a plain definition that
-// looks at every pair.
+// The checkers of leases and counters against histories that keep and that break what they watch,
+// and against a plain definition that looks at every pair.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { fallenCounters, judge } from "../../src/checkers/judge.js";

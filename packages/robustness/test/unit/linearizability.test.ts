@@ -1,5 +1,6 @@
-// The judge of concurrent histories, judged: histories made by hand of which everybody can see whether they can be told in order, and small ones of any kind against a
-// plain trial of all orders.
+// The judge of concurrent histories, judged: histories made by hand of which everybody can see
+// whether they can be told in order, and small ones of any kind against a plain trial of all
+// orders.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { linearizability } from "../../src/checkers/linearizability.js";

@@ -1,4 +1,5 @@
-// What a soak writes down can be judged and drawn later, even if the run was killed in the middle of a line.
+// What a soak writes down can be judged and drawn later, even if the run was killed in the middle
+// of a line.
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -64,7 +65,10 @@ describe("the record of a soak", () => {
 });
 
 describe("the heap in use, a saw", () => {
-  /** One that seems to rise, because its ground was sampled ever later; and what the collections say. */
+  /**
+   * One that seems to rise, because its ground was sampled ever later; and what the collections
+   * say.
+   */
   const heapWith = (kept: (i: number) => number | undefined): Finding => {
     const samples = new Samples(undefined, {});
     for (let i = 1; i <= 360; i++) {
