@@ -1,9 +1,10 @@
 // No update is lost: every stored write was made from exactly what was stored before it, the
 // revisions have no gaps, the last document is what all of them together make, and every read
 // showed a stored revision.
+
+import { type Document, successor } from "../history/document.js";
 import type { Final } from "../history/history.js";
 import type { Operation } from "../history/records.js";
-import { type Document, successor } from "../traffic/document.js";
 import { described, type StoredWrites } from "./stored-writes.js";
 import type { Violation } from "./violation.js";
 

@@ -1,7 +1,7 @@
 // The faults of a soak: what happens to every system in production now and then, one at a time, in
 // turn. Leaks hide in the error paths; no promise is judged here.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { SoakEnvironment } from "../profiles/soak.js";
+import type { SoakEnvironment } from "../servers/environment.js";
 
 interface Scene {
   readonly environment: SoakEnvironment;

@@ -1,7 +1,7 @@
 // The faults of a run, drawn before it begins: what, where, when and for how long; a function of
 // the seed. Whether a fault can be made when its time has come is decided then, by what is already
 // broken.
-import { type Chance, chanceOf } from "../harness/chance.js";
+import { type Chance, chanceOf } from "../traffic/chance.js";
 import { type LinkFault, linkFaults } from "./network.js";
 
 export type DrawnFault =

@@ -1,5 +1,4 @@
 // What the programs of this package share: arguments read or refused, progress, the exit code.
-import { progress } from "../report/table.js";
 import { readValues, type Values } from "./arguments.js";
 
 export interface Command<Asked> {
@@ -38,4 +37,13 @@ export function progressLines(everyMs: number): (elapsedMs: number, line: string
     nextAt = elapsedMs + everyMs;
     console.log(line);
   };
+}
+
+/** Shown on a terminal only, and overwritten by the next line. */
+export function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
+}
+
+export function progressEnded(): void {
+  progress("");
 }

@@ -2,7 +2,7 @@
 // them, hears what they report.
 import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "@palisade/testkit";
-import { type FromWorker, noTally, type Orders, type Reading, type Tally, type ToWorker } from "./messages.js";
+import { type FromWorker, noTally, type Orders, type Reading, type Tally, type ToWorker } from "../traffic/messages.js";
 
 const program = fileURLToPath(new URL("../traffic/client.js", import.meta.url));
 /**

@@ -1,7 +1,7 @@
 // What the processes of a run record: leases, pauses, calls with their answers. All instants are
 // milliseconds of the machine's monotonic clock, which is one for all processes, so that records of
 // different processes can be compared.
-import type { Document } from "../traffic/document.js";
+import type { Document } from "./document.js";
 
 export interface Span {
   readonly fromAt: number;

@@ -3,14 +3,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, RedisFleet } from "@palisade/testkit";
 import { oneOf, positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
-import { type FaultCommand, faultCommand } from "../harness/fault-command.js";
-import type { FaultProfile } from "../harness/fault-run.js";
-import type { LockOrders } from "../harness/messages.js";
 import { Workers } from "../harness/workers.js";
-import { clientNumber, journalName } from "../history/collect.js";
+import { clientNumber, journalName } from "../servers/collect.js";
 import type { ClientLinks } from "../servers/environment.js";
 import { readmitted } from "../servers/node-state.js";
+import type { LockOrders } from "../traffic/messages.js";
 import { LOCK_TIMES, RESOURCE } from "../traffic/one-lock.js";
+import { type FaultCommand, faultCommand } from "./fault-command.js";
+import type { FaultProfile } from "./fault-run.js";
 
 const usage = `npm run faults -- --lock [options]   the lock alone: one resource, many processes, a fleet that breaks
   --processes N      client processes (16)

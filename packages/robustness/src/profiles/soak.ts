@@ -2,17 +2,18 @@
 // turn and rows of values are taken. Retentions and intervals are shortened, so that half an hour
 // shows the level at which things stay.
 import { setTimeout as sleep } from "node:timers/promises";
-import { type FaultProxy, PostgresServer, RedisFleet } from "@palisade/testkit";
+import { PostgresServer, RedisFleet } from "@palisade/testkit";
 import { disturb } from "../faults/disturbances.js";
 import { oneOf, positive, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
-import { type Leak, leaks } from "../harness/messages.js";
 import { Closers, run } from "../harness/run.js";
 import { type Place, Workers } from "../harness/workers.js";
-import { Sampler } from "../history/sampler.js";
 import { Samples, type Soaked } from "../history/samples.js";
+import type { SoakEnvironment } from "../servers/environment.js";
 import { Gateway } from "../servers/gateway.js";
+import { Sampler } from "../servers/sampler.js";
 import { withClient } from "../servers/store.js";
 import { fill } from "../traffic/fill.js";
+import { type Leak, leaks } from "../traffic/messages.js";
 import type { SelfReading } from "../traffic/probe.js";
 
 export interface SoakAsked extends ReportFiles {
@@ -35,18 +36,6 @@ export function readSoakArguments(values: Values): SoakAsked {
     from: values.text.from,
     ...reportFiles(values),
   };
-}
-
-export interface SoakEnvironment {
-  readonly fleet: RedisFleet;
-  readonly gateway: Gateway;
-  /** Between the clients and the gateway. */
-  readonly gatewayLink: FaultProxy;
-  /** What the gateway last said of itself, and when. */
-  readonly gatewaySelf: { self: SelfReading | undefined; at: number };
-  readonly workers: Workers;
-  /** One statement to Postgres, on a connection of its own. */
-  ask(statement: string): Promise<Record<string, unknown>>;
 }
 
 interface Hooks {

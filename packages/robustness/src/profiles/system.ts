@@ -5,11 +5,9 @@ import { createLocker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
 import type { Plan } from "../faults/schedule.js";
 import { positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
-import { type FaultCommand, faultCommand } from "../harness/fault-command.js";
-import type { FaultProfile } from "../harness/fault-run.js";
 import type { Closers } from "../harness/run.js";
 import { type Place, Workers } from "../harness/workers.js";
-import { clientNumber, collectFenced, collectUnfenced, journalName } from "../history/collect.js";
+import { clientNumber, collectFenced, collectUnfenced, journalName } from "../servers/collect.js";
 import type { ClientLinks, Environment, GatewayLinks } from "../servers/environment.js";
 import { Gateway, type Key, keyring, newKey } from "../servers/gateway.js";
 import { readmitted } from "../servers/node-state.js";
@@ -18,6 +16,8 @@ import { guardedTables } from "../traffic/guarded-table.js";
 import { intruded } from "../traffic/intruder.js";
 import { DOCUMENT_TIMES, rows } from "../traffic/read-modify-write.js";
 import { unfencedTables } from "../traffic/unfenced-route.js";
+import { type FaultCommand, faultCommand } from "./fault-command.js";
+import type { FaultProfile } from "./fault-run.js";
 
 const usage = `npm run faults -- [options]          the whole system: clients, lock, gateways, Postgres
   --minutes M        faults for so long (5)

@@ -3,9 +3,9 @@
 import { isWrite, storedWrites } from "../checkers/stored-writes.js";
 import { AMBUSH_CLIENTS } from "../faults/ambush.js";
 import type { InjectedFault, Place } from "../faults/fault-log.js";
-import type { Outcome } from "../harness/fault-run.js";
 import { groupedBy, type LeaseRecord, type Operation, type Span } from "../history/records.js";
 import { bar, LEFT, label, legend, MARGIN, short, type TimeScale, timeAxis, timeScale, WIDTH } from "./drawing.js";
+import type { Outcome } from "./outcome.js";
 
 const ROW = 34;
 const MARGIN_MS = 350;

@@ -1,7 +1,6 @@
 // A soak as one picture: what was done, what disturbed it, and every curve as a small multiple.
 import { type Finding, isFlat, isJudged } from "../checkers/curves.js";
 import type { Disturbance, Soaked } from "../history/samples.js";
-import type { SoakAsked } from "../profiles/soak.js";
 import { type Box, escaped, HUES, label, MARGIN, short, svgDocument, WIDTH } from "./drawing.js";
 import { drawPanel } from "./panel.js";
 import { whole } from "./table.js";
@@ -17,9 +16,16 @@ const STRIP_LABEL = 250;
 
 const panelWidth = (WIDTH - 2 * MARGIN - (COLUMNS - 1) * GAP) / COLUMNS;
 
+interface Load {
+  readonly clients: number;
+  readonly perSecond: number;
+  /** Of client 1, in the control. */
+  readonly leaks: readonly string[];
+}
+
 type Shown = Pick<Soaked, "samples" | "operations">;
 
-export function drawCurves(asked: SoakAsked, soaked: Shown, findings: readonly Finding[]): string {
+export function drawCurves(asked: Load, soaked: Shown, findings: readonly Finding[]): string {
   const { disturbances, lastMs } = soaked.samples;
   const parts = [...remarks(asked, soaked)];
   parts.push(drawStrip(disturbances, { x: MARGIN, y: HEAD_HEIGHT, width: WIDTH - 2 * MARGIN }, lastMs));
@@ -46,7 +52,7 @@ function headline({ samples }: Shown, measured: readonly Finding[]): string {
   return `${minutes} minutes of contended load: ${curves} curves, ${bad === 0 ? "all flat" : `not flat in ${bad} of ${judged.length} panels`}`;
 }
 
-function remarks({ clients, perSecond, leaks }: SoakAsked, { samples, operations }: Shown): string[] {
+function remarks({ clients, perSecond, leaks }: Load, { samples, operations }: Shown): string[] {
   const done = Object.values(operations).reduce((sum, count) => sum + count, 0);
   const servers = "five Redis nodes (appendfsync always), a gateway, Postgres";
   const work = `${whole(done)} operations of ${clients} client processes, about ${perSecond} per second; ${servers}; ${samples.disturbances.length} disturbances`;

@@ -1,4 +1,4 @@
-// Plain text for a terminal: aligned columns, grouped digits, one line of progress.
+// Plain text for a terminal: aligned columns, grouped digits.
 
 export interface Column {
   readonly title: string;
@@ -19,13 +19,4 @@ export function whole(value: number): string {
   return Math.round(value)
     .toString()
     .replace(/\B(?=(\d{3})+$)/g, " ");
-}
-
-/** Shown on a terminal only, and overwritten by the next line. */
-export function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
-}
-
-export function progressEnded(): void {
-  progress("");
 }

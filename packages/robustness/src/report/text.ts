@@ -1,9 +1,9 @@
 // A run under faults in words and numbers, for a terminal.
 import { L1_TOLERANCE_MS } from "../checkers/leases.js";
 import { isWrite } from "../checkers/stored-writes.js";
-import type { Outcome } from "../harness/fault-run.js";
 import type { History } from "../history/history.js";
 import { counted, groupedBy, type Operation, type Span } from "../history/records.js";
+import type { Outcome } from "./outcome.js";
 import { table, whole } from "./table.js";
 
 const SHOWN = 12;

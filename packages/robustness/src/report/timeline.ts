@@ -3,9 +3,9 @@
 // close-up of a refusal that saved an update.
 import { isWrite } from "../checkers/stored-writes.js";
 import type { Violation } from "../checkers/violation.js";
-import type { Outcome } from "../harness/fault-run.js";
 import { type CloseUp, closeUp, faultRows } from "./close-up.js";
 import { bar, LEFT, label, legend, MARGIN, short, svgDocument, type TimeScale, timeAxis, timeScale, WIDTH } from "./drawing.js";
+import type { Outcome } from "./outcome.js";
 import { figuresOf, savedUpdates, summary, verdict } from "./text.js";
 
 const CHART = 120;

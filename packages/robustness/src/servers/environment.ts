@@ -2,6 +2,7 @@
 // them.
 import type { FaultProxy, FleetWay, RedisFleet } from "@palisade/testkit";
 import type { Workers } from "../harness/workers.js";
+import type { SelfReading } from "../traffic/probe.js";
 import type { Gateway } from "./gateway.js";
 import type { Store } from "./store.js";
 
@@ -27,4 +28,17 @@ export interface Environment {
   readonly gatewayLinks: readonly GatewayLinks[];
   readonly clientLinks: readonly ClientLinks[];
   readonly workers: Workers;
+}
+
+/** What a soak puts under load. */
+export interface SoakEnvironment {
+  readonly fleet: RedisFleet;
+  readonly gateway: Gateway;
+  /** Between the clients and the gateway. */
+  readonly gatewayLink: FaultProxy;
+  /** What the gateway last said of itself, and when. */
+  readonly gatewaySelf: { self: SelfReading | undefined; at: number };
+  readonly workers: Workers;
+  /** One statement to Postgres, on a connection of its own. */
+  ask(statement: string): Promise<Record<string, unknown>>;
 }

@@ -1,26 +1,7 @@
 // The program of every worker: one kind of traffic, from "go" until "finish", reported every so
 // often. The traffic decides what is done.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FromWorker, Orders, ToWorker } from "../harness/messages.js";
-
-export interface Traffic {
-  /** Resolves as soon as it can begin. */
-  ready(): Promise<unknown>;
-  /** Until `finish` was called, and then the last operation. */
-  work(): Promise<void>;
-  finish(): void;
-  report(): FromWorker;
-  close(): Promise<unknown>;
-}
-
-/** What a traffic may ask of the process that it runs in. */
-export interface Process {
-  /**
-   * Stops the process by a real signal, as if it were swapped out or debugged; the harness
-   * continues it.
-   */
-  pause(forMs: number): Promise<void>;
-}
+import type { FromWorker, Orders, ToWorker, Traffic } from "./messages.js";
 
 const LEAVE_MS = 40_000;
 const orders = JSON.parse(process.argv[2] ?? "") as Orders;

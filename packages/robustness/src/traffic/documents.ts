@@ -2,11 +2,10 @@
 // and then until one more write of it is stored.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createGatewayClient } from "@palisade/gateway/client";
-import { chanceOf } from "../harness/chance.js";
-import type { DocumentOrders } from "../harness/messages.js";
 import { Journal } from "../history/history.js";
-import type { Process, Traffic } from "./client.js";
+import { chanceOf } from "./chance.js";
 import { fetchRoute } from "./fetch-route.js";
+import type { DocumentOrders, Process, Traffic } from "./messages.js";
 import {
   type Dependencies,
   DOCUMENT_TIMES,

@@ -3,12 +3,11 @@
 // change anything.
 import { type ClientRequest, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Chance, chanceOf } from "../harness/chance.js";
-import { type FromWorker, type IntruderOrders, noTally } from "../harness/messages.js";
+import { successor } from "../history/document.js";
 import { Journal } from "../history/history.js";
 import { type CallOutcome, nowMs } from "../history/records.js";
-import type { Traffic } from "./client.js";
-import { successor } from "./document.js";
+import { type Chance, chanceOf } from "./chance.js";
+import { type FromWorker, type IntruderOrders, noTally, type Traffic } from "./messages.js";
 import { documents } from "./read-modify-write.js";
 
 /** Resources that only intruders name. */

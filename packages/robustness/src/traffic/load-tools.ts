@@ -2,9 +2,9 @@
 // Counts the acquires under way.
 import { createGatewayClient, type GatewayClient } from "@palisade/gateway/client";
 import { createLocker, type Lease, type Locker } from "@palisade/lock";
-import { type Chance, chanceOf } from "../harness/chance.js";
-import { type LoadOrders, type Timing, timings } from "../harness/messages.js";
+import { type Chance, chanceOf } from "./chance.js";
 import { Latency } from "./latency.js";
+import { type LoadOrders, type Timing, timings } from "./messages.js";
 
 /** Short enough that leases end and are renewed all the time. */
 export const LOAD_TIMES = { ttlMs: 2_000, maxTtlMs: 5_000 };

@@ -5,11 +5,9 @@ import { openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "@palisade/gateway/client";
 import { LockError } from "@palisade/lock";
-import type { Leak } from "../harness/messages.js";
-import { type FromWorker, type LoadOrders, type Reading, timings } from "../harness/messages.js";
-import type { Traffic } from "./client.js";
 import { gatewayLoad, lockLoad } from "./load-operations.js";
 import { LoadTools } from "./load-tools.js";
+import { type FromWorker, type Leak, type LoadOrders, type Reading, type Traffic, timings } from "./messages.js";
 import { readSelf, startProbe } from "./probe.js";
 import { firstContact } from "./recorded-lock.js";
 

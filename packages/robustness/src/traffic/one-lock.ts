@@ -1,10 +1,9 @@
 // Traffic of the lock profile: acquires and releases the one resource so many times. Some leases
 // reach their end: by staying, by renewing, by being stopped.
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Chance, chanceOf } from "../harness/chance.js";
-import { type FromWorker, type LockOrders, noTally } from "../harness/messages.js";
 import { Journal } from "../history/history.js";
-import type { Process, Traffic } from "./client.js";
+import { type Chance, chanceOf } from "./chance.js";
+import { type FromWorker, type LockOrders, noTally, type Process, type Traffic } from "./messages.js";
 import { firstContact, type HeldLease, palisadeLock, RecordedLock } from "./recorded-lock.js";
 import { unsealedLock } from "./unsealed-lock.js";
 

@@ -3,8 +3,8 @@
 // store's business here.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type GatewayClient, withResource } from "@palisade/gateway/client";
-import type { Chance } from "../harness/chance.js";
-import { type Document, type Seen, successor } from "./document.js";
+import { type Document, type Seen, successor } from "../history/document.js";
+import type { Chance } from "./chance.js";
 import type { GuardedTable } from "./guarded-table.js";
 import type { HeldLease, RecordedLock } from "./recorded-lock.js";
 import { basis, type Recorder } from "./recorder.js";

@@ -3,8 +3,8 @@
 import { describe, expect, test } from "vitest";
 import { readValues } from "../../src/harness/arguments.js";
 import type { Command } from "../../src/harness/command.js";
-import { soakCommand } from "../../src/harness/soak-command.js";
 import { lockCommand } from "../../src/profiles/lock.js";
+import { soakCommand } from "../../src/profiles/soak-command.js";
 import { systemCommand } from "../../src/profiles/system.js";
 
 function reading<Asked>({ read, texts, flags }: Pick<Command<Asked>, "read" | "texts" | "flags">): (...args: readonly string[]) => Asked {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { judge, type Rule, type Verdict } from "../../src/checkers/growth.js";
 import { trendOf } from "../../src/checkers/statistics.js";
-import { chanceOf } from "../../src/harness/chance.js";
+import { chanceOf } from "../../src/traffic/chance.js";
 
 const minute = 60_000;
 const span = { fromMs: 0, untilMs: 30 * minute };

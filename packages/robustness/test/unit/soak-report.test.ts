@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { type Finding, findAll, isFlat, isJudged, standsOut } from "../../src/checkers/curves.js";
 import { readValues } from "../../src/harness/arguments.js";
-import { soakCommand } from "../../src/harness/soak-command.js";
 import { readSoak, Samples } from "../../src/history/samples.js";
 import type { SoakAsked } from "../../src/profiles/soak.js";
+import { soakCommand } from "../../src/profiles/soak-command.js";
 import { curveTable, verdictOf } from "../../src/report/curve-table.js";
 import { drawCurves } from "../../src/report/curves.js";
 

@@ -2,14 +2,13 @@
 // find the leaking client.
 import { writeFileSync } from "node:fs";
 import { type Finding, findAll, isFlat, standsOut } from "../checkers/curves.js";
+import { type Command, progress, progressEnded, progressLines } from "../harness/command.js";
 import { readSoak, type Soaked } from "../history/samples.js";
-import { readSoakArguments, type SoakAsked, soak } from "../profiles/soak.js";
 import { curveTable, soakProgress } from "../report/curve-table.js";
 import { drawCurves } from "../report/curves.js";
 import { page } from "../report/drawing.js";
-import { progress, progressEnded } from "../report/table.js";
-import { type Command, progressLines } from "./command.js";
-import { leaks } from "./messages.js";
+import { leaks } from "../traffic/messages.js";
+import { readSoakArguments, type SoakAsked, soak } from "./soak.js";
 
 const LINE_EVERY_MS = 60_000;
 

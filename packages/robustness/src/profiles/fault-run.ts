@@ -5,18 +5,19 @@ import { type RedisNode, scratchFolder } from "@palisade/testkit";
 import { judge } from "../checkers/judge.js";
 import type { Violation } from "../checkers/violation.js";
 import { Ambush, judgeAmbush } from "../faults/ambush.js";
-import { FaultLog, type InjectedFault } from "../faults/fault-log.js";
+import { FaultLog } from "../faults/fault-log.js";
 import { inject } from "../faults/injector.js";
 import { NodeFaults } from "../faults/redis-nodes.js";
 import { type Plan, schedule } from "../faults/schedule.js";
-import { collectJournals } from "../history/collect.js";
+import { Closers, type Ran, run, type Signals } from "../harness/run.js";
 import { emptyHistory, type History } from "../history/history.js";
-import type { CounterSample, LeaseRecord, Span } from "../history/records.js";
+import type { CounterSample } from "../history/records.js";
+import type { Outcome } from "../report/outcome.js";
+import { collectJournals } from "../servers/collect.js";
 import type { Environment } from "../servers/environment.js";
 import { lockKeys, readCounters } from "../servers/node-state.js";
-import { chanceOf } from "./chance.js";
-import type { Tally } from "./messages.js";
-import { Closers, type Ran, run, type Signals } from "./run.js";
+import { chanceOf } from "../traffic/chance.js";
+import type { Tally } from "../traffic/messages.js";
 
 export interface FaultProfile {
   readonly seed: string;
@@ -45,24 +46,6 @@ export interface Progress {
   readonly faults: number;
   /** Faults that are not undone yet. */
   readonly lasting: readonly string[];
-}
-
-export interface Outcome {
-  readonly servers: string;
-  /** The time in which there were faults. */
-  readonly span: Span;
-  readonly history: History;
-  /** The leases of the lockers in ambush. */
-  readonly ambushed: readonly LeaseRecord[];
-  readonly violations: readonly Violation[];
-  readonly injected: readonly InjectedFault[];
-  readonly leftOut: Readonly<Record<string, number>>;
-  /** How often clients stopped themselves. */
-  readonly pauses: number;
-  /** How often each trap was sprung. */
-  readonly traps: Readonly<Record<string, number>>;
-  /** What is no violation and yet worth a look. */
-  readonly remarks: readonly string[];
 }
 
 /**

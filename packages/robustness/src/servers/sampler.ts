@@ -2,11 +2,11 @@
 // (Redis by INFO, Postgres by its catalogue and the kernel, the gateway's queues by its metrics).
 // What did not answer lately is a gap in its curve, not a zero.
 import { readFileSync } from "node:fs";
-import { type Reading, type Timing, timings } from "../harness/messages.js";
-import type { SoakEnvironment } from "../profiles/soak.js";
+import type { Values } from "../history/samples.js";
 import { Latency, quantileMs } from "../traffic/latency.js";
+import { type Reading, type Timing, timings } from "../traffic/messages.js";
 import type { SelfReading } from "../traffic/probe.js";
-import type { Values } from "./samples.js";
+import type { SoakEnvironment } from "./environment.js";
 
 /** A reading older than so many intervals is left out; on a busy machine readings are late. */
 const STALE_AFTER = 2.5;

@@ -2,13 +2,14 @@
 // expected to be found wanting.
 import { writeFileSync } from "node:fs";
 import type { Violation } from "../checkers/violation.js";
+import type { ReportFiles } from "../harness/arguments.js";
+import { type Command, progressEnded, progressLines } from "../harness/command.js";
 import { page } from "../report/drawing.js";
-import { progressEnded, whole } from "../report/table.js";
+import type { Outcome } from "../report/outcome.js";
+import { whole } from "../report/table.js";
 import { figuresOf, textReport } from "../report/text.js";
 import { timeline } from "../report/timeline.js";
-import type { ReportFiles } from "./arguments.js";
-import { type Command, progressLines } from "./command.js";
-import { type FaultProfile, type Outcome, type Progress, runUnderFaults } from "./fault-run.js";
+import { type FaultProfile, type Progress, runUnderFaults } from "./fault-run.js";
 
 export interface FaultCommand<Asked> extends Command<Asked> {}
 

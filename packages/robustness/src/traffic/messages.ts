@@ -1,6 +1,6 @@
 // What the harness and its worker processes say to each other. Plain data.
-import type { Counts } from "../traffic/latency.js";
-import type { SelfReading } from "../traffic/probe.js";
+import type { Counts } from "./latency.js";
+import type { SelfReading } from "./probe.js";
 
 interface CommonOrders {
   /** Of the process: c3.1 is the second process in the place of c3. */
@@ -102,3 +102,22 @@ export type FromWorker =
   | { readonly kind: "awake" }
   /** Its last operation has ended. */
   | { readonly kind: "done" };
+
+export interface Traffic {
+  /** Resolves as soon as it can begin. */
+  ready(): Promise<unknown>;
+  /** Until `finish` was called, and then the last operation. */
+  work(): Promise<void>;
+  finish(): void;
+  report(): FromWorker;
+  close(): Promise<unknown>;
+}
+
+/** What a traffic may ask of the process that it runs in. */
+export interface Process {
+  /**
+   * Stops the process by a real signal, as if it were swapped out or debugged; the harness
+   * continues it.
+   */
+  pause(forMs: number): Promise<void>;
+}

@@ -1,0 +1,23 @@
+// What a run under faults leaves for its report.
+import type { Violation } from "../checkers/violation.js";
+import type { InjectedFault } from "../faults/fault-log.js";
+import type { History } from "../history/history.js";
+import type { LeaseRecord, Span } from "../history/records.js";
+
+export interface Outcome {
+  readonly servers: string;
+  /** The time in which there were faults. */
+  readonly span: Span;
+  readonly history: History;
+  /** The leases of the lockers in ambush. */
+  readonly ambushed: readonly LeaseRecord[];
+  readonly violations: readonly Violation[];
+  readonly injected: readonly InjectedFault[];
+  readonly leftOut: Readonly<Record<string, number>>;
+  /** How often clients stopped themselves. */
+  readonly pauses: number;
+  /** How often each trap was sprung. */
+  readonly traps: Readonly<Record<string, number>>;
+  /** What is no violation and yet worth a look. */
+  readonly remarks: readonly string[];
+}
