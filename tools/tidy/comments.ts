@@ -8,7 +8,7 @@ const WIDTH = 100;
 const COMMENT = /^\s*(\/\/|\/?\*+[ /]|--)/;
 /** What must stay in one line: addresses, types, and directives to other tools. */
 const UNBREAKABLE = /https?:\/\/|biome-ignore|@ts-|@param|@type|@returns|@property/;
-const LATER = /^packages\/(lock|robustness|demo-client|gateway|bench|testkit)\//;
+const LATER = /^packages\/(lock|demo-client|gateway|bench|testkit)\//;
 const SOURCES = /^(packages|tools)\/.*\.(ts|mjs|lua|sql|c)$/;
 
 export const openingComments: Rule = {
