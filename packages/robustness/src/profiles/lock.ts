@@ -18,8 +18,8 @@ const usage = `npm run faults -- --lock [options]   the lock alone: one resource
   --minutes M        no new leases after so long (30)
   --seed S           what to repeat (from the clock)
   --short            a bounded run: 60 leases each, at most 45 s with everything
-  --appendfsync F    always (kills keep everything), everysec or no (kills count as losses of memory, too)
-  --control          the same with a lock that has neither seals nor quarantine: must be found wanting
+  --appendfsync F    always (kills keep everything), everysec or no (kills lose memory, too)
+  --control          a lock that has neither seals nor quarantine: must be found wanting
   --json FILE        the report and the whole history as JSON
 ${reportUsage}`;
 

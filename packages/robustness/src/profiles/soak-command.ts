@@ -20,9 +20,9 @@ export const soakCommand: Command<SoakAsked> = {
   --seed S      what to draw the operations from (from the clock)
   --svg FILE    the picture
   --html FILE   the picture in a page
-  --json FILE   one JSON object per line: what was asked, a row of values every few seconds as they come, the verdicts
+  --json FILE   one JSON object per line: what was asked, rows of values as they come, verdicts
   --from FILE   judges and draws again what --json of an earlier run has written
-  --leak KINDS  the control: client 1 leaks with every operation, some of ${leaks.join(",")}. It must be found`,
+  --leak KINDS  the control: client 1 leaks some of ${leaks.join(",")}, and must be found`,
   texts: ["minutes", "rate", "clients", "seed", "leak", "from"],
   flags: [],
   read: readSoakArguments,
