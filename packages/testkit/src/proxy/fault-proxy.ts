@@ -125,7 +125,7 @@ export class FaultProxy {
     this.#rules[direction].cut = { afterBytes };
   }
 
-  /** Transparent: what was held is delivered, connections that lost bytes are cut, new ones pass. */
+  /** Transparent: what was held is delivered, connections that lost bytes are cut, new pass. */
   async heal(): Promise<void> {
     Object.assign(this.#rules, transparent());
     for (const connection of [...this.#connections]) {
