@@ -1,4 +1,4 @@
-// What was asked for on the command line, checked.
+// Reads and checks the command line.
 import { parseArgs } from "node:util";
 import { controls } from "./world/controls.js";
 
@@ -14,7 +14,7 @@ export interface Run {
 export interface Replay {
   readonly what: "replay";
   readonly seed: number;
-  /** Of a smaller world made of the seed's. */
+  /** Path to the smaller world that the seed's world shrank to. */
   readonly path: string | undefined;
   readonly control: string | undefined;
 }
@@ -39,7 +39,7 @@ export const usage = `npm run faults -- --sim [options]
 
 const MOST_SEED = 2 ** 31 - 1;
 
-/** Throws an error for people if it makes no sense. */
+/** Throws an error with a message for the user. */
 export function readArguments(args: readonly string[]): Asked {
   const text = { type: "string" } as const;
   const options = { acquisitions: text, minutes: text, seed: text, workers: text, json: text, replay: text, control: text };

@@ -1,20 +1,20 @@
-// `npm run faults -- --sim`: plays worlds until enough leases were given, and judges them. Exit code 1 if a promise was broken (with --control: if none was), 2 if the
-// arguments make no sense.
+// `npm run faults -- --sim`: plays worlds until enough leases were given, and judges them. Exit
+// code 1 if a promise was broken (with --control: if none was), 2 for arguments that make no sense.
 import { writeFileSync } from "node:fs";
 import { type Asked, type Controls, type Replay, type Run, readArguments, usage } from "./arguments.js";
-import { playAll, seedOf } from "./crew.js";
 import { shrink } from "./shrink.js";
-import { count, emptyTally, grouped, summary } from "./tally.js";
+import { count, grouped, noTotals, summary } from "./totals.js";
+import { playAll, seedOf } from "./workers.js";
 import { controls } from "./world/controls.js";
 import { allRules, type Rules } from "./world/rules.js";
 import { scenarioOf } from "./world/scenario.js";
 import { World } from "./world/world.js";
 
-/** Without a terminal there is a line from time to time. */
+/** Without a terminal the progress is a line from time to time. */
 const LINE_EVERY_MS = 10_000;
 const SHRINK_WITHIN_MS = 60_000;
 const LAST_LINES = 150;
-/** A broken rule that shows itself more rarely counts as not found. */
+/** A control that takes more acquisitions counts as not found. */
 const FOUND_WITHIN = 3_000_000;
 const COMMAND = "npm run faults -- --sim";
 
@@ -22,7 +22,7 @@ async function run(asked: Run): Promise<number> {
   console.log(`seed ${asked.seed}; to repeat: ${COMMAND} --seed ${asked.seed}`);
   const beganAt = performance.now();
   let linedAt = beganAt;
-  const tally = await playAll(asked, (sofar) => {
+  const totals = await playAll(asked, (sofar) => {
     const now = performance.now();
     const line = `${Math.round((now - beganAt) / 1_000)} s: ${grouped(sofar.worlds)} worlds, ${grouped(sofar.acquisitions)} acquisitions, ${sofar.broken.length} violations`;
     if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${line}`);
@@ -33,20 +33,20 @@ async function run(asked: Run): Promise<number> {
   });
   const elapsedMs = performance.now() - beganAt;
   if (process.stderr.isTTY) process.stderr.write("\r\x1b[2K");
-  const [first] = tally.broken;
+  const [first] = totals.broken;
   if (first !== undefined) await explain(first.seed);
-  if (asked.json !== undefined) writeFileSync(asked.json, `${JSON.stringify({ asked, elapsedMs, ...tally }, null, 2)}\n`);
-  console.log(summary(tally, elapsedMs));
+  if (asked.json !== undefined) writeFileSync(asked.json, `${JSON.stringify({ asked, elapsedMs, ...totals }, null, 2)}\n`);
+  console.log(summary(totals, elapsedMs));
   return first === undefined ? 0 : 1;
 }
 
-/** Makes the broken world small, and shows it. */
+/** Shrinks the broken world and shows it. */
 async function explain(seed: number): Promise<void> {
   console.log(`broken in the world of seed ${seed}; making it smaller…`);
   const endsAt = performance.now() + SHRINK_WITHIN_MS;
   const shrunk = await shrink(seed, { rules: allRules, isEnough: () => performance.now() > endsAt });
   if (shrunk === undefined) {
-    console.log("it was not broken when it was played again: the simulation itself is not deterministic, which is a defect of its own");
+    console.log("it was not broken when it was played again: the simulation is not deterministic, which is a defect of its own");
     return;
   }
   await show({ what: "replay", seed, path: shrunk.path, control: undefined }, LAST_LINES);
@@ -55,7 +55,7 @@ async function explain(seed: number): Promise<void> {
   );
 }
 
-/** Prints a world's trace, or the end of it, and what was broken. */
+/** Prints a world's trace, or its end, and what was broken. */
 async function show({ seed, path, control }: Replay, lastLines: number): Promise<number> {
   const rules = rulesOf(control);
   const scenario = scenarioOf(seed, path);
@@ -78,18 +78,18 @@ async function show({ seed, path, control }: Replay, lastLines: number): Promise
   return violations.length === 0 ? 0 : 1;
 }
 
-/** Plays worlds with a rule switched off, until that is found out. */
+/** Plays worlds with a rule switched off until a checker finds it out. */
 async function find({ names, seed }: Controls): Promise<number> {
   let missed = 0;
   for (const name of names) {
-    const tally = emptyTally();
+    const totals = noTotals();
     const beganAt = performance.now();
-    for (let index = 0; tally.broken.length === 0 && tally.acquisitions < FOUND_WITHIN; index++) {
+    for (let index = 0; totals.broken.length === 0 && totals.acquisitions < FOUND_WITHIN; index++) {
       const world = seedOf(seed, index);
-      count(tally, world, await new World(scenarioOf(world), { rules: rulesOf(name) }).play());
+      count(totals, world, await new World(scenarioOf(world), { rules: rulesOf(name) }).play());
     }
-    const [first] = tally.broken;
-    const after = `after ${grouped(tally.acquisitions)} acquisitions in ${grouped(tally.worlds)} worlds, ${((performance.now() - beganAt) / 1_000).toFixed(1)} s`;
+    const [first] = totals.broken;
+    const after = `after ${grouped(totals.acquisitions)} acquisitions in ${grouped(totals.worlds)} worlds, ${((performance.now() - beganAt) / 1_000).toFixed(1)} s`;
     console.log(
       first === undefined ? `${name}: NOT found ${after}` : `${name}: found ${after} (seed ${first.seed}, ${first.promise}: ${first.what})`,
     );

@@ -1,4 +1,5 @@
-// Makes a world in which a promise was broken smaller, for as long as it stays broken: fewer faults, processes, callers, resources, a shorter storm.
+// Shrinks a world in which a promise was broken: fewer faults, processes, callers and resources,
+// and a shorter storm, as long as the promise stays broken.
 import fc from "fast-check";
 import type { Rules } from "./world/rules.js";
 import { type Scenario, scenarios } from "./world/scenario.js";
@@ -6,22 +7,22 @@ import { World } from "./world/world.js";
 
 export interface Shrunk {
   readonly scenario: Scenario;
-  /** With the seed, what `--replay seed:path` plays. */
+  /** `--replay seed:path` plays this world again. */
   readonly path: string;
   readonly worlds: number;
 }
 
 export interface Shrinking {
   readonly rules: Rules;
-  /** Asked before every world but the first: whether what was found so far, in so many worlds, is small enough. */
+  /** Called before every world but the first. */
   readonly isEnough: (worlds: number) => boolean;
 }
 
-/** undefined if it is not broken at all. */
+/** undefined: no promise is broken in the world of this seed. */
 export async function shrink(seed: number, { rules, isEnough }: Shrinking): Promise<Shrunk | undefined> {
   let worlds = 0;
   const isKept = fc.asyncProperty(scenarios, async (scenario) => {
-    // What is left counts as kept, so that nothing smaller is looked for.
+    // The rest counts as unbroken, so that the search ends.
     if (worlds > 0 && isEnough(worlds)) return true;
     worlds++;
     return (await new World(scenario, { rules }).play()).violations.length === 0;

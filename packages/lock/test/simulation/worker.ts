@@ -1,19 +1,19 @@
-// A child of main.ts: plays the worlds of the seeds that it is sent, and says what came of them. Decides nothing.
-import { count, emptyTally } from "./tally.js";
+// A child process of main.ts: plays the worlds of the seeds it receives and sends back the totals.
+import { count, noTotals } from "./totals.js";
 import { scenarioOf } from "./world/scenario.js";
 import { World } from "./world/world.js";
 
 process.on("message", (seeds: readonly number[]) => {
   void play(seeds);
 });
-// Whoever started us is gone.
+// The parent process is gone.
 process.on("disconnect", () => process.exit());
 
 async function play(seeds: readonly number[]): Promise<void> {
-  const tally = emptyTally();
+  const totals = noTotals();
   for (const seed of seeds) {
-    count(tally, seed, await new World(scenarioOf(seed)).play());
-    if (tally.broken.length > 0) break;
+    count(totals, seed, await new World(scenarioOf(seed)).play());
+    if (totals.broken.length > 0) break;
   }
-  process.send?.(tally);
+  process.send?.(totals);
 }

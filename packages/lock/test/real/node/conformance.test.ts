@@ -1,23 +1,24 @@
-// The simulated server and a real one are asked the same, step by step, and must answer the same and store the same. Runs of steps are drawn by chance; a failure names the
-// seed and shows the shortest run in which the two differ.
+// The simulated server and a real one take the same steps, drawn by chance, and must give the same
+// answers and store the same data. A failure names the seed and the shortest sequence in which they
+// differ.
 import type { RedisNode } from "@palisade/testkit";
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import fc from "fast-check";
-import { Side } from "../../simulation/conformance/side.js";
-import { SimulatedServer } from "../../simulation/conformance/simulated-side.js";
+import { ComparedServer } from "../../simulation/conformance/compared-server.js";
+import { SimulatedServer } from "../../simulation/conformance/simulated-server.js";
 import { type Step, sequences } from "../../simulation/conformance/step.js";
 import { type Command, commands } from "../../simulation/server/commands.js";
 import type { ServerSettings } from "../../simulation/server/sim-server.js";
 import { controls, edited } from "../../simulation/world/controls.js";
 import type { Rules } from "../../simulation/world/rules.js";
-import { RealServer } from "./real-side.js";
+import { RealServer } from "./real-server.js";
 
 type Otherwise = Pick<ServerSettings, "edit" | "commands">;
 
 /** The first step after which they differ. */
 async function difference(real: RealServer, otherwise: Otherwise, steps: readonly Step[]): Promise<object | undefined> {
   await real.clear();
-  const [ours, theirs] = [new Side(new SimulatedServer(otherwise)), new Side(real)];
+  const [ours, theirs] = [new ComparedServer(new SimulatedServer(otherwise)), new ComparedServer(real)];
   for (const step of steps) {
     const [simulated, actual] = [await ours.take(step), await theirs.take(step)];
     if (simulated !== actual) return { step, simulated, actual };

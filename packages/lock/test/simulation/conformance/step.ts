@@ -1,11 +1,12 @@
-// What both servers are asked in turn: the scripts of the lock, single commands from within a script, words of Lua, time that passes, and what can happen to a memory. Times are
-// chosen so that nothing is due within the quarter of a minute that a real server may be slower: waits are whole minutes, lives are half a minute more.
+// What both servers are asked: the lock's scripts, single commands from within a script, Lua
+// expressions, passing time, and losses of memory. Waits are whole minutes and times to live half a minute
+// more, so that nothing expires within the quarter of a minute that a real server may be slower.
 import fc from "fast-check";
 
 export const GRAIN_MS = 60_000;
 export const RETENTION_MS = 6 * GRAIN_MS + GRAIN_MS / 2;
 
-/** The scripts of requests, which are loaded for one life of the server. */
+/** Scripts of requests; they are loaded for one life of the server. */
 export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
 
 export type Step =
@@ -19,9 +20,9 @@ export type Step =
   | { readonly kind: "flush scripts" }
   | { readonly kind: "listen"; readonly resource: string; readonly seat: number };
 
-/** Stand for run_ids, which are not known before the run. */
-export const PRESENT_LIFE = "<present>";
-export const PAST_LIFE = "<past>";
+/** Placeholders for run_ids. */
+export const PRESENT_RUN = "<present>";
+export const PAST_RUN = "<past>";
 export const NAMESPACE = "conformance";
 
 const lockKey = (resource: string): string => `{${NAMESPACE}}:lock:${resource}`;
@@ -29,13 +30,13 @@ const tokenKey = (resource: string): string => `{${NAMESPACE}}:token:${resource}
 const NODE_KEY = `{${NAMESPACE}}:node`;
 
 const resource = fc.constantFrom("a", "b", "c:d");
-/** Two as long as the lock makes them, and one that is not. */
+/** Two of the lock's own length, and a shorter one. */
 const owner = fc.constantFrom("one-------------------", "two-------------------", "three");
 const nonce = fc.constantFrom("nonce1", "nonce2");
 const token = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constantFrom(1, 900, 999_999_999_999_998, 999_999_999_999_999));
-const lifeMs = fc.integer({ min: 0, max: 4 }).map((grains) => String(grains * GRAIN_MS + GRAIN_MS / 2));
+const ttlMs = fc.integer({ min: 0, max: 4 }).map((grains) => String(grains * GRAIN_MS + GRAIN_MS / 2));
 
-/** What each request of a kind says, and what all of them share. */
+/** The arguments of one request. */
 const wordsOf: Readonly<Record<RequestName, (of: { owner: string; token: number; turn: number; choice: boolean }) => readonly string[]>> = {
   grant: ({ owner: name, choice }) => [`${name}|label of ${name}${choice ? "\n" : ""}`],
   seal: ({ owner: name, token: number }) => [`${name}|`, String(number)],
@@ -52,7 +53,7 @@ const request = fc
     name: fc.constantFrom<RequestName>("grant", "grant", "grant", "seal", "extend", "heal", "release", "inspect", "raise"),
     resources: fc.uniqueArray(resource, { minLength: 1, maxLength: 2 }),
     requests: fc.array(fc.record({ owner, token, choice: fc.boolean() }), { minLength: 1, maxLength: 3 }),
-    ttlMs: lifeMs,
+    ttlMs,
     turn: fc.nat(40),
   })
   .map(({ name, resources, requests, ttlMs, turn }): Step => {
@@ -65,22 +66,22 @@ const openAdmission = fc
   .record({
     nonce,
     id: fc.constantFrom("id1", "id2"),
-    // Later than any clock: the tests of the lock on real servers tell which of two clocks is taken otherwise.
+    // Later than any clock. Other tests on real servers cover which of two clocks is taken.
     wallMs: fc.constantFrom("4000000000007", "4000000000070"),
     maxTtlMs: fc.constantFrom("10000", "20000"),
-    claim: fc.constantFrom("me", "you"),
+    lead: fc.constantFrom("me", "you"),
   })
-  .map((given) => [given.nonce, given.id, given.wallMs, given.maxTtlMs, given.claim, String(GRAIN_MS + GRAIN_MS / 2)]);
+  .map((given) => [given.nonce, given.id, given.wallMs, given.maxTtlMs, given.lead, String(GRAIN_MS + GRAIN_MS / 2)]);
 
 const admit = fc
   .record({
-    life: fc.constantFrom(PRESENT_LIFE, PRESENT_LIFE, PRESENT_LIFE, PAST_LIFE),
+    runId: fc.constantFrom(PRESENT_RUN, PRESENT_RUN, PRESENT_RUN, PAST_RUN),
     nonce,
     floor: fc.oneof(fc.nat(60), fc.constant(999_999_999_999_990)).map(String),
     incarnation: fc.constantFrom("incarnation1", "incarnation2"),
     id: fc.constantFrom("id1", "id2"),
   })
-  .map((given) => [given.life, given.nonce, given.floor, given.incarnation, given.id, "fleet", "3", "20000", "1"]);
+  .map((given) => [given.runId, given.nonce, given.floor, given.incarnation, given.id, "fleet", "3", "20000", "1"]);
 
 const nodeScript = (name: "status" | "openAdmission" | "readFloor" | "admit", args: fc.Arbitrary<readonly string[]>): fc.Arbitrary<Step> =>
   args.map((words) => ({ kind: "node script", name, args: words }));
@@ -97,24 +98,24 @@ const channel = fc.oneof(
 const command = fc.oneof(
   ...["GET", "INCR", "DECR", "DEL", "PTTL"].map((name) => fc.tuple(fc.constant(name), key)),
   fc.tuple(fc.constant("SET"), stringKey, value),
-  fc.tuple(fc.constant("SET"), stringKey, value, fc.constant("PX"), lifeMs),
-  fc.tuple(fc.constant("SET"), stringKey, value, fc.constant("NX"), fc.constant("PX"), lifeMs),
-  fc.tuple(fc.constant("PEXPIRE"), stringKey, fc.oneof(lifeMs, fc.constantFrom("0", "-5"))),
+  fc.tuple(fc.constant("SET"), stringKey, value, fc.constant("PX"), ttlMs),
+  fc.tuple(fc.constant("SET"), stringKey, value, fc.constant("NX"), fc.constant("PX"), ttlMs),
+  fc.tuple(fc.constant("PEXPIRE"), stringKey, fc.oneof(ttlMs, fc.constantFrom("0", "-5"))),
   fc.tuple(fc.constant("APPEND"), stringKey, value),
   fc.tuple(fc.constant("HGET"), key, field),
   fc.tuple(fc.constant("HMGET"), key, field, field),
   fc.tuple(fc.constant("HSET"), key, field, value, field, value),
   fc.tuple(fc.constant("PUBLISH"), channel, value),
   fc.tuple(fc.constant("PUBSUB"), fc.constant("NUMSUB"), channel, channel),
-  // Too few or too many words.
+  // Too few or too many arguments.
   fc.constantFrom(["GET"], ["GET", "a", "b"], ["HMGET", "a"], ["HSET", "a", "b"], ["PTTL"], ["INCR", "a", "b"]),
 );
 
-/** A list, so that the answer shows what a script sees: a missing value is false there, a status a table. */
+/** Shows what a script sees: a missing value is false, a status or an error a table. */
 const COMMAND =
   "local reply = redis.pcall(unpack(ARGV)) return { type(reply), type(reply) == 'table' and (reply.err or reply.ok) or reply, type(reply) == 'table' and #reply or 0 }";
 
-/** Words of Lua as the scripts use them, on any texts and numbers. */
+/** The operators and functions that the scripts use, on arbitrary operands. */
 const EXPRESSIONS = [
   "tonumber(text) or 'nil'",
   "string.sub(text, a, b)",
@@ -184,12 +185,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("listen" as const), resource, seat: fc.nat(15) }) },
 );
 
-/** Begins as a node does that is met for the first time, so that most of what follows is answered. */
+/** Begins with the admission of the node, so that most requests that follow are granted or refused. */
 export const sequences: fc.Arbitrary<readonly Step[]> = fc
   .tuple(openAdmission, admit, fc.array(step, { minLength: 5, maxLength: 40, size: "max" }))
   .map(([opened, [, , ...admitted], rest]) => [
     { kind: "greet" },
     { kind: "node script", name: "openAdmission", args: opened },
-    { kind: "node script", name: "admit", args: [PRESENT_LIFE, opened[0] ?? "", ...admitted] },
+    { kind: "node script", name: "admit", args: [PRESENT_RUN, opened[0] ?? "", ...admitted] },
     ...rest,
   ]);

@@ -1,4 +1,5 @@
-// Chance from a seed. Every actor has a stream of its own, named after it: what one of them draws does not move what another one will draw.
+// Random numbers from a seed. Every actor has a stream of its own, named after it, so that the
+// draws of one actor do not change those of another.
 
 export class Chance {
   readonly #seed: number;
@@ -30,7 +31,7 @@ export class Chance {
     return items[this.below(items.length)] as T;
   }
 
-  /** The stream of somebody else. */
+  /** The stream of another actor. */
   of(name: string): Chance {
     return new Chance(mixed(this.#seed, name));
   }

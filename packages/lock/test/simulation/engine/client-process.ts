@@ -1,8 +1,9 @@
-// A process of a client: its two clocks, its timers, and whether it runs at all. A process that is stopped gets nothing done; when it continues, its timers that were due
-// come first and then what arrived meanwhile, as in Node's event loop. A process that died never runs again.
+// A client process: its clocks and timers, and whether it runs. A stopped process does nothing;
+// when it continues, timers that were due come first and then what arrived meanwhile, as in Node's
+// event loop. A dead process never runs again.
 import type { Clock, Timer } from "#lock/platform/clock.js";
 import type { Chance } from "./chance.js";
-import type { Happening, Timeline } from "./timeline.js";
+import type { PlannedEvent, Timeline } from "./timeline.js";
 
 export interface ProcessClocks {
   /** How fast its clocks run, against true time. */
@@ -12,18 +13,18 @@ export interface ProcessClocks {
 
 /** What its monotonic clock shows at the beginning of the world. */
 const BEGINNING_MS = 10_000;
-/** Work takes time: who looks at the clock again finds it a little later, so that no loop can wait for a moment that never comes. */
+/** Each reading of the clock is this much later, so that a loop that waits for a moment ends. */
 const LOOK_MS = 0.001;
-/** As long as real ones, which scripts count on. */
+/** As long as real secrets; the scripts depend on it. */
 const SECRET_LENGTH = 22;
-/** A timer goes off up to so much later than it was set to. */
+/** A timer fires up to this much late. */
 const LATENESS_MS = 0.2;
 
 export class ClientProcess implements Clock {
   readonly name: string;
   readonly rate: number;
   state: "running" | "stopped" | "dead" = "running";
-  /** When it last began to run. */
+  /** When it last began or continued to run. */
   continuedAt = 0;
   readonly #timeline: Timeline;
   readonly #chance: Chance;
@@ -51,20 +52,20 @@ export class ClientProcess implements Clock {
   secret = (): string => `${this.name}-${++this.#secrets}`.padEnd(SECRET_LENGTH, "_");
 
   setTimer = (delayMs: number, run: () => void): Timer => {
-    // Node counts in whole milliseconds, and waits for one at least.
+    // Node counts in whole milliseconds, at least one.
     const wholeMs = Math.max(1, Math.trunc(delayMs));
     const inMs = wholeMs / this.rate + this.#chance.next() * LATENESS_MS;
-    const timer: Happening = this.#timeline.after(inMs, () => this.#due(timer, run));
+    const timer: PlannedEvent = this.#timeline.after(inMs, () => this.#due(timer, run));
     return timer;
   };
 
   setBackgroundTimer = this.setTimer;
 
   clearTimer = (timer: Timer | undefined): void => {
-    if (timer !== undefined) (timer as Happening).run = undefined;
+    if (timer !== undefined) (timer as PlannedEvent).run = undefined;
   };
 
-  /** Something from outside reaches it: now, or when it runs again. */
+  /** Input from outside: handled now, or when the process runs again. */
   arrive(run: () => void): void {
     if (this.state === "running") this.#run(run);
     else if (this.state === "stopped") this.#arrivals.push(run);
@@ -79,7 +80,7 @@ export class ClientProcess implements Clock {
     if (this.state === "running") this.state = "stopped";
   }
 
-  /** What it missed is done one after another, each in a turn of its own. */
+  /** Handles what it missed, each in a turn of its own. */
   continue(): void {
     if (this.state !== "stopped") return;
     this.state = "running";
@@ -101,16 +102,16 @@ export class ClientProcess implements Clock {
     this.#wallAheadMs += byMs;
   }
 
-  /** The true moment at which so much time will have passed on its clocks. */
+  /** The true moment at which this time will have passed on its clocks. */
   trueMoment(inMs: number): number {
     return this.#timeline.now + inMs / this.rate;
   }
 
-  #due(timer: Happening, run: () => void): void {
+  #due(timer: PlannedEvent, run: () => void): void {
     if (this.state === "running") this.#run(run);
     else if (this.state === "stopped")
       this.#timers.push(() => {
-        // It may have been cleared by one that was due before it.
+        // A timer that was due earlier may have cleared it.
         if (timer.run !== undefined) run();
       });
   }

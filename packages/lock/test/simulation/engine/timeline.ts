@@ -1,10 +1,11 @@
-// What happens next. One list of events in the order of their moments; those of one moment in the order in which they were planned. After an event in which code of a
-// client may have run, everything that this code left for the end of its turn (microtasks, ticks) is done before the next event. Knows nothing of what the events are.
+// The events of a world in the order of their moments; events of one moment in the order in which
+// they were planned. After an event that ran client code, everything that this code left for the
+// end of its turn (microtasks, ticks) is done before the next event.
 
-export interface Happening {
+export interface PlannedEvent {
   readonly at: number;
   readonly order: number;
-  /** undefined once it is cancelled. */
+  /** undefined: cancelled. */
   run: (() => void) | undefined;
 }
 
@@ -13,37 +14,37 @@ export class Timeline {
   now = 0;
   /** How many events have happened. */
   happened = 0;
-  readonly #heap: Happening[] = [];
+  readonly #heap: PlannedEvent[] = [];
   #orders = 0;
   #inTurn = false;
 
-  /** Plans an event. It may be cancelled by taking its `run` away. */
-  at(at: number, run: () => void): Happening {
-    const happening = { at: Math.max(at, this.now), order: this.#orders++, run };
+  /** Plans an event. Removing its `run` cancels it. */
+  at(at: number, run: () => void): PlannedEvent {
+    const planned = { at: Math.max(at, this.now), order: this.#orders++, run };
     const heap = this.#heap;
     let index = heap.length;
-    heap.push(happening);
+    heap.push(planned);
     while (index > 0) {
       const up = (index - 1) >> 1;
-      const parent = heap[up] as Happening;
-      if (parent.at < happening.at || (parent.at === happening.at && parent.order < happening.order)) break;
+      const parent = heap[up] as PlannedEvent;
+      if (parent.at < planned.at || (parent.at === planned.at && parent.order < planned.order)) break;
       heap[index] = parent;
       index = up;
     }
-    heap[index] = happening;
-    return happening;
+    heap[index] = planned;
+    return planned;
   }
 
-  after(ms: number, run: () => void): Happening {
+  after(ms: number, run: () => void): PlannedEvent {
     return this.at(this.now + ms, run);
   }
 
-  /** Called by an event in which code of a client runs. */
+  /** Called by an event that runs client code. */
   beginTurn(): void {
     this.#inTurn = true;
   }
 
-  /** Lets things happen until it is over, or nothing is planned any more. */
+  /** Runs events until `isOver`, or until no event is left. */
   play(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = (): void => {
@@ -68,13 +69,13 @@ export class Timeline {
     });
   }
 
-  #next(): Happening | undefined {
+  #next(): PlannedEvent | undefined {
     let first = this.#take();
     while (first !== undefined && first.run === undefined) first = this.#take();
     return first;
   }
 
-  #take(): Happening | undefined {
+  #take(): PlannedEvent | undefined {
     const heap = this.#heap;
     const first = heap[0];
     const last = heap.pop();
@@ -83,7 +84,7 @@ export class Timeline {
     for (;;) {
       let below = 2 * index + 1;
       if (below >= heap.length) break;
-      let child = heap[below] as Happening;
+      let child = heap[below] as PlannedEvent;
       const other = heap[below + 1];
       if (other !== undefined && (other.at < child.at || (other.at === child.at && other.order < child.order))) {
         child = other;

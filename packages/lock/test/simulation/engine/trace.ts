@@ -1,4 +1,5 @@
-// The story of a world, one line for each thing that happened: when, to whom, what. Kept only where somebody is going to read it; keeping it changes nothing.
+// The trace of a world: one line per event with time, actor and text. Keeping it changes nothing in
+// the world.
 import { createHash } from "node:crypto";
 
 export class Trace {
@@ -9,7 +10,7 @@ export class Trace {
     this.#now = now;
   }
 
-  tell(actor: string, what: string): void {
+  log(actor: string, what: string): void {
     this.lines.push(`${this.#now().toFixed(3).padStart(11)}  ${actor.padEnd(7)} ${what.replace(/_{2,}/g, "")}`);
   }
 

@@ -1,4 +1,5 @@
-// The functions of Lua's library that the scripts call, as Redis offers them. What they do not need is refused.
+// The functions of Lua's library that the scripts call, as Redis offers them. Uses that the scripts
+// do not make are refused.
 import { Unsupported } from "../server/unsupported.js";
 import {
   all,
@@ -16,7 +17,7 @@ import {
   type Value,
 } from "./values.js";
 
-/** From the start to the end, both included; negative positions count from the end. */
+/** string.sub: both ends included; negative positions count from the end. */
 function slice(text: string, start: number, end: number): string {
   const from = start < 0 ? Math.max(text.length + start, 0) : Math.max(start - 1, 0);
   return text.slice(from, Math.max(end < 0 ? text.length + end + 1 : end, 0));
@@ -26,7 +27,7 @@ const patterns = new Map<string, RegExp>();
 const classes: Readonly<Record<string, string>> = { w: "A-Za-z0-9", d: "0-9", s: "\\s" };
 const outside: Readonly<Record<string, string>> = { S: "[^\\s]", W: "[^A-Za-z0-9]", D: "[^0-9]" };
 
-/** A Lua pattern of single characters, sets, repetitions and captures as a regular expression. */
+/** A Lua pattern of characters, sets, repetitions and captures as a regular expression. */
 export function patternOf(source: string): RegExp {
   let pattern = patterns.get(source);
   if (pattern === undefined) {
@@ -92,7 +93,7 @@ function digits(value: Value): string {
   return String(number);
 }
 
-/** Errors of the simulation itself are no concern of a script. */
+/** Catches errors of Lua only: an error of the simulation must end the run. */
 function pcall(run: Value, ...args: Value[]): Several {
   try {
     return several(true, ...all((run as LuaFunction)(...args)));

@@ -1,4 +1,5 @@
-// Turns the Lua text of a script into a JavaScript function. Knows the part of Lua 5.1 that the scripts use, and refuses the rest.
+// Translates the Lua text of a script to a JavaScript function. Supports the part of Lua 5.1 that
+// the scripts use, and refuses the rest.
 import { compileFunction } from "node:vm";
 import * as luaparse from "luaparse";
 import { Unsupported } from "../server/unsupported.js";
@@ -6,7 +7,7 @@ import { globals } from "./library.js";
 import * as runtime from "./values.js";
 
 type Value = runtime.Value;
-/** Called with what Redis gives a script, and with the values of the names that were declared before its text. */
+/** Called with what Redis gives a script, and with the values of the names declared before its text. */
 export type Chunk = (redis: runtime.Table, KEYS: runtime.Table, ARGV: runtime.Table, ...given: Value[]) => Value | runtime.Several;
 
 const given = ["redis", "KEYS", "ARGV"];
@@ -20,7 +21,7 @@ const comparisons: Readonly<Record<string, (left: string, right: string) => stri
   ">=": (left, right) => `$.lessOrEqual(${right}, ${left})`,
 };
 
-/** Compiles a text in which these names are known already. */
+/** Compiles a text in which these names are declared already. */
 export function translate(source: string, names: readonly string[] = []): Chunk {
   const { parameters, text } = new Translator().chunk(parse(source), [...given, ...names]);
   const compiled = compileFunction(text, ["$", "$globals", ...parameters]) as (...args: unknown[]) => Value | runtime.Several;
@@ -32,7 +33,7 @@ export function parse(source: string): readonly luaparse.Statement[] {
 }
 
 class Translator {
-  /** What the names of each block are called in JavaScript, where none is declared twice. */
+  /** Per block: the JavaScript name of each Lua name. JavaScript names are unique, so shadowing is safe. */
   readonly #scopes: Map<string, string>[] = [new Map()];
   #temporaries: string[] = [];
   #ids = 0;
@@ -95,7 +96,7 @@ class Translator {
       const values = this.#list(init);
       return `let [${variables.map(({ name }) => this.#declare(name)).join(", ")}] = [${values}];`;
     }
-    // The names are known only behind their statement.
+    // A name is visible only after its own statement.
     const values = init.map((value) => this.#value(value));
     const declared = variables.map(({ name }, i) => `${this.#declare(name)} = ${values[i] ?? "undefined"}`);
     return `let ${declared.join(", ")};`;
@@ -142,7 +143,7 @@ class Translator {
     return only.type === "CallExpression" ? this.#call(only) : this.#value(only);
   }
 
-  /** Values one after another, of which the last may be several. */
+  /** A list of values; the last one may expand to several. */
   #list(values: readonly luaparse.Expression[]): string {
     const text = values.map((value, i) =>
       value.type === "CallExpression" && i === values.length - 1 ? `...$.all(${this.#call(value)})` : this.#value(value),
@@ -158,7 +159,7 @@ class Translator {
     return `$.truthy(${this.#value(test)})`;
   }
 
-  /** One value. */
+  /** Exactly one value. */
   #value(expression: luaparse.Expression): string {
     switch (expression.type) {
       case "NilLiteral":

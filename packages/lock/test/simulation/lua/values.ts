@@ -1,10 +1,11 @@
-// The values of Lua 5.1 and its operators. nil is undefined; booleans, numbers and strings are JavaScript's own.
+// The values of Lua 5.1 and its operators. nil is undefined; booleans, numbers and strings are
+// JavaScript's own.
 import { Unsupported } from "../server/unsupported.js";
 
 export type Value = undefined | boolean | number | string | Table | LuaFunction;
 export type LuaFunction = (...args: Value[]) => Value | Several;
 
-/** What a function gives when it gives none or several values. One value is given as it is. */
+/** The result of a function that returns no value or several. A single value is returned bare. */
 export class Several {
   constructor(readonly values: readonly Value[]) {}
 }
@@ -15,17 +16,17 @@ export function several(...values: Value[]): Several {
   return new Several(values);
 }
 
-/** The first of what a call gave. */
+/** The first value of a result. */
 export function first(given: Value | Several): Value {
   return given instanceof Several ? given.values[0] : given;
 }
 
-/** Everything that a call gave. */
+/** All values of a result. */
 export function all(given: Value | Several): readonly Value[] {
   return given instanceof Several ? given.values : [given];
 }
 
-/** A value that is thrown by `error`, or by an operator. */
+/** A value thrown by `error` or by an operator. */
 export class LuaError extends Error {
   constructor(readonly value: Value) {
     super(typeof value === "string" ? value : "a Lua value was thrown");
@@ -57,7 +58,7 @@ export class Table {
   }
 }
 
-/** A list; nil at its end is not part of it. */
+/** A list; nil at its end is dropped. */
 export function tableOf(...list: Value[]): Table {
   while (list.length > 0 && list.at(-1) === undefined) list.pop();
   if (list.includes(undefined)) throw new Unsupported("a list with gaps");
@@ -89,14 +90,14 @@ export function length(value: Value): number {
   throw new LuaError(`attempt to get length of a ${typeOf(value)} value`);
 }
 
-/** As strtod reads a whole string; undefined where it does not. */
+/** The number that a whole string holds, as strtod reads it. */
 export function numberIn(text: string): number | undefined {
   if (/^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i.test(text)) return Number(text);
   if (/^\s*[-+]?(0x|inf|nan)/i.test(text)) throw new Unsupported(`the number ${text}`);
   return undefined;
 }
 
-/** For arithmetic: strings that hold a number count as one. */
+/** An operand of arithmetic: Lua converts strings that hold a number. */
 export function operand(value: Value): number {
   if (typeof value === "number") return value;
   const number = typeof value === "string" ? numberIn(value) : undefined;

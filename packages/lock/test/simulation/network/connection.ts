@@ -1,15 +1,15 @@
-// One accepted connection between a process and a server, in the way TCP has it: two ordered pipes, an end that each side may see at another moment, and bytes that arrive,
-// or do not, after one side has given up. Knows no command but passes them on.
+// One accepted connection between a process and a server, as TCP has it: two ordered pipes whose
+// end each side may see at another moment, and bytes that may still arrive after one side gave up.
 import type { Reply } from "../server/commands.js";
 import { RedisError } from "../server/memory.js";
 import type { Peer } from "../server/sim-server.js";
+import { Pipe } from "./direction.js";
 import type { Path } from "./path.js";
-import { Pipe } from "./way.js";
 
-/** What is executed at the server; gives the reply. */
+/** A request, executed at the server. */
 export interface Request {
   readonly name: string;
-  /** It may be delivered twice: it is a script. */
+  /** Scripts may be delivered twice. */
   readonly isScript: boolean;
   execute(peer: Peer): Reply;
 }
@@ -17,7 +17,7 @@ export interface Request {
 export interface ClientEnd {
   replied(reply: Reply | Error): void;
   news(channel: string, text: string): void;
-  /** As the client sees it. */
+  /** The client has seen the end. */
   lost(): void;
 }
 
@@ -27,7 +27,7 @@ type Downward =
   | { readonly kind: "news"; readonly channel: string; readonly text: string }
   | { readonly kind: "end" };
 
-/** A request that is delivered a second time is so up to so much later. */
+/** A second delivery comes within this time. */
 const SECOND_TIME_WITHIN_MS = 300;
 
 export class Connection implements Peer {
@@ -41,7 +41,7 @@ export class Connection implements Peer {
   #isOpenThere = true;
   #isOpenHere = true;
 
-  /** Made when the server has accepted it; the client hears of it later. */
+  /** Created when the server accepts; the client learns of it later. */
   constructor(path: Path, id: number, client: ClientEnd) {
     this.#path = path;
     this.id = id;
@@ -56,7 +56,7 @@ export class Connection implements Peer {
     if (this.#isOpenHere) this.#up.send({ kind: "request", request });
   }
 
-  /** The server ends it: what it has said before arrives. */
+  /** The server ends it: earlier replies still arrive. */
   ended(): void {
     this.#isOpenThere = false;
     this.#down.send({ kind: "end" });
@@ -66,7 +66,7 @@ export class Connection implements Peer {
     this.#down.send({ kind: "news", channel, text });
   }
 
-  /** Broken in the middle: of what was under way in either direction only the beginning arrives. */
+  /** Broken in the middle: in each direction only a first part of what was under way arrives. */
   cut(): void {
     const { chance, client } = this.#path;
     this.#up.keep(chance.below(this.#up.length + 1));
@@ -76,7 +76,7 @@ export class Connection implements Peer {
     if (client.state === "dead") this.#leaveHere();
   }
 
-  /** The client gives it up with a reset: what has left already may still arrive, also where the way was held. */
+  /** The client resets it: what has left already may still arrive, even if the direction was held. */
   reset(): void {
     if (!this.#isOpenHere) return;
     this.#leaveHere();
@@ -84,7 +84,7 @@ export class Connection implements Peer {
     this.#up.send({ kind: "end" });
   }
 
-  /** The client ends it: what has been sent arrives. */
+  /** The client ends it: what was sent arrives. */
   finish(): void {
     if (!this.#isOpenHere) return;
     this.#leaveHere();
@@ -112,14 +112,14 @@ export class Connection implements Peer {
     }
   }
 
-  /** Somebody in between sends it once more; the answer is nobody's. */
+  /** A proxy in between sends the request again; its answer is dropped. */
   #again(request: Request): void {
-    const { machine, tell } = this.#path;
+    const { machine, log } = this.#path;
     if (machine.server.runId !== this.#runId) return;
     machine.execute(() => {
       if (machine.server.runId !== this.#runId) return;
       this.#path.secondDeliveries++;
-      tell?.(machine.server.name, `gets ${request.name} a second time`);
+      log?.(machine.server.name, `gets ${request.name} a second time`);
       this.#execute(request);
     });
   }
@@ -139,7 +139,7 @@ export class Connection implements Peer {
     else if (message.kind === "news") this.#client.news(message.channel, message.text);
     else {
       this.#leaveHere();
-      // What is still under way to the server is refused there.
+      // The server refuses what is still under way to it.
       this.#client.lost();
     }
   }

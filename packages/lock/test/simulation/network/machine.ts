@@ -1,5 +1,5 @@
-// The machine of one node: its server runs, is stopped, or is down. What arrives for a stopped one waits, and is executed when it continues; a machine whose server is down
-// refuses at once.
+// The machine of one node. Requests to a stopped server wait until it continues; a machine whose
+// server is down refuses connections.
 import type { SimServer } from "../server/sim-server.js";
 
 export class Machine {
@@ -16,7 +16,7 @@ export class Machine {
     return this.state !== "down" && !this.isRefusing;
   }
 
-  /** Executes it now, or when it continues. Nothing of an earlier life is executed. */
+  /** Executes now, or when the server continues. Requests of an earlier life are dropped. */
   execute(run: () => void): void {
     if (this.state === "running") run();
     else if (this.state === "stopped") this.#waiting.push(run);

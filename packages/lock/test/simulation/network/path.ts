@@ -1,10 +1,10 @@
-// Between one process and one node: the two ways, and every connection that was opened over them.
+// Between one process and one node: the two directions and all connections.
 import type { Chance } from "../engine/chance.js";
 import type { ClientProcess } from "../engine/client-process.js";
 import type { Timeline } from "../engine/timeline.js";
 import type { Connection } from "./connection.js";
+import { Direction, type Speed } from "./direction.js";
 import type { Machine } from "./machine.js";
-import { type Speed, Way } from "./way.js";
 
 export interface PathSettings {
   readonly timeline: Timeline;
@@ -12,7 +12,7 @@ export interface PathSettings {
   readonly machine: Machine;
   readonly speed: Speed;
   readonly chance: Chance;
-  readonly tell: ((actor: string, what: string) => void) | undefined;
+  readonly log: ((actor: string, what: string) => void) | undefined;
 }
 
 export class Path {
@@ -20,26 +20,26 @@ export class Path {
   readonly client: ClientProcess;
   readonly machine: Machine;
   readonly chance: Chance;
-  readonly there: Way;
-  readonly back: Way;
-  readonly tell: PathSettings["tell"];
-  /** So often a request reaches the server a second time, later. */
+  readonly there: Direction;
+  readonly back: Direction;
+  readonly log: PathSettings["log"];
+  /** The share of requests that reach the server a second time, later. */
   secondTimes = 0;
-  /** How many did. */
+  /** How many requests did. */
   secondDeliveries = 0;
   readonly connections = new Set<Connection>();
 
-  constructor({ timeline, client, machine, speed, chance, tell }: PathSettings) {
+  constructor({ timeline, client, machine, speed, chance, log }: PathSettings) {
     this.timeline = timeline;
     this.client = client;
     this.machine = machine;
     this.chance = chance;
-    this.tell = tell;
-    this.there = new Way(timeline, speed, chance);
-    this.back = new Way(timeline, speed, chance);
+    this.log = log;
+    this.there = new Direction(timeline, speed, chance);
+    this.back = new Direction(timeline, speed, chance);
   }
 
-  /** Breaks every connection that is open, somewhere in the middle. */
+  /** Breaks every open connection, somewhere in the middle of what is under way. */
   cut(): void {
     for (const connection of [...this.connections]) connection.cut();
   }

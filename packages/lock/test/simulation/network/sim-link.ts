@@ -1,5 +1,6 @@
-// The client's end of connections to one server, as ioredis is it with the options of connect.ts: no queue while there is no connection, no resending, a new connection after
-// a delay that grows. The order of events and rejections is ioredis' as well: first `close`, then what was under way rejects.
+// The client's end of connections to one server, with the behaviour of ioredis as the lock
+// configures it: no queue without a connection, no resending, reconnection after a growing delay,
+// `close` before what was under way rejects.
 
 import type { EncodedCall } from "#lock/redis/encoded-call.js";
 import { retryDelayMs } from "#lock/redis/ioredis.js";
@@ -13,13 +14,13 @@ interface Asked {
   readonly reject: (error: Error) => void;
 }
 
-type Told = (...told: never[]) => void;
+type Listener = (...args: never[]) => void;
 
 export class SimLink implements Link {
   readonly isCluster = false;
   readonly #path: Path;
   readonly #settings: ConnectSettings;
-  readonly #listeners = new Map<string, Told[]>();
+  readonly #listeners = new Map<string, Listener[]>();
   #connection: Connection | undefined;
   #asked: Asked[] = [];
   #answered = 0;
@@ -34,10 +35,10 @@ export class SimLink implements Link {
     this.#settings = settings;
   }
 
-  on(event: string, told: Told): this {
+  on(event: string, listener: Listener): this {
     const there = this.#listeners.get(event);
-    if (there === undefined) this.#listeners.set(event, [told]);
-    else there.push(told);
+    if (there === undefined) this.#listeners.set(event, [listener]);
+    else there.push(listener);
     return this;
   }
 
@@ -78,7 +79,7 @@ export class SimLink implements Link {
   breakOff(): void {
     const connection = this.#connection;
     if (connection === undefined) {
-      // It is being made: this attempt is given up.
+      // A connection is being made: it is given up.
       this.#dials++;
       this.#path.client.soon(() => this.#failed("ECONNABORTED", this.#dials));
       return;
@@ -96,7 +97,7 @@ export class SimLink implements Link {
     this.#path.client.soon(() => this.#lost(connection));
   }
 
-  /** Its process died: the machine ends its connections. */
+  /** The process died: its connections are reset. */
   abandon(): void {
     this.#isClosed = true;
     this.#dials++;
@@ -133,7 +134,7 @@ export class SimLink implements Link {
       });
     };
     timeline.after(there.delayMs(), () => {
-      // A packet that asks for a connection and is lost is asked for again much later than anybody waits here.
+      // A lost SYN is repeated much later than any connect timeout here.
       if (there.isHeld || dial !== this.#dials) return;
       if (!machine.accepts) {
         answer(() => this.#failed("ECONNREFUSED", dial));
@@ -146,7 +147,7 @@ export class SimLink implements Link {
     });
   }
 
-  /** The client's end of one connection. What is heard on one that is not ours any more is not heard. */
+  /** The client's end of one connection. Input on an earlier connection is ignored. */
   #end(): { connection: Connection | undefined } & ConstructorParameters<typeof Connection>[2] {
     const end = {
       connection: undefined as Connection | undefined,
@@ -216,8 +217,8 @@ export class SimLink implements Link {
     });
   }
 
-  #emit(event: string, ...told: unknown[]): void {
-    for (const listener of this.#listeners.get(event) ?? []) listener(...(told as never[]));
+  #emit(event: string, ...args: unknown[]): void {
+    for (const listener of this.#listeners.get(event) ?? []) listener(...(args as never[]));
   }
 }
 

@@ -1,16 +1,17 @@
-// The commands of Redis that the scripts call, over the memory of one simulated server. What a command is not asked by them is refused, not answered.
+// The Redis commands that the scripts call, on the memory of one simulated server. Any option that
+// the scripts do not use is refused.
 import { type Memory, RedisError } from "./memory.js";
 import { Unsupported } from "./unsupported.js";
 
-/** A line of plain text, as SET answers it. */
+/** A status reply, as SET gives it. */
 export class Status {
   constructor(readonly text: string) {}
 }
 
-/** As it travels: null is a missing value. */
+/** A reply as the client reads it; null is a missing value. */
 export type Reply = number | string | null | readonly Reply[];
 
-/** What commands see of the server while a script runs; the time stands still for so long. */
+/** What commands see of the server while one script runs. */
 export interface Execution {
   readonly memory: Memory;
   /** Unix milliseconds by the server's clock. */
@@ -30,7 +31,7 @@ export type Commands = Readonly<Record<string, Command>>;
 const OK = new Status("OK");
 const HIGHEST = Number.MAX_SAFE_INTEGER;
 
-/** A command with so many arguments, or with at least so many. */
+/** Checks the number of arguments. */
 function taking(count: number | { readonly least: number }, run: Command): Command {
   return (execution, args) => {
     const fits = typeof count === "number" ? args.length === count : args.length >= count.least;
@@ -48,12 +49,12 @@ function integerIn(text: string): number {
 
 function set({ memory, nowMs }: Execution, [key = "", value = "", ...options]: readonly string[]): Reply | Status {
   const text = options.join(" ");
-  const [, onlyNew, life] = /^(NX)? ?(?:PX (\S+))?$/.exec(text) ?? [];
-  if (text !== "" && onlyNew === undefined && life === undefined) throw new Unsupported(`SET … ${text}`);
-  const lifeMs = life === undefined ? undefined : integerIn(life);
-  if (lifeMs !== undefined && lifeMs <= 0) throw new RedisError("ERR invalid expire time in 'set' command");
+  const [, onlyNew, ttl] = /^(NX)? ?(?:PX (\S+))?$/.exec(text) ?? [];
+  if (text !== "" && onlyNew === undefined && ttl === undefined) throw new Unsupported(`SET … ${text}`);
+  const ttlMs = ttl === undefined ? undefined : integerIn(ttl);
+  if (ttlMs !== undefined && ttlMs <= 0) throw new RedisError("ERR invalid expire time in 'set' command");
   if (onlyNew !== undefined && memory.leftMs(key, nowMs) !== -2) return null;
-  memory.set(key, value, lifeMs === undefined ? undefined : nowMs + lifeMs);
+  memory.set(key, value, ttlMs === undefined ? undefined : nowMs + ttlMs);
   return OK;
 }
 
@@ -74,11 +75,11 @@ function hset({ memory, nowMs }: Execution, [key = "", ...pairs]: readonly strin
   return added;
 }
 
-function expire({ memory, nowMs }: Execution, [key = "", life = ""]: readonly string[]): Reply {
-  const lifeMs = integerIn(life);
+function expire({ memory, nowMs }: Execution, [key = "", ttl = ""]: readonly string[]): Reply {
+  const ttlMs = integerIn(ttl);
   if (memory.leftMs(key, nowMs) === -2) return 0;
-  if (lifeMs <= 0) memory.delete(key);
-  else memory.endAt(key, nowMs + lifeMs, nowMs);
+  if (ttlMs <= 0) memory.delete(key);
+  else memory.endAt(key, nowMs + ttlMs, nowMs);
   return 1;
 }
 

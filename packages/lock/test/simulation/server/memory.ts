@@ -1,11 +1,11 @@
-// What one simulated Redis server remembers: strings that may run out, and hashes. Time comes in with every look, from the server's own clock: like Redis it looks at the clock
-// once per script.
+// The data of one simulated Redis server: strings that may expire, and hashes. Every call passes
+// the server's time; like Redis, a script sees one time from start to end.
 
 export type Hash = Map<string, string>;
 
 interface Entry {
   value: string | Hash;
-  /** The last whole millisecond of its life. */
+  /** The last millisecond in which the key exists. */
   endsMs: number;
 }
 
@@ -31,19 +31,19 @@ export class Memory {
     throw wrongType();
   }
 
-  /** SET, with PX if it is to end. */
+  /** SET, with PX if an end is given. */
   set(key: string, value: string, endsMs = FOR_EVER): void {
     this.#entries.set(key, { value, endsMs });
   }
 
-  /** Changes the value and leaves the end as it is. */
+  /** Changes the value and keeps the time to live. */
   change(key: string, value: string, nowMs: number): void {
     const entry = this.#entry(key, nowMs);
     if (entry === undefined) this.set(key, value);
     else entry.value = value;
   }
 
-  /** The hash at a key, which is made if there is none. */
+  /** The hash at a key, created if absent. */
   madeHash(key: string, nowMs: number): Hash {
     let hash = this.hash(key, nowMs);
     if (hash === undefined) {
@@ -75,7 +75,7 @@ export class Memory {
     this.#entries.clear();
   }
 
-  /** As a disk would keep it. */
+  /** A snapshot, as a disk would keep it. */
   copy(): Memory {
     const copy = new Memory();
     for (const [key, { value, endsMs }] of this.#entries)
@@ -83,7 +83,7 @@ export class Memory {
     return copy;
   }
 
-  /** All that is alive. */
+  /** All keys that have not expired. */
   *alive(nowMs: number): Generator<{ readonly key: string; readonly value: string | Hash; readonly leftMs: number }> {
     for (const [key, { value, endsMs }] of this.#entries)
       if (endsMs >= nowMs) yield { key, value, leftMs: endsMs === FOR_EVER ? -1 : endsMs - nowMs };

@@ -1,4 +1,4 @@
-// A Lua script in a simulated server: compiled once for all servers, and executed as Redis executes it.
+// A Lua script in a simulated server: compiled once per process, executed as Redis executes it.
 import { createHash } from "node:crypto";
 import { type Chunk, parse, translate } from "../lua/translate.js";
 import { first, LuaError, Table, truthy, type Value } from "../lua/values.js";
@@ -8,7 +8,7 @@ import { Unsupported } from "./unsupported.js";
 
 export interface Script {
   readonly sha: string;
-  /** The text behind the line that the client puts before it. */
+  /** The text after the first line, in which the client puts RETENTION and RUN. */
   readonly text: string;
   run(execution: Execution, keys: readonly string[], args: readonly string[]): Reply;
 }
@@ -34,13 +34,13 @@ export function compile(source: string, edit: (text: string) => string): Script 
   };
 }
 
-/** A length in JavaScript is one in Lua only where each character is a byte. */
+/** Lua counts bytes and JavaScript characters; both agree only on ASCII. */
 function listOf(words: readonly string[]): Table {
   for (const word of words) if (NOT_ASCII.test(word)) throw new Unsupported(`a word beyond ASCII: ${word}`);
   return new Table([...words]);
 }
 
-/** The first line, where it only names values: it is another for every life of a server, and what follows is compiled once. */
+/** Splits off a first line that only names values: it differs per life of a server, the rest is compiled once. */
 function divided(source: string): { readonly names: readonly string[]; readonly values: readonly Value[]; readonly text: string } {
   const [, line = "", text = ""] = /^(local [\w, ]+ = [^\n]*\n)([\s\S]*)$/.exec(source) ?? [];
   const [statement] = line === "" ? [] : parse(line);
@@ -99,7 +99,7 @@ function answered(run: () => ReturnType<Chunk>): Reply {
   }
 }
 
-/** Numbers lose what is behind the point, and a list ends at its first nil. */
+/** As Redis converts replies: numbers are truncated, nil and false are a null reply. */
 function toReply(value: Value): Reply {
   if (typeof value === "number") return Math.trunc(value);
   if (typeof value === "string") return value;

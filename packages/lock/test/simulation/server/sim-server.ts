@@ -1,5 +1,6 @@
-// One simulated Redis server: lives (a start gives a new run_id and empties the cache of scripts), a memory with its own clock, scripts, channels. It executes commands at once
-// and one at a time, in the moment in which they arrive.
+// One simulated Redis server: its lives (a start gives a new run_id and empties the cache of
+// scripts), a memory with its own clock, scripts, channels. Commands are executed at once, one at a
+// time.
 import * as lua from "#lock/redis/lua.generated.js";
 import { type Commands, commands, type Execution, type Reply } from "./commands.js";
 import { Memory, RedisError } from "./memory.js";
@@ -7,10 +8,10 @@ import { compile, type Script } from "./script.js";
 import { Unsupported } from "./unsupported.js";
 
 type Exports = typeof lua;
-/** As the lock names its scripts. */
+/** The lock's name of a script: the name of its export without `Script`. */
 export type ScriptName = { [Name in keyof Exports]: Name extends `${infer Script}Script` ? Script : never }[keyof Exports];
 
-/** Somebody at the other end of a connection. */
+/** The other end of a connection. */
 export interface Peer {
   readonly id: number;
   readonly channels: Set<string>;
@@ -19,7 +20,7 @@ export interface Peer {
   news(channel: string, text: string): void;
 }
 
-/** How its clock goes, in true milliseconds. */
+/** The server's clock, relative to true time. */
 export interface ServerClock {
   readonly rate: number;
   readonly aheadMs: number;
@@ -30,26 +31,26 @@ export interface ServerSettings {
   readonly now: () => number;
   readonly clock: ServerClock;
   readonly appendfsync: "always" | "everysec" | "no";
-  /** Other than Redis has them, where a test wants to see that this is noticed. */
+  /** Commands that answer wrongly, for tests that must notice it. */
   readonly commands?: Commands;
-  /** Changes the text of a script before it is compiled, for controls. */
+  /** For controls: changes the text of a script before it is compiled. */
   readonly edit?: (name: ScriptName | undefined, text: string) => string;
-  /** Changes an answer before it leaves, for controls. */
+  /** For controls: changes an answer before it is sent. */
   readonly answer?: (executed: Executed) => Reply;
-  /** Told of every script that was executed, before its answer leaves. */
+  /** Called after every script, before its answer is sent. */
   readonly onExecuted?: (executed: Executed) => void;
 }
 
 export interface Executed {
   readonly server: SimServer;
-  /** undefined: none of the lock's. */
+  /** undefined: not a script of the lock. */
   readonly name: ScriptName | undefined;
   readonly keys: readonly string[];
   readonly args: readonly string[];
   readonly reply: Reply;
 }
 
-/** What the lock calls its scripts, by their texts. */
+/** Names of the lock's scripts by text. */
 const names = new Map(Object.entries(lua).map(([name, text]) => [text as string, name.slice(0, -"Script".length) as ScriptName]));
 
 export class SimServer {
@@ -109,13 +110,13 @@ export class SimServer {
     return peer;
   }
 
-  /** The connection is gone, as the server sees it. */
+  /** The server has seen the end of the connection. */
   forget(peer: Peer): void {
     this.#peers.delete(peer.id);
     for (const channel of peer.channels) this.#unsubscribe(peer, channel);
   }
 
-  /** Ends this life, and with it all connections. */
+  /** Ends this life and all connections. */
   end(): void {
     for (const peer of [...this.#peers.values()]) {
       peer.ended();
@@ -123,7 +124,7 @@ export class SimServer {
     }
   }
 
-  /** Begins the next one. What it remembers is up to the caller. */
+  /** Begins the next life with the given memory. */
   start(memory: Memory): void {
     this.memory = memory;
     this.#begin();
@@ -145,14 +146,14 @@ export class SimServer {
     return this.#run(script, keyCount, words);
   }
 
-  /** Throws NOSCRIPT where this life has not seen the script. */
+  /** Throws NOSCRIPT if the script was not loaded in this life. */
   evalsha(sha: string, keyCount: number, words: readonly string[]): Reply {
     const script = this.#scripts.get(sha);
     if (script === undefined) throw new RedisError("NOSCRIPT No matching script. Please use EVAL.");
     return this.#run(script, keyCount, words);
   }
 
-  /** CLIENT ID, CLIENT KILL ID, CONFIG GET: what else the lock says. */
+  /** The other commands that the lock sends: CLIENT ID, CLIENT KILL ID, CONFIG GET. */
   call(peer: Peer, command: string, args: readonly string[]): Reply {
     const said = [command, ...args].join(" ");
     if (said === "CLIENT ID") return peer.id;

@@ -1,25 +1,26 @@
-// Are ballots honest? A node that is said to have granted did so; "held" means that a quorum answered; nobody is said to be unreachable on a fleet that is well.
+// Checks ballots against the servers: a node that is said to have granted did so, "held" means that
+// a quorum answered, and no node of a healthy fleet is said to be unreachable.
 import type { Ballot } from "#lock/protocol/ballot.js";
 import type { Attempted } from "#lock/protocol/locker.js";
 import { majority } from "#lock/quorum/tally.js";
 import type { ClientProcess } from "../engine/client-process.js";
-import type { Surroundings } from "./caller.js";
-import type { Claim } from "./register.js";
+import type { Holding } from "./lease-checker.js";
+import type { Surroundings } from "./surroundings.js";
 
-export function judgeLease({ register, oracle }: Surroundings, { client, lease }: Claim): void {
+export function judgeLease({ checker, oracle }: Surroundings, { client, lease }: Holding): void {
   for (const ballot of lease.ballots) {
     if (ballot.kind !== "granted") continue;
     const grantee = oracle.granteeOf(ballot.node, lease.resource, ballot.token);
     if (grantee?.startsWith(`${client.name}-`)) continue;
-    register.break(
+    checker.break(
       "ballots",
-      `${ballot.node} is said to have granted ${lease.resource} to ${client.name} with ${ballot.token}; it was ${grantee ?? "nobody"}`,
+      `${ballot.node} is said to have granted ${lease.resource} to ${client.name} with ${ballot.token}; it was ${grantee ?? "not granted"}`,
     );
   }
 }
 
 export function judgeAttempt(
-  { register, scenario, phase }: Surroundings,
+  { checker, scenario, phase }: Surroundings,
   client: ClientProcess,
   { resource, outcome }: { readonly resource: string; readonly outcome: Attempted },
 ): void {
@@ -28,11 +29,11 @@ export function judgeAttempt(
   const quorum = majority(scenario.nodes);
   if (!outcome.ok && outcome.reason === "held") {
     const answered = counted(["granted", "held", "epoch_moved"]);
-    if (answered < quorum) register.break("ballots", `${said} it is held, when ${answered} of ${scenario.nodes} had answered`);
+    if (answered < quorum) checker.break("ballots", `${said} it is held, when ${answered} of ${scenario.nodes} had answered`);
   }
-  // A quorum of grants may still end without one: the token could not be stored.
+  // A quorum of grants may still end in no_quorum, if the token could not be sealed.
   if (!outcome.ok && outcome.reason === "no_quorum" && counted(["granted"]) < quorum && counted(["granted", "held"]) === scenario.nodes)
-    register.break("ballots", `${said} there was no quorum, when all had answered`);
+    checker.break("ballots", `${said} there was no quorum, when all had answered`);
   if (phase() === "calm" && counted(["unreachable", "quarantined"]) > 0)
-    register.break("ballots", `${said} of nodes that cannot be asked, when all is well`);
+    checker.break("ballots", `${said} of nodes that cannot be asked, when all is well`);
 }

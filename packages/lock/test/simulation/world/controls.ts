@@ -1,5 +1,6 @@
-// Worlds in which one rule of the protocol is switched off. Each must be found out: a checker that finds nothing in these would find nothing in the lock either. A rule that
-// lives in a script is switched off by editing its Lua.
+// Worlds in which one rule of the protocol is switched off. Each must be found out: checkers that
+// miss these would miss a defect of the lock as well. A rule that lives in a script is switched off
+// by editing its Lua.
 import { majority } from "#lock/quorum/tally.js";
 import type { ScriptName } from "../server/sim-server.js";
 import { answersAsBefore, votesAtOnce } from "./premature-admission.js";
@@ -10,7 +11,7 @@ interface Edit {
   readonly replace: string;
 }
 
-/** Each text is found exactly once. */
+/** Each text must occur exactly once in the script. */
 export function edited(script: ScriptName, ...edits: readonly Edit[]): Rules {
   const edit = (name: ScriptName | undefined, text: string): string => (name === script ? edits.reduce(replacedOnce, text) : text);
   return { ...allRules, edit };
@@ -45,7 +46,6 @@ export const controls: Readonly<Record<string, Rules>> = {
     find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(base, ARGV[1]))",
     replace: "",
   }),
-  // Whatever a rebuilt memory has counts as the latest.
   "old counters believed": edited("admit", { find: "admittedAs(floor, ARGV[4])", replace: "admittedAs(0, ARGV[4])" }),
   "heal over another's key": edited(
     "heal",

@@ -1,27 +1,28 @@
-// What can go wrong in a world, and how it is put right again. Keeps within what is promised: fewer than a majority of memories are lost at a time. Counts what it did.
+// The faults of a world, and their end. Stays within what is promised: fewer than a majority of
+// memories are lost at a time.
 import { majority } from "#lock/quorum/tally.js";
 import type { Timeline } from "../engine/timeline.js";
 import type { Machine } from "../network/machine.js";
 import type { Path } from "../network/path.js";
 import { Memory } from "../server/memory.js";
+import type { Host } from "./host.js";
 import { type Fault, type FaultKind, faultKinds, type Scenario } from "./scenario.js";
-import type { Station } from "./station.js";
 
 export interface Stage {
   readonly timeline: Timeline;
   readonly scenario: Scenario;
   readonly machines: readonly Machine[];
-  readonly stations: readonly Station[];
-  /** Nodes whose memory is lost, or was never believed yet. */
+  readonly hosts: readonly Host[];
+  /** Nodes whose memory is lost, or was never admitted. */
   readonly forgetful: Set<string>;
-  readonly tell: ((actor: string, what: string) => void) | undefined;
-  /** What remains to be done to a server that begins a new life. */
+  readonly log: ((actor: string, what: string) => void) | undefined;
+  /** A server begins a new life, or has lost its memory. */
   onNewLife(machine: Machine, before: Memory): void;
-  /** A new process runs there. */
-  onBegin(station: Station): void;
+  /** A new process runs on this host. */
+  onBegin(host: Host): void;
 }
 
-/** What puts it right. */
+/** Ends a fault. */
 type Undo = () => void;
 
 const SNAPSHOT_EVERY_MS = 200;
@@ -45,26 +46,26 @@ export class Faults {
     if (scenario.appendfsync !== "always" && losesTails) this.#keepSnapshots();
   }
 
-  /** Everything is put right. */
+  /** Ends all faults, for good. */
   end(): void {
     this.#isOver = true;
     for (const undo of [...this.#undos]) undo();
-    for (const { paths } of this.#stage.stations) for (const path of paths) path.heal();
+    for (const { paths } of this.#stage.hosts) for (const path of paths) path.heal();
   }
 
-  /** Now; gives what ends it before its time. undefined: it was not possible now. */
+  /** Begins a fault now and returns its end. undefined: it is not possible now. */
   begin(fault: Fault): Undo | undefined {
-    const { machines, stations, timeline, tell } = this.#stage;
+    const { machines, hosts, timeline, log } = this.#stage;
     const machine = machines[fault.node % machines.length];
-    const station = stations[fault.client % stations.length];
-    if (machine === undefined || station === undefined || this.#isOver) return undefined;
-    const undo = this.#inflict(fault, machine, station);
+    const host = hosts[fault.client % hosts.length];
+    if (machine === undefined || host === undefined || this.#isOver) return undefined;
+    const undo = this.#inflict(fault, machine, host);
     if (undo === undefined) return undefined;
     this.counts[fault.kind]++;
-    tell?.("fault", `${fault.kind} (${machine.server.name}, ${station.name}, strength ${fault.strength}) for ${fault.lastsMs} ms`);
+    log?.("fault", `${fault.kind} (${machine.server.name}, ${host.name}, strength ${fault.strength}) for ${fault.lastsMs} ms`);
     const once = (): void => {
       if (!this.#undos.delete(once)) return;
-      tell?.("fault", `${fault.kind} (${machine.server.name}, ${station.name}) is over`);
+      log?.("fault", `${fault.kind} (${machine.server.name}, ${host.name}) is over`);
       undo();
     };
     this.#undos.add(once);
@@ -72,8 +73,8 @@ export class Faults {
     return once;
   }
 
-  /** undefined: not now. */
-  #inflict(fault: Fault, machine: Machine, station: Station): Undo | undefined {
+  /** undefined: not possible now. */
+  #inflict(fault: Fault, machine: Machine, host: Host): Undo | undefined {
     switch (fault.kind) {
       case "stop node":
       case "crash node":
@@ -87,16 +88,16 @@ export class Faults {
       case "stop client":
       case "crash client":
       case "jump client":
-        return this.#onClient(fault, station);
+        return this.#onClient(fault, host);
       default:
-        return this.#onPaths(fault, this.#paths(fault, machine, station));
+        return this.#onPaths(fault, this.#paths(fault, machine, host));
     }
   }
 
-  /** From one process, or in a strong fault from all. */
-  #paths({ strength }: Fault, machine: Machine, station: Station): readonly Path[] {
+  /** The paths from one host, or from all hosts if the fault is strong. */
+  #paths({ strength }: Fault, machine: Machine, host: Host): readonly Path[] {
     const index = this.#stage.machines.indexOf(machine);
-    const from = strength > 0.5 ? this.#stage.stations : [station];
+    const from = strength > 0.5 ? this.#stage.hosts : [host];
     return from.flatMap(({ paths }) => paths[index] ?? []);
   }
 
@@ -150,7 +151,7 @@ export class Faults {
       server.flushScripts();
       return () => {};
     }
-    // What was not synced always is not believed after a crash, whether or not it is all there.
+    // Without appendfsync always, the lock does not believe a memory after a crash, even if it is complete.
     const isKept = kind === "crash node" && this.#stage.scenario.appendfsync === "always";
     if (isKept) return this.#crash(machine, server.memory);
     if (!this.#mayForget(machine)) return undefined;
@@ -167,7 +168,7 @@ export class Faults {
     return () => {};
   }
 
-  /** Where a log is synced always, its end is not lost. */
+  /** Not possible with appendfsync always: no snapshots are kept then. */
   #loseTail(machine: Machine, strength: number): Undo | undefined {
     const kept = this.#snapshots.get(machine);
     const snapshot = kept?.[Math.floor(strength * (kept.length - 1))];
@@ -187,8 +188,8 @@ export class Faults {
     };
   }
 
-  #onClient({ kind, strength }: Fault, station: Station): Undo | undefined {
-    const { process } = station;
+  #onClient({ kind, strength }: Fault, host: Host): Undo | undefined {
+    const { process } = host;
     if (process.state !== "running") return undefined;
     if (kind === "jump client") {
       process.jumpWall((strength - 0.5) * 4_000);
@@ -198,21 +199,21 @@ export class Faults {
       process.stop();
       return () => process.continue();
     }
-    station.die();
+    host.die();
     return () => {
-      station.begin();
-      this.#stage.onBegin(station);
+      host.begin();
+      this.#stage.onBegin(host);
     };
   }
 
-  /** Where clocks go evenly they are only set back: set forward, keys would end early, which costs exclusion. */
+  /** Even clocks are only set back: set forward, keys would end early, and L2 does not hold then. */
   #jumpMs(strength: number): number {
     return this.#stage.scenario.clocks === "even" ? -strength * 500 : (strength - 0.5) * 4_000;
   }
 
   #mayForget({ server }: Machine): boolean {
     const { forgetful, scenario } = this.#stage;
-    // What is not believed has nothing to forget.
+    // A memory that is not believed does not count again.
     return forgetful.has(server.name) || forgetful.size < scenario.nodes - majority(scenario.nodes);
   }
 

@@ -1,4 +1,4 @@
-// Nodes that are believed too early. Only for controls.
+// For controls: nodes that are believed too early.
 import { paddedRunId, readAdmissionRecord } from "#lock/redis/admission-record.js";
 import type { Reply } from "../server/commands.js";
 import type { Memory } from "../server/memory.js";
@@ -6,7 +6,7 @@ import type { Executed, SimServer } from "../server/sim-server.js";
 
 const NODE_KEY = "{sim}:node";
 
-/** As if nothing had been forgotten. */
+/** Puts the old record into the new memory: the node votes as if it had forgotten nothing. */
 export function votesAtOnce(server: SimServer, before: Memory): void {
   const nowMs = server.wallMs();
   const known = before.hash(NODE_KEY, nowMs);
@@ -18,7 +18,7 @@ export function votesAtOnce(server: SimServer, before: Memory): void {
   record.set("admitted", `${paddedRunId(server.runId)}${"0".repeat(15)}${admission.epoch}`).set("floor", floor);
 }
 
-/** A locker that looks again is told once more what this memory told it first, whatever has changed since. */
+/** A founder's second look at a node repeats the answer of its first. */
 export function answersAsBefore(): (executed: Executed) => Reply {
   const firstLooks = new WeakMap<Memory, Map<string, readonly Reply[]>>();
   return ({ name, server, args, reply }) => {

@@ -1,5 +1,6 @@
-// Which of the protocol's rules hold in a world: all of them, except in a control, which has one switched off. Rules are switched off from outside, in the text of a script,
-// in an answer, in the policy or in the callers; the lock's own code is the same.
+// The rules of the protocol in a world: all hold, except in a control, which switches one off from
+// outside, in the text of a script, an answer, the policy or the callers. The lock's own code is
+// the same.
 import type { Policy } from "#lock/options/policy.js";
 import type { Reply } from "../server/commands.js";
 import type { Memory } from "../server/memory.js";

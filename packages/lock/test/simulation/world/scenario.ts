@@ -1,5 +1,5 @@
-// What a world is made of, as data: everything that a seed decides, except what chance does inside. Made by fast-check, so that a world in which a promise was broken
-// shrinks to the few faults that it takes.
+// A world as data: everything that a seed decides. fast-check draws it, so that a world in which a
+// promise was broken shrinks to the faults that it takes.
 import fc from "fast-check";
 
 export const faultKinds = [
@@ -28,10 +28,10 @@ export interface Fault {
   readonly kind: FaultKind;
   readonly atMs: number;
   readonly lastsMs: number;
-  /** Which node, which process; taken modulo how many there are. */
+  /** Index of the node and of the host, modulo how many there are. */
   readonly node: number;
   readonly client: number;
-  /** How strong it is, from 0 to 1. */
+  /** From 0 to 1. */
   readonly strength: number;
 }
 
@@ -39,10 +39,10 @@ export const ambushKinds = ["half-way", "left behind", "belated", "two founders"
 
 export type AmbushKind = (typeof ambushKinds)[number];
 
-/** Several faults at once, at a moment that is waited for. */
+/** Several faults at once, at an awaited moment. */
 export interface Ambush {
   readonly kind: AmbushKind;
-  /** From when on it waits. */
+  /** The wait begins then. */
   readonly atMs: number;
   readonly lastsMs: number;
   readonly node: number;
@@ -53,7 +53,7 @@ export interface Scenario {
   readonly chance: number;
   readonly nodes: 3 | 5;
   readonly clients: number;
-  /** How many callers there are in each process. */
+  /** Per process. */
   readonly callers: number;
   readonly resources: number;
   readonly ttlMs: number;
@@ -61,9 +61,9 @@ export interface Scenario {
   readonly leastMs: number;
   readonly jitterMs: number;
   readonly appendfsync: "always" | "everysec" | "no";
-  /** `even`: clocks run at about the same rate, and jump only where that must not matter to L2. `wild`: they do what they like. */
+  /** `even`: about the same rate, and jumps only where L2 holds nevertheless. `wild`: anything. */
   readonly clocks: "even" | "wild";
-  /** How long there are faults. */
+  /** How long faults happen. */
   readonly stormMs: number;
   readonly faults: readonly Fault[];
   readonly ambushes: readonly Ambush[];
@@ -91,9 +91,9 @@ const weights: Readonly<Record<FaultKind, number>> = {
 
 const whole = (min: number, max: number): fc.Arbitrary<number> => fc.integer({ min, max });
 
-const longestStormMs = 9_000;
-/** Now and then while the fleet begins. */
-const moment = fc.oneof({ weight: 1, arbitrary: whole(0, 40) }, { weight: 8, arbitrary: whole(0, longestStormMs) });
+const LONGEST_STORM_MS = 9_000;
+/** Now and then while the fleet is being founded. */
+const moment = fc.oneof({ weight: 1, arbitrary: whole(0, 40) }, { weight: 8, arbitrary: whole(0, LONGEST_STORM_MS) });
 
 const fault: fc.Arbitrary<Fault> = fc.record({
   kind: fc.oneof(...faultKinds.map((kind) => ({ weight: weights[kind], arbitrary: fc.constant(kind) }))),
@@ -117,7 +117,7 @@ const ambush: fc.Arbitrary<Ambush> = fc.oneof(
   { weight: 2, arbitrary: ambushOf("half-way", moment) },
   { weight: 1, arbitrary: ambushOf("left behind", moment) },
   { weight: 1, arbitrary: ambushOf("belated", moment) },
-  // A fleet is founded once.
+  // A fleet is founded once, at the beginning.
   { weight: 1, arbitrary: ambushOf("two founders", fc.constant(0)) },
 );
 
@@ -133,12 +133,12 @@ export const scenarios: fc.Arbitrary<Scenario> = fc.record({
   jitterMs: fc.noShrink(fc.constantFrom(0.1, 0.5, 1, 3)),
   appendfsync: fc.constantFrom("always", "everysec", "no"),
   clocks: fc.constantFrom("even", "even", "wild"),
-  stormMs: whole(500, longestStormMs),
+  stormMs: whole(500, LONGEST_STORM_MS),
   faults: fc.array(fault, { maxLength: 40, size: "max" }),
   ambushes: fc.array(ambush, { maxLength: 6, size: "max" }),
 });
 
-/** The scenario of a seed, always the same; with a path, the smaller one to which it shrank. */
+/** The scenario of a seed; with a path, the smaller one to which it shrank. */
 export function scenarioOf(seed: number, path?: string): Scenario {
   const [scenario] = fc.sample(scenarios, { seed, numRuns: 1, ...(path === undefined ? {} : { path }) });
   if (scenario === undefined) throw new Error(`no scenario was drawn from seed ${seed}`);

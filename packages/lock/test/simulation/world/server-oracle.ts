@@ -1,5 +1,6 @@
-// What the servers really did, read from the scripts that they executed: to whom a node granted which token, who was removed by force, and which memories are admitted.
-// Clients cannot answer these questions.
+// What the servers really did, read from the scripts that they executed: which node granted which
+// token to whom, which holders were removed by force, and which memories were admitted. Clients
+// cannot know this.
 import type { Executed } from "../server/sim-server.js";
 
 export interface ServerOracleSettings {
@@ -22,7 +23,7 @@ export class ServerOracle {
     if (name === "admit" && Array.isArray(reply) && reply[0] === "1") this.#settings.onAdmitted(server.name);
   }
 
-  /** To whom this node granted the token last: the owner's secret, which begins with the name of its process. */
+  /** The owner to whom this node granted the token last. It begins with the name of the process. */
   granteeOf(server: string, resource: string, token: number): string | undefined {
     return this.#granted.get(`${server}/${resource}`)?.get(token);
   }

@@ -1,5 +1,6 @@
-// One world: nodes, processes, callers, faults, all from one scenario, played until every caller is done. Three phases: a storm with faults, recovery until every locker
-// believes every node again, and the calm, in which every question must succeed soon.
+// One world: nodes, processes, callers and faults of one scenario, played in three phases: a storm
+// with faults; recovery, until every locker believes every node again; and the calm, in which every
+// request must succeed soon.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, type RenewalEvent } from "#lock/protocol/events.js";
 import { floorsNeeded } from "#lock/redis/admission/plan.js";
@@ -10,22 +11,23 @@ import { Trace } from "../engine/trace.js";
 import { Machine } from "../network/machine.js";
 import { SimServer } from "../server/sim-server.js";
 import { Ambushes } from "./ambush/ambushes.js";
-import { Caller, type Surroundings } from "./caller.js";
+import { Caller } from "./caller.js";
 import { Faults } from "./faults.js";
-import { keysLeftBehind } from "./left-behind.js";
-import { Register, type Violation } from "./register.js";
+import { Host, NAMESPACE } from "./host.js";
+import { LeaseChecker, type Violation } from "./lease-checker.js";
+import { leftoverKeys } from "./leftover-keys.js";
 import { allRules, type Rules } from "./rules.js";
 import type { AmbushKind, FaultKind, Scenario } from "./scenario.js";
 import { ServerOracle } from "./server-oracle.js";
-import { NAMESPACE, Station } from "./station.js";
-import { toldCall } from "./told.js";
+import type { Surroundings } from "./surroundings.js";
+import { callLine } from "./trace-line.js";
 
 export interface WorldSettings {
   readonly rules?: Rules;
   readonly tracing?: "traced" | "not traced";
 }
 
-export interface Outcome {
+export interface WorldResult {
   readonly violations: readonly Violation[];
   readonly acquisitions: number;
   readonly faults: Readonly<Record<FaultKind, number>>;
@@ -36,7 +38,7 @@ export interface Outcome {
   readonly trace: Trace | undefined;
 }
 
-/** Connections come back within two seconds, blocked admissions are tried again every second or so. */
+/** Connections return within two seconds; a blocked admission is tried again about every second. */
 const RECOVERS_WITHIN_MS = 9_000;
 const CALM_WITHIN_MS = 12_000;
 const LOOK_EVERY_MS = 50;
@@ -45,23 +47,23 @@ const BORN_AT_MS = 1_700_000_000_000;
 
 export class World {
   readonly timeline = new Timeline();
-  readonly register: Register;
+  readonly checker: LeaseChecker;
   readonly #scenario: Scenario;
   readonly #rules: Rules;
   readonly #trace: Trace | undefined;
-  readonly #tell: ((actor: string, what: string) => void) | undefined;
+  readonly #log: ((actor: string, what: string) => void) | undefined;
   readonly #chance: Chance;
   readonly #machines: readonly Machine[];
-  readonly #stations: readonly Station[];
+  readonly #hosts: readonly Host[];
   readonly #faults: Faults;
   readonly #ambushes: Ambushes;
   readonly #oracle: ServerOracle;
-  readonly #callers = new Map<Station, readonly Caller[]>();
+  readonly #callers = new Map<Host, readonly Caller[]>();
   readonly #forgetful: Set<string>;
-  /** Owners whose leases somebody else was to give back. */
+  /** Owners whose leases were handed over. */
   readonly #handedOver = new Set<string>();
   #phase: "storm" | "recovery" | "calm" = "storm";
-  #lives = 0;
+  #processes = 0;
 
   constructor(scenario: Scenario, { rules = allRules, tracing = "not traced" }: WorldSettings = {}) {
     const { timeline } = this;
@@ -69,47 +71,46 @@ export class World {
     this.#scenario = scenario;
     this.#rules = rules;
     this.#trace = tracing === "traced" ? new Trace(now) : undefined;
-    this.#tell = this.#trace === undefined ? undefined : (actor, what) => this.#trace?.tell(actor, what);
+    this.#log = this.#trace === undefined ? undefined : (actor, what) => this.#trace?.log(actor, what);
     this.#chance = new Chance(scenario.chance);
-    this.register = new Register(now, scenario.clocks === "even" ? "with exclusion" : "without exclusion");
+    this.checker = new LeaseChecker(now, scenario.clocks === "even" ? "with exclusion" : "without exclusion");
     this.#oracle = new ServerOracle({
-      onRemoved: (resource) => this.register.forced(resource),
+      onRemoved: (resource) => this.checker.forced(resource),
       onAdmitted: (server) => this.#admitted(server),
     });
     this.#machines = Array.from({ length: scenario.nodes }, (_, i) => this.#machine(`n${i + 1}`));
     this.#forgetful = new Set(this.#machines.map(({ server }) => server.name));
-    this.#stations = Array.from({ length: scenario.clients }, (_, i) => this.#station(`p${i + 1}`));
-    for (const station of this.#stations) this.#populate(station);
+    this.#hosts = Array.from({ length: scenario.clients }, (_, i) => this.#host(`p${i + 1}`));
+    for (const host of this.#hosts) this.#populate(host);
     this.#faults = new Faults({
       timeline,
       scenario,
       machines: this.#machines,
-      stations: this.#stations,
+      hosts: this.#hosts,
       forgetful: this.#forgetful,
-      tell: this.#tell,
+      log: this.#log,
       onNewLife: ({ server }, before) => rules.onNewLife?.(server, before),
-      onBegin: (station) => this.#populate(station),
+      onBegin: (host) => this.#populate(host),
     });
-    this.#ambushes = new Ambushes({ timeline, scenario, machines: this.#machines, faults: this.#faults, tell: this.#tell });
+    this.#ambushes = new Ambushes({ timeline, scenario, machines: this.#machines, faults: this.#faults, log: this.#log });
   }
 
-  async play(): Promise<Outcome> {
-    const { timeline, register } = this;
+  async play(): Promise<WorldResult> {
+    const { timeline, checker } = this;
     const renewed = (event: unknown): void => this.#renewed(event as RenewalEvent);
-    const rejected = (error: unknown): void =>
-      register.break("rejection", `nobody heard of ${error instanceof Error ? error.stack : error}`);
+    const rejected = (error: unknown): void => checker.break("rejection", `unhandled: ${error instanceof Error ? error.stack : error}`);
     subscribe(channelNames.renewal, renewed);
     process.on("unhandledRejection", rejected);
     try {
       timeline.at(this.#scenario.stormMs, () => this.#recover());
-      await timeline.play(() => register.violations.length > 0 || this.#isQuiet);
+      await timeline.play(() => checker.violations.length > 0 || this.#isQuiet);
     } finally {
       unsubscribe(channelNames.renewal, renewed);
       process.off("unhandledRejection", rejected);
     }
     return {
-      violations: register.violations,
-      acquisitions: register.granted,
+      violations: checker.violations,
+      acquisitions: checker.granted,
       faults: this.#faults.counts,
       ambushes: this.#ambushes.counts,
       secondDeliveries: this.#secondDeliveries(),
@@ -122,7 +123,7 @@ export class World {
   #isQuiet = false;
 
   #recover(): void {
-    this.#tell?.("world", "the storm is over");
+    this.#log?.("world", "the storm is over");
     this.#faults.end();
     this.#phase = "recovery";
     const { ttlMs } = this.#scenario;
@@ -130,15 +131,15 @@ export class World {
     const look = (): void => {
       const ill = this.#ill();
       if (ill === undefined) this.#calm();
-      else if (this.timeline.now > byMs) this.register.break("forgotten", `the fleet does not recover: ${ill}`);
+      else if (this.timeline.now > byMs) this.checker.break("forgotten", `the fleet does not recover: ${ill}`);
       else this.timeline.after(LOOK_EVERY_MS, look);
     };
     this.timeline.after(LOOK_EVERY_MS, look);
   }
 
-  /** Who does not believe in all nodes yet. */
+  /** The first host whose locker does not believe all nodes yet. */
   #ill(): string | undefined {
-    for (const { fleet, name } of this.#stations) {
+    for (const { fleet, name } of this.#hosts) {
       const { admitted, quarantined, unreachable } = fleet.state();
       if (admitted.length < this.#scenario.nodes) return `for ${name} ${JSON.stringify({ admitted, quarantined, unreachable })}`;
     }
@@ -146,7 +147,7 @@ export class World {
   }
 
   #calm(): void {
-    this.#tell?.("world", "all is well");
+    this.#log?.("world", "all is well");
     this.timeline.after(SETTLE_MS, () => {
       this.#phase = "calm";
     });
@@ -156,19 +157,19 @@ export class World {
         callers.flatMap((caller) => (caller.isDone ? [] : [`${name} ${caller.doing}`])),
       );
       if (waiting.length === 0) this.timeline.after(SETTLE_MS, () => this.#end());
-      else if (this.timeline.now > byMs) this.register.break("forgotten", `still waiting: ${waiting.join("; ")}`);
+      else if (this.timeline.now > byMs) this.checker.break("forgotten", `still waiting: ${waiting.join("; ")}`);
       else this.timeline.after(LOOK_EVERY_MS, look);
     };
     look();
   }
 
   #end(): void {
-    const given = { stations: this.#stations, clocks: this.#scenario.clocks, faults: this.#faults.counts, excused: this.#handedOver };
-    for (const what of keysLeftBehind(this.#machines, given)) this.register.break("left behind", what);
+    const given = { hosts: this.#hosts, clocks: this.#scenario.clocks, faults: this.#faults.counts, excused: this.#handedOver };
+    for (const what of leftoverKeys(this.#machines, given)) this.checker.break("left behind", what);
     this.#isQuiet = true;
   }
 
-  /** By how much the clocks of nodes may have been set back: their keys live so much longer. */
+  /** How far clocks of nodes may have been set back: their keys live that much longer. */
   #setBackMs(): number {
     return this.#scenario.faults.filter(({ kind }) => kind === "jump node").length * 2_000;
   }
@@ -177,17 +178,17 @@ export class World {
     const { nodes, appendfsync } = this.#scenario;
     this.#forgetful.delete(name);
     const others = this.#machines.filter(({ server }) => server.name !== name && isBelieved(server)).length;
-    if (appendfsync !== "always" && others < floorsNeeded(nodes)) this.register.refounded();
+    if (appendfsync !== "always" && others < floorsNeeded(nodes)) this.checker.refounded();
   }
 
   #secondDeliveries(): number {
-    return this.#stations.flatMap(({ paths }) => paths).reduce((sum, path) => sum + path.secondDeliveries, 0);
+    return this.#hosts.flatMap(({ paths }) => paths).reduce((sum, path) => sum + path.secondDeliveries, 0);
   }
 
   #machine(name: string): Machine {
     const chance = this.#chance.of(name);
     const spread = this.#scenario.clocks === "even" ? 0.002 : 0.2;
-    const tell = this.#tell;
+    const log = this.#log;
     const { edit, answer } = this.#rules;
     const server = new SimServer({
       name,
@@ -198,65 +199,66 @@ export class World {
       ...(answer === undefined ? {} : { answer }),
       onExecuted: (executed) => {
         this.#oracle.executed(executed);
-        const told = tell === undefined ? undefined : toldCall(executed);
-        if (told !== undefined) tell?.(name, told);
+        const line = log === undefined ? undefined : callLine(executed);
+        if (line !== undefined) log?.(name, line);
         this.#ambushes.executed(executed);
       },
     });
     return new Machine(server);
   }
 
-  #station(name: string): Station {
-    return new Station({
+  #host(name: string): Host {
+    return new Host({
       name,
       timeline: this.timeline,
       scenario: this.#scenario,
       machines: this.#machines,
       chance: this.#chance.of(name),
       rules: this.#rules,
-      tell: this.#tell,
+      log: this.#log,
     });
   }
 
-  #populate(station: Station): void {
+  #populate(host: Host): void {
     const around: Surroundings = {
       now: () => this.timeline.now,
       scenario: this.#scenario,
-      register: this.register,
+      checker: this.checker,
       rules: this.#rules,
       oracle: this.#oracle,
       phase: () => this.#phase,
       other: (than) => this.#otherThan(than),
       onHandedOver: (text) => this.#handedOver.add(String(JSON.parse(text).owner)),
-      tell: this.#tell,
+      log: this.#log,
     };
     const callers = Array.from({ length: this.#scenario.callers }, (_, i) => {
-      const name = `caller ${++this.#lives} ${i}`;
-      return new Caller(station, around, this.#chance.of(name));
+      const name = `caller ${++this.#processes} ${i}`;
+      return new Caller(host, around, this.#chance.of(name));
     });
-    this.#callers.set(station, callers);
-    station.process.soon(() => {
+    this.#callers.set(host, callers);
+    host.process.soon(() => {
       for (const caller of callers) void caller.run();
     });
   }
 
-  #otherThan(station: Station): Station | undefined {
-    const others = this.#stations.filter((other) => other !== station && other.process.state === "running");
+  #otherThan(host: Host): Host | undefined {
+    const others = this.#hosts.filter((other) => other !== host && other.process.state === "running");
     return others.length === 0 ? undefined : this.#chance.any(others);
   }
 
-  /** Everybody in this process is heard of, also a world that a test has given up waiting for: a lease is known by its own list of resources. */
+  /** The channel carries events of all worlds in this process; a lease is recognised by its list of resources. */
   #renewed({ resources, outcome, remainingMs }: RenewalEvent): void {
     if (outcome !== "renewed") return;
     for (const resource of resources) {
-      for (const claim of this.register.claims(resource)) {
-        if (claim.lease.resources === resources && claim.endedAt === undefined) claim.validUntilAt = claim.client.trueMoment(remainingMs);
+      for (const holding of this.checker.holdings(resource)) {
+        if (holding.lease.resources === resources && holding.endedAt === undefined)
+          holding.validUntilAt = holding.client.trueMoment(remainingMs);
       }
     }
   }
 }
 
-/** Its memory, in its present life. */
+/** The lock believes its memory in its present life. */
 function isBelieved(server: SimServer): boolean {
   const record = server.memory.hash(`{${NAMESPACE}}:node`, server.wallMs());
   const admitted = record?.get("admitted") ?? "";

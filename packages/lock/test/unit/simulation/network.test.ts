@@ -1,9 +1,10 @@
-// The parts of the simulated world that everything rests on: the order of events and of bytes, and processes that stop.
+// The foundations of the simulated world: the order of events and of bytes, and processes that
+// stop.
 import { describe, expect, test } from "vitest";
 import { Chance } from "../../simulation/engine/chance.js";
 import { ClientProcess } from "../../simulation/engine/client-process.js";
 import { Timeline } from "../../simulation/engine/timeline.js";
-import { Pipe, Way } from "../../simulation/network/way.js";
+import { Direction, Pipe } from "../../simulation/network/direction.js";
 
 function process(timeline: Timeline): ClientProcess {
   return new ClientProcess("p1", timeline, { rate: 1, wallAheadMs: 0, chance: new Chance(1) });
@@ -43,7 +44,7 @@ describe("the timeline", () => {
 describe("a connection", () => {
   test("lets nothing overtake, whatever the delays are and however long bytes are held", async () => {
     const timeline = new Timeline();
-    const way = new Way(timeline, { leastMs: 0.1, jitterMs: 20 }, new Chance(3));
+    const way = new Direction(timeline, { leastMs: 0.1, jitterMs: 20 }, new Chance(3));
     const arrived: number[] = [];
     const pipe = new Pipe<number>(timeline, way, (message) => arrived.push(message));
     for (let i = 0; i < 200; i++) timeline.at(i, () => pipe.send(i));

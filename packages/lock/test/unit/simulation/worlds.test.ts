@@ -1,13 +1,14 @@
-// The simulation itself: that a seed is a world, that worlds are judged, and that what breaks is found and made small. Many more worlds are played by `npm run faults -- --sim`.
+// The simulation itself: a seed is a world, worlds are judged, and a broken one is found and
+// shrunk. `npm run faults -- --sim` plays many more.
 import { describe, expect, test } from "vitest";
-import { seedOf } from "../../simulation/crew.js";
 import { shrink } from "../../simulation/shrink.js";
+import { seedOf } from "../../simulation/workers.js";
 import { controls } from "../../simulation/world/controls.js";
 import { allRules, type Rules } from "../../simulation/world/rules.js";
 import { type Ambush, type Scenario, scenarioOf } from "../../simulation/world/scenario.js";
-import { type Outcome, World } from "../../simulation/world/world.js";
+import { World, type WorldResult } from "../../simulation/world/world.js";
 
-/** A short storm with many faults, because a test has to be quick. */
+/** A short storm with many faults: a test has to be quick. */
 function shortOf(seed: number): Scenario {
   const scenario = scenarioOf(seed);
   const faults = scenario.faults.map((fault) => ({ ...fault, atMs: fault.atMs % 400, lastsMs: fault.lastsMs % 300 }));
@@ -43,14 +44,14 @@ const twoFounders = ambushed("two founders", {
   ambushes: [{ kind: "two founders", atMs: 0, lastsMs: 300, node: 1, strength: 0.5 }],
 });
 
-const play = (scenario: Scenario): Promise<Outcome> => new World(scenario, { tracing: "traced" }).play();
+const play = (scenario: Scenario): Promise<WorldResult> => new World(scenario, { tracing: "traced" }).play();
 
 /** The first world of a run in which something breaks. */
 async function firstBroken(
   rules: Rules,
   worlds: number,
   worldOf = shortOf,
-): Promise<{ readonly seed: number; readonly outcome: Outcome } | undefined> {
+): Promise<{ readonly seed: number; readonly outcome: WorldResult } | undefined> {
   for (let index = 0; index < worlds; index++) {
     const seed = seedOf(1, index);
     const outcome = await new World(worldOf(seed), { rules }).play();
@@ -72,7 +73,7 @@ describe("a simulated world", () => {
     expect(one.trace?.hash).not.toBe(other.trace?.hash);
   });
 
-  test("is the same whether or not its story is kept", async () => {
+  test("is the same whether or not its trace is kept", async () => {
     const { acquisitions, events, faults } = await play(shortOf(13));
     expect(await new World(shortOf(13)).play()).toMatchObject({ acquisitions, events, faults });
   });
@@ -81,16 +82,19 @@ describe("a simulated world", () => {
     for (let seed = 100; seed < 108; seed++) expect((await new World(shortOf(seed)).play()).violations, `seed ${seed}`).toEqual([]);
   });
 
-  test("T2 breaks no promise, whoever lies in ambush", async () => {
-    for (const scenarioFor of [leftBehind, belated, halfWay, twoFounders]) {
-      let struck = 0;
-      for (let seed = 1; seed <= 8; seed++) {
-        const { violations, ambushes } = await new World(scenarioFor(seed)).play();
-        expect(violations, `seed ${seed}`).toEqual([]);
-        for (const count of Object.values(ambushes)) struck += count;
-      }
-      expect(struck, scenarioFor(1).ambushes[0]?.kind).toBeGreaterThan(0);
+  test.for([
+    ["left behind", leftBehind],
+    ["belated", belated],
+    ["half-way", halfWay],
+    ["two founders", twoFounders],
+  ] as const)("T2 breaks no promise when the ambush %s strikes", async ([kind, scenarioFor]) => {
+    let struck = 0;
+    for (let seed = 1; seed <= 8; seed++) {
+      const { violations, ambushes } = await new World(scenarioFor(seed)).play();
+      expect(violations, `seed ${seed}`).toEqual([]);
+      struck += ambushes[kind];
     }
+    expect(struck).toBeGreaterThan(0);
   });
 });
 
@@ -115,7 +119,7 @@ describe("what the worlds find out", () => {
     expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued/);
   });
 
-  test("T2 tokens come twice or fall when a floor is read and its node's epoch stays", async () => {
+  test("T2 tokens come twice or fall when a floor is read and its node keeps its incarnation", async () => {
     const found = await firstBroken(controls["epochs that nobody moves"] ?? allRules, 250, halfWay);
     expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued|ballots/);
   });
@@ -145,7 +149,7 @@ describe("what the worlds find out", () => {
     expect(scenario.faults.length).toBeLessThan(scenarioOf(seed).faults.length);
     const again = await new World(scenario, { rules, tracing: "traced" }).play();
     expect(again.violations.length).toBeGreaterThan(0);
-    // A person reads it: when, who, what.
+    // Time, actor, event.
     expect(again.trace?.lines[0]).toMatch(/^ +\d+\.\d{3} {2}\S+ +\S/);
   });
 });

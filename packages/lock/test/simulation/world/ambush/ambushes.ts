@@ -1,14 +1,14 @@
-// Several faults at the worst moment together. Chance alone hardly ever brings about what it takes to hurt a rule that only matters when rare things coincide; an ambush
-// waits for its moment and then does them at once. It knows what happens on the nodes, and uses nothing but the faults that there are.
+// Several faults at once, at the worst moment. A rule that matters only when rare events coincide
+// is hardly ever hurt by chance; an ambush waits for the moment. It uses the ordinary faults.
 import type { Executed } from "../../server/sim-server.js";
 import type { Ambush, AmbushKind } from "../scenario.js";
 import { belated } from "./belated.js";
-import { Ground, type Terrain } from "./ground.js";
 import { halfWay } from "./half-way.js";
 import { leftBehind } from "./left-behind.js";
+import { Scene, type SceneSettings } from "./scene.js";
 import { twoFounders } from "./two-founders.js";
 
-const lie: Readonly<Record<AmbushKind, (ground: Ground, ambush: Ambush) => void>> = {
+const lie: Readonly<Record<AmbushKind, (scene: Scene, ambush: Ambush) => void>> = {
   "half-way": halfWay,
   "left behind": leftBehind,
   belated,
@@ -16,22 +16,22 @@ const lie: Readonly<Record<AmbushKind, (ground: Ground, ambush: Ambush) => void>
 };
 
 export class Ambushes {
-  readonly #ground: Ground;
+  readonly #scene: Scene;
 
-  constructor(terrain: Terrain) {
-    this.#ground = new Ground(terrain);
-    const { timeline, scenario } = terrain;
+  constructor(settings: SceneSettings) {
+    this.#scene = new Scene(settings);
+    const { timeline, scenario } = settings;
     for (const ambush of scenario.ambushes)
-      if (ambush.atMs < scenario.stormMs) timeline.at(ambush.atMs, () => lie[ambush.kind](this.#ground, ambush));
+      if (ambush.atMs < scenario.stormMs) timeline.at(ambush.atMs, () => lie[ambush.kind](this.#scene, ambush));
   }
 
   /** How many struck. */
   get counts(): Readonly<Record<AmbushKind, number>> {
-    return this.#ground.counts;
+    return this.#scene.counts;
   }
 
-  /** A script was executed; its answer has not left yet. */
+  /** Called after every script, before its answer is sent. */
   executed(executed: Executed): void {
-    this.#ground.executed(executed);
+    this.#scene.executed(executed);
   }
 }

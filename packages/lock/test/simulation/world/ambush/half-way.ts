@@ -1,39 +1,40 @@
-// One node has granted, the others have not been reached: the one forgets it all, and is rebuilt from the others, and then just enough of them are reached, and no more.
+// One node has granted and the others have not been reached. It forgets everything and is rebuilt
+// from the others; then just enough of them are reached for a quorum.
 import type { Ambush } from "../scenario.js";
-import { clientOf, FROM_ALL, FROM_ONE, type Ground, indexIn, isAdmission, tokenIn, type Undo } from "./ground.js";
+import { clientOf, FROM_ALL, FROM_ONE, indexIn, isAdmission, type Scene, tokenIn, type Undo } from "./scene.js";
 
-/** What was held and goes on has arrived by then. */
+/** Requests that were held back arrive within this time. */
 const ARRIVES_WITHIN_MS = 5;
 
-export function halfWay(ground: Ground, ambush: Ambush): void {
-  ground.watch(ambush.lastsMs, ({ server, name, keys, args, reply }) => {
+export function halfWay(scene: Scene, ambush: Ambush): void {
+  scene.watch(ambush.lastsMs, ({ server, name, keys, args, reply }) => {
     const token = name === "grant" ? tokenIn(reply) : undefined;
     const client = clientOf(args[1]);
     if (token === undefined || client === undefined) return false;
     const node = indexIn(server.name);
-    if (!ground.others(node).every((other) => ground.isBehind(other, { lockKey: keys[1] ?? "", token }))) return false;
-    ground.soon(() => strike(ground, ambush, { node, client }));
+    if (!scene.others(node).every((other) => scene.isBehind(other, { lockKey: keys[1] ?? "", token }))) return false;
+    scene.soon(() => strike(scene, ambush, { node, client }));
     return true;
   });
 }
 
-function strike(ground: Ground, { lastsMs, strength }: Ambush, { node, client }: { readonly node: number; readonly client: number }): void {
-  const wiped = ground.inflict(strength < 0.3 ? "wipe node" : "flush node", { node, client, lastsMs: 1, strength: FROM_ALL });
+function strike(scene: Scene, { lastsMs, strength }: Ambush, { node, client }: { readonly node: number; readonly client: number }): void {
+  const wiped = scene.inflict(strength < 0.3 ? "wipe node" : "flush node", { node, client, lastsMs: 1, strength: FROM_ALL });
   if (wiped === undefined) return;
-  ground.tell(`half-way: n${node + 1} forgets what it granted p${client + 1}, which the others do not hear of`);
-  ground.counts["half-way"]++;
-  const { behind, upToDate } = ground.halvesBut(node);
-  const hold = (other: number): Undo | undefined => ground.inflict("hold requests", { node: other, client, lastsMs, strength: FROM_ONE });
+  scene.log(`half-way: n${node + 1} forgets what it granted p${client + 1}, which the others do not hear of`);
+  scene.counts["half-way"]++;
+  const { behind, upToDate } = scene.halvesBut(node);
+  const hold = (other: number): Undo | undefined => scene.inflict("hold requests", { node: other, client, lastsMs, strength: FROM_ONE });
   const held = upToDate.map(hold);
   for (const other of behind) hold(other);
-  ground.hurry(node, lastsMs);
-  ground.watch(lastsMs, ({ server, name, reply }) => {
+  scene.hurry(node, lastsMs);
+  scene.watch(lastsMs, ({ server, name, reply }) => {
     if (indexIn(server.name) !== node || !isAdmission({ name, reply })) return false;
-    ground.soon(() => {
+    scene.soon(() => {
       for (const release of held) release?.();
-      for (const other of behind) ground.inflict("cut", { node: other, client, lastsMs: 1, strength: FROM_ONE });
+      for (const other of behind) scene.inflict("cut", { node: other, client, lastsMs: 1, strength: FROM_ONE });
     });
-    ground.after(ARRIVES_WITHIN_MS, () => ground.silence(upToDate, 20 + strength * ground.scenario.ttlMs));
+    scene.after(ARRIVES_WITHIN_MS, () => scene.silence(upToDate, 20 + strength * scene.scenario.ttlMs));
     return true;
   });
 }

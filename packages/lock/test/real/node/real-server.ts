@@ -1,8 +1,8 @@
 // A real server as one of the two that are compared with each other. Not a test.
 import type { RedisNode } from "@palisade/testkit";
 import { Redis } from "ioredis";
-import type { Server, StoredKey } from "../../simulation/conformance/side.js";
-import { sorted } from "../../simulation/conformance/simulated-side.js";
+import type { Server, StoredKey } from "../../simulation/conformance/compared-server.js";
+import { sorted } from "../../simulation/conformance/simulated-server.js";
 
 export class RealServer implements Server {
   readonly #node: RedisNode;
@@ -39,7 +39,7 @@ export class RealServer implements Server {
 
   /** As it was at the beginning. */
   async clear(): Promise<void> {
-    // Whoever only hangs up may be counted among the listeners for a moment more.
+    // After a mere disconnect Redis may count a subscription for a moment more.
     await this.#listener?.unsubscribe();
     this.#listener?.disconnect();
     this.#listener = undefined;

@@ -1,5 +1,5 @@
-// One place at which a process of clients runs: opens a locker there over simulated connections, and another one when the process has died. Decides nothing about what is
-// asked of the locker.
+// A host of client processes: opens a locker over simulated connections, and another one after the
+// process has died.
 import { QuorumLocker } from "#lock/locker.js";
 import { type Policy, readPolicy } from "#lock/options/policy.js";
 import type { Fleet } from "#lock/protocol/fleet.js";
@@ -12,34 +12,34 @@ import { Path } from "../network/path.js";
 import { SimLink } from "../network/sim-link.js";
 import type { Rules } from "./rules.js";
 import type { Scenario } from "./scenario.js";
-import { toldEvent } from "./told.js";
+import { eventLine } from "./trace-line.js";
 
-export interface StationSettings {
+export interface HostSettings {
   readonly name: string;
   readonly timeline: Timeline;
   readonly scenario: Scenario;
   readonly machines: readonly Machine[];
   readonly chance: Chance;
   readonly rules: Rules;
-  readonly tell: ((actor: string, what: string) => void) | undefined;
+  readonly log: ((actor: string, what: string) => void) | undefined;
 }
 
 export const NAMESPACE = "sim";
 const CONNECT_TIMEOUT_MS = 300;
 const BORN_AT_MS = 1_700_000_000_000;
 
-export class Station {
+export class Host {
   process: ClientProcess;
   locker: QuorumLocker;
   fleet: Fleet;
   paths: readonly Path[] = [];
   policy: Policy;
-  readonly #settings: StationSettings;
+  readonly #settings: HostSettings;
   readonly #rate: number;
   #links: SimLink[] = [];
-  #lives = 0;
+  #processes = 0;
 
-  constructor(settings: StationSettings) {
+  constructor(settings: HostSettings) {
     this.#settings = settings;
     const { chance, scenario } = settings;
     const spread = scenario.clocks === "even" ? 0.002 : 0.2;
@@ -51,7 +51,7 @@ export class Station {
     return this.process.name;
   }
 
-  /** The process dies with everything it has; its machine ends the connections. */
+  /** The process dies; the operating system resets its connections. */
   die(): void {
     this.process.die();
     for (const link of this.#links) link.abandon();
@@ -62,20 +62,20 @@ export class Station {
     Object.assign(this, this.#open());
   }
 
-  #open(): Pick<Station, "process" | "locker" | "fleet" | "policy"> {
-    const { name, timeline, scenario, machines, chance, rules, tell } = this.#settings;
-    const life = `${name}${"abcdefghijklmnopqrstuvwxyz"[this.#lives++ % 26]}`;
-    const process = new ClientProcess(life, timeline, {
+  #open(): Pick<Host, "process" | "locker" | "fleet" | "policy"> {
+    const { name, timeline, scenario, machines, chance, rules, log } = this.#settings;
+    const processName = `${name}${"abcdefghijklmnopqrstuvwxyz"[this.#processes++ % 26]}`;
+    const process = new ClientProcess(processName, timeline, {
       rate: this.#rate,
       wallAheadMs: BORN_AT_MS + chance.between(-500, 500),
-      chance: chance.of(life),
+      chance: chance.of(processName),
     });
     const speed = { leastMs: scenario.leastMs, jitterMs: scenario.jitterMs };
     this.paths = machines.map(
-      (machine) => new Path({ timeline, client: process, machine, speed, chance: chance.of(`${life} ${machine.server.name}`), tell }),
+      (machine) => new Path({ timeline, client: process, machine, speed, chance: chance.of(`${processName} ${machine.server.name}`), log }),
     );
     this.#links = [];
-    const { policy, sources } = policyOf(scenario, rules, life);
+    const { policy, sources } = policyOf(scenario, rules, processName);
     const fleet = openNodes({
       ...policy,
       nodes: sources,
@@ -88,7 +88,7 @@ export class Station {
         return link;
       },
       onEvent: (event) => {
-        if (tell !== undefined) tell(life, toldEvent(event));
+        if (log !== undefined) log(processName, eventLine(event));
       },
     });
     return { process, policy, fleet, locker: new QuorumLocker(fleet, policy, process) };
@@ -103,7 +103,7 @@ function policyOf(scenario: Scenario, rules: Rules, label: string): { readonly p
     namespace: NAMESPACE,
     ttlMs,
     maxTtlMs: ttlMs,
-    // In some worlds counters run out all the time, and the floor takes over; in others they stay.
+    // In half of the worlds counters expire all the time and the floor takes over; in the others they stay.
     retentionMs: (scenario.chance % 2 === 0 ? 2 : 30) * ttlMs,
     nodeTimeoutMs: Math.min(nodeTimeoutMs, ttlMs),
     connectTimeoutMs: CONNECT_TIMEOUT_MS,

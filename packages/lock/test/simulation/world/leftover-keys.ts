@@ -1,21 +1,22 @@
-// What must not be on the nodes when everybody has given back what he had: keys of processes that live, and anything but a node's record that has no end.
+// Keys that must not be on the nodes once every caller has released its leases: locks of live
+// processes, and any key without an end except the node's record.
 import type { Machine } from "../network/machine.js";
+import type { Host } from "./host.js";
 import type { FaultKind, Scenario } from "./scenario.js";
-import type { Station } from "./station.js";
 
-/** After these a key may live again that was given back, or live longer than its owner thinks it worth giving back. */
+/** After these faults a released key may exist again, or a key may outlive the lease it belonged to. */
 const revives: readonly FaultKind[] = ["second time", "lose tail", "jump node"];
 
 export interface AtTheEnd {
-  readonly stations: readonly Station[];
+  readonly hosts: readonly Host[];
   readonly clocks: Scenario["clocks"];
   readonly faults: Readonly<Record<FaultKind, number>>;
-  /** Owners who did not have to give back what they had. */
+  /** Owners whose leases were handed over: the new holder releases them. */
   readonly excused: ReadonlySet<string>;
 }
 
-export function keysLeftBehind(machines: readonly Machine[], { stations, clocks, faults, excused }: AtTheEnd): readonly string[] {
-  const alive = new Set(stations.map(({ name }) => name));
+export function leftoverKeys(machines: readonly Machine[], { hosts, clocks, faults, excused }: AtTheEnd): readonly string[] {
+  const alive = new Set(hosts.map(({ name }) => name));
   const mayRevive = clocks === "wild" || revives.some((kind) => faults[kind] > 0);
   return machines.flatMap(({ server }) =>
     [...server.memory.alive(server.wallMs())].flatMap(({ key, value, leftMs }) => {
@@ -24,7 +25,7 @@ export function keysLeftBehind(machines: readonly Machine[], { stations, clocks,
       if (!key.includes(":lock:") || mayRevive) return [];
       const owner = String(value).split("|", 1)[0] ?? "";
       if (excused.has(owner) || !alive.has(owner.split("-", 1)[0] ?? "")) return [];
-      return [`${key} on ${server.name} is ${String(value)}'s for ${leftMs} ms more, who is alive and done`];
+      return [`${key} on ${server.name} lives ${leftMs} ms more for ${String(value)}, whose process is alive and done`];
     }),
   );
 }

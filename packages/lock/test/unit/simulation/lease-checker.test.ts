@@ -1,20 +1,20 @@
-// The register: that it sees what it is there to see, and nothing where there is nothing.
+// The lease checker: it sees each violation, and none where there is none.
 import { describe, expect, test } from "vitest";
 import type { Lease } from "../../../src/protocol/lease.js";
 import { Chance } from "../../simulation/engine/chance.js";
 import { ClientProcess } from "../../simulation/engine/client-process.js";
 import { Timeline } from "../../simulation/engine/timeline.js";
-import { type Claim, Register } from "../../simulation/world/register.js";
+import { type Holding, LeaseChecker } from "../../simulation/world/lease-checker.js";
 
 const timeline = new Timeline();
 const client = new ClientProcess("p1", timeline, { rate: 1, wallAheadMs: 0, chance: new Chance(1) });
 
-function judged(...given: readonly (Partial<Claim> & Pick<Claim, "token">)[]): readonly string[] {
-  const register = new Register(() => timeline.now, "with exclusion");
+function judged(...given: readonly (Partial<Holding> & Pick<Holding, "token">)[]): readonly string[] {
+  const checker = new LeaseChecker(() => timeline.now, "with exclusion");
   for (const each of given) {
     timeline.now = each.grantedAt ?? 0;
     const lease = { resource: "r", remainingMs: () => 1 } as unknown as Lease;
-    register.given({
+    checker.given({
       client,
       lease,
       resources: ["r"],
@@ -26,10 +26,10 @@ function judged(...given: readonly (Partial<Claim> & Pick<Claim, "token">)[]): r
       ...each,
     });
   }
-  return register.violations.map(({ promise }) => promise);
+  return checker.violations.map(({ promise }) => promise);
 }
 
-describe("the register", () => {
+describe("the lease checker", () => {
   test("T1 sees a token that is not above one given before it was asked for", () => {
     expect(judged({ token: 5, grantedAt: 10 }, { token: 4, beganAt: 11, grantedAt: 12 })).toEqual(["T1"]);
     expect(judged({ token: 5, grantedAt: 10 }, { token: 4, beganAt: 9, grantedAt: 12 })).toEqual([]);
@@ -40,13 +40,13 @@ describe("the register", () => {
     expect(judged({ token: 5, grantedAt: 10 }, { token: 5, beganAt: 9, grantedAt: 12 })).toEqual(["T2"]);
   });
 
-  test("L1 sees a holder that is told too late, unless it was stopped meanwhile", () => {
-    const told = (continuedAt: number): readonly string[] => {
-      const register = new Register(() => 20, "with exclusion");
+  test("L1 sees a holder that learns of the end too late, unless it was stopped meanwhile", () => {
+    const judgedAt = (continuedAt: number): readonly string[] => {
+      const checker = new LeaseChecker(() => 20, "with exclusion");
       const lease = { resource: "r", remainingMs: () => 0 } as unknown as Lease;
       const holder = new ClientProcess("p1", timeline, { rate: 1, wallAheadMs: 0, chance: new Chance(1) });
       holder.continuedAt = continuedAt;
-      register.told({
+      checker.learnedOfEnd({
         client: holder,
         lease,
         resources: ["r"],
@@ -57,10 +57,10 @@ describe("the register", () => {
         endedAt: undefined,
         asks: "the lease",
       });
-      return register.violations.map(({ promise }) => promise);
+      return checker.violations.map(({ promise }) => promise);
     };
-    expect(told(0)).toEqual(["L1"]);
-    expect(told(19)).toEqual([]);
+    expect(judgedAt(0)).toEqual(["L1"]);
+    expect(judgedAt(19)).toEqual([]);
   });
 
   test("L2 sees a lease that is given while another one lasts", () => {

@@ -1,7 +1,7 @@
-// The simulated server as one of the two that are compared.
+// The simulated server, for the comparison.
 import { Memory } from "../server/memory.js";
 import { type Peer, type ServerSettings, SimServer } from "../server/sim-server.js";
-import type { Server, StoredKey } from "./side.js";
+import type { Server, StoredKey } from "./compared-server.js";
 
 export class SimulatedServer implements Server {
   readonly #server: SimServer;

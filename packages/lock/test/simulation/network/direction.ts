@@ -1,16 +1,16 @@
-// One direction between one process and one node: how long bytes take, and whether they pass at all. Bytes that are held pass when it is open again; nothing overtakes on
-// one connection, whatever the delays.
+// One direction between a process and a node: how long bytes take, and whether they pass. Held
+// bytes pass once it is open again; on one connection nothing overtakes.
 import type { Chance } from "../engine/chance.js";
 import type { Timeline } from "../engine/timeline.js";
 
 export interface Speed {
   readonly leastMs: number;
-  /** What comes on top, at random, mostly little. */
+  /** Random addition, mostly small. */
   readonly jitterMs: number;
 }
 
-export class Way {
-  /** On top of everything, while a fault lasts. */
+export class Direction {
+  /** Addition while a fault lasts. */
   slowerMs = 0;
   readonly #timeline: Timeline;
   readonly #speed: Speed;
@@ -44,7 +44,7 @@ export class Way {
     for (const go of waiting) this.#timeline.after(this.delayMs(), go);
   }
 
-  /** Goes on when it is open again. */
+  /** Continues when the direction is open again. */
   wait(go: () => void): void {
     this.#waiting.push(go);
   }
@@ -53,14 +53,14 @@ export class Way {
 /** Messages in one direction of one connection. They arrive in the order in which they were sent. */
 export class Pipe<Message> {
   readonly #timeline: Timeline;
-  readonly #way: Way;
+  readonly #way: Direction;
   readonly #deliver: (message: Message) => void;
   #queue: Message[] = [];
   #head = 0;
   #lastAt = 0;
   readonly #arrived = (): void => this.#arrive();
 
-  constructor(timeline: Timeline, way: Way, deliver: (message: Message) => void) {
+  constructor(timeline: Timeline, way: Direction, deliver: (message: Message) => void) {
     this.#timeline = timeline;
     this.#way = way;
     this.#deliver = deliver;
@@ -76,12 +76,12 @@ export class Pipe<Message> {
     this.#timeline.at(this.#lastAt, this.#arrived);
   }
 
-  /** Of what is on its way only so many first ones arrive. */
+  /** Of the messages under way only the first `count` arrive. */
   keep(count: number): void {
     this.#queue.length = Math.min(this.#queue.length, this.#head + count);
   }
 
-  // Each arrival delivers whatever is first: so nothing overtakes where some arrivals were held.
+  // Each arrival delivers the first message, so nothing overtakes where some arrivals were held.
   #arrive(): void {
     if (this.#head >= this.#queue.length) return;
     if (this.#way.isHeld) {

@@ -1,26 +1,26 @@
-// Where ambushes lie: what they see of the nodes, and what they can do there. It has no faults of its own, only those that there are.
+// What an ambush sees of the nodes, and the faults that it can inflict there.
 import { majority } from "#lock/quorum/tally.js";
 import type { Timeline } from "../../engine/timeline.js";
 import type { Machine } from "../../network/machine.js";
 import type { Executed } from "../../server/sim-server.js";
 import type { Faults } from "../faults.js";
+import { NAMESPACE } from "../host.js";
 import { type Ambush, type AmbushKind, ambushKinds, type FaultKind, type Scenario } from "../scenario.js";
-import { NAMESPACE } from "../station.js";
 
-export interface Terrain {
+export interface SceneSettings {
   readonly timeline: Timeline;
   readonly scenario: Scenario;
   readonly machines: readonly Machine[];
   readonly faults: Faults;
-  readonly tell: ((actor: string, what: string) => void) | undefined;
+  readonly log: ((actor: string, what: string) => void) | undefined;
 }
 
 export type Undo = () => void;
 
-/** true: that was it. */
+/** true: the awaited moment; the watch ends. */
 type Sees = (executed: Executed) => boolean;
 
-/** What an ambush waits for on the nodes. */
+/** An ambush waits for a moment. */
 interface Watch {
   readonly endsAt: number;
   readonly sees: Sees;
@@ -28,58 +28,58 @@ interface Watch {
 
 export const FROM_ALL = 1;
 export const FROM_ONE = 0;
-/** The strongest jump of a node's clock, two seconds ahead: every wait looks over. */
+/** The strongest jump of a node's clock, two seconds ahead: it ends every wait. */
 const AHEAD = 1;
 
-export class Ground {
+export class Scene {
   /** How many struck. */
   readonly counts = Object.fromEntries(ambushKinds.map((kind) => [kind, 0])) as Record<AmbushKind, number>;
-  readonly #terrain: Terrain;
+  readonly #settings: SceneSettings;
   readonly #watches = new Set<Watch>();
 
-  constructor(terrain: Terrain) {
-    this.#terrain = terrain;
+  constructor(settings: SceneSettings) {
+    this.#settings = settings;
   }
 
   get scenario(): Scenario {
-    return this.#terrain.scenario;
+    return this.#settings.scenario;
   }
 
-  /** A script was executed; its answer has not left yet. */
+  /** Called after every script, before its answer is sent. */
   executed(executed: Executed): void {
     if (this.#watches.size === 0) return;
     for (const watch of [...this.#watches])
-      if (watch.endsAt < this.#terrain.timeline.now || watch.sees(executed)) this.#watches.delete(watch);
+      if (watch.endsAt < this.#settings.timeline.now || watch.sees(executed)) this.#watches.delete(watch);
   }
 
-  tell(what: string): void {
-    this.#terrain.tell?.("fault", `ambush ${what}`);
+  log(what: string): void {
+    this.#settings.log?.("fault", `ambush ${what}`);
   }
 
   watch(forMs: number, sees: Sees): void {
-    this.#watches.add({ endsAt: this.#terrain.timeline.now + forMs, sees });
+    this.#watches.add({ endsAt: this.#settings.timeline.now + forMs, sees });
   }
 
   after(waitMs: number, run: () => void): void {
-    this.#terrain.timeline.after(waitMs, run);
+    this.#settings.timeline.after(waitMs, run);
   }
 
-  /** At this moment, but not in the middle of what is happening. */
+  /** At this moment, after the present event. */
   soon(run: () => void): void {
-    const { timeline } = this.#terrain;
+    const { timeline } = this.#settings;
     timeline.at(timeline.now, run);
   }
 
   inflict(kind: FaultKind, how: Pick<Ambush, "node" | "lastsMs" | "strength"> & { readonly client: number }): Undo | undefined {
-    return this.#terrain.faults.begin({ kind, atMs: this.#terrain.timeline.now, ...how });
+    return this.#settings.faults.begin({ kind, atMs: this.#settings.timeline.now, ...how });
   }
 
-  /** Nobody is heard by these nodes. */
+  /** These nodes receive no requests. */
   silence(nodes: readonly number[], lastsMs: number): void {
     for (const node of nodes) this.inflict("hold requests", { node, client: 0, lastsMs, strength: FROM_ALL });
   }
 
-  /** Whatever waits for the node's clock has waited long enough, until it is admitted. */
+  /** Until the node is admitted, every wait for its clock ends at once. Needs wild clocks. */
   hurry(node: number, forMs: number): void {
     if (this.scenario.clocks !== "wild") return;
     this.watch(forMs, ({ server, name, args, reply }) => {
@@ -90,14 +90,14 @@ export class Ground {
     });
   }
 
-  /** What it knows does not include the token, nor anything that a floor makes up for, and it would grant the lock. */
+  /** The node would grant the lock, and its floor is below the token. */
   isBehind(node: number, { lockKey, token }: { readonly lockKey: string; readonly token: number }): boolean {
-    const server = this.#terrain.machines[node]?.server;
+    const server = this.#settings.machines[node]?.server;
     const floor = server?.memory.hash(`{${NAMESPACE}}:node`, server.wallMs())?.get("floor");
     return floor !== undefined && Number(floor) < token && server?.memory.get(lockKey, server.wallMs()) === undefined;
   }
 
-  /** All nodes but one, in two halves: each makes a majority with that one. */
+  /** The other nodes in two halves: each half makes a majority together with this node. */
   halvesBut(node: number): { readonly behind: readonly number[]; readonly upToDate: readonly number[] } {
     const others = this.others(node);
     const half = majority(this.scenario.nodes) - 1;
@@ -109,7 +109,7 @@ export class Ground {
   }
 }
 
-/** Of the first request of a call, if it was granted. */
+/** The token of a call's first request, if it was granted. */
 export function tokenIn(reply: Executed["reply"]): number | undefined {
   const first = Array.isArray(reply) ? reply[1] : reply;
   return typeof first === "number" ? first : undefined;
@@ -119,7 +119,7 @@ export function isAdmission({ name, reply }: Pick<Executed, "name" | "reply">): 
   return name === "admit" && Array.isArray(reply) && reply[0] === "1";
 }
 
-/** Whose process an owner's secret belongs to: p1a-17… is of the first. */
+/** The index of the process that an owner's secret belongs to: 0 for p1a-17…. */
 export function clientOf(owner: string | undefined): number | undefined {
   const number = Number(/^p(\d+)/.exec(owner ?? "")?.[1]);
   return number > 0 ? number - 1 : undefined;

@@ -1,10 +1,10 @@
-// One of the two servers that are compared, the real or the simulated one, and what is told of it after each step: its answer, and everything that is stored. Names of lives are
-// replaced, and times are cut to whole grains.
+// One of the two servers that are compared, and the result of each step on it: the answer and all
+// stored data. run_ids are replaced, and times are rounded to grains.
 
 import { keysOf } from "#lock/redis/keys.js";
 import * as lua from "#lock/redis/lua.generated.js";
 import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
-import { GRAIN_MS, NAMESPACE, PAST_LIFE, PRESENT_LIFE, RETENTION_MS, type Step } from "./step.js";
+import { GRAIN_MS, NAMESPACE, PAST_RUN, PRESENT_RUN, RETENTION_MS, type Step } from "./step.js";
 
 export interface StoredKey {
   readonly key: string;
@@ -13,7 +13,7 @@ export interface StoredKey {
   readonly leftMs: number;
 }
 
-/** A server that can be asked. Errors are thrown as the client throws them. */
+/** A server under comparison. Errors are thrown as the client throws them. */
 export interface Server {
   eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   evalsha(sha: string, keyCount: number, words: readonly string[]): Promise<unknown>;
@@ -22,7 +22,7 @@ export interface Server {
   flush(): Promise<void>;
   flushScripts(): Promise<void>;
   listen(channels: readonly string[]): Promise<void>;
-  /** What was heard since the last time. */
+  /** Messages since the last call. */
   heard(): Promise<readonly string[]>;
   stored(): Promise<readonly StoredKey[]>;
 }
@@ -35,23 +35,23 @@ const nodeScripts = {
   admit: lua.admitScript,
 };
 
-export class Side {
+export class ComparedServer {
   readonly #server: Server;
-  readonly #lives: string[] = [];
+  readonly #runIds: string[] = [];
   #scripts: RequestScripts | undefined;
-  /** The field `admitted` as a script told it last. */
+  /** The field `admitted` of the last reply. */
   #admitted: string | undefined;
 
   constructor(server: Server) {
     this.#server = server;
   }
 
-  /** Does it, and tells what came of it. */
+  /** Takes a step and returns its result as text. */
   async take(step: Step): Promise<string> {
     const answer = await this.#answer(step).catch((error: unknown) => `error ${withoutPlace((error as Error).message).split(" ", 1)[0]}`);
-    const told = { answer, heard: await this.#server.heard(), stored: await this.#server.stored() };
-    const text = JSON.stringify(told, (_, value: unknown) => comparable(value));
-    return this.#lives.reduce((sofar, life, i) => sofar.replaceAll(life, `life ${i}`), text);
+    const result = { answer, heard: await this.#server.heard(), stored: await this.#server.stored() };
+    const text = JSON.stringify(result, (_, value: unknown) => comparable(value));
+    return this.#runIds.reduce((sofar, runId, i) => sofar.replaceAll(runId, `run ${i}`), text);
   }
 
   async #answer(step: Step): Promise<unknown> {
@@ -80,17 +80,17 @@ export class Side {
   }
 
   async #nodeScript({ name, args }: Step & { readonly kind: "node script" }): Promise<unknown> {
-    const words = args.map((word) => this.#lifeIn(word));
+    const words = args.map((word) => this.#runIdIn(word));
     const reply = await this.#server.eval(nodeScripts[name], [keys.node], words);
     if (name !== "openAdmission" || !Array.isArray(reply)) return reply;
-    // How long ago the admission was opened, and the server was started.
+    // Times since the admission was opened and since the server was started.
     return reply.map((word, i) => (i === 4 || i === 5 ? Math.round(Number(word) / GRAIN_MS) : word));
   }
 
-  /** As on a new connection: who is it, and here are the scripts for its life. */
+  /** As on a new connection: asks for the status and loads the scripts for this life. */
   async #greet(): Promise<unknown> {
     const status = await this.#meet();
-    const server = { version: "7.2.4", runId: this.#lives.at(-1) ?? "" } as Parameters<typeof requestScriptsFor>[0];
+    const server = { version: "7.2.4", runId: this.#runIds.at(-1) ?? "" } as Parameters<typeof requestScriptsFor>[0];
     this.#scripts = requestScriptsFor(server, { failover: "one server", retentionMs: RETENTION_MS });
     const loads = Object.values(this.#scripts).map(({ source }) => this.#server.eval(source, [keys.node], []).catch(String));
     await Promise.all(loads);
@@ -100,7 +100,7 @@ export class Side {
   async #meet(): Promise<readonly unknown[]> {
     const status = (await this.#server.eval(lua.statusScript, [keys.node], [])) as readonly string[];
     const [runId = ""] = status;
-    if (runId !== this.#lives.at(-1)) this.#lives.push(runId);
+    if (runId !== this.#runIds.at(-1)) this.#runIds.push(runId);
     return status;
   }
 
@@ -109,7 +109,7 @@ export class Side {
       name === "release" ? [keys.lock(resource)] : [keys.lock(resource), keys.token(resource)],
     );
     const words = name === "release" ? locks : [keys.node, ...locks];
-    // As the lock does where one resource is asked for once.
+    // As the lock does for a single request for a single resource.
     const confirms = name === "grant" && words.length === 3 && args.length === 2 && this.#admitted !== undefined;
     const said = confirms ? [...args, this.#admitted as string] : args;
     const reply = await this.#server.evalsha(this.#scripts?.[name].sha ?? "none", words.length, [...words, ...said]);
@@ -117,13 +117,13 @@ export class Side {
     return reply;
   }
 
-  #lifeIn(word: string): string {
-    if (word === PRESENT_LIFE) return this.#lives.at(-1) ?? "none";
-    return word === PAST_LIFE ? (this.#lives.at(-2) ?? "none") : word;
+  #runIdIn(word: string): string {
+    if (word === PRESENT_RUN) return this.#runIds.at(-1) ?? "none";
+    return word === PAST_RUN ? (this.#runIds.at(-2) ?? "none") : word;
   }
 }
 
-/** What is left shrinks while a real server works, and what has passed grows; moments are another clock's, and the versions differ. */
+/** A remaining time shrinks while a real server works and an elapsed one grows; clocks and versions differ. */
 function comparable(value: unknown): unknown {
   if (typeof value === "string" && /^\d+\.\d+\.\d+$/.test(value)) return "a version";
   if (typeof value === "string" && !/^\d+$/.test(value)) return withoutPlace(value);
@@ -133,7 +133,7 @@ function comparable(value: unknown): unknown {
   return number > 1.5e12 && number < 3e12 ? "a moment" : value;
 }
 
-/** Redis names the line of a script at which a value was thrown. */
+/** Redis puts the script's line before a thrown error. */
 function withoutPlace(message: string): string {
   return message.replace(/^user_script:\d+: /, "");
 }

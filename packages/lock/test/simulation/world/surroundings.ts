@@ -1,0 +1,18 @@
+// What a caller sees of its world.
+import type { Host } from "./host.js";
+import type { LeaseChecker } from "./lease-checker.js";
+import type { Rules } from "./rules.js";
+import type { Scenario } from "./scenario.js";
+import type { ServerOracle } from "./server-oracle.js";
+
+export interface Surroundings {
+  readonly now: () => number;
+  readonly scenario: Scenario;
+  readonly checker: LeaseChecker;
+  readonly rules: Rules;
+  readonly oracle: ServerOracle;
+  phase(): "storm" | "recovery" | "calm";
+  other(than: Host): Host | undefined;
+  onHandedOver(text: string): void;
+  readonly log: ((actor: string, what: string) => void) | undefined;
+}
