@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { type Output, type Step, serverLanes } from "../output/events.js";
-import { type Document, type Resource, type Route, UnexpectedOutcome, type WorkerConfig } from "../worker/protocol.js";
+import { type Document, monotonicMs, type Resource, type Route, UnexpectedOutcome, type WorkerConfig } from "../worker/protocol.js";
 import { StoreClient } from "../worker/store-client.js";
 import { type Environment, Owned } from "./environment.js";
 import { joinAct, type Narrator, type StepDetails, type Worker } from "./worker-handle.js";
@@ -51,6 +51,7 @@ export class ActRun extends Owned implements Narrator {
   readonly #act: Act;
   readonly #leave: (() => Promise<void>)[] = [];
   #startedAt: number | undefined;
+  #lastAtMs = 0;
 
   constructor(options: RunOptions, scenario: Scenario, act: Act) {
     super();
@@ -89,8 +90,8 @@ export class ActRun extends Owned implements Narrator {
     return { shown, name: `${this.#options.run}/${name}/${acts.indexOf(this.#act) + 1}/${shown}` };
   }
 
-  step(kind: Step["kind"], from: string, details: StepDetails): void {
-    this.#options.output.show({ event: "step", ...this.#where, atMs: this.#now(), kind, from, ...details });
+  step(kind: Step["kind"], from: string, { at, ...details }: StepDetails): void {
+    this.#options.output.show({ event: "step", ...this.#where, atMs: this.#atMs(at), kind, from, ...details });
   }
 
   async pause(): Promise<void> {
@@ -119,7 +120,7 @@ export class ActRun extends Owned implements Narrator {
   expect(claim: string, seen: unknown, wanted: unknown = true): void {
     const ok = isDeepStrictEqual(seen, wanted);
     const saw = ok ? {} : { saw: JSON.stringify(seen) };
-    this.#options.output.show({ event: "check", ...this.#where, atMs: this.#now(), ok, claim, ...saw });
+    this.#options.output.show({ event: "check", ...this.#where, atMs: this.#atMs(), ok, claim, ...saw });
     if (!ok) throw new UnexpectedOutcome(`${this.#act.title}: it is not true that ${claim}; seen: ${JSON.stringify(seen)}`);
   }
 
@@ -133,10 +134,11 @@ export class ActRun extends Owned implements Narrator {
     return { scenario: this.#scenario.name, act: this.#act.title };
   }
 
-  /** Counted from the first step, not from the setting up. */
-  #now(): number {
-    this.#startedAt ??= performance.now();
-    return performance.now() - this.#startedAt;
+  /** Since the first step. A worker's step may arrive after a later one: no line goes back in time. */
+  #atMs(at = monotonicMs()): number {
+    this.#startedAt ??= at;
+    this.#lastAtMs = Math.max(this.#lastAtMs, at - this.#startedAt);
+    return this.#lastAtMs;
   }
 
   get #config(): Omit<WorkerConfig, "name"> {

@@ -13,7 +13,10 @@ type Verbs = Pick<WorkerVerbs, Exclude<keyof WorkerVerbs, "ready" | "leaves">>;
 /** With each verb of the worker process as a method, typed from the class that does it. */
 export type Worker = WorkerHandle & Verbs;
 
-export type StepDetails = Pick<Step, "text"> & Partial<Pick<Step, "to" | "token">>;
+export interface StepDetails extends Pick<Step, "text">, Partial<Pick<Step, "to" | "token">> {
+  /** By `monotonicMs`; now when absent. */
+  readonly at?: number;
+}
 
 /** Where steps are shown. */
 export interface Narrator {

@@ -3,7 +3,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
 import { PlainLock, type PlainLockOptions } from "./plain-lock.js";
-import type { Granted, NotGranted, Resource, WorkerConfig } from "./protocol.js";
+import { type Granted, monotonicMs, type NotGranted, type Resource, type WorkerConfig } from "./protocol.js";
 
 export interface LeaseListener {
   renewed(outcome: string, remainingMs: number): void;
@@ -57,7 +57,7 @@ export class Leases {
   async acquire({ shown, name }: Resource, options: AcquireOptions): Promise<Granted | NotGranted> {
     try {
       const lease = await this.#locker.acquire(name, options);
-      const grantedAt = Number(process.hrtime.bigint()) / 1e6;
+      const grantedAt = monotonicMs();
       this.#leases.set(name, lease);
       lease.signal.addEventListener("abort", () => this.#onLoss(lease), { once: true });
       return { ok: true, token: lease.token, grantedAt, validUntilAt: grantedAt + lease.remainingMs() };

@@ -44,7 +44,7 @@ export interface Refused {
 export interface Granted {
   readonly ok: true;
   readonly token: number;
-  /** On the monotonic clock that all processes of a machine share. */
+  /** By `monotonicMs`. */
   readonly grantedAt: number;
   readonly validUntilAt: number;
 }
@@ -72,8 +72,12 @@ export interface Request {
   readonly args: readonly unknown[];
 }
 
-/** A step that the worker reports; `leaseMs`: from now on it holds a lease for so long. */
-export type WorkerStep = Pick<Step, "kind" | "from" | "to" | "text" | "token"> & { readonly leaseMs?: number };
+export interface WorkerStep extends Pick<Step, "kind" | "from" | "to" | "text" | "token"> {
+  /** By `monotonicMs`. */
+  readonly at: number;
+  /** From now on the worker holds a lease for so long. */
+  readonly leaseMs?: number;
+}
 
 export type Report =
   | { readonly id: number; readonly answer: unknown }
@@ -88,4 +92,9 @@ export type Report =
  */
 export class UnexpectedOutcome extends Error {
   override readonly name = "UnexpectedOutcome";
+}
+
+/** The clock that all processes of a machine share. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
 }

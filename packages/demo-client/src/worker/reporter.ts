@@ -1,5 +1,5 @@
 // How a worker reports its steps, in the words that the reader of the demo sees.
-import { type Document, type Refused, type Report, UnexpectedOutcome, type WorkerStep } from "./protocol.js";
+import { type Document, monotonicMs, type Refused, type Report, UnexpectedOutcome, type WorkerStep } from "./protocol.js";
 
 type Details = Pick<WorkerStep, "token" | "leaseMs">;
 
@@ -46,8 +46,8 @@ export class Reporter {
     return new UnexpectedOutcome(`${this.#name} ${text}`);
   }
 
-  #step(step: WorkerStep): void {
-    this.#send({ event: "step", step });
+  #step(step: Omit<WorkerStep, "at">): void {
+    this.#send({ event: "step", step: { ...step, at: monotonicMs() } });
   }
 }
 
