@@ -1,10 +1,12 @@
 // Whether a curve is flat. The first third of the run warms up and is not judged; the rest is
 // folded into equal parts, so that one sample decides nothing. A curve grows if all of this holds:
 // the lower limit of its slope is above zero; the slope is above what the rule tolerates, per cent
-// and absolute; the whole rise is worth mentioning, and more than the curve swings around its
-// trend; and it still goes on in the last third, because what levels off is no leak.
+// and absolute; the whole rise is worth mentioning; and it still goes on in the last third, because
+// what levels off is no leak. The judged time has to be several times the longest operation: the
+// number of operations under way changes only as fast as they end, and no limit of a slope sees
+// that in a shorter time.
 import type { Point } from "../history/samples.js";
-import { median, quantile, trendOf } from "./statistics.js";
+import { median, trendOf } from "./statistics.js";
 
 export interface Rule {
   /** What is bad. */
@@ -64,32 +66,20 @@ export function judge(points: readonly Point[], rule: Rule, span: RunSpan): Verd
   const sign = rule.bad === "rising" ? 1 : -1;
   const tolerated = Math.max(rule.perHour, (Math.abs(level) * rule.percentPerHour) / 100) / HOUR_MS;
   const late = trendOf(judged.slice(Math.floor(judged.length / 2))).slope;
-  const rise = sign * slope * (span.untilMs - fromMs);
-  const around = judged.map(({ atMs, value }) => value - slope * atMs);
   const isBad =
     (sign > 0 ? least : -most) > 0 &&
     sign * slope > tolerated &&
-    rise >= rule.worthMentioning &&
-    rise > swing(around) &&
+    sign * slope * (span.untilMs - fromMs) >= rule.worthMentioning &&
     sign * late > tolerated / 2;
   return {
     kind: isBad ? rule.bad : "flat",
     level,
     perHour: slope * HOUR_MS,
-    intercept: median(around),
+    intercept: median(judged.map(({ atMs, value }) => value - slope * atMs)),
     leastPerHour: least * HOUR_MS,
     mostPerHour: most * HOUR_MS,
     judged,
   };
-}
-
-/**
- * What lies between the tenths of the values at either end. In a run of seconds a chance rise of as
- * much is common: what is counted there, as operations under way, changes in the time that one of
- * them takes, and no limit of a slope knows that.
- */
-function swing(values: readonly number[]): number {
-  return quantile(values, 0.9) - quantile(values, 0.1);
 }
 
 function fold(points: readonly Point[], rule: Rule, { fromMs, untilMs }: RunSpan): Point[] {

@@ -96,6 +96,40 @@ describe("a curve is flat", () => {
   });
 });
 
+/** What twelve actors have under way every 100 ms of so many seconds: mostly short operations, some as long as a wait for a lock. */
+function underWay(seed: string, seconds: number): { readonly atMs: number; readonly value: number }[] {
+  const chance = chanceOf(seed, "actors");
+  const actors = Array.from({ length: 12 }, () => ({ isBusy: false, untilMs: 0 }));
+  return Array.from({ length: seconds * 10 }, (_, i) => {
+    const atMs = (i + 1) * 100;
+    for (const actor of actors)
+      while (actor.untilMs < atMs) {
+        actor.isBusy = !actor.isBusy;
+        const takesMs = chance.happens(0.2) ? chance.between(400, 3_000) : chance.between(5, 80);
+        actor.untilMs += actor.isBusy ? takesMs : chance.between(1, 200);
+      }
+    return { atMs, value: actors.filter(({ isBusy }) => isBusy).length };
+  });
+}
+
+describe("operations under way, whose number changes only as fast as they end", () => {
+  const RUNS = 400;
+  const judged = (seed: number, { seconds, leak }: { seconds: number; leak: number }): Verdict["kind"] => {
+    const points = underWay(`${seed}`, seconds).map(({ atMs, value }) => ({ atMs, value: value + (leak * atMs) / 1_000 }));
+    return judge(points, counts, { fromMs: 0, untilMs: seconds * 1_000 }).kind;
+  };
+  const rising = (leak: number): number =>
+    Array.from({ length: RUNS }, (_, seed) => judged(seed, { seconds: 12, leak })).filter((kind) => kind === "rising").length;
+
+  test("are flat in a run of twelve seconds", () => {
+    expect(rising(0)).toBeLessThanOrEqual(RUNS / 200);
+  });
+
+  test("with a leak of ten a second beside them are not", () => {
+    expect(rising(10)).toBe(RUNS);
+  });
+});
+
 describe("a curve is not flat", () => {
   test("when a slow leak hides in noise ten times its growth per minute", () => {
     const seen = verdict((minutes, noise) => 100 + 0.3 * minutes + 3 * noise());
