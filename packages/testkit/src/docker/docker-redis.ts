@@ -1,138 +1,87 @@
-// Runs each node of a fleet as a container of the compose file's image. It must not know about proxies or other nodes.
-import { randomUUID } from "node:crypto";
+// Runs each node of a fleet as a container of the compose file's image.
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { clockShim, SHIM_FILE } from "../clock/clock-shim.js";
 import { WallClock } from "../clock/wall-clock.js";
 import { scratchFolder } from "../process/scratch-folder.js";
-import type { Address, RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
-import { serverTimeMs, untilReady } from "../redis/ready.js";
-import type { ContainerSpec, Place } from "./container.js";
-import { describeImage } from "./engine.js";
-import { composeImage } from "./images.js";
-import { ServerContainer } from "./server-container.js";
+import { directivesOf } from "../redis/directives.js";
+import type { RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
+import { realClock, type ServerClock, shiftClock } from "../redis/server-clock.js";
+import { composeImage, describeImage } from "./engine.js";
+import { type Place, ServerContainer, type ServerPlan } from "./server-container.js";
 
-const redisPort = 6379;
-const clockToleranceMs = 5_000;
+const REDIS_PORT = 6379;
 
 export const dockerRedis: RedisProvider = {
   name: "docker",
   describe: async () => describeImage(await composeImage("redis")),
-  start: async (spec) => DockerRedisServer.start(spec),
+  start: async (spec) => {
+    const [image, { clock, ...equipment }] = await Promise.all([composeImage("redis"), clockFor(spec)]);
+    const { binds, Env } = equipment;
+    const plan = {
+      name: spec.name,
+      image,
+      innerPort: REDIS_PORT,
+      readyLine: /Ready to accept connections/,
+      program: (place: Place) => ({ Cmd: commandOf(spec, place), Env }),
+      binds,
+    };
+    return await new DockerRedis(plan, clock).start();
+  },
 };
 
-type Clock = { readonly wall: WallClock; readonly equipment: Pick<ContainerSpec, "mounts" | "environment"> } | { readonly missing: string };
-
-class DockerRedisServer implements RedisServer {
+class DockerRedis extends ServerContainer implements RedisServer {
   readonly pid = undefined;
-  readonly #container: ServerContainer;
   readonly #name: string;
-  readonly #clock: Clock;
+  readonly #clock: ServerClock;
 
-  private constructor(name: string, container: ServerContainer, clock: Clock) {
-    this.#name = name;
-    this.#container = container;
+  constructor(plan: ServerPlan, clock: ServerClock) {
+    super(plan);
+    this.#name = plan.name;
     this.#clock = clock;
   }
 
-  static async start(spec: RedisServerSpec): Promise<DockerRedisServer> {
-    const [image, clock] = await Promise.all([composeImage("redis"), clockFor(spec)]);
-    const folder = `/palisade-${randomUUID()}`;
-    const container = await ServerContainer.start({
-      name: spec.name,
-      container: (place) => ({
-        image,
-        innerPort: redisPort,
-        workingFolder: folder,
-        command: commandOf(spec, place),
-        ...("missing" in clock ? {} : clock.equipment),
-      }),
-      // A Redis shows where it was started from, and from there only this one was.
-      untilReady: (address, failure) => untilReady({ ...address, signature: `executable:${folder}/redis-server\r\n`, failure }),
-    });
-    return new DockerRedisServer(spec.name, container, clock);
-  }
-
-  get host(): string {
-    return this.#container.host;
-  }
-
-  get port(): number {
-    return this.#container.port;
-  }
-
-  async kill(): Promise<void> {
-    await this.#container.kill();
-  }
-
   async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
-    await this.#container.kill();
-    await (memory === "kept" ? this.#container.startAgain() : this.#container.startAnew());
-  }
-
-  async pause(): Promise<void> {
-    await this.#container.pause();
-  }
-
-  async resume(): Promise<void> {
-    await this.#container.resume();
+    await this.kill();
+    await (memory === "kept" ? this.startAgain() : this.startAnew());
   }
 
   async shiftClock(byMs: number): Promise<void> {
-    if ("missing" in this.#clock) throw new Error(`the clock of ${this.#name} ${this.#clock.missing}`);
-    this.#clock.wall.shift(byMs);
-    // A paused or killed server looks at its clock when it runs again.
-    if (!this.#container.awake) return;
-    const expected = Date.now() + this.#clock.wall.offsetMs;
-    const shown = await serverTimeMs({ host: this.host, port: this.port });
-    if (Math.abs(shown - expected) > clockToleranceMs) {
-      throw new Error(`the clock of ${this.#name} did not move: it shows ${shown}, expected about ${expected}`);
-    }
-  }
-
-  async amongServers(): Promise<Address> {
-    return await this.#container.amongContainers();
-  }
-
-  async lastLines(): Promise<readonly string[]> {
-    return this.#container.lastLines();
-  }
-
-  async stop(): Promise<void> {
-    await this.#container.remove();
+    const { Running, Paused } = await this.state();
+    await shiftClock({ name: this.#name, clock: this.#clock, awakeAt: Running && !Paused ? this : undefined }, byMs);
   }
 }
 
-function commandOf({ appendfsync, config }: RedisServerSpec, place: Place): string[] {
-  // A cluster tells its clients where it is, and behind a published port it cannot know.
-  const announced = { "cluster-announce-ip": place.host, "cluster-announce-port": String(place.port) };
-  const directives: Record<string, string> = {
-    save: "",
-    appendonly: "yes",
-    appendfsync,
-    ...(place.network === "shared" ? { bind: "127.0.0.1", port: String(place.port) } : { port: String(redisPort) }),
-    // Whoever comes through a published port does not come from the server's own loopback.
+function commandOf(spec: RedisServerSpec, place: Place): string[] {
+  const shared = place.network === "shared";
+  const directives = {
+    ...(shared ? { bind: "127.0.0.1", port: String(place.port) } : { port: String(REDIS_PORT) }),
+    // A client that comes through a published port does not come from the server's own loopback.
     "protected-mode": "no",
-    "enable-debug-command": "yes",
-    ...(place.network === "own" && config["cluster-enabled"] === "yes" ? announced : {}),
-    ...config,
+    ...directivesOf(spec, place),
   };
   return ["redis-server", ...Object.entries(directives).flatMap(([name, value]) => [`--${name}`, value])];
 }
 
-/** The library and the file with the offset are this machine's, so the engine has to be, too. */
-async function clockFor({ name, clock }: RedisServerSpec): Promise<Clock> {
-  if (clock === "real") return { missing: 'is real: start the fleet with clock "shiftable" to move it' };
+interface Equipment {
+  readonly clock: ServerClock;
+  readonly binds: string[];
+  readonly Env: string[];
+}
+
+/** The library and the file with the offset are this machine's, so an engine elsewhere cannot move clocks. */
+async function clockFor({ name, clock }: RedisServerSpec): Promise<Equipment> {
+  const fixed = (why: string): Equipment => ({ clock: { fixed: `cannot be moved here: ${why}` }, binds: [], Env: [] });
+  if (clock === "real") return { clock: realClock, binds: [], Env: [] };
   const shim = await clockShim();
-  if ("missing" in shim) return { missing: `cannot be moved here: ${shim.missing}` };
+  if ("missing" in shim) return fixed(shim.missing);
   const folder = scratchFolder(`clock-${name}`);
   await chmod(folder, 0o755); // The server's account in the container is another.
   const wall = await WallClock.in(join(folder, "offset"));
-  if ("missing" in wall) return { missing: `cannot be moved here: ${wall.missing}` };
-  const mounts = [
-    { source: folder, target: "/palisade-clock" },
-    { source: join(shim.folder, SHIM_FILE), target: `/palisade-shim/${SHIM_FILE}` },
-  ];
-  const environment = { PALISADE_CLOCK_FILE: "/palisade-clock/offset", LD_PRELOAD: `/palisade-shim/${SHIM_FILE}` };
-  return { wall, equipment: { mounts, environment } };
+  if ("missing" in wall) return fixed(wall.missing);
+  return {
+    clock: wall,
+    binds: [`${folder}:/palisade-clock:ro`, `${join(shim.folder, SHIM_FILE)}:/palisade-shim/${SHIM_FILE}:ro`],
+    Env: ["PALISADE_CLOCK_FILE=/palisade-clock/offset", `LD_PRELOAD=/palisade-shim/${SHIM_FILE}`],
+  };
 }

@@ -1,42 +1,62 @@
-// The Docker engine, reached the way testcontainers finds it. It decides whether there is one and whether it has an image, and says so in a sentence;
-// it must not start a container.
+// The Docker engine as testcontainers finds it: whether one answers, where its containers are reached, and the images of docker-compose.yml.
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { type ContainerRuntimeClient, getContainerRuntimeClient, ImageName } from "testcontainers";
 
-const remedy = "start one (`sudo systemctl start docker`, Docker Desktop, colima) or point DOCKER_HOST at one";
-const answerTimeoutMs = 5_000;
+const REMEDY = "start one (`sudo systemctl start docker`, Docker Desktop, colima) or point DOCKER_HOST at one";
+const ANSWER_TIMEOUT_MS = 5_000;
+const composeFile = new URL("../../../../docker-compose.yml", import.meta.url);
 
 export type Engine = ContainerRuntimeClient;
 
 export async function dockerEngine(): Promise<Engine> {
+  const { DOCKER_HOST, PALISADE_TEST_PROVIDER } = process.env;
   try {
-    const named = process.env.DOCKER_HOST;
-    // testcontainers would go on to the next engine it knows: who names one means that one.
-    if (named) await answers(named);
+    // If nothing listens there, testcontainers would take the next engine that it knows.
+    if (DOCKER_HOST) await answers(DOCKER_HOST);
     return await getContainerRuntimeClient();
   } catch (cause) {
-    const without =
-      process.env.PALISADE_TEST_PROVIDER === "docker" ? ", or unset PALISADE_TEST_PROVIDER to use servers of this machine" : "";
-    throw new Error(`no Docker engine answers (${(cause as Error).message}): ${remedy}${without}`, { cause });
+    const without = PALISADE_TEST_PROVIDER === "docker" ? ", or unset PALISADE_TEST_PROVIDER to use servers of this machine" : "";
+    throw new Error(`no Docker engine answers (${(cause as Error).message}): ${REMEDY}${without}`, { cause });
   }
 }
 
-/** Where the containers of this engine are reached, and whether they can live in this machine's own network. That is so where the engine runs on this very Linux:
- * then servers in containers listen on loopback, and reach each other and our proxies there. Elsewhere (Docker Desktop, an engine of another machine, the engine
- * that runs the container we are in) they have networks of their own, and the engine publishes their ports. */
+async function answers(dockerHost: string): Promise<void> {
+  try {
+    const { protocol, hostname, port, pathname } = new URL(dockerHost);
+    if (protocol === "npipe:") return;
+    const socket = connect(protocol === "unix:" ? { path: pathname } : { host: hostname, port: Number(port) || 2375 });
+    await once(socket, "connect", { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) }).finally(() => socket.destroy());
+  } catch (cause) {
+    throw new Error(`nothing listens at DOCKER_HOST=${dockerHost}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Where the containers of an engine are reached, and whether they share this machine's network. They do where the engine runs on this very Linux: servers
+ * then listen on loopback, and reach each other and our proxies there. Elsewhere (Docker Desktop, an engine of another machine, the engine that runs the
+ * container we are in) they have networks of their own, and the engine publishes their ports. */
 export interface Surroundings {
   readonly host: string;
   readonly network: "shared" | "own";
 }
 
 export function surroundingsOf({ info: { containerRuntime } }: Engine): Surroundings {
-  // "localhost" may mean ::1 first, where nobody listens.
+  // "localhost" may mean ::1 first, where nothing listens.
   const host = containerRuntime.host === "localhost" ? "127.0.0.1" : containerRuntime.host;
   const isHere = process.platform === "linux" && host === "127.0.0.1" && containerRuntime.operatingSystem !== "Docker Desktop";
   return { host, network: isHere ? "shared" : "own" };
 }
 
-/** One line for a human about what runs; the image is fetched if the engine does not have it. */
+/** The image that docker-compose.yml pins, so that what is tested is what is shipped. */
+export async function composeImage(repository: "redis" | "postgres"): Promise<string> {
+  const compose = await readFile(composeFile, "utf8");
+  const image = new RegExp(`^\\s*image:\\s*(${repository}:\\S+)\\s*$`, "m").exec(compose)?.[1];
+  if (image === undefined) throw new Error(`docker-compose.yml pins no image of ${repository}`);
+  return image;
+}
+
+/** One line for a human about what runs. Fails if the engine cannot get the image. */
 export async function describeImage(image: string): Promise<string> {
   const engine = await dockerEngine();
   await fetchImage(engine, image);
@@ -44,26 +64,11 @@ export async function describeImage(image: string): Promise<string> {
   return `${image} (containers of ${operatingSystem}, engine ${serverVersion})`;
 }
 
-/** What the engine does not have, it fetches. */
 export async function fetchImage({ image: images }: Engine, image: string): Promise<void> {
   const name = ImageName.fromString(image);
   if (await images.exists(name)) return;
   process.stderr.write(`fetching ${image} (once)\n`);
   await images.pull(name);
-  // testcontainers' pull ends well even when it could not fetch anything.
+  // testcontainers' pull resolves even when it could not fetch anything.
   if (!(await images.exists(name))) throw new Error(`the Docker engine does not get ${image}: \`docker pull ${image}\` tells why`);
-}
-
-async function answers(dockerHost: string): Promise<void> {
-  if (!URL.canParse(dockerHost)) throw new Error(`DOCKER_HOST=${dockerHost} is no address`);
-  const { protocol, hostname, port, pathname } = new URL(dockerHost);
-  if (protocol === "npipe:") return;
-  const target = protocol === "unix:" ? { path: pathname } : { host: hostname, port: Number(port) || 2375 };
-  await new Promise<void>((resolve, reject) => {
-    const refuse = (reason: string): void => reject(new Error(`nobody listens at DOCKER_HOST=${dockerHost}: ${reason}`));
-    const socket = connect(target, () => resolve());
-    socket.setTimeout(answerTimeoutMs, () => refuse(`no answer within ${answerTimeoutMs} ms`));
-    socket.on("error", (cause) => refuse(cause.message));
-    socket.on("connect", () => socket.destroy());
-  });
 }

@@ -1,13 +1,13 @@
-// Removes the containers of programs that were killed, when the next program starts containers: without testcontainers' reaper nobody else would.
-// It must not touch a container whose program may still live.
+// Removes the containers of killed processes when the next process starts containers. Without testcontainers' reaper nothing else would.
 import { hostname } from "node:os";
+import { isRunning, thisProcess } from "../process/process-state.js";
 import type { Engine } from "./engine.js";
 
-const hostLabel = "palisade.host";
-const pidLabel = "palisade.pid";
+export const HOST_LABEL = "palisade.host";
+export const OWNER_LABEL = "palisade.owner";
 
-/** On every container of this process. The host is part of it, because two machines may share an engine and not their process ids. */
-export const ownerLabels: Readonly<Record<string, string>> = { [hostLabel]: hostname(), [pidLabel]: String(process.pid) };
+/** On every container of this process. Two machines may share an engine and not their process ids, so the host is part of it. */
+export const ownerLabels: Readonly<Record<string, string>> = { [HOST_LABEL]: hostname(), [OWNER_LABEL]: thisProcess };
 
 let swept: Promise<void> | undefined;
 
@@ -17,25 +17,16 @@ export function sweepLeftovers(engine: Engine): Promise<void> {
   return swept;
 }
 
-async function sweep({ container: containers }: Engine): Promise<void> {
-  const listed = await containers.dockerode.listContainers({ all: true, filters: { label: [`${hostLabel}=${hostname()}`] } });
-  const abandoned = listed.filter(({ Labels }) => !isAlive(Number(Labels[pidLabel])));
-  await Promise.all(
-    abandoned.map(({ Id }) =>
-      containers
-        .getById(Id)
-        .remove({ force: true, v: true })
-        .catch((cause: { statusCode?: number }) => {
-          if (cause.statusCode !== 404 && cause.statusCode !== 409) throw cause; // Another process sweeps it at this moment.
-        }),
-    ),
-  );
+async function sweep({ container }: Engine): Promise<void> {
+  const filters = { label: [`${HOST_LABEL}=${hostname()}`] };
+  const listed = await container.dockerode.listContainers({ all: true, filters });
+  const abandoned = listed.filter(({ Labels }) => !isRunning(Labels[OWNER_LABEL] ?? ""));
+  await Promise.all(abandoned.map(({ Id }) => container.getById(Id).remove({ force: true, v: true }).catch(unless(404, 409))));
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
+/** Ignored: the answer of an engine that what was asked for has happened already. */
+export function unless(...statusCodes: readonly number[]): (cause: { statusCode?: number }) => void {
+  return (cause) => {
+    if (!statusCodes.includes(cause.statusCode ?? 0)) throw cause;
+  };
 }

@@ -1,188 +1,202 @@
-// One server in a container, under an address of this machine that outlives kills and restarts. It must not know which server it is.
+// One server in a container, under an address that outlives kills and restarts. The container is made through testcontainers' client and not as its
+// GenericContainer, which waits ten seconds for the ports of one that has died, removes it before its log can be quoted, and forgets one that cannot start.
+import { isIP } from "node:net";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { BoundPorts, getReaper, LABEL_TESTCONTAINERS_SESSION_ID, Wait } from "testcontainers";
+import type { Address } from "../postgres/provider.js";
 import { returnPort, takePort } from "../process/port-block.js";
-import { Container, type ContainerSpec, type Place } from "./container.js";
+import { dockerEngine, type Engine, fetchImage, type Surroundings, surroundingsOf } from "./engine.js";
+import { ownerLabels, sweepLeftovers, unless } from "./leftovers.js";
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
+type Handle = ReturnType<Engine["container"]["getById"]>;
+type CreateOptions = Parameters<Engine["container"]["create"]>[0];
+
+/** Where clients find the server. */
+export interface Place extends Surroundings, Address {}
 
 export interface ServerPlan {
   /** What the server is called in messages. */
   readonly name: string;
-  readonly container: (place: Place) => ContainerSpec;
-  /** Resolves when the server answers. `failure` tells why waiting is pointless by now, or undefined. */
-  readonly untilReady: (address: Address, failure: () => string | undefined) => Promise<void>;
+  readonly image: string;
+  /** Where it listens when it has a network of its own. */
+  readonly innerPort: number;
+  /** What it logs once it answers. An answer on the port could be another server's. */
+  readonly readyLine: RegExp;
+  readonly program: (place: Place) => Pick<CreateOptions, "Cmd" | "Entrypoint" | "Env">;
+  /** Files of this machine, as source:target:ro. */
+  readonly binds?: readonly string[];
 }
 
-const portAttempts = 50;
-const samePortAttempts = 25;
-const portPatienceMs = 20;
-const shutdownPatienceMs = 5_000;
+const OTHER_PORT_ATTEMPTS = 50;
+const SAME_PORT_ATTEMPTS = 25;
+const RETRY_MS = 20;
+const READY_TIMEOUT_MS = 60_000;
+const SHUTDOWN_TIMEOUT_MS = 5_000;
+const LINES_QUOTED = 20;
 
-export class ServerContainer {
+export class ServerContainer implements Address {
   readonly #plan: ServerPlan;
-  #port = 0;
-  #container: Container | undefined;
-  #state: "running" | "paused" | "ended" | "removed" = "ended";
+  #place: Place = { host: "", port: 0, network: "own" };
+  #handle: Handle | undefined;
 
-  private constructor(plan: ServerPlan) {
+  constructor(plan: ServerPlan) {
     this.#plan = plan;
   }
 
-  static async start(plan: ServerPlan): Promise<ServerContainer> {
-    const server = new ServerContainer(plan);
+  async start(): Promise<this> {
     try {
-      await server.#startSomewhere();
-      return server;
+      await this.#startSomewhere();
+      return this;
     } catch (cause) {
-      await server.remove();
+      await this.stop();
       throw cause;
     }
   }
 
   get host(): string {
-    return this.#existing.host;
+    return this.#place.host;
   }
 
   get port(): number {
-    return this.#port;
+    return this.#place.port;
   }
 
-  /** Whether it would answer: it runs and is not paused. */
-  get awake(): boolean {
-    return this.#state === "running";
+  async state(): Promise<{ readonly Running: boolean; readonly Paused: boolean; readonly StartedAt: string; readonly ExitCode: number }> {
+    return (await this.#existing.inspect()).State;
   }
 
-  /** SIGKILL. One that is paused does nothing any more: the engine delivers the signal before it lets the server go on. */
+  /** SIGKILL to its first process, which takes all others with it. Paused, it does nothing any more: the signal arrives before it goes on. */
   async kill(): Promise<void> {
-    if (this.#state === "ended" || this.#state === "removed") return;
-    await this.#existing.signal("SIGKILL");
-    await this.#existing.ended();
-    this.#state = "ended";
+    await this.#handle?.kill().catch(unless(404, 409));
+    await this.#handle?.wait();
   }
 
-  /** SIGINT; a server that has not ended in time is killed. */
+  /** SIGINT; a server that is paused, or has not ended in time, is killed. */
   async interrupt(): Promise<void> {
-    if (this.#state === "paused") return this.kill();
-    if (this.#state !== "running") return;
-    await this.#existing.signal("SIGINT");
-    const code = await this.#existing.ended(AbortSignal.timeout(shutdownPatienceMs));
-    if (code === undefined) return this.kill();
-    this.#state = "ended";
+    if ((await this.state()).Paused) return this.kill();
+    await (await dockerEngine()).container.stop(this.#existing, { timeout: SHUTDOWN_TIMEOUT_MS });
   }
 
   /** The same container again, with what is on its disk. */
   async startAgain(): Promise<void> {
-    for (let attempt = 1; attempt <= samePortAttempts; attempt += 1) {
-      if ((await this.#existing.start()) === "started") return this.#untilReady();
-      await sleep(portPatienceMs);
+    for (let attempt = 1; attempt <= SAME_PORT_ATTEMPTS; attempt += 1) {
+      if ((await this.#run()) === "ready") return;
+      await sleep(RETRY_MS);
     }
-    throw new Error(`${this.#plan.name} did not start again: another program has taken port ${this.#port}`);
+    throw new Error(`${this.#plan.name} did not start again: another program has taken port ${this.port}`);
   }
 
   /** Another container in its place, with nothing on its disk. */
   async startAnew(): Promise<void> {
-    await this.#discard();
-    for (let attempt = 1; attempt <= samePortAttempts; attempt += 1) {
-      if ((await this.#startAt(this.#port)) === "ready") return;
-      await sleep(portPatienceMs);
+    for (let attempt = 1; attempt <= SAME_PORT_ATTEMPTS; attempt += 1) {
+      await this.#create(this.port);
+      if ((await this.#run()) === "ready") return;
+      await sleep(RETRY_MS);
     }
     await this.#startSomewhere();
   }
 
   async pause(): Promise<void> {
-    if (this.#state === "paused") return;
-    this.#mustRun();
-    await this.#existing.pause();
-    this.#state = "paused";
+    if (!(await this.state()).Paused) await this.#existing.pause();
   }
 
   async resume(): Promise<void> {
-    if (this.#state === "running") return;
-    this.#mustRun();
-    await this.#existing.unpause();
-    this.#state = "running";
+    if ((await this.state()).Paused) await this.#existing.unpause();
   }
 
   /** Where other containers find it, while it runs. */
-  amongContainers(): Promise<Address> {
-    return this.#existing.amongContainers();
+  async amongServers(): Promise<Address> {
+    if (this.#place.network === "shared") return this.#place;
+    const [network] = Object.values((await this.#existing.inspect()).NetworkSettings.Networks);
+    if (!network?.IPAddress) throw new Error(`${this.#plan.name} has no address among containers`);
+    return { host: network.IPAddress, port: this.#plan.innerPort };
   }
 
-  async lastLines(): Promise<readonly string[]> {
-    return (await this.#container?.lastLines()) ?? [];
-  }
-
-  /** For good. */
-  async remove(): Promise<void> {
-    if (this.#state === "removed") return;
-    this.#state = "removed";
+  /** For good: it goes with its disk. */
+  async stop(): Promise<void> {
     await this.#discard();
-    if (this.#port !== 0) returnPort(this.#port);
+    if (this.port !== 0) returnPort(this.port);
+    this.#place = { ...this.#place, port: 0 };
   }
 
-  get #existing(): Container {
-    if (this.#container === undefined || this.#state === "removed") throw new Error(`${this.#plan.name} has been stopped for good`);
-    return this.#container;
-  }
-
-  #mustRun(): void {
-    if (this.#state !== "running" && this.#state !== "paused") throw new Error(`${this.#plan.name} is not running`);
-  }
-
-  async #discard(): Promise<void> {
-    await this.#container?.remove();
-    this.#container = undefined;
+  get #existing(): Handle {
+    if (this.#handle === undefined) throw new Error(`${this.#plan.name} has been stopped for good`);
+    return this.#handle;
   }
 
   async #startSomewhere(): Promise<void> {
-    for (let attempt = 1; attempt <= portAttempts; attempt += 1) {
-      if ((await this.#startAt(await takePort())) === "ready") return;
+    for (let attempt = 1; attempt <= OTHER_PORT_ATTEMPTS; attempt += 1) {
+      await this.#create(await takePort());
+      if ((await this.#run()) === "ready") return;
     }
-    throw new Error(`${this.#plan.name} found ${portAttempts} ports in use, the last of them ${this.#port}`);
+    throw new Error(`${this.#plan.name} found ${OTHER_PORT_ATTEMPTS} ports in use, the last of them ${this.port}`);
   }
 
-  async #startAt(port: number): Promise<"ready" | "address in use"> {
-    this.#port = port;
-    this.#container = await Container.create(this.#plan.container, port);
-    try {
-      if ((await this.#container.start()) === "started") {
-        await this.#untilReady();
-        return "ready";
-      }
-    } catch (cause) {
-      if (!(cause as Error).message.includes("Address already in use")) {
-        throw new Error(`${this.#plan.name} did not start on port ${port}: ${(cause as Error).message}`, { cause });
-      }
-    }
+  async #create(port: number): Promise<void> {
+    const { image, program, binds = [] } = this.#plan;
     await this.#discard();
-    return "address in use";
+    const engine = await dockerEngine();
+    this.#place = { ...surroundingsOf(engine), port };
+    const [session] = await Promise.all([sessionId(engine), sweepLeftovers(engine), fetchImage(engine, image)]);
+    const { ExposedPorts, HostConfig } = networkOf(this.#place, this.#plan.innerPort);
+    this.#handle = await engine.container.create({
+      ...program(this.#place),
+      Image: image,
+      StopSignal: "SIGINT",
+      Labels: { ...ownerLabels, [LABEL_TESTCONTAINERS_SESSION_ID]: session },
+      ExposedPorts,
+      // What another driver logs may not be readable.
+      HostConfig: { ...HostConfig, Binds: [...binds], LogConfig: { Type: "json-file", Config: {} } },
+    });
   }
 
-  /** A container that ends meanwhile is the end of waiting. */
-  async #untilReady(): Promise<void> {
-    const container = this.#existing;
-    this.#state = "running";
-    const watch = new AbortController();
-    let failure: string | undefined;
-    const ended = container.ended(watch.signal).then(async (code) => {
-      if (code !== undefined) failure = await this.#obituary(code);
-    });
+  /** Starts the container that there is, and waits until its server answers. */
+  async #run(): Promise<"ready" | "address in use"> {
+    const ready = Wait.forLogMessage(this.#plan.readyLine).withStartupTimeout(READY_TIMEOUT_MS);
     try {
-      await this.#plan.untilReady({ host: container.host, port: this.#port }, () => failure);
+      await this.#existing.start();
+      const startedAt = new Date((await this.state()).StartedAt);
+      await ready.waitUntilReady(this.#existing, new BoundPorts(), startedAt).catch((cause: Error) => this.#explain(cause, startedAt));
+      return "ready";
     } catch (cause) {
-      if (failure !== undefined) this.#state = "ended";
-      throw cause;
-    } finally {
-      watch.abort();
-      await ended;
+      const { message } = cause as Error;
+      if (/port is already allocated|address already in use/i.test(message)) return "address in use";
+      throw new Error(`${this.#plan.name} did not start on port ${this.port}: ${message}`, { cause });
     }
   }
 
-  async #obituary(code: number): Promise<string> {
-    const said = await this.lastLines();
-    return `${this.#plan.name} exited with ${code}; ${said.length === 0 ? "it said nothing" : `its last lines:\n  ${said.join("\n  ")}`}`;
+  async #explain(cause: Error, startedAt: Date): Promise<never> {
+    const { Running, ExitCode } = await this.state();
+    if (Running) throw cause;
+    const { container } = await dockerEngine();
+    const log = await text(await container.logs(this.#existing, { since: startedAt.getTime() / 1_000 }));
+    const said = log.trim().split("\n").slice(-LINES_QUOTED).join("\n  ");
+    throw new Error(`${this.#plan.name} exited with ${ExitCode}; ${said === "" ? "it said nothing" : `its last lines:\n  ${said}`}`, {
+      cause,
+    });
   }
+
+  async #discard(): Promise<void> {
+    await this.#handle?.remove({ force: true, v: true }).catch(unless(404, 409));
+    this.#handle = undefined;
+  }
+}
+
+/** What testcontainers' reaper knows our containers by. */
+async function sessionId(engine: Engine): Promise<string> {
+  try {
+    return (await getReaper(engine)).sessionId;
+  } catch (cause) {
+    const why = `testcontainers' reaper did not start: ${(cause as Error).message}`;
+    throw new Error(`${why}; TESTCONTAINERS_RYUK_DISABLED=true does without`, { cause });
+  }
+}
+
+function networkOf({ host, port, network }: Place, innerPort: number): Pick<CreateOptions, "ExposedPorts" | "HostConfig"> {
+  if (network === "shared") return { HostConfig: { NetworkMode: "host" } };
+  const inside = `${innerPort}/tcp`;
+  // Only where we look for it, as far as that has a number: anyone may do anything on these servers.
+  const binding = { HostIp: isIP(host) === 0 ? "" : host, HostPort: String(port) };
+  return { ExposedPorts: { [inside]: {} }, HostConfig: { PortBindings: { [inside]: [binding] } } };
 }

@@ -4,17 +4,16 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeFolderAtExit } from "./living-children.js";
-import { processState } from "./process-state.js";
+import { isRunning, thisProcess } from "./process-state.js";
 
 // The host is part of the name, because two containers may share /tmp and not their process ids.
 const prefix = `palisade-${hostname()}-`;
-const owner = `${process.pid}.${processState(process.pid)?.birth ?? ""}`;
 const swept = new Set<string>();
 
 /** A new private folder below `root`, removed at the end of this process if not before. */
 export function scratchFolder(label: string, root = tmpdir()): string {
   sweepOnce(root);
-  const folder = mkdtempSync(join(root, `${prefix}${owner}-${label}-`));
+  const folder = mkdtempSync(join(root, `${prefix}${thisProcess}-${label}-`));
   removeFolderAtExit(folder);
   return folder;
 }
@@ -34,18 +33,7 @@ function sweepOnce(root: string): void {
   }
 }
 
-/** The births are compared, because a container gives the same few process ids again and again. */
 function ownerLives(rest: string): boolean {
-  const [, pid, birth] = /^(\d+)\.(\d*)-/.exec(rest) ?? [];
-  if (pid === undefined) return true; // Not a folder of ours.
-  return birth === "" ? isAlive(Number(pid)) : processState(pid)?.birth === birth;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (cause) {
-    return (cause as NodeJS.ErrnoException).code === "EPERM";
-  }
+  const [, owner] = /^(\d+\.\d*)-/.exec(rest) ?? [];
+  return owner === undefined || isRunning(owner); // Without an owner it is no folder of ours.
 }

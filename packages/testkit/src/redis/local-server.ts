@@ -11,11 +11,11 @@ import { untilStopped } from "../process/process-state.js";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { RedisProgram } from "./program.js";
 import type { Address, RedisServer, RedisServerSpec } from "./provider.js";
-import { serverTimeMs, untilReady } from "./ready.js";
+import { untilReady } from "./ready.js";
+import { realClock, type ServerClock, shiftClock } from "./server-clock.js";
 
 const SAME_ADDRESS_ATTEMPTS = 25;
 const OTHER_ADDRESS_ATTEMPTS = 50;
-const CLOCK_TOLERANCE_MS = 5_000;
 
 export class LocalRedisServer implements RedisServer {
   readonly host = "127.0.0.1";
@@ -25,7 +25,7 @@ export class LocalRedisServer implements RedisServer {
   #port = 0;
   #child: Child | undefined;
   #paused = false;
-  #clock: WallClock | { readonly missing: string } | "real" = "real";
+  #clock: ServerClock = realClock;
 
   private constructor(program: RedisProgram, spec: RedisServerSpec) {
     this.#program = program;
@@ -82,25 +82,12 @@ export class LocalRedisServer implements RedisServer {
   }
 
   async shiftClock(byMs: number): Promise<void> {
-    if (this.#clock === "real")
-      throw new Error(`the clock of ${this.#spec.name} is real: start the fleet with clock "shiftable" to move it`);
-    if ("missing" in this.#clock) throw new Error(`the clock of ${this.#spec.name} cannot be moved here: ${this.#clock.missing}`);
-    this.#clock.shift(byMs);
-    // A paused or killed server looks at its clock when it runs again.
-    if (this.pid === undefined || this.#paused) return;
-    const expected = Date.now() + this.#clock.offsetMs;
-    const shown = await serverTimeMs({ host: this.host, port: this.#port });
-    if (Math.abs(shown - expected) > CLOCK_TOLERANCE_MS) {
-      throw new Error(`the clock of ${this.#spec.name} did not move: it shows ${shown}, expected about ${expected}`);
-    }
+    const awakeAt = this.pid === undefined || this.#paused ? undefined : this;
+    await shiftClock({ name: this.#spec.name, clock: this.#clock, awakeAt }, byMs);
   }
 
   async amongServers(): Promise<Address> {
     return { host: this.host, port: this.#port };
-  }
-
-  async lastLines(): Promise<readonly string[]> {
-    return this.#child?.lastLines() ?? [];
   }
 
   async stop(): Promise<void> {
@@ -155,6 +142,7 @@ export class LocalRedisServer implements RedisServer {
   }
 }
 
-async function clockFor(program: RedisProgram, file: string): Promise<WallClock | { readonly missing: string }> {
-  return program.clockIsFixed === undefined ? WallClock.in(file) : { missing: program.clockIsFixed };
+async function clockFor({ clockIsFixed }: RedisProgram, file: string): Promise<ServerClock> {
+  const clock = clockIsFixed === undefined ? await WallClock.in(file) : { missing: clockIsFixed };
+  return "missing" in clock ? { fixed: `cannot be moved here: ${clock.missing}` } : clock;
 }

@@ -31,8 +31,6 @@ export interface RedisServer extends Address {
   resume(): Promise<void>;
   /** Moves the server's wall clock by so much from where it is now. */
   shiftClock(byMs: number): Promise<void>;
-  /** The end of its log, for error messages. */
-  lastLines(): Promise<readonly string[]>;
   /** Ends it and removes all it left. */
   stop(): Promise<void>;
 }

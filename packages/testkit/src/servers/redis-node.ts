@@ -121,11 +121,6 @@ export class RedisNode {
     return runCommand({ url: this.directUrl, name: this.name }, command, args);
   }
 
-  /** The end of the server's log. */
-  lastLines(): Promise<readonly string[]> {
-    return this.#server.lastLines();
-  }
-
   /** One more proxy to this server: one client's network, which can break alone. */
   async anotherWay(): Promise<FaultProxy> {
     const proxy = await FaultProxy.start({ upstream: this.#server });

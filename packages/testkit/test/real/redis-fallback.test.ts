@@ -39,7 +39,7 @@ test("a caller that does not gets the error, which tells that containers were tr
   const { status, stdout } = onBareMachine("real");
   expect(stdout).toMatch(/^no Redis server can be had on this machine/);
   expect(stdout).toMatch(
-    /\nNor can it run in a container: no Docker engine answers \(nobody listens at DOCKER_HOST=.*ENOENT.*\): start one/,
+    /\nNor can it run in a container: no Docker engine answers \(nothing listens at DOCKER_HOST=.*ENOENT.*\): start one/,
   );
   expect(status).toBe(1);
 });

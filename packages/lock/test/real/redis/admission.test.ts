@@ -295,10 +295,10 @@ describe("a node that lost its memory", () => {
 describe("a server that took another's place", () => {
   test("L2 a promoted replica counts as a node that lost its memory, however durable both are", async ({ fleet }) => {
     const servers = await fleet({ nodes: 4, config: { "repl-diskless-sync-delay": "0" } });
-    const [master, second, third, replica] = servers.nodes.map(({ directUrl }) => ({
-      host: "127.0.0.1",
-      port: Number(new URL(directUrl).port),
-    }));
+    const [master, second, third, replica] = servers.nodes.map(({ directUrl }) => {
+      const { hostname: host, port } = new URL(directUrl);
+      return { host, port: Number(port) };
+    });
     if (master === undefined || replica === undefined || second === undefined || third === undefined)
       throw new Error("a fleet of four has four nodes");
     await using address = await standingIn(master);

@@ -1,15 +1,15 @@
 // What is true of servers in containers only; these files belong to the suites when PALISADE_TEST_PROVIDER=docker (vitest.config.ts).
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { connect, createServer, type Server } from "node:net";
-import { networkInterfaces } from "node:os";
+import { connect } from "node:net";
+import { hostname, networkInterfaces } from "node:os";
 import { createInterface } from "node:readline";
-import { pipeline } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
+import { GenericContainer } from "testcontainers";
 import { expect, test } from "vitest";
-import { dockerEngine, surroundingsOf } from "../../../src/docker/engine.js";
-import { composeImage } from "../../../src/docker/images.js";
+import { composeImage, dockerEngine } from "../../../src/docker/engine.js";
+import { HOST_LABEL, OWNER_LABEL } from "../../../src/docker/leftovers.js";
 import { returnPort, takePort } from "../../../src/process/port-block.js";
 import { PostgresServer } from "../../../src/servers/postgres-server.js";
 import { RedisFleet } from "../../../src/servers/redis-fleet.js";
@@ -27,8 +27,9 @@ interface Listed {
 /** The shared servers are another process's, and files take turns: these are this file's. */
 async function containersOf(pid: number): Promise<Listed[]> {
   const { container } = await dockerEngine();
-  const listed = await container.dockerode.listContainers({ all: true, filters: { label: [`palisade.pid=${pid}`] } });
-  return listed.map(({ Id, Mounts }) => ({
+  const listed = await container.dockerode.listContainers({ all: true, filters: { label: [`${HOST_LABEL}=${hostname()}`] } });
+  const owned = listed.filter(({ Labels }) => Labels[OWNER_LABEL]?.startsWith(`${pid}.`));
+  return owned.map(({ Id, Mounts }) => ({
     id: Id,
     volumes: Mounts.flatMap(({ Type, Name }) => (Type === "volume" && Name ? [Name] : [])),
   }));
@@ -41,28 +42,19 @@ async function owner(mode: "idle" | "stop"): Promise<ChildProcess & { readonly p
 }
 
 test("ports on which a stranger's servers answer are passed over", async () => {
-  await using redis = await RedisFleet.start({ nodes: 1, provider: "local" });
-  await using postgres = await PostgresServer.start({ provider: "local" });
   // Ports are given out in order until a block is used up, and this is the first test here: a node takes two, for its server and its proxy.
   const port = await takePort();
-  const strangers = [await standIn(port + 1, redis.nodes[0]?.directUrl), await standIn(port + 4, postgres.url)];
+  const image = await composeImage("redis");
+  const strangers = await Promise.all(
+    [port + 1, port + 4].map((host) => new GenericContainer(image).withExposedPorts({ container: 6379, host }).start()),
+  );
   await using fleet = await startFleet(1);
   expect(new URL(fleet.nodes[0]?.directUrl ?? "").port).toBe(String(port + 2));
   await using cluster = await PostgresServer.start({ provider: "docker" });
   expect(cluster.port).toBe(port + 5);
-  for (const stranger of strangers) stranger.close();
+  await Promise.all(strangers.map((stranger) => stranger.stop()));
   returnPort(port);
 });
-
-/** A way to a server from another port of the address where containers are reached. */
-async function standIn(port: number, serverUrl = ""): Promise<Server> {
-  const listener = createServer((socket) => {
-    const server = connect({ host: "127.0.0.1", port: Number(new URL(serverUrl).port) });
-    pipeline(socket, server, socket, () => {}); // Its end is the server's affair.
-  });
-  await once(listener.listen(port, surroundingsOf(await dockerEngine()).host), "listening");
-  return listener;
-}
 
 test("the image is the one of the compose file, and the line that says so names the engine", async () => {
   await using fleet = await startFleet(1);
