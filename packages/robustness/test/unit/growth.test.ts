@@ -96,7 +96,10 @@ describe("a curve is flat", () => {
   });
 });
 
-/** What twelve actors have under way every 100 ms of so many seconds: mostly short operations, some as long as a wait for a lock. */
+/**
+ * What twelve actors have under way every 100 ms of so many seconds: mostly short operations, some
+ * as long as a wait for a lock.
+ */
 function underWay(seed: string, seconds: number): { readonly atMs: number; readonly value: number }[] {
   const chance = chanceOf(seed, "actors");
   const actors = Array.from({ length: 12 }, () => ({ isBusy: false, untilMs: 0 }));
