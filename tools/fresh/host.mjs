@@ -24,7 +24,9 @@ export async function mustBeAble() {
   const needed = ["debootstrap", "unshare", "chroot", "ip", "git", "npm"];
   const search = 'for program; do command -v "$program" >/dev/null || echo "$program"; done';
   const missing = (await succeed(["sh", "-c", search, "sh", ...needed])).split("\n").filter((name) => name !== "");
-  if (missing.length > 0) throw new Refusal(`${missing.join(", ")} is not on PATH; apt-get install ${missing.join(" ")} helps.`);
+  if (missing.length === 0) return;
+  const advice = "apt-get install debootstrap iproute2 git helps, or /usr/sbin on PATH";
+  throw new Refusal(`${missing.join(", ")} cannot be found on PATH; ${advice}.`);
 }
 
 /**

@@ -42,7 +42,8 @@ function chosen(args) {
     try {
       return parseArgs({ args: [...args], options, allowPositionals: true });
     } catch (error) {
-      throw new Refusal(`${/** @type {Error} */ (error).message}. Usage: npm run fresh -- [--list] [--files clock,orphans] [case…]`);
+      const [reason] = /** @type {Error} */ (error).message.split(". ");
+      throw new Refusal(`${reason}. Usage: npm run fresh -- [--list] [--files clock,orphans] [case…]`);
     }
   }
 }
