@@ -1,5 +1,5 @@
 // T1, T2, L1 and L2 on the leases of one resource, in O(n log n).
-import { groupedBy, type LeaseRecord, type Pause, type Span } from "../history/records.js";
+import { groupedBy, highestBefore, type LeaseRecord, type Pause, type Span } from "../history/records.js";
 import type { Violation } from "./violation.js";
 
 /**
@@ -22,17 +22,12 @@ export function repeatedTokens(leases: readonly LeaseRecord[]): Violation[] {
 export function tokensAgainstTime(leases: readonly LeaseRecord[]): Violation[] {
   const byGrant = [...leases].sort((a, b) => a.grantedAt - b.grantedAt);
   const byBeginning = [...leases].sort((a, b) => a.beganAt - b.beganAt);
-  const violations: Violation[] = [];
-  let highest: LeaseRecord | undefined;
-  let granted = 0;
-  for (const later of byBeginning) {
-    for (let earlier = byGrant[granted]; earlier !== undefined && earlier.grantedAt < later.beganAt; earlier = byGrant[++granted]) {
-      if (highest === undefined || earlier.token > highest.token) highest = earlier;
-    }
-    if (highest !== undefined && later.token <= highest.token)
-      violations.push({ promise: "T1", at: later.grantedAt, what: `${told(later)} began after ${told(highest)} was granted` });
-  }
-  return violations;
+  const highest = highestBefore(byGrant, byBeginning, { isBefore: (a, b) => a.grantedAt < b.beganAt, height: ({ token }) => token });
+  return byBeginning.flatMap((later, i): Violation[] => {
+    const earlier = highest[i];
+    if (earlier === undefined || later.token > earlier.token) return [];
+    return [{ promise: "T1", at: later.grantedAt, what: `${told(later)} began after ${told(earlier)} was granted` }];
+  });
 }
 
 /**

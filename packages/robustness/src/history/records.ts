@@ -103,3 +103,21 @@ export function groupedBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map
 export function counted(words: readonly string[]): [string, number][] {
   return [...groupedBy(words, (word) => word)].map(([word, all]): [string, number] => [word, all.length]).sort(([, a], [, b]) => b - a);
 }
+
+/**
+ * For each of `later`, the highest of those in `earlier` that come before it; undefined if none
+ * does. Both are in their order.
+ */
+export function highestBefore<E, L>(
+  earlier: readonly E[],
+  later: readonly L[],
+  { isBefore, height }: { isBefore: (a: E, b: L) => boolean; height: (one: E) => number },
+): (E | undefined)[] {
+  let next = 0;
+  let highest: E | undefined;
+  return later.map((one) => {
+    for (let candidate = earlier[next]; candidate !== undefined && isBefore(candidate, one); candidate = earlier[++next])
+      if (highest === undefined || height(candidate) > height(highest)) highest = candidate;
+    return highest;
+  });
+}
