@@ -84,10 +84,10 @@ const options = readOptions();
 if (options?.mode === "help") console.log(usage(names));
 else if (options?.mode === "list") for (const { name, about } of scenarios) console.log(`${name.padEnd(20)}${about}`);
 else if (options !== undefined) {
-  const ending = await runProgram((signal) => demo(options, signal));
-  if (ending !== "finished" && ending !== "failed") {
-    const why = ending === "SIGPIPE" ? "The output is no longer read: stopped" : "Stopped";
+  const endedBy = await runProgram((signal) => demo(options, signal));
+  if (endedBy !== "finished" && endedBy !== "failed") {
+    const why = endedBy === "SIGPIPE" ? "The output is no longer read: stopped" : "Stopped";
     console.error(`${why} in the middle of the scenario. Everything that was started is stopped.`);
-    process.exitCode = exitCodeOf(ending);
+    process.exitCode = exitCodeOf(endedBy);
   }
 }

@@ -3,13 +3,13 @@
 import { FaultProxy } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
 import { UnexpectedOutcome } from "../worker/protocol.js";
-import { type Ending, expectLoss, expectRefusal, expectTurns, fenced, unfenced } from "./late-write.js";
+import { expectLoss, expectRefusal, expectTurns, fenced, type Outcome, unfenced } from "./late-write.js";
 
 /** A server may end a request that has begun and is not complete after this time. */
 const MAX_DELAY_MS = 5_000;
 const SEND_TIMEOUT_MS = 30_000;
 
-async function run(act: ActRun): Promise<Ending> {
+async function run(act: ActRun): Promise<Outcome> {
   const stock = act.resource("stock/9");
   const { proxy, differing } = await ownConnection(act);
   const one = await act.worker("worker 1", differing);

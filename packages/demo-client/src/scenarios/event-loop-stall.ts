@@ -2,9 +2,9 @@
 // do not run meanwhile.
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { BeforeWriting } from "../worker/protocol.js";
-import { codeOf, type Ending, expectLoss, expectRefusal, expectTurns, fenced, unfenced } from "./late-write.js";
+import { codeOf, expectLoss, expectRefusal, expectTurns, fenced, type Outcome, unfenced } from "./late-write.js";
 
-async function run(act: ActRun, beforeWriting: BeforeWriting): Promise<Ending> {
+async function run(act: ActRun, beforeWriting: BeforeWriting): Promise<Outcome> {
   const report = act.resource("reports/7");
   const [one, two] = await act.workers("worker 1", "worker 2");
 

@@ -1,9 +1,9 @@
 // A worker is stopped after its last check and before its write; it wakes up after the end of its
 // lease and writes.
 import type { ActRun, Scenario } from "../engine/act-run.js";
-import { type Ending, expectLoss, expectRefusal, expectTurns, fenced, type Leases, unfenced } from "./late-write.js";
+import { expectLoss, expectRefusal, expectTurns, fenced, type Leases, type Outcome, unfenced } from "./late-write.js";
 
-async function run(act: ActRun): Promise<Ending & Leases> {
+async function run(act: ActRun): Promise<Outcome & Leases> {
   const order = act.resource("orders/42");
   const [one, two] = await act.workers("worker 1", "worker 2");
 
@@ -25,15 +25,15 @@ export const gcPause: Scenario = {
   about: "a worker is paused past the end of its lease, wakes up and writes",
   acts: [
     fenced("through the gateway", async (act) => {
-      const ending = await run(act);
-      expectTurns(act, ending);
-      act.expect("the second lease has the greater token", ending.newer.token > ending.older.token);
-      expectRefusal(act, ending);
+      const outcome = await run(act);
+      expectTurns(act, outcome);
+      act.expect("the second lease has the greater token", outcome.newer.token > outcome.older.token);
+      expectRefusal(act, outcome);
     }),
     unfenced("control: the same, straight into a table", async (act) => {
-      const ending = await run(act);
-      expectTurns(act, ending);
-      expectLoss(act, ending);
+      const outcome = await run(act);
+      expectTurns(act, outcome);
+      expectLoss(act, outcome);
     }),
   ],
   proven:

@@ -4,7 +4,7 @@ import type { Act, ActRun } from "../engine/act-run.js";
 import type { Document, Granted, WriteResult } from "../worker/protocol.js";
 
 /** How such an act ends. */
-export interface Ending {
+export interface Outcome {
   readonly late: WriteResult;
   readonly stored: Document | null;
 }
@@ -28,12 +28,12 @@ export function expectTurns(act: ActRun, { older, newer }: Leases): void {
   act.expect("worker 2 got the lock only when worker 1's lease was over", newer.grantedAt >= older.validUntilAt);
 }
 
-export function expectRefusal(act: ActRun, { late, stored }: Ending, claim = "worker 1 is told that its token is stale"): void {
+export function expectRefusal(act: ActRun, { late, stored }: Outcome, claim = "worker 1 is told that its token is stale"): void {
   act.expect(claim, codeOf(late), "fencing_token_stale");
   act.expect("what is stored is worker 2's", stored?.by, "worker 2");
 }
 
-export function expectLoss(act: ActRun, { late, stored }: Ending, claim = "nobody refuses worker 1's late write"): void {
+export function expectLoss(act: ActRun, { late, stored }: Outcome, claim = "nobody refuses worker 1's late write"): void {
   act.expect(claim, late.ok);
   act.expect("worker 2's update is lost", stored?.by, "worker 1");
 }

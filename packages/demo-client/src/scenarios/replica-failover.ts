@@ -40,7 +40,7 @@ async function oneRedisWithReplica(act: ActRun): Promise<void> {
   await two.writes(invoice, { paid: true, by: two.name });
   const late = await one.writes(invoice, { paid: false, by: one.name });
   const stored = await act.stored(invoice);
-  expectLoss(act, { late, stored }, "nobody refuses worker 1's write");
+  expectLoss(act, { late, stored }, "worker 1's write is not refused");
 }
 
 async function independentMasters(act: ActRun): Promise<void> {

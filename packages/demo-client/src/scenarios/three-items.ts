@@ -11,13 +11,13 @@ function itemsOf(cart: Document | null): readonly unknown[] {
   return Array.isArray(cart?.items) ? cart.items : [];
 }
 
-interface Ending {
+interface Outcome {
   readonly acted: number;
   readonly accepted: number;
   readonly stored: number;
 }
 
-async function run(act: ActRun, guard: Guard): Promise<Ending> {
+async function run(act: ActRun, guard: Guard): Promise<Outcome> {
   const cart = act.resource("carts/5");
   const { acted, stored: accepted } = await contest(act, {
     resource: cart,
