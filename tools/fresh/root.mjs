@@ -36,10 +36,7 @@ export async function makeMachine({ release, node, user, clone: where, closedHom
   return { ...settings, HOME: homeOf(user), CLONE: clone, PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
 }
 
-/** @param {string} user */
-function homeOf(user) {
-  return user === "root" ? "/root" : `/home/${user}`;
-}
+const homeOf = (/** @type {string} */ user) => (user === "root" ? "/root" : `/home/${user}`);
 
 /** @param {string} release */
 function debian(release) {
@@ -48,8 +45,7 @@ function debian(release) {
     const command = ["debootstrap", "--variant=minbase", "--include=git", release, folder];
     await succeed(mirror === undefined ? command : [...command, mirror]);
     await succeed(["chroot", folder, "useradd", "--create-home", "--shell", "/bin/bash", "dev"]);
-    rmSync(join(folder, "var/cache/apt/archives"), { recursive: true, force: true });
-    mkdirSync(join(folder, "var/cache/apt/archives/partial"), { recursive: true });
+    await succeed(["chroot", folder, "apt-get", "clean"]);
   });
 }
 
