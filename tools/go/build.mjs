@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { inRoot } from "./checkout.mjs";
 import { run } from "./child.mjs";
+import { diskFull } from "./explain.mjs";
 import { step } from "./progress.mjs";
 import { Refusal } from "./refusal.mjs";
 
@@ -13,7 +14,7 @@ export async function build(project) {
   const outputs = [...withReferences(project)].map((directory) => outputOf(directory)).filter((directory) => directory !== undefined);
   const command = outputs.every((directory) => existsSync(directory)) ? tsc : [...tsc, "--force"];
   const { code, output } = await step("compiling", () => run(command, { output: "kept" }));
-  if (code !== 0) throw new Refusal(`the sources do not compile.\n${output}`);
+  if (code !== 0) throw diskFull(output) ?? new Refusal(`the sources do not compile.\n${output}`);
 }
 
 /** @param {string} project @returns {Set<string>} */

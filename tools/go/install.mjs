@@ -7,10 +7,10 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inRoot, packageDirectories } from "./checkout.mjs";
 import { run } from "./child.mjs";
+import { explained } from "./explain.mjs";
 import { pnpm } from "./pnpm.mjs";
 import { step } from "./progress.mjs";
 import { Refusal } from "./refusal.mjs";
-import { unreachable } from "./unreachable.mjs";
 
 const stamp = inRoot("node_modules", ".palisade-installed");
 const marker = inRoot("node_modules", ".palisade-installing");
@@ -89,5 +89,5 @@ function explain(output) {
       'pnpm-lock.yaml does not fit the package.json files. Run "pnpm install" with the pinned version and commit the lockfile.',
     );
   }
-  return unreachable("the dependencies", output) ?? new Refusal(`pnpm could not install the dependencies:\n${output}`);
+  return explained("the dependencies", output) ?? new Refusal(`pnpm could not install the dependencies:\n${output}`);
 }

@@ -3,6 +3,7 @@
 import { watchAncestors } from "./ancestors.mjs";
 import { build } from "./build.mjs";
 import { Interrupted, interrupt } from "./child.mjs";
+import { diskFull } from "./explain.mjs";
 import { settleHome } from "./home.mjs";
 import { install } from "./install.mjs";
 import { Refusal } from "./refusal.mjs";
@@ -20,7 +21,8 @@ export async function main(name, args) {
     const code = await perform(name, args);
     process.exit(ending.code ?? code);
   } catch (error) {
-    if (error instanceof Refusal) console.error(`palisade: ${error.message}`);
+    const refusal = error instanceof Refusal ? error : diskFull(error instanceof Error && "code" in error ? String(error.code) : "");
+    if (refusal !== undefined) console.error(`palisade: ${refusal.message}`);
     else if (!(error instanceof Interrupted)) console.error(error);
     process.exit(ending.code ?? 1);
   }

@@ -5,9 +5,9 @@ import { existsSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { cache, pinnedPnpm } from "./checkout.mjs";
 import { run } from "./child.mjs";
+import { explained } from "./explain.mjs";
 import { step } from "./progress.mjs";
 import { Refusal } from "./refusal.mjs";
-import { unreachable } from "./unreachable.mjs";
 
 const pinned = pinnedPnpm();
 const home = join(cache, `pnpm-${pinned.version}`);
@@ -64,6 +64,6 @@ async function fetch() {
   });
   const script = code === 0 ? fetched() : undefined;
   if (script === undefined)
-    throw unreachable(`pnpm ${pinned.version}`, output) ?? new Refusal(`npm could not install pnpm ${pinned.version}:\n${output}`);
+    throw explained(`pnpm ${pinned.version}`, output) ?? new Refusal(`npm could not install pnpm ${pinned.version}:\n${output}`);
   return script;
 }

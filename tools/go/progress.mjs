@@ -1,7 +1,6 @@
-// Says what takes long, and only then: a step shorter than two seconds prints nothing. Decides
-// nothing else.
-const quietMs = 2000;
-const everyMs = process.stderr.isTTY ? 100 : 10_000;
+// Says what takes long, and only then: a step shorter than two seconds prints nothing.
+const QUIET_MS = 2000;
+const EVERY_MS = 10_000;
 
 /**
  * @template T
@@ -12,22 +11,18 @@ const everyMs = process.stderr.isTTY ? 100 : 10_000;
 export async function step(title, work) {
   const startedAt = performance.now();
   const seconds = () => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
-  const line = () => `palisade: ${title}… ${seconds()}`;
-  let shown = false;
+  let shown = "";
   const show = () => {
-    if (!shown && !process.stderr.isTTY) process.stderr.write(`palisade: ${title}…\n`);
-    else process.stderr.write(process.stderr.isTTY ? `\r${line()}` : `${line()}\n`);
-    shown = true;
+    process.stderr.write(`palisade: ${title}…${shown && ` ${seconds()}`}\n`);
+    shown = title;
   };
-  /** @type {NodeJS.Timeout} */
-  let timer = setTimeout(() => {
-    show();
-    timer = setInterval(show, everyMs);
-  }, quietMs);
+  const first = setTimeout(show, QUIET_MS);
+  const later = setInterval(show, EVERY_MS);
   try {
     return await work();
   } finally {
-    clearTimeout(timer);
-    if (shown) process.stderr.write(process.stderr.isTTY ? `\r${line()}\n` : `${line()} done\n`);
+    clearTimeout(first);
+    clearInterval(later);
+    if (shown !== "") process.stderr.write(`palisade: ${title}… ${seconds()} done\n`);
   }
 }

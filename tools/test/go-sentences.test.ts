@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { unreachable } from "../go/unreachable.mjs";
+import { explained } from "../go/explain.mjs";
 import { tally } from "../tally.mjs";
 import { moduleOf, Program, pathOf } from "./programs.js";
 
@@ -38,18 +38,28 @@ test.each([
   ["GET https://packages.example/vitest error (ENOTFOUND). Will retry", "https://packages.example", "ENOTFOUND"],
   ["ERR_PNPM_META_FETCH_FAIL the request failed", "the package registry", "ERR_PNPM_META_FETCH_FAIL"],
 ])("a registry that does not answer is one sentence: %s", (output, address, sign) => {
-  const message = unreachable("the dependencies", output)?.message;
+  const message = explained("the dependencies", output)?.message;
   expect(message).toContain(`the dependencies could not be fetched: ${address} did not answer (${sign}).`);
   expect(message).not.toContain("\n");
 });
 
 test("a registry that has not got it is one sentence too", () => {
   const output = "ERR_PNPM_FETCH_404  GET http://127.0.0.1:9/core/-/core-0.18.5.tgz: Not Found - 404";
-  expect(unreachable("the dependencies", output)?.message).toContain("http://127.0.0.1:9/core/-/core-0.18.5.tgz was answered with 404.");
+  expect(explained("the dependencies", output)?.message).toContain("http://127.0.0.1:9/core/-/core-0.18.5.tgz was answered with 404.");
+});
+
+test.each([
+  " WARN  GET https://packages.example/typescript.tgz error (ERR_PNPM_ENOSPC). Will retry in 500 milliseconds. 2 retries left.",
+  "npm error code ENOSPC\nnpm error syscall write\nnpm error errno -28",
+  "error TS5033: Could not write file 'main.js': EDQUOT: disk quota exceeded, write",
+])("a full disk is one sentence and not blamed on the network: %s", (output) => {
+  const message = explained("the dependencies", output)?.message;
+  expect(message).toMatch(/^there is no space left on a disk that is needed \((ENOSPC|EDQUOT)\)/);
+  expect(message).not.toContain("\n");
 });
 
 test("any other failure of an installation is not blamed on the network", () => {
-  expect(unreachable("the dependencies", "ENOSPC: no space left on device")).toBeUndefined();
+  expect(explained("the dependencies", "ERR_PNPM_OUTDATED_LOCKFILE  Cannot install with frozen-lockfile")).toBeUndefined();
 });
 
 test("a HOME that does not exist is replaced by a folder of the clone and not created", async () => {

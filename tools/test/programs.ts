@@ -7,7 +7,9 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 
 /** The address of a module of tools/, as text that can stand in a program. */
-export const moduleOf = (path: string): string => JSON.stringify(new URL(`../${path}`, import.meta.url).href);
+export const moduleOf = (path: string): string => JSON.stringify(addressOf(path));
+
+export const addressOf = (path: string): string => new URL(`../${path}`, import.meta.url).href;
 
 export const pathOf = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
 

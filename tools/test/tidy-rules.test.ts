@@ -105,7 +105,7 @@ const samples: readonly Sample[] = [
     keeps: [
       { "packages/lock/src/lease/acquire.ts": 'import { x } from "./release.js";\nimport type { Y } from "../quorum/tally.js";' },
       { "packages/lock/src/index.ts": 'export { x } from "./locker.js";' },
-      { "packages/robustness/src/a.ts": 'import { x } from "./b.js";' },
+      { "packages/other/src/a.ts": 'import { x } from "./b.js";' },
     ],
   },
   {
