@@ -68,7 +68,7 @@ function unauthenticated(detail: string): Problem {
   return new Problem("unauthenticated", detail);
 }
 
-export const API_KEY_PREFIX = "palisade_";
+const API_KEY_PREFIX = "palisade_";
 // 256 random bits in base64url. A key made elsewhere is accepted if it is long enough to hold 128
 // bits; a shorter one could be found from its hash.
 const MIN_KEY_LENGTH = 22;

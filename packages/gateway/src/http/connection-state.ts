@@ -31,7 +31,7 @@ export function markDiscarding(request: IncomingMessage): void {
   (request.socket as TrackedSocket)[discarding] = request;
 }
 
-export function isBeingDiscarded(request: IncomingMessage): boolean {
+function isBeingDiscarded(request: IncomingMessage): boolean {
   return (request.socket as TrackedSocket)[discarding] === request;
 }
 

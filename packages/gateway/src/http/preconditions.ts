@@ -38,10 +38,6 @@ export function parseFencingToken(field: string | undefined): PresentedToken | P
   return { token: Number(field.slice(0, separator)), seq: Number(field.slice(separator + ";seq=".length)) };
 }
 
-export function formatFencingToken({ token, seq }: PresentedToken): string {
-  return seq === null ? String(token) : `${token};seq=${seq}`;
-}
-
 function describeToken(field: string): string {
   const times = repeated(field);
   if (times > 1) return `The Fencing-Token header was sent ${times} times; exactly one field is allowed.`;

@@ -93,7 +93,7 @@ export function problemDocument(problem: Problem, requestId: string | undefined)
   };
 }
 
-export function problemHeaders(problem: Problem, body: string): Record<string, string | number> {
+function problemHeaders(problem: Problem, body: string): Record<string, string | number> {
   const headers: Record<string, string | number> = {
     "Content-Type": "application/problem+json",
     "Content-Length": Buffer.byteLength(body),

@@ -59,7 +59,7 @@ export interface RequestHeaders {
  * Node silently drops header lines beyond its own limit of 2 000, so a request with that many is
  * refused before any of them is believed.
  */
-export const MAX_HEADER_LINES = 2_000;
+const MAX_HEADER_LINES = 2_000;
 
 // The fields of a header that came more than once are joined by a line feed: no header value can
 // contain one, so every strict parser refuses the result.

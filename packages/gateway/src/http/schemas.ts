@@ -8,7 +8,7 @@ import { MAX_NAME_BYTES, MAX_OPERATIONS } from "../fence/write-request.js";
 import { FENCING_TOKEN } from "./preconditions.js";
 import { problemCodes } from "./problem.js";
 
-export const MAX_PAGE_ITEMS = 1_000;
+const MAX_PAGE_ITEMS = 1_000;
 
 const token = z.int().min(1).max(MAX_TOKEN).meta({ description: "A fencing token: only ever rises for one resource" });
 const seq = z.int().min(1).max(MAX_TOKEN).meta({ description: "Position among the writes of one holder; must rise within one token" });

@@ -14,7 +14,7 @@ export function createLog(level: string): Log {
  */
 const traceparent = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-export function traceOf(field: string | undefined): { readonly traceId: string; readonly parentSpanId: string } | undefined {
+function traceOf(field: string | undefined): { readonly traceId: string; readonly parentSpanId: string } | undefined {
   const [, traceId, parentSpanId] = traceparent.exec(field ?? "") ?? [];
   return traceId === undefined || parentSpanId === undefined ? undefined : { traceId, parentSpanId };
 }

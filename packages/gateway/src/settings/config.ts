@@ -113,6 +113,6 @@ function jwtContradictions(settings: Settings, naming: Naming): string[] {
   return problems;
 }
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }

@@ -18,7 +18,7 @@ describe("an idempotency key", () => {
     expect(await one.read(request.resource)).toMatchObject({ value: "2", rev: 2 });
   });
 
-  test("that was spent is found without a failed statement, so that its neighbours travel on", async ({ openStore }) => {
+  test("that was used is found without a failed statement, so that the other writes of the batch pass", async ({ openStore }) => {
     const events: StoreEvent[] = [];
     const store = await openStore({ observe: (event) => events.push(event) });
     const spent = keyed(uniqueName());

@@ -38,7 +38,7 @@ describe("G4 with the lock's nodes known", () => {
     expect(await store.read(resource)).toMatchObject({ token: 5, rev: 1 });
   });
 
-  test("G4 a token that was never issued raises nothing in a transaction over resources that this gateway has not met", async ({
+  test("G4 a token that was never issued raises nothing in a transaction over resources that this gateway has not seen", async ({
     openStore,
   }) => {
     const [fenced, unknown] = [uniqueName(), uniqueName()];
@@ -193,7 +193,7 @@ describe("an operator", () => {
     ]);
   });
 
-  test("cannot lower what has no fence, and must say who and why", async ({ store }) => {
+  test("cannot lower what has no fence, and must give a name and a reason", async ({ store }) => {
     const resource = uniqueName();
     expect(await store.lowerFence({ resource, token: 5, by: "alice", reason: "why" })).toEqual({
       kind: "unchanged",

@@ -218,7 +218,7 @@ describe("any bytes in path, token and body", () => {
     );
   });
 
-  test("leave the gateway as able as before", async ({ gateway: { url } }) => {
+  test("leave the gateway working as before", async ({ gateway: { url } }) => {
     expect(await put(url, uniqueName(), { token: 1, value: {} })).toMatchObject({ status: 201 });
   });
 });

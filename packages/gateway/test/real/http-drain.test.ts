@@ -72,7 +72,7 @@ describe("SIGTERM", () => {
     await held.release();
   });
 
-  test("waits no longer than it was told, and the exit code says that something was left", async ({ database, startProgram }) => {
+  test("waits no longer than PALISADE_DRAIN_MS, and exits with 1 when requests were left", async ({ database, startProgram }) => {
     const gateway = await startProgram({ DATABASE_URL: database.url, ...patient, PALISADE_DRAIN_MS: "200" });
     const held = await heldWrite(gateway, database.url);
     gateway.child.signal("SIGTERM");
@@ -80,7 +80,7 @@ describe("SIGTERM", () => {
     await held.release();
   });
 
-  test("while Postgres is not there yet ends the waiting", async ({ onTestFinished }) => {
+  test("while Postgres is not up yet ends the start", async ({ onTestFinished }) => {
     const lines: string[] = [];
     const env = { DATABASE_URL: "postgres://127.0.0.1:1/none", PORT: "0", ADMIN_PORT: "0" };
     const child = startChild({ command: process.execPath, args: [program], env, onLine: (line) => lines.push(line) });

@@ -110,7 +110,7 @@ describe("GET", () => {
     });
   });
 
-  test("answers 304 to whom already has it", async ({ gateway: { url } }) => {
+  test("answers 304 to a caller that already has it", async ({ gateway: { url } }) => {
     const name = uniqueName();
     await put(url, name, { token: 5, value: { n: 1 } });
     expect(await get(url, name, "If-None-Match", 'W/"1", "7"')).toMatchObject({
@@ -180,7 +180,7 @@ describe("the list", () => {
     expect(fences.items[0]).not.toHaveProperty("value");
   });
 
-  test("of a cursor that came from nowhere is empty, not an error of the gateway", async ({ gateway: { url } }) => {
+  test("with a cursor that no page gave is empty, not an error of the gateway", async ({ gateway: { url } }) => {
     for (const cursor of ["AAAA", "_____w", "x"])
       expect((await send(url, { method: "GET", path: `/v1/resources?cursor=${cursor}` })).status).toBe(200);
   });
@@ -216,7 +216,7 @@ describe("fences", () => {
   const move = (url: string, name: string, change: unknown) =>
     send(url, { method: "POST", path: `/v1/fences/${name}`, headers: json, body: JSON.stringify(change) });
 
-  test("say who holds a resource, also where there is no document", async ({ gateway: { url } }) => {
+  test("name the holder of a resource, also where there is no document", async ({ gateway: { url } }) => {
     const name = uniqueName();
     await seal(url, name, 5);
     expect(await send(url, { method: "GET", path: `/v1/fences/${name}` })).toMatchObject({

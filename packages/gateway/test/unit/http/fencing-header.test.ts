@@ -1,7 +1,7 @@
 // The Fencing-Token header: what is accepted, and that nothing else is.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatFencingToken, parseFencingToken } from "../../../src/http/preconditions.js";
+import { parseFencingToken } from "../../../src/http/preconditions.js";
 import { Problem } from "../../../src/http/problem.js";
 import { readHeaders } from "../../../src/http/request-context.js";
 import { fencingTokenHeader } from "../../../src/http/schemas.js";
@@ -12,7 +12,7 @@ describe("the Fencing-Token header", () => {
   test("carries every valid token and sequence number", () => {
     fc.assert(
       fc.property(number, fc.option(number, { nil: null }), (token, seq) => {
-        expect(parseFencingToken(formatFencingToken({ token, seq }))).toEqual({ token, seq });
+        expect(parseFencingToken(seq === null ? String(token) : `${token};seq=${seq}`)).toEqual({ token, seq });
       }),
     );
   });
