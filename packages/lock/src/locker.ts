@@ -1,21 +1,18 @@
-// What createLocker gives: reads what a call asks for, has it acquired, and gives out leases. Knows no Redis, and does not count: attempts and waiting are
-// acquisition.ts, votes are quorum/.
-
+// The locker: each public call reads what it was given, waits for the first contact with the nodes, and hands over to the verb that does it.
 import { readHandOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
-import { conclude, survey } from "./lease/inspect.js";
-import { adoptionError } from "./lease/loss-error.js";
-import { describeLost } from "./lease/messages.js";
+import { inspectAll, summarize } from "./lease/inspect.js";
+import { adoptionError, closedError, describeLost } from "./lease/messages.js";
 import { forceRelease, wasIssued } from "./lease/raise.js";
 import { renew } from "./lease/renew.js";
-import { TtlLimit } from "./lease/ttl-limit.js";
+import { retryAfterMs } from "./lease/retry-after.js";
 import { readAdoptOptions, readLeaseRequest, readResource } from "./options/lease-request.js";
-import { shown, wellFormedText, wholeNumber } from "./options/option.js";
+import { shown, tokenOption, wellFormedText } from "./options/option.js";
 import { checkTtl, type LockerOptions, type Policy, readPolicy } from "./options/policy.js";
 import type { Clock } from "./platform/clock.js";
 import { systemClock } from "./platform/clock.js";
 import { DeadlineHeap } from "./platform/deadline-heap.js";
-import { Work } from "./platform/in-flight.js";
+import { InFlight } from "./platform/in-flight.js";
 import { LockError } from "./protocol/errors.js";
 import { channels } from "./protocol/events.js";
 import type { Finding, Fleet, FleetState } from "./protocol/fleet.js";
@@ -31,45 +28,43 @@ import type {
   TryAcquireOptions,
   UsingOptions,
 } from "./protocol/locker.js";
-import type { Lost } from "./protocol/outcome.js";
-import { MAX_TOKEN } from "./protocol/token.js";
 import { openNodes } from "./redis/open-nodes.js";
 import type { WaitContext } from "./waiting/context.js";
 import { FirstContact } from "./waiting/first-contact.js";
 import { LocalQueue } from "./waiting/local-queue.js";
-import { closedError, type WaitBudget } from "./waiting/wait-budget.js";
-import { Acquisition } from "./waiting/wait-for-lease.js";
+import type { WaitBudget } from "./waiting/wait-budget.js";
+import { AcquireCalls } from "./waiting/wait-for-lease.js";
 import { YieldAfterRelease } from "./waiting/yield-after-release.js";
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
 export class QuorumLocker implements Locker {
   readonly #fleet: Fleet;
-  readonly #core: WaitContext;
+  readonly #context: WaitContext;
   readonly #firstContact: FirstContact;
-  readonly #acquisition: Acquisition;
+  readonly #calls: AcquireCalls;
   #closing: Promise<void> | undefined;
 
   constructor(fleet: Fleet, policy: Policy, clock: Clock) {
-    this.#fleet = fleet;
-    const localQueue = new LocalQueue<Lost>();
-    const yieldAfterRelease = new YieldAfterRelease(clock, (resource) => localQueue.occupied(resource));
+    const resourceQueue = new LocalQueue(1);
+    const yieldAfterRelease = new YieldAfterRelease(clock, (resource) => resourceQueue.isOccupied(resource));
     const waiters = { closed: false, sleeping: new Set<WaitBudget>() };
-    const limit = new TtlLimit(fleet);
-    this.#core = {
+    const firstContact = new FirstContact({ clock, policy, waiters }, fleet);
+    this.#fleet = fleet;
+    this.#firstContact = firstContact;
+    this.#context = {
       nodes: fleet.nodes,
       policy,
       clock,
-      checkFleetTtl: (ttlMs) => limit.check(ttlMs),
-      localQueue,
+      deadlines: new DeadlineHeap(clock),
+      inFlight: new InFlight(),
+      checkFleetTtl: (ttlMs) => firstContact.checkTtl(ttlMs),
       onReleased: (resources, ballots) => yieldAfterRelease.released(resources, ballots),
       yieldAfterRelease,
+      resourceQueue,
       waiters,
-      deadlines: new DeadlineHeap(clock),
-      work: new Work(),
     };
-    this.#firstContact = new FirstContact(this.#core, fleet);
-    this.#acquisition = new Acquisition(this.#core, this.#firstContact);
+    this.#calls = new AcquireCalls(this.#context, firstContact);
   }
 
   ready(): Promise<FleetState> {
@@ -77,49 +72,50 @@ export class QuorumLocker implements Locker {
   }
 
   async acquire(resources: Resources, options?: AcquireOptions): Promise<Lease> {
-    const request = readLeaseRequest("acquire", this.#core.policy, { resources, options });
-    return this.#acquisition.wait(request);
+    const request = readLeaseRequest("acquire", this.#context.policy, { resources, options });
+    return this.#calls.waitFor(request);
   }
 
   async tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted> {
-    const { policy } = this.#core;
+    const { policy } = this.#context;
     const request = readLeaseRequest("tryAcquire", policy, { resources, options });
-    const outcome = await this.#acquisition.once(request);
+    const outcome = await this.#calls.tryOnce(request);
     if (outcome instanceof HeldLease) return { ok: true, lease: outcome, ballots: outcome.ballots };
     if (outcome instanceof LockError) return { ok: false, reason: "too_slow", message: outcome.message, ballots: outcome.ballots };
-    const { reason, ballots, freeInMs } = outcome;
-    const retry = reason === "held" && freeInMs !== undefined ? { retryAfterMs: freeInMs } : {};
+    const { reason, ballots } = outcome;
+    const retryMs = retryAfterMs(outcome, policy);
+    const retry = retryMs === undefined ? {} : { retryAfterMs: retryMs };
     return { ok: false, reason, ...retry, message: describeLost(request.resources, outcome, policy), ballots };
   }
 
   async using<Result>(resources: Resources, ...rest: [UsingOptions | undefined, Routine<Result>] | [Routine<Result>]): Promise<Result> {
     const [options, routine] = rest.length === 1 ? [undefined, rest[0]] : rest;
     if (typeof routine !== "function") throw new TypeError(`using needs a routine to run, not ${shown(routine)}`);
-    const request = readLeaseRequest("using", this.#core.policy, { resources, options });
-    const lease = await this.#acquisition.wait(request);
+    const request = readLeaseRequest("using", this.#context.policy, { resources, options });
+    const lease = await this.#calls.waitFor(request);
     try {
       return await routine(lease);
     } finally {
-      // Never throws: the routine's own result or error is what the caller gets.
+      // Never throws, so the caller gets the routine's own result or error.
       await lease[Symbol.asyncDispose]();
     }
   }
 
   async adopt(text: string, options?: KeepOptions): Promise<Lease> {
     const keeping = readAdoptOptions(options);
-    const { clock, policy, waiters } = this.#core;
-    const { namespace, ...told } = readHandOver(text);
+    const { clock, policy, waiters } = this.#context;
+    const { namespace, ...handedOver } = readHandOver(text);
     if (namespace !== policy.namespace) throw new RangeError(`this lease belongs to namespace ${namespace}, not ${policy.namespace}`);
-    checkTtl(policy, told.ttlMs);
-    await this.#begin(told.resources);
-    this.#core.checkFleetTtl(told.ttlMs);
+    checkTtl(policy, handedOver.ttlMs);
+    await this.#begin(handedOver.resources);
+    this.#context.checkFleetTtl(handedOver.ttlMs);
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
     let lease: HeldLease | undefined;
-    const { verdict, ballots } = await renew(this.#core, { ...told, wanted: () => !waiters.closed && lease?.held !== false });
-    if (waiters.closed) throw closedError(told.resources);
-    if (verdict !== "renewed") throw adoptionError(told, { verdict, ballots });
-    lease = new HeldLease(this.#core, { ...told, startMonotonicMs, startWallMs, votes: ballots }, keeping);
+    const { verdict, ballots } = await renew(this.#context, { ...handedOver, isWanted: () => !waiters.closed && lease?.held !== false });
+    if (waiters.closed) throw closedError(handedOver.resources);
+    if (verdict !== "renewed") throw adoptionError(handedOver, { verdict, ballots });
+    lease = new HeldLease(this.#context, { ...handedOver, startMonotonicMs, startWallMs, votes: ballots }, keeping);
     lease.assertHeld();
     return lease;
   }
@@ -127,25 +123,25 @@ export class QuorumLocker implements Locker {
   async inspect(resource: string): Promise<Inspection> {
     readResource(resource);
     await this.#begin([resource]);
-    return conclude(resource, await survey(this.#core, resource), this.#core.policy);
+    return summarize(resource, await inspectAll(this.#context, resource), this.#context.policy);
   }
 
   async forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease> {
     readResource(resource);
     const reason = wellFormedText("reason", options?.reason, 1_024);
     await this.#begin([resource]);
-    return forceRelease(this.#core, resource, reason);
+    return forceRelease(this.#context, resource, reason);
   }
 
   async issued(resource: string, token: number): Promise<boolean> {
     readResource(resource);
-    wholeNumber("token", token, { min: 1, max: MAX_TOKEN });
+    tokenOption(token);
     await this.#begin([resource]);
-    return wasIssued(this.#core, resource, token);
+    return wasIssued(this.#context, resource, token);
   }
 
   async doctor(): Promise<readonly Finding[]> {
-    if (this.#core.waiters.closed) throw closedError([]);
+    if (this.#context.waiters.closed) throw closedError([]);
     await this.#firstContact.wait();
     return this.#fleet.probe();
   }
@@ -160,23 +156,23 @@ export class QuorumLocker implements Locker {
   }
 
   async #close(): Promise<void> {
-    this.#core.waiters.closed = true;
-    for (const waiter of [...this.#core.waiters.sleeping]) waiter.wake();
-    await this.#core.deadlines.close();
-    await this.#core.work.idle();
+    this.#context.waiters.closed = true;
+    for (const waiter of [...this.#context.waiters.sleeping]) waiter.wake();
+    await this.#context.deadlines.close();
+    await this.#context.inFlight.idle();
     await this.#fleet.close();
   }
 
   async #begin(resources: readonly string[]): Promise<void> {
-    if (!this.#firstContact.done) await this.#firstContact.wait();
-    if (this.#core.waiters.closed) throw closedError(resources);
+    if (!this.#firstContact.isDone) await this.#firstContact.wait();
+    if (this.#context.waiters.closed) throw closedError(resources);
     this.#firstContact.check();
   }
 }
 
 /**
  * A locker over N independent Redis masters. Begins to connect at once; nothing needs to be awaited before the first call. Throws TypeError or RangeError for
- * options that cannot be right, before any I/O.
+ * invalid options, before any I/O.
  */
 export function createLocker(options: LockerOptions): Locker {
   const policy = readPolicy(options);

@@ -1,9 +1,7 @@
-// A lease as text, from one process to another. Contains the owner's secret and no instant: clocks of two machines differ, so the adopter asks the nodes anew
-// instead of believing a deadline that somebody else computed.
-
+// A lease as text, from one process to another. It contains the owner's secret and no instant: clocks of two machines differ, so the adopting process asks the nodes anew
+// instead of believing another machine's deadline.
 import { readResources } from "../options/lease-request.js";
-import { knownOptions, wellFormedText, wholeNumber } from "../options/option.js";
-import { MAX_TOKEN } from "../protocol/token.js";
+import { knownOptions, tokenOption, wellFormedText, wholeNumber } from "../options/option.js";
 
 export interface HandedOver {
   readonly namespace: string;
@@ -36,14 +34,14 @@ export function readHandOver(text: string): HandedOver {
     namespace: wellFormedText("namespace", given.namespace, 128),
     resources: readResources(given.resources),
     owner: readOwner(given.owner),
-    token: wholeNumber("token", given.token, { min: 1, max: MAX_TOKEN }),
+    token: tokenOption(given.token),
     ttlMs: wholeNumber("ttlMs", given.ttlMs, { min: 1, max: Number.MAX_SAFE_INTEGER }),
   };
 }
 
 function readOwner(owner: unknown): string {
   const text = wellFormedText("owner", owner, 64);
-  // It ends where the first bar stands in a lock's value.
+  // In a lock's value the owner ends at the first bar.
   if (text.includes("|")) throw new TypeError("the owner in the text of a lease has a bar in it");
   return text;
 }

@@ -1,6 +1,5 @@
-// Keeps one lease: its deadline by two clocks, its renewals, its end. Decides when the lease is held; never asks a node itself (renewal.ts and release.ts do).
-// Ten thousand of these live in one process, so there is no timer, no AbortController and no closure per lease until somebody asks for one.
-
+// Keeps one lease: its deadline by two clocks, its renewals, its end. Ten thousand of these live in one process, so there is no timer, no AbortController and no closure per
+// lease until the holder asks for one.
 import { shown } from "../options/option.js";
 import { checkTtl } from "../options/policy.js";
 import type { Deadline } from "../platform/deadline-heap.js";
@@ -8,15 +7,15 @@ import type { Ballot } from "../protocol/ballot.js";
 import { type LeaseLostReason, LockError } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
 import type { Lease, Release, Renewal } from "../protocol/lease.js";
-import type { Grant } from "../protocol/outcome.js";
-import { askAgainInMs, onGrid, RENEWAL_FLOOR_MS, renewInMs } from "../quorum/renewal-pacing.js";
+import type { GrantedLease } from "../protocol/outcome.js";
+import { neededTtlMs, remainingMs, validityMs } from "../quorum/drift-and-validity.js";
 import { castBallots } from "../quorum/round.js";
-import { neededTtlMs, remainingMs, validityMs } from "../quorum/validity.js";
 import type { LeaseContext } from "./context.js";
 import { writeHandOver } from "./hand-over.js";
 import { describeLoss } from "./messages.js";
 import { releaseEverywhere } from "./release.js";
 import { renew } from "./renew.js";
+import { MIN_RENEWAL_DELAY_MS, onGrid, renewAgainInMs, renewInMs } from "./renewal-delay.js";
 
 export interface Keeping {
   readonly renew: boolean;
@@ -24,7 +23,7 @@ export interface Keeping {
   readonly maxHoldMs: number;
 }
 
-/** The part of the validity that is over when the holder is warned. */
+/** The part of the validity after which the holder is warned. */
 const DANGER = 0.75;
 
 export class HeldLease implements Lease, Deadline {
@@ -32,22 +31,23 @@ export class HeldLease implements Lease, Deadline {
   heapIndex = -1;
   readonly resources: readonly string[];
   readonly token: number;
-  readonly #core: LeaseContext;
+  readonly #context: LeaseContext;
   readonly #owner: string;
   readonly #votes: readonly (Ballot | undefined)[];
   readonly #holdUntilAt: number;
-  // The deadline: the moment before the first byte of the last successful round left, and how long the lease lasts from then on.
+  // The deadline: the moment before the first byte of the last successful round was sent, and how long the lease lasts from then on.
   #startMonotonicMs: number;
   #startWallMs: number;
   #lastsMs: number;
   #ttlMs: number;
   #renews: boolean;
   #renewAt = Number.POSITIVE_INFINITY;
-  #dangerTold = false;
+  #isWarned = false;
   #unknowns = 0;
   /** How often the nodes were asked to hold it longer. */
   #extensions = 0;
-  #handedOver = false;
+  #isHandedOver = false;
+  /** Why it will have been lost, should its time run out. */
   #trouble: LeaseLostReason = "expired";
   #ended: LeaseLostReason | undefined;
   #controller: AbortController | undefined;
@@ -55,8 +55,8 @@ export class HeldLease implements Lease, Deadline {
   #extending: Promise<Renewal> | undefined;
   #release: Promise<Release> | undefined;
 
-  constructor(core: LeaseContext, grant: Grant, keeping: Keeping) {
-    this.#core = core;
+  constructor(context: LeaseContext, grant: GrantedLease, keeping: Keeping) {
+    this.#context = context;
     this.resources = grant.resources;
     this.token = grant.token;
     this.#owner = grant.owner;
@@ -65,10 +65,10 @@ export class HeldLease implements Lease, Deadline {
     this.#startMonotonicMs = grant.startMonotonicMs;
     this.#startWallMs = grant.startWallMs;
     this.#holdUntilAt = grant.startMonotonicMs + keeping.maxHoldMs;
-    this.#lastsMs = this.#capped(grant.startMonotonicMs);
+    this.#lastsMs = this.#validityFrom(grant.startMonotonicMs);
     this.#renews = keeping.renew;
-    if (keeping.renew) this.#planRenewal(renewInMs(this.#lastsMs, core.clock.random()));
-    this.#setAlarm();
+    if (keeping.renew) this.#planRenewal(renewInMs(this.#lastsMs, context.clock.random()));
+    this.#setDeadline();
   }
 
   get resource(): string {
@@ -101,8 +101,8 @@ export class HeldLease implements Lease, Deadline {
 
   async extend(ttlMs?: number): Promise<Renewal> {
     if (ttlMs !== undefined) {
-      checkTtl(this.#core.policy, ttlMs);
-      this.#core.checkFleetTtl(ttlMs);
+      checkTtl(this.#context.policy, ttlMs);
+      this.#context.checkFleetTtl(ttlMs);
     }
     // One at a time: of two answers that overtake each other, the older one would tell of a ttl that the nodes do not have any more.
     while (this.#extending !== undefined) await this.#extending.then(ignored, ignored);
@@ -122,7 +122,6 @@ export class HeldLease implements Lease, Deadline {
   }
 
   onDanger(listener: (remainingMs: number) => void): () => void {
-    // Found now rather than when the lease is in danger.
     if (typeof listener !== "function") throw new TypeError(`onDanger needs a function to call, not ${shown(listener)}`);
     this.#dangerListeners ??= new Set();
     this.#dangerListeners.add(listener);
@@ -131,114 +130,114 @@ export class HeldLease implements Lease, Deadline {
 
   serialize(): string {
     this.assertHeld();
-    this.#handedOver = true;
+    this.#isHandedOver = true;
     this.#renews = false;
-    const { namespace } = this.#core.policy;
+    const { namespace } = this.#context.policy;
     return writeHandOver({ namespace, resources: this.resources, owner: this.#owner, token: this.token, ttlMs: this.#ttlMs });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#handedOver) await this.release();
+    if (!this.#isHandedOver) await this.release();
   }
 
-  /** The locker is closed: whoever holds this must stop. */
+  /** The locker is closed. */
   async close(): Promise<void> {
     this.#end("closed");
-    if (!this.#handedOver) await this.#giveBack();
+    if (!this.#isHandedOver) await this.#giveBack();
   }
 
-  /** Its moment in the shared heap has come: the end, the warning before it, or a renewal. */
-  ring(): void {
+  /** The end is due, or the warning before it, or a renewal. */
+  onDue(): void {
     if (this.#endIfOver()) return;
-    if (!this.#dangerTold && this.#leftMs() <= this.#lastsMs * (1 - DANGER) + 1) this.#tellDanger();
-    const now = this.#core.clock.monotonicMs();
+    if (!this.#isWarned && this.#leftMs() <= this.#lastsMs * (1 - DANGER) + 1) this.#warn();
+    const now = this.#context.clock.monotonicMs();
     if (now + 1 >= this.#renewAt && this.#isWorthRenewing(now)) this.#renewNow();
-    if (this.#ended === undefined) this.#setAlarm();
+    if (this.#ended === undefined) this.#setDeadline();
   }
 
   #renewNow(): void {
     this.#renewAt = Number.POSITIVE_INFINITY;
-    // What it led to is in the lease's state and in the telemetry: a lease that was lost has aborted its signal by the time this settles.
+    // The outcome is in the lease's state and in the events: a lease that was lost has aborted its signal by the time this settles.
     this.extend().then(ignored, ignored);
   }
 
   async #extend(): Promise<Renewal> {
-    const { clock, policy } = this.#core;
+    const { clock, policy } = this.#context;
     const extension = ++this.#extensions;
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
-    const lastsMs = this.#capped(startMonotonicMs);
-    // The nodes may hold it for less from now on, whether or not we hear that they do.
-    if (lastsMs < this.#leftMs()) this.#count(startMonotonicMs, startWallMs, lastsMs);
-    const { verdict, ballots } = await renew(this.#core, {
+    const lastsMs = this.#validityFrom(startMonotonicMs);
+    // A shorter ttl counts at once: the nodes may hold it for less from now on, whether or not their answers arrive (L2).
+    if (lastsMs < this.#leftMs()) this.#restart(startMonotonicMs, startWallMs, lastsMs);
+    const { verdict, ballots } = await renew(this.#context, {
       resources: this.resources,
       owner: this.#owner,
       token: this.token,
       ttlMs: Math.min(this.#ttlMs, Math.ceil(neededTtlMs(lastsMs, policy.driftFactor))),
-      wanted: () => this.#ended === undefined && this.#extensions === extension,
+      isWanted: () => this.#ended === undefined && this.#extensions === extension,
     });
     if (verdict === "renewed") {
       this.#trouble = "expired";
       this.#unknowns = 0;
-      this.#dangerTold = false;
-      if (this.#ended === undefined) this.#count(startMonotonicMs, startWallMs, lastsMs);
+      this.#isWarned = false;
+      if (this.#ended === undefined) this.#restart(startMonotonicMs, startWallMs, lastsMs);
       this.#planRenewal(renewInMs(lastsMs, clock.random()));
     } else if (verdict === "lost") {
       this.#end("taken");
     } else {
       this.#trouble = ballots.some((ballot) => ballot.kind === "quarantined") ? "quarantined" : "unreachable";
-      this.#planRenewal(askAgainInMs(this.#lastsMs, ++this.#unknowns, clock.random()));
+      this.#planRenewal(renewAgainInMs(this.#lastsMs, ++this.#unknowns, clock.random()));
     }
-    const over = this.#endIfOver();
+    const isOver = this.#endIfOver();
     if (channels.renewal.hasSubscribers) {
       const { resources, token } = this;
-      channels.renewal.publish({ resources, token, outcome: verdict, remainingMs: over ? 0 : this.#leftMs(), ballots });
+      channels.renewal.publish({ resources, token, outcome: verdict, remainingMs: isOver ? 0 : this.#leftMs(), ballots });
     }
-    if (over || verdict === "lost") throw this.#lost(ballots);
-    this.#setAlarm();
+    if (isOver || verdict === "lost") throw this.#lost(ballots);
+    this.#setDeadline();
     return { outcome: verdict, remainingMs: this.#leftMs(), ballots };
   }
 
-  /** What a grant of the ttl asked for lasts from this moment on, within maxHoldMs. */
-  #capped(fromMonotonicMs: number): number {
-    return Math.min(validityMs(this.#ttlMs, this.#core.policy.driftFactor), this.#holdUntilAt - fromMonotonicMs);
+  /** How long a grant of the present ttl lasts from this moment on, within maxHoldMs. */
+  #validityFrom(monotonicMs: number): number {
+    return Math.min(validityMs(this.#ttlMs, this.#context.policy.driftFactor), this.#holdUntilAt - monotonicMs);
   }
 
-  #count(startMonotonicMs: number, startWallMs: number, lastsMs: number): void {
+  #restart(startMonotonicMs: number, startWallMs: number, lastsMs: number): void {
     this.#startMonotonicMs = startMonotonicMs;
     this.#startWallMs = startWallMs;
     this.#lastsMs = lastsMs;
   }
 
   #leftMs(): number {
-    const { clock } = this.#core;
+    const { clock } = this.#context;
     return remainingMs(this.#lastsMs, clock.monotonicMs() - this.#startMonotonicMs, clock.wallMs() - this.#startWallMs);
   }
 
   #planRenewal(inMs: number): void {
-    this.#renewAt = onGrid(this.#core.clock.monotonicMs(), inMs, this.#ttlMs);
+    this.#renewAt = onGrid(this.#context.clock.monotonicMs(), inMs, this.#ttlMs);
   }
 
-  #setAlarm(): void {
+  #setDeadline(): void {
     const leftMs = this.#leftMs();
-    const now = this.#core.clock.monotonicMs();
+    const now = this.#context.clock.monotonicMs();
     let at = now + leftMs;
-    if (!this.#dangerTold) at = Math.min(at, at - this.#lastsMs * (1 - DANGER));
+    if (!this.#isWarned) at = Math.min(at, at - this.#lastsMs * (1 - DANGER));
     if (this.#isWorthRenewing(now)) at = Math.min(at, this.#renewAt);
-    this.#core.deadlines.set(this, at);
+    this.#context.deadlines.set(this, at);
   }
 
-  // No renewal can prolong what maxHoldMs ends. A few milliseconds are nothing: the wall clock counts in whole ones.
+  // No renewal can prolong what maxHoldMs ends. A few milliseconds do not count: the wall clock has whole ones.
   #isWorthRenewing(now: number): boolean {
-    return this.#renews && now + this.#leftMs() < this.#holdUntilAt - RENEWAL_FLOOR_MS;
+    return this.#renews && now + this.#leftMs() < this.#holdUntilAt - MIN_RENEWAL_DELAY_MS;
   }
 
-  #tellDanger(): void {
-    this.#dangerTold = true;
+  #warn(): void {
+    this.#isWarned = true;
     const leftMs = this.#leftMs();
     if (channels.danger.hasSubscribers) channels.danger.publish({ resources: this.resources, token: this.token, remainingMs: leftMs });
     for (const listener of this.#dangerListeners ?? []) {
-      // Not called from here: what a listener throws must not keep other leases from their deadlines.
+      // In a microtask: what a listener throws must not keep other leases from their deadlines.
       queueMicrotask(() => listener(leftMs));
     }
   }
@@ -253,16 +252,16 @@ export class HeldLease implements Lease, Deadline {
   #end(reason: LeaseLostReason): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
-    this.#core.deadlines.clear(this);
+    this.#context.deadlines.clear(this);
     this.#controller?.abort(this.#lost());
-    if (reason !== "released" && channels.loss.hasSubscribers)
-      channels.loss.publish({ resources: this.resources, token: this.token, reason });
-    // An extension that was not answered, or not in time, may have been executed, or be still on its way: nodes would hold for a whole ttl what nobody has.
-    if (reason === "taken" || (this.#extensions > 0 && !this.#handedOver)) void this.#giveBack();
+    const { resources, token } = this;
+    if (reason !== "released" && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason });
+    // An extension without an answer in time may have been executed, or be on its way: nodes would hold for a whole ttl what has ended here.
+    if (reason === "taken" || (this.#extensions > 0 && !this.#isHandedOver)) void this.#giveBack();
   }
 
   #giveBack(): Promise<Release> {
-    this.#release ??= releaseEverywhere(this.#core, { resources: this.resources, owner: this.#owner, token: this.token });
+    this.#release ??= releaseEverywhere(this.#context, { resources: this.resources, owner: this.#owner, token: this.token });
     return this.#release;
   }
 
@@ -272,5 +271,5 @@ export class HeldLease implements Lease, Deadline {
   }
 }
 
-// The caller who asked for the extension hears of it; whoever only waits for its end does not need to.
+// The caller that asked for the extension gets its outcome; waiting for its end needs none.
 function ignored(): void {}

@@ -1,44 +1,39 @@
-// Looks at a resource without touching it: what each node knows, and what a quorum of them says together. Pure but for the round it holds.
-
-import type { Policy } from "../options/policy.js";
+// What each node stores of a resource, and what a quorum of them says together. Changes nothing.
 import type { InspectBallot } from "../protocol/ballot.js";
 import { LockError } from "../protocol/errors.js";
 import type { Inspection } from "../protocol/locker.js";
-import { castBallots, holdRound } from "../quorum/round.js";
-import type { Ballots, Electorate } from "../quorum/tally.js";
+import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
+import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
 import { describeBallots } from "./messages.js";
 
 type Seen = Extract<InspectBallot, { kind: "seen" }>;
 
-/** Asks every node and waits for all of them: whoever looks wants to see. */
-export async function survey(core: LeaseContext, resource: string): Promise<readonly InspectBallot[]> {
-  const everybody = core.nodes.length;
-  return (await look(core, resource, (ballots) => (castBallots(ballots).length === everybody ? "all" : "open"))).ballots;
+/** Asks every node and waits for all of them. */
+export async function inspectAll(context: LeaseContext, resource: string): Promise<readonly InspectBallot[]> {
+  const { size } = context.policy;
+  return (await inspectUntil(context, resource, (ballots) => (castBallots(ballots).length === size ? "all" : "open"))).ballots;
 }
 
-/** Asks every node until the judge has heard enough. */
-export async function look<Verdict extends string>(
-  core: LeaseContext,
+/** Asks every node until the judge gives a verdict. */
+export async function inspectUntil<Verdict extends string>(
+  context: LeaseContext,
   resource: string,
   judge: (ballots: Ballots<InspectBallot>) => Verdict | "open",
 ): Promise<{ readonly verdict: Verdict; readonly ballots: readonly InspectBallot[] }> {
-  const ballots: (InspectBallot | undefined)[] = new Array(core.nodes.length).fill(undefined);
-  core.work.begin();
-  const verdict = await holdRound<InspectBallot, Verdict>({
+  const ballots = noBallots<InspectBallot>(context.nodes.length);
+  const verdict = await askAll<InspectBallot, Verdict>(context, {
     question: "inspect",
     resources: [resource],
-    nodes: core.nodes,
     ballots,
     ask: (node) => node.inspect(resource),
     judge,
-    complete: () => core.work.end(),
   });
   return { verdict, ballots: castBallots(ballots) };
 }
 
 /** What the ballots say together. */
-export function conclude(resource: string, ballots: readonly InspectBallot[], { size, quorum }: Electorate): Inspection {
+export function summarize(resource: string, ballots: readonly InspectBallot[], { size, quorum }: QuorumRule): Inspection {
   const seen = ballots.filter((ballot): ballot is Seen => ballot.kind === "seen");
   const base = { resource, token: seen.reduce((highest, { token }) => Math.max(highest, token), 0), ballots };
   if (seen.filter(({ holder }) => holder === null).length >= quorum) return { ...base, state: "free" };
@@ -51,15 +46,15 @@ export function conclude(resource: string, ballots: readonly InspectBallot[], { 
   }
   const unseen = size - seen.length;
   const canBeEither = [null, ...seen.map(({ owner }) => owner)].some(
-    (who) => seen.filter(({ owner }) => owner === who).length + unseen >= quorum,
+    (candidate) => seen.filter(({ owner }) => owner === candidate).length + unseen >= quorum,
   );
   return { ...base, state: canBeEither ? "unknown" : "split" };
 }
 
-/** What is thrown when too few nodes answered to prove anything. */
-export function tooFewSaw(resource: string, ballots: readonly InspectBallot[], policy: Policy): LockError {
+/** Thrown when too few nodes answered to prove anything. */
+export function tooFewSaw(resource: string, ballots: readonly InspectBallot[], { size, quorum }: QuorumRule): LockError {
   const seen = ballots.filter((ballot) => ballot.kind === "seen").length;
   const silent = describeBallots(ballots.filter((ballot) => ballot.kind !== "seen"));
-  const message = `${seen} of ${policy.size} nodes answered what they know of ${resource}, ${policy.quorum} needed; ${silent}`;
+  const message = `${seen} of ${size} nodes answered what they know of ${resource}, ${quorum} needed; ${silent}`;
   return new LockError("LOCK_NO_QUORUM", message, { resources: [resource], ballots });
 }

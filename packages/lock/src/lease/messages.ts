@@ -1,84 +1,63 @@
-// Says in one sentence what happened, with numbers, then what it means. For people: nothing may depend on the wording, which is why errors have codes.
-
+// What messages say: in one sentence what happened, with numbers, then what it means. For people only: programs go by the codes of errors, so wording may change.
 import type { Policy } from "../options/policy.js";
 import type { Ballot } from "../protocol/ballot.js";
-import type { LeaseLostReason } from "../protocol/errors.js";
+import { type LeaseLostReason, LockError, type LockErrorCode, type LossReason } from "../protocol/errors.js";
 import type { FleetState } from "../protocol/fleet.js";
 import type { Lost } from "../protocol/outcome.js";
-import type { Electorate } from "../quorum/tally.js";
+import type { QuorumRule } from "../quorum/tally.js";
+import type { RenewalAnswer } from "./renew.js";
+import { retryAfterMs } from "./retry-after.js";
 
-/** A lease of more resources is told by the first of them: a message is read by people. */
+/** A lease of more resources is named by the first of them. */
 const NAMED = 3;
+
+const codes: Readonly<Record<LossReason, LockErrorCode>> = { held: "LOCK_HELD", no_quorum: "LOCK_NO_QUORUM", too_slow: "LOCK_TOO_SLOW" };
 
 export function nameAll(resources: readonly string[]): string {
   const more = resources.length - NAMED;
   return more > 1 ? `${resources.slice(0, NAMED).join(", ")} and ${more} more` : resources.join(", ");
 }
 
-/** An attempt that took nothing. */
-export function describeLost(resources: readonly string[], lost: Lost, policy: Policy): string {
-  const what = nameAll(resources);
-  const granted = `${lost.grants} of ${policy.size} nodes granted ${what}, ${policy.quorum} needed`;
+/** An acquisition that took nothing: held, unreachable or too slow. */
+export function describeLost(resources: readonly string[], lost: Lost, { size, quorum }: QuorumRule): string {
+  const granted = `${lost.grants} of ${size} nodes granted ${nameAll(resources)}, ${quorum} needed`;
   const others = describeBallots(
     lost.ballots.filter((ballot) => ballot.kind !== "granted"),
     resources,
   );
-  const voiceless = policy.size - lost.ballots.length;
-  const details = [others, voiceless > 0 ? `${voiceless} had not answered when that was settled` : ""]
+  const unanswered = size - lost.ballots.length;
+  const details = [others, unanswered > 0 ? `${unanswered} had not answered when that was settled` : ""]
     .filter((part) => part !== "")
     .join(", ");
-  const account = details === "" ? granted : `${granted}; ${details}`;
-  if (lost.leftMs !== undefined) return `${account}; it took so long that ${lost.leftMs.toFixed(0)} ms of the lease were left: given back`;
-  if (lost.seals.length > 0) return `${account}; the token could not be stored on a quorum: ${describeBallots(lost.seals)}`;
-  return account;
+  const message = details === "" ? granted : `${granted}; ${details}`;
+  if (lost.leftMs !== undefined) return `${message}; it took so long that ${lost.leftMs.toFixed(0)} ms of the lease were left: given back`;
+  if (lost.seals.length > 0) return `${message}; the token could not be stored on a quorum: ${describeBallots(lost.seals)}`;
+  return message;
 }
 
 /**
- * Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5 unreachable (ECONNREFUSED)". Which of several resources is held is told
- * as well.
+ * Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5 unreachable (ECONNREFUSED)". Of several resources, the one that is held is
+ * named.
  */
 export function describeBallots(ballots: readonly Ballot[], resources: readonly string[] = []): string {
   const groups = new Map<string, { readonly nodes: string[]; atMostMs: number | undefined }>();
   for (const ballot of ballots) {
-    const [saying, forMs] = describeBallot(ballot, resources.length > 1);
-    const group = groups.get(saying);
-    if (group === undefined) groups.set(saying, { nodes: [ballot.node], atMostMs: forMs });
+    const [words, forMs] = describeBallot(ballot, resources.length > 1);
+    const group = groups.get(words);
+    if (group === undefined) groups.set(words, { nodes: [ballot.node], atMostMs: forMs });
     else {
       group.nodes.push(ballot.node);
       if (forMs !== undefined) group.atMostMs = Math.max(forMs, group.atMostMs ?? 0);
     }
   }
-  const sentences = [...groups].map(([saying, { nodes, atMostMs }]) => {
-    return `${enumerate(nodes)} ${atMostMs === undefined ? saying : saying.replace("#", String(Math.ceil(atMostMs)))}`;
+  const sentences = [...groups].map(([words, { nodes, atMostMs }]) => {
+    return `${enumerate(nodes)} ${atMostMs === undefined ? words : words.replace("#", String(Math.ceil(atMostMs)))}`;
   });
   return sentences.join(", ");
 }
 
-/** A lease that is no longer held. */
-export function describeLoss(
-  lease: { readonly resources: readonly string[]; readonly token: number },
-  reason: LeaseLostReason,
-  lastedMs: number,
-): string {
-  const what = `the lease of ${nameAll(lease.resources)} with token ${lease.token}`;
-  const time = `${Math.round(lastedMs)} ms`;
-  if (reason === "released") return `${what} was released by its holder`;
-  if (reason === "closed") return `${what} ended: its locker was closed`;
-  if (reason === "taken") return `${what} was lost: too many nodes have another owner for it, or none; somebody else may hold it now`;
-  if (reason === "expired") return `${what} was lost: its ${time} ran out without a renewal; somebody else may hold it now`;
-  const why = reason === "quarantined" ? "nodes had restarted and were not believed yet" : "nodes could not be reached";
-  return `${what} was lost: its ${time} ran out and it could not be renewed, because too many ${why}; somebody else may hold it now`;
-}
-
-/** A fleet in which too few nodes are believed. */
-export function describeState(state: FleetState, { size, quorum }: Electorate): string {
-  const unreachable = state.unreachable.map(({ node, cause }) => ({ kind: "unreachable", node, cause }) as const);
-  const account = describeBallots([...state.quarantined.map((ballot) => ({ ...ballot, kind: "quarantined" }) as const), ...unreachable]);
-  return `${state.admitted.length} of ${size} nodes are ready, ${quorum} needed; ${account}`;
-}
-
-// What it says, with # in the place of the milliseconds that follow: nodes that say the same for a slightly different time are told together.
-function describeBallot(ballot: Ballot, isOfMany: boolean): [string, number?] {
+// The words, with # in the place of the milliseconds that follow: nodes that say the same for a slightly different time are told together.
+function describeBallot(ballot: Ballot, isOfMany: boolean): [words: string, forMs?: number] {
   switch (ballot.kind) {
     case "unreachable":
       return [`unreachable (${ballot.cause})`];
@@ -106,4 +85,82 @@ function describeBallot(ballot: Ballot, isOfMany: boolean): [string, number?] {
 function enumerate(nodes: readonly string[]): string {
   if (nodes.length < 2) return nodes.join("");
   return `${nodes.slice(0, -1).join(", ")} and ${nodes.at(-1)}`;
+}
+
+/** A lease that is no longer held. */
+export function describeLoss(
+  lease: { readonly resources: readonly string[]; readonly token: number },
+  reason: LeaseLostReason,
+  lastedMs: number,
+): string {
+  const what = `the lease of ${nameAll(lease.resources)} with token ${lease.token}`;
+  const time = `${Math.round(lastedMs)} ms`;
+  if (reason === "released") return `${what} was released by its holder`;
+  if (reason === "closed") return `${what} ended: its locker was closed`;
+  if (reason === "taken") return `${what} was lost: too many nodes have another owner for it, or none; somebody else may hold it now`;
+  if (reason === "expired") return `${what} was lost: its ${time} ran out without a renewal; somebody else may hold it now`;
+  const why = reason === "quarantined" ? "nodes had restarted and were not believed yet" : "nodes could not be reached";
+  return `${what} was lost: its ${time} ran out and it could not be renewed, because too many ${why}; somebody else may hold it now`;
+}
+
+/** A fleet in which too few nodes are admitted. */
+export function describeState(state: FleetState, { size, quorum }: QuorumRule): string {
+  const unreachable = state.unreachable.map(({ node, cause }) => ({ kind: "unreachable", node, cause }) as const);
+  const others = describeBallots([...state.quarantined.map((ballot) => ({ ...ballot, kind: "quarantined" }) as const), ...unreachable]);
+  return `${state.admitted.length} of ${size} nodes are ready, ${quorum} needed; ${others}`;
+}
+
+/** The last acquisition of a caller that may not try again. */
+export function lossError(resources: readonly string[], lost: Lost, policy: Policy): LockError {
+  return new LockError(codes[lost.reason], describeLost(resources, lost, policy), lossDetails(resources, lost, policy));
+}
+
+/** A caller whose waitMs ended behind others of this process: it is told what the first of them learnt. */
+export function queueError(
+  resources: readonly string[],
+  waited: { readonly inFront: number; readonly last: Lost | undefined },
+  policy: Policy,
+): LockError {
+  const { inFront, last } = waited;
+  const message = `no turn for ${nameAll(resources)} within waitMs: ${inFront} of this process ${inFront === 1 ? "was" : "were"} in front`;
+  // The one in front has not learnt anything yet: the time was too short for a single round.
+  if (last === undefined) return new LockError("LOCK_TOO_SLOW", `${message}, and the nodes had not answered`, { resources });
+  const lastly = `${message}; at the last attempt ${describeLost(resources, last, policy)}`;
+  return new LockError(codes[last.reason], lastly, lossDetails(resources, last, policy));
+}
+
+/** A caller whose time ended while other calls of this process kept the nodes busy. */
+export function busyError(resources: readonly string[], atOnce: number): LockError {
+  const message = `${nameAll(resources)} was not asked for in time: ${atOnce} other attempts of this process were under way all the while`;
+  return new LockError("LOCK_TOO_SLOW", message, { resources });
+}
+
+/** One call too many. No node was asked, so nothing is said about a holder. */
+export function tooManyError(resources: readonly string[], maxWaiters: number): LockError {
+  return new LockError(
+    "LOCK_TOO_SLOW",
+    `${nameAll(resources)} was not asked for: ${maxWaiters} calls (maxWaiters) are under way in this locker already; wait for some of them, or raise maxWaiters`,
+    { resources },
+  );
+}
+
+export function closedError(resources: readonly string[]): LockError {
+  const what = resources.length === 0 ? "" : ` while ${nameAll(resources)} was asked for`;
+  return new LockError("LOCK_ABORTED", `the locker was closed${what}`, { resources });
+}
+
+/** A lease that could not be adopted. */
+export function adoptionError(lease: { readonly resources: readonly string[]; readonly token: number }, answer: RenewalAnswer): LockError {
+  const { resources, token } = lease;
+  const { ballots, verdict } = answer;
+  const what = `the lease of ${nameAll(resources)} with token ${token}`;
+  const answers = describeBallots(ballots);
+  if (verdict === "lost")
+    return new LockError("LEASE_LOST", `${what} is no longer held: ${answers}`, { resources, ballots, reason: "taken" });
+  return new LockError("LOCK_NO_QUORUM", `${what} was not adopted: too few nodes could be asked; ${answers}`, { resources, ballots });
+}
+
+function lossDetails(resources: readonly string[], lost: Lost, policy: Policy): ConstructorParameters<typeof LockError>[2] {
+  const retryMs = retryAfterMs(lost, policy);
+  return { resources, ballots: [...lost.ballots, ...lost.seals], ...(retryMs === undefined ? {} : { retryAfterMs: retryMs }) };
 }

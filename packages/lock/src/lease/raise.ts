@@ -1,13 +1,12 @@
-// Raises a resource's counter on a quorum without owning it: read repair for `issued`, and breaking the glass for `forceRelease`. Never lowers anything.
-
-import type { EpochMoved, RaiseBallot } from "../protocol/ballot.js";
+// Raises a resource's counter on a quorum without owning the resource: read repair for `issued`, and fencing the holder for `forceRelease`. Never lowers anything.
+import type { EpochMoved, InspectBallot, RaiseBallot } from "../protocol/ballot.js";
 import { LockError } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
 import type { ForcedRelease } from "../protocol/locker.js";
-import { castBallots, holdRound } from "../quorum/round.js";
-import { type Ballots, type StoredVerdict, tallyStored } from "../quorum/tally.js";
+import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
+import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
-import { conclude, look, survey, tooFewSaw } from "./inspect.js";
+import { inspectAll, inspectUntil, summarize, tooFewSaw } from "./inspect.js";
 import { describeBallots } from "./messages.js";
 
 interface Raise {
@@ -16,70 +15,94 @@ interface Raise {
   readonly remove: "holder" | "nothing";
 }
 
-/** An admission moves every epoch once. */
-const EPOCH_TRIES = 4;
+/** An admission changes every incarnation once. */
+const MAX_TRIES = 4;
 
-/** Raises on every node; resolves when all have answered, rejects with LOCK_NO_QUORUM if fewer than a quorum did it in the epoch in which it began. */
-async function raiseOnQuorum(core: LeaseContext, question: Raise): Promise<readonly RaiseBallot[]> {
-  const { quorum, size } = core.policy;
+/**
+ * - `stored`: a quorum stores this token or a higher one.
+ * - `unissued`: a quorum does not: no lease has it, for a lease's token is stored on a quorum.
+ * - `partly`: a quorum answered, and neither is true.
+ * - `silent`: fewer than a quorum answered.
+ */
+export type StoredVerdict = "stored" | "unissued" | "partly" | "silent" | "open";
+
+/** Is this token stored where every later lease meets it? */
+export function tallyStored(token: number, ballots: Ballots<InspectBallot>, { size, quorum }: QuorumRule): StoredVerdict {
+  let storing = 0;
+  let without = 0;
+  let open = 0;
+  for (let i = 0; i < size; i++) {
+    const ballot = ballots[i];
+    if (ballot === undefined) open++;
+    else if (ballot.kind === "seen" && ballot.token >= token) storing++;
+    else if (ballot.kind === "seen") without++;
+  }
+  if (storing >= quorum) return "stored";
+  if (without >= quorum) return "unissued";
+  if (open > 0) return "open";
+  return storing + without >= quorum ? "partly" : "silent";
+}
+
+/**
+ * Whether this token, or a higher one, was issued for the resource. If a quorum stores it, yes; if a quorum does not, no lease has it. Where too few answered for
+ * either, it is raised on a quorum first, so that a token that is accepted here is below that of every later lease.
+ */
+export async function wasIssued(context: LeaseContext, resource: string, token: number): Promise<boolean> {
+  const { policy } = context;
+  const judge = (cast: Ballots<InspectBallot>): StoredVerdict => tallyStored(token, cast, policy);
+  const { verdict, ballots } = await inspectUntil<Exclude<StoredVerdict, "open">>(context, resource, judge);
+  if (verdict === "silent") throw tooFewSaw(resource, ballots, policy);
+  if (verdict === "partly") await raiseOnQuorum(context, { resource, token, remove: "nothing" });
+  return verdict !== "unissued";
+}
+
+/**
+ * First the token is raised past the holder's on a quorum, then the holder is removed: a holder that still believes in its lease is fenced as well as unlocked, even if
+ * no lease is taken after it.
+ */
+export async function forceRelease(context: LeaseContext, resource: string, reason: string): Promise<ForcedRelease> {
+  const { policy } = context;
+  const ballots = await inspectAll(context, resource);
+  const before = summarize(resource, ballots, policy);
+  if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, policy);
+  const least = before.token + 1;
+  await raiseOnQuorum(context, { resource, token: least, remove: "nothing" });
+  const raised = await raiseOnQuorum(context, { resource, token: least, remove: "holder" });
+  const removed = new Set<string>();
+  for (const ballot of raised) if (ballot.kind === "raised" && ballot.removed !== null) removed.add(ballot.removed);
+  // A lease taken after the inspection may have been given the very number of the first raise, and then have been removed as well.
+  const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
+  if (fence > least) await raiseOnQuorum(context, { resource, token: fence, remove: "nothing" });
+  const done = { before, removed: [...removed], fence, ballots: raised };
+  if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
+  return done;
+}
+
+/** Raises on every node; resolves when all have answered, rejects with LOCK_NO_QUORUM if fewer than a quorum did it in the incarnation in which it began. */
+async function raiseOnQuorum(context: LeaseContext, question: Raise): Promise<readonly RaiseBallot[]> {
+  const { quorum, size } = context.policy;
   for (let tries = 1; ; tries++) {
-    const ballots = castBallots(await raiseOnce(core, question));
+    const ballots = castBallots(await raiseOnce(context, question));
     const raised = ballots.filter(({ kind }) => kind === "raised").length;
     if (raised >= quorum) return ballots.filter((ballot) => ballot.kind !== "epoch_moved");
     const moved = ballots.filter(({ kind }) => kind === "epoch_moved").length;
-    if (raised + moved >= quorum && tries < EPOCH_TRIES) continue;
+    if (raised + moved >= quorum && tries < MAX_TRIES) continue;
     const others = describeBallots(ballots.filter(({ kind }) => kind !== "raised"));
     const message = `${raised} of ${size} nodes raised the token of ${question.resource} to ${question.token}, ${quorum} needed; ${others}`;
     throw new LockError("LOCK_NO_QUORUM", message, { resources: [question.resource], ballots });
   }
 }
 
-async function raiseOnce(core: LeaseContext, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
-  const { nodes } = core;
-  const epochs = nodes.map((node) => node.epoch());
-  const ballots: (RaiseBallot | EpochMoved | undefined)[] = new Array(nodes.length).fill(undefined);
-  core.work.begin();
-  await holdRound<RaiseBallot | EpochMoved, "all">({
+async function raiseOnce(context: LeaseContext, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
+  const { nodes } = context;
+  const ballots = noBallots<RaiseBallot | EpochMoved>(nodes.length);
+  await askAll<RaiseBallot | EpochMoved, "all">(context, {
     question: "raise",
     resources: [question.resource],
-    nodes,
+    incarnations: nodes.map((node) => node.incarnation()),
     ballots,
     ask: (node) => node.raise(question),
-    accept: (ballot, i) => (ballot.kind === "raised" && ballot.epoch !== epochs[i] ? { kind: "epoch_moved", node: ballot.node } : ballot),
     judge: (cast) => (castBallots(cast).length === nodes.length ? "all" : "open"),
-    complete: () => core.work.end(),
   });
   return ballots;
-}
-
-/**
- * Whether this token, or a higher one, was issued for the resource. If a quorum stores it, yes; if a quorum does not, no lease has it. Where too few answered for
- * either, it is raised on a quorum first, so that a token that was accepted here is below that of every later lease.
- */
-export async function wasIssued(core: LeaseContext, resource: string, token: number): Promise<boolean> {
-  const { verdict, ballots } = await look<Exclude<StoredVerdict, "open">>(core, resource, (cast) => tallyStored(token, cast, core.policy));
-  if (verdict === "silent") throw tooFewSaw(resource, ballots, core.policy);
-  if (verdict === "partly") await raiseOnQuorum(core, { resource, token, remove: "nothing" });
-  return verdict !== "unissued";
-}
-
-/**
- * First the token is raised past the holder's on a quorum, then the holder is removed: a holder who still believes in its lease is not only unlocked but fenced, even if
- * nobody takes the lock after it.
- */
-export async function forceRelease(core: LeaseContext, resource: string, reason: string): Promise<ForcedRelease> {
-  const ballots = await survey(core, resource);
-  const before = conclude(resource, ballots, core.policy);
-  if (ballots.filter(({ kind }) => kind === "seen").length < core.policy.quorum) throw tooFewSaw(resource, ballots, core.policy);
-  const least = before.token + 1;
-  await raiseOnQuorum(core, { resource, token: least, remove: "nothing" });
-  const raised = await raiseOnQuorum(core, { resource, token: least, remove: "holder" });
-  const removed = new Set<string>();
-  for (const ballot of raised) if (ballot.kind === "raised" && ballot.removed !== null) removed.add(ballot.removed);
-  // Who took the lock after we had looked may have been given the very number to which we raised, and then have been removed as well.
-  const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
-  if (fence > least) await raiseOnQuorum(core, { resource, token: fence, remove: "nothing" });
-  const done = { before, removed: [...removed], fence, ballots: raised };
-  if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
-  return done;
 }

@@ -1,41 +1,53 @@
-// Gives a lease, or what an attempt took, back on the nodes. A release travels behind the question that it undoes, so nothing needs to have been answered yet.
+// Gives back a lease, or what a lost acquisition was granted. A release travels behind the request that it undoes, so that request need not have been answered yet.
 import type { EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
 import type { Release } from "../protocol/lease.js";
 import type { Ownership } from "../protocol/node.js";
-import { castBallots, holdRound } from "../quorum/round.js";
-import { type Ballots, type ReleaseVerdict, tallyReleases } from "../quorum/tally.js";
+import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
+import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
 
-/** A held lease, on all nodes: answers when a quorum has it no longer, or when too few can be told. The token says whose turn is next. */
-export async function releaseEverywhere(core: LeaseContext, lease: Ownership & { readonly token: number }): Promise<Release> {
+/** `free`: a quorum does not have it any more. `unconfirmed`: too few nodes could be told; the keys there run out by themselves. */
+export type ReleaseVerdict = "free" | "unconfirmed" | "open";
+
+/** A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can be told. Waiters are notified from the token's wake slot on. */
+export async function releaseEverywhere(context: LeaseContext, lease: Ownership & { readonly token: number }): Promise<Release> {
   const { resources, owner, token } = lease;
-  const question = { resources, owner, turn: token };
-  const ballots: (ReleaseBallot | undefined)[] = new Array(core.nodes.length).fill(undefined);
-  core.work.begin();
-  const verdict = await holdRound<ReleaseBallot, Exclude<ReleaseVerdict, "open">>({
+  const question = { resources, owner, notifyFrom: token };
+  const ballots = noBallots<ReleaseBallot>(context.nodes.length);
+  const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(context, {
     question: "release",
     resources,
-    nodes: core.nodes,
     ballots,
     ask: (node) => node.release(question),
-    judge: (cast) => tallyReleases(cast, core.policy),
-    complete: () => core.work.end(),
+    judge: (cast) => tallyReleases(cast, context.policy),
   });
-  core.onReleased(resources, ballots);
-  return { outcome: verdict, ballots: castBallots(ballots) };
+  context.onReleased(resources, ballots);
+  return { outcome, ballots: castBallots(ballots) };
+}
+
+export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }: QuorumRule): ReleaseVerdict {
+  let gone = 0;
+  let open = 0;
+  for (let i = 0; i < size; i++) {
+    const kind = ballots[i]?.kind;
+    if (kind === "released" || kind === "absent") gone++;
+    else if (kind === undefined) open++;
+  }
+  if (gone >= quorum) return "free";
+  return gone + open >= quorum ? "open" : "unconfirmed";
 }
 
 /**
- * After a lost attempt: on every node that granted, and on every one that may still do so. A node that said no to this owner has nothing of it. Nobody waits for
- * the answers: a node that cannot be told now is told when it comes back. No waiter is woken (turn 0): a part of the lock is of no use to it.
+ * After a lost acquisition: on every node that granted, and on every one that may still do so. A node that refused this owner has nothing of it. Not waited for: a node
+ * that cannot be told now is told when it comes back. Notifies no waiter: a part of the lock is of no use to it.
  */
-export function giveBack(core: LeaseContext, { resources, owner }: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
-  const question = { resources, owner, turn: 0 };
-  for (const [i, node] of core.nodes.entries()) {
+export function giveBack(context: LeaseContext, { resources, owner }: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
+  const question = { resources, owner, notifyFrom: 0 };
+  for (const [i, node] of context.nodes.entries()) {
     const ballot = grants[i];
     if (ballot?.kind === "held" || ballot?.kind === "quarantined") continue;
     if (ballot?.kind === "unreachable" && ballot.unsent) continue;
-    core.work.begin();
-    void node.release(question).then(() => core.work.end());
+    context.inFlight.begin();
+    void node.release(question).then(() => context.inFlight.end());
   }
 }

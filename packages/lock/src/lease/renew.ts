@@ -1,8 +1,8 @@
-// Asks the nodes whether a lease is still ours and to hold it longer: renewed | lost | unknown. It never creates a key by itself; a node that lost ours gets it
-// again only after a quorum confirmed in this very round that we are the owner (heal). What the answer means for the lease is held-lease.ts's business.
+// Asks the nodes to hold a lease longer. An extension never creates a key; a node that lost the key gets it again (heal) only after a quorum confirmed the owner in this
+// very round.
 import type { ExtendBallot } from "../protocol/ballot.js";
-import { castBallots, holdRound } from "../quorum/round.js";
-import { type RenewalVerdict, tallyExtensions } from "../quorum/tally.js";
+import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
+import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
 
 export interface RenewalQuestion {
@@ -10,48 +10,65 @@ export interface RenewalQuestion {
   readonly owner: string;
   readonly token: number;
   readonly ttlMs: number;
-  /** Whether the holder still wants it, and has not asked anew since: asked again before anything is planted. */
-  wanted(): boolean;
+  /** Whether the lease is still held and was not extended again since: checked before any key is created. */
+  isWanted(): boolean;
 }
+
+/** `renewed`: a quorum renewed it. `lost`: so many nodes do not have this owner that no quorum is left. `unknown`: neither could be learnt. */
+export type RenewalVerdict = "renewed" | "lost" | "unknown" | "open";
 
 export interface RenewalAnswer {
   readonly verdict: Exclude<RenewalVerdict, "open">;
   readonly ballots: readonly ExtendBallot[];
 }
 
-export async function renew(core: LeaseContext, question: RenewalQuestion): Promise<RenewalAnswer> {
+export async function renew(context: LeaseContext, question: RenewalQuestion): Promise<RenewalAnswer> {
+  const { clock, nodes, policy } = context;
   const { resources, owner, ttlMs } = question;
-  const ballots: (ExtendBallot | undefined)[] = new Array(core.nodes.length).fill(undefined);
+  const ballots = noBallots<ExtendBallot>(nodes.length);
   let verdict: RenewalVerdict = "open";
-  const startAt = core.clock.monotonicMs();
-  core.work.begin();
-  verdict = await holdRound<ExtendBallot, Exclude<RenewalVerdict, "open">>({
+  const startAt = clock.monotonicMs();
+  verdict = await askAll<ExtendBallot, Exclude<RenewalVerdict, "open">>(context, {
     question: "extend",
     resources,
-    nodes: core.nodes,
     ballots,
     ask: (node) => node.extend({ resources, owner, ttlMs }),
     judge: (cast) => {
-      verdict = tallyExtensions(cast, core.policy);
+      verdict = tallyExtensions(cast, policy);
       return verdict;
     },
-    complete: () => {
-      if (verdict === "renewed" && question.wanted())
-        heal(core, { ...question, ttlMs: Math.floor(startAt + ttlMs - core.clock.monotonicMs()) }, ballots);
-      core.work.end();
+    onComplete: () => {
+      // For what is left of the ttl, not for a whole one: the key must not outlive the others by the time that the slowest node took to answer.
+      const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());
+      if (verdict === "renewed" && question.isWanted()) heal(context, { ...question, ttlMs: leftMs }, ballots);
     },
   });
   return { verdict, ballots: castBallots(ballots) };
 }
 
-// The answer is not waited for: a heal that fails leaves things as they were, and the next renewal sees it. The key is planted for what is left of the ttl, not for a
-// whole one: it shall not outlive the others by the time that the slowest node took to answer.
-function heal(core: LeaseContext, question: RenewalQuestion, ballots: readonly (ExtendBallot | undefined)[]): void {
-  if (question.ttlMs < 1) return;
-  for (const [i, node] of core.nodes.entries()) {
+/** Does a quorum still have this owner? */
+export function tallyExtensions(ballots: Ballots<ExtendBallot>, { size, quorum }: QuorumRule): RenewalVerdict {
+  let yes = 0;
+  let no = 0;
+  let open = 0;
+  for (let i = 0; i < size; i++) {
+    const kind = ballots[i]?.kind;
+    if (kind === "extended") yes++;
+    else if (kind === "missing" || kind === "taken") no++;
+    else if (kind === undefined) open++;
+  }
+  if (yes >= quorum) return "renewed";
+  if (size - no < quorum) return "lost";
+  return yes + open >= quorum || size - no - open < quorum ? "open" : "unknown";
+}
+
+// Not waited for: a heal that fails changes nothing, and the next renewal sees that.
+function heal(context: LeaseContext, question: RenewalQuestion, ballots: Ballots<ExtendBallot>): void {
+  const { resources, owner, token, ttlMs } = question;
+  if (ttlMs < 1) return;
+  for (const [i, node] of context.nodes.entries()) {
     if (ballots[i]?.kind !== "missing") continue;
-    const { resources, owner, token, ttlMs } = question;
-    core.work.begin();
-    void node.heal({ resources, owner, token, ttlMs, label: core.policy.label }).then(() => core.work.end());
+    context.inFlight.begin();
+    void node.heal({ resources, owner, token, ttlMs, label: context.policy.label }).then(() => context.inFlight.end());
   }
 }

@@ -1,5 +1,5 @@
-// Can a node be reached by this? Looks only at the form of one entry of `nodes`, before any I/O: what ioredis would take for another server (localhost, mostly) or
-// would find out about only when it connects is refused here. Shows no value that may be a secret.
+// One entry of `nodes`: what it may be, and the address it leads to. Checked before any I/O: what ioredis would take for another server (localhost, mostly) or would refuse
+// only when it connects is refused here. No message shows a value that may be a secret.
 import type { Cluster, Redis, RedisOptions } from "ioredis";
 import { shown } from "./option.js";
 

@@ -1,6 +1,8 @@
-// Reads one option of a caller: the right type, within its bounds, or an error that names the option, what was given and what would do. Knows no option by name.
+// Reads one option of a caller: the right type, within its bounds, or an error that names the option, what was given and what would do.
 
-// With the u flag a pair is one character: only a surrogate without its partner matches.
+import { MAX_TOKEN } from "../protocol/token.js";
+
+// With the u flag a surrogate pair is one character, so only a lone surrogate matches.
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 export interface Bounds {
@@ -25,11 +27,16 @@ export function anyNumber(name: string, value: unknown, { min, max, fallback }: 
   throw new RangeError(`${name} must be from ${min} to ${max}, not ${value}`);
 }
 
+/** A fencing token. */
+export function tokenOption(value: unknown): number {
+  return wholeNumber("token", value, { min: 1, max: MAX_TOKEN });
+}
+
 /** Text that survives the way to UTF-8 and back: without lone surrogates, and within a number of bytes. */
 export function wellFormedText(name: string, value: unknown, maxBytes: number): string {
   if (typeof value !== "string") throw new TypeError(`${name} must be a string, not ${shown(value)}`);
   if (value === "") throw new RangeError(`${name} must not be empty`);
-  // Three bytes are the most that one UTF-16 unit can need: counting is only worth it for long texts.
+  // A UTF-16 unit needs three bytes at most: only long texts need to be counted.
   if (value.length * 3 > maxBytes && Buffer.byteLength(value) > maxBytes) {
     throw new RangeError(`${name} must be at most ${maxBytes} bytes of UTF-8, not ${Buffer.byteLength(value)}`);
   }
@@ -38,7 +45,7 @@ export function wellFormedText(name: string, value: unknown, maxBytes: number): 
   return value;
 }
 
-/** An object, none of whose names is unknown: a misspelt option that is silently ignored is a bug found in production. */
+/** An object whose names are all known: a misspelt option that is silently ignored would be found in production. */
 export function knownOptions<T extends object>(name: string, value: unknown, known: readonly string[]): Partial<Record<keyof T, unknown>> {
   if (value === undefined) return {};
   if (typeof value !== "object" || value === null || Array.isArray(value))
@@ -49,7 +56,7 @@ export function knownOptions<T extends object>(name: string, value: unknown, kno
   return value as Partial<Record<keyof T, unknown>>;
 }
 
-/** The value as it may appear in a message: short, and never a secret's content. */
+/** The value as it may appear in a message: short, and without the content of objects, which may be secret. */
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return "an array";

@@ -1,7 +1,8 @@
-// What the user configured, read once: defaults filled in, everything checked before any I/O, frozen. No other file reads an option of createLocker.
+// The options of createLocker, read once: defaults filled in, everything checked before any I/O, frozen.
+
 import { hostname } from "node:os";
+import { driftMs, minValidityMs, neededTtlMs } from "../quorum/drift-and-validity.js";
 import { majority } from "../quorum/tally.js";
-import { driftMs, neededTtlMs } from "../quorum/validity.js";
 import type { NodeSource } from "./node-source.js";
 import { checkSource } from "./node-source.js";
 import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
@@ -12,7 +13,7 @@ export interface RetryOptions {
   readonly tries?: number;
   /** The back-off after a split vote or a failed round begins at random below this, in milliseconds, and doubles. Default 4. */
   readonly minDelayMs?: number;
-  /** The back-off ends here, in milliseconds; also how long a waiter sleeps at most without being told anything. Default 500. */
+  /** The back-off ends here, in milliseconds; also how long a waiter sleeps at most without a notice. Default 500. */
   readonly maxDelayMs?: number;
 }
 
@@ -34,7 +35,7 @@ export interface LockerOptions {
   readonly driftFactor?: number;
   /** A lease with less than this left when it is granted counts as too slow. Default: a tenth of the lease's ttl. */
   readonly minValidityMs?: number;
-  /** Who we are, for people who look at a held lock. Default: host name and process id. */
+  /** The name of this locker for people who look at a held lock. Default: host name and process id. */
   readonly label?: string;
   /** How many nodes must agree: at least the majority, at most all. Default: the majority. */
   readonly quorum?: number;
@@ -42,7 +43,7 @@ export interface LockerOptions {
   readonly waitMs?: number;
   /** How often and how fast a waiting caller asks again. */
   readonly retry?: RetryOptions;
-  /** How many calls of acquire, using and tryAcquire may be under way at the same time; one more is refused at once, with `LOCK_TOO_SLOW`. Default 100 000. */
+  /** How many calls of acquire, using and tryAcquire may be in flight at the same time; one more is refused at once, with `LOCK_TOO_SLOW`. Default 100 000. */
   readonly maxWaiters?: number;
   /** How long a node remembers a resource's own counter after its last use. Default 86 400 000 (a day). At least maxTtlMs. */
   readonly retentionMs?: number;
@@ -83,7 +84,7 @@ export const optionNames: readonly string[] =
 /** Of the option `retry`. */
 export const retryOptionNames: readonly string[] = ["tries", "minDelayMs", "maxDelayMs"];
 
-/** The policy these options ask for, or TypeError or RangeError. */
+/** The policy, or TypeError or RangeError. */
 export function readPolicy(options: LockerOptions): Policy {
   const given = knownOptions<LockerOptions>("createLocker", options, optionNames);
   const size = readSize(given.nodes);
@@ -123,25 +124,20 @@ export function checkTtl(policy: Policy, ttlMs: number): number {
   );
 }
 
-/** The least that must be left of a lease when it is granted. */
-export function minValidityMs(policy: Policy, ttlMs: number): number {
-  return policy.minValidityMs ?? ttlMs / 10;
-}
-
 /** A waiting time; Infinity is one. */
 export function readWaitMs(value: unknown, fallback: number): number {
   return wholeNumber("waitMs", value, { min: 0, max: Number.POSITIVE_INFINITY, fallback });
 }
 
 function readSize(nodes: unknown): number {
-  // A text may be a URL with a password in it.
+  // A string may be a URL with a password in it.
   if (!Array.isArray(nodes))
     throw new TypeError(
       `nodes must be an array of Redis URLs, ioredis options or ioredis instances, not ${typeof nodes === "string" ? "a string" : shown(nodes)}`,
     );
   if (nodes.length === 0 || nodes.length > MAX_NODES)
     throw new RangeError(`nodes must name 1 to ${MAX_NODES} Redis masters, not ${nodes.length}`);
-  // Not forEach: it would pass over a hole.
+  // Not forEach, which skips holes.
   for (let i = 0; i < nodes.length; i++) checkSource(nodes[i], i);
   return nodes.length;
 }
@@ -172,7 +168,7 @@ function readTimeouts(
 ): Pick<Policy, "nodeTimeoutMs" | "connectTimeoutMs"> {
   const fallback = Math.max(1, Math.min(250, Math.floor(ttlMs / 4)));
   return {
-    // A node may take no longer than the lease it grants: the vote would be about nothing.
+    // No longer than the lease: a later answer would be a vote for a lease that has ended.
     nodeTimeoutMs: wholeNumber("nodeTimeoutMs", given.nodeTimeoutMs, { min: 1, max: ttlMs, fallback }),
     connectTimeoutMs: wholeNumber("connectTimeoutMs", given.connectTimeoutMs, { min: 1, max: MAX_TIMER_MS, fallback: 2_000 }),
   };

@@ -1,5 +1,5 @@
-// The only source of time, chance and secrets in this package. Everything else is given one of these, so that a simulation with one seed can run the whole
-// control flow. Only `monotonicMs` may decide anything; `wallMs` is a second opinion for machines that were suspended (the monotonic clock stands still then).
+// The only source of time, random numbers and secrets in this package: a simulation injects its own and repeats a whole run from one seed. Decisions rest on
+// `monotonicMs`; `wallMs` is only compared with it, to notice that a machine was suspended (the monotonic clock stands still then).
 import { randomFillSync } from "node:crypto";
 
 /** What a timer is cleared by. Opaque. */
@@ -10,28 +10,28 @@ export interface Clock {
   monotonicMs(): number;
   /** Unix milliseconds. May jump either way. */
   wallMs(): number;
-  /** Calls back once after about delayMs. Keeps the process alive meanwhile: for somebody who is waiting. */
+  /** Calls back once after about delayMs. Keeps the process alive meanwhile: for a caller that waits. */
   setTimer(delayMs: number, run: () => void): Timer;
   /** The same without keeping the process alive: for deadlines and housekeeping. */
   setBackgroundTimer(delayMs: number, run: () => void): Timer;
   clearTimer(timer: Timer | undefined): void;
   /** 0 ≤ x < 1, for jitter only. */
   random(): number;
-  /** 128 unguessable bits in 22 characters of [A-Za-z0-9_-]: the owner of one attempt. */
+  /** 128 unguessable bits in 22 characters of [A-Za-z0-9_-]: the owner of one acquisition. */
   secret(): string;
 }
 
 const SECRET_BYTES = 16;
 const POOL_BYTES = SECRET_BYTES * 256;
 
-// As they are when this module is loaded. A test with fake timers would stop the lock, but neither its servers nor the other processes: a caller would wait for ever.
+// Captured when this module is loaded. Fake timers in a user's test would stop the lock but not its servers, and a caller would wait for ever.
 const { setTimeout, clearTimeout, performance } = globalThis;
 const monotonicMs = performance.now.bind(performance);
 const wallMs = Date.now;
 
 /** The clock of this machine. */
 export function systemClock(): Clock {
-  // One system call for 256 secrets: a call each costs more than the rest of an attempt's bookkeeping.
+  // One system call for 256 secrets: a call each costs more than the rest of an acquisition's bookkeeping.
   const pool = Buffer.allocUnsafeSlow(POOL_BYTES);
   let used = POOL_BYTES;
   return {

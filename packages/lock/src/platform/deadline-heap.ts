@@ -1,23 +1,23 @@
-// One timer for all leases of a locker: a binary heap of the moments at which each wants to be called. Ten thousand leases cost ten thousand small numbers, and
-// taking and releasing a lease sets no timer. Knows nothing of leases.
+// One timer for all leases of a locker: a binary heap of deadlines. Ten thousand leases cost ten thousand small numbers, and taking and releasing a lease sets
+// no timer.
 import type { Clock, Timer } from "./clock.js";
 
-/** Something that wants to be called at one moment. The fields belong to the heap. */
+/** Something to be called at one moment. Only the heap writes the fields. */
 export interface Deadline {
   dueAt: number;
-  /** Its place in the heap, or -1. */
+  /** Its index in the heap, or -1. */
   heapIndex: number;
-  /** Its moment has come, or the machine was suspended. It may set itself again. Must not throw. */
-  ring(): void;
-  /** Whoever owns the heap is closed. Must not reject. */
+  /** It is due, or the machine was suspended. It may set itself again. Must not throw. */
+  onDue(): void;
+  /** The owner of the heap is closed. Must not reject. */
   close(): Promise<void>;
 }
 
-/** Timers fire up to a millisecond early or late; an alarm that is due within this rings now rather than arming another timer. */
+/** Timers fire up to a millisecond early or late; a deadline that is due within this is called now instead of arming another timer. */
 const GRAIN_MS = 1;
-/** The timer never sleeps longer, so that a machine that was suspended notices soon after it was resumed. */
+/** The timer never sleeps longer, so that a suspension is noticed soon after the machine was resumed. */
 const LONGEST_SLEEP_MS = 1_000;
-/** By how much the wall clock must run ahead of the monotonic clock between two looks to be taken for a suspension. */
+/** By how much the wall clock must run ahead of the monotonic clock between two readings to be taken for a suspension. */
 const SUSPENSION_MS = 50;
 
 export class DeadlineHeap {
@@ -37,7 +37,7 @@ export class DeadlineHeap {
     return this.#heap.length;
   }
 
-  /** Rings the alarm at this moment instead of the one it was set to, if it was. */
+  /** Sets or moves the deadline to this moment. */
   set(deadline: Deadline, at: number): void {
     if (this.#closed) {
       void deadline.close();
@@ -60,10 +60,10 @@ export class DeadlineHeap {
     if (last === undefined || last === deadline) return;
     this.#place(last, index);
     this.#settle(last);
-    // The timer stays as it is: firing once for nothing is cheaper than setting it anew for every lease that is released.
+    // The timer stays as it is: firing once in vain is cheaper than setting it anew for every lease that is released.
   }
 
-  /** Closes everything that is set, and whatever is set from now on: an alarm that rings may close us before others that were due have set themselves again. */
+  /** Closes every deadline that is set, and every one set later: a callback may close the heap before other due deadlines have set themselves again. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#heap].map((deadline) => deadline.close()));
@@ -80,7 +80,7 @@ export class DeadlineHeap {
     const first = this.#heap[0];
     if (first === undefined || first.dueAt >= this.#timerAt) return;
     const now = this.#clock.monotonicMs();
-    // While nothing was set nobody looked at the clocks: a wall clock that was set back meanwhile must not cover the next suspension.
+    // No clock is read while the heap is empty: a wall clock that was set back in that time must not hide the next suspension.
     if (this.#timer === undefined) this.#wallAheadMs = this.#clock.wallMs() - now;
     this.#stop();
     this.#timerAt = Math.min(first.dueAt, now + LONGEST_SLEEP_MS);
@@ -95,11 +95,11 @@ export class DeadlineHeap {
     const suspended = wallAheadMs - this.#wallAheadMs > SUSPENSION_MS;
     this.#wallAheadMs = wallAheadMs;
     const due = suspended ? [...this.#heap] : this.#due(now + GRAIN_MS);
-    for (const deadline of due) deadline.ring();
+    for (const deadline of due) deadline.onDue();
     this.#arm();
   }
 
-  // Collected before the first one rings: an alarm that sets itself again for now must not keep the loop from ending.
+  // Collected before the first one is called: a deadline that sets itself again for now must not keep the loop from ending.
   #due(until: number): Deadline[] {
     const due: Deadline[] = [];
     for (let first = this.#heap[0]; first !== undefined && first.dueAt <= until; first = this.#heap[0]) {
@@ -114,7 +114,7 @@ export class DeadlineHeap {
     deadline.heapIndex = index;
   }
 
-  // Moves the alarm up or down to where it belongs.
+  // Restores the order of the heap for one entry.
   #settle(deadline: Deadline): void {
     let index = deadline.heapIndex;
     for (let parent = this.#heap[(index - 1) >> 1]; index > 0 && parent !== undefined && parent.dueAt > deadline.dueAt; ) {

@@ -1,23 +1,23 @@
-// Counts what is still under way in one locker, so that closing it can wait for the last release to leave. Nothing else may depend on it.
+// How many operations of one locker are unfinished, so that close can wait for the last release to leave.
 
-export class Work {
-  #underWay = 0;
-  #idle: (() => void)[] = [];
+export class InFlight {
+  #count = 0;
+  #onIdle: (() => void)[] = [];
 
   begin(): void {
-    this.#underWay++;
+    this.#count++;
   }
 
   end(): void {
-    this.#underWay--;
-    if (this.#underWay > 0) return;
-    const idle = this.#idle;
-    this.#idle = [];
-    for (const resolve of idle) resolve();
+    this.#count--;
+    if (this.#count > 0) return;
+    const onIdle = this.#onIdle;
+    this.#onIdle = [];
+    for (const resolve of onIdle) resolve();
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is in flight. */
   idle(): Promise<void> {
-    return this.#underWay === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve));
+    return this.#count === 0 ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
   }
 }

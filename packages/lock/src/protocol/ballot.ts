@@ -1,17 +1,17 @@
-// One node's answer to one question. Every answer names its node; "could not be asked" is never the same word as "said no".
-// Nothing here decides anything: counting is quorum/tally.ts.
+// One node's answer to one request. "Could not be asked" and "said no" are different kinds, because only the second counts against a majority.
+// `epoch` is the public name of what the code calls the incarnation of a node (docs/glossary.md).
 
-/** A node that could not be asked, or did not answer within nodeTimeoutMs. It may still have executed the question. */
+/** A node that could not be asked, or did not answer within nodeTimeoutMs. It may still have executed the request. */
 export interface Unreachable {
   readonly kind: "unreachable";
   readonly node: string;
   /** Short and stable: ECONNREFUSED, TIMEOUT after 50 ms, NOAUTH, READONLY, garbage reply… */
   readonly cause: string;
-  /** Present where it is certain that nothing left for the node: then there is nothing to give back either. */
+  /** Present where it is certain that nothing was sent: then there is nothing to give back either. */
   readonly unsent?: true;
 }
 
-/** A node that is up, but whose memory is not believed in this life of the server. */
+/** A node that is up but not admitted since its server started: it may have forgotten what it stored. */
 export interface Quarantined {
   readonly kind: "quarantined";
   readonly node: string;
@@ -19,46 +19,46 @@ export interface Quarantined {
   readonly readyInMs?: number;
 }
 
-/** Yes: the resources are ours on this node. */
+/** Yes: this node granted all resources of the request. */
 export interface Granted {
   readonly kind: "granted";
   readonly node: string;
-  /** The highest token this node has now stored for the resources of the question. */
+  /** The highest token this node has now stored for the resources of the request. */
   readonly token: number;
-  /** The node's epoch at the moment of the grant; see LockNode.epoch. */
+  /** The node's incarnation at the moment of the grant; see LockNode.incarnation. */
   readonly epoch: string;
 }
 
-/** No: somebody else has at least one of the resources on this node. */
+/** No: at least one of the resources has another owner on this node. */
 export interface Held {
   readonly kind: "held";
   readonly node: string;
-  /** The first resource of the question that is somebody else's, who has it (its label), and for how long at most. */
+  /** The first resource of the request that has another owner, the label of that owner, and for how long at most. */
   readonly resource: string;
   readonly holder: string;
   readonly remainingMs: number;
 }
 
 /**
- * A grant, seal or raise that must not be counted: between the noting of the node's epoch and this answer, some member's memory was rebuilt from this node, and what
- * it stored for us was not seen by that rebuilding. Made from a node's answer by the round that compares the epochs; never sent by a node.
+ * A grant, seal or raise that must not be counted (T2): after the caller noted the node's incarnation and before this answer, another member's memory was rebuilt from
+ * this node, and the rebuilding did not see the token that this answer stored. Made by the round that compares incarnations; never sent by a node.
  */
 export interface EpochMoved {
   readonly kind: "epoch_moved";
   readonly node: string;
 }
 
-/** Answer to the question for a grant. */
+/** Answer to a request for a grant. */
 export type GrantBallot = Granted | Held | Quarantined | Unreachable;
 
-/** `sealed`: the node still had us as owner and now stores the token. `lost`: it had not, and stored nothing. */
+/** `sealed`: the node still had this owner and now stores the token. `lost`: it had not, and stored nothing. */
 export type SealBallot =
   | { readonly kind: "sealed"; readonly node: string; readonly epoch: string }
   | { readonly kind: "lost"; readonly node: string }
   | Quarantined
   | Unreachable;
 
-/** `missing`: no owner there (the key ran out or was forgotten); `taken`: somebody else's by now. */
+/** `missing`: no owner there (the key ran out or was forgotten); `taken`: another owner by now. */
 export type ExtendBallot =
   | { readonly kind: "extended"; readonly node: string }
   | { readonly kind: "missing"; readonly node: string }
@@ -67,7 +67,7 @@ export type ExtendBallot =
   | Unreachable;
 
 /**
- * `absent`: it was not ours there any more; the caller did nothing wrong. `listeners`: how many subscribers the node told of it (the highest over the resources),
+ * `absent`: the owner no longer had it there, which is no mistake of the caller. `listeners`: how many subscribers the node counted (the highest over the resources),
  * this process included; a process that has just released yields to them.
  */
 export type ReleaseBallot =
@@ -81,7 +81,7 @@ export type InspectBallot =
       readonly kind: "seen";
       readonly node: string;
       readonly holder: string | null;
-      /** Equal where it is the same acquisition: labels may be many holders' own, as all of one process have one. Nothing can be released with it. */
+      /** Equal for the same acquisition, while a label may be shared by all holders of a process. A hash: nothing can be released with it. */
       readonly owner: string | null;
       readonly remainingMs: number | null;
       readonly token: number;
@@ -95,5 +95,5 @@ export type RaiseBallot =
   | Quarantined
   | Unreachable;
 
-/** Any answer to any question; `kind` and the question tell which. */
+/** Any answer to any request; `kind` and the request tell which. */
 export type Ballot = GrantBallot | EpochMoved | SealBallot | ExtendBallot | ReleaseBallot | InspectBallot | RaiseBallot;

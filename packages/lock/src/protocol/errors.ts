@@ -1,17 +1,16 @@
-// What the lock throws when the world says no, and how our own bugs stop the process from going on with a broken promise. Misuse is TypeError or RangeError,
-// thrown where the options are read.
+// What the lock throws when a lease cannot be had or kept, and when its own code breaks a promise. Misuse is TypeError or RangeError, thrown where options are read.
 import type { Ballot } from "./ballot.js";
 
 /**
- * Why an attempt took nothing. `held`: somebody has it. `no_quorum`: too few nodes could be asked. `too_slow`: it was taken, but too little of the lease was left, and
- * so it was given back; or this process had so much under way that it was not asked for in time.
+ * Why nothing was acquired. `held`: another owner has it. `no_quorum`: too few nodes could be asked. `too_slow`: it was granted, but too little of the lease was left, so
+ * it was given back; or this process had so many calls in flight that the nodes were not asked in time.
  */
 export type LossReason = "held" | "no_quorum" | "too_slow";
 
 /**
- * Why a lease is no longer held. `expired`: its time ran out. `taken`: it was taken away before its time: too many nodes have another owner, or none. `unreachable`:
- * its time ran out while too few nodes could be asked to renew it. `quarantined`: the same, and some of them were up but not believed. `released`: by its holder.
- * `closed`: the locker was closed.
+ * Why a lease is no longer held. `expired`: its time ran out. `taken`: too many nodes have another owner, or none, before its time was over. `unreachable`: its time ran
+ * out while too few nodes could be asked to renew it. `quarantined`: the same, and some of them were up but not admitted. `released`: by its holder. `closed`: the locker
+ * was closed.
  */
 export type LeaseLostReason = "expired" | "taken" | "unreachable" | "quarantined" | "released" | "closed";
 
@@ -27,11 +26,11 @@ export interface LockErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The world did not allow it. `code` is for programs, `message` for people: what happened, with numbers, then what it means. */
+/** A lease could not be acquired or kept. `code` is for programs, `message` for people: what happened, with numbers, then what it means. */
 export class LockError extends Error {
   override readonly name = "LockError";
   readonly code: LockErrorCode;
-  /** All resources of the question. */
+  /** All resources of the call. */
   readonly resources: readonly string[];
   /** What each node answered, as far as it was asked. */
   readonly ballots: readonly Ballot[];
@@ -55,14 +54,7 @@ export class LockError extends Error {
   }
 }
 
-const codes = { held: "LOCK_HELD", no_quorum: "LOCK_NO_QUORUM", too_slow: "LOCK_TOO_SLOW" } as const;
-
-/** The code under which a lost attempt is thrown. */
-export function codeOf(reason: LossReason): LockErrorCode {
-  return codes[reason];
-}
-
-/** Stops when one of our own promises is broken; on in production. */
-export function invariant(condition: boolean, promise: string): asserts condition {
-  if (!condition) throw new Error(`broken promise (please report): ${promise}`);
+/** For code that finds one of the lock's own promises broken; also thrown in production. */
+export function brokenPromise(promise: string): Error {
+  return new Error(`broken promise (please report): ${promise}`);
 }

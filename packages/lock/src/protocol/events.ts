@@ -1,10 +1,9 @@
-// What the lock tells whoever wants to know, over node:diagnostics_channel: nothing is built and nothing is called unless somebody subscribed. Channel names and
-// message shapes are public API. Publishing must never change what the lock does.
+// The events the lock publishes over node:diagnostics_channel. Channel names and message shapes are public API. Without a subscriber no event is even built.
 import { channel } from "node:diagnostics_channel";
 import type { Ballot } from "./ballot.js";
 import type { LeaseLostReason, LossReason } from "./errors.js";
 
-/** One attempt to take resources, published when every node has answered it or run out of time: also after a success with nodes down. */
+/** One attempt to acquire, published when every node has answered it or run out of time: also after a success with nodes down. */
 export interface AttemptEvent {
   readonly resources: readonly string[];
   readonly outcome: "won" | LossReason;
@@ -12,20 +11,20 @@ export interface AttemptEvent {
   readonly token?: number;
   /** 1, or 2 when the granting nodes did not agree on a token and it had to be sealed. */
   readonly rounds: number;
-  /** From the first byte to the outcome. */
+  /** From the first byte sent to the outcome. */
   readonly elapsedMs: number;
-  /** Every node's answer to the question for a grant. */
+  /** Every node's answer to the request for a grant. */
   readonly ballots: readonly Ballot[];
 }
 
-/** One question to every node, published when the last has answered it or run out of time. */
+/** One request to every node, published when the last has answered it or run out of time. */
 export interface RoundEvent {
   readonly question: "grant" | "seal" | "extend" | "release" | "inspect" | "raise";
   readonly resources: readonly string[];
   readonly ballots: readonly Ballot[];
 }
 
-/** One extension of a lease, whether asked for or by the clock. */
+/** One extension of a lease, by `extend` or by automatic renewal. */
 export interface RenewalEvent {
   readonly resources: readonly string[];
   readonly token: number;
@@ -57,7 +56,7 @@ export interface ForceReleaseEvent {
   readonly removed: readonly string[];
 }
 
-/** How a node's memory came to be believed. */
+/** Why a node was admitted: what says that it gives no token twice. */
 export type AdmissionWay =
   /** It kept everything: append-only log, fsync always. */
   | "durable"
@@ -89,14 +88,14 @@ export const channelNames = {
   node: "palisade:lock:node",
 } as const;
 
-interface Teller<Event> {
+interface Publisher<Event> {
   readonly hasSubscribers: boolean;
   publish(event: Event): void;
 }
 
-const open = <Event>(name: string): Teller<Event> => channel(name);
+const open = <Event>(name: string): Publisher<Event> => channel(name);
 
-/** Ask `hasSubscribers` before building an event. */
+/** Check `hasSubscribers` before building an event. */
 export const channels = {
   attempt: open<AttemptEvent>(channelNames.attempt),
   round: open<RoundEvent>(channelNames.round),

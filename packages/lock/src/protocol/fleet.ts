@@ -1,7 +1,7 @@
-// The nodes of one locker together: which of them vote, why the locker may not vote on them, what is wrong with them.
+// The nodes of one locker together: which of them are admitted, why the locker may not use them, what is wrong with them.
 import type { LockNode } from "./node.js";
 
-/** Why this locker must not vote in this fleet. `ttl` deserves a RangeError, `mismatch` a FLEET_MISMATCH. */
+/** Why this locker must not use this fleet. `ttl` is thrown as a RangeError, `mismatch` as FLEET_MISMATCH. */
 export interface FleetRefusal {
   readonly kind: "mismatch" | "ttl";
   /** Stable; also the code of the doctor's finding. */
@@ -23,15 +23,15 @@ export interface FleetState {
 export interface Fleet {
   /** In the order of configuration, named n1, n2, … */
   readonly nodes: readonly LockNode[];
-  /** Costs nothing: look before every attempt. A refused fleet's nodes answer every question but release with `unreachable` anyway. */
-  refusal(): FleetRefusal | undefined;
+  /** Kept current; read before every acquisition. The nodes of a refused fleet answer every request but a release with `unreachable`. */
+  readonly refusal: FleetRefusal | undefined;
   state(): FleetState;
   /**
-   * Resolves once every node has been met (or could not be) and what can be admitted at once has been admitted or bootstrapped. Nodes that must wait out
-   * maxTtlMs are admitted later, in the background. Never rejects.
+   * Resolves once every node has been reached (or could not be) and every node that can be admitted at once is. Nodes that must wait for maxTtlMs are admitted later, in
+   * the background. Never rejects.
    */
   settled(): Promise<FleetState>;
-  /** Asks every node about its configuration. Never rejects. */
+  /** Examines the configuration of every node. Never rejects. */
   probe(): Promise<readonly Finding[]>;
   close(): Promise<void>;
 }

@@ -1,50 +1,50 @@
-// What the control flow may ask of one Redis master. Questions never fail for anything the world does: a node that cannot be
-// asked answers `unreachable`, within nodeTimeoutMs of the call. No counting, no retries, no policy here.
+// What the algorithm may ask of one Redis master. No request rejects for what the network or the server does: a node that cannot be asked answers `unreachable`
+// within nodeTimeoutMs of the call.
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "./ballot.js";
 
-/** An answer to come. Can be awaited; whoever asks for it before it is there is told without another turn of the microtasks. One may ask. */
-export interface Answer<B> {
+/** A ballot to come. Can be awaited; a callback given before the ballot is there is called in the same turn. One callback only. */
+export interface Reply<B> {
   then(told: (ballot: B) => void, failed?: (error: unknown) => void): void;
 }
 
 export interface Ownership {
   /** One or more; taken all or none. */
   readonly resources: readonly string[];
-  /** The secret of one attempt. */
+  /** The secret of one acquisition. */
   readonly owner: string;
 }
 
 export interface GrantQuestion extends Ownership {
-  /** For humans: host, pid, service. */
+  /** Shown to people: host, process id, service. */
   readonly label: string;
   readonly ttlMs: number;
-  /** The asker has waited for it. Others may, too, and the lock will say so: a release looks for waiters only where it does. */
+  /** The caller has waited for it, so others may be waiting too; the lock value says so, and only then does its release look for waiters. */
   readonly hasWaited?: true | undefined;
 }
 
 export interface ReleaseQuestion extends Ownership {
   /**
-   * At which seat to begin to tell who waits: the lease's token, which is the same on every node and rises, so that everybody's turn comes. 0 tells nobody: for an
-   * attempt that gives back its part of a split vote.
+   * The wake slot to begin with when waiters are notified: the lease's token, which is the same on every node and rises, so every slot comes first at some time. 0
+   * notifies nobody: for an acquisition that gives back its part of a split vote.
    */
-  readonly turn: number;
+  readonly notifyFrom: number;
 }
 
-/** Who waits sits in one of so many seats per resource, numbered from 0; a release is told to two of them. */
+/** Waiters of a resource spread over so many wake slots, numbered from 0; a release notifies two of them. */
 export const WAKE_SLOTS = 16;
 
-/** What one node tells the waiters of one seat. */
-export interface ReleaseNews {
-  /** 0 for the seat whose turn it is, 1 for the one told in case nobody is awake there. */
+/** What one node publishes to the waiters of one wake slot. */
+export interface ReleaseNotice {
+  /** 0 for the first slot that is notified, 1 for its backup. */
   readonly rank: number;
-  /** How many sit in this seat, the hearer included. */
+  /** How many waiters are in this slot, the receiver included. */
   readonly listeners: number;
 }
 
-/** Told by one node about one resource. Calls must not throw. */
+/** Called for one resource on one node. Must not throw. */
 export interface ReleaseListener {
-  released(news: ReleaseNews): void;
-  /** Listening began, for the first time or again after the connection was lost: whatever was published before may have been missed. */
+  released(notice: ReleaseNotice): void;
+  /** Listening began, for the first time or again after the connection was lost: an earlier notice may have been missed. */
   listening(): void;
 }
 
@@ -55,32 +55,32 @@ export interface LockNode {
   readonly address: string;
 
   /**
-   * The node's epoch as last heard, or undefined before first contact. Every admission of any member of the fleet gives the nodes it reads a new random epoch.
-   * An attempt notes the epochs before its first byte leaves and counts only ballots that carry the same one: a ballot with another epoch was cast after some
-   * member's memory had been rebuilt from this node's floor, so a token stored here now was not seen by that rebuilding (T2).
+   * The node's incarnation as last heard, or undefined before the first contact: a random word that every admission of any member gives to the nodes whose floors it
+   * reads. An acquisition notes the incarnations before its first byte is sent and counts only ballots that carry the same: a ballot with another one was cast after some
+   * member's memory had been rebuilt from this node's floor, so the token it stored was not seen by that rebuilding (T2).
    */
-  epoch(): string | undefined;
+  incarnation(): string | undefined;
 
-  grant(question: GrantQuestion): Answer<GrantBallot>;
-  /** Store `token` for all resources if they are all still ours there. */
-  seal(question: Ownership & { readonly token: number }): Answer<SealBallot>;
-  /** Renew where it is still ours; never creates a key. */
-  extend(question: Ownership & { readonly ttlMs: number }): Answer<ExtendBallot>;
-  /** Plant our key again where there is none; only after a quorum confirmed ownership in the same round. */
-  heal(question: GrantQuestion & { readonly token: number }): Answer<ExtendBallot>;
+  grant(question: GrantQuestion): Reply<GrantBallot>;
+  /** Stores `token` for all resources if they all still have this owner. */
+  seal(question: Ownership & { readonly token: number }): Reply<SealBallot>;
+  /** Renews where the owner still has it; never creates a key. */
+  extend(question: Ownership & { readonly ttlMs: number }): Reply<ExtendBallot>;
+  /** Creates the key again where there is none; only after a quorum confirmed the owner in the same round. */
+  heal(question: GrantQuestion & { readonly token: number }): Reply<ExtendBallot>;
   /**
-   * Compare-and-delete, then tell who waits. Travels behind every earlier question on the same connection, so it also gives back a grant that is still on its way; if
+   * Compare-and-delete, then notifies waiters. Travels behind every earlier request on the same connection, so it also gives back a grant that is still on its way; if
    * the connection was lost meanwhile it is sent again on the next one, for as long as the key could live.
    */
-  release(question: ReleaseQuestion): Answer<ReleaseBallot>;
-  inspect(resource: string): Answer<InspectBallot>;
-  /** Raise the counter to at least `token` whoever owns it; with `remove: "holder"` also delete the lock key and publish. */
-  raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Answer<RaiseBallot>;
+  release(question: ReleaseQuestion): Reply<ReleaseBallot>;
+  inspect(resource: string): Reply<InspectBallot>;
+  /** Raises the counter to at least `token` whoever owns the resource; with `remove: "holder"` also deletes the lock key and notifies waiters. */
+  raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Reply<RaiseBallot>;
 
-  /** Takes a seat (0 … WAKE_SLOTS − 1) and hears of releases of the resource on this node. Best effort: the TTL is the guarantee. Returns the undo. */
-  onReleased(resource: string, seat: number, listener: ReleaseListener): () => void;
+  /** Waits in a wake slot (0 … WAKE_SLOTS − 1) for releases of the resource on this node. Best effort: the time to live is the guarantee. Returns the undo. */
+  onReleased(resource: string, wakeSlot: number, listener: ReleaseListener): () => void;
 
-  /** Resolves when the first connection attempt has succeeded or failed. */
+  /** Resolves when the first connection has been made or has failed. */
   met(): Promise<void>;
   close(): Promise<void>;
 }

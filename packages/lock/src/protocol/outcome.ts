@@ -1,21 +1,29 @@
-// What one attempt to take resources came to: won, or lost and why.
+// What became of one acquisition: won, or lost and why.
 import type { Ballot, EpochMoved, GrantBallot, SealBallot } from "./ballot.js";
 import type { LossReason } from "./errors.js";
 
-/** What an attempt won, or an adoption proved. */
-export interface Grant {
+/** What is acquired. */
+export interface Wanted {
+  readonly resources: readonly string[];
+  readonly ttlMs: number;
+  /** The caller has waited for it, so others may be waiting too, and the lock value says so from the start. */
+  readonly hasWaited?: true | undefined;
+}
+
+/** A lease as the nodes granted it, or confirmed it to a process that adopts it. */
+export interface GrantedLease {
   readonly resources: readonly string[];
   readonly owner: string;
   readonly token: number;
   readonly ttlMs: number;
-  /** Before the first byte left. */
+  /** Both clocks before the first byte was sent: the lease counts from then (L2). */
   readonly startMonotonicMs: number;
   readonly startWallMs: number;
   /** Filled in as further nodes answer. */
   readonly votes: readonly (Ballot | undefined)[];
 }
 
-export interface Won extends Grant {
+export interface Won extends GrantedLease {
   readonly kind: "won";
   readonly votes: readonly (GrantBallot | EpochMoved | undefined)[];
 }
@@ -23,23 +31,14 @@ export interface Won extends Grant {
 export interface Lost {
   readonly kind: "lost";
   readonly reason: LossReason;
-  /** Lost only because the fleet's epoch moved meanwhile: worth another try at once. */
+  /** Lost only because incarnations changed meanwhile: worth another acquisition at once. */
   readonly epochMoved: boolean;
   readonly ballots: readonly (GrantBallot | EpochMoved)[];
   readonly seals: readonly (SealBallot | EpochMoved)[];
-  /** How many nodes granted it to us, in vain. */
+  /** How many nodes granted it, in vain. */
   readonly grants: number;
-  /** In how long enough of the holders can have run out, where known. */
-  readonly freeInMs: number | undefined;
   /** What was left of the lease, if that was too little. */
   readonly leftMs: number | undefined;
 }
 
 export type Outcome = Won | Lost;
-
-export interface Wish {
-  readonly resources: readonly string[];
-  readonly ttlMs: number;
-  /** Whoever wishes it has waited for it already, and others may, too. */
-  readonly hasWaited?: true | undefined;
-}

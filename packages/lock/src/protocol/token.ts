@@ -1,5 +1,4 @@
 // The fencing token: an integer from 1 to 999 999 999 999 999, the range of an RFC 9651 Integer, exact in JavaScript, Lua and bigint columns.
-// Says what a token is and how it is written. Imports nothing; decides nothing about leases.
 
 /** The highest token there can be. */
 export const MAX_TOKEN = 999_999_999_999_999;

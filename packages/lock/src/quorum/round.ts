@@ -1,63 +1,84 @@
-// Puts one question to every node at once and gives the verdict as soon as no further ballot can change it. Never counts (that is the judge's), never retries,
-// sets no timer: every node answers within nodeTimeoutMs, if only with `unreachable`, so the round ends by then.
-import type { Ballot, Unreachable } from "../protocol/ballot.js";
+// Sends one request to every node at once and resolves with the verdict as soon as no further ballot can change it. One round for every verb. It sets no timer: every
+// node answers within nodeTimeoutMs, if only with `unreachable`, so the round ends by then.
+import type { InFlight } from "../platform/in-flight.js";
+import type { Ballot, EpochMoved, Unreachable } from "../protocol/ballot.js";
+import { brokenPromise } from "../protocol/errors.js";
 import { channels, type RoundEvent } from "../protocol/events.js";
-import type { Answer, LockNode } from "../protocol/node.js";
+import type { LockNode, Reply } from "../protocol/node.js";
+
+/** Ballots by node; a node that has not answered yet has none. */
+export type Ballots<B> = readonly (B | undefined)[];
 
 export interface Round<B extends Ballot, Verdict extends string> {
   readonly question: RoundEvent["question"];
   readonly resources: readonly string[];
-  readonly nodes: readonly LockNode[];
-  /** Ballots by node, filled in as they arrive, also after the verdict. A node whose ballot is there from the start is not asked. */
-  readonly ballots: (B | Unreachable | undefined)[];
-  ask(node: LockNode, index: number): Answer<B | Unreachable>;
-  /** Makes a ballot of a node's answer, where not every answer counts as what it says. */
-  accept?(answer: B | Unreachable, index: number): B | Unreachable;
-  judge(ballots: readonly (B | Unreachable | undefined)[]): Verdict | "open";
+  /** By node, as noted before the first byte was sent. A grant, seal or raise of another incarnation is made `epoch_moved`, which does not count (T2). */
+  readonly incarnations?: Ballots<string>;
+  /** Filled in as they arrive, also after the verdict. A node whose ballot is there from the start is not asked. Default: all are asked. */
+  readonly ballots?: (B | Unreachable | undefined)[];
+  ask(node: LockNode): Reply<B | Unreachable>;
+  judge(ballots: Ballots<B | Unreachable>): Verdict | "open";
   /** Called when the last ballot has arrived. */
-  complete?(): void;
+  onComplete?(): void;
 }
 
-export function holdRound<B extends Ballot, Verdict extends string>(round: Round<B, Verdict>): Promise<Verdict> {
-  const { nodes, ballots } = round;
+export interface RoundContext {
+  readonly nodes: readonly LockNode[];
+  readonly inFlight: InFlight;
+}
+
+export function askAll<B extends Ballot, Verdict extends string>(context: RoundContext, round: Round<B, Verdict>): Promise<Verdict> {
+  const { nodes, inFlight } = context;
+  const ballots = round.ballots ?? noBallots(nodes.length);
+  inFlight.begin();
   return new Promise((resolve, reject) => {
     let awaited = 0;
-    let open = true;
-    const cast = (index: number, answer: B | Unreachable): void => {
-      ballots[index] = round.accept === undefined ? answer : round.accept(answer, index);
+    let isOpen = true;
+    const receive = (index: number, answer: B | Unreachable): void => {
+      ballots[index] = round.incarnations === undefined ? answer : counted(answer, round.incarnations[index]);
       awaited--;
-      if (open) {
+      if (isOpen) {
         const verdict = round.judge(ballots);
         if (verdict !== "open") {
-          open = false;
+          isOpen = false;
           resolve(verdict);
         } else if (awaited === 0) {
-          reject(new Error(`broken promise (please report): every node answered the ${round.question} round, and it has no verdict`));
+          reject(brokenPromise(`every node answered the ${round.question} round, and it has no verdict`));
         }
       }
-      if (awaited === 0) complete(round);
+      if (awaited > 0) return;
+      publish(round, ballots);
+      round.onComplete?.();
+      inFlight.end();
     };
     for (let i = 0; i < nodes.length; i++) {
       const node = nodes[i];
       if (node === undefined || ballots[i] !== undefined) continue;
       awaited++;
-      round.ask(node, i).then(
-        (ballot) => cast(i, ballot),
-        // A node that breaks its promise never to reject is a bug of ours; it must not hang the round or count as a refusal.
-        (error: unknown) => cast(i, { kind: "unreachable", node: node.name, cause: `bug: ${String(error)}` }),
+      round.ask(node).then(
+        (ballot) => receive(i, ballot),
+        // A node must not reject. If it does all the same, that is a defect here: the round must not hang, and it is no refusal.
+        (error: unknown) => receive(i, { kind: "unreachable", node: node.name, cause: `bug: ${String(error)}` }),
       );
     }
   });
 }
 
-function complete<B extends Ballot, Verdict extends string>(round: Round<B, Verdict>): void {
-  if (channels.round.hasSubscribers) {
-    channels.round.publish({ question: round.question, resources: round.resources, ballots: castBallots(round.ballots) });
-  }
-  round.complete?.();
+function counted<B extends Ballot>(ballot: B, noted: string | undefined): B {
+  const { kind } = ballot;
+  if (kind !== "granted" && kind !== "sealed" && kind !== "raised") return ballot;
+  return ballot.epoch === noted ? ballot : ({ kind: "epoch_moved", node: ballot.node } satisfies EpochMoved as Ballot as B);
+}
+
+function publish<B extends Ballot>({ question, resources }: Round<B, string>, ballots: Ballots<B | Unreachable>): void {
+  if (channels.round.hasSubscribers) channels.round.publish({ question, resources, ballots: castBallots(ballots) });
+}
+
+export function noBallots<B>(size: number): (B | undefined)[] {
+  return new Array(size).fill(undefined);
 }
 
 /** The ballots that have arrived by now. */
-export function castBallots<B>(ballots: readonly (B | undefined)[]): B[] {
+export function castBallots<B>(ballots: Ballots<B>): B[] {
   return ballots.filter((ballot) => ballot !== undefined);
 }

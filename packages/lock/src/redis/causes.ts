@@ -1,5 +1,4 @@
-// Turns whatever a connection threw into the short, stable words of an `unreachable` ballot: what it is, then what it means where that is not obvious.
-// Decides nothing about what happens next.
+// The short, stable cause in an `unreachable` ballot for what a connection threw: what it is, then what it means where that is not obvious.
 
 const meanings: Readonly<Record<string, string>> = {
   WRONGPASS: "user name or password refused",
@@ -19,10 +18,10 @@ const meanings: Readonly<Record<string, string>> = {
   WRONGTYPE: "a key of the lock holds something else",
 };
 
-/** The cause when nothing is known but that the connection ended. */
+/** The cause when only the end of the connection is known. */
 export const LOST = "connection lost";
 
-/** The cause of a failure, without anything secret in it. */
+/** The cause of a failure, without secrets. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return shorten(String(error));
   if (error.name === "MaxRetriesPerRequestError" || /^(Connection is closed|Stream isn't writeable)/.test(error.message)) return LOST;
@@ -33,7 +32,7 @@ export function causeOf(error: unknown): string {
 /** The cause behind an error text of the server, as thrown by ioredis or handed through by a script. */
 export function causeOfText(message: string): string {
   if (/Protocol error|RESP type/.test(message)) return "garbage reply: not a Redis server";
-  // Inside a script Redis words a missing permission in its own way.
+  // Inside a script Redis words a missing permission differently.
   if (/can't run this command|no permission|can't access/i.test(message)) return explain("NOPERM", message);
   if (message.includes("not an integer")) return explain("FOREIGN", message);
   const word = /\b[A-Z]{3,}\b/g;

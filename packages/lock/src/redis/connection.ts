@@ -1,22 +1,22 @@
-// The life of one connection to one master: connecting, first questions (status and script), up, lost, again. Knows whether the node can be asked and, if not, why.
-// Never retries a question: what was on its way when the connection was lost has an unknown outcome, and only the caller knows what that means.
+// One connection to one master through its states: connecting, first requests (status and scripts), up, lost, again. Knows whether the node can be asked and, if not, why. No
+// request is retried here: what was on its way when the connection was lost has an unknown outcome, and only the caller knows what that means.
 
 import type { NodeSource } from "../options/node-source.js";
 import { hasFailover } from "../options/node-source.js";
 import type { Clock, Timer } from "../platform/clock.js";
+import type { EncodedCall } from "./batch.js";
 import { causeOf, LOST } from "./causes.js";
-import type { EncodedCall } from "./encoded-call.js";
 import type { Keys } from "./keys.js";
 import type { ConnectSettings, Link, OpenLink } from "./link.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
-import { type RequestScripts, requestScriptsFor } from "./request-scripts.js";
+import { type RequestScripts, requestScriptsFor } from "./requests.js";
 
 export interface ConnectionSettings extends ConnectSettings {
   readonly source: NodeSource;
   readonly openLink: OpenLink;
   readonly keys: Keys;
   readonly retentionMs: number;
-  /** The node answered its first questions: ask away. */
+  /** The node answered its first requests: it can be asked. */
   readonly onUp: (status: NodeStatus) => void;
   /** The node cannot be asked any more, or still not. */
   readonly onDown: (cause: string) => void;
@@ -25,10 +25,10 @@ export interface ConnectionSettings extends ConnectSettings {
 const GREET_AGAIN_FIRST_MS = 50;
 const GREET_AGAIN_LAST_MS = 2_000;
 
-/** A connection that fails, fails with `error` and `close`; the rejection says nothing that they do not say. */
+/** Ignored: 'error' and 'close' carry the same information. */
 function toldByEvents(): void {}
 
-/** A server that does not say who we are to it, or may not be told to end a connection: a courtesy less. */
+/** Ignored: a server may hide the id of the connection, or refuse to end one; both only help. */
 function notTold(): undefined {
   return undefined;
 }
@@ -39,16 +39,16 @@ export class Connection {
   readonly #client: Link;
   #state: "down" | "up" | "closed" = "down";
   #cause = "connecting";
-  /** What was last heard to be wrong with the connection that is being made or used. */
+  /** The last error of the connection that is being made or used. */
   #trouble: string | undefined;
-  /** Of the socket that is open now: answers of an earlier one's greeting are ignored. */
+  /** Number of the greeting on the socket that is open now, 0 if none: replies to an earlier socket's greeting are ignored. */
   #greeting = 0;
   #greetings = 0;
   #runId: string | undefined;
   #scripts: RequestScripts | undefined;
   #teaching: Promise<void> | undefined;
   #timer: Timer | undefined;
-  /** The last connection that was up, as the server calls it. */
+  /** The id, at the server, of the last connection that was up. */
   #predecessor: { readonly runId: string; readonly id: number } | undefined;
   #met: (() => void) | undefined;
   readonly met: Promise<void>;
@@ -60,7 +60,7 @@ export class Connection {
       this.#met = resolve;
     });
     this.#client = settings.openLink(settings.source, settings);
-    // Whatever goes wrong with a connection ends in `close`, which is where we act; `error` only says why.
+    // Every failure ends in `close`, where it is handled; `error` only says why.
     this.#client.on("error", (error: unknown) => {
       this.#trouble = causeOf(error);
     });
@@ -80,19 +80,19 @@ export class Connection {
   }
 
   /** One call of the stream of requests; the server executes them in the order of these calls. Rejects with whatever ioredis throws. */
-  send(call: EncodedCall, belief: string | undefined): Promise<unknown> {
-    return this.#client.post(this.#scripts?.[call.name].sha ?? "", call, belief);
+  send(call: EncodedCall, record: string | undefined): Promise<unknown> {
+    return this.#client.send(this.#scripts?.[call.name].sha ?? "", call, record);
   }
 
-  /** Teaches a server the scripts again that forgot them in the middle of its life, once for all who ask meanwhile; rejects if it is another server by now. */
+  /** Loads the scripts again into a server that forgot them without a restart, once for all concurrent callers; rejects if it is another server by now. */
   teachAgain(): Promise<void> {
-    this.#teaching ??= this.#teachSameLife().finally(() => {
+    this.#teaching ??= this.#teachSameServer().finally(() => {
       this.#teaching = undefined;
     });
     return this.#teaching;
   }
 
-  async #teachSameLife(): Promise<void> {
+  async #teachSameServer(): Promise<void> {
     const { runId } = await this.run(status(this.#settings.keys));
     if (runId !== this.#runId) {
       this.breakOff("another server answers");
@@ -107,13 +107,13 @@ export class Connection {
     return call.read(await this.#inTime(asked));
   }
 
-  /** A setting of the server, or undefined if it does not tell. */
+  /** A setting of the server, or undefined if it is hidden. */
   async setting(name: string): Promise<string | undefined> {
     const reply: unknown = await this.#inTime(this.#client.call("CONFIG", "GET", name));
     return Array.isArray(reply) && typeof reply[1] === "string" ? reply[1] : undefined;
   }
 
-  /** Gives up a connection that has gone silent; a new one is made. What was not sent yet never arrives. */
+  /** Ends a connection that has gone silent; a new one is made. What was not sent yet never arrives. */
   breakOff(cause: string): void {
     if (this.#state === "closed") return;
     this.#trouble = cause;
@@ -143,7 +143,7 @@ export class Connection {
     this.#met?.();
   }
 
-  /** A server that accepts connections and then says nothing (stopped, half-open) must not keep us waiting for ever. */
+  /** A server that accepts connections and then says nothing (stopped, half-open) must not delay the lock for ever. */
   #limitGreeting(): void {
     const { connectTimeoutMs } = this.#settings;
     this.#clock.clearTimer(this.#timer);
@@ -154,7 +154,7 @@ export class Connection {
     if (this.#state !== "down") return;
     this.#limitGreeting();
     this.#greeting = ++this.#greetings;
-    this.#firstQuestions().then(this.#answerTo(this.#greeting), this.#failureOf(this.#greeting));
+    this.#firstRequests().then(this.#answerTo(this.#greeting), this.#failureOf(this.#greeting));
   }
 
   #answerTo(greeting: number): (answer: NodeStatus) => void {
@@ -170,18 +170,18 @@ export class Connection {
   #failureOf(greeting: number): (error: unknown) => void {
     return (error) => {
       const cause = causeOf(error);
-      // The connection is gone, or another one is being made: `close` tells, and knows why.
+      // The connection is gone, or another one is being made: `close` handles it, and has the cause.
       if (greeting !== this.#greeting || this.#state !== "down" || cause === LOST) return;
       this.#clock.clearTimer(this.#timer);
       this.#down(cause);
-      // The server is there and says no (loading, a replica, a missing permission): ask again, it may change.
+      // The server refuses for now (loading, a replica, a missing permission): ask again.
       const delayMs = Math.min(GREET_AGAIN_LAST_MS, GREET_AGAIN_FIRST_MS * 2 ** Math.min(this.#greetings, 10));
       this.#timer = this.#clock.setBackgroundTimer(delayMs * (0.5 + this.#clock.random() / 2), () => this.#greet());
     };
   }
 
-  /** What is the node, and who are we to it? Then it learns the scripts for its present life. */
-  async #firstQuestions(): Promise<NodeStatus> {
+  /** Asks for the node's status and the id of this connection, then loads the scripts. */
+  async #firstRequests(): Promise<NodeStatus> {
     const { keys, source, retentionMs } = this.#settings;
     const statusCall = status(keys);
     const [answer, id] = await Promise.all([
@@ -201,19 +201,19 @@ export class Connection {
     return known;
   }
 
-  /** By calls without requests: that needs no permission but the one to run scripts, which the lock needs anyway. */
+  /** Loads the scripts by calls without requests: that needs no permission but the one to run scripts, which the lock needs anyway. */
   async #teach(): Promise<void> {
     const { keys } = this.#settings;
     await Promise.all(Object.values(this.#scripts ?? {}).map(({ source }) => this.#client.eval(source, 1, keys.node)));
   }
 
   /**
-   * A grant may still be on its way on the connection before this one, and would be executed after the release that is about to be sent again on this one, if the
-   * server does not know yet that it is over. Not for the numbers of an earlier life of the server: they are other clients' by now.
+   * A grant may still be on its way on the connection before this one. If the server has not noticed that connection's end, the grant would be executed after the release
+   * that is about to be sent again on this one. Not after a restart of the server: the id would be another client's.
    */
   async #endPredecessor(runId: string): Promise<void> {
     if (this.#predecessor?.runId !== runId) return;
-    // Where this is not allowed, or the connection is gone already, the time to live does the work.
+    // Where this is not allowed, or the connection is gone already, the time to live frees the resource.
     await this.#client.call("CLIENT", "KILL", "ID", String(this.#predecessor.id)).catch(notTold);
   }
 
@@ -223,7 +223,7 @@ export class Connection {
       const timer = this.#clock.setBackgroundTimer(connectTimeoutMs, () => {
         const cause = `TIMEOUT: no answer for ${connectTimeoutMs} ms`;
         reject(new Error(cause));
-        // Or what is asked again and again would wait there for ever. The new connection is news.
+        // Otherwise everything asked later would wait there for ever. The new connection is reported as news.
         if (this.#state === "up") this.breakOff(cause);
       });
       asked.then(resolve, reject).finally(() => this.#clock.clearTimer(timer));

@@ -1,5 +1,4 @@
-// What is wrong, or risky, with how the nodes are configured. Only looks, except that it may have to ask for settings that a user is not allowed to read; each
-// finding names the node and the remedy.
+// What is wrong, or risky, with how the nodes are configured. Changes nothing; each finding names the node and the remedy.
 
 import type { Clock } from "../platform/clock.js";
 import type { Finding, FleetRefusal } from "../protocol/fleet.js";
@@ -17,7 +16,7 @@ export interface DoctorSettings {
   readonly clock: Clock;
 }
 
-type Say = (finding: Omit<Finding, "node">) => void;
+type Report = (finding: Omit<Finding, "node">) => void;
 
 const SKEW_MS = 1_000;
 
@@ -36,13 +35,13 @@ export async function probeFleet(settings: DoctorSettings): Promise<readonly Fin
 
 function fleetFindings({ nodes, admission }: DoctorSettings): readonly Finding[] {
   const findings: Finding[] = [];
-  const say = speaker(findings, "fleet");
+  const report = reporter(findings, "fleet");
   const { refusal } = admission;
   if (refusal !== undefined)
-    say({ severity: "error", code: refusal.code, message: refusal.message, remedy: refusalRemedies[refusal.code] });
+    report({ severity: "error", code: refusal.code, message: refusal.message, remedy: refusalRemedies[refusal.code] });
   if (nodes.length % 2 === 0) {
     const tolerated = nodes.length / 2 - 1;
-    say({
+    report({
       severity: "info",
       code: "even_size",
       message: `${nodes.length} nodes tolerate ${tolerated} failures, as many as ${nodes.length - 1} do`,
@@ -54,22 +53,22 @@ function fleetFindings({ nodes, admission }: DoctorSettings): readonly Finding[]
 
 async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
-  const say = speaker(findings, node.name);
+  const report = reporter(findings, node.name);
   if (!node.connection.isUp) {
-    sayUnreachable(say, node, node.connection.cause);
+    reportUnreachable(report, node, node.connection.cause);
     return findings;
   }
   try {
     const askedAt = settings.clock.wallMs();
     const seen = await node.connection.run(status(settings.keys));
-    judgeClock(say, seen, { askedAt, answeredAt: settings.clock.wallMs() });
-    judgeAdmission(say, node, settings.admission);
-    await judgeSettings(say, node, seen);
+    checkClock(report, seen, { askedAt, answeredAt: settings.clock.wallMs() });
+    checkAdmission(report, node, settings.admission);
+    await checkSettings(report, node, seen);
   } catch (error) {
-    sayUnreachable(say, node, causeOf(error));
+    reportUnreachable(report, node, causeOf(error));
   }
   if (node.subscriptionTrouble !== undefined) {
-    say({
+    report({
       severity: "warning",
       code: "subscription",
       message: `releases are not heard: ${node.subscriptionTrouble}`,
@@ -79,11 +78,15 @@ async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<rea
   return findings;
 }
 
-function judgeClock(say: Say, seen: NodeStatus, { askedAt, answeredAt }: { readonly askedAt: number; readonly answeredAt: number }): void {
+function checkClock(
+  report: Report,
+  seen: NodeStatus,
+  { askedAt, answeredAt }: { readonly askedAt: number; readonly answeredAt: number },
+): void {
   const aheadMs = seen.timeMs > answeredAt ? seen.timeMs - answeredAt : Math.min(0, seen.timeMs - askedAt);
   if (Math.abs(aheadMs) < SKEW_MS) return;
   const direction = aheadMs > 0 ? "ahead of" : "behind";
-  say({
+  report({
     severity: "warning",
     code: "clock_skew",
     message: `its clock is ${Math.abs(Math.round(aheadMs))} ms ${direction} ours`,
@@ -92,11 +95,11 @@ function judgeClock(say: Say, seen: NodeStatus, { askedAt, answeredAt }: { reado
   });
 }
 
-function judgeAdmission(say: Say, node: RedisNode, { blockedBecause }: Admission): void {
+function checkAdmission(report: Report, node: RedisNode, { blockedBecause }: Admission): void {
   if (!node.isQuarantined) return;
   const wait = node.readyInMs === undefined ? "" : `, admitted in ${node.readyInMs} ms at the earliest`;
   const why = blockedBecause === undefined ? "" : `: ${blockedBecause}`;
-  say({
+  report({
     severity: "warning",
     code: "quarantined",
     message: `its memory is not believed, so it does not vote${wait}${why}`,
@@ -104,13 +107,13 @@ function judgeAdmission(say: Say, node: RedisNode, { blockedBecause }: Admission
   });
 }
 
-async function judgeSettings(say: Say, node: RedisNode, seen: NodeStatus): Promise<void> {
+async function checkSettings(report: Report, node: RedisNode, seen: NodeStatus): Promise<void> {
   let policy: string | undefined;
   let limit: string | undefined;
   try {
     [policy, limit] = await Promise.all([node.connection.setting("maxmemory-policy"), node.connection.setting("maxmemory")]);
   } catch (error) {
-    say({
+    report({
       severity: "info",
       code: "settings_hidden",
       message: `its settings cannot be read (${causeOf(error)})`,
@@ -120,7 +123,7 @@ async function judgeSettings(say: Say, node: RedisNode, seen: NodeStatus): Promi
   }
   if (policy !== undefined && policy !== "noeviction") {
     const now = limit === "0" ? "; no memory limit is set, so nothing is evicted yet" : "";
-    say({
+    report({
       severity: limit === "0" ? "warning" : "error",
       code: "eviction_policy",
       message: `maxmemory-policy is ${policy}: under memory pressure it deletes locks that are held, and counters${now}`,
@@ -128,7 +131,7 @@ async function judgeSettings(say: Say, node: RedisNode, seen: NodeStatus): Promi
     });
   }
   if (seen.isReplicated || node.hasFailover) {
-    say({
+    report({
       severity: "info",
       code: "replicated",
       message:
@@ -136,14 +139,14 @@ async function judgeSettings(say: Say, node: RedisNode, seen: NodeStatus): Promi
       remedy: "None is needed; replicas add nothing that the other nodes do not give.",
     });
   } else if (!(await isDurable(node, seen))) {
-    say({
+    report({
       severity: "info",
       code: "not_durable",
       message: "it may forget what it answered: after a restart it does not vote until it has caught up",
       remedy: "For a restart without that wait: appendonly yes and appendfsync always.",
     });
   } else if (!seen.wasDurable && !node.isQuarantined) {
-    say({
+    report({
       severity: "info",
       code: "not_durable",
       message: "it is durable now but was not when it was admitted, so its next restart counts as a loss of memory",
@@ -166,9 +169,9 @@ const troubles: readonly (readonly [cause: string, code: string, remedy: string]
   ["garbage", "not_redis", "Check host and port: something else answers there."],
 ];
 
-function sayUnreachable(say: Say, { address }: RedisNode, cause: string): void {
+function reportUnreachable(report: Report, { address }: RedisNode, cause: string): void {
   const [, code, remedy] = troubles.find(([start]) => cause.startsWith(start)) ?? [];
-  say({
+  report({
     severity: "error",
     code: code ?? "unreachable",
     message: `${address}: ${cause}`,
@@ -176,6 +179,6 @@ function sayUnreachable(say: Say, { address }: RedisNode, cause: string): void {
   });
 }
 
-function speaker(findings: Finding[], node: string): Say {
+function reporter(findings: Finding[], node: string): Report {
   return (finding) => findings.push({ ...finding, node });
 }

@@ -1,5 +1,4 @@
-// How a connection to one Redis master is opened: which of ioredis' options, and why each. Decides nothing about what travels over it. A user's own instance is
-// duplicated: its queues, retries and subscriptions are made for other work.
+// A link made with ioredis: which of its options, and why each. A user's own instance is duplicated, because its queues, retries and subscriptions are made for other work.
 
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
@@ -7,7 +6,7 @@ import { Command, Redis } from "ioredis";
 import type { Client, NodeSource } from "../options/node-source.js";
 import { isCluster, isInstance } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
-import { bulkString, type EncodedCall } from "./encoded-call.js";
+import { bulkString, type EncodedCall } from "./batch.js";
 import type { ConnectSettings, Link } from "./link.js";
 
 const FIRST_RETRY_MS = 20;
@@ -17,25 +16,25 @@ const HALF_CLOSE_MS = 100;
 
 function options({ connectTimeoutMs, connectionName, clock }: ConnectSettings) {
   return {
-    // We attach our listeners first.
+    // Our listeners are attached first.
     lazyConnect: true,
-    // Flat replies are all we read; and HELLO is one more command that an ACL would have to allow.
+    // Flat replies are enough, and HELLO is one more command that an ACL would have to allow.
     protocol: 2,
     replyMapping: "legacy",
     stringNumbers: false,
-    // A grant that waits in a queue and is executed after a reconnect leaves a lock that nobody holds for a whole ttl.
+    // A grant that waits in a queue and is executed after a reconnect would lock the resource for a whole ttl without a holder.
     enableOfflineQueue: false,
     // The same, for a grant that was on its way when the connection was lost.
     autoResendUnfulfilledCommands: false,
     // Fail what was on its way with the connection, not some reconnects later.
     maxRetriesPerRequest: 0,
-    // Would turn a READONLY reply into a reconnect in the middle of other questions.
+    // Would turn a READONLY reply into a reconnect in the middle of other requests.
     reconnectOnError: null,
     connectTimeout: connectTimeoutMs,
-    // Questions have one timer per script call (outbox.ts). A timeout must leave the connection open: a release sent later has to stay behind the grant.
+    // The pipeline has one timer for all requests. A timeout must leave the connection open: a release sent later has to stay behind the grant.
     commandTimeout: undefined,
     socketTimeout: undefined,
-    // Ours: the first question on every connection is the node's status, which says LOADING if it is.
+    // The first request on every connection is the node's status, which fails with LOADING if it is loading.
     enableReadyCheck: false,
     retryStrategy: (times: number) => retryDelayMs(times, clock),
     // How long a connection that is being closed may stay half-open.
@@ -63,15 +62,16 @@ export function retryDelayMs(times: number, clock: Clock): number {
 /** A link to the source, not connected yet. */
 export function openLink(source: NodeSource, settings: ConnectSettings): Link {
   const client = openClient(source, settings);
+  const cluster = isCluster(client) ? client : undefined;
   // Beside the client, not in it: an ioredis instance that is given more members becomes several times as slow.
   return {
-    isCluster: isCluster(client),
-    on: (event: string, told: (...news: never[]) => void) => client.on(event, told as (...news: unknown[]) => void),
+    isCluster: cluster !== undefined,
+    on: (event: string, told: (...args: never[]) => void) => client.on(event, told as (...args: unknown[]) => void),
     connect: () => client.connect(),
-    post(sha: string, call: EncodedCall, belief: string | undefined): Promise<unknown> {
-      // A cluster finds the node by the keys, which it wants to see.
-      if (isCluster(client)) return client.evalsha(sha, call.keyCount, ...call.words);
-      return client.sendCommand(new Posting(sha, call, belief)) as Promise<unknown>;
+    send(sha: string, call: EncodedCall, record: string | undefined): Promise<unknown> {
+      // A cluster finds the server by the keys, so ioredis needs to see them.
+      if (cluster !== undefined) return cluster.evalsha(sha, call.keyCount, ...call.words);
+      return client.sendCommand(new Evalsha(sha, call, record)) as Promise<unknown>;
     },
     eval: (script, keyCount, ...text) => client.eval(script, keyCount, ...text),
     call: (command, ...args) => client.call(command, ...args),
@@ -85,31 +85,31 @@ export function openLink(source: NodeSource, settings: ConnectSettings): Link {
   };
 }
 
-/** EVALSHA of a letter, which need not be written down again for every node. */
-class Posting extends Command {
+/** EVALSHA of a call that was encoded once for all nodes. */
+class Evalsha extends Command {
   readonly #sha: string;
   readonly #call: EncodedCall;
-  readonly #belief: string | undefined;
+  readonly #record: string | undefined;
 
-  constructor(sha: string, call: EncodedCall, belief: string | undefined) {
+  constructor(sha: string, call: EncodedCall, record: string | undefined) {
     super("evalsha", [], { replyEncoding: "utf8" });
     this.#sha = sha;
     this.#call = call;
-    this.#belief = belief;
+    this.#record = record;
   }
 
   override toWritable(): string | Buffer {
     const { keyCount, words, wire } = this.#call;
-    const believed = this.#belief === undefined ? "" : bulkString(this.#belief);
-    const size = words.length + (believed === "" ? 3 : 4);
+    const record = this.#record === undefined ? "" : bulkString(this.#record);
+    const size = words.length + (record === "" ? 3 : 4);
     const head = `*${size}\r\n$7\r\nEVALSHA\r\n${bulkString(this.#sha)}${bulkString(String(keyCount))}`;
-    return typeof wire === "string" ? head + wire + believed : Buffer.concat([Buffer.from(head), wire, Buffer.from(believed)]);
+    return typeof wire === "string" ? head + wire + record : Buffer.concat([Buffer.from(head), wire, Buffer.from(record)]);
   }
 }
 
-/** With a reset, where the socket allows it, so that the kernel does not go on trying to deliver an old grant. */
+/** With a reset, where the socket allows it, so that the kernel stops delivering an old grant. */
 function discard(stream: Socket | TLSSocket): void {
-  // The system refuses to reset a socket whose end is on the way, and Node then forgets it open: the process could never exit by itself.
+  // A socket whose end is on the way cannot be reset; Node would leave it open, and the process could not exit by itself.
   const isEnding = stream.writableEnded && !stream.writableFinished;
   if ("encrypted" in stream || stream.connecting || stream.pending || isEnding) stream.destroy();
   else stream.resetAndDestroy();
@@ -122,14 +122,14 @@ export function openClient(source: NodeSource, settings: ConnectSettings): Clien
   if (!isCluster(source)) return source.duplicate(ours);
   const { retryStrategy, enableOfflineQueue, readOnly, lazyConnect, keyPrefix, enableAutoPipelining, ...redisOptions } = ours;
   return source.duplicate([], {
-    // Said twice: an empty prefix of the cluster gives way to one of its connections.
+    // Given twice: an empty prefix of the cluster gives way to that of its connections.
     redisOptions: { ...redisOptions, keyPrefix },
     enableOfflineQueue,
     lazyConnect,
     keyPrefix,
     enableAutoPipelining,
     clusterRetryStrategy: retryStrategy,
-    // Grants are refused rather than kept until the cluster has recovered.
+    // Grants fail instead of being kept until the cluster has recovered.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     maxRedirections: 3,

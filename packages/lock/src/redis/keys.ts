@@ -1,14 +1,14 @@
-// The names of everything we store: the only place that knows them. All keys of a namespace share one hash tag, so a member of the fleet may itself be a
-// cluster. Every kind of key has a fixed word after the tag and a resource comes last and unchanged, so no resource can take the name of another key.
+// The names of everything that is stored or published. All keys of a namespace share one hash tag, so a node may itself be a cluster. Every kind of key has a fixed word after
+// the tag, and the resource comes last and unchanged, so no resource can take the name of another key.
 
 export interface Keys {
-  /** The node's record: life, epoch, fleet, and its floor: the highest token ever stored for any resource. */
+  /** The node's record: its admission, its fleet, and its floor, the highest token ever stored for any resource. */
   readonly node: string;
-  /** Who holds the resource; also the name of the channel on which everybody who waits for it is counted. */
+  /** The lock: its value names the owner. Also the name of the channel on which the waiters of the resource are counted. */
   lock(resource: string): string;
-  /** The channel on which those who wait in this seat are told of a release. */
-  seat(resource: string, seat: number): string;
-  /** Highest token stored for the resource. */
+  /** The channel of one wake slot, on which releases are published. */
+  wakeSlot(resource: string, slot: number): string;
+  /** The counter: the highest token stored for the resource. */
   token(resource: string): string;
 }
 
@@ -21,6 +21,6 @@ export function keysOf(namespace: string): Keys {
     node: `{${namespace}}:node`,
     lock: (resource) => lockPrefix + resource,
     token: (resource) => tokenPrefix + resource,
-    seat: (resource, seat) => `{${namespace}}:seat:${seat}:${resource}`,
+    wakeSlot: (resource, slot) => `{${namespace}}:seat:${slot}:${resource}`,
   };
 }

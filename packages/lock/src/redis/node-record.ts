@@ -1,11 +1,11 @@
-// The scripts that read and change a node's record (who it is, in which life it was admitted): their arguments and replies. Together with scripts.ts the only
-// place that knows their shapes. Decides nothing: when to ask what is admission.ts.
+// The scripts that read and change a node's record (who it is, for which run of its server it was admitted): their arguments and replies. When they are called is decided in
+// admission/.
 import { paddedRunId, readAdmissionRecord } from "./admission-record.js";
 import type { Keys } from "./keys.js";
 import { admitScript, openAdmissionScript, readFloorScript, statusScript } from "./lua.generated.js";
 import { GarbageReply } from "./requests.js";
 
-/** One script call of its own, outside the stream of requests. */
+/** One script call of its own, outside the pipeline. */
 export interface ScriptCall<Reply> {
   readonly source: string;
   readonly keys: readonly string[];
@@ -18,27 +18,28 @@ export interface NodeStatus {
   readonly runId: string;
   readonly version: string;
   readonly role: string;
-  /** It has replicas, or was one: another server with an older memory may stand behind this address by now, or soon. */
+  /** It has replicas, or was one: another server with an older memory may answer at this address by now, or soon. */
   readonly isReplicated: boolean;
   readonly timeMs: number;
   readonly floor: number | undefined;
-  /** The field as it stands, or empty; the three that follow are what it says. */
+  /** The field as it stands, or empty; it says admittedRunId, incarnation and counterFloor. */
   readonly admitted: string;
-  readonly run: string | undefined;
+  readonly admittedRunId: string | undefined;
   readonly id: string | undefined;
   readonly fleet: string | undefined;
   readonly size: number | undefined;
   readonly maxTtlMs: number | undefined;
-  readonly epoch: string | undefined;
-  readonly base: number | undefined;
-  /** Recorded at its admission: whatever it answered was on disk. */
+  readonly incarnation: string | undefined;
+  readonly counterFloor: number | undefined;
+  /** Recorded at its admission: everything it answered was on disk. */
   readonly wasDurable: boolean;
 }
 
-/** Its memory is believed in this life of the server. The Lua scripts decide by the same rule. */
+/** Admitted since its server started. The Lua scripts decide by the same rule. */
 export function isAdmitted(status: NodeStatus): boolean {
-  const { runId, run, epoch, base, floor } = status;
-  return run !== undefined && paddedRunId(run) === paddedRunId(runId) && epoch !== undefined && base !== undefined && floor !== undefined;
+  const { runId, admittedRunId, incarnation, counterFloor, floor } = status;
+  const isComplete = incarnation !== undefined && counterFloor !== undefined && floor !== undefined;
+  return isComplete && admittedRunId !== undefined && paddedRunId(admittedRunId) === paddedRunId(runId);
 }
 
 function words(reply: unknown, length: number): readonly string[] {
@@ -61,7 +62,7 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
   read(reply) {
     const [runId, version, role, replicated, time, floor, admitted = "", id, fleet, size, maxTtlMs, durable] = words(reply, 12);
     if (!runId || !version || !role) throw new GarbageReply(reply);
-    const belief = admitted === "" ? undefined : readAdmissionRecord(admitted);
+    const record = admitted === "" ? undefined : readAdmissionRecord(admitted);
     return {
       runId,
       version,
@@ -70,73 +71,75 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
       timeMs: number(time) ?? 0,
       floor: number(floor),
       admitted,
-      run: belief?.run,
+      admittedRunId: record?.runId,
       id: text(id),
       fleet: text(fleet),
       size: number(size),
       maxTtlMs: number(maxTtlMs),
-      epoch: belief?.epoch,
-      base: belief?.base,
+      incarnation: record?.incarnation,
+      counterFloor: record?.counterFloor,
       wasDurable: durable === "1",
     };
   },
 });
 
 export interface OpenAdmissionArguments {
-  readonly ticket: string;
+  readonly nonce: string;
   readonly id: string;
   readonly wallMs: number;
   readonly maxTtlMs: number;
-  readonly claim: string;
-  readonly claimMs: number;
+  /** The locker that would lead the admission, and for how long. */
+  readonly lead: string;
+  readonly leadMs: number;
 }
 
-/** An admission that is open: what every locker that looks at the node now sees alike. */
+/** An open admission: every locker that looks at the node now sees the same. */
 export interface OpenAdmission {
   readonly runId: string;
   readonly id: string;
-  readonly ticket: string;
+  /** Random, lost with the memory that it was stored in: only this memory can be admitted with it (T1). */
+  readonly nonce: string;
   /** How long ago the memory was lost, at least. */
   readonly lostForMs: number;
   readonly proposedFloor: number;
   readonly proposedMaxTtlMs: number;
-  /** We go ahead; another locker that is at it already would be disturbed for nothing. */
-  readonly claimed: boolean;
+  /** This locker leads the admission; the others leave it alone. Nothing depends on it but the number of calls. */
+  readonly leads: boolean;
 }
 
 /** Opens the admission, or undefined if the node is admitted. */
 export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): ScriptCall<OpenAdmission | undefined> => ({
   source: openAdmissionScript,
   keys: [keys.node],
-  args: [given.ticket, given.id, String(given.wallMs), String(given.maxTtlMs), given.claim, String(given.claimMs)],
+  args: [given.nonce, given.id, String(given.wallMs), String(given.maxTtlMs), given.lead, String(given.leadMs)],
   read(reply) {
     if (Array.isArray(reply) && reply[0] === "1") return undefined;
-    const [, runId = "", id = "", ticket = "", sinceTicket, sinceStart, floor, maxTtlMs, claimed] = words(reply, 9);
+    const [, runId = "", id = "", nonce = "", sinceOpened, sinceStart, floor, maxTtlMs, leads] = words(reply, 9);
     return {
       runId,
       id,
-      ticket,
-      lostForMs: Math.max(number(sinceTicket) ?? 0, number(sinceStart) ?? 0),
+      nonce,
+      lostForMs: Math.max(number(sinceOpened) ?? 0, number(sinceStart) ?? 0),
       proposedFloor: number(floor) ?? 0,
       proposedMaxTtlMs: number(maxTtlMs) ?? 0,
-      claimed: claimed === "1",
+      leads: leads === "1",
     };
   },
 });
 
-/** The floor of an admitted node, which has the new epoch from the same moment on; or undefined if it is not admitted. */
-export const readFloor = (keys: Keys, epoch: string): ScriptCall<number | undefined> => ({
+/** The floor of an admitted node, which gets the new incarnation in the same step; or undefined if it is not admitted. */
+export const readFloor = (keys: Keys, incarnation: string): ScriptCall<number | undefined> => ({
   source: readFloorScript,
   keys: [keys.node],
-  args: [epoch],
+  args: [incarnation],
   read: (reply) => (reply === null ? undefined : number(words([reply], 1)[0])),
 });
 
 export interface AdmitArguments {
   readonly runId: string;
-  readonly ticket: string;
+  readonly nonce: string;
   readonly floor: number;
-  readonly epoch: string;
+  readonly incarnation: string;
   readonly id: string;
   readonly fleet: string;
   readonly size: number;
@@ -144,15 +147,15 @@ export interface AdmitArguments {
   readonly durable: "durable" | "not durable";
 }
 
-/** The floor it was admitted with, or undefined if the life, the memory or the ticket is another's by now, or somebody else has admitted it. */
+/** The floor it was admitted with, or undefined if the server was restarted, the memory lost or the nonce used since, be it by another locker that admitted it. */
 export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | undefined> => ({
   source: admitScript,
   keys: [keys.node],
   args: [
     given.runId,
-    given.ticket,
+    given.nonce,
     String(given.floor),
-    given.epoch,
+    given.incarnation,
     given.id,
     given.fleet,
     String(given.size),

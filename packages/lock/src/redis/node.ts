@@ -1,5 +1,5 @@
-// One Redis master as the control flow sees it: questions in, ballots out. Joins the connection, the outbox and the subscriptions of the node, and remembers what
-// was last heard of it. Decides nothing about other nodes: that is admission.ts, which may tell this one to keep silent.
+// One Redis master: requests in, ballots out. Joins the connection, the pipeline and the subscriptions of the node, and remembers what was last heard of it. The admission of the
+// fleet may exclude it from voting.
 
 import type { NodeSource } from "../options/node-source.js";
 import { hasFailover } from "../options/node-source.js";
@@ -16,10 +16,10 @@ import type {
   Unreachable,
 } from "../protocol/ballot.js";
 import type { NodeEvent } from "../protocol/events.js";
-import type { Answer, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion } from "../protocol/node.js";
+import type { GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply } from "../protocol/node.js";
 import { incarnationIn } from "./admission-record.js";
+import type { Batcher } from "./batch.js";
 import { Connection } from "./connection.js";
-import type { CallEncoder } from "./encoded-call.js";
 import type { Keys } from "./keys.js";
 import type { OpenLink } from "./link.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
@@ -27,7 +27,6 @@ import { PendingReleases } from "./pending-releases.js";
 import { type NotAdmitted, Pipeline } from "./pipeline.js";
 import * as requests from "./requests.js";
 import { Subscriptions } from "./subscriptions.js";
-import type { TurnEnd } from "./turn-end.js";
 
 export interface RedisNodeSettings {
   readonly name: string;
@@ -36,8 +35,7 @@ export interface RedisNodeSettings {
   readonly openLink: OpenLink;
   readonly keys: Keys;
   /** One for all nodes of the fleet. */
-  readonly encoder: CallEncoder;
-  readonly turnEnd: TurnEnd;
+  readonly batcher: Batcher;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;
@@ -45,7 +43,7 @@ export interface RedisNodeSettings {
   readonly retentionMs: number;
   readonly connectionName: string;
   readonly onEvent: (event: NodeEvent) => void;
-  /** The node was met (again), or it said that it does not believe its memory. */
+  /** The node was reached (again), or it answered that it is not admitted. */
   readonly onNews: () => void;
 }
 
@@ -58,16 +56,16 @@ export class RedisNode implements LockNode {
   readonly #settings: RedisNodeSettings;
   readonly #pipeline: Pipeline;
   readonly #subscriptions: Subscriptions;
-  /** As last heard: the field `admitted` of its record. */
-  #belief: string | undefined;
-  #epoch: string | undefined;
+  /** The admission record as last heard, and the incarnation in it. */
+  #record: string | undefined;
+  #incarnation: string | undefined;
   #status: NodeStatus | undefined;
   #isQuarantined = false;
   #readyAt: number | undefined;
-  /** Why the fleet does not let this locker vote. */
-  #silence: string | undefined;
-  /** What was last reported: a node that stays away is reported once. */
-  #downBecause: string | undefined;
+  /** Why this locker must not use the fleet. */
+  #exclusion: string | undefined;
+  /** The cause last reported: a node that stays away is reported once. */
+  #reportedCause: string | undefined;
 
   constructor(settings: RedisNodeSettings) {
     const { name, address, onEvent } = settings;
@@ -83,17 +81,17 @@ export class RedisNode implements LockNode {
       node: name,
       stream: this.connection,
       pendingReleases,
-      belief: () => this.#belief,
-      onHeard: (belief) => this.#heard(belief),
+      record: () => this.#record,
+      onRecord: (record) => this.#noteRecord(record),
     });
     this.#subscriptions = new Subscriptions({ ...settings, connectionName: `${settings.connectionName}:waiting` });
   }
 
-  epoch(): string | undefined {
-    return this.#epoch;
+  incarnation(): string | undefined {
+    return this.#incarnation;
   }
 
-  /** As of the last look. */
+  /** As last read. */
   get status(): NodeStatus | undefined {
     return this.#status;
   }
@@ -102,7 +100,7 @@ export class RedisNode implements LockNode {
     return this.#isQuarantined;
   }
 
-  /** What stands behind the address may change without a restart. */
+  /** Another server may answer at the address without a restart. */
   get hasFailover(): boolean {
     return hasFailover(this.#settings.source);
   }
@@ -111,15 +109,15 @@ export class RedisNode implements LockNode {
     return this.#subscriptions.trouble;
   }
 
-  /** When it can be admitted, on the monotonic clock, where known. */
+  /** In how many milliseconds it can be admitted, where known. */
   get readyInMs(): number | undefined {
     return this.#readyAt === undefined ? undefined : Math.max(0, Math.ceil(this.#readyAt - this.#settings.clock.monotonicMs()));
   }
 
-  /** What the admission has just learned of this node. */
+  /** Called by the admission with what it has just read of this node. */
   noteStatus(status: NodeStatus): void {
     this.#status = status;
-    if (isAdmitted(status)) this.#heard(status.admitted);
+    if (isAdmitted(status)) this.#noteRecord(status.admitted);
     else this.#notAdmitted();
   }
 
@@ -127,49 +125,49 @@ export class RedisNode implements LockNode {
     this.#readyAt = ms === undefined ? undefined : this.#settings.clock.monotonicMs() + ms;
   }
 
-  /** From now on every question but a release is answered with this; undefined lets it vote again. */
-  keepSilent(because: string | undefined): void {
-    this.#silence = because;
+  /** From now on every request but a release is answered with `unreachable` and this cause; undefined lets it vote again. */
+  exclude(cause: string | undefined): void {
+    this.#exclusion = cause;
   }
 
-  grant(question: GrantQuestion): Answer<GrantBallot> {
+  grant(question: GrantQuestion): Reply<GrantBallot> {
     return this.#ask(requests.grant, question);
   }
 
-  seal(question: requests.SealQuestion): Answer<SealBallot> {
+  seal(question: requests.SealQuestion): Reply<SealBallot> {
     return this.#ask(requests.seal, question);
   }
 
-  extend(question: requests.ExtendQuestion): Answer<ExtendBallot> {
+  extend(question: requests.ExtendQuestion): Reply<ExtendBallot> {
     return this.#ask(requests.extend, question);
   }
 
-  heal(question: requests.HealQuestion): Answer<ExtendBallot> {
+  heal(question: requests.HealQuestion): Reply<ExtendBallot> {
     return this.#ask(requests.heal, question);
   }
 
-  release(question: ReleaseQuestion): Answer<ReleaseBallot> {
-    // A release is answered on a quarantined node too, and is never `quarantined`.
-    return this.#pipeline.ask(requests.release, question) as Answer<ReleaseBallot>;
+  release(question: ReleaseQuestion): Reply<ReleaseBallot> {
+    // A quarantined node executes a release too, and never answers it with `quarantined`.
+    return this.#pipeline.ask(requests.release, question) as Reply<ReleaseBallot>;
   }
 
-  inspect(resource: string): Answer<InspectBallot> {
+  inspect(resource: string): Reply<InspectBallot> {
     return this.#ask(requests.inspect, resource);
   }
 
-  raise(question: requests.RaiseQuestion): Answer<RaiseBallot> {
+  raise(question: requests.RaiseQuestion): Reply<RaiseBallot> {
     return this.#ask(requests.raise, question);
   }
 
-  onReleased(resource: string, seat: number, listener: ReleaseListener): () => void {
-    return this.#subscriptions.add(resource, seat, listener);
+  onReleased(resource: string, wakeSlot: number, listener: ReleaseListener): () => void {
+    return this.#subscriptions.add(resource, wakeSlot, listener);
   }
 
   met(): Promise<void> {
     return this.connection.met;
   }
 
-  /** Waits, no longer than a question may take, for what is on its way: the last releases. */
+  /** Waits, no longer than a request may take, for what is on its way: the last releases. */
   async close(): Promise<void> {
     const { clock, nodeTimeoutMs } = this.#settings;
     const until = clock.monotonicMs() + nodeTimeoutMs;
@@ -181,11 +179,12 @@ export class RedisNode implements LockNode {
     this.connection.close();
   }
 
-  #ask<Q, B extends Ballot>(kind: requests.RequestKind<Q, B>, question: Q): Answer<B | Quarantined | Unreachable> {
-    if (this.#silence !== undefined) return Promise.resolve({ kind: "unreachable", node: this.name, cause: this.#silence, unsent: true });
-    const asked = this.#pipeline.ask(kind, question);
-    // Almost never so: a promise less for every question.
-    return this.#isQuarantined ? new Promise((resolve) => asked.then((ballot) => resolve(this.#withReadyIn(ballot)))) : asked;
+  #ask<Q, B extends Ballot>(kind: requests.RequestKind<Q, B>, question: Q): Reply<B | Quarantined | Unreachable> {
+    if (this.#exclusion !== undefined)
+      return Promise.resolve({ kind: "unreachable", node: this.name, cause: this.#exclusion, unsent: true });
+    const reply = this.#pipeline.ask(kind, question);
+    // Rarely true: the ordinary request is spared a promise.
+    return this.#isQuarantined ? new Promise((resolve) => reply.then((ballot) => resolve(this.#withReadyIn(ballot)))) : reply;
   }
 
   #withReadyIn<B extends Ballot>(ballot: B | NotAdmitted | Unreachable): B | Quarantined | Unreachable {
@@ -194,7 +193,7 @@ export class RedisNode implements LockNode {
   }
 
   #up(status: NodeStatus): void {
-    this.#downBecause = undefined;
+    this.#reportedCause = undefined;
     this.#settings.onEvent({ kind: "connected", node: this.name, address: this.address });
     this.noteStatus(status);
     this.#settings.onNews();
@@ -202,28 +201,29 @@ export class RedisNode implements LockNode {
   }
 
   #down(cause: string): void {
-    if (cause !== this.#downBecause) this.#settings.onEvent({ kind: "disconnected", node: this.name, address: this.address, cause });
-    this.#downBecause = cause;
+    if (cause !== this.#reportedCause) this.#settings.onEvent({ kind: "disconnected", node: this.name, address: this.address, cause });
+    this.#reportedCause = cause;
     this.#pipeline.lost(cause);
   }
 
-  #heard(belief: string): void {
-    if (belief === this.#belief) return;
-    const epoch = incarnationIn(belief);
-    if (epoch === "") {
+  #noteRecord(record: string): string {
+    if (record === this.#record) return this.#incarnation ?? "";
+    const incarnation = incarnationIn(record);
+    if (incarnation === "") {
       this.#notAdmitted();
-      return;
+      return "";
     }
-    this.#belief = belief;
-    this.#epoch = epoch;
+    this.#record = record;
+    this.#incarnation = incarnation;
     this.#isQuarantined = false;
+    return incarnation;
   }
 
   #notAdmitted(): void {
     if (this.#isQuarantined) return;
     this.#isQuarantined = true;
-    this.#belief = undefined;
-    this.#epoch = undefined;
+    this.#record = undefined;
+    this.#incarnation = undefined;
     this.#readyAt = undefined;
     this.#settings.onEvent({ kind: "quarantined", node: this.name });
     this.#settings.onNews();

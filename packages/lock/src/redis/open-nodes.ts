@@ -1,18 +1,16 @@
-// The door of the node layer: from what the user configured to the nodes that the control flow may question, and the fleet they form. It wires; it decides
-// nothing itself. Import nothing else of src/node from outside, besides the interfaces in lock-node.ts and node-events.ts.
+// Opens the nodes that were configured, and the fleet they form. The only file of redis/ that is imported from outside.
 
 import { checkedAddresses, type NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import type { NodeEvent } from "../protocol/events.js";
-import type { Fleet, FleetState } from "../protocol/fleet.js";
+import type { Fleet, FleetRefusal, FleetState } from "../protocol/fleet.js";
 import { Admission } from "./admission/admission.js";
+import { Batcher } from "./batch.js";
 import { probeFleet } from "./doctor.js";
-import { CallEncoder } from "./encoded-call.js";
 import { openLink } from "./ioredis.js";
 import { keysOf } from "./keys.js";
 import type { OpenLink } from "./link.js";
 import { RedisNode } from "./node.js";
-import { TurnEnd } from "./turn-end.js";
 
 export type { NodeSource } from "../options/node-source.js";
 export type { Finding } from "../protocol/fleet.js";
@@ -22,7 +20,7 @@ export interface OpenNodesOptions {
   /** Default: with ioredis. */
   readonly openLink?: OpenLink;
   readonly namespace: string;
-  /** A node that has not answered by then is unreachable for this question. */
+  /** A node that has not answered by then is unreachable for this request. */
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;
   /** Stored with a new fleet; a fleet that stored less refuses us. undefined: whatever the fleet allows. */
@@ -41,8 +39,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
   const addresses = checkedAddresses(options.nodes);
   const keys = keysOf(namespace);
-  const encoder = new CallEncoder(keys);
-  const turnEnd = new TurnEnd();
+  const batcher = new Batcher(keys);
   let admission: Admission | undefined;
   const nodes = options.nodes.map(
     (source, index) =>
@@ -52,8 +49,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
         maxTtlMs: maxTtlMs ?? DAY_MS,
         source,
         keys,
-        encoder,
-        turnEnd,
+        batcher,
         name: `n${index + 1}`,
         address: addresses[index] ?? "",
         connectionName: `palisade:${namespace}`,
@@ -61,11 +57,15 @@ export function openNodes(options: OpenNodesOptions): Fleet {
       }),
   );
   const expected = { size: nodes.length, maxTtlMs };
-  const ours = new Admission({ nodes, keys, clock, expected, claim: clock.secret(), onEvent });
+  // A field of the fleet, since every acquisition reads it.
+  const onRefusal = (refusal: FleetRefusal | undefined): void => {
+    fleet.refusal = refusal;
+  };
+  const ours = new Admission({ nodes, keys, clock, expected, lead: clock.secret(), onEvent, onRefusal });
   admission = ours;
-  return {
+  const fleet = {
     nodes,
-    refusal: () => ours.refusal,
+    refusal: undefined as FleetRefusal | undefined,
     state: () => stateOf(nodes, ours),
     async settled() {
       await ours.settled;
@@ -77,6 +77,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
       await Promise.all(nodes.map((node) => node.close()));
     },
   };
+  return fleet;
 }
 
 function stateOf(nodes: readonly RedisNode[], admission: Admission): FleetState {

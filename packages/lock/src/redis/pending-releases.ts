@@ -1,19 +1,21 @@
-// Releases whose outcome is unknown: asked while the node could not be asked, or on their way when the connection was lost. They are sent again when the node is
-// back, unless the key they are about cannot live any more. Bounded: beyond the bound the time to live does their work.
+// Releases whose outcome is unknown: asked while the node could not be asked, or on their way when the connection was lost. They are sent again when the node is back, unless
+// the key cannot live any more. Bounded: beyond the bound the time to live frees the resource.
 import type { ReleaseQuestion } from "../protocol/node.js";
 
-interface Debt {
+interface PendingRelease {
   readonly question: ReleaseQuestion;
   readonly until: number;
 }
 
-const MAX_DEBTS = 10_000;
+const MAX_PENDING = 10_000;
 
 export class PendingReleases {
   readonly #lifeMs: number;
   readonly #onDropped: (count: number, reason: string) => void;
-  #pendingReleases: Debt[] = [];
+  #releases: PendingRelease[] = [];
   #dropped = 0;
+  /** How many there are. A field, since every reply reads it. */
+  size = 0;
 
   /** `lifeMs`: the longest that a key can live from now. */
   constructor(lifeMs: number, onDropped: (count: number, reason: string) => void) {
@@ -21,30 +23,28 @@ export class PendingReleases {
     this.#onDropped = onDropped;
   }
 
-  get size(): number {
-    return this.#pendingReleases.length;
-  }
-
   add(question: ReleaseQuestion, now: number): void {
-    if (this.#pendingReleases.length >= MAX_DEBTS) this.#forgetOld(now);
-    // The old ones are kept: they are about keys that were there when the connection was lost; attempts made since found no node to leave anything on.
-    if (this.#pendingReleases.length >= MAX_DEBTS) this.#dropped++;
-    else this.#pendingReleases.push({ question, until: now + this.#lifeMs });
+    if (this.#releases.length >= MAX_PENDING) this.#dropOld(now);
+    // The old ones are kept: their keys were there when the connection was lost, while later acquisitions found no node to leave a key on.
+    if (this.#releases.length >= MAX_PENDING) this.#dropped++;
+    else this.#releases.push({ question, until: now + this.#lifeMs });
+    this.size = this.#releases.length;
   }
 
-  /** The oldest so many that are still worth paying; from here on they are the caller's. */
+  /** Removes and returns the oldest so many that are still worth sending. */
   take(now: number, atMost = Number.POSITIVE_INFINITY): readonly ReleaseQuestion[] {
-    this.#forgetOld(now);
-    if (this.#dropped > 0) this.#onDropped(this.#dropped, `more than ${MAX_DEBTS} were waiting for the node`);
-    const due = this.#pendingReleases.slice(0, atMost).map(({ question }) => question);
-    this.#pendingReleases = this.#pendingReleases.slice(due.length);
+    this.#dropOld(now);
+    if (this.#dropped > 0) this.#onDropped(this.#dropped, `more than ${MAX_PENDING} were waiting for the node`);
+    const due = this.#releases.slice(0, atMost).map(({ question }) => question);
+    this.#releases = this.#releases.slice(due.length);
     this.#dropped = 0;
+    this.size = this.#releases.length;
     return due;
   }
 
-  #forgetOld(now: number): void {
+  #dropOld(now: number): void {
     // In the order of their ends, since all lives are equally long.
-    const alive = this.#pendingReleases.findIndex(({ until }) => until > now);
-    if (alive !== 0) this.#pendingReleases = alive < 0 ? [] : this.#pendingReleases.slice(alive);
+    const alive = this.#releases.findIndex(({ until }) => until > now);
+    if (alive !== 0) this.#releases = alive < 0 ? [] : this.#releases.slice(alive);
   }
 }

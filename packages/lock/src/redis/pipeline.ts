@@ -1,72 +1,67 @@
-// Gathers what is asked of one node in one turn of the event loop into one script call, keeps what was sent until it is answered, and gives every question an
-// answer in time. Questions leave in the order in which they were asked. Never retries a question; a release whose outcome is unknown becomes a debt.
-
+// Gathers what one node is asked in one turn of the event loop into script calls, keeps what was sent until it is answered, and gives every request a ballot in time. Requests
+// are sent in the order in which they were asked, and never again; only a release whose outcome is unknown is kept and sent later.
 import type { Clock, Timer } from "../platform/clock.js";
 import type { Ballot, Unreachable } from "../protocol/ballot.js";
-import type { Answer, ReleaseQuestion } from "../protocol/node.js";
-import { incarnationIn } from "./admission-record.js";
+import type { ReleaseQuestion, Reply } from "../protocol/node.js";
+import { type Batch, type Batcher, type EncodedCall, endOfBatch, PendingReply } from "./batch.js";
 import { causeOf, causeOfText } from "./causes.js";
-import { type CallEncoder, type EncodedCall, endOfBatch, type Run } from "./encoded-call.js";
 import type { PendingReleases } from "./pending-releases.js";
-import { Asked } from "./pending-reply.js";
 import { type CallReply, type Heard, type RequestKind, readCall, release } from "./requests.js";
-import type { TurnEnd } from "./turn-end.js";
 
-/** The stream the calls go into; see Connection. */
+/** The connection the calls go into. */
 export interface Stream {
   readonly isUp: boolean;
   readonly cause: string;
-  send(call: EncodedCall, belief: string | undefined): Promise<unknown>;
+  send(call: EncodedCall, record: string | undefined): Promise<unknown>;
   teachAgain(): Promise<void>;
   breakOff(cause: string): void;
 }
 
 export interface PipelineSettings {
   readonly node: string;
-  readonly encoder: CallEncoder;
-  readonly turnEnd: TurnEnd;
+  readonly batcher: Batcher;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly stream: Stream;
   readonly pendingReleases: PendingReleases;
-  /** What the node's record says as far as we have heard; undefined if we have not. */
-  readonly belief: () => string | undefined;
-  /** Told with every reply, late ones included, in the order in which the node spoke. Empty: quarantined. */
-  readonly onHeard: (belief: string) => void;
+  /** The node's admission record as last heard; undefined if it is not known. */
+  readonly record: () => string | undefined;
+  /** Called with the record in every reply, late ones included, in the order of the replies. Empty: quarantined. Returns the incarnation. */
+  readonly onRecord: (record: string) => string;
 }
 
-/** What a node that does not believe its memory answers; the caller makes a ballot of it. */
+/** What a node answers that is not admitted; RedisNode makes a ballot of it. */
 export interface NotAdmitted {
   readonly kind: "quarantined";
   readonly node: string;
 }
 
-interface Sent {
-  readonly asked: Run;
+interface SentBatch {
+  readonly requests: Batch;
   readonly sentAt: number;
   /** What the node was asked to confirm. */
-  believed: string | undefined;
-  expired: boolean;
+  record: string | undefined;
+  isLate: boolean;
 }
 
 /** Sent and unanswered, late ones included. Only releases are sent to a node that has gone silent, so this is rarely met. */
 const MAX_UNANSWERED = 8_192;
-/** After our own event loop stood still, the answers are often there already: let them be read before anybody is called too late. */
+/** After a stall of the event loop replies are often there already: they are read before any request counts as late. */
 const GRACE_MS = 1;
-/** Under steady load the line is never empty: some of what is owed travels with every turn. */
-const DEBTS_PER_ANSWER = 64;
+/** Under steady load the queue is never empty: some pending releases travel with every turn. */
+const RELEASES_PER_REPLY = 64;
 const SILENCE_TIMEOUTS = 10;
 const SILENCE_MIN_MS = 500;
 
 export class Pipeline {
   readonly #settings: PipelineSettings;
   readonly #silenceMs: number;
-  #queue: Asked[] = [];
-  #sent: Sent[] = [];
-  #lastSent: Sent | undefined;
+  #queue: PendingReply[] = [];
+  #sent: SentBatch[] = [];
+  #lastSent: SentBatch | undefined;
   #unanswered = 0;
   #timer: Timer | undefined;
-  /** A node that goes on answering is not silent, however long the line is in which a question stands. */
+  /** A node that goes on answering is not silent, however long the queue in front of a request. */
   #lastHeardAt = Number.NEGATIVE_INFINITY;
   readonly #flush = (): void => this.#flushQueue();
 
@@ -75,17 +70,17 @@ export class Pipeline {
     this.#silenceMs = Math.max(SILENCE_MIN_MS, SILENCE_TIMEOUTS * settings.nodeTimeoutMs);
   }
 
-  /** The node's answer, or why there is none. Never rejects. */
-  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Answer<B | NotAdmitted | Unreachable> {
+  /** The node's ballot, or why there is none. Never rejects. */
+  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Reply<B | NotAdmitted | Unreachable> {
     const refusal = this.#refusal(kind as RequestKind<unknown, Ballot>);
     if (refusal !== undefined) {
-      this.#owe(kind as RequestKind<unknown, Ballot>, question);
+      this.#keepRelease(kind as RequestKind<unknown, Ballot>, question);
       return Promise.resolve({ ...this.#unreachable(refusal), unsent: true });
     }
-    if (this.#queue.length === 0) this.#settings.turnEnd.add(this.#flush);
-    const asked = new Asked(kind as RequestKind<unknown, Ballot>, question);
-    this.#queue.push(asked);
-    return asked as Answer<Ballot> as Answer<B>;
+    if (this.#queue.length === 0) this.#settings.batcher.atTurnEnd(this.#flush);
+    const pending = new PendingReply(kind as RequestKind<unknown, Ballot>, question);
+    this.#queue.push(pending);
+    return pending as Reply<Ballot> as Reply<B>;
   }
 
   /** The connection is gone: what was on its way has an unknown outcome. */
@@ -96,11 +91,11 @@ export class Pipeline {
     for (const batch of sent) this.#giveUp(batch, cause);
   }
 
-  /** Pays what is owed, or the oldest so many; the node can be asked again. */
+  /** Sends pending releases, or the oldest so many; the node can be asked again. */
   resendReleases(atMost = Number.POSITIVE_INFINITY): void {
-    for (const debt of this.#settings.pendingReleases.take(this.#settings.clock.monotonicMs(), atMost)) {
-      // The outcome is nobody's business any more; if it stays unknown it is owed again.
-      void this.ask(release, debt);
+    for (const question of this.#settings.pendingReleases.take(this.#settings.clock.monotonicMs(), atMost)) {
+      // Its ballot is not needed; if its outcome stays unknown it is kept again.
+      void this.ask(release, question);
     }
   }
 
@@ -113,18 +108,18 @@ export class Pipeline {
 
   /** Nothing is on its way any more that could still be answered in time. */
   get isIdle(): boolean {
-    return this.#queue.length === 0 && !this.#sent.some((batch) => !batch.expired);
+    return this.#queue.length === 0 && !this.#sent.some((batch) => !batch.isLate);
   }
 
   #refusal(kind: RequestKind<unknown, Ballot>): string | undefined {
     const { stream, clock } = this.#settings;
     if (!stream.isUp) return stream.cause;
-    // Releases pass a little longer: they are what takes the load away.
+    // Releases have a higher bound, because they take load away.
     const most = kind === release ? 2 * MAX_UNANSWERED : MAX_UNANSWERED;
     if (this.#unanswered + this.#queue.length >= most) return `overloaded: ${MAX_UNANSWERED} questions unanswered`;
     const oldest = this.#sent[0];
-    // An answer could only come behind one that is late already. A release must still be sent: it gives back what may have been granted.
-    if (oldest?.expired && kind !== release) return `TIMEOUT: silent for ${Math.round(clock.monotonicMs() - oldest.sentAt)} ms`;
+    // A reply could only come behind one that is late already. A release must still be sent: it gives back what may have been granted.
+    if (oldest?.isLate && kind !== release) return `TIMEOUT: silent for ${Math.round(clock.monotonicMs() - oldest.sentAt)} ms`;
     return undefined;
   }
 
@@ -133,18 +128,18 @@ export class Pipeline {
     this.#queue = [];
     for (let start = 0; start < queue.length; ) {
       const end = endOfBatch(queue, start);
-      const asked = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Run;
+      const requests = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Batch;
       start = end;
-      const batch: Sent = { asked, sentAt: this.#settings.clock.monotonicMs(), believed: undefined, expired: false };
+      const batch: SentBatch = { requests, sentAt: this.#settings.clock.monotonicMs(), record: undefined, isLate: false };
       if (this.#settings.stream.isUp) this.#send(batch);
       else this.#giveUp(batch, this.#settings.stream.cause);
     }
   }
 
-  #send(batch: Sent): void {
+  #send(batch: SentBatch): void {
     this.#sent.push(batch);
     this.#lastSent = batch;
-    this.#unanswered += batch.asked.length;
+    this.#unanswered += batch.requests.length;
     this.#arm(this.#settings.nodeTimeoutMs);
     this.#transmit(batch).then(
       (reply) => this.#answered(batch, reply),
@@ -152,44 +147,43 @@ export class Pipeline {
     );
   }
 
-  #transmit(batch: Sent): Promise<unknown> {
-    const { encoder, stream, belief } = this.#settings;
-    const call = encoder.encode(batch.asked);
-    batch.believed = call.asksToConfirm ? belief() : undefined;
-    return stream.send(call, batch.believed);
+  #transmit(batch: SentBatch): Promise<unknown> {
+    const { batcher, stream, record } = this.#settings;
+    const call = batcher.encode(batch.requests);
+    batch.record = call.confirmsRecord ? record() : undefined;
+    return stream.send(call, batch.record);
   }
 
   /** False if it is not on its way any more: its connection was lost, and it has been given up. */
-  #settle(batch: Sent): boolean {
+  #settle(batch: SentBatch): boolean {
     const index = this.#sent[0] === batch ? 0 : this.#sent.indexOf(batch);
     if (index < 0) return false;
     if (index === 0) this.#sent.shift();
     else this.#sent.splice(index, 1);
-    this.#unanswered -= batch.asked.length;
+    this.#unanswered -= batch.requests.length;
     return true;
   }
 
-  #answered(batch: Sent, reply: unknown): void {
-    const { onHeard, node } = this.#settings;
+  #answered(batch: SentBatch, reply: unknown): void {
+    const { node, onRecord, pendingReleases } = this.#settings;
     if (!this.#settle(batch)) return;
     this.#lastHeardAt = this.#settings.clock.monotonicMs();
     let answer: CallReply;
     try {
-      answer = readCall(reply, batch.asked.length, batch.believed);
+      answer = readCall(reply, batch.requests.length, batch.record);
     } catch (error) {
       this.#giveUp(batch, causeOf(error));
       return;
     }
-    const { belief, replies } = answer;
-    if (belief !== undefined) onHeard(belief);
-    if (batch.expired) return;
-    const heard: Heard = { node, epoch: belief === undefined ? "" : incarnationIn(belief) };
+    const { record, replies } = answer;
+    const heard: Heard = { node, incarnation: record === undefined ? "" : onRecord(record) };
+    if (batch.isLate) return;
     let index = 0;
-    for (const asked of batch.asked) asked.resolve(this.#read(asked, heard, replies[index++]));
-    if (this.#settings.pendingReleases.size > 0) this.resendReleases(DEBTS_PER_ANSWER);
+    for (const pending of batch.requests) pending.resolve(this.#read(pending, heard, replies[index++]));
+    if (pendingReleases.size > 0) this.resendReleases(RELEASES_PER_REPLY);
   }
 
-  #read({ kind, question }: Asked, heard: Heard, reply: unknown): Ballot {
+  #read({ kind, question }: PendingReply, heard: Heard, reply: unknown): Ballot {
     if (reply === null) return { kind: "quarantined", node: heard.node };
     if (typeof reply === "string") return this.#unreachable(causeOfText(reply));
     try {
@@ -199,8 +193,8 @@ export class Pipeline {
     }
   }
 
-  #failed(batch: Sent, error: unknown): void {
-    // Whether or not it may be sent again: under steady load there is always another call behind the one that failed.
+  #failed(batch: SentBatch, error: unknown): void {
+    // Taught again even if this batch may not be sent again: under steady load there is always another call behind the one that failed.
     if (error instanceof Error && error.message.startsWith("NOSCRIPT")) {
       this.#settings.stream.teachAgain().then(
         () => this.#again(batch, error),
@@ -211,9 +205,10 @@ export class Pipeline {
     this.#lose(batch, error);
   }
 
-  /** Nothing of it was executed. Sent again only if nothing has been asked since: a grant must not overtake its own release. */
-  #again(batch: Sent, error: unknown): void {
-    if (!this.#isLast(batch)) {
+  /** Nothing of it was executed. Sent again only if nothing was sent since: a grant must not overtake its own release. */
+  #again(batch: SentBatch, error: unknown): void {
+    const isLast = this.#settings.stream.isUp && !batch.isLate && this.#lastSent === batch;
+    if (!isLast) {
       this.#lose(batch, error);
       return;
     }
@@ -223,25 +218,21 @@ export class Pipeline {
     );
   }
 
-  #isLast(batch: Sent): boolean {
-    return this.#settings.stream.isUp && !batch.expired && this.#lastSent === batch;
-  }
-
-  #lose(batch: Sent, error: unknown): void {
+  #lose(batch: SentBatch, error: unknown): void {
     const { stream } = this.#settings;
     // While the connection is lost ioredis only says that it is.
     if (this.#settle(batch)) this.#giveUp(batch, stream.isUp ? causeOf(error) : stream.cause);
   }
 
-  #giveUp(batch: Sent, cause: string): void {
-    const answer = this.#unreachable(cause);
-    for (const asked of batch.asked) {
-      this.#owe(asked.kind, asked.question);
-      if (!batch.expired) asked.resolve(answer);
+  #giveUp(batch: SentBatch, cause: string): void {
+    const ballot = this.#unreachable(cause);
+    for (const pending of batch.requests) {
+      this.#keepRelease(pending.kind, pending.question);
+      if (!batch.isLate) pending.resolve(ballot);
     }
   }
 
-  #owe(kind: RequestKind<unknown, Ballot>, question: unknown): void {
+  #keepRelease(kind: RequestKind<unknown, Ballot>, question: unknown): void {
     if (kind === release) this.#settings.pendingReleases.add(question as ReleaseQuestion, this.#settings.clock.monotonicMs());
   }
 
@@ -249,7 +240,7 @@ export class Pipeline {
     return { kind: "unreachable", node: this.#settings.node, cause };
   }
 
-  // One timer for all calls: it goes off for the oldest, is set again for the next, and never sleeps longer than a question sent meanwhile may take.
+  // One timer for all calls: it fires for the oldest, is set again for the next, and never sleeps longer than a request sent meanwhile may take.
   #arm(delayMs: number): void {
     this.#timer ??= this.#settings.clock.setBackgroundTimer(delayMs, () => {
       this.#timer = this.#settings.clock.setBackgroundTimer(GRACE_MS, () => {
@@ -262,17 +253,17 @@ export class Pipeline {
   #expire(): void {
     const { clock, nodeTimeoutMs, stream } = this.#settings;
     const now = clock.monotonicMs();
-    const answer = this.#unreachable(`TIMEOUT after ${nodeTimeoutMs} ms`);
+    const ballot = this.#unreachable(`TIMEOUT after ${nodeTimeoutMs} ms`);
     let next = Number.POSITIVE_INFINITY;
     for (const batch of this.#sent) {
-      if (batch.expired) continue;
+      if (batch.isLate) continue;
       const leftMs = Math.max(batch.sentAt, this.#lastHeardAt) + nodeTimeoutMs - now;
       if (leftMs > GRACE_MS) {
         next = leftMs;
         break;
       }
-      batch.expired = true;
-      for (const asked of batch.asked) asked.resolve(answer);
+      batch.isLate = true;
+      for (const pending of batch.requests) pending.resolve(ballot);
     }
     const oldest = this.#sent[0];
     if (oldest === undefined) return;

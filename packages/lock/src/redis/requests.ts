@@ -1,14 +1,16 @@
-// What travels to a node and what comes back: the letters, the order of KEYS and ARGV, the shapes of replies. Together with keys.ts the only place that knows
-// them; the Lua files say the same from the other side. Decides nothing: a reply of another shape is an error with the cause "garbage reply".
+// What is sent to a node and what comes back: per kind of request the order of KEYS and ARGV and the shapes of replies, and the scripts that the server is taught. The Lua files
+// say the same from the other side. A reply of another shape is an error with the cause "garbage reply".
 import { createHash } from "node:crypto";
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
 import type { GrantQuestion, Ownership, ReleaseQuestion } from "../protocol/node.js";
 import { MAX_TOKEN } from "../protocol/token.js";
+import { paddedRunId } from "./admission-record.js";
 import type { Keys } from "./keys.js";
+import { extendScript, grantScript, healScript, inspectScript, raiseScript, releaseScript, sealScript } from "./lua.generated.js";
 
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** The lists of one script call while they are being written. */
+/** The lists of one script call while they are being filled. */
 export interface CallText {
   readonly keys: string[];
   readonly args: string[];
@@ -16,27 +18,27 @@ export interface CallText {
 
 /** What a call answered. */
 export interface CallReply {
-  /** The node's record says so (see belief.ts); empty: its memory is not believed; undefined: it was not asked for. */
-  readonly belief: string | undefined;
-  /** One for each request; null where the memory is not believed. */
+  /** The admission record (admission-record.ts); empty: not admitted; undefined: not asked for. */
+  readonly record: string | undefined;
+  /** One for each request; null where the node is not admitted. */
   readonly replies: readonly unknown[];
 }
 
-/** Who answered, and its epoch at that moment. */
+/** The node that answered, and its incarnation at that moment. */
 export interface Heard {
   readonly node: string;
-  readonly epoch: string;
+  readonly incarnation: string;
 }
 
 /** The scripts of requests, by the names of their files. */
 export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
 
-/** One kind of request: how it is asked and how its reply is read. `read` never sees the replies that every kind shares (quarantined, failed). */
+/** One kind of request: how it is written and how its reply is read. `read` is not called for the replies that every kind shares (quarantined, failed). */
 export interface RequestKind<Question, Ballot> {
   readonly name: RequestName;
   /** All requests of one call have equally many. */
   resourcesOf(question: Question): number;
-  /** What holds for all requests of one call; undefined where there is nothing of that kind. */
+  /** The argument that all requests of one call share; undefined where there is none. */
   sharedBy(question: Question): number | undefined;
   write(call: CallText, keys: Keys, question: Question): void;
   read(heard: Heard, reply: unknown, question: Question): Ballot;
@@ -66,13 +68,13 @@ export function writeCall<Q, B>(
   return call;
 }
 
-/** A bare number answers a single request, and confirms what was believed; a list says it anew. */
-export function readCall(reply: unknown, requests: number, believed: string | undefined): CallReply {
-  if (typeof reply === "number" && requests === 1) return { belief: believed, replies: [reply] };
-  if (reply === "") return { belief: "", replies: new Array(requests).fill(null) };
-  const [belief, ...replies] = list(reply, requests + 1);
-  // A release does not ask.
-  return { belief: belief === "-" ? undefined : text(belief), replies };
+/** A bare number answers a single request and confirms the record that was sent; a list carries the record. */
+export function readCall(reply: unknown, requests: number, sentRecord: string | undefined): CallReply {
+  if (typeof reply === "number" && requests === 1) return { record: sentRecord, replies: [reply] };
+  if (reply === "") return { record: "", replies: new Array(requests).fill(null) };
+  const [record, ...replies] = list(reply, requests + 1);
+  // A release does not read it.
+  return { record: record === "-" ? undefined : text(record), replies };
 }
 
 function name(call: CallText, keys: Keys, resources: readonly string[]): void {
@@ -98,22 +100,22 @@ function list(reply: unknown, length: number): readonly unknown[] {
   throw new GarbageReply(reply);
 }
 
-/** At the end of a lock's value: somebody was refused, or its holder had waited, so its release has to look for waiters. */
+/** At the end of a lock's value: a request was refused for it, or its holder had waited, so its release has to look for waiters. */
 const HAS_WAITERS = "\n";
 
-/** The label of a lock value `owner|label`. A value of another form is somebody else's key in our place; it is shown whole. */
+/** The label of a lock value `owner|label`. A value of another form is a key that the lock did not make; it is shown whole. */
 function holderOf(reply: unknown): string {
   const value = text(reply);
   return value.slice(value.indexOf("|") + 1, value.endsWith(HAS_WAITERS) ? -HAS_WAITERS.length : undefined);
 }
 
-/** Tells owners apart, and nothing of their secrets. */
+/** Tells owners apart without showing their secrets. */
 function fingerprintOf(reply: unknown): string {
   const [secret = ""] = text(reply).split("|", 1);
   return createHash("sha256").update(secret).digest("base64url").slice(0, 8);
 }
 
-/** PTTL: −1 is a key without an end, which we never make; the longest time that a timer can wait stands for it. */
+/** PTTL: −1 is a key without an end, which the lock never makes; the longest time that a timer can wait stands for it. */
 function remainingOf(reply: unknown): number {
   const ms = integer(reply, -2);
   return ms === -1 ? LONGEST_MS : Math.max(0, ms);
@@ -127,7 +129,7 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
     name(call, keys, resources);
     call.args.push(hasWaited ? `${owner}|${label}${HAS_WAITERS}` : `${owner}|${label}`);
   },
-  read({ node, epoch }, reply, { resources }) {
+  read({ node, incarnation: epoch }, reply, { resources }) {
     if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };
     const [index, value, pttl] = list(reply, 3);
     const resource = resources[integer(index, 1) - 1];
@@ -144,7 +146,7 @@ export const seal: RequestKind<SealQuestion, SealBallot> = {
     name(call, keys, resources);
     call.args.push(`${owner}|`, String(token));
   },
-  read: ({ node, epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
+  read: ({ node, incarnation: epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
 };
 
 function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
@@ -179,9 +181,9 @@ export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
   name: "release",
   resourcesOf: ofLease,
   sharedBy: nothing,
-  write(call, keys, { resources, owner, turn }) {
+  write(call, keys, { resources, owner, notifyFrom }) {
     for (const resource of resources) call.keys.push(keys.lock(resource));
-    call.args.push(`${owner}|${turn}`);
+    call.args.push(`${owner}|${notifyFrom}`);
   },
   read({ node }, reply) {
     const waiting = integer(reply, 0);
@@ -219,8 +221,52 @@ export const raise: RequestKind<RaiseQuestion, RaiseBallot> = {
     name(call, keys, [resource]);
     call.args.push(String(token), remove);
   },
-  read({ node, epoch }, reply) {
+  read({ node, incarnation: epoch }, reply) {
     const [token, removed] = list(reply, 2);
     return { kind: "raised", node, token: integer(token, 1), epoch, removed: text(removed) === "" ? null : holderOf(removed) };
   },
 };
+
+export interface RequestScript {
+  readonly name: RequestName;
+  readonly sha: string;
+  readonly source: string;
+}
+
+export type RequestScripts = Readonly<Record<RequestName, RequestScript>>;
+
+/** What a server says of itself. */
+export interface ServerFacts {
+  readonly runId: string;
+  readonly version: string;
+}
+
+export interface RequestScriptSettings {
+  /** May another server answer under the same address? */
+  readonly failover: "failover" | "one server";
+  readonly retentionMs: number;
+}
+
+/**
+ * Since Redis 7 the cache of scripts is neither kept over a restart nor replicated: a script that names the server's run_id and is found in the cache was loaded since the
+ * server started, so it need not ask for the run_id. Before Redis 7, and where another server may answer on the same connection, the script asks in every call.
+ */
+export function requestScriptsFor({ version, runId }: ServerFacts, { failover, retentionMs }: RequestScriptSettings): RequestScripts {
+  const isKept = Number.parseInt(version, 10) < 7;
+  const isNamed = /^\w+$/.test(runId) && !isKept && failover === "one server";
+  const run = isNamed ? `'${paddedRunId(runId)}'` : "false";
+  const firstLine = `local RETENTION, RUN = '${retentionMs}', ${run}\n`;
+  const script = (name: RequestName, text: string): RequestScript => {
+    const source = firstLine + text;
+    return { name, source, sha: createHash("sha1").update(source).digest("hex") };
+  };
+  return {
+    grant: script("grant", grantScript),
+    seal: script("seal", sealScript),
+    extend: script("extend", extendScript),
+    heal: script("heal", healScript),
+    release: script("release", releaseScript),
+    inspect: script("inspect", inspectScript),
+    raise: script("raise", raiseScript),
+  };
+}

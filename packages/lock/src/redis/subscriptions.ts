@@ -1,5 +1,5 @@
-// Hears the releases that one node publishes, on a connection of its own that is opened when somebody first listens. An accelerator only: whoever waits also has
-// the time to live, so nothing here is retried with effort and nothing fails a caller.
+// Receives the releases that one node publishes, on a connection of its own that is opened for the first waiter. Best effort: a waiter also wakes when the time to live is
+// over, so nothing here fails a caller.
 
 import type { NodeSource } from "../options/node-source.js";
 import type { ReleaseListener } from "../protocol/node.js";
@@ -25,8 +25,8 @@ export class Subscriptions {
   #client: Link | undefined;
   #isReady = false;
   #isClosed = false;
-  #wanted = new Set<string>();
-  #unwanted = new Set<string>();
+  #toSubscribe = new Set<string>();
+  #toUnsubscribe = new Set<string>();
   /** Why nothing is heard, for the doctor. */
   trouble: string | undefined;
 
@@ -34,13 +34,13 @@ export class Subscriptions {
     this.#settings = settings;
   }
 
-  /** Takes a seat among those who wait for the resource, until the returned function is called. */
-  add(resource: string, seat: number, listener: ReleaseListener): () => void {
+  /** Waits in a wake slot of the resource until the returned function is called. */
+  add(resource: string, wakeSlot: number, listener: ReleaseListener): () => void {
     if (this.#isClosed) return () => {};
     this.#client ??= this.#open();
     const { keys } = this.#settings;
-    const [common, ours] = [keys.lock(resource), keys.seat(resource, seat)];
-    // In the common channel we only want to be counted. First, so that whoever hears that it listens is counted.
+    const [common, ours] = [keys.lock(resource), keys.wakeSlot(resource, wakeSlot)];
+    // On the common channel waiters are only counted. Joined first, so that a waiter that knows it is listening is counted.
     const counted = { released() {}, listening() {} };
     this.#join(common, counted);
     this.#join(ours, listener);
@@ -60,7 +60,7 @@ export class Subscriptions {
     const channel = this.#channels.get(name);
     if (channel === undefined) {
       this.#channels.set(name, { listeners: new Set([listener]), isHeard: false });
-      this.#want(name);
+      this.#subscribe(name);
       return;
     }
     channel.listeners.add(listener);
@@ -74,7 +74,7 @@ export class Subscriptions {
     const channel = this.#channels.get(name);
     if (!channel?.listeners.delete(listener) || channel.listeners.size > 0) return;
     this.#channels.delete(name);
-    this.#unwant(name);
+    this.#unsubscribe(name);
   }
 
   #open(): Link {
@@ -84,7 +84,7 @@ export class Subscriptions {
     });
     client.on("ready", () => this.#ready());
     client.on("close", () => this.#lost());
-    client.on("message", (name: string, news: string) => this.#released(name, news));
+    client.on("message", (name: string, message: string) => this.#released(name, message));
     client.connect().catch((error: unknown) => {
       this.trouble = causeOf(error);
     });
@@ -94,9 +94,9 @@ export class Subscriptions {
   #ready(): void {
     this.#isReady = true;
     this.trouble = undefined;
-    this.#wanted = new Set();
-    this.#unwanted = new Set();
-    for (const name of this.#channels.keys()) this.#want(name);
+    this.#toSubscribe = new Set();
+    this.#toUnsubscribe = new Set();
+    for (const name of this.#channels.keys()) this.#subscribe(name);
   }
 
   #lost(): void {
@@ -104,47 +104,47 @@ export class Subscriptions {
     for (const channel of this.#channels.values()) channel.isHeard = false;
   }
 
-  #released(name: string, news: string): void {
+  #released(name: string, message: string): void {
     const channel = this.#channels.get(name);
-    // Somebody else's message on our channel is no news.
-    const [, rank, listeners] = /^(\d{1,2}) (\d{1,9})$/.exec(news) ?? [];
+    // Any client may publish on the channel: other messages are ignored.
+    const [, rank, listeners] = /^(\d{1,2}) (\d{1,9})$/.exec(message) ?? [];
     if (channel === undefined || rank === undefined) return;
-    const told = { rank: Number(rank), listeners: Math.max(1, Number(listeners)) };
-    for (const listener of [...channel.listeners]) listener.released(told);
+    const notice = { rank: Number(rank), listeners: Math.max(1, Number(listeners)) };
+    for (const listener of [...channel.listeners]) listener.released(notice);
   }
 
-  // Gathered per turn, and in pairs that cancel out: waiters of one resource come and go much faster than a subscription is worth.
-  #want(name: string): void {
-    if (this.#unwanted.delete(name)) {
+  // Gathered per turn, and in pairs that cancel out: waiters of one resource come and go faster than subscriptions are made.
+  #subscribe(name: string): void {
+    if (this.#toUnsubscribe.delete(name)) {
       queueMicrotask(() => this.#confirmed(name));
       return;
     }
-    this.#wanted.add(name);
+    this.#toSubscribe.add(name);
     this.#schedule();
   }
 
-  #unwant(name: string): void {
-    if (this.#wanted.delete(name)) return;
-    this.#unwanted.add(name);
+  #unsubscribe(name: string): void {
+    if (this.#toSubscribe.delete(name)) return;
+    this.#toUnsubscribe.add(name);
     this.#schedule();
   }
 
   #schedule(): void {
-    if (this.#isReady && this.#wanted.size + this.#unwanted.size === 1) process.nextTick(() => this.#tell());
+    if (this.#isReady && this.#toSubscribe.size + this.#toUnsubscribe.size === 1) process.nextTick(() => this.#flush());
   }
 
-  #tell(): void {
+  #flush(): void {
     if (!this.#isReady || this.#client === undefined) return;
-    const [wanted, unwanted] = [[...this.#wanted], [...this.#unwanted]];
-    this.#wanted.clear();
-    this.#unwanted.clear();
+    const [joined, left] = [[...this.#toSubscribe], [...this.#toUnsubscribe]];
+    this.#toSubscribe.clear();
+    this.#toUnsubscribe.clear();
     const complain = (error: unknown): void => {
       this.trouble = causeOf(error);
     };
-    if (unwanted.length > 0) this.#client.unsubscribe(...unwanted).catch(complain);
-    if (wanted.length === 0) return;
-    this.#client.subscribe(...wanted).then(() => {
-      for (const name of wanted) this.#confirmed(name);
+    if (left.length > 0) this.#client.unsubscribe(...left).catch(complain);
+    if (joined.length === 0) return;
+    this.#client.subscribe(...joined).then(() => {
+      for (const name of joined) this.#confirmed(name);
     }, complain);
   }
 

@@ -1,40 +1,42 @@
-// The first contact with the nodes: who asks before they were met waits here, and nobody waits twice. Decides nothing about locks.
-
+// The first contact with the nodes, which every call waits for, and what the fleet allows from then on.
 import { describeState } from "../lease/messages.js";
 import { LockError } from "../protocol/errors.js";
 import type { Fleet, FleetState } from "../protocol/fleet.js";
 import type { WaitContext } from "./context.js";
 import { WaitBudget } from "./wait-budget.js";
 
-/** How often ready looks again whether a quorum is believed by now. */
+/** How often `ready` checks whether a quorum is admitted by now. */
 const POLL_MS = 20;
 
-export class FirstContact {
-  readonly #core: WaitContext;
-  readonly #fleet: Fleet;
-  #over: Promise<void> | undefined;
-  done = false;
+type Context = Pick<WaitContext, "clock" | "policy" | "waiters">;
 
-  constructor(core: WaitContext, fleet: Fleet) {
-    this.#core = core;
+export class FirstContact {
+  readonly #context: Context;
+  readonly #fleet: Fleet;
+  #contact: Promise<void> | undefined;
+  #maxTtlMs: number | undefined;
+  isDone = false;
+
+  constructor(context: Context, fleet: Fleet) {
+    this.#context = context;
     this.#fleet = fleet;
   }
 
   /**
-   * Resolves when a quorum was met and believed, when there is nobody left to meet, or when the caller gives up. Not part of waiting for a lock, so waitMs does not
-   * end it: the first call of a fresh locker with waitMs 0 is to ask the nodes, too.
+   * Resolves when a quorum was reached and admitted, when no node is left to reach, or when the caller gives up. Not part of waiting for a lock, so waitMs does not end
+   * it: the first call of a new locker with waitMs 0 asks the nodes, too.
    */
   async wait(signal?: AbortSignal): Promise<void> {
-    if (this.done) return;
-    this.#over ??= this.#meet();
-    await this.#await(this.#over, signal);
+    if (this.isDone) return;
+    this.#contact ??= this.#begin();
+    await this.#await(this.#contact, signal);
   }
 
-  /** Resolves when a quorum is believed. Throws what is wrong if that does not come about within the locker's waitMs. */
+  /** Resolves when a quorum is admitted. Throws what is wrong if that takes longer than the locker's waitMs. */
   async ready(): Promise<FleetState> {
-    const { clock, policy, waiters } = this.#core;
+    const { clock, policy, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, { waitMs: policy.waitMs, signal: undefined });
-    // Everybody, not only a quorum: a stranger among the nodes is to be found now rather than later. It cannot vote before it is found.
+    // All nodes, not only a quorum: a node of another fleet is to be found now rather than later. It cannot vote before it is found.
     await this.#await(this.#fleet.settled());
     for (;;) {
       budget.check([]);
@@ -46,37 +48,49 @@ export class FirstContact {
     }
   }
 
-  /** Throws if this locker must not vote on these nodes. */
+  /** Throws if this locker must not use these nodes. */
   check(): void {
-    const refusal = this.#fleet.refusal();
+    const { refusal } = this.#fleet;
     if (refusal === undefined) return;
     throw refusal.kind === "ttl" ? new RangeError(refusal.message) : new LockError("FLEET_MISMATCH", refusal.message);
   }
 
-  /** Connecting and the first questions may each take connectTimeoutMs. */
+  /**
+   * Throws RangeError if the fleet is known to allow only shorter leases: a longer one would outlive the time that a node which lost its memory is made to wait, and that
+   * node would grant the resource again (L2).
+   */
+  checkTtl(ttlMs: number): void {
+    this.#maxTtlMs ??= this.#fleet.state().maxTtlMs;
+    if (this.#maxTtlMs === undefined || ttlMs <= this.#maxTtlMs) return;
+    throw new RangeError(
+      `ttlMs ${ttlMs} is longer than this fleet's leases may be: ${this.#maxTtlMs} ms (maxTtlMs, stored when the fleet was founded)`,
+    );
+  }
+
+  /** Connecting and the first requests may each take connectTimeoutMs. */
   async #await(event: Promise<unknown>, signal?: AbortSignal): Promise<void> {
-    const { clock, waiters, policy } = this.#core;
+    const { clock, policy, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, { waitMs: 2 * policy.connectTimeoutMs, signal });
     void event.then(() => budget.wake());
     await budget.sleep(budget.leftMs);
   }
 
-  #meet(): Promise<void> {
+  #begin(): Promise<void> {
     return new Promise((resolve) => {
-      const over = (): void => {
-        this.done = true;
+      const finish = (): void => {
+        this.isDone = true;
         resolve();
       };
-      const { clock, policy } = this.#core;
-      let isQuorumMet = false;
+      const { clock, policy } = this.#context;
+      let isQuorumReached = false;
       const look = (): void => {
-        if (isQuorumMet || this.#fleet.state().admitted.length < policy.quorum) return;
-        isQuorumMet = true;
+        if (isQuorumReached || this.#fleet.state().admitted.length < policy.quorum) return;
+        isQuorumReached = true;
         // A lease on all nodes outlives more failures than one on a bare quorum: the others have a moment to catch up.
-        clock.setBackgroundTimer(policy.nodeTimeoutMs, over);
+        clock.setBackgroundTimer(policy.nodeTimeoutMs, finish);
       };
       for (const node of this.#fleet.nodes) void node.met().then(look);
-      void this.#fleet.settled().then(over);
+      void this.#fleet.settled().then(finish);
     });
   }
 }

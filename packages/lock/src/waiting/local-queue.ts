@@ -1,62 +1,67 @@
-// First in, first out, inside one process: of all callers who want a resource, only the one in front asks the nodes. Knows nothing of nodes or leases.
+// First in, first out inside one process. Under each key so many callers may be inside at the same time: of those that want one resource only the first asks the nodes;
+// of all calls of a locker, 1 024.
+import type { Lost } from "../protocol/outcome.js";
 
-interface Line<Word> {
-  readonly queue: (() => void)[];
-  /** What the one in front last learnt, for those behind who run out of patience without having asked. */
-  word: Word | undefined;
+interface Line {
+  inside: number;
+  readonly waiting: Set<() => void>;
+  /** How the one inside last failed, for callers behind it whose time ends before they have asked. */
+  lastLoss: Lost | undefined;
 }
 
-export class LocalQueue<Word> {
-  readonly #lines = new Map<string, Line<Word> | undefined>();
+export class LocalQueue {
+  readonly #width: number;
+  readonly #lines = new Map<string, Line>();
 
-  /** Whether it is the caller's turn at once; then it must `leave`. */
-  tryEnter(resource: string): boolean {
-    if (this.#lines.has(resource)) return false;
-    this.#lines.set(resource, undefined);
+  constructor(width: number) {
+    this.#width = width;
+  }
+
+  /** Whether the caller is inside at once; then it must `leave`. */
+  tryEnter(key: string): boolean {
+    const line = this.#lines.get(key);
+    if (line === undefined) this.#lines.set(key, { inside: 1, waiting: new Set(), lastLoss: undefined });
+    else if (line.inside === this.#width) return false;
+    else line.inside++;
     return true;
   }
 
-  /** Queues up; `onTurn` is called when it is the caller's turn, and then it must `leave`. Returns how to step out of the queue before that. */
-  enqueue(resource: string, onTurn: () => void): () => void {
-    const line = this.#line(resource);
-    line.queue.push(onTurn);
-    return () => {
-      const index = line.queue.indexOf(onTurn);
-      if (index >= 0) line.queue.splice(index, 1);
-    };
+  /** Queues up; `onTurn` is called when the caller is inside, and then it must `leave`. Returns how to step out of the queue before that. */
+  enqueue(key: string, onTurn: () => void): () => void {
+    const waiting = this.#lines.get(key)?.waiting;
+    waiting?.add(onTurn);
+    return () => waiting?.delete(onTurn);
   }
 
-  /** The next one's turn. */
-  leave(resource: string): void {
-    const next = this.#lines.get(resource)?.queue.shift();
-    if (next === undefined) this.#lines.delete(resource);
-    else next();
-  }
-
-  /** Somebody of this process is in front, or waits behind. */
-  occupied(resource: string): boolean {
-    return this.#lines.has(resource);
-  }
-
-  tell(resource: string, word: Word): void {
-    this.#line(resource).word = word;
-  }
-
-  lastWord(resource: string): Word | undefined {
-    return this.#lines.get(resource)?.word;
-  }
-
-  /** How many wait behind the one in front. */
-  length(resource: string): number {
-    return this.#lines.get(resource)?.queue.length ?? 0;
-  }
-
-  #line(resource: string): Line<Word> {
-    let line = this.#lines.get(resource);
-    if (line === undefined) {
-      line = { queue: [], word: undefined };
-      this.#lines.set(resource, line);
+  /** Lets the next one in. */
+  leave(key: string): void {
+    const line = this.#lines.get(key);
+    if (line === undefined) return;
+    for (const next of line.waiting) {
+      line.waiting.delete(next);
+      next();
+      return;
     }
-    return line;
+    line.inside--;
+    if (line.inside === 0) this.#lines.delete(key);
+  }
+
+  /** A caller of this process is inside, or waits. */
+  isOccupied(key: string): boolean {
+    return this.#lines.has(key);
+  }
+
+  /** How many wait behind those inside. */
+  length(key: string): number {
+    return this.#lines.get(key)?.waiting.size ?? 0;
+  }
+
+  noteLoss(key: string, lost: Lost): void {
+    const line = this.#lines.get(key);
+    if (line !== undefined) line.lastLoss = lost;
+  }
+
+  lastLoss(key: string): Lost | undefined {
+    return this.#lines.get(key)?.lastLoss;
   }
 }

@@ -1,11 +1,10 @@
-// How long one caller waits, and what ends it early: the caller's signal, the closing of the locker, or somebody who wakes it. Does not know what it waits for.
-
-import { nameAll } from "../lease/messages.js";
+// How long one caller waits, and what ends it early: its signal, the closing of the locker, or a wake-up.
+import { closedError, nameAll } from "../lease/messages.js";
 import { onAbort } from "../platform/abort-watch.js";
 import type { Clock, Timer } from "../platform/clock.js";
 import { LockError } from "../protocol/errors.js";
 
-/** Where sleeping callers of one locker can be reached when it closes. */
+/** The callers of one locker that sleep at the moment, so that closing it wakes them. */
 export interface Waiters {
   closed: boolean;
   readonly sleeping: Set<WaitBudget>;
@@ -35,22 +34,17 @@ export class WaitBudget {
     return Math.max(0, this.#endsAt - this.#clock.monotonicMs());
   }
 
-  get waitedMs(): number {
-    return this.#clock.monotonicMs() - this.#beganAt;
-  }
-
   /** Throws LOCK_ABORTED if the caller gave up or the locker was closed. */
   check(resources: readonly string[]): void {
     if (this.#waiters.closed) throw closedError(resources);
     if (this.#signal?.aborted) {
-      throw new LockError("LOCK_ABORTED", `the caller gave up after waiting ${this.waitedMs.toFixed(0)} ms for ${nameAll(resources)}`, {
-        resources,
-        cause: this.#signal.reason,
-      });
+      const waitedMs = this.#clock.monotonicMs() - this.#beganAt;
+      const message = `the caller gave up after waiting ${waitedMs.toFixed(0)} ms for ${nameAll(resources)}`;
+      throw new LockError("LOCK_ABORTED", message, { resources, cause: this.#signal.reason });
     }
   }
 
-  /** Sleeps so long, or less: until woken, aborted, closed, or out of patience. */
+  /** Sleeps so long, or less: until woken, aborted, closed, or at the end of the budget. */
   sleep(forMs: number): Promise<void> {
     if (this.#waiters.closed || this.#signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
@@ -65,7 +59,7 @@ export class WaitBudget {
     });
   }
 
-  /** Ends the sleep now. Nothing happens to who is awake. */
+  /** Ends the sleep now. No-op unless sleeping. */
   wake(): void {
     const resume = this.#resume;
     if (resume === undefined) return;
@@ -86,17 +80,9 @@ export class WaitBudget {
     this.#clock.clearTimer(this.#timer);
     this.#timerAt = at;
     const inMs = at - this.#clock.monotonicMs();
-    // Timers do not fire earlier than in a millisecond. Half of that is nearer to none.
+    // Timers do not fire earlier than in a millisecond; less than half of that is rounded to none.
     if (inMs < 0.5) this.wake();
     else if (inMs <= LONGEST_TIMER_MS) this.#timer = this.#clock.setTimer(inMs, () => this.wake());
     else this.#timer = this.#clock.setTimer(LONGEST_TIMER_MS, () => this.#wakeAt(at));
   }
-}
-
-export function closedError(resources: readonly string[]): LockError {
-  return new LockError(
-    "LOCK_ABORTED",
-    `the locker was closed${resources.length === 0 ? "" : ` while ${nameAll(resources)} was asked for`}`,
-    { resources },
-  );
 }

@@ -1,12 +1,13 @@
-// Who has just released a resource to others who wait for it lets them go first. Without it a process that takes the same lock in a loop wins every time, because
-// its question leaves before the others have heard of the release. Best effort: it delays, and never decides.
+// A process that has released a resource others wait for lets them go first. Without it a process that takes the same lock in a loop wins every time, because its request
+// is sent before the others have heard of the release. Best effort: it only delays.
 
 import type { Clock } from "../platform/clock.js";
 import type { ReleaseBallot } from "../protocol/ballot.js";
-import { YIELD_MS } from "../quorum/pacing.js";
-import type { Ballots } from "../quorum/tally.js";
+import type { Ballots } from "../quorum/round.js";
+import { YIELD_MS } from "./retry-delay.js";
 
-const MOST = 1_024;
+/** Remembered releases. Beyond the bound all are forgotten: that only costs others their head start. */
+const MAX_YIELDS = 1_024;
 
 export class YieldAfterRelease {
   readonly #clock: Clock;
@@ -27,7 +28,7 @@ export class YieldAfterRelease {
     }
   }
 
-  /** How long a caller who has not waited yet leaves these resources to others. */
+  /** How long a caller that has not waited yet leaves these resources to others. */
   dueMs(resources: readonly string[]): number {
     if (this.#until.size === 0) return 0;
     const now = this.#clock.monotonicMs();
@@ -42,7 +43,7 @@ export class YieldAfterRelease {
   }
 
   #yield(resource: string): void {
-    if (this.#until.size >= MOST) this.#until.clear();
+    if (this.#until.size >= MAX_YIELDS) this.#until.clear();
     this.#until.set(resource, this.#clock.monotonicMs() + YIELD_MS);
   }
 }

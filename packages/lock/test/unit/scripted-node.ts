@@ -2,7 +2,7 @@
 
 import { readPolicy } from "../../src/options/policy.js";
 import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
-import { Work } from "../../src/platform/in-flight.js";
+import { InFlight } from "../../src/platform/in-flight.js";
 import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
 import type { GrantQuestion, LockNode, Ownership } from "../../src/protocol/node.js";
 import type { WaitContext } from "../../src/waiting/context.js";
@@ -33,7 +33,7 @@ export class ScriptedNode implements LockNode {
     },
   ) {}
 
-  epoch(): string {
+  incarnation(): string {
     return this.now;
   }
 
@@ -70,17 +70,17 @@ export class ScriptedNode implements LockNode {
   }
 }
 
-export function coreOf(nodes: readonly LockNode[], clock = new ManualClock()): WaitContext {
+export function contextOf(nodes: readonly LockNode[], clock = new ManualClock()): WaitContext {
   return {
     nodes,
     clock,
     policy: readPolicy({ nodes: nodes.map((_, i) => `redis://127.0.0.1:${7000 + i}`) }),
     checkFleetTtl: () => {},
     deadlines: new DeadlineHeap(clock),
-    work: new Work(),
+    inFlight: new InFlight(),
     onReleased: () => {},
     yieldAfterRelease: new YieldAfterRelease(clock, () => false),
-    localQueue: new LocalQueue(),
+    resourceQueue: new LocalQueue(1),
     waiters: { closed: false, sleeping: new Set() },
   };
 }

@@ -1,31 +1,31 @@
-// Decides when to look at the fleet and what comes of it: keeps a locker silent that must not vote, brings nodes whose memory is not believed back, founds new
-// fleets. Any number of lockers may do so at once, since every step is conditional on the node itself. Never stands in the way of a question: a node that is not
-// admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in docs/adr/0001.
+// When the fleet is examined and which steps are taken: excludes a fleet that this locker must not use, brings nodes back that lost their memory, founds new fleets. Any number of
+// lockers may do so at once, since every step is conditional on the node itself. No request waits for it: a node that is not admitted answers `quarantined` meanwhile. Why the steps
+// make tokens unique is in docs/adr/0001.
 import type { Timer } from "../../platform/clock.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
 import type { RedisNode } from "../node.js";
 import { fleetMaxTtlMs, fleetRefusal, type MetNode } from "./fleet-check.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
-import { type AdmissionSettings, admitAll, examineNode, found, lookAtAll } from "./steps.js";
+import { type AdmissionSettings, admitAll, examineNode, found, readStatuses } from "./steps.js";
 
-const OTHERS_CLAIM_POLL_MS = 40;
+const OTHERS_LEAD_POLL_MS = 40;
 const BLOCKED_POLL_MS = 1_000;
 const SILENT_POLL_MS = 500;
 
-/** When to look again: at once, after some time, or when there is news. */
+/** When to examine the fleet again: at once, after some time, or when there is news. */
 type Next = "now" | number | "on news";
 
 export class Admission {
   readonly #settings: AdmissionSettings;
   #timer: Timer | undefined;
-  #looking: Promise<void> | undefined;
+  #examining: Promise<void> | undefined;
   #hasNews = false;
   #hasMetAll = false;
   #isClosed = false;
   #refusal: FleetRefusal | undefined;
   #blockedBecause: string | undefined;
   #settle: (() => void) | undefined;
-  /** Resolves when a look has found nothing more that could be done at once. */
+  /** Resolves when nothing more could be done at once. */
   readonly settled: Promise<void>;
 
   constructor(settings: AdmissionSettings) {
@@ -35,7 +35,7 @@ export class Admission {
     });
     void Promise.all(settings.nodes.map((node) => node.met())).then(() => {
       this.#hasMetAll = true;
-      this.#look();
+      this.#examine();
     });
   }
 
@@ -52,13 +52,13 @@ export class Admission {
     return this.#blockedBecause;
   }
 
-  /** A node was met, or said that it does not believe its memory. Refusals are known before the node can be asked anything. */
+  /** A node was reached, or answered that it is not admitted. Refusals are known before the node can be asked anything. */
   onNews(): void {
     if (this.#isClosed) return;
     this.#check();
-    // The first look waits until everybody was met, or could not be; later ones follow the news.
-    if (this.#looking !== undefined || !this.#hasMetAll) this.#hasNews = true;
-    else this.#lookIn(0);
+    // The fleet is first examined when every node was reached or could not be; later whenever there is news.
+    if (this.#examining !== undefined || !this.#hasMetAll) this.#hasNews = true;
+    else this.#examineIn(0);
   }
 
   close(): void {
@@ -76,54 +76,55 @@ export class Admission {
     const refusal = fleetRefusal(this.#met(), this.#settings.expected);
     if (refusal?.message === before?.message) return;
     this.#refusal = refusal;
-    const silence = refusal === undefined ? undefined : `FLEET_MISMATCH: ${refusal.message}`;
-    for (const node of this.#settings.nodes) node.keepSilent(silence);
-    // Another node may show the same: that is no news.
+    this.#settings.onRefusal(refusal);
+    const exclusion = refusal === undefined ? undefined : `FLEET_MISMATCH: ${refusal.message}`;
+    for (const node of this.#settings.nodes) node.exclude(exclusion);
+    // The same mismatch, seen at another node, is not published again.
     if (refusal !== undefined && refusal.code !== before?.code) this.#settings.onEvent({ kind: "fleet_refused", reason: refusal.message });
   }
 
-  #lookIn(ms: number): void {
+  #examineIn(ms: number): void {
     const { clock } = this.#settings;
     clock.clearTimer(this.#timer);
-    this.#timer = clock.setBackgroundTimer(ms, () => this.#look());
+    this.#timer = clock.setBackgroundTimer(ms, () => this.#examine());
   }
 
-  #look(): void {
-    if (this.#isClosed || this.#looking !== undefined) return;
+  #examine(): void {
+    if (this.#isClosed || this.#examining !== undefined) return;
     this.#settings.clock.clearTimer(this.#timer);
     this.#hasNews = false;
-    this.#looking = this.#takeSteps().then((next) => {
-      this.#looking = undefined;
-      if (next !== "now" && next !== OTHERS_CLAIM_POLL_MS) this.#settle?.();
+    this.#examining = this.#takeSteps().then((next) => {
+      this.#examining = undefined;
+      if (next !== "now" && next !== OTHERS_LEAD_POLL_MS) this.#settle?.();
       if (this.#isClosed) return;
-      if (next === "now" || this.#hasNews) this.#lookIn(0);
-      else if (next !== "on news") this.#lookIn(next * (1 + this.#settings.clock.random() / 4));
+      if (next === "now" || this.#hasNews) this.#examineIn(0);
+      else if (next !== "on news") this.#examineIn(next * (1 + this.#settings.clock.random() / 4));
     });
   }
 
   /** Never rejects: nodes that cannot be asked are not seen. */
   async #takeSteps(): Promise<Next> {
     const settings = this.#settings;
-    const looked = await lookAtAll(settings);
+    const statuses = await readStatuses(settings);
     this.#check();
     if (this.#isClosed) return "on news";
-    // What it rests on may be old: a node that was silent just now, or that somebody is about to clear.
+    // The mismatch may be repaired: a status may be old, and an operator may be about to clear the node.
     if (this.#refusal !== undefined) return BLOCKED_POLL_MS;
-    const opened = await Promise.all(looked.map(({ node, status }) => examineNode(settings, node, status)));
+    const opened = await Promise.all(statuses.map(({ node, status }) => examineNode(settings, node, status)));
     const seen = opened.filter((node) => node !== undefined && node !== "changed since");
     const steps = planAdmission({ size: settings.expected.size, seen });
     if (steps.length > 0) return this.#carryOut(steps);
     return opened.includes("changed since") ? "now" : this.#rest();
   }
 
-  /** Nothing is left to do for those that were seen. One that was silent gives no news when it speaks again on the same connection. */
+  /** Nothing is left to do for the nodes that answered. One that was silent gives no news when it answers again on the same connection. */
   #rest(): Next {
     this.#blockedBecause = undefined;
-    return this.#isSomeoneSilent([]) ? SILENT_POLL_MS : "on news";
+    return this.#isAnySilent([]) ? SILENT_POLL_MS : "on news";
   }
 
-  /** Besides those that are being waited for. */
-  #isSomeoneSilent(steps: readonly { readonly node: SeenNode }[]): boolean {
+  /** Quarantined and silent, besides the nodes that these steps wait for. */
+  #isAnySilent(steps: readonly { readonly node: SeenNode }[]): boolean {
     const awaited = new Set(steps.map(({ node }) => node.name));
     return this.#settings.nodes.some(({ name, isQuarantined, connection }) => isQuarantined && connection.isUp && !awaited.has(name));
   }
@@ -132,15 +133,15 @@ export class Admission {
     const [first] = steps;
     if (first?.kind === "blocked") return this.#blocked(first);
     this.#blockedBecause = undefined;
-    if (first?.kind === "found") return (await found(this.#settings, first.nodes)) ? "now" : OTHERS_CLAIM_POLL_MS;
+    if (first?.kind === "found") return (await found(this.#settings, first.nodes)) ? "now" : OTHERS_LEAD_POLL_MS;
     const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
     for (const step of singles) this.#nodeOf(step.node)?.noteReadyIn(waitOf(step));
     const due = singles.filter((step) => waitOf(step) === 0);
-    const ours = due.filter((step) => step.node.opened?.claimed);
-    if (ours.length > 0) return (await admitAll(this.#settings, ours)) ? "now" : OTHERS_CLAIM_POLL_MS;
-    if (due.length > 0) return OTHERS_CLAIM_POLL_MS;
+    const ours = due.filter((step) => step.node.opened?.leads);
+    if (ours.length > 0) return (await admitAll(this.#settings, ours)) ? "now" : OTHERS_LEAD_POLL_MS;
+    if (due.length > 0) return OTHERS_LEAD_POLL_MS;
     const waitMs = Math.max(1, Math.min(...singles.map(waitOf)));
-    return this.#isSomeoneSilent(singles) ? Math.min(waitMs, SILENT_POLL_MS) : waitMs;
+    return this.#isAnySilent(singles) ? Math.min(waitMs, SILENT_POLL_MS) : waitMs;
   }
 
   #blocked({ nodes, reason }: Extract<Step, { kind: "blocked" }>): Next {

@@ -1,10 +1,10 @@
-// May this locker vote here? Compares what the nodes recorded at their admission with how the locker is configured. Pure: statuses in, refusal out.
-// Catches another number of nodes, another fleet, one server twice and too long a lease; not an empty stranger in the place of a member (see the assumptions).
+// May this locker use these nodes? Compares what the nodes recorded at their admission with how the locker is configured. Pure. Finds another number of nodes, another fleet, one
+// server twice and too long a lease; not an empty server in the place of a member (spec/assumptions.md).
 
 import type { FleetRefusal } from "../../protocol/fleet.js";
 import type { NodeStatus } from "../node-record.js";
 
-/** A node that has been met, with what it said. */
+/** A node that was reached, with its status. */
 export interface MetNode {
   readonly name: string;
   readonly address: string;
@@ -18,7 +18,7 @@ export interface Expected {
   readonly maxTtlMs: number | undefined;
 }
 
-/** Why not, or undefined. */
+/** Why not, or undefined if it may. */
 export function fleetRefusal(met: readonly MetNode[], expected: Expected): FleetRefusal | undefined {
   return twins(met) ?? otherSize(met, expected.size) ?? otherFleet(met) ?? tooLong(met, expected.maxTtlMs);
 }
@@ -47,24 +47,24 @@ function twins(met: readonly MetNode[]): FleetRefusal | undefined {
 }
 
 function otherSize(met: readonly MetNode[], size: number): FleetRefusal | undefined {
-  const stranger = met.find(({ status }) => status.fleet !== undefined && status.size !== undefined && status.size !== size);
-  if (stranger === undefined) return undefined;
+  const intruder = met.find(({ status }) => status.fleet !== undefined && status.size !== undefined && status.size !== size);
+  if (intruder === undefined) return undefined;
   return {
     kind: "mismatch",
     code: "fleet_mismatch",
-    message: `${called(stranger)} belongs to a fleet of ${stranger.status.size} nodes, but ${size} are configured here; configure every locker of a namespace with the same nodes, or use another namespace`,
+    message: `${called(intruder)} belongs to a fleet of ${intruder.status.size} nodes, but ${size} are configured here; configure every locker of a namespace with the same nodes, or use another namespace`,
   };
 }
 
 function otherFleet(met: readonly MetNode[]): FleetRefusal | undefined {
   const members = met.filter(({ status }) => status.fleet !== undefined);
   const [first] = members;
-  const stranger = members.find(({ status }) => status.fleet !== first?.status.fleet);
-  if (first === undefined || stranger === undefined) return undefined;
+  const intruder = members.find(({ status }) => status.fleet !== first?.status.fleet);
+  if (first === undefined || intruder === undefined) return undefined;
   return {
     kind: "mismatch",
     code: "fleet_mismatch",
-    message: `${called(first)} belongs to fleet ${first.status.fleet}, ${called(stranger)} to fleet ${stranger.status.fleet}; configure every locker of a namespace with the same nodes, or use another namespace`,
+    message: `${called(first)} belongs to fleet ${first.status.fleet}, ${called(intruder)} to fleet ${intruder.status.fleet}; configure every locker of a namespace with the same nodes, or use another namespace`,
   };
 }
 

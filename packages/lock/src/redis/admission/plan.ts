@@ -1,8 +1,8 @@
-// What can be done now for nodes whose memory is not believed? Pure: what was seen of the fleet in, steps out. The order of preference: believe a node that kept
-// everything; rebuild a node from enough others; only when those can never be enough, fall back to the wall clock.
+// What can be done now for nodes that are not admitted? Pure: what was seen of the fleet in, steps out. In order of preference: admit a node that kept everything; rebuild a node
+// from enough others; only when those can never be enough, fall back to the wall clock.
 import type { NodeStatus, OpenAdmission } from "../node-record.js";
 
-/** A node that answered in this look at the fleet. */
+/** A node that answered when the fleet was examined. */
 export interface SeenNode {
   readonly name: string;
   readonly status: NodeStatus;
@@ -18,24 +18,24 @@ export interface FleetView {
 }
 
 export type Step =
-  /** It kept everything; visit whoever can be visited, believe it. */
+  /** It kept everything: read the floors of those that can be asked, admit it. */
   | { readonly kind: "durable"; readonly node: SeenNode }
-  /** Visit at least `needed` admitted others, then believe it with their highest floor. */
+  /** Read the floors of at least `needed` admitted others, then admit it with the highest. */
   | { readonly kind: "rebuilt"; readonly node: SeenNode; readonly needed: number; readonly waitMs: number }
-  /** So many lost their memory that too few others are left: visit these all the same, and take the wall clock as well. */
+  /** So many lost their memory that too few others are left: read their floors all the same, and take the wall clock as well. */
   | { readonly kind: "outlived"; readonly node: SeenNode; readonly waitMs: number; readonly among: readonly SeenNode[] }
-  /** No node is admitted and all are here: found the fleet. */
+  /** No node is admitted and all answered: found the fleet. */
   | { readonly kind: "found"; readonly nodes: readonly SeenNode[] }
   | { readonly kind: "blocked"; readonly nodes: readonly SeenNode[]; readonly reason: string };
 
-/** How long after the loss of a memory every lease it may have granted is over: clocks of servers may run 2 % apart. */
+/** How long after the loss of a memory every lease it may have granted is over (L2): clocks of servers may run 2 % apart. */
 export function forgottenLeasesEndMs(maxTtlMs: number): number {
   return maxTtlMs + Math.ceil(maxTtlMs * 0.02) + 20;
 }
 
 /**
- * How many other admitted nodes must be visited, so that they meet every quorum that may have stored a token. Always counted for the smallest quorum there can
- * be: a locker that asks for a stricter one must not rebuild a node from fewer than its laxer neighbours need.
+ * Of how many other admitted nodes the floors must be read, so that every quorum that may have stored a token is met (T1, T2). Counted for the smallest quorum there can
+ * be: a locker with a stricter one must not rebuild a node from fewer floors than lockers with the smallest need.
  */
 export function floorsNeeded(size: number): number {
   return size - (Math.floor(size / 2) + 1) + 1;
@@ -46,7 +46,7 @@ export function planAdmission(view: FleetView): readonly Step[] {
   const quarantined = view.seen.filter(({ opened }) => opened !== undefined);
   if (quarantined.length === 0) return [];
   const durable = quarantined.filter((node) => keptEverything(node, view));
-  // They change what the others may do: look again after them.
+  // They change what the others may do: the fleet is examined again after them.
   if (durable.length > 0) return durable.map((node) => ({ kind: "durable", node }));
   const admitted = view.seen.length - quarantined.length;
   const needed = floorsNeeded(view.size);
@@ -61,9 +61,10 @@ export function planAdmission(view: FleetView): readonly Step[] {
 }
 
 function keptEverything({ status, isDurable }: SeenNode, view: FleetView): boolean {
-  const { run, id, fleet, size, maxTtlMs, epoch, base, floor } = status;
-  const isComplete = [run, id, fleet, maxTtlMs, epoch, base, floor].every((field) => field !== undefined) && size === view.size;
-  // A copy of another node's disk has its id.
+  const { admittedRunId, id, fleet, size, maxTtlMs, incarnation, counterFloor, floor } = status;
+  const isComplete =
+    [admittedRunId, id, fleet, maxTtlMs, incarnation, counterFloor, floor].every((field) => field !== undefined) && size === view.size;
+  // A copy of another node's disk has the same id.
   const isAlone = view.seen.filter((other) => other.status.id === id).length === 1;
   return isDurable === true && status.wasDurable && isComplete && isAlone;
 }

@@ -1,9 +1,10 @@
-// One look at the fleet, and one step of an admission. The order inside a step is what makes tokens unique (T2): the opened, which pins the life and the memory of
-// the node, was made before; now the visits, which read the others' floors and give those nodes new epochs in the same breath; only then the floor is raised and
-// the node believed, if it is still in that life and that memory. Never decides which step to take: that is admission-plan.ts.
+// Reads how every node stands, and takes one step of an admission. The order inside a step is what makes tokens unique (T2). First, before this step, the admission was opened: its
+// nonce pins the memory of the node and the run of its server. Then the floors of the others are read, and those nodes get new incarnations in the same script. Only then the floor
+// is raised and the node admitted, if it still has that memory and its server that run.
 import { createHash } from "node:crypto";
 import type { Clock } from "../../platform/clock.js";
 import type { AdmissionWay, NodeEvent } from "../../protocol/events.js";
+import type { FleetRefusal } from "../../protocol/fleet.js";
 import type { Keys } from "../keys.js";
 import type { RedisNode } from "../node.js";
 import {
@@ -24,19 +25,20 @@ export interface AdmissionSettings {
   readonly keys: Keys;
   readonly clock: Clock;
   readonly expected: Expected;
-  /** Under which this locker goes ahead with an admission, so that others need not. */
-  readonly claim: string;
+  /** The name under which this locker leads admissions, so that others need not. */
+  readonly lead: string;
   readonly onEvent: (event: NodeEvent) => void;
+  readonly onRefusal: (refusal: FleetRefusal | undefined) => void;
 }
 
-/** What a new fleet allows if nobody asked for anything else. */
+/** What a new fleet allows if no locker was configured with another. */
 const DEFAULT_MAX_TTL_MS = 60_000;
-/** How long others leave an admission to the one who began it. */
-const CLAIM_MS = 1_000;
+/** How long the other lockers leave an admission to the one that leads it. */
+const LEAD_MS = 1_000;
 
-/** Asks every node that can be asked how it stands. One that does not answer is not seen. */
-export async function lookAtAll({ nodes, keys }: AdmissionSettings): Promise<readonly { node: RedisNode; status: NodeStatus }[]> {
-  const looks = await Promise.all(
+/** Reads the status of every node that can be asked. One that does not answer is not seen. */
+export async function readStatuses({ nodes, keys }: AdmissionSettings): Promise<readonly { node: RedisNode; status: NodeStatus }[]> {
+  const statuses = await Promise.all(
     nodes.map(async (node) => {
       const answer = await answered(() => node.connection.run(status(keys)), node);
       if (answer === undefined) return [];
@@ -44,10 +46,10 @@ export async function lookAtAll({ nodes, keys }: AdmissionSettings): Promise<rea
       return [{ node, status: answer }];
     }),
   );
-  return looks.flat();
+  return statuses.flat();
 }
 
-/** Opens the admission of a node that is not admitted, and sees how it stands. undefined: it did not answer. */
+/** What the plan needs to know of a node; opens its admission if it is not admitted. undefined: it did not answer. */
 export async function examineNode(
   settings: AdmissionSettings,
   node: RedisNode,
@@ -56,42 +58,43 @@ export async function examineNode(
   if (isAdmitted(seen)) return { name: node.name, status: seen };
   return answered(async () => {
     const made = await openAdmissionOf(settings, node);
-    // Admitted by somebody else since we looked, in another life, or with another memory, whose number is new: what was seen is no evidence for what was marked.
+    // Since the status was read it was admitted by another locker, its server was restarted, or its memory was lost (its id is new): the status says nothing about the memory that
+    // the nonce pins.
     if (made === undefined || made.runId !== seen.runId || (seen.id !== undefined && made.id !== seen.id)) return "changed since";
     return { name: node.name, status: seen, opened: made, isDurable: await isDurable(node, seen) };
   }, node);
 }
 
-function openAdmissionOf({ keys, clock, expected, claim }: AdmissionSettings, node: RedisNode): Promise<OpenAdmission | undefined> {
+function openAdmissionOf({ keys, clock, expected, lead }: AdmissionSettings, node: RedisNode): Promise<OpenAdmission | undefined> {
   const given = {
-    ticket: clock.secret(),
+    nonce: clock.secret(),
     id: clock.secret(),
     wallMs: clock.wallMs(),
     maxTtlMs: expected.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
-    claim,
-    claimMs: CLAIM_MS,
+    lead,
+    leadMs: LEAD_MS,
   };
   return node.connection.run(openAdmission(keys, given));
 }
 
 /**
- * Whether there was a moment at which all of these stood as they were seen: not admitted, and in the same memory. Their marks were made one by one, and whoever was
- * marked first may be admitted when the last one is; but if every mark still holds after the last was made, they all held together then.
+ * Whether there was a moment at which all of these stood as they were seen: not admitted, and with the same memory. Their admissions were opened one by one, and the first may be
+ * admitted when the last is opened; but if every nonce is still there after the last was stored, they were all there together then.
  */
 async function stoodTogether(settings: AdmissionSettings, seen: readonly SeenNode[]): Promise<boolean> {
   const held = await Promise.all(
     seen.map(async ({ name, opened: made }) => {
       const node = settings.nodes.find((each) => each.name === name);
       const now = node === undefined ? undefined : await answered(() => openAdmissionOf(settings, node), node);
-      return now !== undefined && now.runId === made?.runId && now.ticket === made.ticket;
+      return now !== undefined && now.runId === made?.runId && now.nonce === made.nonce;
     }),
   );
   return !held.includes(false);
 }
 
 /**
- * Everything this server answers is on its disk, and nothing else will ever answer in its place. A server that does not tell counts as not durable. One with
- * replicas does as well: a promoted replica has the record of its master and a log of its own, but not the master's last grants.
+ * Everything this server answers is on its disk, and no other server will answer in its place. A server that hides its settings counts as not durable. One with replicas does as
+ * well: a promoted replica has the record of its master and a log of its own, but not the master's last grants.
  */
 export async function isDurable({ connection, hasFailover }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
   if (hasFailover || isReplicated) return false;
@@ -103,12 +106,12 @@ export async function isDurable({ connection, hasFailover }: RedisNode, { isRepl
   }
 }
 
-/** Takes the admissions that have nothing to wait for any more; true if a node was admitted. */
+/** Takes the steps that need not wait any more; true if a node was admitted. */
 export async function admitAll(
   settings: AdmissionSettings,
   steps: readonly Exclude<Step, { kind: "found" | "blocked" }>[],
 ): Promise<boolean> {
-  // What it concludes from is that so many had lost their memory together.
+  // The wall clock is right only if so many had lost their memory at the same time.
   const among = steps.find((step) => step.kind === "outlived")?.among;
   if (among !== undefined && !(await stoodTogether(settings, among))) return false;
   const floors = await readFloors(settings, steps);
@@ -117,25 +120,25 @@ export async function admitAll(
     steps.map((step) => {
       const others = [...floors.keys()].filter((name) => name !== step.node.name).length;
       if (step.kind === "rebuilt" && others < step.needed) return false;
-      const floor = Math.max(highest, step.kind === "outlived" ? lowestWithoutVisits(step) : 0);
+      const floor = Math.max(highest, step.kind === "outlived" ? lowestByClock(step) : 0);
       return admitOne(settings, step.node, { floor, way: step.kind === "outlived" ? "bootstrap" : step.kind });
     }),
   );
   return admitted.includes(true);
 }
 
-/** Founds the fleet: every locker that does so at the same time reads the same marks, and so founds the same fleet with the same floor. */
+/** Founds the fleet: every locker that does so at the same time reads the same open admissions, and so founds the same fleet with the same floor. */
 export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[]): Promise<boolean> {
-  // A node that was marked after another had been admitted may have forgotten leases of this very fleet.
+  // A node whose admission was opened after another had been admitted may have forgotten leases of this very fleet.
   if (!(await stoodTogether(settings, nodes))) return false;
-  const marks = nodes.flatMap(({ opened: made }) => made ?? []);
-  const floor = Math.max(...marks.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
+  const opened = nodes.flatMap(({ opened: made }) => made ?? []);
+  const floor = Math.max(...opened.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
   const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way: "bootstrap", founders: nodes })));
   return admitted.includes(true);
 }
 
-/** The wall clock, and whatever is left in records that cannot be believed: a floor may be too high, never too low. */
-function lowestWithoutVisits({ node, among }: Extract<Step, { kind: "outlived" }>): number {
+/** The wall clock, and the floors left in records that do not count: a floor may be too high, never too low. */
+function lowestByClock({ node, among }: Extract<Step, { kind: "outlived" }>): number {
   return Math.max(node.opened?.proposedFloor ?? 0, ...among.map(({ status: seen }) => seen.floor ?? 0));
 }
 
@@ -144,11 +147,11 @@ async function readFloors(
   steps: readonly { readonly node: SeenNode }[],
 ): Promise<ReadonlyMap<string, number>> {
   const { nodes, keys, clock } = settings;
-  const guests = new Set(steps.map(({ node }) => node.name));
+  const asking = new Set(steps.map(({ node }) => node.name));
   const floors = new Map<string, number>();
   await Promise.all(
     nodes.map(async (node) => {
-      if (guests.has(node.name)) return;
+      if (asking.has(node.name)) return;
       const floor = await answered(() => node.connection.run(readFloor(keys, clock.secret())), node);
       if (floor !== undefined) floors.set(node.name, floor);
     }),
@@ -168,9 +171,9 @@ async function admitOne(settings: AdmissionSettings, seen: SeenNode, { floor, wa
   if (node === undefined || seen.opened === undefined) return false;
   const given: AdmitArguments = {
     runId: seen.opened.runId,
-    ticket: seen.opened.ticket,
+    nonce: seen.opened.nonce,
     floor,
-    epoch: settings.clock.secret(),
+    incarnation: settings.clock.secret(),
     id: isCopy(settings, node, seen.opened.id) ? settings.clock.secret() : seen.opened.id,
     size: settings.expected.size,
     durable: seen.isDurable === true ? "durable" : "not durable",
@@ -182,7 +185,7 @@ async function admitOne(settings: AdmissionSettings, seen: SeenNode, { floor, wa
   return true;
 }
 
-/** Another node has this id already: one's disk was copied to the other. */
+/** Another node has this id already: the disk of one was copied to the other. */
 function isCopy({ nodes }: AdmissionSettings, node: RedisNode, id: string): boolean {
   return nodes.some((other) => other !== node && other.status?.id === id);
 }
@@ -197,15 +200,15 @@ function knownFleet({ nodes }: AdmissionSettings): Membership {
 function newFleet(founders: readonly SeenNode[]): Membership {
   const member = founders.find(({ status: seen }) => seen.fleet !== undefined)?.status;
   if (member?.fleet !== undefined && member.maxTtlMs !== undefined) return { fleet: member.fleet, maxTtlMs: member.maxTtlMs };
-  const marks = founders.flatMap(({ opened: made }: { opened?: OpenAdmission }) => made ?? []);
-  const ids = marks.map(({ id }) => id).sort();
+  const opened = founders.flatMap(({ opened: made }: { opened?: OpenAdmission }) => made ?? []);
+  const ids = opened.map(({ id }) => id).sort();
   return {
     fleet: createHash("sha256").update(ids.join(" ")).digest("base64url").slice(0, 16),
-    maxTtlMs: Math.max(...marks.map(({ proposedMaxTtlMs }) => proposedMaxTtlMs)),
+    maxTtlMs: Math.max(...opened.map(({ proposedMaxTtlMs }) => proposedMaxTtlMs)),
   };
 }
 
-/** The node's answer, or undefined if it cannot be asked: the next look sees why. */
+/** The node's answer, or undefined if it cannot be asked: the next status says why. */
 async function answered<T>(ask: () => Promise<T>, { connection }: RedisNode): Promise<T | undefined> {
   if (!connection.isUp) return undefined;
   try {

@@ -1,10 +1,13 @@
--- What   Believe this node again, if it is still in the life and the memory that its ticket was given to. Its floor rises first, and becomes the base below which
---        none of its own counters is believed.
+-- What   Admit this node, if its server still has the run and the memory that the nonce was given
+--        to. Its floor rises first, and becomes the counter floor, below which none of its own
+--        counters is believed.
 -- KEYS   1 {ns}:node
--- ARGV   run_id, ticket, lowest floor, epoch, id, fleet, size, maxTtlMs, durable ('1' or '0')
--- Reply  { '1', floor } if admitted by this call | { '0' } if the life, the memory or the ticket is another's by now, or the admission has happened
+-- ARGV   run_id, nonce, lowest floor, incarnation, id, fleet, size, maxTtlMs, durable ('1' or '0')
+-- Reply  { '1', floor } if admitted by this call | { '0' } if the server was restarted, the memory
+--        was lost or the nonce was used since
+-- Note   The nonce is stored in the field ticket.
 --@include run-id
-if life ~= padded(ARGV[1]) or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then
+if runId ~= padded(ARGV[1]) or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then
   return { '0' }
 end
 local floor = math.max(tonumber(redis.call('HGET', KEYS[1], 'floor') or 0), tonumber(ARGV[3]))

@@ -15,7 +15,7 @@ local function counterAt(key)
 end
 
 local function storedAt(key)
-  return math.max(counterAt(key) or floor, base)
+  return math.max(counterAt(key) or floor, counterFloor)
 end
 
 local function store(key, token)

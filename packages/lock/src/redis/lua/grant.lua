@@ -1,10 +1,13 @@
--- What   Take all resources of each request, or none, and store a token above every token this node stored for any of them.
---        If all are already ours (the request came twice), answer the same grant again. The lock that a request is refused for is marked as wanted.
+-- What   Grant all resources of each request, or none, and store a token above every token this node
+--        stored for any of them. If all have this owner already (the request came twice), answer the
+--        same grant again. The lock that a request is refused for is marked as having waiters.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if it is wanted, see release.lua)
--- Reply  as each-request.lua says, per request granted: the token | held: { index of the first resource that is another's, its lock value, its PTTL }
--- Note   A single request for a single resource may bear one word more: the field admitted as the asker believes it to be. If it is so and the resource is granted,
---        the whole reply is the token. Nearly every call is of that kind, so nothing is defined before it: the server pays for every definition.
+-- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if others may wait, see release.lua)
+-- Reply  as each-request.lua says, per request granted: the token | held: { index of the first resource
+--        that has another owner, its lock value, its PTTL }
+-- Note   A single request for a single resource may bear one word more: the field admitted as last heard.
+--        If it still is that and the resource is granted, the whole reply is the token. Nearly every
+--        call is of that kind, so nothing is defined before it: the server pays for every definition.
 --@include start
 -- The floor goes up in steps, so that a counter that leads all others does not write it down with every token.
 local AHEAD = 7
@@ -15,7 +18,7 @@ if #ARGV == 3 and #KEYS == 3 then
   if RUN and floor and record[1] == ARGV[3] and call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[1]) then
     local token = redis.pcall('INCR', KEYS[3])
     if type(token) == 'number' then
-      -- Was there, and is believed (see record.lua).
+      -- The counter was there, and is above the counter floor (see record.lua).
       if token > 1 and token > tonumber(sub(ARGV[3], 41, 55)) and token < HIGHEST - AHEAD then
         if token % 8 == 0 then
           call('PEXPIRE', KEYS[3], RETENTION)
@@ -38,20 +41,20 @@ end
 local function taken(key, first)
   local value = call('GET', KEYS[key])
   if string.byte(value, -1) ~= 10 and string.find(value, '|', 1, true) then
-    -- A courtesy to whoever waits: where it fails, a refusal is a refusal.
+    -- Marks the lock as having waiters. Where that fails, the request is refused all the same.
     redis.pcall('APPEND', KEYS[key], '\n')
   end
   return { (key - first) / 2 + 1, value, call('PTTL', KEYS[key]) }
 end
 
--- A counter is renewed at every eighth use: where it runs out, the floor takes over, so this only keeps the work of renewing small.
+-- A counter is renewed at every eighth use only: where it runs out, the floor takes over.
 local function nextToken(key)
   local token = call('INCR', key)
-  if token <= base or token == 1 or token > HIGHEST then
-    -- A counter that was not there must not stay: it would have no end, and hide the floor.
+  if token <= counterFloor or token == 1 or token > HIGHEST then
+    -- A counter that was not there must not stay: it would never expire, and hide the floor.
     call(token == 1 and 'DEL' or 'DECR', key)
     local counter = token == 1 and floor or token - 1
-    token = (counter > base and counter or base) + 1
+    token = (counter > counterFloor and counter or counterFloor) + 1
     store(key, token)
   elseif token % 8 == 0 then
     call('PEXPIRE', key, RETENTION)
@@ -89,7 +92,7 @@ local function request(first, last, at)
   if again then
     return token
   end
-  token = math.max(token, base) + 1
+  token = math.max(token, counterFloor) + 1
   for key = first, last, 2 do
     store(KEYS[key + 1], token)
     call('SET', KEYS[key], value, 'PX', ttl)

@@ -1,4 +1,5 @@
--- What   Plant our key again where there is none, with its token. Only for an owner that a quorum confirmed in the same round.
+-- What   Create the key again where there is none, with its token. Only for an owner that a quorum
+--        confirmed in the same round.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   ttlMs, then per request: lock value (owner|label), token
 -- Reply  as each-request.lua says, per request extended: 1 | taken: { lock value, PTTL }

@@ -1,41 +1,45 @@
--- What   Open the admission of a quarantined node: give it an id if it has none, and a ticket that only this memory in this life of the server holds. The ticket
---        dies with the memory (restart, FLUSHALL) and is consumed by the admission, so whoever comes back with an old one admits nothing. All is set if
---        absent: lockers that race read the same ticket and the same proposals.
+-- What   Open the admission of a quarantined node: give it an id if it has none, and a nonce. The nonce
+--        dies with the memory (restart, FLUSHALL) and is used up by the admission, so an old one admits
+--        nothing. All is set if absent: lockers that race read the same nonce and the same proposals.
 -- KEYS   1 {ns}:node
--- ARGV   a fresh ticket, a fresh id, our Unix milliseconds, our maxTtlMs, our claim, how long the claim lasts in ms
--- Reply  { '0', run_id, id, ticket, ms since the ticket was set, ms since the server started (0: cannot be told), proposed floor, proposed maxTtlMs, '1' if the
---          claim is ours now, else '0' }, or { '1' } if the node is admitted
--- Note   The proposed floor is the later of two clocks, ours when we asked and the server's when the ticket is planted: a mark may have been long under way. A
---        claim that ends later than one that began now was made under another clock, and counts for nothing.
---        The claim is a courtesy that spares the fleet many admissions at once; nothing depends on it. The server's start counts as the moment the memory was
---        lost only if the record survived the start, and in a server that was never a replica: without a record, a FLUSHALL may have come at any time since,
---        and what a promoted replica lacks, its master may have granted until the end.
+-- ARGV   a fresh nonce, a fresh id, our Unix milliseconds, our maxTtlMs, the locker that would lead, for how long in ms
+-- Reply  { '0', run_id, id, nonce, ms since the nonce was set, ms since the server started (0: cannot
+--        be told), proposed floor, proposed maxTtlMs, '1' if that locker leads now, else '0' }, or
+--        { '1' } if the node is admitted
+-- Note   The nonce is stored in the fields ticket, ticketRun and ticketAt, the lead in claim and
+--        claimUntil. The proposed floor is the later of two clocks, the locker's when it asked and the
+--        server's when the nonce is stored: the call may have been long under way. A lead that ends
+--        later than one that began now was taken under another clock and does not count. The lead
+--        spares the fleet many admissions at once; nothing depends on it.
+--        The server's start counts as the moment the memory was lost only if the record survived the
+--        start, and in a server that was never a replica: without a record, a FLUSHALL may have come at
+--        any time since, and what a promoted replica lacks, its master may have granted until the end.
 --@include run-id
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil')
 local run = string.match(server, 'run_id:(%w+)')
 local admittedIn = admission(record[1])
-if admittedIn == life and record[2] then
+if admittedIn == runId and record[2] then
   return { '1' }
 end
-local id, ticket, ticketAt, proposedFloor, proposedMaxTtlMs = record[3], record[4], record[6], record[7], record[8]
+local id, nonce, openedAt, proposedFloor, proposedMaxTtlMs = record[3], record[4], record[6], record[7], record[8]
 if not id then
   id = ARGV[2]
   redis.call('HSET', KEYS[1], 'id', id)
 end
-if not ticket or record[5] ~= run then
-  ticket, ticketAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), string.format('%.0f', math.max(now, ARGV[3])), ARGV[4]
-  redis.call('HSET', KEYS[1], 'ticket', ticket, 'ticketRun', run, 'ticketAt', ticketAt, 'proposedFloor', proposedFloor, 'proposedMaxTtlMs', proposedMaxTtlMs)
+if not nonce or record[5] ~= run then
+  nonce, openedAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), string.format('%.0f', math.max(now, ARGV[3])), ARGV[4]
+  redis.call('HSET', KEYS[1], 'ticket', nonce, 'ticketRun', run, 'ticketAt', openedAt, 'proposedFloor', proposedFloor, 'proposedMaxTtlMs', proposedMaxTtlMs)
 end
-local claimed = '0'
+local leads = '0'
 if not record[9] or record[9] == ARGV[5] or tonumber(record[10]) <= now or tonumber(record[10]) > now + ARGV[6] then
-  claimed = '1'
+  leads = '1'
   redis.call('HSET', KEYS[1], 'claim', ARGV[5], 'claimUntil', string.format('%.0f', now + ARGV[6]))
 end
 local sinceStart = 0
 local wasReplica = string.find(redis.call('INFO', 'replication'), 'master_replid2:0*[1-9a-f]')
-if admittedIn and admittedIn ~= life and not wasReplica then
+if admittedIn and admittedIn ~= runId and not wasReplica then
   -- Whole seconds, cut off at both ends: one less is certain.
   sinceStart = math.max(0, (string.match(server, 'uptime_in_seconds:(%d+)') - 1) * 1000)
 end
@@ -43,10 +47,10 @@ return {
   '0',
   run,
   id,
-  ticket,
-  string.format('%.0f', math.max(0, now - ticketAt)),
+  nonce,
+  string.format('%.0f', math.max(0, now - openedAt)),
   string.format('%.0f', sinceStart),
   proposedFloor,
   proposedMaxTtlMs,
-  claimed,
+  leads,
 }

@@ -1,4 +1,5 @@
--- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also takes the lock away and tells who waits for it.
+-- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also removes the
+--        lock and notifies waiters.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: token, 'holder' or 'nothing'
 -- Reply  as each-request.lua says, per request { the token now stored, the removed lock value or '' }
@@ -16,7 +17,7 @@ local function request(first, _, at)
   store(KEYS[first + 1], token)
   if removed then
     call('DEL', KEYS[first])
-    tell(KEYS[first], token)
+    notify(KEYS[first], token)
   end
   return { token, removed or '' }
 end

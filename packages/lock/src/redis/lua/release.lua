@@ -1,12 +1,16 @@
--- What   Delete what is ours, and tell who waits for it if it is wanted: if its value ends with a line feed. Counters stay. Works on a quarantined node too, and does
---        not ask whether it is one: deleting our own key can hurt nobody.
+-- What   Delete the keys that have this owner, and notify waiters where a key's value ends with a line
+--        feed. Counters stay. Works on a quarantined node too, and does not ask whether it is one:
+--        deleting an owner's own key is always safe.
 -- KEYS   per resource: lock
--- ARGV   per request: beginning of our lock value and the turn (owner|turn; see notify.lua)
--- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing was ours, else 1 + how many wait, the highest number over the resources
--- Note   A lock is wanted since a request was refused for it, or from the start if its holder had waited. Whoever sleeps has been refused; whoever is told asks, and
---        then either holds a lock that is wanted, or was refused for one. So while somebody waits the lock is wanted, but for the moment between the two.
---        Of a single request for a single resource that is not ours or not wanted, the whole reply is the number. Nearly every call is of that kind, so nothing
---        is defined before it: the server pays for every definition. 23 and 124: an owner of 22 characters, and the bar.
+-- ARGV   per request: beginning of the lock value and the first wake slot (owner|from; see notify.lua)
+-- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing had this
+--        owner, else 1 + how many wait, the highest number over the resources
+-- Note   Invariant: while anyone waits, the lock value ends in \n. A refused request sets it, and a waiter
+--        that is notified asks again: it either holds a lock whose value has it from the start, or is
+--        refused. Only between the notice and that request is the value without it.
+--        Of a single request for a single resource that is not ours or has no waiters, the whole reply is
+--        the number. Nearly every call is of that kind, so nothing is defined before it: the server pays
+--        for every definition. 23 and 124: an owner of 22 characters, and the bar.
 --@include start
 
 if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then
@@ -30,7 +34,7 @@ local function request(first, last, at)
     local value = call('GET', KEYS[key])
     if value and sub(value, 1, length) == mine then
       call('DEL', KEYS[key])
-      local waiting = string.byte(value, -1) == 10 and tell(KEYS[key], tonumber(sub(text, length + 1))) or 0
+      local waiting = string.byte(value, -1) == 10 and notify(KEYS[key], tonumber(sub(text, length + 1))) or 0
       reply = math.max(reply, 1 + waiting)
     end
   end

@@ -1,4 +1,5 @@
--- What   Part of the scripts of the admission: the field admitted, and the life that this server lives now. A life is a run_id in 40 characters.
+-- What   Part of the scripts of the admission: the run_id of this server in 40 characters, and
+--        the field admitted, which holds run_id, counter floor and incarnation.
 -- KEYS   1 {ns}:node
 -- ARGV   none of its own
 -- Reply  none of its own
@@ -7,16 +8,17 @@ local function padded(run)
 end
 
 local server = redis.call('INFO', 'server')
-local life = padded(string.match(server, 'run_id:(%w+)') or '')
+local runId = padded(string.match(server, 'run_id:(%w+)') or '')
 
--- The life in which the node was admitted, the base, the epoch; nothing if it never was.
+-- The run_id for which the node was admitted, the counter floor, the incarnation; nothing if it
+-- never was admitted.
 local function admission(text)
-  local base = tonumber(string.sub(text or '', 41, 55))
-  if base and #text > 55 then
-    return string.sub(text, 1, 40), base, string.sub(text, 56)
+  local counterFloor = tonumber(string.sub(text or '', 41, 55))
+  if counterFloor and #text > 55 then
+    return string.sub(text, 1, 40), counterFloor, string.sub(text, 56)
   end
 end
 
-local function admittedAs(base, epoch)
-  return life .. string.format('%015.0f', base) .. epoch
+local function admittedAs(counterFloor, incarnation)
+  return runId .. string.format('%015.0f', counterFloor) .. incarnation
 end

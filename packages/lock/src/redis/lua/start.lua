@@ -1,4 +1,4 @@
--- What   The words that every script of requests is written in.
+-- What   Short names that every script of requests uses. HIGHEST is the highest token there can be.
 -- KEYS   none of its own
 -- ARGV   none of its own
 -- Reply  none of its own

@@ -79,7 +79,7 @@ describe("a node that cannot be asked", () => {
     await expect.poll(() => heard).toEqual(["listening"]);
     // Refused, it marks the lock as wanted.
     expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "held" });
-    expect(await lock.node("n1").release({ ...question, turn: 1 })).toMatchObject({ kind: "released", listeners: 1 });
+    expect(await lock.node("n1").release({ ...question, notifyFrom: 1 })).toMatchObject({ kind: "released", listeners: 1 });
     await expect.poll(() => heard).toEqual(["listening", "released"]);
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "info", code: "settings_hidden" }));
   });

@@ -44,7 +44,7 @@ async function story(fleet: StartFleet, longestMs = maxTtlMs): Promise<Story> {
     lock,
     patient,
     network,
-    noted: patient.fleet.nodes.map((node) => node.epoch()),
+    noted: patient.fleet.nodes.map((node) => node.incarnation()),
     floor: Number(await servers.nodes[0]?.cli("HGET", keys.node, "floor")),
     async [Symbol.asyncDispose]() {
       await Promise.all([lock.fleet.close(), patient.fleet.close()]);
@@ -119,9 +119,9 @@ describe("rebuilding", () => {
 
   test("T2 a grant from a node's forgotten life is not counted together with one from its new life", async ({ fleet }) => {
     await using it = await story(fleet);
-    const before = it.lock.node("n3").epoch();
+    const before = it.lock.node("n3").incarnation();
     await forgetAndRebuild(it, "n3");
-    await expect.poll(() => it.lock.node("n3").epoch()).not.toBeOneOf([undefined, before]);
+    await expect.poll(() => it.lock.node("n3").incarnation()).not.toBeOneOf([undefined, before]);
   });
 
   test("an attempt that begins after the rebuilding counts every node at once: the new epochs come with the first replies", async ({
@@ -131,21 +131,21 @@ describe("rebuilding", () => {
     await forgetAndRebuild(it, "n3");
     const first = asking("a");
     for (const node of it.patient.fleet.nodes) await expect.poll(() => node.grant(first)).toMatchObject({ kind: "granted" });
-    const noted = it.patient.fleet.nodes.map((node) => node.epoch());
+    const noted = it.patient.fleet.nodes.map((node) => node.incarnation());
     const ballots = await Promise.all(it.patient.fleet.nodes.map((node) => node.grant(asking("b"))));
     expect(countable(ballots, { ...it, noted })).toHaveLength(3);
   });
 });
 
 describe("tickets", () => {
-  const arrived: OpenAdmissionArguments = { ticket: "t1", id: "id1", wallMs: 4_000_000_000_000, maxTtlMs, claim: "c1", claimMs: 60_000 };
+  const arrived: OpenAdmissionArguments = { nonce: "t1", id: "id1", wallMs: 4_000_000_000_000, maxTtlMs, lead: "c1", leadMs: 60_000 };
 
   async function asked<Reply>(redis: Redis, call: ScriptCall<Reply>): Promise<Reply> {
     return call.read(await redis.eval(call.source, call.keys.length, ...call.keys, ...call.args));
   }
 
-  function admitting({ runId, ticket, id }: OpenAdmission): AdmitArguments {
-    return { runId, ticket, id, floor: 100, epoch: "e1", fleet: "f", size: 3, maxTtlMs, durable: "durable" };
+  function admitting({ runId, nonce, id }: OpenAdmission): AdmitArguments {
+    return { runId, nonce, id, floor: 100, incarnation: "e1", fleet: "f", size: 3, maxTtlMs, durable: "durable" };
   }
 
   async function alone(fleet: StartFleet): Promise<{ servers: RedisFleet; redis: Redis } & AsyncDisposable> {
@@ -154,15 +154,15 @@ describe("tickets", () => {
     return { servers, redis, [Symbol.asyncDispose]: async () => redis.disconnect() };
   }
 
-  test("lockers that meet a node at the same time read the same ticket, and only one of them admits the node", async ({ fleet }) => {
+  test("lockers that meet a node at the same time read the same nonce, and only one of them admits the node", async ({ fleet }) => {
     await using it = await alone(fleet);
     const first = await asked(it.redis, openAdmission(keys, arrived));
     const second = await asked(
       it.redis,
-      openAdmission(keys, { ticket: "t2", id: "id2", wallMs: 5_000_000_000_000, maxTtlMs: 5, claim: "c2", claimMs: 60_000 }),
+      openAdmission(keys, { nonce: "t2", id: "id2", wallMs: 5_000_000_000_000, maxTtlMs: 5, lead: "c2", leadMs: 60_000 }),
     );
-    expect(first).toMatchObject({ ticket: "t1", id: "id1", proposedFloor: 4_000_000_000_000, proposedMaxTtlMs: maxTtlMs, claimed: true });
-    expect(second).toMatchObject({ ...first, claimed: false, lostForMs: expect.any(Number) });
+    expect(first).toMatchObject({ nonce: "t1", id: "id1", proposedFloor: 4_000_000_000_000, proposedMaxTtlMs: maxTtlMs, leads: true });
+    expect(second).toMatchObject({ ...first, leads: false, lostForMs: expect.any(Number) });
     expect(await asked(it.redis, admit(keys, admitting(first as OpenAdmission)))).toBe(100);
     expect(await asked(it.redis, admit(keys, { ...admitting(second as OpenAdmission), floor: 200 }))).toBe(undefined);
     expect(await asked(it.redis, openAdmission(keys, arrived))).toBe(undefined);
@@ -170,10 +170,10 @@ describe("tickets", () => {
 
   test("a claim that was made under a clock that has been set back since keeps nobody out", async ({ fleet }) => {
     await using it = await alone(fleet);
-    expect(await asked(it.redis, openAdmission(keys, arrived))).toMatchObject({ claimed: true });
-    expect(await asked(it.redis, openAdmission(keys, { ...arrived, claim: "c2" }))).toMatchObject({ claimed: false });
+    expect(await asked(it.redis, openAdmission(keys, arrived))).toMatchObject({ leads: true });
+    expect(await asked(it.redis, openAdmission(keys, { ...arrived, lead: "c2" }))).toMatchObject({ leads: false });
     await it.redis.hset(keys.node, "claimUntil", String(Date.now() + 3_600_000));
-    expect(await asked(it.redis, openAdmission(keys, { ...arrived, claim: "c2" }))).toMatchObject({ claimed: true });
+    expect(await asked(it.redis, openAdmission(keys, { ...arrived, lead: "c2" }))).toMatchObject({ leads: true });
   });
 
   test("T2 a slow locker cannot admit a node that was admitted and has lost its memory since, in the same life of the server", async ({
@@ -184,12 +184,12 @@ describe("tickets", () => {
     expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(100);
     await it.redis.flushall();
     expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(undefined);
-    const later = await asked(it.redis, openAdmission(keys, { ...arrived, ticket: "t2" }));
-    expect(later).toMatchObject({ ticket: "t2" });
+    const later = await asked(it.redis, openAdmission(keys, { ...arrived, nonce: "t2" }));
+    expect(later).toMatchObject({ nonce: "t2" });
     expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(undefined);
   });
 
-  test("T2 a slow locker cannot admit a node in its next life, even if the ticket was kept", async ({ fleet }) => {
+  test("T2 a slow locker cannot admit a node in its next life, even if the nonce was kept", async ({ fleet }) => {
     await using it = await alone(fleet);
     const slow = (await asked(it.redis, openAdmission(keys, arrived))) as OpenAdmission;
     it.redis.disconnect();
@@ -200,7 +200,7 @@ describe("tickets", () => {
     };
     expect(await next.redis.hget(keys.node, "ticket")).toBe("t1");
     expect(await asked(next.redis, admit(keys, admitting(slow)))).toBe(undefined);
-    expect(await asked(next.redis, openAdmission(keys, { ...arrived, ticket: "t2" }))).toMatchObject({ ticket: "t2", id: "id1" });
+    expect(await asked(next.redis, openAdmission(keys, { ...arrived, nonce: "t2" }))).toMatchObject({ nonce: "t2", id: "id1" });
   });
 
   test("a visit changes the epoch in the same breath, and a node that is not admitted cannot be visited", async ({ fleet }) => {
@@ -227,7 +227,7 @@ describe("tickets", () => {
     await third.partition();
     await third.restart({ forget: true });
     const redis = new Redis(third.directUrl);
-    await asked(redis, openAdmission(keys, { ...arrived, claim: "somebody who died", claimMs: 1_000 })).finally(() => redis.disconnect());
+    await asked(redis, openAdmission(keys, { ...arrived, lead: "somebody who died", leadMs: 1_000 })).finally(() => redis.disconnect());
     await third.heal();
     await later.heard("quarantined", "n3");
     // When its claim has run out.

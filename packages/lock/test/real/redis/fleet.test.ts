@@ -9,7 +9,7 @@ describe("a locker that must not vote", () => {
     const { urls } = await fleet({ nodes: 3 });
     await using right = await opened(urls, { namespace });
     await using wrong = await opened(urls.slice(0, 2), { namespace });
-    const refusal = wrong.fleet.refusal();
+    const refusal = wrong.fleet.refusal;
     expect(refusal).toMatchObject({ kind: "mismatch", code: "fleet_mismatch" });
     expect(refusal?.message).toMatch(/^n1 \(127\.0\.0\.1:\d+\) belongs to a fleet of 3 nodes, but 2 are configured here; /);
     expect(await wrong.node("n2").grant(asking("a"))).toMatchObject({ kind: "unreachable", cause: `FLEET_MISMATCH: ${refusal?.message}` });
@@ -25,9 +25,9 @@ describe("a locker that must not vote", () => {
     const [first = "", second = "", third = "", fourth = ""] = urls;
     await using one = await opened([first, second], { namespace });
     await using other = await opened([third, fourth], { namespace });
-    expect([one.fleet.refusal(), other.fleet.refusal()]).toEqual([undefined, undefined]);
+    expect([one.fleet.refusal, other.fleet.refusal]).toEqual([undefined, undefined]);
     await using mixed = await opened([first, fourth], { namespace });
-    expect(mixed.fleet.refusal()?.message).toMatch(/^n1 \(.*\) belongs to fleet \S+, n2 \(.*\) to fleet \S+; /);
+    expect(mixed.fleet.refusal?.message).toMatch(/^n1 \(.*\) belongs to fleet \S+, n2 \(.*\) to fleet \S+; /);
     expect(await mixed.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", node: "fleet", code: "fleet_mismatch" }));
   });
 
@@ -37,9 +37,9 @@ describe("a locker that must not vote", () => {
     for (const url of [first, second]) await (await opened([url], { namespace, maxTtlMs: 50 })).fleet.close();
     for (const node of servers.nodes) await node.cli("HSET", `{${namespace}}:node`, "size", "2");
     await using both = await opened([first, second], { namespace, maxTtlMs: 50 });
-    expect(both.fleet.refusal()).toMatchObject({ code: "fleet_mismatch" });
+    expect(both.fleet.refusal).toMatchObject({ code: "fleet_mismatch" });
     await servers.nodes[1]?.cli("DEL", `{${namespace}}:node`);
-    await expect.poll(() => both.fleet.refusal(), { timeout: 5_000 }).toBe(undefined);
+    await expect.poll(() => both.fleet.refusal, { timeout: 5_000 }).toBe(undefined);
     await expect.poll(() => both.fleet.state().admitted, { timeout: 5_000 }).toEqual(["n1", "n2"]);
   });
 
@@ -49,13 +49,11 @@ describe("a locker that must not vote", () => {
     await another?.refuse();
     const url = `redis://127.0.0.1:${another?.port}`;
     await using lock = await opened([...servers.urls, url], { namespace });
-    expect(lock.fleet.refusal()).toBe(undefined);
+    expect(lock.fleet.refusal).toBe(undefined);
     await another?.heal();
     await lock.heard("fleet_refused");
-    expect(lock.fleet.refusal()).toMatchObject({ kind: "mismatch", code: "same_server" });
-    expect(lock.fleet.refusal()?.message).toMatch(
-      /^n1 \(.*\) and n3 \(.*\) are one server \(run_id [0-9a-f]{8}…\), which would vote twice/,
-    );
+    expect(lock.fleet.refusal).toMatchObject({ kind: "mismatch", code: "same_server" });
+    expect(lock.fleet.refusal?.message).toMatch(/^n1 \(.*\) and n3 \(.*\) are one server \(run_id [0-9a-f]{8}…\), which would vote twice/);
     expect(await lock.node("n3").grant(asking("a"))).toMatchObject({
       kind: "unreachable",
       cause: expect.stringContaining("FLEET_MISMATCH"),
@@ -67,7 +65,7 @@ describe("a locker that must not vote", () => {
     const { urls } = await fleet({ nodes: 3 });
     await using founder = await opened(urls, { namespace, maxTtlMs: 5_000 });
     await using greedy = await opened(urls, { namespace, maxTtlMs: 5_001 });
-    expect(greedy.fleet.refusal()).toMatchObject({
+    expect(greedy.fleet.refusal).toMatchObject({
       kind: "ttl",
       code: "max_ttl",
       message: expect.stringMatching(/^maxTtlMs is 5001, but .* 5000 ms/),

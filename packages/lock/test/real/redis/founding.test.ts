@@ -96,7 +96,7 @@ describe("a locker that began to look before its fleet was founded", () => {
     const { quick, slow, servers } = told;
     await expect.poll(() => slow.fleet.state().admitted, { timeout: 5_000 }).toEqual(["n1", "n2", "n3"]);
     await expect.poll(() => quick.fleet.state().admitted, { timeout: 5_000 }).toEqual(["n1", "n2", "n3"]);
-    expect([slow.fleet.refusal(), quick.fleet.refusal()]).toEqual([undefined, undefined]);
+    expect([slow.fleet.refusal, quick.fleet.refusal]).toEqual([undefined, undefined]);
     const fleets = await Promise.all(servers.nodes.map((node) => node.cli("HGET", `{${namespace}}:node`, "fleet")));
     expect(new Set(fleets).size).toBe(1);
   });

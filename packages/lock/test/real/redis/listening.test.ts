@@ -32,17 +32,17 @@ describe("a release", () => {
     node.onReleased("b", 3, writing(heard, "b"));
     await expect.poll(() => heard).toHaveLength(2);
     const untold = [
-      { ...asking("a"), turn: 3 },
-      { ...asking("b"), turn: 3 },
+      { ...asking("a"), notifyFrom: 3 },
+      { ...asking("b"), notifyFrom: 3 },
     ];
-    const told = untold.map((question) => ({ ...question, owner: `${question.owner}-too`, turn: 3 }));
+    const told = untold.map((question) => ({ ...question, owner: `${question.owner}-too`, notifyFrom: 3 }));
     for (const questions of [untold, told]) {
       await Promise.all(questions.map((question) => node.grant(question)));
       if (questions === told) await Promise.all(questions.map(({ resources }) => node.grant(asking(resources))));
       const answers = await Promise.all(questions.map((question) => node.release(question)));
       expect(answers).toMatchObject(questions.map(() => ({ kind: "released", listeners: questions === told ? 1 : 0 })));
     }
-    const single = { ...asking("a"), owner: "an-owner-of-22-letters", turn: 3 };
+    const single = { ...asking("a"), owner: "an-owner-of-22-letters", notifyFrom: 3 };
     await node.grant(single);
     expect(await node.release(single)).toMatchObject({ kind: "released", listeners: 0 });
     await node.grant(single);
@@ -68,7 +68,7 @@ describe("a release", () => {
     const heard: string[] = [];
     node.onReleased("a", 0, writing(heard, "a"));
     await expect.poll(() => heard).toHaveLength(1);
-    expect(await node.release({ ...question, turn: 16 })).toMatchObject({ listeners: 1 });
+    expect(await node.release({ ...question, notifyFrom: 16 })).toMatchObject({ listeners: 1 });
   });
 
   test("is told to the first two occupied seats from its turn on, to all who sit there, and to nobody else", async ({ redis }) => {
@@ -134,7 +134,7 @@ describe("a release", () => {
     for (const seat of [0, 5, 10]) lock.node("n1").onReleased("a", seat, writing(heard, `at ${seat}`));
     await expect.poll(() => heard).toHaveLength(3);
     heard.length = 0;
-    const question = { ...wanted("a"), turn: 5 };
+    const question = { ...wanted("a"), notifyFrom: 5 };
     await lock.node("n1").grant(question);
     await lock.node("n1").release(question);
     await expect.poll(() => heard.toSorted()).toEqual([0, 10, 5].map((seat) => `at ${seat} is told, rank 0 of 1`));
@@ -174,7 +174,7 @@ describe("listening", () => {
     undo();
     node.onReleased("a", 3, writing(heard, "back"));
     await expect.poll(() => heard).toEqual(["here listens", "back listens"]);
-    const question = { ...wanted("a"), turn: 3 };
+    const question = { ...wanted("a"), notifyFrom: 3 };
     await node.grant(question);
     expect(await node.release(question)).toMatchObject({ listeners: 1 });
     await expect.poll(() => heard.slice(2)).toEqual(["back is told, rank 0 of 1"]);

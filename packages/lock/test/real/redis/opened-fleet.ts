@@ -104,6 +104,6 @@ export function asking(resources: string | readonly string[], ttlMs = 60_000) {
     owner: `owner-${++owners}`,
     label: `label ${owners}`,
     ttlMs,
-    turn: 0,
+    notifyFrom: 0,
   };
 }

@@ -33,7 +33,7 @@ describe("grant", () => {
     await using one = await oneNode(redis);
     const founded = await one.floor();
     const first = asking("a");
-    expect(await one.node.grant(first)).toMatchObject({ kind: "granted", node: "n1", token: founded + 1, epoch: one.node.epoch() });
+    expect(await one.node.grant(first)).toMatchObject({ kind: "granted", node: "n1", token: founded + 1, epoch: one.node.incarnation() });
     await one.node.grant(asking("b"));
     await one.node.release(first);
     expect(await one.node.grant(asking("a"))).toMatchObject({ kind: "granted", token: founded + 2 });
@@ -173,7 +173,7 @@ describe("seal", () => {
     const question = asking(["a", "b"]);
     await one.node.grant(question);
     const token = (await one.floor()) + 7;
-    expect(await one.node.seal({ ...question, token })).toEqual({ kind: "sealed", node: "n1", epoch: one.node.epoch() });
+    expect(await one.node.seal({ ...question, token })).toEqual({ kind: "sealed", node: "n1", epoch: one.node.incarnation() });
     expect(await one.node.inspect("b")).toMatchObject({ token });
     expect(await one.floor()).toBe(token);
   });
@@ -245,8 +245,8 @@ describe("release, inspect and raise", () => {
   test("an owner whose name begins like another's is not that other", async ({ redis }) => {
     await using one = await oneNode(redis);
     await one.node.grant({ ...asking("a"), owner: "abc" });
-    expect(await one.node.release({ resources: ["a"], owner: "ab", turn: 0 })).toEqual({ kind: "absent", node: "n1" });
-    expect(await one.node.release({ resources: ["a"], owner: "", turn: 0 })).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.release({ resources: ["a"], owner: "ab", notifyFrom: 0 })).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.release({ resources: ["a"], owner: "", notifyFrom: 0 })).toEqual({ kind: "absent", node: "n1" });
   });
 
   test("raise lifts the counter whoever holds, never lowers it, and takes the lock away only when asked to", async ({ redis }) => {
@@ -254,7 +254,7 @@ describe("release, inspect and raise", () => {
     const token = (await one.floor()) + 20;
     const question = asking("a");
     await one.node.grant(question);
-    const epoch = one.node.epoch();
+    const epoch = one.node.incarnation();
     expect(await one.node.raise({ resource: "a", token, remove: "nothing" })).toEqual({
       kind: "raised",
       node: "n1",

@@ -3,8 +3,11 @@
 
 import { keysOf } from "#lock/redis/keys.js";
 import * as lua from "#lock/redis/lua.generated.js";
-import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
+
+
+import { type RequestScripts, requestScriptsFor } from "#lock/redis/requests.js";
 import { GRAIN_MS, NAMESPACE, PAST_RUN, PRESENT_RUN, RETENTION_MS, type Step } from "./step.js";
+
 
 export interface StoredKey {
   readonly key: string;
@@ -75,7 +78,7 @@ export class ComparedServer {
       case "flush scripts":
         return server.flushScripts();
       default:
-        return server.listen([keys.lock(step.resource), keys.seat(step.resource, step.seat)]);
+        return server.listen([keys.lock(step.resource), keys.wakeSlot(step.resource, step.seat)]);
     }
   }
 

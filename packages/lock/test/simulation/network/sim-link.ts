@@ -2,7 +2,7 @@
 // configures it: no queue without a connection, no resending, reconnection after a growing delay,
 // `close` before what was under way rejects.
 
-import type { EncodedCall } from "#lock/redis/encoded-call.js";
+import type { EncodedCall } from "#lock/redis/batch.js";
 import { retryDelayMs } from "#lock/redis/ioredis.js";
 import type { ConnectSettings, Link } from "#lock/redis/link.js";
 import type { Reply } from "../server/commands.js";
@@ -49,7 +49,7 @@ export class SimLink implements Link {
     });
   }
 
-  post(sha: string, { name, keyCount, words }: EncodedCall, belief: string | undefined): Promise<unknown> {
+  send(sha: string, { name, keyCount, words }: EncodedCall, belief: string | undefined): Promise<unknown> {
     const { server } = this.#path.machine;
     const text = belief === undefined ? words : [...words, belief];
     return this.#send({ name, isScript: true, execute: () => server.evalsha(sha, keyCount, text) });

@@ -33,17 +33,17 @@ export const controls: Readonly<Record<string, Rules>> = {
   ),
   "no quarantine": { ...allRules, onNewLife: votesAtOnce },
   "readmission without waiting": edited("openAdmission", {
-    find: "string.format('%.0f', math.max(0, now - ticketAt))",
+    find: "string.format('%.0f', math.max(0, now - openedAt))",
     replace: "'99999999'",
   }),
   "readmission without floors": edited("readFloor", { find: "return node[2]", replace: "return '1'" }),
   "founders that look once": { ...allRules, answer: answersAsBefore() },
   "tickets ignored": edited("admit", {
     find: "redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2]",
-    replace: "admission(redis.call('HGET', KEYS[1], 'admitted')) == life",
+    replace: "admission(redis.call('HGET', KEYS[1], 'admitted')) == runId",
   }),
   "epochs that nobody moves": edited("readFloor", {
-    find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(base, ARGV[1]))",
+    find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(counterFloor, ARGV[1]))",
     replace: "",
   }),
   "old counters believed": edited("admit", { find: "admittedAs(floor, ARGV[4])", replace: "admittedAs(0, ARGV[4])" }),

@@ -15,7 +15,7 @@ export function votesAtOnce(server: SimServer, before: Memory): void {
   const record = server.memory.madeHash(NODE_KEY, nowMs);
   const floor = record.get("floor") ?? "0";
   for (const [field, value] of known) record.set(field, value);
-  record.set("admitted", `${paddedRunId(server.runId)}${"0".repeat(15)}${admission.epoch}`).set("floor", floor);
+  record.set("admitted", `${paddedRunId(server.runId)}${"0".repeat(15)}${admission.incarnation}`).set("floor", floor);
 }
 
 /** A founder's second look at a node repeats the answer of its first. */

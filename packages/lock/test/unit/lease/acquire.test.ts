@@ -1,8 +1,8 @@
 // One attempt, with nodes that answer what real ones answer only with bad luck.
 import { describe, expect, test } from "vitest";
-import { attempt } from "../../../src/lease/acquire.js";
+import { acquire } from "../../../src/lease/acquire.js";
 import { ManualClock } from "../manual-clock.js";
-import { coreOf, ScriptedNode } from "../scripted-node.js";
+import { contextOf, ScriptedNode } from "../scripted-node.js";
 
 const wish = { resources: ["r"], ttlMs: 10_000 };
 const grants = (...tokens: number[]): ScriptedNode[] =>
@@ -17,13 +17,13 @@ const inTime = { timeout: 20_000 };
 describe("the token", inTime, () => {
   test("T1 is the highest of the quorum's; where a quorum granted exactly that, no second round is held", async () => {
     const nodes = grants(7, 7, 7);
-    expect(await attempt(coreOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
     expect(nodes.flatMap(({ asked }) => asked)).toEqual(["grant", "grant", "grant"]);
   });
 
   test("T1 is sealed on the granting nodes that store less, and on no other", async () => {
     const nodes = [...grants(7, 5, 6), held("n4"), new ScriptedNode("n5", { grant: () => never })];
-    expect(await attempt(coreOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
     expect(nodes.map(({ asked }) => asked.join())).toEqual(["grant", "grant,seal 7", "grant,seal 7", "grant", "grant"]);
   });
 
@@ -31,7 +31,7 @@ describe("the token", inTime, () => {
     const nodes = ["n1", "n2", "n3"].map(
       (name, i) => new ScriptedNode(name, { grant: (node) => node.granted(i + 1), seal: (node) => ({ kind: "lost", node: node.name }) }),
     );
-    expect(await attempt(coreOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "too_slow" });
+    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "too_slow" });
     for (const node of nodes) expect(node.asked.at(-1)).toBe("release");
   });
 });
@@ -47,7 +47,7 @@ describe("an epoch that moves under an attempt", inTime, () => {
           },
         }),
     );
-    expect(await attempt(coreOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
     for (const node of nodes) expect(node.asked).toEqual(["grant", "release", "grant"]);
     expect(new Set(nodes.flatMap(({ owners }) => owners)).size).toBe(2);
   });
@@ -55,7 +55,7 @@ describe("an epoch that moves under an attempt", inTime, () => {
   test("costs nothing when the others make a quorum", async () => {
     const nodes = grants(7, 7, 7);
     nodes.push(new ScriptedNode("n4", { grant: (node) => node.granted(9, "e2") }));
-    expect(await attempt(coreOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
   });
 
   test("T2 voids a seal that carries it", async () => {
@@ -72,13 +72,13 @@ describe("an epoch that moves under an attempt", inTime, () => {
           }),
       ),
     ];
-    expect((await attempt(coreOf(nodes), wish)).kind).toBe("won");
+    expect((await acquire(contextOf(nodes), wish)).kind).toBe("won");
     expect(nodes[1]?.asked).toEqual(["grant", "seal 7", "release", "grant", "seal 7"]);
   });
 
   test("and goes on moving is given up after a few times, as no quorum", async () => {
     const nodes = ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7, `never ${node.now}`) }));
-    const outcome = await attempt(coreOf(nodes), wish);
+    const outcome = await acquire(contextOf(nodes), wish);
     expect(outcome).toMatchObject({ kind: "lost", reason: "no_quorum" });
     expect(nodes[0]?.owners.length).toBeLessThanOrEqual(5);
   });
@@ -87,7 +87,7 @@ describe("an epoch that moves under an attempt", inTime, () => {
 describe("a lost attempt", () => {
   test("is given back where it was granted and where it still may be, not where it was refused", async () => {
     const nodes = [...grants(7), held("n2"), held("n3"), held("n4"), new ScriptedNode("n5", { grant: () => never })];
-    expect(await attempt(coreOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "held", grants: 1 });
+    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "held", grants: 1 });
     expect(nodes.map(({ asked }) => asked.at(-1))).toEqual(["release", "grant", "grant", "grant", "release"]);
   });
 
@@ -103,7 +103,7 @@ describe("a lost attempt", () => {
             },
           }),
       );
-      const outcome = await attempt(coreOf(nodes, clock), wish);
+      const outcome = await acquire(contextOf(nodes, clock), wish);
       expect(outcome).toMatchObject({ kind: "lost", reason: "too_slow", leftMs: 898 });
     }
   });
@@ -111,7 +111,7 @@ describe("a lost attempt", () => {
   test("is one in which a node breaks its promise never to reject: unreachable, not held", async () => {
     const nodes = grants(7, 7);
     for (const name of ["n3", "n4", "n5"]) nodes.push(new ScriptedNode(name, { grant: () => Promise.reject(new Error("oops")) }));
-    const outcome = await attempt(coreOf(nodes), wish);
+    const outcome = await acquire(contextOf(nodes), wish);
     expect(outcome).toMatchObject({ kind: "lost", reason: "no_quorum" });
     if (outcome.kind === "lost") expect(outcome.ballots.filter(({ kind }) => kind === "unreachable")).toHaveLength(3);
   });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { HeldLease } from "../../../src/lease/held-lease.js";
 import type { ExtendBallot } from "../../../src/protocol/ballot.js";
 import { ManualClock } from "../manual-clock.js";
-import { coreOf, ScriptedNode } from "../scripted-node.js";
+import { contextOf, ScriptedNode } from "../scripted-node.js";
 
 const ttlMs = 10_000;
 const lastsMs = 9_898;
@@ -23,7 +23,7 @@ function held(answers: Answers = [], renew: "renewed" | "kept" = "kept") {
     return new ScriptedNode(`n${i + 1}`, { grant: (node) => node.granted(7), extend });
   });
   const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, startMonotonicMs: clock.now, startWallMs: clock.wallMs(), votes: [] };
-  const lease = new HeldLease(coreOf(nodes, clock), grant, { renew: renew === "renewed", maxHoldMs: Number.POSITIVE_INFINITY });
+  const lease = new HeldLease(contextOf(nodes, clock), grant, { renew: renew === "renewed", maxHoldMs: Number.POSITIVE_INFINITY });
   return { clock, lease, asked: () => nodes.map((node) => node.asked.join()) };
 }
 

@@ -7,7 +7,7 @@ import { readPolicy } from "../../../src/options/policy.js";
 import type { ExtendBallot } from "../../../src/protocol/ballot.js";
 import type { Fleet } from "../../../src/protocol/fleet.js";
 import { ManualClock } from "../manual-clock.js";
-import { coreOf, ScriptedNode } from "../scripted-node.js";
+import { contextOf, ScriptedNode } from "../scripted-node.js";
 
 const ttlMs = 10_000;
 const lastsMs = 9_898;
@@ -29,7 +29,7 @@ function slowNodes(): { nodes: ScriptedNode[]; answer: () => void } {
 function asked(atMs: number, { nodes, answer }: ReturnType<typeof slowNodes>) {
   const clock = new ManualClock();
   const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, startMonotonicMs: clock.now, startWallMs: clock.wallMs(), votes: [] };
-  const lease = new HeldLease(coreOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
+  const lease = new HeldLease(contextOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
   clock.advance(atMs);
   return { clock, lease, answer, renewal: lease.extend() };
 }
@@ -86,7 +86,7 @@ describe("a lease that is adopted", () => {
     const state = { admitted: nodes.map(({ name }) => name), quarantined: [], unreachable: [], refusal: undefined, maxTtlMs: 60_000 };
     const fleet: Fleet = {
       nodes,
-      refusal: () => undefined,
+      refusal: undefined,
       state: () => state,
       settled: async () => state,
       probe: async () => [],

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { forceRelease } from "../../../src/lease/raise.js";
 import type { LockNode } from "../../../src/protocol/node.js";
-import { coreOf } from "../scripted-node.js";
+import { contextOf } from "../scripted-node.js";
 
 interface Memory {
   token: number;
@@ -16,7 +16,7 @@ function threeNodes(beforeRaise: (memories: readonly Memory[], remove: string) =
     const name = `n${i + 1}`;
     return {
       name,
-      epoch: () => "e",
+      incarnation: () => "e",
       inspect: async () => ({
         kind: "seen",
         node: name,
@@ -34,7 +34,7 @@ function threeNodes(beforeRaise: (memories: readonly Memory[], remove: string) =
       },
     } as unknown as LockNode;
   });
-  return { memories, core: coreOf(nodes) };
+  return { memories, core: contextOf(nodes) };
 }
 
 test("T1 a holder that came between the look and the raise, and is removed, is fenced as well: the fence is above its token", async () => {
@@ -58,7 +58,7 @@ test("T1 a raise that is answered in another epoch than it was asked in does not
     const name = `n${i + 1}`;
     return {
       name,
-      epoch: () => epochs[i],
+      incarnation: () => epochs[i],
       inspect: async () => ({ kind: "seen", node: name, holder: null, owner: null, remainingMs: null, token: 7 }),
       raise: async ({ token }: { token: number }) => {
         asked[i] = (asked[i] ?? 0) + 1;
@@ -67,9 +67,9 @@ test("T1 a raise that is answered in another epoch than it was asked in does not
       },
     } as unknown as LockNode;
   });
-  expect(await forceRelease(coreOf(nodes), "r", "test")).toMatchObject({ fence: 8 });
+  expect(await forceRelease(contextOf(nodes), "r", "test")).toMatchObject({ fence: 8 });
   // Once in vain, once to raise, once to remove.
   expect(asked).toEqual([3, 3, 3]);
   moves = Number.POSITIVE_INFINITY;
-  await expect(forceRelease(coreOf(nodes), "r", "test")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+  await expect(forceRelease(contextOf(nodes), "r", "test")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
 });

@@ -16,7 +16,7 @@ class Bell implements Deadline {
     this.#then = then;
   }
 
-  ring(): void {
+  onDue(): void {
     this.rungAt.push(this.#clock.now);
     this.#then();
   }
@@ -125,7 +125,7 @@ test("closing while alarms ring closes those that were due as well, when they se
   const alarmCalled = (name: string, onRing: () => void): Deadline => ({
     dueAt: 0,
     heapIndex: -1,
-    ring: onRing,
+    onDue: onRing,
     close: async () => {
       closed.push(name);
     },

@@ -1,14 +1,18 @@
 // Every combination of ballots for up to seven nodes and every allowed quorum: what the verdict must be when all have answered is stated here in other words than
 // in the code, and no order of arrival may ever lead to another verdict.
 import { describe, expect, test } from "vitest";
+import { tallyStored } from "../../../src/lease/raise.js";
+import { type ReleaseVerdict, tallyReleases } from "../../../src/lease/release.js";
+import { type RenewalVerdict, tallyExtensions } from "../../../src/lease/renew.js";
+import { freeInMs } from "../../../src/lease/retry-after.js";
 import type { EpochMoved, ExtendBallot, GrantBallot, InspectBallot, ReleaseBallot, SealBallot } from "../../../src/protocol/ballot.js";
 import * as tally from "../../../src/quorum/tally.js";
 
 interface Case<B, Verdict extends string> {
   readonly kinds: readonly B[];
-  readonly judge: (ballots: readonly (B | undefined)[], electorate: tally.Electorate) => Verdict | "open";
+  readonly judge: (ballots: readonly (B | undefined)[], rule: tally.QuorumRule) => Verdict | "open";
   /** The verdict when everybody has answered, from how many there are of each kind. */
-  readonly expected: (count: (...kinds: string[]) => number, electorate: tally.Electorate) => Verdict;
+  readonly expected: (count: (...kinds: string[]) => number, rule: tally.QuorumRule) => Verdict;
 }
 
 const node = "n1";
@@ -21,8 +25,8 @@ const sealed: SealBallot = { kind: "sealed", node, epoch: "e" };
 const lost: SealBallot = { kind: "lost", node };
 const seen = (token: number): InspectBallot => ({ kind: "seen", node, holder: null, owner: null, remainingMs: null, token });
 
-const electorates: tally.Electorate[] = [];
-for (let size = 1; size <= 7; size++) for (let quorum = tally.majority(size); quorum <= size; quorum++) electorates.push({ size, quorum });
+const rules: tally.QuorumRule[] = [];
+for (let size = 1; size <= 7; size++) for (let quorum = tally.majority(size); quorum <= size; quorum++) rules.push({ size, quorum });
 
 /** Every multiset of kinds, open ballots included: order among nodes does not matter to any tally, which the shuffled check below verifies. */
 function* multisets<T>(kinds: readonly T[], size: number, from = 0): Generator<T[]> {
@@ -36,18 +40,18 @@ function counter(ballots: readonly ({ kind: string } | undefined)[]): (...kinds:
 
 function exhaust<B extends { kind: string }, Verdict extends string>({ kinds, judge, expected }: Case<B, Verdict>): number {
   let checked = 0;
-  for (const electorate of electorates) {
-    for (const ballots of multisets<B | undefined>([...kinds, undefined], electorate.size)) {
+  for (const rule of rules) {
+    for (const ballots of multisets<B | undefined>([...kinds, undefined], rule.size)) {
       checked++;
-      const verdict = judge(ballots, electorate);
-      const reversed = judge([...ballots].reverse(), electorate);
-      if (reversed !== verdict) throw new Error(`the order of ${JSON.stringify({ electorate, ballots })} matters: ${verdict}, ${reversed}`);
+      const verdict = judge(ballots, rule);
+      const reversed = judge([...ballots].reverse(), rule);
+      if (reversed !== verdict) throw new Error(`the order of ${JSON.stringify({ rule, ballots })} matters: ${verdict}, ${reversed}`);
       const open = ballots.filter((ballot) => ballot === undefined).length;
       const cast = ballots.filter((ballot) => ballot !== undefined);
       const endings = new Set<Verdict>();
-      for (const rest of multisets(kinds, open)) endings.add(expected(counter([...cast, ...rest]), electorate));
+      for (const rest of multisets(kinds, open)) endings.add(expected(counter([...cast, ...rest]), rule));
       const must = endings.size === 1 ? [...endings][0] : "open";
-      if (verdict !== must) throw new Error(`${JSON.stringify({ electorate, ballots })} gives ${verdict}, must give ${must}`);
+      if (verdict !== must) throw new Error(`${JSON.stringify({ rule, ballots })} gives ${verdict}, must give ${must}`);
     }
   }
   return checked;
@@ -80,7 +84,7 @@ describe("every combination of ballots for 1 to 7 nodes and every quorum from th
   });
 
   test("renewals: lost only when so many nodes do not have us that no quorum is left; silence alone never loses a lease", () => {
-    exhaust<ExtendBallot, tally.RenewalVerdict>({
+    exhaust<ExtendBallot, RenewalVerdict>({
       kinds: [
         { kind: "extended", node },
         { kind: "missing", node },
@@ -88,7 +92,7 @@ describe("every combination of ballots for 1 to 7 nodes and every quorum from th
         quarantined,
         unreachable,
       ],
-      judge: tally.tallyExtensions,
+      judge: tallyExtensions,
       expected: (count, { size, quorum }) => {
         if (count("extended") >= quorum) return "renewed";
         return count("missing", "taken") > size - quorum ? "lost" : "unknown";
@@ -97,32 +101,32 @@ describe("every combination of ballots for 1 to 7 nodes and every quorum from th
   });
 
   test("releases: free as soon as a quorum has it no longer", () => {
-    exhaust<ReleaseBallot, tally.ReleaseVerdict>({
+    exhaust<ReleaseBallot, ReleaseVerdict>({
       kinds: [{ kind: "released", node, listeners: 0 }, { kind: "absent", node }, unreachable],
-      judge: tally.tallyReleases,
+      judge: tallyReleases,
       expected: (count, { quorum }) => (count("released", "absent") >= quorum ? "free" : "unconfirmed"),
     });
   });
 
   test("issued tokens: a quorum that stores it proves that it was, a quorum that does not proves that it was not", () => {
-    for (const electorate of electorates) {
-      for (const ballots of multisets([seen(6), seen(7), seen(8), quarantined, unreachable, undefined], electorate.size)) {
+    for (const rule of rules) {
+      for (const ballots of multisets([seen(6), seen(7), seen(8), quarantined, unreachable, undefined], rule.size)) {
         const storing = ballots.filter((ballot) => ballot?.kind === "seen" && ballot.token >= 7).length;
         const without = ballots.filter((ballot) => ballot?.kind === "seen" && ballot.token < 7).length;
-        const verdict = tally.tallyStored(7, ballots, electorate);
-        if (verdict === "stored") expect(storing).toBeGreaterThanOrEqual(electorate.quorum);
-        else if (verdict === "unissued") expect(without).toBeGreaterThanOrEqual(electorate.quorum);
-        else if (verdict === "silent") expect(storing + without).toBeLessThan(electorate.quorum);
-        else expect(Math.max(storing, without)).toBeLessThan(electorate.quorum);
-        expect(verdict === "open").toBe(ballots.includes(undefined) && Math.max(storing, without) < electorate.quorum);
+        const verdict = tallyStored(7, ballots, rule);
+        if (verdict === "stored") expect(storing).toBeGreaterThanOrEqual(rule.quorum);
+        else if (verdict === "unissued") expect(without).toBeGreaterThanOrEqual(rule.quorum);
+        else if (verdict === "silent") expect(storing + without).toBeLessThan(rule.quorum);
+        else expect(Math.max(storing, without)).toBeLessThan(rule.quorum);
+        expect(verdict === "open").toBe(ballots.includes(undefined) && Math.max(storing, without) < rule.quorum);
       }
     }
   });
 });
 
 describe("ties and early verdicts", () => {
-  const even: tally.Electorate = { size: 2, quorum: 2 };
-  const five: tally.Electorate = { size: 5, quorum: 3 };
+  const even: tally.QuorumRule = { size: 2, quorum: 2 };
+  const five: tally.QuorumRule = { size: 5, quorum: 3 };
 
   test("a tie of two nodes is lost at once, and as held", () => {
     expect(tally.tallyGrants([granted, held], even)).toBe("no");
@@ -141,23 +145,23 @@ describe("ties and early verdicts", () => {
   });
 
   test("the highest token is that of the grants that count", () => {
-    expect(tally.highestToken([{ ...granted, token: 4 }, moved, held, undefined, { ...granted, token: 9 }])).toBe(9);
+    expect(tally.highestGrant([{ ...granted, token: 4 }, moved, held, undefined, { ...granted, token: 9 }]).token).toBe(9);
   });
 });
 
 describe("when a held resource can become free", () => {
-  const five: tally.Electorate = { size: 5, quorum: 3 };
+  const five: tally.QuorumRule = { size: 5, quorum: 3 };
   const heldFor = (remainingMs: number): GrantBallot => ({ ...held, remainingMs });
 
   test("when the third of five runs out, if all are held", () => {
-    expect(tally.freeInMs([heldFor(50), heldFor(10), heldFor(40), heldFor(20), heldFor(30)], five)).toBe(30);
+    expect(freeInMs([heldFor(50), heldFor(10), heldFor(40), heldFor(20), heldFor(30)], five)).toBe(30);
   });
 
   test("nodes that granted need not run out", () => {
-    expect(tally.freeInMs([granted, heldFor(50), granted, heldFor(20), undefined], five)).toBe(20);
+    expect(freeInMs([granted, heldFor(50), granted, heldFor(20), undefined], five)).toBe(20);
   });
 
   test("unknown when the nodes that answered cannot make a quorum", () => {
-    expect(tally.freeInMs([heldFor(50), heldFor(10), unreachable, quarantined, undefined], five)).toBeUndefined();
+    expect(freeInMs([heldFor(50), heldFor(10), unreachable, quarantined, undefined], five)).toBeUndefined();
   });
 });

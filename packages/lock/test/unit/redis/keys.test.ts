@@ -17,7 +17,7 @@ const words = fc.constantFrom(
   " ",
   "lock",
   "token",
-  "seat",
+  "wakeSlot",
   "floor",
   "node",
   "1",
@@ -34,7 +34,7 @@ const neighbours = fc.tuple(texts, fc.nat(5), words).map(([parts, at, word]) => 
 });
 
 function allOf(keys: Keys, resource: string): readonly string[] {
-  return [keys.lock(resource), keys.token(resource), keys.seat(resource, 1), keys.seat(resource, 11)];
+  return [keys.lock(resource), keys.token(resource), keys.wakeSlot(resource, 1), keys.wakeSlot(resource, 11)];
 }
 
 /** What Redis hashes: between the first { and the first } after it. */

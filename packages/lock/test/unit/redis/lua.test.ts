@@ -8,8 +8,8 @@ import { WAKE_SLOTS } from "../../../src/protocol/node.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import * as generated from "../../../src/redis/lua.generated.js";
 import { admit, type NodeStatus, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
-import { requestScriptsFor } from "../../../src/redis/request-scripts.js";
 import * as requests from "../../../src/redis/requests.js";
+import { requestScriptsFor } from "../../../src/redis/requests.js";
 
 const folder = new URL("../../../src/redis/lua/", import.meta.url);
 const files = readdirSync(folder);
@@ -33,7 +33,7 @@ function argumentsIn(name: string): readonly string[] {
 
 const scriptOf = (...given: Parameters<typeof requestScriptsFor>) => requestScriptsFor(...given).grant;
 
-const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, turn: 3 };
+const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, notifyFrom: 3 };
 const twice = <Question>(question: Question) => [{ question }, { question }] as const;
 const asked: Record<string, requests.CallText> = {
   grant: requests.writeCall(requests.grant, keys, twice(lease)),
@@ -94,12 +94,12 @@ describe("the Lua files", () => {
   );
 
   test("the scripts of the admission are asked with the arguments that their heads name", () => {
-    const marked = { ticket: "t", id: "i", wallMs: 1, maxTtlMs: 1, claim: "c", claimMs: 1 };
+    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1 };
     const admitted = {
       runId: "r",
-      ticket: "t",
+      nonce: "t",
       floor: 1,
-      epoch: "e",
+      incarnation: "e",
       id: "i",
       fleet: "f",
       size: 1,

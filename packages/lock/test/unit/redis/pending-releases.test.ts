@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { PendingReleases } from "../../../src/redis/pending-releases.js";
 
-const debt = (owner: string) => ({ resources: ["a"], owner, turn: 1 });
+const debt = (owner: string) => ({ resources: ["a"], owner, notifyFrom: 1 });
 
 describe("release debts", () => {
   test("are handed out once, in order, as long as the key could live", () => {

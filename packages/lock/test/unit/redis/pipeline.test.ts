@@ -1,11 +1,10 @@
 // What becomes of questions that meet a server without the script, or one that says nothing: orders of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
-import { CallEncoder } from "../../../src/redis/encoded-call.js";
+import { Batcher } from "../../../src/redis/batch.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import { PendingReleases } from "../../../src/redis/pending-releases.js";
 import { Pipeline } from "../../../src/redis/pipeline.js";
 import { grant, type RequestName, release } from "../../../src/redis/requests.js";
-import { TurnEnd } from "../../../src/redis/turn-end.js";
 import { ManualClock } from "../manual-clock.js";
 
 interface Call {
@@ -21,13 +20,12 @@ function scripted() {
   const clock = new ManualClock();
   const pipeline = new Pipeline({
     node: "n1",
-    encoder: new CallEncoder(keysOf("ns")),
-    turnEnd: new TurnEnd(),
+    batcher: new Batcher(keysOf("ns")),
     clock,
     nodeTimeoutMs: 100,
     pendingReleases: new PendingReleases(1_000, () => {}),
-    belief: () => undefined,
-    onHeard: () => {},
+    record: () => undefined,
+    onRecord: () => "",
     stream: {
       isUp: true,
       cause: "",
@@ -41,7 +39,7 @@ function scripted() {
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-const question = { resources: ["r"], owner: "o", label: "l", ttlMs: 1_000, turn: 0 };
+const question = { resources: ["r"], owner: "o", label: "l", ttlMs: 1_000, notifyFrom: 0 };
 
 describe("a server that forgot the scripts", () => {
   test("is taught again although there is always a call behind the one that failed", async () => {

@@ -5,8 +5,8 @@ import { keysOf } from "../../../src/redis/keys.js";
 import { admit, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
 import * as requests from "../../../src/redis/requests.js";
 
-const heard = { node: "n1", epoch: "e" };
-const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, turn: 3 };
+const heard = { node: "n1", incarnation: "e" };
+const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, notifyFrom: 3 };
 const anything = fc.anything({
   maxDepth: 2,
   values: [fc.integer(), fc.string(), fc.constant(null), fc.double(), fc.constantFrom("", "1", "0")],
@@ -51,16 +51,16 @@ describe("replies", () => {
     const keys = keysOf("ns");
     const admitted = {
       runId: "r",
-      ticket: "t",
+      nonce: "t",
       floor: 1,
-      epoch: "e",
+      incarnation: "e",
       id: "i",
       fleet: "f",
       size: 1,
       maxTtlMs: 1,
       durable: "durable" as const,
     };
-    const marked = { ticket: "t", id: "i", wallMs: 1, maxTtlMs: 1, claim: "c", claimMs: 1 };
+    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1 };
     const calls = [status(keys), openAdmission(keys, marked), readFloor(keys, "e"), admit(keys, admitted)];
     fc.assert(
       fc.property(anything, (reply) => {

@@ -2,24 +2,24 @@
 import { expect, test } from "vitest";
 import { readLeaseRequest } from "../../../src/options/lease-request.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
-import { Acquisition } from "../../../src/waiting/wait-for-lease.js";
+import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
 import { ManualClock } from "../manual-clock.js";
-import { coreOf, ScriptedNode } from "../scripted-node.js";
+import { contextOf, ScriptedNode } from "../scripted-node.js";
 
-const introduced = { done: true, check() {} } as unknown as FirstContact;
+const introduced = { isDone: true, check() {} } as unknown as FirstContact;
 
 /** Everybody in front asks, and is not answered. */
 function crowded() {
   const clock = new ManualClock();
   const node = new ScriptedNode("n1", { grant: () => new Promise(() => {}) });
-  const core = coreOf([node], clock);
-  const acquisition = new Acquisition(core, introduced);
+  const context = contextOf([node], clock);
+  const calls = new AcquireCalls(context, introduced);
   const ask = (resource: string, options?: object) =>
-    acquisition.wait(readLeaseRequest("acquire", core.policy, { resources: resource, options })).catch((error: unknown) => error);
+    calls.waitFor(readLeaseRequest("acquire", context.policy, { resources: resource, options })).catch((error: unknown) => error);
   const tryOnce = (resource: string) =>
-    acquisition.once(readLeaseRequest("tryAcquire", core.policy, { resources: resource, options: undefined }));
+    calls.tryOnce(readLeaseRequest("tryAcquire", context.policy, { resources: resource, options: undefined }));
   for (let i = 0; i < 1_024; i++) void ask(`in front ${i}`);
-  return { core, clock, ask, tryOnce, asked: () => node.asked.length };
+  return { context, clock, ask, tryOnce, asked: () => node.asked.length };
 }
 
 const microtasks = async (): Promise<void> => {
@@ -47,11 +47,11 @@ test("who stands behind a crowd runs out of patience with waitMs, a question's t
 });
 
 test("who stands behind a crowd is sent home when the locker closes", async () => {
-  const { ask, core } = crowded();
+  const { ask, context } = crowded();
   const waiting = ask("r");
   await microtasks();
-  core.waiters.closed = true;
-  for (const waiter of [...core.waiters.sleeping]) waiter.wake();
+  context.waiters.closed = true;
+  for (const waiter of [...context.waiters.sleeping]) waiter.wake();
   expect(await waiting).toMatchObject({ code: "LOCK_ABORTED" });
 });
 

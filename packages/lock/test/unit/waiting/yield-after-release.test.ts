@@ -1,7 +1,7 @@
 // Who has just released to others lets them go first.
 import { expect, test } from "vitest";
 import type { ReleaseBallot } from "../../../src/protocol/ballot.js";
-import { YIELD_MS } from "../../../src/quorum/pacing.js";
+import { YIELD_MS } from "../../../src/waiting/retry-delay.js";
 import { YieldAfterRelease } from "../../../src/waiting/yield-after-release.js";
 import { ManualClock } from "../manual-clock.js";
 

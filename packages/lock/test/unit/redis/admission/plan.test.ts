@@ -10,10 +10,10 @@ const maxTtlMs = 1_000;
 
 function statusOf(kind: Kind, name: string, size: number): NodeStatus {
   const server = { runId: `run of ${name}`, admitted: "", version: "7.0.0", role: "master", isReplicated: false, timeMs: 0 };
-  const nothing = { floor: undefined, run: undefined, id: undefined, fleet: undefined, size: undefined, maxTtlMs: undefined };
-  if (kind === "wiped") return { ...server, ...nothing, epoch: undefined, base: undefined, wasDurable: false };
-  const run = kind === "admitted" ? server.runId : "an earlier run";
-  return { ...server, floor: 1, run, id: name, fleet: "f", size, maxTtlMs, epoch: "e", base: 1, wasDurable: true };
+  const nothing = { floor: undefined, admittedRunId: undefined, id: undefined, fleet: undefined, size: undefined, maxTtlMs: undefined };
+  if (kind === "wiped") return { ...server, ...nothing, incarnation: undefined, counterFloor: undefined, wasDurable: false };
+  const admittedRunId = kind === "admitted" ? server.runId : "an earlier run";
+  return { ...server, floor: 1, admittedRunId, id: name, fleet: "f", size, maxTtlMs, incarnation: "e", counterFloor: 1, wasDurable: true };
 }
 
 function seen(kind: Kind, name: string, size: number): SeenNode {
@@ -22,11 +22,11 @@ function seen(kind: Kind, name: string, size: number): SeenNode {
   const opened: OpenAdmission = {
     runId: status.runId,
     id: name,
-    ticket: "t",
+    nonce: "t",
     lostForMs: 400,
     proposedFloor: 1,
     proposedMaxTtlMs: maxTtlMs,
-    claimed: true,
+    leads: true,
   };
   return { name, status, opened, isDurable: kind === "durable" };
 }
@@ -125,7 +125,7 @@ describe("the plan", () => {
       }).map(({ kind }) => kind);
     expect(planned({})).toEqual(["durable"]);
     expect(planned({}, { isDurable: false })).toEqual(["rebuilt"]);
-    const gaps = ["run", "id", "fleet", "maxTtlMs", "epoch", "base", "floor", "size"] as const;
+    const gaps = ["admittedRunId", "id", "fleet", "maxTtlMs", "incarnation", "counterFloor", "floor", "size"] as const;
     for (const change of [{ wasDurable: false }, { size: 5 }, ...gaps.map((field) => ({ [field]: undefined }))])
       expect([change, planned(change)]).toEqual([change, ["rebuilt"]]);
   });

@@ -18,10 +18,18 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
     };
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
   });
-  const opened: OpenAdmission = { runId: "r", id: "i", ticket: "t", lostForMs: 0, proposedFloor: 1, proposedMaxTtlMs: 1, claimed: true };
+  const opened: OpenAdmission = { runId: "r", id: "i", nonce: "t", lostForMs: 0, proposedFloor: 1, proposedMaxTtlMs: 1, leads: true };
   const node = { name: "n3", status: {} as NodeStatus, opened };
   const clock = new ManualClock();
-  const settings = { nodes, keys: keysOf("n"), clock, expected: { size: 3, maxTtlMs: 1 }, claim: "c", onEvent: () => {} };
+  const settings = {
+    nodes,
+    keys: keysOf("n"),
+    clock,
+    expected: { size: 3, maxTtlMs: 1 },
+    lead: "c",
+    onEvent: () => {},
+    onRefusal: () => {},
+  };
   return { admitted: await admitAll(settings, [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]), floors: given };
 }
 
@@ -36,9 +44,9 @@ async function believedTogether(
   ...now: readonly ("as it was seen" | "admitted" | "wiped" | "silent")[]
 ): Promise<string[]> {
   const admitted: string[] = [];
-  const markOf = (name: string, ticket: string): OpenAdmission => ({
-    ...{ runId: `run of ${name}`, id: name, ticket, lostForMs: 1_000 },
-    ...{ proposedFloor: 7, proposedMaxTtlMs: 1, claimed: true },
+  const markOf = (name: string, nonce: string): OpenAdmission => ({
+    ...{ runId: `run of ${name}`, id: name, nonce, lostForMs: 1_000 },
+    ...{ proposedFloor: 7, proposedMaxTtlMs: 1, leads: true },
   });
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
@@ -55,8 +63,9 @@ async function believedTogether(
     keys: keysOf("n"),
     clock: new ManualClock(),
     expected: { size: 3, maxTtlMs: 1 },
-    claim: "c",
+    lead: "c",
     onEvent: () => {},
+    onRefusal: () => {},
   };
   // What the second still has is not believed, but not forgotten either.
   const seen = nodes.map(({ name }, i) => ({ name, status: { floor: i === 1 ? 50 : undefined } as NodeStatus, opened: markOf(name, "t") }));

@@ -1,13 +1,13 @@
 // When to try again.
 import { expect, test } from "vitest";
-import { backOffMs, backupDelayMs, drawDelayMs, HEAD_START_MS, safetyPollMs } from "../../../src/quorum/pacing.js";
+import { backOffMs, backupDelayMs, HEAD_START_MS, safetyPollMs, spreadDelayMs } from "../../../src/waiting/retry-delay.js";
 
 const retry = { tries: Number.POSITIVE_INFINITY, minDelayMs: 4, maxDelayMs: 500 };
 
 test("who waits alone asks at once; many spread out, but not for long", () => {
-  expect(drawDelayMs(0, 0.99)).toBe(0);
-  expect(drawDelayMs(10, 0.5)).toBeGreaterThan(drawDelayMs(2, 0.5));
-  expect(drawDelayMs(100_000, 1)).toBeLessThanOrEqual(50);
+  expect(spreadDelayMs(0, 0.99)).toBe(0);
+  expect(spreadDelayMs(10, 0.5)).toBeGreaterThan(spreadDelayMs(2, 0.5));
+  expect(spreadDelayMs(100_000, 1)).toBeLessThanOrEqual(50);
 });
 
 test("who is told in the second place leaves the first its head start", () => {

@@ -1,0 +1,104 @@
+// What travels in one call, that it is encoded once for all nodes, and when a pending reply calls back.
+import { describe, expect, test } from "vitest";
+import type { Ballot } from "../../../src/protocol/ballot.js";
+import { type Batch, Batcher, endOfBatch, PendingReply } from "../../../src/redis/batch.js";
+import { keysOf } from "../../../src/redis/keys.js";
+import { grant, inspect, type RequestKind, release } from "../../../src/redis/requests.js";
+
+const lease = { resources: ["é"], owner: "o", label: "l", ttlMs: 7, token: 2, notifyFrom: 3 };
+
+function pending(kind: typeof grant | typeof release, question: object = lease): PendingReply {
+  return new PendingReply(kind as unknown as RequestKind<unknown, never>, { ...lease, ...question });
+}
+
+/** The same requests for another node. */
+const again = (batch: Batch): Batch => batch.map(({ kind, question }) => new PendingReply(kind, question)) as unknown as Batch;
+
+describe("an encoded call", () => {
+  test("is the very same one for every node that is sent the same, and for no other", () => {
+    const batcher = new Batcher(keysOf("ns"));
+    const grants: Batch = [pending(grant), pending(grant)];
+    const releases: Batch = [pending(release)];
+    const call = batcher.encode(grants);
+    expect(batcher.encode(releases)).not.toBe(call);
+    expect(batcher.encode(again(grants))).toBe(call);
+    expect(batcher.encode([grants[0]])).not.toBe(call);
+    expect(batcher.encode([pending(grant), pending(grant)])).not.toBe(call);
+    expect(batcher.encode([new PendingReply(releases[0].kind, grants[0].question)])).not.toBe(call);
+  });
+
+  test("consists of the bytes that Redis reads", () => {
+    const { keyCount, words, wire } = new Batcher(keysOf("ns")).encode([pending(grant)]);
+    expect(keyCount).toBe(3);
+    expect(words).toEqual(["{ns}:node", "{ns}:lock:é", "{ns}:token:é", "7", "o|l"]);
+    expect(String(wire)).toBe("$9\r\n{ns}:node\r\n$12\r\n{ns}:lock:é\r\n$13\r\n{ns}:token:é\r\n$1\r\n7\r\n$3\r\no|l\r\n");
+  });
+
+  test("is written in bytes where it is long, and they are the same", () => {
+    const run = Array.from({ length: 100 }, () => pending(grant)) as unknown as Batch;
+    const { words, wire } = new Batcher(keysOf("ns")).encode(run);
+    expect(wire).toBeInstanceOf(Buffer);
+    expect(String(wire)).toBe(words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join(""));
+  });
+
+  test("asks to confirm what is believed of a node only where one resource is wanted", () => {
+    const batcher = new Batcher(keysOf("ns"));
+    expect(batcher.encode([pending(grant)]).confirmsRecord).toBe(true);
+    expect(batcher.encode([pending(grant), pending(grant)]).confirmsRecord).toBe(false);
+    expect(batcher.encode([pending(grant, { resources: ["a", "b"] })]).confirmsRecord).toBe(false);
+    expect(batcher.encode([pending(release)]).confirmsRecord).toBe(false);
+  });
+});
+
+describe("a run", () => {
+  const lengths = (queue: readonly PendingReply[]): readonly number[] => {
+    const ends = [];
+    for (let at = 0; at < queue.length; at = endOfBatch(queue, at)) ends.push(endOfBatch(queue, at) - at);
+    return ends;
+  };
+
+  test("ends where the kind, the number of resources or the ttl changes", () => {
+    const two = { resources: ["a", "b"] };
+    expect(lengths([pending(grant), pending(grant), pending(release), pending(grant)])).toEqual([2, 1, 1]);
+    expect(lengths([pending(grant), pending(grant, two), pending(grant, two)])).toEqual([1, 2]);
+    expect(lengths([pending(grant), pending(grant, { ttlMs: 8 }), pending(grant, { ttlMs: 8 })])).toEqual([1, 2]);
+    expect(lengths([pending(release), pending(release, { ttlMs: 8 })])).toEqual([2]);
+  });
+
+  test("has 256 requests at most, and 1024 resources, or one request", () => {
+    const resources = Array.from({ length: 128 }, (_, index) => `r${index}`);
+    expect(lengths(Array.from({ length: 300 }, () => pending(grant)))).toEqual([256, 44]);
+    expect(lengths(Array.from({ length: 9 }, () => pending(grant, { resources })))).toEqual([8, 1]);
+    expect(lengths(Array.from({ length: 2 }, () => pending(grant, { resources: Array.from({ length: 2_000 }, String) })))).toEqual([1, 1]);
+  });
+});
+
+describe("a pending reply", () => {
+  const ballot: Ballot = { kind: "quarantined", node: "n1" };
+  const inspection = (): PendingReply => new PendingReply(inspect as unknown as RequestKind<unknown, Ballot>, "r");
+
+  test("calls back at once if the callback was there before the ballot", () => {
+    const reply = inspection();
+    const told: Ballot[] = [];
+    reply.then((answer) => told.push(answer));
+    expect(told).toEqual([]);
+    reply.resolve(ballot);
+    expect(told).toEqual([ballot]);
+  });
+
+  test("never calls back within then, even if the ballot is there", async () => {
+    const reply = inspection();
+    reply.resolve(ballot);
+    const told: Ballot[] = [];
+    reply.then((answer) => told.push(answer));
+    expect(told).toEqual([]);
+    expect(await reply).toBe(ballot);
+    expect(told).toEqual([ballot]);
+  });
+
+  test("has one callback only", () => {
+    const reply = inspection();
+    reply.then(() => {});
+    expect(() => reply.then(() => {})).toThrow("one callback");
+  });
+});
