@@ -7,11 +7,11 @@ export const leases = [
   {
     name: "no-allowance-for-drift",
     promise: "L2",
-    file: "packages/lock/src/quorum/drift-and-validity.ts",
+    file: "packages/lock/src/quorum/validity-after-drift.ts",
     find: "return ttlMs - driftMs(ttlMs, driftFactor);",
     replace: "return ttlMs - 0 * driftMs(ttlMs, driftFactor);",
     breaks: "A holder whose clock runs slower than the nodes' holds on after the keys have run out.",
-    tests: ["unit/quorum/drift-and-validity.test.ts"],
+    tests: ["unit/quorum/validity-after-drift.test.ts"],
   },
   {
     name: "lease-forgets-the-drift",
@@ -25,11 +25,11 @@ export const leases = [
   {
     name: "wall-clock-ignored",
     promise: "L1",
-    file: "packages/lock/src/quorum/drift-and-validity.ts",
+    file: "packages/lock/src/quorum/validity-after-drift.ts",
     find: "return lastsMs - Math.max(monotonicPassedMs, wallPassedMs);",
     replace: "return lastsMs - Math.max(monotonicPassedMs, 0 * wallPassedMs);",
     breaks: "A machine that was suspended goes on with a lease that has ended, because its monotonic clock stood still.",
-    tests: ["unit/quorum/drift-and-validity.test.ts"],
+    tests: ["unit/quorum/validity-after-drift.test.ts"],
   },
   {
     name: "suspension-unnoticed",

@@ -118,7 +118,7 @@ export const nodes = [
     promise: "T2",
     file: "packages/lock/src/redis/node.ts",
     find: "if (this.#exclusion !== undefined)\n",
-    replace: "if (this.#exclusion === \"\")\n",
+    replace: 'if (this.#exclusion === "")\n',
     breaks: "A locker that is configured for another fleet takes locks in this one.",
     tests: ["real/redis/fleet.test.ts"],
   },

@@ -1,8 +1,8 @@
 // The options of createLocker, read once: defaults filled in, everything checked before any I/O, frozen.
 
 import { hostname } from "node:os";
-import { driftMs, minValidityMs, neededTtlMs } from "../quorum/drift-and-validity.js";
 import { majority } from "../quorum/tally.js";
+import { driftMs, minValidityMs, neededTtlMs } from "../quorum/validity-after-drift.js";
 import type { NodeSource } from "./node-source.js";
 import { checkSource } from "./node-source.js";
 import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";

@@ -92,7 +92,7 @@ export function bulkString(word: string): string {
 const REMEMBERED = 4;
 
 /** What the nodes of a fleet share: the end of a turn, and calls that are encoded once, since every node is sent the same requests in the same order. */
-export class Batcher {
+export class BatchEncoder {
   readonly #keys: Keys;
   readonly #encoded: { readonly batch: Batch; readonly call: EncodedCall }[] = [];
   #oldest = 0;

@@ -71,7 +71,7 @@ export function openLink(source: NodeSource, settings: ConnectSettings): Link {
     send(sha: string, call: EncodedCall, record: string | undefined): Promise<unknown> {
       // A cluster finds the server by the keys, so ioredis needs to see them.
       if (cluster !== undefined) return cluster.evalsha(sha, call.keyCount, ...call.words);
-      return client.sendCommand(new Evalsha(sha, call, record)) as Promise<unknown>;
+      return client.sendCommand(new EncodedCommand(sha, call, record)) as Promise<unknown>;
     },
     eval: (script, keyCount, ...text) => client.eval(script, keyCount, ...text),
     call: (command, ...args) => client.call(command, ...args),
@@ -86,7 +86,7 @@ export function openLink(source: NodeSource, settings: ConnectSettings): Link {
 }
 
 /** EVALSHA of a call that was encoded once for all nodes. */
-class Evalsha extends Command {
+class EncodedCommand extends Command {
   readonly #sha: string;
   readonly #call: EncodedCall;
   readonly #record: string | undefined;

@@ -18,7 +18,7 @@ import type {
 import type { NodeEvent } from "../protocol/events.js";
 import type { GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply } from "../protocol/node.js";
 import { incarnationIn } from "./admission-record.js";
-import type { Batcher } from "./batch.js";
+import type { BatchEncoder } from "./batch.js";
 import { Connection } from "./connection.js";
 import type { Keys } from "./keys.js";
 import type { OpenLink } from "./link.js";
@@ -35,7 +35,7 @@ export interface RedisNodeSettings {
   readonly openLink: OpenLink;
   readonly keys: Keys;
   /** One for all nodes of the fleet. */
-  readonly batcher: Batcher;
+  readonly encoder: BatchEncoder;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;

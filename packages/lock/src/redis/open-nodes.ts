@@ -5,7 +5,7 @@ import type { Clock } from "../platform/clock.js";
 import type { NodeEvent } from "../protocol/events.js";
 import type { Fleet, FleetRefusal, FleetState } from "../protocol/fleet.js";
 import { Admission } from "./admission/admission.js";
-import { Batcher } from "./batch.js";
+import { BatchEncoder } from "./batch.js";
 import { probeFleet } from "./doctor.js";
 import { openLink } from "./ioredis.js";
 import { keysOf } from "./keys.js";
@@ -39,7 +39,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
   const addresses = checkedAddresses(options.nodes);
   const keys = keysOf(namespace);
-  const batcher = new Batcher(keys);
+  const encoder = new BatchEncoder(keys);
   let admission: Admission | undefined;
   const nodes = options.nodes.map(
     (source, index) =>
@@ -49,7 +49,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
         maxTtlMs: maxTtlMs ?? DAY_MS,
         source,
         keys,
-        batcher,
+        encoder,
         name: `n${index + 1}`,
         address: addresses[index] ?? "",
         connectionName: `palisade:${namespace}`,

@@ -3,7 +3,7 @@
 import type { Clock, Timer } from "../platform/clock.js";
 import type { Ballot, Unreachable } from "../protocol/ballot.js";
 import type { ReleaseQuestion, Reply } from "../protocol/node.js";
-import { type Batch, type Batcher, type EncodedCall, endOfBatch, PendingReply } from "./batch.js";
+import { type Batch, type BatchEncoder, type EncodedCall, endOfBatch, PendingReply } from "./batch.js";
 import { causeOf, causeOfText } from "./causes.js";
 import type { PendingReleases } from "./pending-releases.js";
 import { type CallReply, type Heard, type RequestKind, readCall, release } from "./requests.js";
@@ -19,7 +19,7 @@ export interface Stream {
 
 export interface PipelineSettings {
   readonly node: string;
-  readonly batcher: Batcher;
+  readonly encoder: BatchEncoder;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   readonly stream: Stream;
@@ -77,7 +77,7 @@ export class Pipeline {
       this.#keepRelease(kind as RequestKind<unknown, Ballot>, question);
       return Promise.resolve({ ...this.#unreachable(refusal), unsent: true });
     }
-    if (this.#queue.length === 0) this.#settings.batcher.atTurnEnd(this.#flush);
+    if (this.#queue.length === 0) this.#settings.encoder.atTurnEnd(this.#flush);
     const pending = new PendingReply(kind as RequestKind<unknown, Ballot>, question);
     this.#queue.push(pending);
     return pending as Reply<Ballot> as Reply<B>;
@@ -148,8 +148,8 @@ export class Pipeline {
   }
 
   #transmit(batch: SentBatch): Promise<unknown> {
-    const { batcher, stream, record } = this.#settings;
-    const call = batcher.encode(batch.requests);
+    const { encoder, stream, record } = this.#settings;
+    const call = encoder.encode(batch.requests);
     batch.record = call.confirmsRecord ? record() : undefined;
     return stream.send(call, batch.record);
   }

@@ -1,7 +1,7 @@
 // What travels in one call, that it is encoded once for all nodes, and when a pending reply calls back.
 import { describe, expect, test } from "vitest";
 import type { Ballot } from "../../../src/protocol/ballot.js";
-import { type Batch, Batcher, endOfBatch, PendingReply } from "../../../src/redis/batch.js";
+import { type Batch, BatchEncoder, endOfBatch, PendingReply } from "../../../src/redis/batch.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import { grant, inspect, type RequestKind, release } from "../../../src/redis/requests.js";
 
@@ -16,19 +16,19 @@ const again = (batch: Batch): Batch => batch.map(({ kind, question }) => new Pen
 
 describe("an encoded call", () => {
   test("is the very same one for every node that is sent the same, and for no other", () => {
-    const batcher = new Batcher(keysOf("ns"));
+    const encoder = new BatchEncoder(keysOf("ns"));
     const grants: Batch = [pending(grant), pending(grant)];
     const releases: Batch = [pending(release)];
-    const call = batcher.encode(grants);
-    expect(batcher.encode(releases)).not.toBe(call);
-    expect(batcher.encode(again(grants))).toBe(call);
-    expect(batcher.encode([grants[0]])).not.toBe(call);
-    expect(batcher.encode([pending(grant), pending(grant)])).not.toBe(call);
-    expect(batcher.encode([new PendingReply(releases[0].kind, grants[0].question)])).not.toBe(call);
+    const call = encoder.encode(grants);
+    expect(encoder.encode(releases)).not.toBe(call);
+    expect(encoder.encode(again(grants))).toBe(call);
+    expect(encoder.encode([grants[0]])).not.toBe(call);
+    expect(encoder.encode([pending(grant), pending(grant)])).not.toBe(call);
+    expect(encoder.encode([new PendingReply(releases[0].kind, grants[0].question)])).not.toBe(call);
   });
 
   test("consists of the bytes that Redis reads", () => {
-    const { keyCount, words, wire } = new Batcher(keysOf("ns")).encode([pending(grant)]);
+    const { keyCount, words, wire } = new BatchEncoder(keysOf("ns")).encode([pending(grant)]);
     expect(keyCount).toBe(3);
     expect(words).toEqual(["{ns}:node", "{ns}:lock:é", "{ns}:token:é", "7", "o|l"]);
     expect(String(wire)).toBe("$9\r\n{ns}:node\r\n$12\r\n{ns}:lock:é\r\n$13\r\n{ns}:token:é\r\n$1\r\n7\r\n$3\r\no|l\r\n");
@@ -36,17 +36,17 @@ describe("an encoded call", () => {
 
   test("is written in bytes where it is long, and they are the same", () => {
     const run = Array.from({ length: 100 }, () => pending(grant)) as unknown as Batch;
-    const { words, wire } = new Batcher(keysOf("ns")).encode(run);
+    const { words, wire } = new BatchEncoder(keysOf("ns")).encode(run);
     expect(wire).toBeInstanceOf(Buffer);
     expect(String(wire)).toBe(words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join(""));
   });
 
   test("asks to confirm what is believed of a node only where one resource is wanted", () => {
-    const batcher = new Batcher(keysOf("ns"));
-    expect(batcher.encode([pending(grant)]).confirmsRecord).toBe(true);
-    expect(batcher.encode([pending(grant), pending(grant)]).confirmsRecord).toBe(false);
-    expect(batcher.encode([pending(grant, { resources: ["a", "b"] })]).confirmsRecord).toBe(false);
-    expect(batcher.encode([pending(release)]).confirmsRecord).toBe(false);
+    const encoder = new BatchEncoder(keysOf("ns"));
+    expect(encoder.encode([pending(grant)]).confirmsRecord).toBe(true);
+    expect(encoder.encode([pending(grant), pending(grant)]).confirmsRecord).toBe(false);
+    expect(encoder.encode([pending(grant, { resources: ["a", "b"] })]).confirmsRecord).toBe(false);
+    expect(encoder.encode([pending(release)]).confirmsRecord).toBe(false);
   });
 });
 

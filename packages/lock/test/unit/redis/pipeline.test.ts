@@ -1,6 +1,6 @@
 // What becomes of questions that meet a server without the script, or one that says nothing: orders of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
-import { Batcher } from "../../../src/redis/batch.js";
+import { BatchEncoder } from "../../../src/redis/batch.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import { PendingReleases } from "../../../src/redis/pending-releases.js";
 import { Pipeline } from "../../../src/redis/pipeline.js";
@@ -20,7 +20,7 @@ function scripted() {
   const clock = new ManualClock();
   const pipeline = new Pipeline({
     node: "n1",
-    batcher: new Batcher(keysOf("ns")),
+    encoder: new BatchEncoder(keysOf("ns")),
     clock,
     nodeTimeoutMs: 100,
     pendingReleases: new PendingReleases(1_000, () => {}),
