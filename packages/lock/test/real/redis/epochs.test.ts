@@ -212,7 +212,7 @@ describe("tickets", () => {
     await asked(it.redis, admit(keys, admitting(made)));
     expect(await asked(it.redis, readFloor(keys, "e2"))).toBe(100);
     const admitted = (await it.redis.hget(keys.node, "admitted")) ?? "";
-    expect(readAdmissionRecord(admitted)).toMatchObject({ base: 100, epoch: "e2" });
+    expect(readAdmissionRecord(admitted)).toMatchObject({ counterFloor: 100, incarnation: "e2" });
     const inAnotherLife = `another life`.padEnd(40) + admitted.slice(40);
     await it.redis.hset(keys.node, "admitted", inAnotherLife);
     expect(await asked(it.redis, readFloor(keys, "e3"))).toBe(undefined);

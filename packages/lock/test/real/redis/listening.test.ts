@@ -1,4 +1,4 @@
-// Who hears of a release, on one node: two of the occupied seats, beginning with the one whose turn it is.
+// Which waiters are notified of a release, on one node: two of the occupied wake slots.
 import { describe, expect, type SharedRedis, test } from "@palisade/testkit/vitest";
 import { Cluster } from "ioredis";
 import type { ReleaseListener } from "../../../src/protocol/node.js";
@@ -71,7 +71,7 @@ describe("a release", () => {
     expect(await node.release({ ...question, notifyFrom: 16 })).toMatchObject({ listeners: 1 });
   });
 
-  test("is told to the first two occupied seats from its turn on, to all who sit there, and to nobody else", async ({ redis }) => {
+  test("notifies the first two occupied wake slots from a number on, all waiters there, and no others", async ({ redis }) => {
     await using lock = await one(redis);
     await using neighbour = await one(redis);
     const heard: string[] = [];
@@ -85,9 +85,9 @@ describe("a release", () => {
       9: ["at 1 is told, rank 1 of 1", "at 9 is told, rank 0 of 1"],
       1794992471466: ["also at 4 is told, rank 1 of 2", "at 4 is told, rank 1 of 2", "at 1 is told, rank 0 of 1"],
     };
-    for (const [turn, expected] of Object.entries(told)) {
+    for (const [from, expected] of Object.entries(told)) {
       heard.length = 0;
-      const question = { ...wanted("a"), turn: Number(turn) };
+      const question = { ...wanted("a"), notifyFrom: Number(from) };
       await lock.node("n1").grant(question);
       // The subscribers of a resource are counted by connection: two lockers wait here.
       expect(await lock.node("n1").release(question)).toEqual({ kind: "released", node: "n1", listeners: 2 });
@@ -95,16 +95,16 @@ describe("a release", () => {
     }
   });
 
-  test("with turn 0 is told to nobody, but says how many wait", async ({ redis }) => {
+  test("from 0 notifies nobody, but says how many wait", async ({ redis }) => {
     await using lock = await one(redis);
     const heard: string[] = [];
     lock.node("n1").onReleased("a", 0, writing(heard, "at 0"));
     await expect.poll(() => heard).toEqual(["at 0 listens"]);
-    for (const [turn, listeners] of [
+    for (const [notifyFrom, listeners] of [
       [0, 1],
       [16, 1],
     ] as const) {
-      const question = { ...wanted("a"), turn };
+   const question = { ...wanted("a"), notifyFrom };
       await lock.node("n1").grant(question);
       expect(await lock.node("n1").release(question)).toMatchObject({ listeners });
     }
