@@ -104,7 +104,7 @@ describe("a release", () => {
       [0, 1],
       [16, 1],
     ] as const) {
-   const question = { ...wanted("a"), notifyFrom };
+      const question = { ...wanted("a"), notifyFrom };
       await lock.node("n1").grant(question);
       expect(await lock.node("n1").release(question)).toMatchObject({ listeners });
     }

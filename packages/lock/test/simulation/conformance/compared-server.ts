@@ -4,10 +4,8 @@
 import { keysOf } from "#lock/redis/keys.js";
 import * as lua from "#lock/redis/lua.generated.js";
 
-
 import { type RequestScripts, requestScriptsFor } from "#lock/redis/requests.js";
 import { GRAIN_MS, NAMESPACE, PAST_RUN, PRESENT_RUN, RETENTION_MS, type Step } from "./step.js";
-
 
 export interface StoredKey {
   readonly key: string;
