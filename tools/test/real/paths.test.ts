@@ -1,5 +1,6 @@
-// ARCHITECTURE.md lists the files that each operation of the product runs; here the operations run, on real servers, and are compared
-// with it. `node tools/paths/main.mjs` prints the lists in the order in which the files run.
+// ARCHITECTURE.md lists the files that each operation of the product runs; here the operations run,
+// on real servers, and are compared with it. `node tools/paths/main.mjs` prints the lists in the
+// order in which the files run.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
