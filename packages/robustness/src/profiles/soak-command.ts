@@ -29,9 +29,16 @@ export const soakCommand: Command<SoakAsked> = {
   perform: async (asked) => (asked.from === undefined ? await perform(asked).catch(brokenOff) : again(asked, asked.from)),
 };
 
+/** An earlier run, judged and drawn again. */
 function again({ svg, html }: SoakAsked, from: string): number {
-  const { asked, soaked } = readSoak<SoakAsked>(from);
-  return conclude({ ...asked, svg, html }, soaked);
+  let run: ReturnType<typeof readSoak<SoakAsked>>;
+  try {
+    run = readSoak<SoakAsked>(from);
+  } catch (error) {
+    console.error(`--from ${from} cannot be read: ${(error as Error).message}`);
+    return 2;
+  }
+  return conclude({ ...run.asked, svg, html }, run.soaked);
 }
 
 async function perform(asked: SoakAsked): Promise<number> {

@@ -62,7 +62,7 @@ function wholeRun({ history, span, injected }: Outcome, top: number): Drawn {
       legend(
         [
           ["good", what],
-          ["bad", "write refused as stale"],
+          ...(writes.length > 0 ? [["bad", "write refused as stale"] as const] : []),
           ["silence", `no ${what} for half a second or more`],
         ],
         LEFT,
