@@ -62,7 +62,7 @@ export class ServerContainer implements Address {
     return this.#place.port;
   }
 
-  async state(): Promise<{ readonly Running: boolean; readonly Paused: boolean; readonly StartedAt: string; readonly ExitCode: number }> {
+  async state(): Promise<{ readonly Running: boolean; readonly Paused: boolean; readonly ExitCode: number }> {
     return (await this.#existing.inspect()).State;
   }
 
@@ -153,28 +153,34 @@ export class ServerContainer implements Address {
 
   /** Starts the container that there is, and waits until its server answers. */
   async #run(): Promise<"ready" | "address in use"> {
-    const ready = Wait.forLogMessage(this.#plan.readyLine).withStartupTimeout(READY_TIMEOUT_MS);
+    const { name, readyLine } = this.#plan;
     try {
+      // The lines of earlier runs are counted: by the engine's clock a run may begin after its first lines.
+      const before = await this.#log();
+      const times = before.split("\n").filter((line) => readyLine.test(line)).length + 1;
       await this.#existing.start();
-      const startedAt = new Date((await this.state()).StartedAt);
-      await ready.waitUntilReady(this.#existing, new BoundPorts(), startedAt).catch((cause: Error) => this.#explain(cause, startedAt));
+      const ready = Wait.forLogMessage(readyLine, times).withStartupTimeout(READY_TIMEOUT_MS);
+      await ready.waitUntilReady(this.#existing, new BoundPorts()).catch((cause: Error) => this.#explain(cause, before.length));
       return "ready";
     } catch (cause) {
       const { message } = cause as Error;
       if (/port is already allocated|address already in use/i.test(message)) return "address in use";
-      throw new Error(`${this.#plan.name} did not start on port ${this.port}: ${message}`, { cause });
+      throw new Error(`${name} did not start on port ${this.port}: ${message}`, { cause });
     }
   }
 
-  async #explain(cause: Error, startedAt: Date): Promise<never> {
+  async #explain(cause: Error, logBegin: number): Promise<never> {
     const { Running, ExitCode } = await this.state();
     if (Running) throw cause;
-    const { container } = await dockerEngine();
-    const log = await text(await container.logs(this.#existing, { since: startedAt.getTime() / 1_000 }));
-    const said = log.trim().split("\n").slice(-LINES_QUOTED).join("\n  ");
-    throw new Error(`${this.#plan.name} exited with ${ExitCode}; ${said === "" ? "it said nothing" : `its last lines:\n  ${said}`}`, {
-      cause,
-    });
+    const lines = (await this.#log()).slice(logBegin).trim().split("\n");
+    const said = lines.slice(-LINES_QUOTED).join("\n  ");
+    const quoted = said === "" ? "it said nothing" : `its last lines:\n  ${said}`;
+    throw new Error(`${this.#plan.name} exited with ${ExitCode}; ${quoted}`, { cause });
+  }
+
+  /** The whole log of a container that does not run; of one that does, this would wait for its end. */
+  async #log(): Promise<string> {
+    return await text(await (await dockerEngine()).container.logs(this.#existing));
   }
 
   async #discard(): Promise<void> {
