@@ -27,7 +27,10 @@ async function difference(real: RealServer, otherwise: Otherwise, steps: readonl
 }
 
 interface Search extends fc.Parameters<[readonly Step[]]> {
-  /** fast-check's own limit of time would leave a run alone in the middle, and with it the server that it is about to start. */
+  /**
+   * fast-check's own limit of time would leave a run alone in the middle, and with it the server
+   * that it is about to start.
+   */
   readonly withinMs?: number;
 }
 

@@ -124,7 +124,10 @@ export class ComparedServer {
   }
 }
 
-/** A remaining time shrinks while a real server works and an elapsed one grows; clocks and versions differ. */
+/**
+ * A remaining time shrinks while a real server works and an elapsed one grows; clocks and versions
+ * differ.
+ */
 function comparable(value: unknown): unknown {
   if (typeof value === "string" && /^\d+\.\d+\.\d+$/.test(value)) return "a version";
   if (typeof value === "string" && !/^\d+$/.test(value)) return withoutPlace(value);

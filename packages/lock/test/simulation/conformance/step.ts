@@ -1,6 +1,7 @@
 // What both servers are asked: the lock's scripts, single commands from within a script, Lua
-// expressions, passing time, and losses of memory. Waits are whole minutes and times to live half a minute
-// more, so that nothing expires within the quarter of a minute that a real server may be slower.
+// expressions, passing time, and losses of memory. Waits are whole minutes and times to live half a
+// minute more, so that nothing expires within the quarter of a minute that a real server may be
+// slower.
 import fc from "fast-check";
 
 export const GRAIN_MS = 60_000;
@@ -185,7 +186,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("listen" as const), resource, seat: fc.nat(15) }) },
 );
 
-/** Begins with the admission of the node, so that most requests that follow are granted or refused. */
+/**
+ * Begins with the admission of the node, so that most requests that follow are granted or refused.
+ */
 export const sequences: fc.Arbitrary<readonly Step[]> = fc
   .tuple(openAdmission, admit, fc.array(step, { minLength: 5, maxLength: 40, size: "max" }))
   .map(([opened, [, , ...admitted], rest]) => [

@@ -50,7 +50,9 @@ export class Direction {
   }
 }
 
-/** Messages in one direction of one connection. They arrive in the order in which they were sent. */
+/**
+ * Messages in one direction of one connection. They arrive in the order in which they were sent.
+ */
 export class Pipe<Message> {
   readonly #timeline: Timeline;
   readonly #way: Direction;

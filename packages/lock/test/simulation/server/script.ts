@@ -40,7 +40,10 @@ function listOf(words: readonly string[]): Table {
   return new Table([...words]);
 }
 
-/** Splits off a first line that only names values: it differs per life of a server, the rest is compiled once. */
+/**
+ * Splits off a first line that only names values: it differs per life of a server, the rest is
+ * compiled once.
+ */
 function divided(source: string): { readonly names: readonly string[]; readonly values: readonly Value[]; readonly text: string } {
   const [, line = "", text = ""] = /^(local [\w, ]+ = [^\n]*\n)([\s\S]*)$/.exec(source) ?? [];
   const [statement] = line === "" ? [] : parse(line);

@@ -151,7 +151,8 @@ export class Faults {
       server.flushScripts();
       return () => {};
     }
-    // Without appendfsync always, the lock does not believe a memory after a crash, even if it is complete.
+    // Without appendfsync always, the lock does not believe a memory after a crash, even if it is
+    // complete.
     const isKept = kind === "crash node" && this.#stage.scenario.appendfsync === "always";
     if (isKept) return this.#crash(machine, server.memory);
     if (!this.#mayForget(machine)) return undefined;

@@ -103,7 +103,8 @@ function policyOf(scenario: Scenario, rules: Rules, label: string): { readonly p
     namespace: NAMESPACE,
     ttlMs,
     maxTtlMs: ttlMs,
-    // In half of the worlds counters expire all the time and the floor takes over; in the others they stay.
+    // In half of the worlds counters expire all the time and the floor takes over; in the others
+    // they stay.
     retentionMs: (scenario.chance % 2 === 0 ? 2 : 30) * ttlMs,
     nodeTimeoutMs: Math.min(nodeTimeoutMs, ttlMs),
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
