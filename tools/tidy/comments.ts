@@ -5,10 +5,12 @@ import type { Finding, Rule } from "./rule.js";
 
 const WIDTH = 100;
 /** A line that is nothing but a comment. */
-const COMMENT = /^\s*(\/\/|\/?\*+[ /]|--)/;
+const COMMENT = /^\s*(\/\/|\/?\*+[ /])/;
+const SCRIPT_COMMENT = /^\s*--/;
 /** What must stay in one line: addresses, types, and directives to other tools. */
 const UNBREAKABLE = /https?:\/\/|biome-ignore|@ts-|@param|@type|@returns|@property/;
-const LATER = /^packages\/(lock|demo-client|gateway|bench|testkit)\//;
+/** Migrations are never edited, so they stay as they were released. */
+const EXEMPT = /\/migrations\/|^packages\/lock\/(src|test)\//;
 const SOURCES = /^(packages|tools)\/.*\.(ts|mjs|lua|sql|c)$/;
 
 export const openingComments: Rule = {
@@ -24,12 +26,13 @@ export const openingComments: Rule = {
 
 export const commentWidth: Rule = {
   name: `no comment is wider than ${WIDTH} columns`,
-  findings: (checkout) => checkout.files.filter(({ path }) => SOURCES.test(path) && !LATER.test(path)).flatMap(wideLines),
+  findings: (checkout) => checkout.files.filter(({ path }) => SOURCES.test(path) && !EXEMPT.test(path)).flatMap(wideLines),
 };
 
 function wideLines(file: SourceFile): readonly Finding[] {
+  const comment = /\.(lua|sql)$/.test(file.path) ? SCRIPT_COMMENT : COMMENT;
   return file.lines.flatMap((line, index) => {
-    if (line.length <= WIDTH || !COMMENT.test(line) || UNBREAKABLE.test(line)) return [];
+    if (line.length <= WIDTH || !comment.test(line) || UNBREAKABLE.test(line)) return [];
     return [`${file.path}:${index + 1}: ${line.length} columns`];
   });
 }

@@ -1,5 +1,5 @@
-// The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are asked
-// through the `verify` hook only.
+// The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are
+// asked through the `verify` hook only.
 import type { TransactionOperation, TransactionRequest, TransactionVerdict, Verdict, VerifyToken, WriteRequest } from "./fence/verdict.js";
 import { checkName, checkTransaction, checkWrite, isName } from "./fence/write-request.js";
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";

@@ -1,5 +1,6 @@
-// Turns src/redis/lua/*.lua into src/redis/lua.generated.ts: users bundle libraries, so nothing may be read from disk at run time. Decides nothing about the
-// scripts; `--check` only compares. Comments stay in the Lua files, the server gets the code.
+// Turns src/redis/lua/*.lua into src/redis/lua.generated.ts: users bundle libraries, so nothing may
+// be read from disk at run time. Decides nothing about the scripts; `--check` only compares.
+// Comments stay in the Lua files, the server gets the code.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 

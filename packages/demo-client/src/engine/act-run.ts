@@ -134,7 +134,9 @@ export class ActRun extends Owned implements Narrator {
     return { scenario: this.#scenario.name, act: this.#act.title };
   }
 
-  /** Since the first step. A worker's step may arrive after a later one: no line goes back in time. */
+  /**
+   * Since the first step. A worker's step may arrive after a later one: no line goes back in time.
+   */
   #atMs(at = monotonicMs()): number {
     this.#startedAt ??= at;
     this.#lastAtMs = Math.max(this.#lastAtMs, at - this.#startedAt);

@@ -12,7 +12,8 @@ const nodes = [
 const locker = createLocker({ nodes });
 const client = createGatewayClient({ url: "http://127.0.0.1:8080", apiKey: "palisade-on-this-machine-only" });
 
-// Acquires, seals, reads, runs this, writes, releases. If another holder has come meanwhile, nothing is written.
+// Acquires, seals, reads, runs this, writes, releases. If another holder has come meanwhile,
+// nothing is written.
 const result = await withResource(locker, client, "accounts/7", async (account: { balance: number } | null) => {
   return { balance: (account?.balance ?? 0) + 10 };
 });

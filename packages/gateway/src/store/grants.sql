@@ -1,5 +1,6 @@
--- The rights of the two roles that use Palisade, for the schema's owner to run after migrating; it may be run again at any time. Neither role can log in: grant it to one
--- that can. Neither may delete or truncate: a fence that is gone lets every stale write in.
+-- The rights of the two roles that use Palisade, for the schema's owner to run after migrating; it
+-- may be run again at any time. Neither role can log in: grant it to one that can. Neither may
+-- delete or truncate: a fence that is gone lets every stale write in.
 do $$
 begin
   if to_regrole('palisade_gateway') is null then
@@ -19,12 +20,14 @@ grant select on palisade.migrations to palisade_gateway;
 grant execute on function palisade.forget_used_keys(interval, integer) to palisade_gateway;
 grant execute on function palisade.move_fence(text, text, bigint, text, text) to palisade_gateway;
 
--- An application that fences its own tables: it can raise a fence and see it, and has no right on the table that keeps it.
+-- An application that fences its own tables: it can raise a fence and see it, and has no right on
+-- the table that keeps it.
 grant usage on schema palisade to palisade_app;
 grant execute on function palisade.guard(text, bigint, bigint, text) to palisade_app;
 grant execute on function palisade.fence_of(text) to palisade_app;
 
--- With it, /ready can see whether the synchronous standby is connected. Not every owner may grant it.
+-- With it, /ready can see whether the synchronous standby is connected. Not every owner may grant
+-- it.
 do $$
 begin
   grant pg_read_all_stats to palisade_gateway;

@@ -57,7 +57,10 @@ function baseBackup({ host, port }: Address, { network }: Place): string {
 touch ${DATA}/standby.signal`;
 }
 
-/** A base backup brings the primary's settings along; with its standby's name the promoted server would wait for itself. */
+/**
+ * A base backup brings the primary's settings along; with its standby's name the promoted server
+ * would wait for itself.
+ */
 function follow({ host, port }: Address): Record<string, string> {
   return {
     synchronous_standby_names: "",
@@ -66,8 +69,11 @@ function follow({ host, port }: Address): Record<string, string> {
   };
 }
 
-/** What the container runs, at its first start and at every later one. The image's own entrypoint would start the server twice, which takes longer than all the rest.
- * The settings go to the file, and not to the command line, so that a test can still change them with ALTER SYSTEM. */
+/**
+ * What the container runs, at its first start and at every later one. The image's own entrypoint
+ * would start the server twice, which takes longer than all the rest. The settings go to the file,
+ * and not to the command line, so that a test can still change them with ALTER SYSTEM.
+ */
 function scriptOf({ fill, settings }: Recipe, place: Place): string {
   const [address, port] = place.network === "shared" ? ["127.0.0.1", place.port] : ["*", POSTGRES_PORT];
   return `set -e

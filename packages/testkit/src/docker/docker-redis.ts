@@ -69,7 +69,10 @@ interface Equipment {
   readonly Env: string[];
 }
 
-/** The library and the file with the offset are this machine's, so an engine elsewhere cannot move clocks. */
+/**
+ * The library and the file with the offset are this machine's, so an engine elsewhere cannot move
+ * clocks.
+ */
 async function clockFor({ name, clock }: RedisServerSpec): Promise<Equipment> {
   const fixed = (why: string): Equipment => ({ clock: { fixed: `cannot be moved here: ${why}` }, binds: [], Env: [] });
   if (clock === "real") return { clock: realClock, binds: [], Env: [] };

@@ -1,4 +1,5 @@
-// The Docker engine as testcontainers finds it: whether one answers, where its containers are reached, and the images of docker-compose.yml.
+// The Docker engine as testcontainers finds it: whether one answers, where its containers are
+// reached, and the images of docker-compose.yml.
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
@@ -33,9 +34,13 @@ async function answers(dockerHost: string): Promise<void> {
   }
 }
 
-/** Where the containers of an engine are reached, and whether they share this machine's network. They do where the engine runs on this very Linux: servers
- * then listen on loopback, and reach each other and our proxies there. Elsewhere (Docker Desktop, an engine of another machine, the engine that runs the
- * container we are in) they have networks of their own, and the engine publishes their ports. */
+/**
+ * Where the containers of an engine are reached, and whether they share this machine's network.
+ * They do where the engine runs on this very Linux: servers then listen on loopback, and reach each
+ * other and our proxies there. Elsewhere (Docker Desktop, an engine of another machine, the engine
+ * that runs the container we are in) they have networks of their own, and the engine publishes
+ * their ports.
+ */
 export interface Surroundings {
   readonly host: string;
   readonly network: "shared" | "own";

@@ -1,5 +1,7 @@
-// One server in a container, under an address that outlives kills and restarts. The container is made through testcontainers' client and not as its
-// GenericContainer, which waits ten seconds for the ports of one that has died, removes it before its log can be quoted, and forgets one that cannot start.
+// One server in a container, under an address that outlives kills and restarts. The container is
+// made through testcontainers' client and not as its GenericContainer, which waits ten seconds for
+// the ports of one that has died, removes it before its log can be quoted, and forgets one that
+// cannot start.
 import { isIP } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -66,7 +68,10 @@ export class ServerContainer implements Address {
     return (await this.#existing.inspect()).State;
   }
 
-  /** SIGKILL to its first process, which takes all others with it. Paused, it does nothing any more: the signal arrives before it goes on. */
+  /**
+   * SIGKILL to its first process, which takes all others with it. Paused, it does nothing any more:
+   * the signal arrives before it goes on.
+   */
   async kill(): Promise<void> {
     await this.#handle?.kill().catch(unless(404, 409));
     await this.#handle?.wait();
@@ -202,7 +207,8 @@ async function sessionId(engine: Engine): Promise<string> {
 function networkOf({ host, port, network }: Place, innerPort: number): Pick<CreateOptions, "ExposedPorts" | "HostConfig"> {
   if (network === "shared") return { HostConfig: { NetworkMode: "host" } };
   const inside = `${innerPort}/tcp`;
-  // Only where we look for it, as far as that has a number: anyone may do anything on these servers.
+  // Only where we look for it, as far as that has a number: anyone may do anything on these
+  // servers.
   const binding = { HostIp: isIP(host) === 0 ? "" : host, HostPort: String(port) };
   return { ExposedPorts: { [inside]: {} }, HostConfig: { PortBindings: { [inside]: [binding] } } };
 }

@@ -40,7 +40,10 @@ export async function untilStopped(pid: number): Promise<void> {
 /** This process as `isRunning` knows it. */
 export const thisProcess = `${process.pid}.${processState(process.pid)?.birth ?? ""}`;
 
-/** Whether the process with this pid and birth still runs. The births are compared, because a container gives the same few process ids again and again. */
+/**
+ * Whether the process with this pid and birth still runs. The births are compared, because a
+ * container gives the same few process ids again and again.
+ */
 export function isRunning(owner: string): boolean {
   const [pid, birth] = owner.split(".");
   if (birth) return processState(Number(pid))?.birth === birth;

@@ -13,7 +13,9 @@ export const realClock: ServerClock = { fixed: 'is real: start the fleet with cl
 export interface ClockOwner {
   readonly name: string;
   readonly clock: ServerClock;
-  /** Of a server that answers; one that is paused or killed looks at its clock when it runs again. */
+  /**
+   * Of a server that answers; one that is paused or killed looks at its clock when it runs again.
+   */
   readonly awakeAt: Address | undefined;
 }
 

@@ -1,4 +1,5 @@
-// What is true of servers in containers only; these files belong to the suites when PALISADE_TEST_PROVIDER=docker (vitest.config.ts).
+// What is true of servers in containers only; these files belong to the suites when
+// PALISADE_TEST_PROVIDER=docker (vitest.config.ts).
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -42,7 +43,8 @@ async function owner(mode: "idle" | "stop"): Promise<ChildProcess & { readonly p
 }
 
 test("ports on which a stranger's servers answer are passed over", async () => {
-  // Ports are given out in order until a block is used up, and this is the first test here: a node takes two, for its server and its proxy.
+  // Ports are given out in order until a block is used up, and this is the first test here: a node
+  // takes two, for its server and its proxy.
   const port = await takePort();
   const image = await composeImage("redis");
   const strangers = await Promise.all(
@@ -145,7 +147,8 @@ test("what a killed program leaves behind goes when the next one starts", async 
 
 test("on a machine without a Redis server containers are the only way, and the line says so", async () => {
   const { REDIS_SERVER_BIN: _, PALISADE_TEST_PROVIDER: __, ...rest } = process.env;
-  // No folder on PATH: no server, no apt-get; the cache is another one, so that no earlier run has fetched any.
+  // No folder on PATH: no server, no apt-get; the cache is another one, so that no earlier run has
+  // fetched any.
   const env = { ...rest, PATH: "/nowhere", PALISADE_CACHE_DIR: "/nowhere" };
   const { stdout, status } = spawnSync(process.execPath, [programOf("redis-fallback"), "real"], { env, encoding: "utf8" });
   expect(stdout).toMatch(
