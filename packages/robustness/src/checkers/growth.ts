@@ -47,7 +47,7 @@ export interface RunSpan {
   readonly untilMs: number;
 }
 
-const PARTS = { median: 40, best: 16 };
+const partsOf = { median: 40, best: 16 };
 const LEAST_PARTS = 8;
 const unknown = { perHour: Number.NaN, intercept: Number.NaN, leastPerHour: Number.NaN, mostPerHour: Number.NaN };
 const HOUR_MS = 3_600_000;
@@ -84,7 +84,7 @@ export function judge(points: readonly Point[], rule: Rule, span: RunSpan): Verd
 
 function fold(points: readonly Point[], rule: Rule, { fromMs, untilMs }: RunSpan): Point[] {
   const inSpan = points.filter(({ atMs }) => atMs >= fromMs && atMs <= untilMs);
-  const parts = PARTS[rule.fold];
+  const parts = partsOf[rule.fold];
   const widthMs = (untilMs - fromMs) / parts;
   return [...group(inSpan, fromMs, widthMs)].map(([part, values]) => ({
     atMs: fromMs + (part + 0.5) * widthMs,

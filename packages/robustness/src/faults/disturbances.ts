@@ -17,7 +17,7 @@ type Inject = (scene: Scene) => Promise<unknown>;
  */
 const disturbances: readonly (readonly [string, Inject])[] = [
   ["node restarted", async (scene) => await nodeOf(scene, 1).restart()],
-  ["gateway's connections to Postgres ended", async ({ environment }) => await environment.ask(terminate)],
+  ["gateway's connections to Postgres ended", async ({ environment }) => await environment.ask(TERMINATE)],
   ["node slow", async (scene) => await briefly(nodeOf(scene), (node) => node.slow(40), 2_000)],
   ["connections to the gateway cut", async ({ environment }) => environment.gatewayLink.cut()],
   ["connections to a node cut", async (scene) => nodeOf(scene).cut()],
@@ -26,7 +26,7 @@ const disturbances: readonly (readonly [string, Inject])[] = [
   ["all connections to all nodes cut", async ({ environment }) => environment.fleet.nodes.map((node) => node.cut())],
 ];
 
-const terminate =
+const TERMINATE =
   "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name <> 'soak'";
 
 export interface Disturbing {

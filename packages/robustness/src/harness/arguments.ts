@@ -13,7 +13,7 @@ export interface ReportFiles {
   readonly html: string | undefined;
 }
 
-export const reportUsage = `  --svg FILE         the report as a picture
+export const REPORT_USAGE = `  --svg FILE         the report as a picture
   --html FILE        the picture in a page`;
 
 /** Every command also knows --help, and --json, --svg and --html for its report. */

@@ -2,13 +2,13 @@
 // clients break.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, RedisFleet } from "@palisade/testkit";
-import { oneOf, positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
+import { oneOf, positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
 import { Workers } from "../harness/workers.js";
 import { clientNumber, journalName } from "../servers/collect.js";
 import type { ClientLinks } from "../servers/environment.js";
 import { readmitted } from "../servers/node-state.js";
 import type { LockOrders } from "../traffic/messages.js";
-import { LOCK_TIMES, RESOURCE } from "../traffic/one-lock.js";
+import { lockTimes, RESOURCE } from "../traffic/one-lock.js";
 import { type FaultCommand, faultCommand } from "./fault-command.js";
 import type { FaultProfile } from "./fault-run.js";
 
@@ -21,7 +21,7 @@ const usage = `npm run faults -- --lock [options]   the lock alone: one resource
   --appendfsync F    always (kills keep everything), everysec or no (kills lose memory, too)
   --control          a lock that has neither seals nor quarantine: must be found wanting
   --json FILE        the report and the whole history as JSON
-${reportUsage}`;
+${REPORT_USAGE}`;
 
 export interface LockAsked extends ReportFiles {
   readonly seed: string;
@@ -68,7 +68,7 @@ export const lockCommand: FaultCommand<LockAsked> = faultCommand({
 
 export function lockProfile(asked: LockAsked): FaultProfile {
   const { seed, isControl, processes, limitMs, appendfsync } = asked;
-  const { maxTtlMs } = LOCK_TIMES;
+  const { maxTtlMs } = lockTimes;
   return {
     seed,
     plan: {

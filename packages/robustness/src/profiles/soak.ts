@@ -53,7 +53,7 @@ const LONGEST_MS = 5_000;
 const CALM_MS = 5_000;
 const RECOVERY_MS = 60_000;
 const postgresClient = { application_name: "soak", connectionTimeoutMillis: 5_000, query_timeout: 5_000 };
-const PROBE = new URL("../traffic/gateway-probe.js", import.meta.url).href;
+const probeModule = new URL("../traffic/gateway-probe.js", import.meta.url).href;
 const postgresSettings = {
   shared_buffers: "32MB",
   checkpoint_timeout: "1min",
@@ -111,7 +111,7 @@ async function startSoak(asked: SoakAsked, closers: Closers, reportEveryMs: numb
     gatewaySelf.at = performance.now();
   };
   const env = gatewayEnv(database.url, fleet.urls, reportEveryMs);
-  const gateway = closers.use(new Gateway({ name: "the gateway", env, probe: { module: PROBE, onMessage } }));
+  const gateway = closers.use(new Gateway({ name: "the gateway", env, probe: { module: probeModule, onMessage } }));
   await gateway.start();
   const { url: gatewayUrl, proxy: gatewayLink } = await gateway.link();
   await gateway.ready();

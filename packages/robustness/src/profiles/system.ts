@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
 import type { Plan } from "../faults/schedule.js";
-import { positive, type ReportFiles, reportFiles, reportUsage, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
+import { positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
 import type { Closers } from "../harness/run.js";
 import { type Place, Workers } from "../harness/workers.js";
 import { clientNumber, collectFenced, collectUnfenced, journalName } from "../servers/collect.js";
@@ -12,10 +12,10 @@ import type { ClientLinks, Environment, GatewayLinks } from "../servers/environm
 import { Gateway, type Key, keyring, newKey } from "../servers/gateway.js";
 import { readmitted } from "../servers/node-state.js";
 import { Store } from "../servers/store.js";
-import { guardedTables } from "../traffic/guarded-table.js";
+import { GUARDED_TABLES } from "../traffic/guarded-table.js";
 import { intruded } from "../traffic/intruder.js";
-import { DOCUMENT_TIMES, rows } from "../traffic/read-modify-write.js";
-import { unfencedTables } from "../traffic/unfenced-route.js";
+import { documentTimes, rows } from "../traffic/read-modify-write.js";
+import { UNFENCED_TABLES } from "../traffic/unfenced-route.js";
 import { type FaultCommand, faultCommand } from "./fault-command.js";
 import type { FaultProfile } from "./fault-run.js";
 
@@ -26,7 +26,7 @@ const usage = `npm run faults -- [options]          the whole system: clients, l
   --short            about two minutes with everything
   --control          the same without the fence: must be found wanting
   --json FILE        the report and the whole history as JSON
-${reportUsage}
+${REPORT_USAGE}
 npm run faults -- --lock [options]   the lock alone; --lock --help shows its options
 npm run faults -- --sim [options]    the lock's code in a simulated world`;
 
@@ -110,8 +110,8 @@ function systemProfile(asked: SystemAsked): FaultProfile {
   return {
     seed,
     plan: systemPlan(durationMs, clients),
-    ttlMs: DOCUMENT_TIMES.ttlMs,
-    maxTtlMs: DOCUMENT_TIMES.maxTtlMs,
+    ttlMs: documentTimes.ttlMs,
+    maxTtlMs: documentTimes.maxTtlMs,
     limit: Number.POSITIVE_INFINITY,
     ambushRestMs: isControl ? undefined : 4_000,
     killKeepsMemory: true,
@@ -141,7 +141,7 @@ async function startSystem(asked: SystemAsked, closers: Closers, folder: string)
   const [fleet, store] = await Promise.all([RedisFleet.start({ nodes: NODES }), Store.start()]);
   closers.use(fleet);
   closers.use(store);
-  await Promise.all([store.query(guardedTables), store.query(unfencedTables), found(fleet)]);
+  await Promise.all([store.query(GUARDED_TABLES), store.query(UNFENCED_TABLES), found(fleet)]);
   const clients = Array.from({ length: asked.clients }, (_, slot) => `c${slot}`);
   const keys = ["forger", "careless", ...clients].map(newKey);
   const gateways: Gateway[] = [];
@@ -175,7 +175,7 @@ async function startSystem(asked: SystemAsked, closers: Closers, folder: string)
  * The first contact with a new fleet settles how long leases may be; a gateway does not know that.
  */
 async function found({ urls }: RedisFleet): Promise<void> {
-  await using locker = createLocker({ nodes: urls, maxTtlMs: DOCUMENT_TIMES.maxTtlMs, label: "founder" });
+  await using locker = createLocker({ nodes: urls, maxTtlMs: documentTimes.maxTtlMs, label: "founder" });
   await locker.ready();
 }
 

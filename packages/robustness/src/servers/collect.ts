@@ -69,9 +69,9 @@ export async function collectFenced(store: Store, rows: readonly string[], intru
 }
 
 export async function collectUnfenced(store: Store): Promise<Stored> {
-  const entries = await store.query<Entry>("select resource, rev::float8, token::float8, seq::float8, op from bare_history");
+  const entries = await store.query<Entry>("select resource, rev::float8, token::float8, seq::float8, op from unfenced_history");
   const finals = await store.query<{ resource: string; rev: number; value: Document | null }>(
-    "select resource, rev::float8, value from bare_documents",
+    "select resource, rev::float8, value from unfenced_documents",
   );
   return {
     entries,

@@ -105,7 +105,7 @@ export async function readRedis(environment: SoakEnvironment): Promise<Values> {
   return values;
 }
 
-const catalogue = `
+const CATALOGUE = `
   select
     (select pid from pg_stat_activity where backend_type = 'checkpointer') as checkpointer,
     (select count(*) from pg_stat_activity where backend_type = 'client backend' and application_name <> 'soak') as backends,
@@ -118,7 +118,7 @@ const catalogue = `
     pg_total_relation_size('palisade.used_keys') as keys`;
 
 export async function readPostgres(environment: SoakEnvironment): Promise<Values> {
-  const row = await environment.ask(catalogue).catch(noAnswer);
+  const row = await environment.ask(CATALOGUE).catch(noAnswer);
   if (row === undefined) return {};
   const value = (name: string): number => Number(row[name] ?? 0);
   return {

@@ -8,8 +8,8 @@ import { fetchRoute } from "./fetch-route.js";
 import type { DocumentOrders, Process, Traffic } from "./messages.js";
 import {
   type Dependencies,
-  DOCUMENT_TIMES,
   deletion,
+  documentTimes,
   guarded,
   latecomer,
   pair,
@@ -23,7 +23,7 @@ import { Recorder } from "./recorder.js";
 import { gatewayClientRoute } from "./route.js";
 import { unfencedRoute } from "./unfenced-route.js";
 
-const RETRY = { attempts: 3, firstPauseMs: 20, longestPauseMs: 200 };
+const retry = { attempts: 3, firstPauseMs: 20, longestPauseMs: 200 };
 const usual: readonly Work[] = [simple, simple, simple, several, several, several, pair, deletion, latecomer, read, read];
 
 export async function documentTraffic(orders: DocumentOrders, process: Process): Promise<Traffic> {
@@ -31,8 +31,8 @@ export async function documentTraffic(orders: DocumentOrders, process: Process):
   const chance = chanceOf(orders.seed, name);
   const journal = new Journal(orders.journal);
   const recorder = new Recorder(journal, name);
-  const lock = new RecordedLock(palisadeLock(orders.redisUrls, { ...DOCUMENT_TIMES, label: name }), journal);
-  const gateways = gatewayUrls.map((url) => createGatewayClient({ url, apiKey, timeoutMs: 1_500, retry: RETRY }));
+  const lock = new RecordedLock(palisadeLock(orders.redisUrls, { ...documentTimes, label: name }), journal);
+  const gateways = gatewayUrls.map((url) => createGatewayClient({ url, apiKey, timeoutMs: 1_500, retry }));
   const gateway: Dependencies["gateway"] = () => chance.one(gateways);
   // The guard is exported by the whole gateway, which only clients with a table load.
   const table = ownsTable ? new (await import("./guarded-table.js")).GuardedTable(storeUrl) : undefined;

@@ -3,7 +3,7 @@
 // megabytes.
 import { createGatewayClient } from "@palisade/gateway/client";
 import { createLocker } from "@palisade/lock";
-import { LOAD_TIMES } from "./load-tools.js";
+import { loadTimes } from "./load-tools.js";
 
 /**
  * As many as the gateway remembers at most (its check of raised fences). With a higher bound there,
@@ -32,7 +32,7 @@ export async function fill({ redisUrls, gatewayUrl, namespace }: Filled, { onFil
   // The nodes forget these resources early, so that the curves of their memory and keys begin at
   // the level where they stay.
   const timeouts = { nodeTimeoutMs: TIMEOUT_MS / 5, waitMs: TIMEOUT_MS };
-  const { maxTtlMs } = LOAD_TIMES;
+  const { maxTtlMs } = loadTimes;
   const limits = { ttlMs: maxTtlMs, maxTtlMs, retentionMs: maxTtlMs };
   const locker = createLocker({ nodes: redisUrls, namespace, label: "fill", ...limits, ...timeouts });
   try {

@@ -4,7 +4,7 @@ import pg from "pg";
 import { type Document, type Seen, successor } from "../history/document.js";
 import type { ReadAnswer } from "./route.js";
 
-export const guardedTables = `
+export const GUARDED_TABLES = `
   create table if not exists accounts (resource text primary key, rev bigint not null, value jsonb not null);
   create table if not exists account_entries (resource text, rev bigint, token bigint, by text, primary key (resource, rev))`;
 

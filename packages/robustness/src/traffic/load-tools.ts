@@ -7,7 +7,7 @@ import { Latency } from "./latency.js";
 import { type LoadOrders, type Timing, timings } from "./messages.js";
 
 /** Short enough that leases end and are renewed all the time. */
-export const LOAD_TIMES = { ttlMs: 2_000, maxTtlMs: 5_000 };
+export const loadTimes = { ttlMs: 2_000, maxTtlMs: 5_000 };
 /**
  * Counters of unused resources are forgotten after so long, so that a soak reaches the level at
  * which they stay.
@@ -42,7 +42,7 @@ export class LoadTools {
 
   anotherLocker(): Locker {
     const { redisUrls: nodes, namespace, name: label } = this.#orders;
-    return createLocker({ nodes, namespace, ...LOAD_TIMES, nodeTimeoutMs: 150, retentionMs: RETENTION_MS, waitMs: 3_000, label });
+    return createLocker({ nodes, namespace, ...loadTimes, nodeTimeoutMs: 150, retentionMs: RETENTION_MS, waitMs: 3_000, label });
   }
 
   contended(): string {

@@ -8,7 +8,7 @@ import { firstContact, type HeldLease, palisadeLock, RecordedLock } from "./reco
 import { unsealedLock } from "./unsealed-lock.js";
 
 export const RESOURCE = "the one";
-export const LOCK_TIMES = { ttlMs: 400, maxTtlMs: 800, nodeTimeoutMs: 60 };
+export const lockTimes = { ttlMs: 400, maxTtlMs: 800, nodeTimeoutMs: 60 };
 const LONG_TTL_MS = 150;
 const WAIT_MS = 3_000;
 
@@ -20,9 +20,9 @@ export interface Hold {
 
 export function planHold(chance: Chance, { leases, longHolds }: Pick<LockOrders, "leases" | "longHolds">): Hold {
   if (!chance.happens(longHolds / leases))
-    return { how: "briefly", ttlMs: LOCK_TIMES.ttlMs, holdMs: chance.happens(0.5) ? 0 : chance.between(1, 2) };
+    return { how: "briefly", ttlMs: lockTimes.ttlMs, holdMs: chance.happens(0.5) ? 0 : chance.between(1, 2) };
   const how = chance.one(["until told", "until told", "stopped past its end", "renewing"] as const);
-  if (how === "until told") return { how, ttlMs: LONG_TTL_MS, holdMs: LOCK_TIMES.maxTtlMs * 4 };
+  if (how === "until told") return { how, ttlMs: LONG_TTL_MS, holdMs: lockTimes.maxTtlMs * 4 };
   if (how === "renewing") return { how, ttlMs: LONG_TTL_MS, holdMs: LONG_TTL_MS * (1 + chance.next() * 2) };
   return { how, ttlMs: LONG_TTL_MS, holdMs: LONG_TTL_MS + chance.between(20, 300) };
 }
@@ -49,7 +49,7 @@ export class OneLock implements Traffic {
     this.#orders = orders;
     this.#process = process;
     this.#journal = new Journal(orders.journal);
-    const settings = { ...LOCK_TIMES, label: name };
+    const settings = { ...lockTimes, label: name };
     const lock = orders.lock === "palisade" ? palisadeLock(redisUrls, settings) : unsealedLock(redisUrls, settings);
     this.#lock = new RecordedLock(lock, this.#journal);
     this.#chance = chanceOf(seed, name);

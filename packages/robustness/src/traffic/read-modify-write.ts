@@ -14,8 +14,8 @@ import { refused } from "./route.js";
 /** Documents behind the gateway, and rows of a table that its owner guards. */
 export const documents = ["ledgers/1", "ledgers/2", "ledgers/3", "ledgers/4"] as const;
 export const rows = ["accounts/1", "accounts/2"] as const;
-export const DOCUMENT_TIMES = { ttlMs: 500, maxTtlMs: 800, nodeTimeoutMs: 80, connectTimeoutMs: 500 };
-const TTL_MS = DOCUMENT_TIMES.ttlMs;
+export const documentTimes = { ttlMs: 500, maxTtlMs: 800, nodeTimeoutMs: 80, connectTimeoutMs: 500 };
+const { ttlMs } = documentTimes;
 const SHORT_TTL_MS = 180;
 
 /** What a client uses for its work. */
@@ -43,7 +43,7 @@ export const simple: Work = async ({ chance, lock, recorder, gateway }) => {
   let sent = false;
   const locker = {
     acquire: async (name: string): Promise<HeldLease> => {
-      held = await lock.acquire(name, { ttlMs: TTL_MS, renew: true });
+      held = await lock.acquire(name, { ttlMs, renew: true });
       return held;
     },
   };
@@ -69,7 +69,7 @@ export const simple: Work = async ({ chance, lock, recorder, gateway }) => {
 export const several: Work = async (dependencies) => {
   const { chance } = dependencies;
   const route = chance.happens(0.5) ? dependencies.byFetch : dependencies.byClient;
-  await using lease = await dependencies.lock.acquire(chance.one(documents), { ttlMs: chance.one([TTL_MS, SHORT_TTL_MS]) });
+  await using lease = await dependencies.lock.acquire(chance.one(documents), { ttlMs: chance.one([ttlMs, SHORT_TTL_MS]) });
   return await writeSome(dependencies, { route, lease, writes: chance.between(1, 3) });
 };
 
@@ -86,7 +86,7 @@ export const deletion: Work = async (dependencies) => {
   const { chance, recorder, byFetch, byClient } = dependencies;
   const route = chance.happens(0.5) ? byFetch : byClient;
   const resource = chance.one(documents);
-  await using lease = await dependencies.lock.acquire(resource, { ttlMs: TTL_MS });
+  await using lease = await dependencies.lock.acquire(resource, { ttlMs });
   const { seen } = await recorder.seal(route, resource, lease.token);
   if (seen?.document == null) return "not stored";
   const planned = { resource, lease, shows: "token" } as const;
@@ -99,7 +99,7 @@ export const deletion: Work = async (dependencies) => {
 /** Two documents under one lease, in one transaction: both or none. */
 export const pair: Work = async ({ chance, lock, recorder, gateway, byClient }) => {
   const resources = chance.some(documents, 2);
-  await using lease = await lock.acquire(resources, { ttlMs: TTL_MS });
+  await using lease = await lock.acquire(resources, { ttlMs });
   const { token } = lease;
   const group = recorder.name();
   const operations = [];
@@ -126,7 +126,7 @@ export const pair: Work = async ({ chance, lock, recorder, gateway, byClient }) 
 export const guarded: Work = async ({ chance, lock, recorder, table }) => {
   if (table === undefined) return "not stored";
   const resource = chance.one(rows);
-  await using lease = await lock.acquire(resource, { ttlMs: TTL_MS });
+  await using lease = await lock.acquire(resource, { ttlMs });
   const by = recorder.name();
   const facts = { id: by, kind: "guarded", via: "guard", resource, token: lease.token } as const;
   recorder.sent(facts);
@@ -155,7 +155,7 @@ async function writeSome({ chance, recorder, fenced, pause }: Dependencies, { ro
   let { seen } = await recorder.seal(route, resource, token);
   for (let seq = 1; seq <= writes && seen !== undefined; seq++) {
     if (pauseMs !== undefined) await pause(pauseMs);
-    else if (chance.happens(0.15)) await sleep(chance.between(1, TTL_MS));
+    else if (chance.happens(0.15)) await sleep(chance.between(1, ttlMs));
     // Given the lease, the gateway's client checks it; given the token only, nothing but the fence
     // stops a late write.
     const shows = fenced && chance.happens(0.3) ? "lease" : "token";

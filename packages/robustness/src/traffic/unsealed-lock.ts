@@ -7,8 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { allowanceMs, type Lease, type Lock } from "./recorded-lock.js";
 
-const grantScript = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end return 0";
-const releaseScript = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+const GRANT = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end return 0";
+const RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
 export function unsealedLock(urls: readonly string[], { nodeTimeoutMs }: { readonly nodeTimeoutMs: number }): Lock {
   const careful = { enableOfflineQueue: false, autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
@@ -19,9 +19,9 @@ export function unsealedLock(urls: readonly string[], { nodeTimeoutMs }: { reado
   const tryOnce = async (resource: string, ttlMs: number): Promise<Lease | undefined> => {
     const owner = randomUUID();
     const [lockKey, tokenKey] = [`{palisade}:lock:${resource}`, `{palisade}:token:${resource}`];
-    const giveBack = (): Promise<unknown> => Promise.allSettled(nodes.map((node) => node.eval(releaseScript, 1, lockKey, owner)));
+    const giveBack = (): Promise<unknown> => Promise.allSettled(nodes.map((node) => node.eval(RELEASE, 1, lockKey, owner)));
     const startedAt = performance.now();
-    const grants = nodes.map((node) => node.eval(grantScript, 2, lockKey, tokenKey, owner, ttlMs) as Promise<number>);
+    const grants = nodes.map((node) => node.eval(GRANT, 2, lockKey, tokenKey, owner, ttlMs) as Promise<number>);
     const tokens = await firstGrants(grants, quorum);
     const remainingMs = (): number => Math.max(0, ttlMs - allowanceMs(ttlMs) - (performance.now() - startedAt));
     if (tokens.length >= quorum && remainingMs() > ttlMs / 10)

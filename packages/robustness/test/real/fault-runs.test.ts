@@ -55,7 +55,7 @@ function livingWith(mark: string): readonly string[] {
 }
 
 /** Two clients, two intruders and two gateways run here, whatever runs the servers. */
-const programs = /traffic.client\.js|gateway.dist.main\.js/;
+const PROGRAMS = /traffic.client\.js|gateway.dist.main\.js/;
 
 /** Each takes ten seconds, three of them at once, and on a busy machine several times that. */
 const PATIENCE_MS = 120_000;
@@ -76,7 +76,7 @@ describe("a run of the whole system", { timeout: PATIENCE_MS }, () => {
   // The `expect` of the test itself: the global one loses its test once a concurrent one has ended.
   test.concurrent("that is interrupted ends every process that it has started", async ({ expect }) => {
     const { child, mark } = start("--minutes", "1", "--clients", "2");
-    const started = (): number => livingWith(mark).filter((command) => programs.test(command)).length;
+    const started = (): number => livingWith(mark).filter((command) => PROGRAMS.test(command)).length;
     await expect.poll(started, { timeout: PATIENCE_MS }).toBe(6);
     child.signal("SIGINT");
     const { code, signal } = await child.waitForExit();

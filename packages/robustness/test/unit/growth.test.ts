@@ -5,8 +5,8 @@ import { judge, type Rule, type Verdict } from "../../src/checkers/growth.js";
 import { trendOf } from "../../src/checkers/statistics.js";
 import { chanceOf } from "../../src/traffic/chance.js";
 
-const minute = 60_000;
-const span = { fromMs: 0, untilMs: 30 * minute };
+const MINUTE_MS = 60_000;
+const span = { fromMs: 0, untilMs: 30 * MINUTE_MS };
 const memory: Rule = { bad: "rising", fold: "median", percentPerHour: 5, perHour: 2, worthMentioning: 1 };
 const counts: Rule = { bad: "rising", fold: "median", percentPerHour: 5, perHour: 2, worthMentioning: 1.5 };
 
@@ -17,7 +17,7 @@ function verdict(shape: Shape, { seed = "one", rule = memory }: { seed?: string;
   const chance = chanceOf(seed, "noise");
   // Roughly normal, of deviation 1.
   const noise = (): number => Array.from({ length: 12 }, () => chance.next()).reduce((sum, one) => sum + one, -6);
-  const points = Array.from({ length: 360 }, (_, i) => ({ atMs: i * 5_000, value: shape((i * 5_000) / minute, noise) }));
+  const points = Array.from({ length: 360 }, (_, i) => ({ atMs: i * 5_000, value: shape((i * 5_000) / MINUTE_MS, noise) }));
   return judge(points, rule, span);
 }
 
@@ -209,7 +209,7 @@ describe("the limits of a slope", () => {
 });
 
 test("a curve of too few values is not called flat", () => {
-  const points = Array.from({ length: 7 }, (_, i) => ({ atMs: (11 + i) * minute, value: 5 }));
+  const points = Array.from({ length: 7 }, (_, i) => ({ atMs: (11 + i) * MINUTE_MS, value: 5 }));
   expect(judge(points, memory, span)).toMatchObject({ kind: "too few values", level: 5 });
   expect(judge([], memory, span)).toMatchObject({ kind: "too few values", level: Number.NaN });
 });

@@ -4,22 +4,22 @@ import { type FaultKind, type PlannedFault, schedule } from "../../src/faults/sc
 import { systemPlan } from "../../src/profiles/system.js";
 
 const planned = (seed: string, durationMs: number): PlannedFault[] => schedule(seed, systemPlan(durationMs, 10));
-const minute = 60_000;
+const MINUTE_MS = 60_000;
 
 describe("the schedule of the faults", () => {
   test("is a function of the seed", () => {
-    expect(planned("a", minute)).toEqual(planned("a", minute));
-    expect(planned("a", minute)).not.toEqual(planned("b", minute));
+    expect(planned("a", MINUTE_MS)).toEqual(planned("a", MINUTE_MS));
+    expect(planned("a", MINUTE_MS)).not.toEqual(planned("b", MINUTE_MS));
   });
 
   test("names faults in the order of their time, within the time of the run", () => {
-    const times = planned("a", minute).map(({ atMs }) => atMs);
+    const times = planned("a", MINUTE_MS).map(({ atMs }) => atMs);
     expect(times).toEqual([...times].sort((a, b) => a - b));
-    expect(Math.max(...times)).toBeLessThan(minute);
+    expect(Math.max(...times)).toBeLessThan(MINUTE_MS);
   });
 
   test("has every kind of fault in ten minutes, and the failover of the store once", () => {
-    const kinds = planned("a", 10 * minute).map(({ kind }) => kind);
+    const kinds = planned("a", 10 * MINUTE_MS).map(({ kind }) => kind);
     const all: FaultKind[] = [
       "node killed",
       "node paused",
@@ -45,7 +45,7 @@ describe("the schedule of the faults", () => {
   });
 
   test("T1 wipes no majority at once, and never one node twice", () => {
-    const wipes = planned("a", 60 * minute).flatMap((fault) => (fault.kind === "nodes wiped" ? [fault.nodes] : []));
+    const wipes = planned("a", 60 * MINUTE_MS).flatMap((fault) => (fault.kind === "nodes wiped" ? [fault.nodes] : []));
     expect(wipes.length).toBeGreaterThan(100);
     for (const nodes of wipes) {
       expect(nodes.length).toBeLessThanOrEqual(2);
