@@ -47,7 +47,7 @@ function storedOf(name: string, operations: readonly Operation[], entries: reado
       strays.push({
         promise: "G3",
         resource: name,
-        what: `${name}: revision ${entry.rev} (token ${entry.token}, seq ${entry.seq}) is stored, and nobody with a lease asked for it`,
+        what: `${name}: revision ${entry.rev} (token ${entry.token}, seq ${entry.seq}) is stored, and no client with a lease asked for it`,
       });
   }
   return { name, operations, kept, keptById: groupedBy(kept, ({ operation }) => operation.id), strays };

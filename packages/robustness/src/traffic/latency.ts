@@ -1,5 +1,5 @@
 // How long things took, in buckets whose bounds grow by a tenth, so that a process which measures
-// for hours keeps a fixed number of counts. Pure.
+// for hours keeps a fixed number of counts.
 
 const FIRST_MS = 0.05;
 const GROWTH = 1.1;

@@ -96,8 +96,10 @@ describe("G3 answers", () => {
     expect(whatIsWrong({ operations })).toMatch(/half a transaction both: r stored, s not stored/);
   });
 
-  test("for what nobody asked for", () => {
-    expect(whatIsWrong({ entries: [...sound.entries, entry(3, 8, { seq: 9 })] })).toMatch(/revision 3 .* nobody with a lease asked for it/);
+  test("for a stored write that no client asked for", () => {
+    expect(whatIsWrong({ entries: [...sound.entries, entry(3, 8, { seq: 9 })] })).toMatch(
+      /revision 3 .* no client with a lease asked for it/,
+    );
   });
 });
 
@@ -196,7 +198,7 @@ describe("a journal", () => {
     ]);
   });
 
-  test("tells of a lease that its holder died with: it counts until its deadline, and nobody had to tell the dead", () => {
+  test("has the lease of a killed holder: it counts until its deadline, and the holder need not have been told", () => {
     const lines = linesOf(`{"e":"lease","resources":["r","s"],"token":7,"beganAt":1,"grantedAt":2,"validUntilAt":50}\n${begun}`);
     const leases = leasesOf({ author: "c1.0", client: 1_000, lines });
     expect(leases.map((record) => [record.resource, record.validUntilAt, record.toldAt])).toEqual([
@@ -219,7 +221,7 @@ describe("a journal", () => {
   });
 });
 
-test("the figures count what was saved: stale writes over somebody else's update", () => {
+test("the figures count what was saved: stale writes over another client's update", () => {
   const stale = write("late", 310, { token: 7, seq: 2, on: { rev: 1, by: "a" }, outcome: "refused", code: "fencing_token_stale" });
   const history = { ...sound, operations: [...sound.operations, stale] };
   const figures = figuresOf({

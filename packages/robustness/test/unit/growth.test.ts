@@ -41,7 +41,7 @@ describe("a curve is flat", () => {
     expect(verdict((minutes) => 40 + 10 * (minutes % 3.1)).kind).toBe("flat");
   });
 
-  test("when somebody else uses the machine more and more, but not all the time", () => {
+  test("when other programs use the machine more and more, but not all the time", () => {
     const rule: Rule = { ...memory, fold: "best", percentPerHour: 60 };
     expect(verdict((minutes, noise) => 10 + (minutes % 1 > 0.3 ? 3 * minutes : 0) + noise(), { rule }).kind).toBe("flat");
   });

@@ -47,7 +47,7 @@ describe("tokens", () => {
     expect(checkers.repeatedTokens([lease(2, 100), lease(2, 110), lease(2, 120)])).toHaveLength(2);
   });
 
-  test("a lower one for whoever began after the grant of a higher one is found, however many leases lie between", () => {
+  test("a lower one for an acquire that began after the grant of a higher one is found, however many leases lie between", () => {
     const late = lease(4, 200, { client: 7 });
     const between = [lease(1, 110), lease(2, 120), lease(3, 130)].map((record) => ({ ...record, beganAt: 50 }));
     expect(checkers.tokensAgainstTime([lease(9, 100), ...between, late])).toEqual([
@@ -58,11 +58,11 @@ describe("tokens", () => {
     ]);
   });
 
-  test("the same one for whoever began after the grant is found", () => {
+  test("the same one for an acquire that began after the grant is found", () => {
     expect(checkers.tokensAgainstTime([lease(9, 100), lease(9, 120)])).toHaveLength(1);
   });
 
-  test("the order of attempts that overlap is nobody's promise", () => {
+  test("the tokens of acquires that overlap may come in any order", () => {
     expect(checkers.tokensAgainstTime([lease(9, 100), lease(4, 120, { beganAt: 99 })])).toEqual([]);
   });
 });

@@ -1,6 +1,5 @@
-// The judge of concurrent histories, judged: histories made by hand of which everybody can see
-// whether they can be told in order, and small ones of any kind against a plain trial of all
-// orders.
+// The checker of concurrent histories against histories made by hand whose order is obvious, and
+// against a plain trial of all orders for small ones of any kind.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { linearizability } from "../../src/checkers/linearizability.js";

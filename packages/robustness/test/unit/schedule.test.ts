@@ -1,4 +1,4 @@
-// The plan of the faults: what is promised about it to whoever repeats a run.
+// The plan of the faults: what is promised to users who repeat a run.
 import { describe, expect, test } from "vitest";
 import { type FaultKind, type PlannedFault, schedule } from "../../src/faults/schedule.js";
 import { systemPlan } from "../../src/profiles/system.js";

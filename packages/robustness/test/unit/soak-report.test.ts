@@ -11,6 +11,7 @@ import type { SoakAsked } from "../../src/profiles/soak.js";
 import { soakCommand } from "../../src/profiles/soak-command.js";
 import { curveTable, verdictOf } from "../../src/report/curve-table.js";
 import { drawCurves } from "../../src/report/curves.js";
+import { parseTags } from "./tags.js";
 
 const folder = mkdtempSync(join(tmpdir(), "soak-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -131,14 +132,3 @@ describe("what people are shown", () => {
     expect(svg).not.toMatch(/NaN|undefined|Infinity|href|url\(/);
   });
 });
-
-/** The tags that are still open at the end, or that were closed out of order. */
-function parseTags(svg: string): string[] {
-  const open: string[] = [];
-  for (const [, end, name = "", self] of svg.matchAll(/<(\/?)([a-z]+)[^>]*?(\/?)>/g)) {
-    if (self === "/") continue;
-    if (end === "") open.push(name);
-    else if (open.pop() !== name) return [`</${name}>`];
-  }
-  return open;
-}
