@@ -1,5 +1,6 @@
-// Checks the specifications: node spec/check.mjs [--all] [--only <part of a name>] [--json] [--write].
-// The exit code is 0 if every model has the verdict and the number of states that models.md names.
+// Checks the specifications: node spec/check.mjs [--all] [--only <part of a name>] [--json]
+// [--write]. The exit code is 0 if every model has the verdict and the number of states that
+// models.md names.
 import { parseArgs } from "node:util";
 import { keep } from "./checker/keep.mjs";
 import { allModels } from "./checker/models.mjs";

@@ -1,9 +1,9 @@
-// Writes down what was found, on request: the numbers of states in the table of models, and the traces
-// beside it. The tests compare.
+// Writes down what was found, on request: the numbers of states in the table of models, and the
+// traces beside it. The tests compare.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { pathOf, tablePath } from "./models.mjs";
 
-const block = /```text\n[\s\S]*?```/;
+const BLOCK = /```text\n[\s\S]*?```/;
 
 /** @param {readonly import("./verdict.mjs").Found[]} findings */
 export function keep(findings) {
@@ -26,6 +26,6 @@ function keepTrace(path, trace) {
   const text = existsSync(path) ? readFileSync(path, "utf8") : "```text\n```\n";
   writeFileSync(
     path,
-    text.replace(block, () => ["```text", ...trace, "```"].join("\n")),
+    text.replace(BLOCK, () => ["```text", ...trace, "```"].join("\n")),
   );
 }

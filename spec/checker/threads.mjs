@@ -1,4 +1,4 @@
-// Shares models among threads, the largest first, so that none is left to run alone at the end. Decides the order; judges nothing.
+// Shares models among threads, the largest first, so that none is left to run alone at the end.
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 

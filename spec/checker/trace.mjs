@@ -1,5 +1,6 @@
-// Makes a trace readable: the checker gives states, this gives the step that leads to each, by name, with what it changed. Every state is found again among the
-// successors of the one before it, so a trace that is printed is a way through the model, not just a text.
+// Makes a trace readable: the checker gives states, this gives the step that leads to each, by
+// name, with what it changed. Every state is found again among the successors of the one before it,
+// so a trace that is printed is a way through the model, not just a text.
 import { explore_init, explore_next } from "tla-checker";
 
 /** @typedef {{ readonly display: Readonly<Record<string, string>>, readonly json: unknown }} State */
@@ -46,7 +47,8 @@ function isShownAs({ display }, text) {
 }
 
 /**
- * Everything that differs, as "path old → new"; a row of which more than one entry differs is shown whole, a set by what came and went.
+ * Everything that differs, as "path old → new"; a row of which more than one entry differs is shown
+ * whole, a set by what came and went.
  * @param {string} path @param {any} before @param {any} after @returns {readonly string[]}
  */
 function changes(path, before, after) {
@@ -80,7 +82,10 @@ function joined(path, key) {
   return path === "" ? key : `${path}.${key}`;
 }
 
-/** The components of a tuple or a record; undefined for what is shown whole. @param {any} value @returns {readonly (readonly [string | number, any])[] | undefined} */
+/**
+ * The components of a tuple or a record; undefined for what is shown whole.
+ * @param {any} value @returns {readonly (readonly [string | number, any])[] | undefined}
+ */
 function parts(value) {
   if (typeof value !== "object" || Array.isArray(value)) return undefined;
   const tuple = value.__tuple;

@@ -1,4 +1,4 @@
-// Runs one model to its end: every reachable state, or the shortest way to a violation. Decides nothing about what was expected.
+// Runs one model to its end: every reachable state, or the shortest way to a violation.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { check_spec_with_options, initSync } from "tla-checker";
@@ -29,7 +29,10 @@ export function verdictOf({ name, module, cfg, invariants }) {
   return { name, verdict: inWords(result, invariants), states: result.states_explored, seconds, trace };
 }
 
-/** @param {{ success: boolean, error_type: string, error_message: string }} result @param {readonly string[]} invariants */
+/**
+ * @param {{ success: boolean, error_type: string, error_message: string }} result
+ * @param {readonly string[]} invariants
+ */
 function inWords({ success, error_type, error_message }, invariants) {
   if (success) return "holds";
   const [, index] = /^Invariant (\d+) violated$/.exec(error_message) ?? [];

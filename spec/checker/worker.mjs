@@ -1,4 +1,4 @@
-// One thread of the check: is handed models one by one, hands back what it found. Decides nothing.
+// One thread of the check: is handed models one by one, hands back what it found.
 import { parentPort } from "node:worker_threads";
 import { verdictOf } from "./verdict.mjs";
 

@@ -1,4 +1,4 @@
-// Compiles the workspace or a part of it, incrementally. Decides only when incremental would be
+// Compiles the workspace or a part of it, incrementally, and whole where incremental would be
 // wrong: tsc trusts its own records and does not see that an output was deleted.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Where things are in this clone. Decides nothing; reads the two facts that are written down
+// Where things are in this clone: reads the two facts that are written down
 // elsewhere (workspace packages, pinned pnpm).
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,18 +1,17 @@
-// Runs one child process so that it cannot outlive us, whatever kills us: the kernel kills it with
-// us where setpriv exists, elsewhere it watches for our death. The child gets its own process
-// group: a Ctrl-C of the terminal reaches only us, we tell the child once, and when it is gone
-// whatever it left in its group goes too.
+// Runs one child process so that it cannot outlive this one: where setpriv exists the kernel kills
+// it at our death, elsewhere it watches for that. It gets its own process group, so a Ctrl-C of the
+// terminal reaches it through us, once, and what it leaves in its group is killed with it.
 import { spawn, spawnSync } from "node:child_process";
 import { constants } from "node:os";
 import { root } from "./checkout.mjs";
 
-const graceMs = 10_000;
+const GRACE_MS = 10_000;
 
-/** Thrown instead of starting another child once we were asked to stop. */
+/** Thrown instead of starting another child after an interrupt. */
 export class Interrupted extends Error {}
 
 /**
- * What runs now, with how it is told that it is enough.
+ * What runs now, and whether an interrupt asks it to end or kills it.
  * @type {Map<import("node:child_process").ChildProcess, "asked" | "killed">}
  */
 const running = new Map();
@@ -23,15 +22,15 @@ export function throwIfInterrupted() {
 }
 
 /**
- * Asks what the user sees, or what has to put something away, to end, and kills what only prepares
- * it: the next run repairs that. A second call, or no end in time, kills all.
+ * Asks the task to end, which may have to clean up, and kills a preparation, which the next run
+ * repairs. A second call, or no end in time, kills all.
  * @param {NodeJS.Signals} signal
  */
 export function interrupt(signal) {
   if (interrupted) return killAll();
   interrupted = true;
   for (const [child, ending] of running) ending === "asked" ? child.kill(signal) : killGroup(child);
-  setTimeout(killAll, graceMs).unref();
+  setTimeout(killAll, GRACE_MS).unref();
 }
 
 function killAll() {
@@ -43,7 +42,7 @@ function killGroup(child) {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch (error) {
-    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ESRCH") throw error; // ESRCH: nobody left in the group, which is the usual end
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ESRCH") throw error; // the group is empty
   }
 }
 
@@ -61,7 +60,7 @@ export function run(command, { output, ending = output === "shown" ? "asked" : "
   const child = spawn(file, args, { cwd, env, detached: true, stdio: output === "shown" ? "inherit" : ["ignore", "pipe", "pipe"] });
   running.set(child, ending);
   const limits =
-    limitMs === undefined ? [] : [setTimeout(() => child.kill("SIGTERM"), limitMs), setTimeout(() => killGroup(child), limitMs + graceMs)];
+    limitMs === undefined ? [] : [setTimeout(() => child.kill("SIGTERM"), limitMs), setTimeout(() => killGroup(child), limitMs + GRACE_MS)];
   /** @type {Buffer[]} */
   const written = [];
   child.stdout?.on("data", (chunk) => written.push(chunk));
@@ -87,15 +86,15 @@ export function run(command, { output, ending = output === "shown" ? "asked" : "
 let kernelKillsOrphans;
 
 /**
- * If we die before the kernel knows the child's wish, no signal comes. Its parent is then no longer
- * us, so it looks before it becomes the command.
+ * A parent that dies before setpriv has run sends no signal, so the child compares its parent
+ * first.
  */
-const look = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"';
+const LOOK = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"';
 
 /** @param {readonly string[]} command */
 function tethered(command) {
   kernelKillsOrphans ??= spawnSync("setpriv", ["--pdeathsig", "KILL", "true"], { stdio: "ignore" }).status === 0;
-  if (kernelKillsOrphans) return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", look, "sh", String(process.pid), ...command];
+  if (kernelKillsOrphans) return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", LOOK, "sh", String(process.pid), ...command];
   const [file = "", ...args] = command;
   return file === process.execPath ? [file, "--import", new URL("die-with-parent.mjs", import.meta.url).href, ...args] : command;
 }

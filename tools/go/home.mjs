@@ -9,7 +9,7 @@ import { Refusal } from "./refusal.mjs";
 
 /** What npm, pnpm and we ourselves write below HOME; each must be writable where it exists. */
 const places = ["", ".npm", ".cache", ".local", ".local/share", ".local/share/pnpm", ".local/state", ".config"];
-const pointersIntoHome = /^(XDG_(CACHE|DATA|STATE|CONFIG)_HOME|PNPM_HOME|npm_config_(cache|prefix|store_dir))$/i;
+const POINTS_INTO_HOME = /^(XDG_(CACHE|DATA|STATE|CONFIG)_HOME|PNPM_HOME|npm_config_(cache|prefix|store_dir))$/i;
 
 /**
  * Changes this process's environment, which every child inherits. Returns what the user should be
@@ -24,7 +24,7 @@ export function settleHome() {
   }
   const own = join(cache, "home");
   mkdirSync(own, { recursive: true });
-  for (const name of Object.keys(process.env)) if (pointersIntoHome.test(name)) delete process.env[name];
+  for (const name of Object.keys(process.env)) if (POINTS_INTO_HOME.test(name)) delete process.env[name];
   process.env.npm_config_userconfig ??= join(home, ".npmrc"); // the user's registry and credentials still count
   process.env.HOME = own;
   return `HOME (${home}) cannot be written, so caches go to ${own}`;

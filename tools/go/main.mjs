@@ -1,5 +1,5 @@
 // One task from start to exit code: prepare the clone in turn with other runs, run the task, and
-// pass on whatever ends us. Decides the exit code.
+// pass on signals. Its exit code is the task's.
 import { watchAncestors } from "./ancestors.mjs";
 import { build } from "./build.mjs";
 import { Interrupted, interrupt } from "./child.mjs";
@@ -10,8 +10,11 @@ import { Refusal } from "./refusal.mjs";
 import { tasks } from "./tasks.mjs";
 import { inTurn } from "./turn.mjs";
 
-/** npm passes on the Ctrl-C that the terminal has already sent us; both together are one wish. */
-const sameWishMs = 700;
+/**
+ * npm passes on the Ctrl-C that the terminal has sent to this process as well: both are one
+ * request.
+ */
+const SAME_REQUEST_MS = 700;
 const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 
 /** @param {string | undefined} name @param {readonly string[]} args */
@@ -41,14 +44,14 @@ async function perform(name, args) {
   return task.run(args);
 }
 
-/** Signals and the death of npm above us end the children; the returned code is then ours. */
+/** A signal, or the death of npm, ends the children; the exit code then tells the signal. */
 function listenForTheEnd() {
   /** @type {{ code: number | undefined }} */
   const ending = { code: undefined };
   let lastAt = Number.NEGATIVE_INFINITY;
   for (const [signal, code] of /** @type {[keyof typeof exitCodes, number][]} */ (Object.entries(exitCodes))) {
     process.on(signal, () => {
-      const again = performance.now() - lastAt < sameWishMs;
+      const again = performance.now() - lastAt < SAME_REQUEST_MS;
       lastAt = performance.now();
       if (again) return;
       ending.code ??= code;
@@ -59,6 +62,6 @@ function listenForTheEnd() {
     ending.code ??= exitCodes.SIGHUP;
     interrupt("SIGTERM");
   });
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {}); // the reader of our output left; the exit code still tells
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {}); // the reader has left
   return ending;
 }

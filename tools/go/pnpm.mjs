@@ -1,5 +1,5 @@
-// Finds the one pnpm version this workspace is pinned to, or fetches it into this clone. Decides
-// which copy is good: exact version, and for a fetched one the pinned hash. It is then run as `node
+// Finds the one pnpm version this workspace is pinned to, or fetches it into this clone:
+// the exact version, and for a fetched copy the pinned hash. It is then run as `node
 // pnpm.cjs`, one process that dies with us; `npx pnpm` would be a chain of three.
 import { existsSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// What the operating system says of a process: /proc on Linux, `ps` elsewhere. Decides nothing.
+// What the operating system says of a process: /proc on Linux, `ps` elsewhere.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 

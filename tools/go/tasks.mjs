@@ -1,5 +1,4 @@
-// What each task runs once the clone is prepared. Decides nothing about the clone, the machine or
-// signals.
+// What each task runs once the clone is prepared.
 import { existsSync } from "node:fs";
 import { inRoot } from "./checkout.mjs";
 import { run } from "./child.mjs";

@@ -1,6 +1,6 @@
-// One run at a time prepares this clone (install, build); the others wait for their turn. Decides
-// whose turn it is, also after an owner was killed without a word. The turn is a file naming its
-// owner. It is taken with link(2), which creates it whole or not at all.
+// One run at a time prepares this clone (install, build); the others wait for their turn, which
+// also passes on when its owner was killed. The turn is a file naming its owner. It is taken with
+// link(2), which creates it whole or not at all.
 import { randomUUID } from "node:crypto";
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -11,9 +11,9 @@ import { throwIfInterrupted } from "./child.mjs";
 import { birthOf } from "./process-table.mjs";
 import { step } from "./progress.mjs";
 
-const everyMs = 50;
+const EVERY_MS = 50;
 /** An owner in another container cannot be looked at; after this long it is taken for dead. */
-const foreignLifeMs = 10 * 60_000;
+const FOREIGN_TURN_MS = 10 * 60_000;
 
 /**
  * @template T
@@ -23,8 +23,8 @@ const foreignLifeMs = 10 * 60_000;
  */
 export async function inTurn(work, turn = join(cache, "turn")) {
   const claim = `${turn}.${randomUUID()}`;
-  writeFileSync(claim, JSON.stringify({ pid: process.pid, birth: birthOf(process.pid), host: hostname(), writtenAt: Date.now() }));
   try {
+    writeFileSync(claim, JSON.stringify({ pid: process.pid, birth: birthOf(process.pid), host: hostname(), writtenAt: Date.now() }));
     if (!take(turn, claim)) await step("waiting for another run in this clone to finish its preparation", () => wait(turn, claim));
   } finally {
     rmSync(claim, { force: true });
@@ -40,7 +40,7 @@ export async function inTurn(work, turn = join(cache, "turn")) {
 async function wait(turn, claim) {
   while (!take(turn, claim)) {
     throwIfInterrupted();
-    if (!orphaned(turn) || !clear(turn, claim)) await sleep(everyMs);
+    if (!orphaned(turn) || !clear(turn, claim)) await sleep(EVERY_MS);
   }
 }
 
@@ -51,10 +51,8 @@ function take(turn, claim) {
 
 /**
  * Two waiters may judge the same dead owner at once, and the slower one would then remove the turn
- * that the faster one has taken since. So there is a turn to remove as well, and whoever has it
- * judges again. Should he die of all moments then, he is cleared away by whoever notices; only who
- * dies there in pairs could still do harm.
- * @param {string} turn @param {string} claim @returns {boolean} false: somebody else is at it
+ * that the faster one has taken since. So removing has a turn of its own, whose owner judges again.
+ * @param {string} turn @param {string} claim @returns {boolean} false: another waiter is at it
  */
 function clear(turn, claim) {
   const clearing = `${turn}.clearing`;
@@ -72,7 +70,7 @@ function orphaned(turn) {
   let text = "";
   if (!unless("ENOENT", () => (text = readFileSync(turn, "utf8")))) return false;
   const owner = JSON.parse(text);
-  if (owner.host !== hostname()) return Date.now() - owner.writtenAt > foreignLifeMs;
+  if (owner.host !== hostname()) return Date.now() - owner.writtenAt > FOREIGN_TURN_MS;
   return birthOf(owner.pid) !== owner.birth;
 }
 

@@ -1,6 +1,6 @@
 // What a mutant is: one small change that breaks one promise, and how it is applied. A text that
-// stands in its file twice, or not at all, is refused: the code has changed, and somebody has to
-// look whether the mutant still says what it breaks.
+// stands in its file twice, or not at all, is refused: the code has changed, and the mutant may no
+// longer break what it says.
 
 /**
  * @typedef {object} Mutant

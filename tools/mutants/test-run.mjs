@@ -15,9 +15,9 @@ import { run } from "../go/child.mjs";
  * All that vitest's report says of a test that took too long, before the place where the test
  * stands.
  */
-const timeLimit = /^Error: STACK_TRACE_ERROR/;
+const TIME_LIMIT = /^Error: STACK_TRACE_ERROR/;
 /** Longer than any part of the suite takes, many times over. */
-const longestMs = 300_000;
+const LONGEST_MS = 300_000;
 
 /**
  * @param {string} folder the copy
@@ -32,7 +32,7 @@ export async function runTests(folder, filters, shard) {
   const options = ["--bail=1", "--reporter=json", `--outputFile=${report}`, ...(shard === undefined ? [] : [`--shard=${shard}`])];
   const command = [process.execPath, ...vitest, ...options, ...filters];
   // Asked to end: it stops the servers that it started, and takes their data away.
-  const { code, output } = await run(command, { output: "kept", ending: "asked", limitMs: longestMs, cwd: folder });
+  const { code, output } = await run(command, { output: "kept", ending: "asked", limitMs: LONGEST_MS, cwd: folder });
   return findingOf(existsSync(report) ? JSON.parse(readFileSync(report, "utf8")).testResults : [], { code, output, folder });
 }
 
@@ -45,7 +45,7 @@ export function findingOf(files, { code, output, folder }) {
   for (const { name, assertionResults } of files) {
     const failed = assertionResults.find(({ status }) => status === "failed");
     if (failed === undefined) continue;
-    const message = (failed.failureMessages?.[0] ?? "").replace(timeLimit, "it did not end within its time limit");
+    const message = (failed.failureMessages?.[0] ?? "").replace(TIME_LIMIT, "it did not end within its time limit");
     return { kind: "red", title: failed.fullName, file: name.replace(`${folder}/`, ""), message };
   }
   if (code === 0 && files.some(({ assertionResults }) => assertionResults.length > 0)) return { kind: "green" };

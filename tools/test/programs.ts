@@ -1,5 +1,5 @@
 // Small programs that the tests run as real processes, and that end with their tests, whatever
-// becomes of those. Decides nothing.
+// becomes of those.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";

@@ -5,9 +5,9 @@ import { join, relative, sep } from "node:path";
 import { type Program, parse } from "./syntax.js";
 
 const generated = new Set(["node_modules", "dist", ".build", ".cache", ".git", "pnpm-lock.yaml", "package-lock.json"]);
-const textual = /(\.(ts|mts|mjs|js|json|md|yml|yaml|lua|sql|sh|c|tla|cfg|patch)|Dockerfile|\/run|LICENSE)$/;
+const TEXTUAL = /(\.(ts|mts|mjs|js|json|md|yml|yaml|lua|sql|sh|c|tla|cfg|patch)|Dockerfile|\/run|LICENSE)$/;
 /** They are there, and documents show them; there is nothing in them to read. */
-const picture = /\.(png|svg)$/;
+const PICTURE = /\.(png|svg)$/;
 
 export class SourceFile {
   #program: Program | undefined;
@@ -69,7 +69,7 @@ export function readCheckout(root: string): Checkout {
 }
 
 function textOf(path: string): string {
-  return picture.test(path) ? "" : readFileSync(path, "utf8");
+  return PICTURE.test(path) ? "" : readFileSync(path, "utf8");
 }
 
 /** A checkout that exists only in a test. */
@@ -82,6 +82,6 @@ function* walk(directory: string): Generator<string> {
     if (generated.has(entry.name)) continue;
     const path = join(directory, entry.name);
     if (entry.isDirectory()) yield* walk(path);
-    else if (entry.isFile() && (textual.test(path) || picture.test(path))) yield path;
+    else if (entry.isFile() && (TEXTUAL.test(path) || PICTURE.test(path))) yield path;
   }
 }

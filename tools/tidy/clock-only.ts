@@ -5,7 +5,7 @@ import { importsOf } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";
 import { memberName, type Node, nodesOf, rootName } from "./syntax.js";
 
-const home = "packages/lock/src/platform/clock.ts";
+const HOME = "packages/lock/src/platform/clock.ts";
 const calls = new Set(["setTimeout", "setInterval"]);
 const members = new Set([
   "Date.now",
@@ -16,14 +16,14 @@ const members = new Set([
   "globalThis.setTimeout",
   "globalThis.setInterval",
 ]);
-const modules = /^(node:)?(timers|timers\/promises|perf_hooks)$/;
+const MODULES = /^(node:)?(timers|timers\/promises|perf_hooks)$/;
 
 export const clockOnly: Rule = {
   name: "in the lock only clock.ts knows the time",
   findings: (checkout) =>
     checkout
       .sourcesOf("lock")
-      .filter((file) => file.isCode && file.path !== home)
+      .filter((file) => file.isCode && file.path !== HOME)
       .flatMap((file) => [...readings(file), ...timeImports(file)]),
 };
 
@@ -46,6 +46,6 @@ function calleeName(node: Node): string {
 
 function timeImports(file: SourceFile): readonly Finding[] {
   return importsOf(file).flatMap(({ specifier, offset }) =>
-    modules.test(specifier) ? [`${file.at(offset)}: ${specifier} outside clock.ts`] : [],
+    MODULES.test(specifier) ? [`${file.at(offset)}: ${specifier} outside clock.ts`] : [],
   );
 }

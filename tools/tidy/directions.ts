@@ -1,4 +1,4 @@
-// Who may import whom. The lock knows nobody here, the gateway knows the lock by its public name,
+// Which package may import which: the lock none, the gateway the lock by its public name,
 // and neither knows that tests exist.
 import type { Checkout, SourceFile } from "./checkout.js";
 import { type Import, importsOf } from "./imports.js";
@@ -13,7 +13,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   gateway: ["@palisade/lock"],
   testkit: [],
 };
-const testTools = /^(vitest|@testcontainers\/|testcontainers|fast-check)(\/|$)/;
+const TEST_TOOLS = /^(vitest|@testcontainers\/|testcontainers|fast-check)(\/|$)/;
 
 export const importDirections: Rule = {
   name: "imports point in one direction: lock → nobody, gateway → lock by name, nobody → tests",
@@ -31,6 +31,6 @@ function judgeImport(name: string, file: SourceFile, { specifier, target, offset
   if (target !== undefined && !target.startsWith(`packages/${name}/src/`)) return [`${where} leaves the package's source`];
   if (specifier.startsWith("@palisade/") && !(allowed[name] ?? [specifier]).includes(specifier))
     return [`${where} is not for ${name} to know`];
-  if (["lock", "gateway"].includes(name) && testTools.test(specifier)) return [`${where} belongs to tests`];
+  if (["lock", "gateway"].includes(name) && TEST_TOOLS.test(specifier)) return [`${where} belongs to tests`];
   return [];
 }

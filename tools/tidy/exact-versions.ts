@@ -4,7 +4,7 @@ import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 
 const sections = ["dependencies", "devDependencies", "optionalDependencies"] as const;
-const exact = /^(workspace:\*|(npm:(@[^/]+\/)?[^@]+@)?\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?)$/;
+const EXACT = /^(workspace:\*|(npm:(@[^/]+\/)?[^@]+@)?\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?)$/;
 
 export const exactVersions: Rule = {
   name: "every dependency has an exact version",
@@ -15,7 +15,7 @@ function ranges(file: SourceFile): readonly Finding[] {
   const manifest = JSON.parse(file.text) as Partial<Record<(typeof sections)[number], Record<string, string>>>;
   return sections.flatMap((section) =>
     Object.entries(manifest[section] ?? {}).flatMap(([name, version]) =>
-      exact.test(version) ? [] : [`${file.at(file.text.indexOf(`"${name}"`))}: ${name} is ${version}, not one version`],
+      EXACT.test(version) ? [] : [`${file.at(file.text.indexOf(`"${name}"`))}: ${name} is ${version}, not one version`],
     ),
   );
 }

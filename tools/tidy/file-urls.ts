@@ -2,10 +2,10 @@
 // all in a folder with a space in its name.
 import type { Rule } from "./rule.js";
 
-const raw = /\bimport\.meta\.url\)\.pathname/g;
+const RAW = /\bimport\.meta\.url\)\.pathname/g;
 
 export const fileUrls: Rule = {
   name: "no path is cut out of a file URL",
   findings: (checkout) =>
-    checkout.code.flatMap((file) => [...file.text.matchAll(raw)].map((match) => `${file.at(match.index)}: use fileURLToPath`)),
+    checkout.code.flatMap((file) => [...file.text.matchAll(RAW)].map((match) => `${file.at(match.index)}: use fileURLToPath`)),
 };

@@ -1,5 +1,5 @@
 // Which module names which: every import, re-export, dynamic import and import type, with relative
-// ones resolved to the file in the checkout. Decides nothing.
+// ones resolved to the file in the checkout.
 import { posix } from "node:path";
 import type { SourceFile } from "./checkout.js";
 import { leadingText, nodesOf } from "./syntax.js";

@@ -4,7 +4,7 @@ import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 
 const marks = new RegExp(`\\b(${["TO", "FIX", "XX"].map((start, index) => start + ["DO", "ME", "X"][index]).join("|")})\\b`, "g");
-const paths = /(?<![\w.~$}/])\/(home\/[\w.-]+|Users\/[\w.-]+|root|work)\/[\w.-]+/g;
+const PATHS = /(?<![\w.~$}/])\/(home\/[\w.-]+|Users\/[\w.-]+|root|work)\/[\w.-]+/g;
 
 export const nothingLeftOver: Rule = {
   name: "no mark of unfinished work is left in the tree",
@@ -13,7 +13,7 @@ export const nothingLeftOver: Rule = {
 
 export const noMachinePaths: Rule = {
   name: "no absolute path of one machine is written down",
-  findings: (checkout) => checkout.files.flatMap((file) => occurrences(file, paths)),
+  findings: (checkout) => checkout.files.flatMap((file) => occurrences(file, PATHS)),
 };
 
 function occurrences(file: SourceFile, pattern: RegExp): readonly Finding[] {

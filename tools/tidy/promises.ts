@@ -5,14 +5,14 @@ import type { Checkout, SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 import { testCalls } from "./syntax.js";
 
-const specification = "spec/invariants.md";
+const SPECIFICATION = "spec/invariants.md";
 
 export const promisesAreTested: Rule = {
   name: "every promise is named by a test or listed as pending, never both",
   findings: (checkout) => {
-    const spec = checkout.file(specification);
+    const spec = checkout.file(SPECIFICATION);
     return spec === undefined
-      ? [`${specification}:1: missing`]
+      ? [`${SPECIFICATION}:1: missing`]
       : [...unkept(checkout, spec), ...unchecked(spec), ...unknown(checkout, spec)];
   },
 };
@@ -21,9 +21,9 @@ function unkept(checkout: Checkout, spec: SourceFile): readonly Finding[] {
   const named = new Set(titleIds(checkout).map(({ id }) => id));
   const waiting = pending(spec);
   return [...new Set([...promised(spec), ...waiting])].flatMap((id) => {
-    if (!promised(spec).includes(id)) return [`${specification}:1: ${id} is pending but not a promise`];
-    if (named.has(id) && waiting.includes(id)) return [`${specification}:1: ${id} is still listed as pending although a test names it`];
-    return named.has(id) || waiting.includes(id) ? [] : [`${specification}:1: no test title starts with ${id}`];
+    if (!promised(spec).includes(id)) return [`${SPECIFICATION}:1: ${id} is pending but not a promise`];
+    if (named.has(id) && waiting.includes(id)) return [`${SPECIFICATION}:1: ${id} is still listed as pending although a test names it`];
+    return named.has(id) || waiting.includes(id) ? [] : [`${SPECIFICATION}:1: no test title starts with ${id}`];
   });
 }
 
@@ -31,13 +31,13 @@ function unkept(checkout: Checkout, spec: SourceFile): readonly Finding[] {
 function unchecked(spec: SourceFile): readonly Finding[] {
   const chapters = spec.text.split(/^## /m).filter((chapter) => /^[A-Z]\d/.test(chapter));
   return chapters.flatMap((chapter) =>
-    /^\*\*Checked by\*\* \S/m.test(chapter) ? [] : [`${specification}:1: ${chapter.slice(0, 2)} does not say what checks it`],
+    /^\*\*Checked by\*\* \S/m.test(chapter) ? [] : [`${SPECIFICATION}:1: ${chapter.slice(0, 2)} does not say what checks it`],
   );
 }
 
 function unknown(checkout: Checkout, spec: SourceFile): readonly Finding[] {
   return titleIds(checkout).flatMap(({ id, where }) =>
-    promised(spec).includes(id) ? [] : [`${where}: ${id} is not a promise of ${specification}`],
+    promised(spec).includes(id) ? [] : [`${where}: ${id} is not a promise of ${SPECIFICATION}`],
   );
 }
 

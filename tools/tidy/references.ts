@@ -4,8 +4,8 @@ import { posix } from "node:path";
 import type { Checkout, SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 
-const links = /\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)]*)?\)/g;
-const quoted = /`((?:packages|tools|spec|docs)\/[\w./-]+)`/g;
+const LINKS = /\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)]*)?\)/g;
+const QUOTED = /`((?:packages|tools|spec|docs)\/[\w./-]+)`/g;
 
 export const documentsPointSomewhere: Rule = {
   name: "every path that a document names exists",
@@ -13,11 +13,11 @@ export const documentsPointSomewhere: Rule = {
 };
 
 function* dead(checkout: Checkout, file: SourceFile): Generator<Finding> {
-  for (const match of file.text.matchAll(links)) {
+  for (const match of file.text.matchAll(LINKS)) {
     if (!exists(checkout, posix.join(posix.dirname(file.path), match[1] ?? "")))
       yield `${file.at(match.index)}: ${match[1]} does not exist`;
   }
-  for (const match of file.text.matchAll(quoted)) {
+  for (const match of file.text.matchAll(QUOTED)) {
     if (!exists(checkout, match[1] ?? "")) yield `${file.at(match.index)}: ${match[1]} does not exist`;
   }
 }

@@ -160,7 +160,8 @@ export class ServerContainer implements Address {
   async #run(): Promise<"ready" | "address in use"> {
     const { name, readyLine } = this.#plan;
     try {
-      // The lines of earlier runs are counted: by the engine's clock a run may begin after its first lines.
+      // The lines of earlier runs are counted: by the engine's clock a run may begin after its
+      // first lines.
       const before = await this.#log();
       const times = before.split("\n").filter((line) => readyLine.test(line)).length + 1;
       await this.#existing.start();
@@ -183,7 +184,9 @@ export class ServerContainer implements Address {
     throw new Error(`${this.#plan.name} exited with ${ExitCode}; ${quoted}`, { cause });
   }
 
-  /** The whole log of a container that does not run; of one that does, this would wait for its end. */
+  /**
+   * The whole log of a container that does not run; of one that does, this would wait for its end.
+   */
   async #log(): Promise<string> {
     return await text(await (await dockerEngine()).container.logs(this.#existing));
   }
