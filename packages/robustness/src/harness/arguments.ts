@@ -1,4 +1,6 @@
 // Reads a command line. Throws an error with a sentence for people if it makes no sense.
+import { existsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 export interface Values {
@@ -30,7 +32,12 @@ export function readValues(args: readonly string[], texts: readonly string[], fl
   };
 }
 
+/** Refuses a file that could not be written when the run is over. */
 export function reportFiles({ text }: Values): ReportFiles {
+  for (const name of ["json", "svg", "html"]) {
+    const folder = dirname(resolve(text[name] ?? "."));
+    if (!existsSync(folder)) throw new RangeError(`--${name} ${text[name]}: there is no folder ${folder}`);
+  }
   return { json: text.json, svg: text.svg, html: text.html };
 }
 

@@ -39,6 +39,7 @@ describe("a run of the whole system", () => {
     [["--short", "--minutes", "3"], /^--short and --minutes are two answers to one question: give one of them.$/],
     [["--clients", "1"], /^--clients is a whole number from 2 to 64, not 1$/],
     [["--clients", "2.5"], /^--clients is a whole number/],
+    [["--svg", "/no/such/folder/run.svg"], /^--svg .*run.svg: there is no folder .*folder$/],
     [["--loud"], /Unknown option '--loud'/],
     [["now"], /Unexpected argument 'now'/],
   ])("refuses %j", ([args, sentence]) => {
