@@ -1,4 +1,5 @@
-// The locker: each public call reads what it was given, waits for the first contact with the nodes, and hands over to the verb that does it.
+// The locker: each public call reads what it was given, waits for the first contact with the nodes,
+// and hands over to the verb that does it.
 import { readHandOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
 import { inspectAll, summarize } from "./lease/inspect.js";
@@ -85,7 +86,13 @@ export class QuorumLocker implements Locker {
     const { reason, ballots } = outcome;
     const retryMs = retryAfterMs(outcome, policy);
     const retry = retryMs === undefined ? {} : { retryAfterMs: retryMs };
-    return { ok: false, reason, ...retry, message: describeLost(request.resources, outcome, policy), ballots };
+    return {
+      ok: false,
+      reason,
+      ...retry,
+      message: describeLost(request.resources, outcome, policy),
+      ballots,
+    };
   }
 
   async using<Result>(resources: Resources, ...rest: [UsingOptions | undefined, Routine<Result>] | [Routine<Result>]): Promise<Result> {
@@ -112,7 +119,10 @@ export class QuorumLocker implements Locker {
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
     let lease: HeldLease | undefined;
-    const { verdict, ballots } = await renew(this.#context, { ...handedOver, isWanted: () => !waiters.closed && lease?.held !== false });
+    const { verdict, ballots } = await renew(this.#context, {
+      ...handedOver,
+      isWanted: () => !waiters.closed && lease?.held !== false,
+    });
     if (waiters.closed) throw closedError(handedOver.resources);
     if (verdict !== "renewed") throw adoptionError(handedOver, { verdict, ballots });
     lease = new HeldLease(this.#context, { ...handedOver, startMonotonicMs, startWallMs, votes: ballots }, keeping);
@@ -171,8 +181,8 @@ export class QuorumLocker implements Locker {
 }
 
 /**
- * A locker over N independent Redis masters. Begins to connect at once; nothing needs to be awaited before the first call. Throws TypeError or RangeError for
- * invalid options, before any I/O.
+ * A locker over N independent Redis masters. Begins to connect at once; nothing needs to be awaited
+ * before the first call. Throws TypeError or RangeError for invalid options, before any I/O.
  */
 export function createLocker(options: LockerOptions): Locker {
   const policy = readPolicy(options);

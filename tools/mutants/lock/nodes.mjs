@@ -207,7 +207,7 @@ export const nodes = [
   {
     name: "script-trusts-an-old-cache",
     promise: "T2",
-    file: "packages/lock/src/redis/requests.ts",
+    file: "packages/lock/src/redis/request-scripts.ts",
     find: '!isKept && failover === "one server";',
     replace: '(isKept || !isKept) && failover === "one server";',
     breaks: "On servers that keep their scripts over a restart, a forgotten memory is believed.",

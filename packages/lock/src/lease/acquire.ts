@@ -1,5 +1,6 @@
-// The algorithm: one grant round, one seal round if the nodes granted different tokens, the time that is left, and everything given back if it was lost. Never waits for
-// a holder, and is repeated only when incarnations changed under it.
+// The algorithm: one grant round, one seal round if the nodes granted different tokens, the time
+// that is left, and everything given back if it was lost. Never waits for a holder, and is repeated
+// only when incarnations changed under it.
 import type { EpochMoved, GrantBallot, SealBallot } from "../protocol/ballot.js";
 import { brokenPromise, type LossReason } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
@@ -8,7 +9,7 @@ import { isToken, MAX_TOKEN } from "../protocol/token.js";
 import { askAll, castBallots, noBallots } from "../quorum/round.js";
 import { highestGrant, tallyGrants, tallySeals, type Verdict } from "../quorum/tally.js";
 import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
-import { publishAttempt } from "./attempt-event.js";
+import { AttemptReport } from "./attempt-event.js";
 import type { LeaseContext } from "./context.js";
 import { giveBack } from "./release.js";
 
@@ -16,7 +17,7 @@ type CountedGrant = GrantBallot | EpochMoved;
 type CountedSeal = SealBallot | EpochMoved;
 type Settled = Exclude<Verdict, "open">;
 
-/** An admission changes every incarnation once; members that restart one after the other change them once each. */
+/** An admission changes every incarnation once; members may restart one after the other. */
 const MAX_TRIES = 4;
 
 export async function acquire(context: LeaseContext, wanted: Wanted): Promise<Outcome> {
@@ -30,15 +31,15 @@ class Acquisition {
   readonly #context: LeaseContext;
   readonly #wanted: Wanted;
   readonly #owner: string;
-  // Noted before the first byte is sent. A ballot of another incarnation was cast after some member's memory had been rebuilt from this node: the token stored here was
-  // not seen by that rebuilding, and the rebuilt member could help to issue it again (T2).
+  // Noted before the first byte is sent. A ballot of another incarnation was cast after some
+  // member's memory had been rebuilt from this node: the token stored here was not seen by that
+  // rebuilding, and the rebuilt member could help to issue it again (T2).
   readonly #incarnations: readonly (string | undefined)[];
   readonly #startMonotonicMs: number;
   readonly #startWallMs: number;
   readonly #grants: (CountedGrant | undefined)[];
   #seals: (CountedSeal | undefined)[] = [];
-  #outcome: Outcome | undefined;
-  #isComplete = false;
+  readonly #event: AttemptReport | undefined;
 
   constructor(context: LeaseContext, wanted: Wanted) {
     const { clock, nodes } = context;
@@ -49,13 +50,15 @@ class Acquisition {
     this.#incarnations = nodes.map((node) => node.incarnation());
     this.#startMonotonicMs = clock.monotonicMs();
     this.#startWallMs = clock.wallMs();
+    if (channels.attempt.hasSubscribers) this.#event = new AttemptReport(context, wanted.resources, this.#grants);
   }
 
   async run(): Promise<Outcome> {
     const verdict = await this.#grantRound();
-    this.#outcome = verdict === "yes" ? await this.#chooseToken() : this.#lose(verdict === "no" ? "held" : "no_quorum", verdict);
-    if (this.#isComplete) this.#publish(this.#outcome);
-    return this.#outcome;
+    const reason = verdict === "no" ? "held" : "no_quorum";
+    const outcome = verdict === "yes" ? await this.#chooseToken() : this.#lose(reason, verdict);
+    this.#event?.settled(outcome, this.#seals.length === 0 ? 1 : 2);
+    return outcome;
   }
 
   #grantRound(): Promise<Settled> {
@@ -69,17 +72,16 @@ class Acquisition {
       ballots: this.#grants,
       ask: (node) => node.grant(question),
       judge: (ballots) => tallyGrants(ballots, policy),
-      onComplete: () => {
-        this.#isComplete = true;
-        if (this.#outcome !== undefined) this.#publish(this.#outcome);
-      },
+      onComplete: () => this.#event?.completed(),
     });
   }
 
-  // A quorum of grants names the token: the highest of them. If a quorum granted exactly that, every later quorum meets it, and one round trip was enough. Otherwise it
-  // may be stored on a single node that the next winner's quorum does not contain, and that winner would be given a smaller one (T1): hence the seal round.
+  // A quorum of grants names the token: the highest of them. If a quorum granted exactly that,
+  // every later quorum meets it, and one round trip was enough. Otherwise it may be stored on a
+  // single node that the next winner's quorum does not contain, and that winner would be given a
+  // smaller one (T1): hence the seal round.
   async #chooseToken(): Promise<Outcome> {
-    const { token, nodes } = highestGrant(this.#grants);
+    const [token, nodes] = highestGrant(this.#grants);
     if (!isToken(token)) throw brokenPromise(`T1: a granted token is from 1 to ${MAX_TOKEN}, not ${token}`);
     if (nodes < this.#context.policy.quorum) {
       const verdict = await this.#sealRound(token);
@@ -89,14 +91,16 @@ class Acquisition {
     return this.#inTime(token);
   }
 
-  // Asks only nodes that have granted by now, and of those only the ones that do not store the token already. A node seals only for the present owner (T2).
+  // Asks only nodes that have granted by now, and of those only the ones that do not store the
+  // token already. A node seals only for the present owner (T2).
   #sealRound(token: number): Promise<Settled> {
     const { nodes, policy } = this.#context;
     const { resources } = this.#wanted;
     const question = { resources, owner: this.#owner, token };
     this.#seals = nodes.map((node, i) => {
       const grant = this.#grants[i];
-      if (grant?.kind !== "granted") return { kind: "unreachable", node: node.name, cause: "not asked to seal: it has not granted" };
+      const notAsked = "not asked to seal: it has not granted";
+      if (grant?.kind !== "granted") return { kind: "unreachable", node: node.name, cause: notAsked };
       return grant.token === token ? { kind: "sealed", node: node.name, epoch: grant.epoch } : undefined;
     });
     return askAll<CountedSeal, Settled>(this.#context, {
@@ -109,7 +113,8 @@ class Acquisition {
     });
   }
 
-  // The lease counts from before the first byte was sent: the nodes' keys began to run later, so they outlast it (L2).
+  // The lease counts from before the first byte was sent: the nodes' keys began to run later, so
+  // they outlast it (L2).
   #inTime(token: number): Outcome {
     const { clock, policy } = this.#context;
     const { resources, ttlMs } = this.#wanted;
@@ -117,29 +122,24 @@ class Acquisition {
     const startWallMs = this.#startWallMs;
     const lastsMs = validityMs(ttlMs, policy.driftFactor);
     const leftMs = remainingMs(lastsMs, clock.monotonicMs() - startMonotonicMs, clock.wallMs() - startWallMs);
-    if (leftMs < minValidityMs(policy, ttlMs)) return this.#lose("too_slow", "no", leftMs);
-    return { kind: "won", resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, votes: this.#grants };
+    if (leftMs < minValidityMs(policy.minValidityMs, ttlMs)) return this.#lose("too_slow", "no", leftMs);
+    return {
+      kind: "won",
+      resources,
+      owner: this.#owner,
+      token,
+      ttlMs,
+      startMonotonicMs,
+      startWallMs,
+      votes: this.#grants,
+    };
   }
 
   #lose(reason: LossReason, verdict: Settled, leftMs?: number): Lost {
     giveBack(this.#context, { resources: this.#wanted.resources, owner: this.#owner }, this.#grants);
-    let grants = 0;
-    for (const ballot of this.#grants) if (ballot?.kind === "granted" || ballot?.kind === "epoch_moved") grants++;
-    return {
-      kind: "lost",
-      reason,
-      epochMoved: verdict === "epoch_moved",
-      ballots: castBallots(this.#grants),
-      seals: castBallots(this.#seals),
-      grants,
-      leftMs,
-    };
-  }
-
-  #publish(outcome: Outcome): void {
-    if (!channels.attempt.hasSubscribers) return;
-    const elapsedMs = this.#context.clock.monotonicMs() - this.#startMonotonicMs;
-    const rounds = this.#seals.length === 0 ? 1 : 2;
-    publishAttempt(outcome, { resources: this.#wanted.resources, rounds, elapsedMs, grants: this.#grants });
+    const ballots = castBallots(this.#grants);
+    const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
+    const seals = castBallots(this.#seals);
+    return { kind: "lost", reason, epochMoved: verdict === "epoch_moved", ballots, seals, grants, leftMs };
   }
 }

@@ -1,4 +1,5 @@
-// What every verb of the algorithm is given: the nodes that vote, the policy, the clock, and what one locker keeps track of.
+// What every verb of the algorithm is given: the nodes that vote, the policy, the clock, and what
+// one locker keeps track of.
 import type { Policy } from "../options/policy.js";
 import type { Clock } from "../platform/clock.js";
 import type { DeadlineHeap } from "../platform/deadline-heap.js";

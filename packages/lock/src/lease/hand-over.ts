@@ -1,5 +1,6 @@
-// A lease as text, from one process to another. It contains the owner's secret and no instant: clocks of two machines differ, so the adopting process asks the nodes anew
-// instead of believing another machine's deadline.
+// A lease as text, from one process to another. It contains the owner's secret and no instant:
+// clocks of two machines differ, so the adopting process asks the nodes anew instead of believing
+// another machine's deadline.
 import { readResources } from "../options/lease-request.js";
 import { knownOptions, tokenOption, wellFormedText, wholeNumber } from "../options/option.js";
 

@@ -1,5 +1,7 @@
-// Keeps one lease: its deadline by two clocks, its renewals, its end. Ten thousand of these live in one process, so there is no timer, no AbortController and no closure per
-// lease until the holder asks for one.
+// Keeps one lease: its deadline by two clocks, its renewals, its end. Ten thousand of these live in
+// one process, so there is no timer, no AbortController and no closure per lease until the holder
+// asks for one.
+import type { LeaseRequest } from "../options/lease-request.js";
 import { shown } from "../options/option.js";
 import { checkTtl } from "../options/policy.js";
 import type { Deadline } from "../platform/deadline-heap.js";
@@ -17,12 +19,6 @@ import { releaseEverywhere } from "./release.js";
 import { renew } from "./renew.js";
 import { MIN_RENEWAL_DELAY_MS, onGrid, renewAgainInMs, renewInMs } from "./renewal-delay.js";
 
-export interface Keeping {
-  readonly renew: boolean;
-  /** Infinity: no limit. */
-  readonly maxHoldMs: number;
-}
-
 /** The part of the validity after which the holder is warned. */
 const DANGER = 0.75;
 
@@ -35,7 +31,8 @@ export class HeldLease implements Lease, Deadline {
   readonly #owner: string;
   readonly #votes: readonly (Ballot | undefined)[];
   readonly #holdUntilAt: number;
-  // The deadline: the moment before the first byte of the last successful round was sent, and how long the lease lasts from then on.
+  // The deadline: the moment before the first byte of the last successful round was sent, and how
+  // long the lease lasts from then on.
   #startMonotonicMs: number;
   #startWallMs: number;
   #lastsMs: number;
@@ -55,7 +52,7 @@ export class HeldLease implements Lease, Deadline {
   #extending: Promise<Renewal> | undefined;
   #release: Promise<Release> | undefined;
 
-  constructor(context: LeaseContext, grant: GrantedLease, keeping: Keeping) {
+  constructor(context: LeaseContext, grant: GrantedLease, keeping: Pick<LeaseRequest, "renew" | "maxHoldMs">) {
     this.#context = context;
     this.resources = grant.resources;
     this.token = grant.token;
@@ -104,7 +101,8 @@ export class HeldLease implements Lease, Deadline {
       checkTtl(this.#context.policy, ttlMs);
       this.#context.checkFleetTtl(ttlMs);
     }
-    // One at a time: of two answers that overtake each other, the older one would tell of a ttl that the nodes do not have any more.
+    // One at a time: of two answers that overtake each other, the older one would tell of a ttl
+    // that the nodes do not have any more.
     while (this.#extending !== undefined) await this.#extending.then(ignored, ignored);
     this.assertHeld();
     if (ttlMs !== undefined) this.#ttlMs = ttlMs;
@@ -133,7 +131,13 @@ export class HeldLease implements Lease, Deadline {
     this.#isHandedOver = true;
     this.#renews = false;
     const { namespace } = this.#context.policy;
-    return writeHandOver({ namespace, resources: this.resources, owner: this.#owner, token: this.token, ttlMs: this.#ttlMs });
+    return writeHandOver({
+      namespace,
+      resources: this.resources,
+      owner: this.#owner,
+      token: this.token,
+      ttlMs: this.#ttlMs,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -151,14 +155,13 @@ export class HeldLease implements Lease, Deadline {
     if (this.#endIfOver()) return;
     if (!this.#isWarned && this.#leftMs() <= this.#lastsMs * (1 - DANGER) + 1) this.#warn();
     const now = this.#context.clock.monotonicMs();
-    if (now + 1 >= this.#renewAt && this.#isWorthRenewing(now)) this.#renewNow();
+    if (now + 1 >= this.#renewAt && this.#isWorthRenewing(now)) {
+      this.#renewAt = Number.POSITIVE_INFINITY;
+      // The outcome is in the lease's state and in the events: a lease that was lost has aborted
+      // its signal by the time this settles.
+      this.extend().then(ignored, ignored);
+    }
     if (this.#ended === undefined) this.#setDeadline();
-  }
-
-  #renewNow(): void {
-    this.#renewAt = Number.POSITIVE_INFINITY;
-    // The outcome is in the lease's state and in the events: a lease that was lost has aborted its signal by the time this settles.
-    this.extend().then(ignored, ignored);
   }
 
   async #extend(): Promise<Renewal> {
@@ -167,7 +170,8 @@ export class HeldLease implements Lease, Deadline {
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
     const lastsMs = this.#validityFrom(startMonotonicMs);
-    // A shorter ttl counts at once: the nodes may hold it for less from now on, whether or not their answers arrive (L2).
+    // A shorter ttl counts at once: the nodes may hold it for less from now on, whether or not
+    // their answers arrive (L2).
     if (lastsMs < this.#leftMs()) this.#restart(startMonotonicMs, startWallMs, lastsMs);
     const { verdict, ballots } = await renew(this.#context, {
       resources: this.resources,
@@ -191,7 +195,13 @@ export class HeldLease implements Lease, Deadline {
     const isOver = this.#endIfOver();
     if (channels.renewal.hasSubscribers) {
       const { resources, token } = this;
-      channels.renewal.publish({ resources, token, outcome: verdict, remainingMs: isOver ? 0 : this.#leftMs(), ballots });
+      channels.renewal.publish({
+        resources,
+        token,
+        outcome: verdict,
+        remainingMs: isOver ? 0 : this.#leftMs(),
+        ballots,
+      });
     }
     if (isOver || verdict === "lost") throw this.#lost(ballots);
     this.#setDeadline();
@@ -227,7 +237,8 @@ export class HeldLease implements Lease, Deadline {
     this.#context.deadlines.set(this, at);
   }
 
-  // No renewal can prolong what maxHoldMs ends. A few milliseconds do not count: the wall clock has whole ones.
+  // No renewal can prolong what maxHoldMs ends. A few milliseconds do not count: the wall clock has
+  // whole ones.
   #isWorthRenewing(now: number): boolean {
     return this.#renews && now + this.#leftMs() < this.#holdUntilAt - MIN_RENEWAL_DELAY_MS;
   }
@@ -256,18 +267,27 @@ export class HeldLease implements Lease, Deadline {
     this.#controller?.abort(this.#lost());
     const { resources, token } = this;
     if (reason !== "released" && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason });
-    // An extension without an answer in time may have been executed, or be on its way: nodes would hold for a whole ttl what has ended here.
+    // An extension without an answer in time may have been executed, or be on its way: nodes would
+    // hold for a whole ttl what has ended here.
     if (reason === "taken" || (this.#extensions > 0 && !this.#isHandedOver)) void this.#giveBack();
   }
 
   #giveBack(): Promise<Release> {
-    this.#release ??= releaseEverywhere(this.#context, { resources: this.resources, owner: this.#owner, token: this.token });
+    this.#release ??= releaseEverywhere(this.#context, {
+      resources: this.resources,
+      owner: this.#owner,
+      token: this.token,
+    });
     return this.#release;
   }
 
   #lost(ballots: readonly Ballot[] = []): LockError {
     const reason = this.#ended ?? this.#trouble;
-    return new LockError("LEASE_LOST", describeLoss(this, reason, this.#lastsMs), { resources: this.resources, ballots, reason });
+    return new LockError("LEASE_LOST", describeLoss(this, reason, this.#lastsMs), {
+      resources: this.resources,
+      ballots,
+      reason,
+    });
   }
 }
 

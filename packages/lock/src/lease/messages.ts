@@ -1,4 +1,5 @@
-// What messages say: in one sentence what happened, with numbers, then what it means. For people only: programs go by the codes of errors, so wording may change.
+// What messages say: in one sentence what happened, with numbers, then what it means. For people
+// only: programs go by the codes of errors, so wording may change.
 import type { Policy } from "../options/policy.js";
 import type { Ballot } from "../protocol/ballot.js";
 import { type LeaseLostReason, LockError, type LockErrorCode, type LossReason } from "../protocol/errors.js";
@@ -11,7 +12,11 @@ import { retryAfterMs } from "./retry-after.js";
 /** A lease of more resources is named by the first of them. */
 const NAMED = 3;
 
-const codes: Readonly<Record<LossReason, LockErrorCode>> = { held: "LOCK_HELD", no_quorum: "LOCK_NO_QUORUM", too_slow: "LOCK_TOO_SLOW" };
+const codes: Readonly<Record<LossReason, LockErrorCode>> = {
+  held: "LOCK_HELD",
+  no_quorum: "LOCK_NO_QUORUM",
+  too_slow: "LOCK_TOO_SLOW",
+};
 
 export function nameAll(resources: readonly string[]): string {
   const more = resources.length - NAMED;
@@ -36,8 +41,8 @@ export function describeLost(resources: readonly string[], lost: Lost, { size, q
 }
 
 /**
- * Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5 unreachable (ECONNREFUSED)". Of several resources, the one that is held is
- * named.
+ * Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5
+ * unreachable (ECONNREFUSED)". Of several resources, the one that is held is named.
  */
 export function describeBallots(ballots: readonly Ballot[], resources: readonly string[] = []): string {
   const groups = new Map<string, { readonly nodes: string[]; atMostMs: number | undefined }>();
@@ -56,7 +61,8 @@ export function describeBallots(ballots: readonly Ballot[], resources: readonly 
   return sentences.join(", ");
 }
 
-// The words, with # in the place of the milliseconds that follow: nodes that say the same for a slightly different time are told together.
+// The words, with # in the place of the milliseconds that follow: nodes that say the same for a
+// slightly different time are told together.
 function describeBallot(ballot: Ballot, isOfMany: boolean): [words: string, forMs?: number] {
   switch (ballot.kind) {
     case "unreachable":
@@ -115,7 +121,10 @@ export function lossError(resources: readonly string[], lost: Lost, policy: Poli
   return new LockError(codes[lost.reason], describeLost(resources, lost, policy), lossDetails(resources, lost, policy));
 }
 
-/** A caller whose waitMs ended behind others of this process: it is told what the first of them learnt. */
+/**
+ * A caller whose waitMs ended behind others of this process: it is told what the first of them
+ * learnt.
+ */
 export function queueError(
   resources: readonly string[],
   waited: { readonly inFront: number; readonly last: Lost | undefined },
@@ -156,11 +165,19 @@ export function adoptionError(lease: { readonly resources: readonly string[]; re
   const what = `the lease of ${nameAll(resources)} with token ${token}`;
   const answers = describeBallots(ballots);
   if (verdict === "lost")
-    return new LockError("LEASE_LOST", `${what} is no longer held: ${answers}`, { resources, ballots, reason: "taken" });
+    return new LockError("LEASE_LOST", `${what} is no longer held: ${answers}`, {
+      resources,
+      ballots,
+      reason: "taken",
+    });
   return new LockError("LOCK_NO_QUORUM", `${what} was not adopted: too few nodes could be asked; ${answers}`, { resources, ballots });
 }
 
 function lossDetails(resources: readonly string[], lost: Lost, policy: Policy): ConstructorParameters<typeof LockError>[2] {
   const retryMs = retryAfterMs(lost, policy);
-  return { resources, ballots: [...lost.ballots, ...lost.seals], ...(retryMs === undefined ? {} : { retryAfterMs: retryMs }) };
+  return {
+    resources,
+    ballots: [...lost.ballots, ...lost.seals],
+    ...(retryMs === undefined ? {} : { retryAfterMs: retryMs }),
+  };
 }

@@ -1,4 +1,5 @@
-// Raises a resource's counter on a quorum without owning the resource: read repair for `issued`, and fencing the holder for `forceRelease`. Never lowers anything.
+// Raises a resource's counter on a quorum without owning the resource: read repair for `issued`,
+// and fencing the holder for `forceRelease`. Never lowers anything.
 import type { EpochMoved, InspectBallot, RaiseBallot } from "../protocol/ballot.js";
 import { LockError } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
@@ -44,8 +45,9 @@ export function tallyStored(token: number, ballots: Ballots<InspectBallot>, { si
 }
 
 /**
- * Whether this token, or a higher one, was issued for the resource. If a quorum stores it, yes; if a quorum does not, no lease has it. Where too few answered for
- * either, it is raised on a quorum first, so that a token that is accepted here is below that of every later lease.
+ * Whether this token, or a higher one, was issued for the resource. If a quorum stores it, yes; if
+ * a quorum does not, no lease has it. Where too few answered for either, it is raised on a quorum
+ * first, so that a token that is accepted here is below that of every later lease.
  */
 export async function wasIssued(context: LeaseContext, resource: string, token: number): Promise<boolean> {
   const { policy } = context;
@@ -57,8 +59,9 @@ export async function wasIssued(context: LeaseContext, resource: string, token: 
 }
 
 /**
- * First the token is raised past the holder's on a quorum, then the holder is removed: a holder that still believes in its lease is fenced as well as unlocked, even if
- * no lease is taken after it.
+ * First the token is raised past the holder's on a quorum, then the holder is removed: a holder
+ * that still believes in its lease is fenced as well as unlocked, even if no lease is taken after
+ * it.
  */
 export async function forceRelease(context: LeaseContext, resource: string, reason: string): Promise<ForcedRelease> {
   const { policy } = context;
@@ -70,7 +73,8 @@ export async function forceRelease(context: LeaseContext, resource: string, reas
   const raised = await raiseOnQuorum(context, { resource, token: least, remove: "holder" });
   const removed = new Set<string>();
   for (const ballot of raised) if (ballot.kind === "raised" && ballot.removed !== null) removed.add(ballot.removed);
-  // A lease taken after the inspection may have been given the very number of the first raise, and then have been removed as well.
+  // A lease taken after the inspection may have been given the very number of the first raise, and
+  // then have been removed as well.
   const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
   if (fence > least) await raiseOnQuorum(context, { resource, token: fence, remove: "nothing" });
   const done = { before, removed: [...removed], fence, ballots: raised };
@@ -78,7 +82,10 @@ export async function forceRelease(context: LeaseContext, resource: string, reas
   return done;
 }
 
-/** Raises on every node; resolves when all have answered, rejects with LOCK_NO_QUORUM if fewer than a quorum did it in the incarnation in which it began. */
+/**
+ * Raises on every node; resolves when all have answered, rejects with LOCK_NO_QUORUM if fewer than
+ * a quorum did it in the incarnation in which it began.
+ */
 async function raiseOnQuorum(context: LeaseContext, question: Raise): Promise<readonly RaiseBallot[]> {
   const { quorum, size } = context.policy;
   for (let tries = 1; ; tries++) {

@@ -1,4 +1,5 @@
-// Gives back a lease, or what a lost acquisition was granted. A release travels behind the request that it undoes, so that request need not have been answered yet.
+// Gives back a lease, or what a lost acquisition was granted. A release travels behind the request
+// that it undoes, so that request need not have been answered yet.
 import type { EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
 import type { Release } from "../protocol/lease.js";
 import type { Ownership } from "../protocol/node.js";
@@ -6,10 +7,16 @@ import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
 
-/** `free`: a quorum does not have it any more. `unconfirmed`: too few nodes could be told; the keys there run out by themselves. */
+/**
+ * `free`: a quorum does not have it any more. `unconfirmed`: too few nodes could be told; the keys
+ * there run out by themselves.
+ */
 export type ReleaseVerdict = "free" | "unconfirmed" | "open";
 
-/** A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can be told. Waiters are notified from the token's wake slot on. */
+/**
+ * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
+ * be told. Waiters are notified from the token's wake slot on.
+ */
 export async function releaseEverywhere(context: LeaseContext, lease: Ownership & { readonly token: number }): Promise<Release> {
   const { resources, owner, token } = lease;
   const question = { resources, owner, notifyFrom: token };
@@ -38,8 +45,9 @@ export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }:
 }
 
 /**
- * After a lost acquisition: on every node that granted, and on every one that may still do so. A node that refused this owner has nothing of it. Not waited for: a node
- * that cannot be told now is told when it comes back. Notifies no waiter: a part of the lock is of no use to it.
+ * After a lost acquisition: on every node that granted, and on every one that may still do so. A
+ * node that refused this owner has nothing of it. Not waited for: a node that cannot be told now is
+ * told when it comes back. Notifies no waiter: a part of the lock is of no use to it.
  */
 export function giveBack(context: LeaseContext, { resources, owner }: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
   const question = { resources, owner, notifyFrom: 0 };

@@ -1,5 +1,5 @@
-// Asks the nodes to hold a lease longer. An extension never creates a key; a node that lost the key gets it again (heal) only after a quorum confirmed the owner in this
-// very round.
+// Asks the nodes to hold a lease longer. An extension never creates a key; a node that lost the key
+// gets it again (heal) only after a quorum confirmed the owner in this very round.
 import type { ExtendBallot } from "../protocol/ballot.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
@@ -10,11 +10,17 @@ export interface RenewalQuestion {
   readonly owner: string;
   readonly token: number;
   readonly ttlMs: number;
-  /** Whether the lease is still held and was not extended again since: checked before any key is created. */
+  /**
+   * Whether the lease is still held and was not extended again since: checked before any key is
+   * created.
+   */
   isWanted(): boolean;
 }
 
-/** `renewed`: a quorum renewed it. `lost`: so many nodes do not have this owner that no quorum is left. `unknown`: neither could be learnt. */
+/**
+ * `renewed`: a quorum renewed it. `lost`: so many nodes do not have this owner that no quorum is
+ * left. `unknown`: neither could be learnt.
+ */
 export type RenewalVerdict = "renewed" | "lost" | "unknown" | "open";
 
 export interface RenewalAnswer {
@@ -38,7 +44,8 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
       return verdict;
     },
     onComplete: () => {
-      // For what is left of the ttl, not for a whole one: the key must not outlive the others by the time that the slowest node took to answer.
+      // For what is left of the ttl, not for a whole one: the key must not outlive the others by
+      // the time that the slowest node took to answer.
       const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());
       if (verdict === "renewed" && question.isWanted()) heal(context, { ...question, ttlMs: leftMs }, ballots);
     },

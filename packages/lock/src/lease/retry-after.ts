@@ -1,4 +1,5 @@
-// When a resource that is held can become free at the earliest: what `retryAfterMs` says, and how long a waiter may sleep.
+// When a resource that is held can become free at the earliest: what `retryAfterMs` says, and how
+// long a waiter may sleep.
 import type { EpochMoved, GrantBallot } from "../protocol/ballot.js";
 import type { Lost } from "../protocol/outcome.js";
 import type { Ballots } from "../quorum/round.js";
@@ -9,7 +10,10 @@ export function retryAfterMs({ reason, ballots }: Lost, rule: QuorumRule): numbe
   return reason === "held" ? freeInMs(ballots, rule) : undefined;
 }
 
-/** By the time that the holders have left: until then the nodes that are free or run out first do not make a quorum. undefined when too few nodes answered to tell. */
+/**
+ * By the time that the holders have left: until then the nodes that are free or run out first do
+ * not make a quorum. undefined when too few nodes answered to tell.
+ */
 export function freeInMs(ballots: Ballots<GrantBallot | EpochMoved>, { quorum }: QuorumRule): number | undefined {
   let missing = quorum;
   const remaining: number[] = [];

@@ -1,4 +1,5 @@
-// What one call asks for, read and checked before any I/O: resources and options of acquire, tryAcquire, using and adopt.
+// What one call asks for, read and checked before any I/O: resources and options of acquire,
+// tryAcquire, using and adopt.
 import type { AcquireOptions, KeepOptions } from "../protocol/locker.js";
 import { knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 import { checkTtl, type Policy, readWaitMs } from "./policy.js";
@@ -23,7 +24,11 @@ const usingNames = acquireNames.filter((name) => name !== "renew");
 
 export type Call = "acquire" | "tryAcquire" | "using";
 
-const namesOf: Readonly<Record<Call, readonly string[]>> = { acquire: acquireNames, tryAcquire: tryNames, using: usingNames };
+const namesOf: Readonly<Record<Call, readonly string[]>> = {
+  acquire: acquireNames,
+  tryAcquire: tryNames,
+  using: usingNames,
+};
 
 export function readLeaseRequest(
   call: Call,
@@ -45,11 +50,17 @@ export function readLeaseRequest(
   };
 }
 
-export function readKeepOptions(given: { readonly renew?: unknown; readonly maxHoldMs?: unknown }): { renew: boolean; maxHoldMs: number } {
+export function readKeepOptions(given: { readonly renew?: unknown; readonly maxHoldMs?: unknown }): {
+  renew: boolean;
+  maxHoldMs: number;
+} {
   if (given.renew !== undefined && typeof given.renew !== "boolean")
     throw new TypeError(`renew must be a boolean, not ${shown(given.renew)}`);
   const max = Number.POSITIVE_INFINITY;
-  return { renew: given.renew ?? false, maxHoldMs: wholeNumber("maxHoldMs", given.maxHoldMs, { min: 1, max, fallback: max }) };
+  return {
+    renew: given.renew ?? false,
+    maxHoldMs: wholeNumber("maxHoldMs", given.maxHoldMs, { min: 1, max, fallback: max }),
+  };
 }
 
 /** Adopt has only these two. */
@@ -75,7 +86,14 @@ export function readResource(value: unknown): string {
 
 function ordinary(call: Call, policy: Policy, resources: readonly string[]): LeaseRequest {
   const { ttlMs, waitMs } = policy;
-  return { resources, ttlMs, renew: call === "using", maxHoldMs: Number.POSITIVE_INFINITY, waitMs, signal: undefined };
+  return {
+    resources,
+    ttlMs,
+    renew: call === "using",
+    maxHoldMs: Number.POSITIVE_INFINITY,
+    waitMs,
+    signal: undefined,
+  };
 }
 
 function readSignal(value: unknown): AbortSignal | undefined {

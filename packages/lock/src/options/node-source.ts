@@ -1,16 +1,23 @@
-// One entry of `nodes`: what it may be, and the address it leads to. Checked before any I/O: what ioredis would take for another server (localhost, mostly) or would refuse
-// only when it connects is refused here. No message shows a value that may be a secret.
+// One entry of `nodes`: what it may be, and the address it leads to. Checked before any I/O: what
+// ioredis would take for another server (localhost, mostly) or would refuse only when it connects
+// is refused here. No message shows a value that may be a secret.
 import type { Cluster, Redis, RedisOptions } from "ioredis";
 import { shown } from "./option.js";
 
-/** redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated, never used or closed). */
+/**
+ * redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated,
+ * never used or closed).
+ */
 export type NodeSource = string | RedisOptions | Redis | Cluster;
 
 export type Client = Redis | Cluster;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** TypeError or RangeError if it is neither a URL of Redis, nor ioredis options that name a server, nor an ioredis instance. */
+/**
+ * TypeError or RangeError if it is neither a URL of Redis, nor ioredis options that name a server,
+ * nor an ioredis instance.
+ */
 export function checkSource(source: unknown, index: number): void {
   const name = `nodes[${index}]`;
   if (typeof source === "string") checkUrl(source, name);
@@ -77,7 +84,10 @@ export function isCluster(client: Client): client is Cluster {
   return client.isCluster;
 }
 
-/** A cluster or a group under sentinels: another server may take the place of the one that was admitted. */
+/**
+ * A cluster or a group under sentinels: another server may take the place of the one that was
+ * admitted.
+ */
 export function hasFailover(source: NodeSource): boolean {
   if (typeof source === "string") return false;
   if (!isInstance(source)) return Boolean(source.sentinels);
@@ -111,7 +121,9 @@ function addressOfOptions(given: RedisOptions): string {
   return given.path ? given.path : `${(given.host ?? "localhost").toLowerCase()}:${given.port ?? 6379}`;
 }
 
-/** The addresses of all sources; TypeError if one is none, RangeError if two lead to the same place. */
+/**
+ * The addresses of all sources; TypeError if one is none, RangeError if two lead to the same place.
+ */
 export function checkedAddresses(sources: readonly NodeSource[]): readonly string[] {
   const seen = new Map<string, number>();
   return sources.map((source, index) => {

@@ -1,4 +1,5 @@
-// Reads one option of a caller: the right type, within its bounds, or an error that names the option, what was given and what would do.
+// Reads one option of a caller: the right type, within its bounds, or an error that names the
+// option, what was given and what would do.
 
 import { MAX_TOKEN } from "../protocol/token.js";
 
@@ -32,7 +33,10 @@ export function tokenOption(value: unknown): number {
   return wholeNumber("token", value, { min: 1, max: MAX_TOKEN });
 }
 
-/** Text that survives the way to UTF-8 and back: without lone surrogates, and within a number of bytes. */
+/**
+ * Text that survives the way to UTF-8 and back: without lone surrogates, and within a number of
+ * bytes.
+ */
 export function wellFormedText(name: string, value: unknown, maxBytes: number): string {
   if (typeof value !== "string") throw new TypeError(`${name} must be a string, not ${shown(value)}`);
   if (value === "") throw new RangeError(`${name} must not be empty`);
@@ -40,12 +44,16 @@ export function wellFormedText(name: string, value: unknown, maxBytes: number): 
   if (value.length * 3 > maxBytes && Buffer.byteLength(value) > maxBytes) {
     throw new RangeError(`${name} must be at most ${maxBytes} bytes of UTF-8, not ${Buffer.byteLength(value)}`);
   }
-  // Two different lone surrogates become the same U+FFFD on the way to Redis: two resources would share one lock.
+  // Two different lone surrogates become the same U+FFFD on the way to Redis: two resources would
+  // share one lock.
   if (LONE_SURROGATE.test(value)) throw new RangeError(`${name} is not well-formed Unicode: ${JSON.stringify(value)}`);
   return value;
 }
 
-/** An object whose names are all known: a misspelt option that is silently ignored would be found in production. */
+/**
+ * An object whose names are all known: a misspelt option that is silently ignored would be found in
+ * production.
+ */
 export function knownOptions<T extends object>(name: string, value: unknown, known: readonly string[]): Partial<Record<keyof T, unknown>> {
   if (value === undefined) return {};
   if (typeof value !== "object" || value === null || Array.isArray(value))
@@ -56,7 +64,10 @@ export function knownOptions<T extends object>(name: string, value: unknown, kno
   return value as Partial<Record<keyof T, unknown>>;
 }
 
-/** The value as it may appear in a message: short, and without the content of objects, which may be secret. */
+/**
+ * The value as it may appear in a message: short, and without the content of objects, which may be
+ * secret.
+ */
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return "an array";

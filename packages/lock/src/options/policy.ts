@@ -1,4 +1,5 @@
-// The options of createLocker, read once: defaults filled in, everything checked before any I/O, frozen.
+// The options of createLocker, read once: defaults filled in, everything checked before any I/O,
+// frozen.
 
 import { hostname } from "node:os";
 import { majority } from "../quorum/tally.js";
@@ -11,31 +12,57 @@ import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./o
 export interface RetryOptions {
   /** At most so many attempts per call of acquire. Default: no limit, waitMs is the bound. */
   readonly tries?: number;
-  /** The back-off after a split vote or a failed round begins at random below this, in milliseconds, and doubles. Default 4. */
+  /**
+   * The back-off after a split vote or a failed round begins at random below this, in milliseconds,
+   * and doubles. Default 4.
+   */
   readonly minDelayMs?: number;
-  /** The back-off ends here, in milliseconds; also how long a waiter sleeps at most without a notice. Default 500. */
+  /**
+   * The back-off ends here, in milliseconds; also how long a waiter sleeps at most without a
+   * notice. Default 500.
+   */
   readonly maxDelayMs?: number;
 }
 
 /** Options of createLocker. Times are in milliseconds. */
 export interface LockerOptions {
-  /** The N independent Redis masters: redis:// or rediss:// URLs, ioredis options, or ioredis instances (which are duplicated). All lockers of a namespace name the same N. */
+  /**
+   * The N independent Redis masters: redis:// or rediss:// URLs, ioredis options, or ioredis
+   * instances (which are duplicated). All lockers of a namespace name the same N.
+   */
   readonly nodes: readonly NodeSource[];
-  /** Keeps locks of different systems apart on the same nodes: 1–128 of A–Z a–z 0–9 . _ : / @ -. Default "palisade". */
+  /**
+   * Keeps locks of different systems apart on the same nodes: 1–128 of A–Z a–z 0–9 . _ : / @ -.
+   * Default "palisade".
+   */
   readonly namespace?: string;
-  /** How long a lease lasts unless it is renewed. Default 10 000, or maxTtlMs where that is given and less. */
+  /**
+   * How long a lease lasts unless it is renewed. Default 10 000, or maxTtlMs where that is given
+   * and less.
+   */
   readonly ttlMs?: number;
-  /** The longest lease of the whole fleet, stored with it; also how long a node that lost its memory must wait. Default: what the fleet has stored; 60 000 for a new fleet. */
+  /**
+   * The longest lease of the whole fleet, stored with it; also how long a node that lost its memory
+   * must wait. Default: what the fleet has stored; 60 000 for a new fleet.
+   */
   readonly maxTtlMs?: number;
-  /** A node that has not answered by then counts as unreachable for that question. Default: a quarter of ttlMs, at most 250. */
+  /**
+   * A node that has not answered by then counts as unreachable for that question. Default: a
+   * quarter of ttlMs, at most 250.
+   */
   readonly nodeTimeoutMs?: number;
   /** How long to wait for a connection to a node. Default 2 000. */
   readonly connectTimeoutMs?: number;
   /** The part of a ttl by which the clocks of client and nodes may run apart. Default 0.01. */
   readonly driftFactor?: number;
-  /** A lease with less than this left when it is granted counts as too slow. Default: a tenth of the lease's ttl. */
+  /**
+   * A lease with less than this left when it is granted counts as too slow. Default: a tenth of the
+   * lease's ttl.
+   */
   readonly minValidityMs?: number;
-  /** The name of this locker for people who look at a held lock. Default: host name and process id. */
+  /**
+   * The name of this locker for people who look at a held lock. Default: host name and process id.
+   */
   readonly label?: string;
   /** How many nodes must agree: at least the majority, at most all. Default: the majority. */
   readonly quorum?: number;
@@ -43,9 +70,15 @@ export interface LockerOptions {
   readonly waitMs?: number;
   /** How often and how fast a waiting caller asks again. */
   readonly retry?: RetryOptions;
-  /** How many calls of acquire, using and tryAcquire may be in flight at the same time; one more is refused at once, with `LOCK_TOO_SLOW`. Default 100 000. */
+  /**
+   * How many calls of acquire, using and tryAcquire may be in flight at the same time; one more is
+   * refused at once, with `LOCK_TOO_SLOW`. Default 100 000.
+   */
   readonly maxWaiters?: number;
-  /** How long a node remembers a resource's own counter after its last use. Default 86 400 000 (a day). At least maxTtlMs. */
+  /**
+   * How long a node remembers a resource's own counter after its last use. Default 86 400 000 (a
+   * day). At least maxTtlMs.
+   */
   readonly retentionMs?: number;
 }
 
@@ -89,7 +122,11 @@ export function readPolicy(options: LockerOptions): Policy {
   const given = knownOptions<LockerOptions>("createLocker", options, optionNames);
   const size = readSize(given.nodes);
   const maxTtlMs = given.maxTtlMs === undefined ? undefined : wholeNumber("maxTtlMs", given.maxTtlMs, { min: 1, max: DAY_MS });
-  const ttlMs = wholeNumber("ttlMs", given.ttlMs, { min: 1, max: DAY_MS, fallback: Math.min(10_000, maxTtlMs ?? 10_000) });
+  const ttlMs = wholeNumber("ttlMs", given.ttlMs, {
+    min: 1,
+    max: DAY_MS,
+    fallback: Math.min(10_000, maxTtlMs ?? 10_000),
+  });
   const policy: Policy = Object.freeze({
     size,
     quorum: readQuorum(given.quorum, size),
@@ -104,7 +141,11 @@ export function readPolicy(options: LockerOptions): Policy {
     waitMs: readWaitMs(given.waitMs, 10_000),
     retry: readRetry(given.retry),
     maxWaiters: wholeNumber("maxWaiters", given.maxWaiters, { min: 1, max: 10_000_000, fallback: 100_000 }),
-    retentionMs: wholeNumber("retentionMs", given.retentionMs, { min: maxTtlMs ?? ttlMs, max: 365 * DAY_MS, fallback: DAY_MS }),
+    retentionMs: wholeNumber("retentionMs", given.retentionMs, {
+      min: maxTtlMs ?? ttlMs,
+      max: 365 * DAY_MS,
+      fallback: DAY_MS,
+    }),
   });
   checkTtl(policy, ttlMs);
   return policy;
@@ -116,7 +157,7 @@ export function checkTtl(policy: Policy, ttlMs: number): number {
   const { maxTtlMs = DAY_MS, driftFactor } = policy;
   if (ttlMs > maxTtlMs) throw new RangeError(`ttlMs must be at most maxTtlMs, which is ${maxTtlMs}, not ${ttlMs}`);
   const leftMs = ttlMs - driftMs(ttlMs, driftFactor);
-  const neededMs = minValidityMs(policy, ttlMs);
+  const neededMs = minValidityMs(policy.minValidityMs, ttlMs);
   if (leftMs >= neededMs && leftMs > 0) return ttlMs;
   const least = policy.minValidityMs === undefined ? driftMs(0, driftFactor) / (0.9 - driftFactor) : neededTtlMs(neededMs, driftFactor);
   throw new RangeError(
@@ -170,7 +211,11 @@ function readTimeouts(
   return {
     // No longer than the lease: a later answer would be a vote for a lease that has ended.
     nodeTimeoutMs: wholeNumber("nodeTimeoutMs", given.nodeTimeoutMs, { min: 1, max: ttlMs, fallback }),
-    connectTimeoutMs: wholeNumber("connectTimeoutMs", given.connectTimeoutMs, { min: 1, max: MAX_TIMER_MS, fallback: 2_000 }),
+    connectTimeoutMs: wholeNumber("connectTimeoutMs", given.connectTimeoutMs, {
+      min: 1,
+      max: MAX_TIMER_MS,
+      fallback: 2_000,
+    }),
   };
 }
 
@@ -178,8 +223,16 @@ function readRetry(value: unknown): Required<RetryOptions> {
   const given = knownOptions<RetryOptions>("retry", value, retryOptionNames);
   const minDelayMs = wholeNumber("retry.minDelayMs", given.minDelayMs, { min: 1, max: 60_000, fallback: 4 });
   return Object.freeze({
-    tries: wholeNumber("retry.tries", given.tries, { min: 1, max: Number.POSITIVE_INFINITY, fallback: Number.POSITIVE_INFINITY }),
+    tries: wholeNumber("retry.tries", given.tries, {
+      min: 1,
+      max: Number.POSITIVE_INFINITY,
+      fallback: Number.POSITIVE_INFINITY,
+    }),
     minDelayMs,
-    maxDelayMs: wholeNumber("retry.maxDelayMs", given.maxDelayMs, { min: minDelayMs, max: 60_000, fallback: Math.max(500, minDelayMs) }),
+    maxDelayMs: wholeNumber("retry.maxDelayMs", given.maxDelayMs, {
+      min: minDelayMs,
+      max: 60_000,
+      fallback: Math.max(500, minDelayMs),
+    }),
   });
 }

@@ -1,5 +1,6 @@
-// Callbacks for the abort of a signal. All callers that wait with the same signal share one listener: a process that gives all its calls the signal of its shutdown
-// would otherwise be warned of a listener leak.
+// Callbacks for the abort of a signal. All callers that wait with the same signal share one
+// listener: a process that gives all its calls the signal of its shutdown would otherwise be warned
+// of a listener leak.
 const watches = new WeakMap<AbortSignal, Watch>();
 
 class Watch {

@@ -1,16 +1,23 @@
-// The only source of time, random numbers and secrets in this package: a simulation injects its own and repeats a whole run from one seed. Decisions rest on
-// `monotonicMs`; `wallMs` is only compared with it, to notice that a machine was suspended (the monotonic clock stands still then).
+// The only source of time, random numbers and secrets in this package: a simulation injects its own
+// and repeats a whole run from one seed. Decisions rest on `monotonicMs`; `wallMs` is only compared
+// with it, to notice that a machine was suspended (the monotonic clock stands still then).
 import { randomFillSync } from "node:crypto";
 
 /** What a timer is cleared by. Opaque. */
 export type Timer = object;
 
 export interface Clock {
-  /** Milliseconds since some moment, never set back; fractions included. Instants on this clock end in `At`. */
+  /**
+   * Milliseconds since some moment, never set back; fractions included. Instants on this clock end
+   * in `At`.
+   */
   monotonicMs(): number;
   /** Unix milliseconds. May jump either way. */
   wallMs(): number;
-  /** Calls back once after about delayMs. Keeps the process alive meanwhile: for a caller that waits. */
+  /**
+   * Calls back once after about delayMs. Keeps the process alive meanwhile: for a caller that
+   * waits.
+   */
   setTimer(delayMs: number, run: () => void): Timer;
   /** The same without keeping the process alive: for deadlines and housekeeping. */
   setBackgroundTimer(delayMs: number, run: () => void): Timer;
@@ -24,14 +31,16 @@ export interface Clock {
 const SECRET_BYTES = 16;
 const POOL_BYTES = SECRET_BYTES * 256;
 
-// Captured when this module is loaded. Fake timers in a user's test would stop the lock but not its servers, and a caller would wait for ever.
+// Captured when this module is loaded. Fake timers in a user's test would stop the lock but not its
+// servers, and a caller would wait for ever.
 const { setTimeout, clearTimeout, performance } = globalThis;
 const monotonicMs = performance.now.bind(performance);
 const wallMs = Date.now;
 
 /** The clock of this machine. */
 export function systemClock(): Clock {
-  // One system call for 256 secrets: a call each costs more than the rest of an acquisition's bookkeeping.
+  // One system call for 256 secrets: a call each costs more than the rest of an acquisition's
+  // bookkeeping.
   const pool = Buffer.allocUnsafeSlow(POOL_BYTES);
   let used = POOL_BYTES;
   return {

@@ -1,5 +1,5 @@
-// One timer for all leases of a locker: a binary heap of deadlines. Ten thousand leases cost ten thousand small numbers, and taking and releasing a lease sets
-// no timer.
+// One timer for all leases of a locker: a binary heap of deadlines. Ten thousand leases cost ten
+// thousand small numbers, and taking and releasing a lease sets no timer.
 import type { Clock, Timer } from "./clock.js";
 
 /** Something to be called at one moment. Only the heap writes the fields. */
@@ -13,11 +13,20 @@ export interface Deadline {
   close(): Promise<void>;
 }
 
-/** Timers fire up to a millisecond early or late; a deadline that is due within this is called now instead of arming another timer. */
+/**
+ * Timers fire up to a millisecond early or late; a deadline that is due within this is called now
+ * instead of arming another timer.
+ */
 const GRAIN_MS = 1;
-/** The timer never sleeps longer, so that a suspension is noticed soon after the machine was resumed. */
+/**
+ * The timer never sleeps longer, so that a suspension is noticed soon after the machine was
+ * resumed.
+ */
 const LONGEST_SLEEP_MS = 1_000;
-/** By how much the wall clock must run ahead of the monotonic clock between two readings to be taken for a suspension. */
+/**
+ * By how much the wall clock must run ahead of the monotonic clock between two readings to be taken
+ * for a suspension.
+ */
 const SUSPENSION_MS = 50;
 
 export class DeadlineHeap {
@@ -60,10 +69,14 @@ export class DeadlineHeap {
     if (last === undefined || last === deadline) return;
     this.#place(last, index);
     this.#settle(last);
-    // The timer stays as it is: firing once in vain is cheaper than setting it anew for every lease that is released.
+    // The timer stays as it is: firing once in vain is cheaper than setting it anew for every lease
+    // that is released.
   }
 
-  /** Closes every deadline that is set, and every one set later: a callback may close the heap before other due deadlines have set themselves again. */
+  /**
+   * Closes every deadline that is set, and every one set later: a callback may close the heap
+   * before other due deadlines have set themselves again.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#heap].map((deadline) => deadline.close()));
@@ -80,7 +93,8 @@ export class DeadlineHeap {
     const first = this.#heap[0];
     if (first === undefined || first.dueAt >= this.#timerAt) return;
     const now = this.#clock.monotonicMs();
-    // No clock is read while the heap is empty: a wall clock that was set back in that time must not hide the next suspension.
+    // No clock is read while the heap is empty: a wall clock that was set back in that time must
+    // not hide the next suspension.
     if (this.#timer === undefined) this.#wallAheadMs = this.#clock.wallMs() - now;
     this.#stop();
     this.#timerAt = Math.min(first.dueAt, now + LONGEST_SLEEP_MS);
@@ -99,7 +113,8 @@ export class DeadlineHeap {
     this.#arm();
   }
 
-  // Collected before the first one is called: a deadline that sets itself again for now must not keep the loop from ending.
+  // Collected before the first one is called: a deadline that sets itself again for now must not
+  // keep the loop from ending.
   #due(until: number): Deadline[] {
     const due: Deadline[] = [];
     for (let first = this.#heap[0]; first !== undefined && first.dueAt <= until; first = this.#heap[0]) {

@@ -1,4 +1,5 @@
-// How many operations of one locker are unfinished, so that close can wait for the last release to leave.
+// How many operations of one locker are unfinished, so that close can wait for the last release to
+// leave.
 
 export class InFlight {
   #count = 0;

@@ -1,17 +1,26 @@
-// One node's answer to one request. "Could not be asked" and "said no" are different kinds, because only the second counts against a majority.
-// `epoch` is the public name of what the code calls the incarnation of a node (docs/glossary.md).
+// One node's answer to one request. "Could not be asked" and "said no" are different kinds, because
+// only the second counts against a majority. `epoch` is the public name of what the code calls the
+// incarnation of a node (docs/glossary.md).
 
-/** A node that could not be asked, or did not answer within nodeTimeoutMs. It may still have executed the request. */
+/**
+ * A node that could not be asked, or did not answer within nodeTimeoutMs. It may still have
+ * executed the request.
+ */
 export interface Unreachable {
   readonly kind: "unreachable";
   readonly node: string;
   /** Short and stable: ECONNREFUSED, TIMEOUT after 50 ms, NOAUTH, READONLY, garbage reply… */
   readonly cause: string;
-  /** Present where it is certain that nothing was sent: then there is nothing to give back either. */
+  /**
+   * Present where it is certain that nothing was sent: then there is nothing to give back either.
+   */
   readonly unsent?: true;
 }
 
-/** A node that is up but not admitted since its server started: it may have forgotten what it stored. */
+/**
+ * A node that is up but not admitted since its server started: it may have forgotten what it
+ * stored.
+ */
 export interface Quarantined {
   readonly kind: "quarantined";
   readonly node: string;
@@ -33,15 +42,20 @@ export interface Granted {
 export interface Held {
   readonly kind: "held";
   readonly node: string;
-  /** The first resource of the request that has another owner, the label of that owner, and for how long at most. */
+  /**
+   * The first resource of the request that has another owner, the label of that owner, and for how
+   * long at most.
+   */
   readonly resource: string;
   readonly holder: string;
   readonly remainingMs: number;
 }
 
 /**
- * A grant, seal or raise that must not be counted (T2): after the caller noted the node's incarnation and before this answer, another member's memory was rebuilt from
- * this node, and the rebuilding did not see the token that this answer stored. Made by the round that compares incarnations; never sent by a node.
+ * A grant, seal or raise that must not be counted (T2): after the caller noted the node's
+ * incarnation and before this answer, another member's memory was rebuilt from this node, and the
+ * rebuilding did not see the token that this answer stored. Made by the round that compares
+ * incarnations; never sent by a node.
  */
 export interface EpochMoved {
   readonly kind: "epoch_moved";
@@ -51,7 +65,10 @@ export interface EpochMoved {
 /** Answer to a request for a grant. */
 export type GrantBallot = Granted | Held | Quarantined | Unreachable;
 
-/** `sealed`: the node still had this owner and now stores the token. `lost`: it had not, and stored nothing. */
+/**
+ * `sealed`: the node still had this owner and now stores the token. `lost`: it had not, and stored
+ * nothing.
+ */
 export type SealBallot =
   | { readonly kind: "sealed"; readonly node: string; readonly epoch: string }
   | { readonly kind: "lost"; readonly node: string }
@@ -67,21 +84,28 @@ export type ExtendBallot =
   | Unreachable;
 
 /**
- * `absent`: the owner no longer had it there, which is no mistake of the caller. `listeners`: how many subscribers the node counted (the highest over the resources),
- * this process included; a process that has just released yields to them.
+ * `absent`: the owner no longer had it there, which is no mistake of the caller. `listeners`: how
+ * many subscribers the node counted (the highest over the resources), this process included; a
+ * process that has just released yields to them.
  */
 export type ReleaseBallot =
   | { readonly kind: "released"; readonly node: string; readonly listeners: number }
   | { readonly kind: "absent"; readonly node: string }
   | Unreachable;
 
-/** What one node knows of one resource. `token` is its counter, or its floor where the counter has run out. */
+/**
+ * What one node knows of one resource. `token` is its counter, or its floor where the counter has
+ * run out.
+ */
 export type InspectBallot =
   | {
       readonly kind: "seen";
       readonly node: string;
       readonly holder: string | null;
-      /** Equal for the same acquisition, while a label may be shared by all holders of a process. A hash: nothing can be released with it. */
+      /**
+       * Equal for the same acquisition, while a label may be shared by all holders of a process. A
+       * hash: nothing can be released with it.
+       */
       readonly owner: string | null;
       readonly remainingMs: number | null;
       readonly token: number;
@@ -91,7 +115,13 @@ export type InspectBallot =
 
 /** Answer to raising the counter of a resource without owning it (break-glass and read repair). */
 export type RaiseBallot =
-  | { readonly kind: "raised"; readonly node: string; readonly token: number; readonly epoch: string; readonly removed: string | null }
+  | {
+      readonly kind: "raised";
+      readonly node: string;
+      readonly token: number;
+      readonly epoch: string;
+      readonly removed: string | null;
+    }
   | Quarantined
   | Unreachable;
 

@@ -1,16 +1,19 @@
-// What the lock throws when a lease cannot be had or kept, and when its own code breaks a promise. Misuse is TypeError or RangeError, thrown where options are read.
+// What the lock throws when a lease cannot be had or kept, and when its own code breaks a promise.
+// Misuse is TypeError or RangeError, thrown where options are read.
 import type { Ballot } from "./ballot.js";
 
 /**
- * Why nothing was acquired. `held`: another owner has it. `no_quorum`: too few nodes could be asked. `too_slow`: it was granted, but too little of the lease was left, so
- * it was given back; or this process had so many calls in flight that the nodes were not asked in time.
+ * Why nothing was acquired. `held`: another owner has it. `no_quorum`: too few nodes could be
+ * asked. `too_slow`: it was granted, but too little of the lease was left, so it was given back; or
+ * this process had so many calls in flight that the nodes were not asked in time.
  */
 export type LossReason = "held" | "no_quorum" | "too_slow";
 
 /**
- * Why a lease is no longer held. `expired`: its time ran out. `taken`: too many nodes have another owner, or none, before its time was over. `unreachable`: its time ran
- * out while too few nodes could be asked to renew it. `quarantined`: the same, and some of them were up but not admitted. `released`: by its holder. `closed`: the locker
- * was closed.
+ * Why a lease is no longer held. `expired`: its time ran out. `taken`: too many nodes have another
+ * owner, or none, before its time was over. `unreachable`: its time ran out while too few nodes
+ * could be asked to renew it. `quarantined`: the same, and some of them were up but not admitted.
+ * `released`: by its holder. `closed`: the locker was closed.
  */
 export type LeaseLostReason = "expired" | "taken" | "unreachable" | "quarantined" | "released" | "closed";
 
@@ -26,7 +29,10 @@ export interface LockErrorDetails {
   readonly cause?: unknown;
 }
 
-/** A lease could not be acquired or kept. `code` is for programs, `message` for people: what happened, with numbers, then what it means. */
+/**
+ * A lease could not be acquired or kept. `code` is for programs, `message` for people: what
+ * happened, with numbers, then what it means.
+ */
 export class LockError extends Error {
   override readonly name = "LockError";
   readonly code: LockErrorCode;
@@ -36,7 +42,10 @@ export class LockError extends Error {
   readonly ballots: readonly Ballot[];
   /** With `LEASE_LOST`: why. */
   readonly reason: LeaseLostReason | undefined;
-  /** With `LOCK_HELD`: the earliest moment from now, in milliseconds, at which the present holders could run out. */
+  /**
+   * With `LOCK_HELD`: the earliest moment from now, in milliseconds, at which the present holders
+   * could run out.
+   */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: LockErrorCode, message: string, details: LockErrorDetails = {}) {

@@ -1,9 +1,13 @@
-// The events the lock publishes over node:diagnostics_channel. Channel names and message shapes are public API. Without a subscriber no event is even built.
+// The events the lock publishes over node:diagnostics_channel. Channel names and message shapes are
+// public API. Without a subscriber no event is even built.
 import { channel } from "node:diagnostics_channel";
 import type { Ballot } from "./ballot.js";
 import type { LeaseLostReason, LossReason } from "./errors.js";
 
-/** One attempt to acquire, published when every node has answered it or run out of time: also after a success with nodes down. */
+/**
+ * One attempt to acquire, published when every node has answered it or run out of time: also after
+ * a success with nodes down.
+ */
 export interface AttemptEvent {
   readonly resources: readonly string[];
   readonly outcome: "won" | LossReason;
@@ -60,9 +64,15 @@ export interface ForceReleaseEvent {
 export type AdmissionWay =
   /** It kept everything: append-only log, fsync always. */
   | "durable"
-  /** Its memory was rebuilt from the floors of enough admitted nodes, after every lease it may have forgotten had run out. */
+  /**
+   * Its memory was rebuilt from the floors of enough admitted nodes, after every lease it may have
+   * forgotten had run out.
+   */
   | "rebuilt"
-  /** A new fleet, or too few admitted nodes left to prove the highest token: the floor is the Unix time in milliseconds. */
+  /**
+   * A new fleet, or too few admitted nodes left to prove the highest token: the floor is the Unix
+   * time in milliseconds.
+   */
   | "bootstrap";
 
 /** What happened to a node, or to the fleet; published on the channel `palisade:lock:node`. */
@@ -71,11 +81,19 @@ export type NodeEvent =
   | { readonly kind: "disconnected"; readonly node: string; readonly address: string; readonly cause: string }
   | { readonly kind: "quarantined"; readonly node: string; readonly readyInMs?: number }
   | { readonly kind: "admitted"; readonly node: string; readonly way: AdmissionWay; readonly floor: number }
-  /** Nothing can be done for these nodes now; tried again when another node comes back, and every second or so. */
+  /**
+   * Nothing can be done for these nodes now; tried again when another node comes back, and every
+   * second or so.
+   */
   | { readonly kind: "admission_blocked"; readonly nodes: readonly string[]; readonly reason: string }
   | { readonly kind: "fleet_refused"; readonly reason: string }
   /** A release whose outcome is unknown was given up (too many, or the key has run out anyway). */
-  | { readonly kind: "release_dropped"; readonly node: string; readonly count: number; readonly reason: string };
+  | {
+      readonly kind: "release_dropped";
+      readonly node: string;
+      readonly count: number;
+      readonly reason: string;
+    };
 
 /** The names of the channels, for `diagnostics_channel.subscribe`. */
 export const channelNames = {

@@ -1,7 +1,11 @@
-// The nodes of one locker together: which of them are admitted, why the locker may not use them, what is wrong with them.
+// The nodes of one locker together: which of them are admitted, why the locker may not use them,
+// what is wrong with them.
 import type { LockNode } from "./node.js";
 
-/** Why this locker must not use this fleet. `ttl` is thrown as a RangeError, `mismatch` as FLEET_MISMATCH. */
+/**
+ * Why this locker must not use this fleet. `ttl` is thrown as a RangeError, `mismatch` as
+ * FLEET_MISMATCH.
+ */
 export interface FleetRefusal {
   readonly kind: "mismatch" | "ttl";
   /** Stable; also the code of the doctor's finding. */
@@ -10,10 +14,16 @@ export interface FleetRefusal {
   readonly message: string;
 }
 
-/** How each node stood when last heard. Every configured node is in exactly one of the three lists. */
+/**
+ * How each node stood when last heard. Every configured node is in exactly one of the three lists.
+ */
 export interface FleetState {
   readonly admitted: readonly string[];
-  readonly quarantined: readonly { readonly node: string; readonly readyInMs?: number; readonly reason: string }[];
+  readonly quarantined: readonly {
+    readonly node: string;
+    readonly readyInMs?: number;
+    readonly reason: string;
+  }[];
   readonly unreachable: readonly { readonly node: string; readonly cause: string }[];
   readonly refusal: FleetRefusal | undefined;
   /** The longest lease the fleet allows, once known. */
@@ -23,12 +33,16 @@ export interface FleetState {
 export interface Fleet {
   /** In the order of configuration, named n1, n2, … */
   readonly nodes: readonly LockNode[];
-  /** Kept current; read before every acquisition. The nodes of a refused fleet answer every request but a release with `unreachable`. */
+  /**
+   * Kept current; read before every acquisition. The nodes of a refused fleet answer every request
+   * but a release with `unreachable`.
+   */
   readonly refusal: FleetRefusal | undefined;
   state(): FleetState;
   /**
-   * Resolves once every node has been reached (or could not be) and every node that can be admitted at once is. Nodes that must wait for maxTtlMs are admitted later, in
-   * the background. Never rejects.
+   * Resolves once every node has been reached (or could not be) and every node that can be admitted
+   * at once is. Nodes that must wait for maxTtlMs are admitted later, in the background. Never
+   * rejects.
    */
   settled(): Promise<FleetState>;
   /** Examines the configuration of every node. Never rejects. */
@@ -42,8 +56,9 @@ export interface Finding {
   /** "fleet" for what is about all of them. */
   readonly node: string;
   /**
-   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable, replicated,
-   * clock_skew, settings_hidden, subscription.
+   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, same_server,
+   * fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable, replicated, clock_skew,
+   * settings_hidden, subscription.
    */
   readonly code: string;
   readonly message: string;

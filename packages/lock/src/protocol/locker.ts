@@ -1,4 +1,5 @@
-// What createLocker returns: the calls with their options, promises and answers; implemented by ../locker.ts.
+// What createLocker returns: the calls with their options, promises and answers; implemented by
+// ../locker.ts.
 
 import type { Ballot, InspectBallot, RaiseBallot } from "./ballot.js";
 import type { LossReason } from "./errors.js";
@@ -7,7 +8,10 @@ import type { Lease } from "./lease.js";
 
 /** How a lease is kept once it is held. Times are in milliseconds. */
 export interface KeepOptions {
-  /** Renew it before about a third of its ttl is over, until it is released. Default: false for acquire, tryAcquire and adopt; `using` always renews. */
+  /**
+   * Renew it before about a third of its ttl is over, until it is released. Default: false for
+   * acquire, tryAcquire and adopt; `using` always renews.
+   */
   readonly renew?: boolean;
   /** The lease ends so long after it was granted, renewed or not. Default: no limit. */
   readonly maxHoldMs?: number;
@@ -21,9 +25,15 @@ export interface TryAcquireOptions extends KeepOptions {
 
 /** Options of acquire. Times are in milliseconds. */
 export interface AcquireOptions extends TryAcquireOptions {
-  /** How long to wait for it; 0: one attempt; Infinity: as long as it takes. Default: the locker's waitMs. A request already sent is finished. */
+  /**
+   * How long to wait for it; 0: one attempt; Infinity: as long as it takes. Default: the locker's
+   * waitMs. A request already sent is finished.
+   */
   readonly waitMs?: number;
-  /** Gives up waiting: acquire rejects with LockError `LOCK_ABORTED`, whose cause is the signal's reason. Has no effect on a lease once granted. */
+  /**
+   * Gives up waiting: acquire rejects with LockError `LOCK_ABORTED`, whose cause is the signal's
+   * reason. Has no effect on a lease once granted.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -33,7 +43,10 @@ export type UsingOptions = Omit<AcquireOptions, "renew">;
 /** What the nodes store of a resource. */
 export interface Inspection {
   readonly resource: string;
-  /** `held`: one holder on a quorum. `free`: a quorum has none. `split`: neither can be true. `unknown`: too few nodes answered to tell. */
+  /**
+   * `held`: one holder on a quorum. `free`: a quorum has none. `split`: neither can be true.
+   * `unknown`: too few nodes answered to tell.
+   */
   readonly state: "held" | "free" | "split" | "unknown";
   /** The label of the holder, if `held`. */
   readonly holder?: string;
@@ -51,7 +64,10 @@ export interface ForcedRelease {
   readonly before: Inspection;
   /** Labels of the holders that were removed, on any node. */
   readonly removed: readonly string[];
-  /** Stored on a quorum: every later lease has a higher token. Present it to the store (a seal with this token) to keep the old holder's writes out at once. */
+  /**
+   * Stored on a quorum: every later lease has a higher token. Present it to the store (a seal with
+   * this token) to keep the old holder's writes out at once.
+   */
   readonly fence: number;
   readonly ballots: readonly RaiseBallot[];
 }
@@ -62,34 +78,51 @@ export type Attempted =
   | {
       readonly ok: false;
       readonly reason: LossReason;
-      /** In how many milliseconds enough of the present holders could run out at the earliest; absent where that is not known. */
+      /**
+       * In how many milliseconds enough of the present holders could run out at the earliest;
+       * absent where that is not known.
+       */
       readonly retryAfterMs?: number;
       /** What happened, in words. */
       readonly message: string;
       readonly ballots: readonly Ballot[];
     };
 
-/** One resource, or several that are taken all or none, with one token that is higher than any before it for each of them. */
+/**
+ * One resource, or several that are taken all or none, with one token that is higher than any
+ * before it for each of them.
+ */
 export type Resources = string | readonly string[];
 
-/** A lock over one fleet. Made by createLocker; one per process and namespace is enough. Disposing of it closes it. */
+/**
+ * A lock over one fleet. Made by createLocker; one per process and namespace is enough. Disposing
+ * of it closes it.
+ */
 export interface Locker extends AsyncDisposable {
   /**
-   * Resolves when a quorum of nodes is connected and admitted. Rejects with LockError `LOCK_NO_QUORUM` after the locker's waitMs, `FLEET_MISMATCH` when these nodes are
-   * not one fleet, RangeError when the fleet's leases are shorter than this locker's maxTtlMs. Optional: every other call waits for the first contact by itself, which
-   * takes at most twice connectTimeoutMs.
+   * Resolves when a quorum of nodes is connected and admitted. Rejects with LockError
+   * `LOCK_NO_QUORUM` after the locker's waitMs, `FLEET_MISMATCH` when these nodes are not one
+   * fleet, RangeError when the fleet's leases are shorter than this locker's maxTtlMs. Optional:
+   * every other call waits for the first contact by itself, which takes at most twice
+   * connectTimeoutMs.
    */
   ready(): Promise<FleetState>;
   /**
-   * Waits for the resources, first in first out within this process, and takes them. Rejects with LockError: `LOCK_HELD`, `LOCK_NO_QUORUM` or `LOCK_TOO_SLOW` when
-   * waitMs is over, `LOCK_ABORTED` when the signal is aborted or the locker closed. A rejected call gives back whatever the nodes granted it.
+   * Waits for the resources, first in first out within this process, and takes them. Rejects with
+   * LockError: `LOCK_HELD`, `LOCK_NO_QUORUM` or `LOCK_TOO_SLOW` when waitMs is over, `LOCK_ABORTED`
+   * when the signal is aborted or the locker closed. A rejected call gives back whatever the nodes
+   * granted it.
    */
   acquire(resources: Resources, options?: AcquireOptions): Promise<Lease>;
-  /** Tries once and never waits for a holder: held, no quorum and too slow are answers. Rejects only with `LOCK_ABORTED` and `FLEET_MISMATCH`. */
+  /**
+   * Tries once and never waits for a holder: held, no quorum and too slow are answers. Rejects only
+   * with `LOCK_ABORTED` and `FLEET_MISMATCH`.
+   */
   tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted>;
   /**
-   * Takes the resources, runs the routine with a lease that is renewed, and releases it, whatever happens. Settles with the routine's own result or error, never with one
-   * of the release; `lease.signal` and `lease.assertHeld()` say whether the lease lasted.
+   * Takes the resources, runs the routine with a lease that is renewed, and releases it, whatever
+   * happens. Settles with the routine's own result or error, never with one of the release;
+   * `lease.signal` and `lease.assertHeld()` say whether the lease lasted.
    */
   using<Result>(resources: Resources, routine: (lease: Lease) => Result | PromiseLike<Result>): Promise<Result>;
   using<Result>(
@@ -98,21 +131,33 @@ export interface Locker extends AsyncDisposable {
     routine: (lease: Lease) => Result | PromiseLike<Result>,
   ): Promise<Result>;
   /**
-   * Takes over a lease that another process serialized: asks the nodes to hold it for its ttl from now. Rejects with LockError `LEASE_LOST` if the lease is no longer
-   * held, `LOCK_NO_QUORUM` if too few nodes could be asked.
+   * Takes over a lease that another process serialized: asks the nodes to hold it for its ttl from
+   * now. Rejects with LockError `LEASE_LOST` if the lease is no longer held, `LOCK_NO_QUORUM` if
+   * too few nodes could be asked.
    */
   adopt(text: string, options?: KeepOptions): Promise<Lease>;
-  /** What each node stores of the resource, and what a quorum says. Waits for all nodes. Changes nothing. */
+  /**
+   * What each node stores of the resource, and what a quorum says. Waits for all nodes. Changes
+   * nothing.
+   */
   inspect(resource: string): Promise<Inspection>;
   /**
-   * For operators: raises the token past the present holder's, then removes the holder. Its writes are refused as soon as the store has seen the returned `fence` or the
-   * token of any later lease. Rejects with `LOCK_NO_QUORUM` if that could not be done on a quorum. `reason` is published with the event.
+   * For operators: raises the token past the present holder's, then removes the holder. Its writes
+   * are refused as soon as the store has seen the returned `fence` or the token of any later lease.
+   * Rejects with `LOCK_NO_QUORUM` if that could not be done on a quorum. `reason` is published with
+   * the event.
    */
   forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease>;
-  /** Whether this token, or a higher one, was ever issued for the resource. Rejects with `LOCK_NO_QUORUM` if too few nodes answered. */
+  /**
+   * Whether this token, or a higher one, was ever issued for the resource. Rejects with
+   * `LOCK_NO_QUORUM` if too few nodes answered.
+   */
   issued(resource: string, token: number): Promise<boolean>;
   /** Examines the nodes and the fleet. Never rejects for what it finds. */
   doctor(): Promise<readonly Finding[]>;
-  /** Rejects waiting calls with `LOCK_ABORTED`, ends and releases the leases held here (except those serialized for another process), disconnects. Idempotent. */
+  /**
+   * Rejects waiting calls with `LOCK_ABORTED`, ends and releases the leases held here (except those
+   * serialized for another process), disconnects. Idempotent.
+   */
   close(): Promise<void>;
 }

@@ -1,8 +1,11 @@
-// What the algorithm may ask of one Redis master. No request rejects for what the network or the server does: a node that cannot be asked answers `unreachable`
-// within nodeTimeoutMs of the call.
+// What the algorithm may ask of one Redis master. No request rejects for what the network or the
+// server does: a node that cannot be asked answers `unreachable` within nodeTimeoutMs of the call.
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "./ballot.js";
 
-/** A ballot to come. Can be awaited; a callback given before the ballot is there is called in the same turn. One callback only. */
+/**
+ * A ballot to come. Can be awaited; a callback given before the ballot is there is called in the
+ * same turn. One callback only.
+ */
 export interface Reply<B> {
   then(told: (ballot: B) => void, failed?: (error: unknown) => void): void;
 }
@@ -18,19 +21,26 @@ export interface GrantQuestion extends Ownership {
   /** Shown to people: host, process id, service. */
   readonly label: string;
   readonly ttlMs: number;
-  /** The caller has waited for it, so others may be waiting too; the lock value says so, and only then does its release look for waiters. */
+  /**
+   * The caller has waited for it, so others may be waiting too; the lock value says so, and only
+   * then does its release look for waiters.
+   */
   readonly hasWaited?: true | undefined;
 }
 
 export interface ReleaseQuestion extends Ownership {
   /**
-   * The wake slot to begin with when waiters are notified: the lease's token, which is the same on every node and rises, so every slot comes first at some time. 0
-   * notifies nobody: for an acquisition that gives back its part of a split vote.
+   * The wake slot to begin with when waiters are notified: the lease's token, which is the same on
+   * every node and rises, so every slot comes first at some time. 0 notifies nobody: for an
+   * acquisition that gives back its part of a split vote.
    */
   readonly notifyFrom: number;
 }
 
-/** Waiters of a resource spread over so many wake slots, numbered from 0; a release notifies two of them. */
+/**
+ * Waiters of a resource spread over so many wake slots, numbered from 0; a release notifies two of
+ * them.
+ */
 export const WAKE_SLOTS = 16;
 
 /** What one node publishes to the waiters of one wake slot. */
@@ -44,7 +54,10 @@ export interface ReleaseNotice {
 /** Called for one resource on one node. Must not throw. */
 export interface ReleaseListener {
   released(notice: ReleaseNotice): void;
-  /** Listening began, for the first time or again after the connection was lost: an earlier notice may have been missed. */
+  /**
+   * Listening began, for the first time or again after the connection was lost: an earlier notice
+   * may have been missed.
+   */
   listening(): void;
 }
 
@@ -55,9 +68,11 @@ export interface LockNode {
   readonly address: string;
 
   /**
-   * The node's incarnation as last heard, or undefined before the first contact: a random word that every admission of any member gives to the nodes whose floors it
-   * reads. An acquisition notes the incarnations before its first byte is sent and counts only ballots that carry the same: a ballot with another one was cast after some
-   * member's memory had been rebuilt from this node's floor, so the token it stored was not seen by that rebuilding (T2).
+   * The node's incarnation as last heard, or undefined before the first contact: a random word that
+   * every admission of any member gives to the nodes whose floors it reads. An acquisition notes
+   * the incarnations before its first byte is sent and counts only ballots that carry the same: a
+   * ballot with another one was cast after some member's memory had been rebuilt from this node's
+   * floor, so the token it stored was not seen by that rebuilding (T2).
    */
   incarnation(): string | undefined;
 
@@ -66,18 +81,28 @@ export interface LockNode {
   seal(question: Ownership & { readonly token: number }): Reply<SealBallot>;
   /** Renews where the owner still has it; never creates a key. */
   extend(question: Ownership & { readonly ttlMs: number }): Reply<ExtendBallot>;
-  /** Creates the key again where there is none; only after a quorum confirmed the owner in the same round. */
+  /**
+   * Creates the key again where there is none; only after a quorum confirmed the owner in the same
+   * round.
+   */
   heal(question: GrantQuestion & { readonly token: number }): Reply<ExtendBallot>;
   /**
-   * Compare-and-delete, then notifies waiters. Travels behind every earlier request on the same connection, so it also gives back a grant that is still on its way; if
-   * the connection was lost meanwhile it is sent again on the next one, for as long as the key could live.
+   * Compare-and-delete, then notifies waiters. Travels behind every earlier request on the same
+   * connection, so it also gives back a grant that is still on its way; if the connection was lost
+   * meanwhile it is sent again on the next one, for as long as the key could live.
    */
   release(question: ReleaseQuestion): Reply<ReleaseBallot>;
   inspect(resource: string): Reply<InspectBallot>;
-  /** Raises the counter to at least `token` whoever owns the resource; with `remove: "holder"` also deletes the lock key and notifies waiters. */
+  /**
+   * Raises the counter to at least `token` whoever owns the resource; with `remove: "holder"` also
+   * deletes the lock key and notifies waiters.
+   */
   raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Reply<RaiseBallot>;
 
-  /** Waits in a wake slot (0 … WAKE_SLOTS − 1) for releases of the resource on this node. Best effort: the time to live is the guarantee. Returns the undo. */
+  /**
+   * Waits in a wake slot (0 … WAKE_SLOTS − 1) for releases of the resource on this node. Best
+   * effort: the time to live is the guarantee. Returns the undo.
+   */
   onReleased(resource: string, wakeSlot: number, listener: ReleaseListener): () => void;
 
   /** Resolves when the first connection has been made or has failed. */

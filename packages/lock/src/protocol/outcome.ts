@@ -6,7 +6,10 @@ import type { LossReason } from "./errors.js";
 export interface Wanted {
   readonly resources: readonly string[];
   readonly ttlMs: number;
-  /** The caller has waited for it, so others may be waiting too, and the lock value says so from the start. */
+  /**
+   * The caller has waited for it, so others may be waiting too, and the lock value says so from the
+   * start.
+   */
   readonly hasWaited?: true | undefined;
 }
 

@@ -1,4 +1,5 @@
-// The fencing token: an integer from 1 to 999 999 999 999 999, the range of an RFC 9651 Integer, exact in JavaScript, Lua and bigint columns.
+// The fencing token: an integer from 1 to 999 999 999 999 999, the range of an RFC 9651 Integer,
+// exact in JavaScript, Lua and bigint columns.
 
 /** The highest token there can be. */
 export const MAX_TOKEN = 999_999_999_999_999;
@@ -10,7 +11,10 @@ export function isToken(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= MAX_TOKEN;
 }
 
-/** The token written as `text`, or undefined if that is not exactly how a token is written: no sign, no blanks, no leading zeros, no exponent. */
+/**
+ * The token written as `text`, or undefined if that is not exactly how a token is written: no sign,
+ * no blanks, no leading zeros, no exponent.
+ */
 export function parseToken(text: string): number | undefined {
   return WRITTEN.test(text) ? Number(text) : undefined;
 }
@@ -21,7 +25,9 @@ export function formatToken(token: number): string {
   return String(token);
 }
 
-/** Negative if `a` was issued before `b`, positive if after, 0 if they are the same: for sorting. */
+/**
+ * Negative if `a` was issued before `b`, positive if after, 0 if they are the same: for sorting.
+ */
 export function compareTokens(a: number, b: number): number {
   return a - b;
 }

@@ -1,5 +1,6 @@
-// Sends one request to every node at once and resolves with the verdict as soon as no further ballot can change it. One round for every verb. It sets no timer: every
-// node answers within nodeTimeoutMs, if only with `unreachable`, so the round ends by then.
+// Sends one request to every node at once and resolves with the verdict as soon as no further
+// ballot can change it. One round for every verb. It sets no timer: every node answers within
+// nodeTimeoutMs, if only with `unreachable`, so the round ends by then.
 import type { InFlight } from "../platform/in-flight.js";
 import type { Ballot, EpochMoved, Unreachable } from "../protocol/ballot.js";
 import { brokenPromise } from "../protocol/errors.js";
@@ -12,24 +13,24 @@ export type Ballots<B> = readonly (B | undefined)[];
 export interface Round<B extends Ballot, Verdict extends string> {
   readonly question: RoundEvent["question"];
   readonly resources: readonly string[];
-  /** By node, as noted before the first byte was sent. A grant, seal or raise of another incarnation is made `epoch_moved`, which does not count (T2). */
+  /**
+   * By node, as noted before the first byte was sent. A grant, seal or raise of another incarnation
+   * is made `epoch_moved`, which does not count (T2).
+   */
   readonly incarnations?: Ballots<string>;
-  /** Filled in as they arrive, also after the verdict. A node whose ballot is there from the start is not asked. Default: all are asked. */
-  readonly ballots?: (B | Unreachable | undefined)[];
+  /** Filled in as they arrive, also after the verdict. A node that has one already is not asked. */
+  readonly ballots: (B | Unreachable | undefined)[];
   ask(node: LockNode): Reply<B | Unreachable>;
   judge(ballots: Ballots<B | Unreachable>): Verdict | "open";
   /** Called when the last ballot has arrived. */
   onComplete?(): void;
 }
 
-export interface RoundContext {
-  readonly nodes: readonly LockNode[];
-  readonly inFlight: InFlight;
-}
-
-export function askAll<B extends Ballot, Verdict extends string>(context: RoundContext, round: Round<B, Verdict>): Promise<Verdict> {
-  const { nodes, inFlight } = context;
-  const ballots = round.ballots ?? noBallots(nodes.length);
+export function askAll<B extends Ballot, Verdict extends string>(
+  { nodes, inFlight }: { readonly nodes: readonly LockNode[]; readonly inFlight: InFlight },
+  round: Round<B, Verdict>,
+): Promise<Verdict> {
+  const { question, resources, ballots } = round;
   inFlight.begin();
   return new Promise((resolve, reject) => {
     let awaited = 0;
@@ -43,11 +44,11 @@ export function askAll<B extends Ballot, Verdict extends string>(context: RoundC
           isOpen = false;
           resolve(verdict);
         } else if (awaited === 0) {
-          reject(brokenPromise(`every node answered the ${round.question} round, and it has no verdict`));
+          reject(brokenPromise(`every node answered the ${question} round, and it has no verdict`));
         }
       }
       if (awaited > 0) return;
-      publish(round, ballots);
+      if (channels.round.hasSubscribers) channels.round.publish({ question, resources, ballots: castBallots(ballots) });
       round.onComplete?.();
       inFlight.end();
     };
@@ -57,7 +58,8 @@ export function askAll<B extends Ballot, Verdict extends string>(context: RoundC
       awaited++;
       round.ask(node).then(
         (ballot) => receive(i, ballot),
-        // A node must not reject. If it does all the same, that is a defect here: the round must not hang, and it is no refusal.
+        // A node must not reject. If it does all the same, that is a defect here: the round must
+        // not hang, and it is no refusal.
         (error: unknown) => receive(i, { kind: "unreachable", node: node.name, cause: `bug: ${String(error)}` }),
       );
     }
@@ -68,10 +70,6 @@ function counted<B extends Ballot>(ballot: B, noted: string | undefined): B {
   const { kind } = ballot;
   if (kind !== "granted" && kind !== "sealed" && kind !== "raised") return ballot;
   return ballot.epoch === noted ? ballot : ({ kind: "epoch_moved", node: ballot.node } satisfies EpochMoved as Ballot as B);
-}
-
-function publish<B extends Ballot>({ question, resources }: Round<B, string>, ballots: Ballots<B | Unreachable>): void {
-  if (channels.round.hasSubscribers) channels.round.publish({ question, resources, ballots: castBallots(ballots) });
 }
 
 export function noBallots<B>(size: number): (B | undefined)[] {

@@ -1,5 +1,6 @@
-// Counts the ballots of grants and seals. Pure: the same ballots give the same verdict in any order, and a verdict that is not "open" is not changed by any ballot still
-// to come. A node that could not be asked never counts as one that said no.
+// Counts the ballots of grants and seals. Pure: the same ballots give the same verdict in any
+// order, and a verdict that is not "open" is not changed by any ballot still to come. A node that
+// could not be asked never counts as one that said no.
 import type { EpochMoved, GrantBallot, SealBallot } from "../protocol/ballot.js";
 import type { Ballots } from "./round.js";
 
@@ -16,7 +17,8 @@ export interface QuorumRule {
 
 /**
  * - `yes`: a quorum did it.
- * - `epoch_moved`: a quorum did it, but some of them in another incarnation, which does not count: ask again.
+ * - `epoch_moved`: a quorum did it, but some of them in another incarnation, which does not count:
+ *   ask again.
  * - `no`: a quorum answered, and not enough of them said yes.
  * - `silent`: too few nodes could be asked.
  */
@@ -28,15 +30,17 @@ export function tallyGrants(ballots: Ballots<GrantBallot | EpochMoved>, rule: Qu
 }
 
 /**
- * Does a quorum store the token where it still has this owner? A node counts if it granted exactly this token or sealed it. One that granted a higher token does not,
- * although its counter is high enough: a later owner of it would have to exceed that token, not the one chosen as the maximum of our own quorum (T1).
+ * Does a quorum store the token where it still has this owner? A node counts if it granted exactly
+ * this token or sealed it. One that granted a higher token does not, although its counter is high
+ * enough: a later owner of it would have to exceed that token, not the one chosen as the maximum of
+ * our own quorum (T1).
  */
 export function tallySeals(ballots: Ballots<SealBallot | EpochMoved>, rule: QuorumRule): Verdict {
   return tally(ballots, rule, { yes: "sealed", no: "lost" });
 }
 
-// Each verdict is given as soon as no completion of the open ballots leads to another one: `yes` only needs yes; `epoch_moved` needs yes + moved and no hope of yes; and
-// so on down the list.
+// Each verdict is given as soon as no completion of the open ballots leads to another one: `yes`
+// only needs yes; `epoch_moved` needs yes + moved and no hope of yes; and so on down the list.
 function tally(
   ballots: Ballots<{ readonly kind: string }>,
   { size, quorum }: QuorumRule,
@@ -62,7 +66,7 @@ function tally(
 }
 
 /** The highest token among the grants that count, and how many nodes granted exactly that. */
-export function highestGrant(ballots: Ballots<GrantBallot | EpochMoved>): { readonly token: number; readonly nodes: number } {
+export function highestGrant(ballots: Ballots<GrantBallot | EpochMoved>): [token: number, nodes: number] {
   let token = 0;
   let nodes = 0;
   for (const ballot of ballots) {
@@ -70,5 +74,5 @@ export function highestGrant(ballots: Ballots<GrantBallot | EpochMoved>): { read
     nodes = ballot.token === token ? nodes + 1 : 1;
     token = ballot.token;
   }
-  return { token, nodes };
+  return [token, nodes];
 }

@@ -1,5 +1,7 @@
-// The field `admitted` of a node's record, which the scripts cut at the same places: the run id of the server for which the node was admitted, the counter floor below which
-// none of its counters is believed, and the incarnation. A script call that names the whole field as it stands need not be answered with it.
+// The field `admitted` of a node's record, which the scripts cut at the same places: the run id of
+// the server for which the node was admitted, the counter floor below which none of its counters is
+// believed, and the incarnation. A script call that names the whole field as it stands need not be
+// answered with it.
 
 const RUN_ID_LENGTH = 40;
 const FLOOR_LENGTH = 15;

@@ -1,10 +1,14 @@
-// Requests that are sent to a node in one turn of the event loop and travel in one script call: the pending replies, which of them make a batch, and the call they become.
+// Requests that are sent to a node in one turn of the event loop and travel in one script call: the
+// pending replies, which of them make a batch, and the call they become.
 import type { Ballot } from "../protocol/ballot.js";
 import type { Reply } from "../protocol/node.js";
 import type { Keys } from "./keys.js";
 import { type CallText, type RequestKind, type RequestName, writeCall } from "./requests.js";
 
-/** One request to one node and the callback for its ballot. Every lease needs ten of them, so this is one object without a promise. */
+/**
+ * One request to one node and the callback for its ballot. Every lease needs ten of them, so this
+ * is one object without a promise.
+ */
 export class PendingReply implements Reply<Ballot> {
   readonly kind: RequestKind<unknown, Ballot>;
   readonly question: unknown;
@@ -30,14 +34,19 @@ export class PendingReply implements Reply<Ballot> {
   }
 }
 
-/** At least one request, all of one kind, with equally many resources, and alike in what is shared. */
+/**
+ * At least one request, all of one kind, with equally many resources, and alike in what is shared.
+ */
 export type Batch = readonly [PendingReply, ...PendingReply[]];
 
 /** A server executes a call in one go, and nothing else meanwhile. */
 const MAX_REQUESTS_PER_CALL = 256;
 const MAX_RESOURCES_PER_CALL = 1_024;
 
-/** Where the batch that begins here ends: requests of another kind follow in a call of their own, in order. */
+/**
+ * Where the batch that begins here ends: requests of another kind follow in a call of their own, in
+ * order.
+ */
 export function endOfBatch(queue: readonly PendingReply[], start: number): number {
   const first = queue[start];
   if (first === undefined) return start;
@@ -61,7 +70,10 @@ export class EncodedCall {
   readonly name: RequestName;
   readonly keyCount: number;
   readonly words: readonly string[];
-  /** Whether the node may be sent its admission record as last heard, as one word more, which makes the answer shorter (see grant.lua). */
+  /**
+   * Whether the node may be sent its admission record as last heard, as one word more, which makes
+   * the answer shorter (see grant.lua).
+   */
   readonly confirmsRecord: boolean;
   #wire: string | Buffer | undefined;
 
@@ -88,10 +100,15 @@ export function bulkString(word: string): string {
   return `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
 }
 
-/** Each node is written to once per turn of the event loop; few turns have batches of more kinds. */
+/**
+ * Each node is written to once per turn of the event loop; few turns have batches of more kinds.
+ */
 const REMEMBERED = 4;
 
-/** What the nodes of a fleet share: the end of a turn, and calls that are encoded once, since every node is sent the same requests in the same order. */
+/**
+ * What the nodes of a fleet share: the end of a turn, and calls that are encoded once, since every
+ * node is sent the same requests in the same order.
+ */
 export class BatchEncoder {
   readonly #keys: Keys;
   readonly #encoded: { readonly batch: Batch; readonly call: EncodedCall }[] = [];
@@ -118,7 +135,10 @@ export class BatchEncoder {
     return call;
   }
 
-  /** Calls back after all microtasks of the present turn, so that callers that wake together travel together. `run` must not throw. */
+  /**
+   * Calls back after all microtasks of the present turn, so that callers that wake together travel
+   * together. `run` must not throw.
+   */
   atTurnEnd(run: () => void): void {
     // Not queueMicrotask, which makes an async resource of every call.
     if (this.#atTurnEnd.length === 0) void Promise.resolve().then(this.#schedule);

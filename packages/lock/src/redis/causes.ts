@@ -1,4 +1,5 @@
-// The short, stable cause in an `unreachable` ballot for what a connection threw: what it is, then what it means where that is not obvious.
+// The short, stable cause in an `unreachable` ballot for what a connection threw: what it is, then
+// what it means where that is not obvious.
 
 const meanings: Readonly<Record<string, string>> = {
   WRONGPASS: "user name or password refused",
@@ -29,7 +30,9 @@ export function causeOf(error: unknown): string {
   return causeOfText(error.message);
 }
 
-/** The cause behind an error text of the server, as thrown by ioredis or handed through by a script. */
+/**
+ * The cause behind an error text of the server, as thrown by ioredis or handed through by a script.
+ */
 export function causeOfText(message: string): string {
   if (/Protocol error|RESP type/.test(message)) return "garbage reply: not a Redis server";
   // Inside a script Redis words a missing permission differently.

@@ -1,5 +1,7 @@
-// One connection to one master through its states: connecting, first requests (status and scripts), up, lost, again. Knows whether the node can be asked and, if not, why. No
-// request is retried here: what was on its way when the connection was lost has an unknown outcome, and only the caller knows what that means.
+// One connection to one master through its states: connecting, first requests (status and scripts),
+// up, lost, again. Knows whether the node can be asked and, if not, why. No request is retried
+// here: what was on its way when the connection was lost has an unknown outcome, and only the
+// caller knows what that means.
 
 import type { NodeSource } from "../options/node-source.js";
 import { hasFailover } from "../options/node-source.js";
@@ -9,7 +11,7 @@ import { causeOf, LOST } from "./causes.js";
 import type { Keys } from "./keys.js";
 import type { ConnectSettings, Link, OpenLink } from "./link.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
-import { type RequestScripts, requestScriptsFor } from "./requests.js";
+import { type RequestScripts, requestScriptsFor } from "./request-scripts.js";
 
 export interface ConnectionSettings extends ConnectSettings {
   readonly source: NodeSource;
@@ -41,7 +43,10 @@ export class Connection {
   #cause = "connecting";
   /** The last error of the connection that is being made or used. */
   #trouble: string | undefined;
-  /** Number of the greeting on the socket that is open now, 0 if none: replies to an earlier socket's greeting are ignored. */
+  /**
+   * Number of the greeting on the socket that is open now, 0 if none: replies to an earlier
+   * socket's greeting are ignored.
+   */
   #greeting = 0;
   #greetings = 0;
   #runId: string | undefined;
@@ -79,12 +84,18 @@ export class Connection {
     return this.#cause;
   }
 
-  /** One call of the stream of requests; the server executes them in the order of these calls. Rejects with whatever ioredis throws. */
+  /**
+   * One call of the stream of requests; the server executes them in the order of these calls.
+   * Rejects with whatever ioredis throws.
+   */
   send(call: EncodedCall, record: string | undefined): Promise<unknown> {
     return this.#client.send(this.#scripts?.[call.name].sha ?? "", call, record);
   }
 
-  /** Loads the scripts again into a server that forgot them without a restart, once for all concurrent callers; rejects if it is another server by now. */
+  /**
+   * Loads the scripts again into a server that forgot them without a restart, once for all
+   * concurrent callers; rejects if it is another server by now.
+   */
   teachAgain(): Promise<void> {
     this.#teaching ??= this.#teachSameServer().finally(() => {
       this.#teaching = undefined;
@@ -101,7 +112,10 @@ export class Connection {
     await this.#teach();
   }
 
-  /** One script call of its own. Rejects when there is no answer in time, or another than the script gives. */
+  /**
+   * One script call of its own. Rejects when there is no answer in time, or another than the script
+   * gives.
+   */
   async run<Reply>(call: ScriptCall<Reply>): Promise<Reply> {
     const asked = this.#client.eval(call.source, call.keys.length, ...call.keys, ...call.args);
     return call.read(await this.#inTime(asked));
@@ -113,7 +127,9 @@ export class Connection {
     return Array.isArray(reply) && typeof reply[1] === "string" ? reply[1] : undefined;
   }
 
-  /** Ends a connection that has gone silent; a new one is made. What was not sent yet never arrives. */
+  /**
+   * Ends a connection that has gone silent; a new one is made. What was not sent yet never arrives.
+   */
   breakOff(cause: string): void {
     if (this.#state === "closed") return;
     this.#trouble = cause;
@@ -143,7 +159,10 @@ export class Connection {
     this.#met?.();
   }
 
-  /** A server that accepts connections and then says nothing (stopped, half-open) must not delay the lock for ever. */
+  /**
+   * A server that accepts connections and then says nothing (stopped, half-open) must not delay the
+   * lock for ever.
+   */
   #limitGreeting(): void {
     const { connectTimeoutMs } = this.#settings;
     this.#clock.clearTimer(this.#timer);
@@ -170,7 +189,8 @@ export class Connection {
   #failureOf(greeting: number): (error: unknown) => void {
     return (error) => {
       const cause = causeOf(error);
-      // The connection is gone, or another one is being made: `close` handles it, and has the cause.
+      // The connection is gone, or another one is being made: `close` handles it, and has the
+      // cause.
       if (greeting !== this.#greeting || this.#state !== "down" || cause === LOST) return;
       this.#clock.clearTimer(this.#timer);
       this.#down(cause);
@@ -196,24 +216,32 @@ export class Connection {
     await this.#endPredecessor(known.runId);
     this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
     this.#runId = known.runId;
-    this.#scripts = requestScriptsFor(known, { failover: hasFailover(source) ? "failover" : "one server", retentionMs });
+    this.#scripts = requestScriptsFor(known, {
+      failover: hasFailover(source) ? "failover" : "one server",
+      retentionMs,
+    });
     await this.#teach();
     return known;
   }
 
-  /** Loads the scripts by calls without requests: that needs no permission but the one to run scripts, which the lock needs anyway. */
+  /**
+   * Loads the scripts by calls without requests: that needs no permission but the one to run
+   * scripts, which the lock needs anyway.
+   */
   async #teach(): Promise<void> {
     const { keys } = this.#settings;
     await Promise.all(Object.values(this.#scripts ?? {}).map(({ source }) => this.#client.eval(source, 1, keys.node)));
   }
 
   /**
-   * A grant may still be on its way on the connection before this one. If the server has not noticed that connection's end, the grant would be executed after the release
-   * that is about to be sent again on this one. Not after a restart of the server: the id would be another client's.
+   * A grant may still be on its way on the connection before this one. If the server has not
+   * noticed that connection's end, the grant would be executed after the release that is about to
+   * be sent again on this one. Not after a restart of the server: the id would be another client's.
    */
   async #endPredecessor(runId: string): Promise<void> {
     if (this.#predecessor?.runId !== runId) return;
-    // Where this is not allowed, or the connection is gone already, the time to live frees the resource.
+    // Where this is not allowed, or the connection is gone already, the time to live frees the
+    // resource.
     await this.#client.call("CLIENT", "KILL", "ID", String(this.#predecessor.id)).catch(notTold);
   }
 
@@ -223,7 +251,8 @@ export class Connection {
       const timer = this.#clock.setBackgroundTimer(connectTimeoutMs, () => {
         const cause = `TIMEOUT: no answer for ${connectTimeoutMs} ms`;
         reject(new Error(cause));
-        // Otherwise everything asked later would wait there for ever. The new connection is reported as news.
+        // Otherwise everything asked later would wait there for ever. The new connection is
+        // reported as news.
         if (this.#state === "up") this.breakOff(cause);
       });
       asked.then(resolve, reject).finally(() => this.#clock.clearTimer(timer));

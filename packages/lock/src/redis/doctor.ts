@@ -1,4 +1,5 @@
-// What is wrong, or risky, with how the nodes are configured. Changes nothing; each finding names the node and the remedy.
+// What is wrong, or risky, with how the nodes are configured. Changes nothing; each finding names
+// the node and the remedy.
 
 import type { Clock } from "../platform/clock.js";
 import type { Finding, FleetRefusal } from "../protocol/fleet.js";
@@ -38,7 +39,12 @@ function fleetFindings({ nodes, admission }: DoctorSettings): readonly Finding[]
   const report = reporter(findings, "fleet");
   const { refusal } = admission;
   if (refusal !== undefined)
-    report({ severity: "error", code: refusal.code, message: refusal.message, remedy: refusalRemedies[refusal.code] });
+    report({
+      severity: "error",
+      code: refusal.code,
+      message: refusal.message,
+      remedy: refusalRemedies[refusal.code],
+    });
   if (nodes.length % 2 === 0) {
     const tolerated = nodes.length / 2 - 1;
     report({

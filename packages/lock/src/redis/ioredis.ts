@@ -1,4 +1,5 @@
-// A link made with ioredis: which of its options, and why each. A user's own instance is duplicated, because its queues, retries and subscriptions are made for other work.
+// A link made with ioredis: which of its options, and why each. A user's own instance is
+// duplicated, because its queues, retries and subscriptions are made for other work.
 
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
@@ -22,7 +23,8 @@ function options({ connectTimeoutMs, connectionName, clock }: ConnectSettings) {
     protocol: 2,
     replyMapping: "legacy",
     stringNumbers: false,
-    // A grant that waits in a queue and is executed after a reconnect would lock the resource for a whole ttl without a holder.
+    // A grant that waits in a queue and is executed after a reconnect would lock the resource for a
+    // whole ttl without a holder.
     enableOfflineQueue: false,
     // The same, for a grant that was on its way when the connection was lost.
     autoResendUnfulfilledCommands: false,
@@ -31,10 +33,12 @@ function options({ connectTimeoutMs, connectionName, clock }: ConnectSettings) {
     // Would turn a READONLY reply into a reconnect in the middle of other requests.
     reconnectOnError: null,
     connectTimeout: connectTimeoutMs,
-    // The pipeline has one timer for all requests. A timeout must leave the connection open: a release sent later has to stay behind the grant.
+    // The pipeline has one timer for all requests. A timeout must leave the connection open: a
+    // release sent later has to stay behind the grant.
     commandTimeout: undefined,
     socketTimeout: undefined,
-    // The first request on every connection is the node's status, which fails with LOADING if it is loading.
+    // The first request on every connection is the node's status, which fails with LOADING if it is
+    // loading.
     enableReadyCheck: false,
     retryStrategy: (times: number) => retryDelayMs(times, clock),
     // How long a connection that is being closed may stay half-open.
@@ -53,7 +57,10 @@ function options({ connectTimeoutMs, connectionName, clock }: ConnectSettings) {
   } as const;
 }
 
-/** Exponential from 20 ms to 2 s, half of it at random: a fleet of lockers must not come back in step. */
+/**
+ * Exponential from 20 ms to 2 s, half of it at random: a fleet of lockers must not come back in
+ * step.
+ */
 export function retryDelayMs(times: number, clock: Clock): number {
   const full = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(times - 1, 10));
   return full / 2 + (full / 2) * clock.random();
@@ -63,7 +70,8 @@ export function retryDelayMs(times: number, clock: Clock): number {
 export function openLink(source: NodeSource, settings: ConnectSettings): Link {
   const client = openClient(source, settings);
   const cluster = isCluster(client) ? client : undefined;
-  // Beside the client, not in it: an ioredis instance that is given more members becomes several times as slow.
+  // Beside the client, not in it: an ioredis instance that is given more members becomes several
+  // times as slow.
   return {
     isCluster: cluster !== undefined,
     on: (event: string, told: (...args: never[]) => void) => client.on(event, told as (...args: unknown[]) => void),
@@ -109,7 +117,8 @@ class EncodedCommand extends Command {
 
 /** With a reset, where the socket allows it, so that the kernel stops delivering an old grant. */
 function discard(stream: Socket | TLSSocket): void {
-  // A socket whose end is on the way cannot be reset; Node would leave it open, and the process could not exit by itself.
+  // A socket whose end is on the way cannot be reset; Node would leave it open, and the process
+  // could not exit by itself.
   const isEnding = stream.writableEnded && !stream.writableFinished;
   if ("encrypted" in stream || stream.connecting || stream.pending || isEnding) stream.destroy();
   else stream.resetAndDestroy();

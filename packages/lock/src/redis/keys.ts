@@ -1,10 +1,17 @@
-// The names of everything that is stored or published. All keys of a namespace share one hash tag, so a node may itself be a cluster. Every kind of key has a fixed word after
-// the tag, and the resource comes last and unchanged, so no resource can take the name of another key.
+// The names of everything that is stored or published. All keys of a namespace share one hash tag,
+// so a node may itself be a cluster. Every kind of key has a fixed word after the tag, and the
+// resource comes last and unchanged, so no resource can take the name of another key.
 
 export interface Keys {
-  /** The node's record: its admission, its fleet, and its floor, the highest token ever stored for any resource. */
+  /**
+   * The node's record: its admission, its fleet, and its floor, the highest token ever stored for
+   * any resource.
+   */
   readonly node: string;
-  /** The lock: its value names the owner. Also the name of the channel on which the waiters of the resource are counted. */
+  /**
+   * The lock: its value names the owner. Also the name of the channel on which the waiters of the
+   * resource are counted.
+   */
   lock(resource: string): string;
   /** The channel of one wake slot, on which releases are published. */
   wakeSlot(resource: string, slot: number): string;

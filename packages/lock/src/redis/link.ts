@@ -1,4 +1,5 @@
-// What the lock needs of one connection to one server: ioredis.ts makes it with ioredis, the simulation without a network.
+// What the lock needs of one connection to one server: ioredis.ts makes it with ioredis, the
+// simulation without a network.
 import type { NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import type { EncodedCall } from "./batch.js";
@@ -11,8 +12,9 @@ export interface ConnectSettings {
 }
 
 /**
- * A connection that is made again whenever it is lost, until it is disconnected. What was on its way when it was lost rejects, and is never sent again; while there is no
- * connection, everything rejects. Calls are executed in the order in which they were made.
+ * A connection that is made again whenever it is lost, until it is disconnected. What was on its
+ * way when it was lost rejects, and is never sent again; while there is no connection, everything
+ * rejects. Calls are executed in the order in which they were made.
  */
 export interface Link {
   readonly isCluster: boolean;
@@ -27,7 +29,10 @@ export interface Link {
   on(event: "message", told: (channel: string, message: string) => void): unknown;
   /** Begins. Rejects if the first connection is not made. */
   connect(): Promise<unknown>;
-  /** Executes a script that the server knows, with the admission record as the last word, if one is given. */
+  /**
+   * Executes a script that the server knows, with the admission record as the last word, if one is
+   * given.
+   */
   send(sha: string, call: EncodedCall, record: string | undefined): Promise<unknown>;
   eval(source: string, keyCount: number, ...text: string[]): Promise<unknown>;
   call(command: string, ...args: string[]): Promise<unknown>;

@@ -1,5 +1,5 @@
-// The scripts that read and change a node's record (who it is, for which run of its server it was admitted): their arguments and replies. When they are called is decided in
-// admission/.
+// The scripts that read and change a node's record (who it is, for which run of its server it was
+// admitted): their arguments and replies. When they are called is decided in admission/.
 import { paddedRunId, readAdmissionRecord } from "./admission-record.js";
 import type { Keys } from "./keys.js";
 import { admitScript, openAdmissionScript, readFloorScript, statusScript } from "./lua.generated.js";
@@ -18,7 +18,10 @@ export interface NodeStatus {
   readonly runId: string;
   readonly version: string;
   readonly role: string;
-  /** It has replicas, or was one: another server with an older memory may answer at this address by now, or soon. */
+  /**
+   * It has replicas, or was one: another server with an older memory may answer at this address by
+   * now, or soon.
+   */
   readonly isReplicated: boolean;
   readonly timeMs: number;
   readonly floor: number | undefined;
@@ -97,13 +100,19 @@ export interface OpenAdmissionArguments {
 export interface OpenAdmission {
   readonly runId: string;
   readonly id: string;
-  /** Random, lost with the memory that it was stored in: only this memory can be admitted with it (T1). */
+  /**
+   * Random, lost with the memory that it was stored in: only this memory can be admitted with it
+   * (T1).
+   */
   readonly nonce: string;
   /** How long ago the memory was lost, at least. */
   readonly lostForMs: number;
   readonly proposedFloor: number;
   readonly proposedMaxTtlMs: number;
-  /** This locker leads the admission; the others leave it alone. Nothing depends on it but the number of calls. */
+  /**
+   * This locker leads the admission; the others leave it alone. Nothing depends on it but the
+   * number of calls.
+   */
   readonly leads: boolean;
 }
 
@@ -127,7 +136,10 @@ export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): Script
   },
 });
 
-/** The floor of an admitted node, which gets the new incarnation in the same step; or undefined if it is not admitted. */
+/**
+ * The floor of an admitted node, which gets the new incarnation in the same step; or undefined if
+ * it is not admitted.
+ */
 export const readFloor = (keys: Keys, incarnation: string): ScriptCall<number | undefined> => ({
   source: readFloorScript,
   keys: [keys.node],
@@ -147,7 +159,10 @@ export interface AdmitArguments {
   readonly durable: "durable" | "not durable";
 }
 
-/** The floor it was admitted with, or undefined if the server was restarted, the memory lost or the nonce used since, be it by another locker that admitted it. */
+/**
+ * The floor it was admitted with, or undefined if the server was restarted, the memory lost or the
+ * nonce used since, be it by another locker that admitted it.
+ */
 export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | undefined> => ({
   source: admitScript,
   keys: [keys.node],

@@ -1,5 +1,6 @@
-// One Redis master: requests in, ballots out. Joins the connection, the pipeline and the subscriptions of the node, and remembers what was last heard of it. The admission of the
-// fleet may exclude it from voting.
+// One Redis master: requests in, ballots out. Joins the connection, the pipeline and the
+// subscriptions of the node, and remembers what was last heard of it. The admission of the fleet
+// may exclude it from voting.
 
 import type { NodeSource } from "../options/node-source.js";
 import { hasFailover } from "../options/node-source.js";
@@ -75,7 +76,11 @@ export class RedisNode implements LockNode {
     const pendingReleases = new PendingReleases(settings.maxTtlMs, (count, reason) =>
       onEvent({ kind: "release_dropped", node: name, count, reason }),
     );
-    this.connection = new Connection({ ...settings, onUp: (status) => this.#up(status), onDown: (cause) => this.#down(cause) });
+    this.connection = new Connection({
+      ...settings,
+      onUp: (status) => this.#up(status),
+      onDown: (cause) => this.#down(cause),
+    });
     this.#pipeline = new Pipeline({
       ...settings,
       node: name,
@@ -84,7 +89,10 @@ export class RedisNode implements LockNode {
       record: () => this.#record,
       onRecord: (record) => this.#noteRecord(record),
     });
-    this.#subscriptions = new Subscriptions({ ...settings, connectionName: `${settings.connectionName}:waiting` });
+    this.#subscriptions = new Subscriptions({
+      ...settings,
+      connectionName: `${settings.connectionName}:waiting`,
+    });
   }
 
   incarnation(): string | undefined {
@@ -125,7 +133,10 @@ export class RedisNode implements LockNode {
     this.#readyAt = ms === undefined ? undefined : this.#settings.clock.monotonicMs() + ms;
   }
 
-  /** From now on every request but a release is answered with `unreachable` and this cause; undefined lets it vote again. */
+  /**
+   * From now on every request but a release is answered with `unreachable` and this cause;
+   * undefined lets it vote again.
+   */
   exclude(cause: string | undefined): void {
     this.#exclusion = cause;
   }

@@ -1,4 +1,5 @@
-// Opens the nodes that were configured, and the fleet they form. The only file of redis/ that is imported from outside.
+// Opens the nodes that were configured, and the fleet they form. The only file of redis/ that is
+// imported from outside.
 
 import { checkedAddresses, type NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
@@ -23,7 +24,10 @@ export interface OpenNodesOptions {
   /** A node that has not answered by then is unreachable for this request. */
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;
-  /** Stored with a new fleet; a fleet that stored less refuses us. undefined: whatever the fleet allows. */
+  /**
+   * Stored with a new fleet; a fleet that stored less refuses us. undefined: whatever the fleet
+   * allows.
+   */
   readonly maxTtlMs: number | undefined;
   /** How long a counter outlives its last use. At least maxTtlMs. */
   readonly retentionMs: number;
@@ -34,7 +38,10 @@ export interface OpenNodesOptions {
 
 const DAY_MS = 86_400_000;
 
-/** Connects to all nodes. TypeError or RangeError, before any I/O, if the sources cannot be nodes of one fleet. */
+/**
+ * Connects to all nodes. TypeError or RangeError, before any I/O, if the sources cannot be nodes of
+ * one fleet.
+ */
 export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
   const addresses = checkedAddresses(options.nodes);

@@ -1,5 +1,6 @@
-// Releases whose outcome is unknown: asked while the node could not be asked, or on their way when the connection was lost. They are sent again when the node is back, unless
-// the key cannot live any more. Bounded: beyond the bound the time to live frees the resource.
+// Releases whose outcome is unknown: asked while the node could not be asked, or on their way when
+// the connection was lost. They are sent again when the node is back, unless the key cannot live
+// any more. Bounded: beyond the bound the time to live frees the resource.
 import type { ReleaseQuestion } from "../protocol/node.js";
 
 interface PendingRelease {
@@ -25,7 +26,8 @@ export class PendingReleases {
 
   add(question: ReleaseQuestion, now: number): void {
     if (this.#releases.length >= MAX_PENDING) this.#dropOld(now);
-    // The old ones are kept: their keys were there when the connection was lost, while later acquisitions found no node to leave a key on.
+    // The old ones are kept: their keys were there when the connection was lost, while later
+    // acquisitions found no node to leave a key on.
     if (this.#releases.length >= MAX_PENDING) this.#dropped++;
     else this.#releases.push({ question, until: now + this.#lifeMs });
     this.size = this.#releases.length;

@@ -1,5 +1,7 @@
-// Gathers what one node is asked in one turn of the event loop into script calls, keeps what was sent until it is answered, and gives every request a ballot in time. Requests
-// are sent in the order in which they were asked, and never again; only a release whose outcome is unknown is kept and sent later.
+// Gathers what one node is asked in one turn of the event loop into script calls, keeps what was
+// sent until it is answered, and gives every request a ballot in time. Requests are sent in the
+// order in which they were asked, and never again; only a release whose outcome is unknown is kept
+// and sent later.
 import type { Clock, Timer } from "../platform/clock.js";
 import type { Ballot, Unreachable } from "../protocol/ballot.js";
 import type { ReleaseQuestion, Reply } from "../protocol/node.js";
@@ -26,7 +28,10 @@ export interface PipelineSettings {
   readonly pendingReleases: PendingReleases;
   /** The node's admission record as last heard; undefined if it is not known. */
   readonly record: () => string | undefined;
-  /** Called with the record in every reply, late ones included, in the order of the replies. Empty: quarantined. Returns the incarnation. */
+  /**
+   * Called with the record in every reply, late ones included, in the order of the replies. Empty:
+   * quarantined. Returns the incarnation.
+   */
   readonly onRecord: (record: string) => string;
 }
 
@@ -44,9 +49,15 @@ interface SentBatch {
   isLate: boolean;
 }
 
-/** Sent and unanswered, late ones included. Only releases are sent to a node that has gone silent, so this is rarely met. */
+/**
+ * Sent and unanswered, late ones included. Only releases are sent to a node that has gone silent,
+ * so this is rarely met.
+ */
 const MAX_UNANSWERED = 8_192;
-/** After a stall of the event loop replies are often there already: they are read before any request counts as late. */
+/**
+ * After a stall of the event loop replies are often there already: they are read before any request
+ * counts as late.
+ */
 const GRACE_MS = 1;
 /** Under steady load the queue is never empty: some pending releases travel with every turn. */
 const RELEASES_PER_REPLY = 64;
@@ -118,7 +129,8 @@ export class Pipeline {
     const most = kind === release ? 2 * MAX_UNANSWERED : MAX_UNANSWERED;
     if (this.#unanswered + this.#queue.length >= most) return `overloaded: ${MAX_UNANSWERED} questions unanswered`;
     const oldest = this.#sent[0];
-    // A reply could only come behind one that is late already. A release must still be sent: it gives back what may have been granted.
+    // A reply could only come behind one that is late already. A release must still be sent: it
+    // gives back what may have been granted.
     if (oldest?.isLate && kind !== release) return `TIMEOUT: silent for ${Math.round(clock.monotonicMs() - oldest.sentAt)} ms`;
     return undefined;
   }
@@ -130,7 +142,12 @@ export class Pipeline {
       const end = endOfBatch(queue, start);
       const requests = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Batch;
       start = end;
-      const batch: SentBatch = { requests, sentAt: this.#settings.clock.monotonicMs(), record: undefined, isLate: false };
+      const batch: SentBatch = {
+        requests,
+        sentAt: this.#settings.clock.monotonicMs(),
+        record: undefined,
+        isLate: false,
+      };
       if (this.#settings.stream.isUp) this.#send(batch);
       else this.#giveUp(batch, this.#settings.stream.cause);
     }
@@ -194,7 +211,8 @@ export class Pipeline {
   }
 
   #failed(batch: SentBatch, error: unknown): void {
-    // Taught again even if this batch may not be sent again: under steady load there is always another call behind the one that failed.
+    // Taught again even if this batch may not be sent again: under steady load there is always
+    // another call behind the one that failed.
     if (error instanceof Error && error.message.startsWith("NOSCRIPT")) {
       this.#settings.stream.teachAgain().then(
         () => this.#again(batch, error),
@@ -205,7 +223,10 @@ export class Pipeline {
     this.#lose(batch, error);
   }
 
-  /** Nothing of it was executed. Sent again only if nothing was sent since: a grant must not overtake its own release. */
+  /**
+   * Nothing of it was executed. Sent again only if nothing was sent since: a grant must not
+   * overtake its own release.
+   */
   #again(batch: SentBatch, error: unknown): void {
     const isLast = this.#settings.stream.isUp && !batch.isLate && this.#lastSent === batch;
     if (!isLast) {
@@ -240,7 +261,8 @@ export class Pipeline {
     return { kind: "unreachable", node: this.#settings.node, cause };
   }
 
-  // One timer for all calls: it fires for the oldest, is set again for the next, and never sleeps longer than a request sent meanwhile may take.
+  // One timer for all calls: it fires for the oldest, is set again for the next, and never sleeps
+  // longer than a request sent meanwhile may take.
   #arm(delayMs: number): void {
     this.#timer ??= this.#settings.clock.setBackgroundTimer(delayMs, () => {
       this.#timer = this.#settings.clock.setBackgroundTimer(GRACE_MS, () => {

@@ -1,12 +1,11 @@
-// What is sent to a node and what comes back: per kind of request the order of KEYS and ARGV and the shapes of replies, and the scripts that the server is taught. The Lua files
-// say the same from the other side. A reply of another shape is an error with the cause "garbage reply".
+// What is sent to a node and what comes back: per kind of request the order of KEYS and ARGV and
+// the shapes of replies. The Lua files say the same from
+// the other side. A reply of another shape is an error with the cause "garbage reply".
 import { createHash } from "node:crypto";
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
 import type { GrantQuestion, Ownership, ReleaseQuestion } from "../protocol/node.js";
 import { MAX_TOKEN } from "../protocol/token.js";
-import { paddedRunId } from "./admission-record.js";
 import type { Keys } from "./keys.js";
-import { extendScript, grantScript, healScript, inspectScript, raiseScript, releaseScript, sealScript } from "./lua.generated.js";
 
 const LONGEST_MS = 2 ** 31 - 1;
 
@@ -33,7 +32,10 @@ export interface Heard {
 /** The scripts of requests, by the names of their files. */
 export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
 
-/** One kind of request: how it is written and how its reply is read. `read` is not called for the replies that every kind shares (quarantined, failed). */
+/**
+ * One kind of request: how it is written and how its reply is read. `read` is not called for the
+ * replies that every kind shares (quarantined, failed).
+ */
 export interface RequestKind<Question, Ballot> {
   readonly name: RequestName;
   /** All requests of one call have equally many. */
@@ -51,24 +53,37 @@ export class GarbageReply extends Error {
   }
 }
 
-export type RaiseQuestion = { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" };
+export type RaiseQuestion = {
+  readonly resource: string;
+  readonly token: number;
+  readonly remove: "holder" | "nothing";
+};
 export type SealQuestion = Ownership & { readonly token: number };
 export type ExtendQuestion = Ownership & { readonly ttlMs: number };
 export type HealQuestion = GrantQuestion & { readonly token: number };
 
-/** One call for several requests of a kind, which have equally many resources and share what is shared. */
+/**
+ * One call for several requests of a kind, which have equally many resources and share what is
+ * shared.
+ */
 export function writeCall<Q, B>(
   kind: RequestKind<Q, B>,
   keys: Keys,
   asked: readonly [{ readonly question: Q }, ...{ readonly question: Q }[]],
 ): CallText {
   const shared = kind.sharedBy(asked[0].question);
-  const call: CallText = { keys: kind.name === "release" ? [] : [keys.node], args: shared === undefined ? [] : [String(shared)] };
+  const call: CallText = {
+    keys: kind.name === "release" ? [] : [keys.node],
+    args: shared === undefined ? [] : [String(shared)],
+  };
   for (const { question } of asked) kind.write(call, keys, question);
   return call;
 }
 
-/** A bare number answers a single request and confirms the record that was sent; a list carries the record. */
+/**
+ * A bare number answers a single request and confirms the record that was sent; a list carries the
+ * record.
+ */
 export function readCall(reply: unknown, requests: number, sentRecord: string | undefined): CallReply {
   if (typeof reply === "number" && requests === 1) return { record: sentRecord, replies: [reply] };
   if (reply === "") return { record: "", replies: new Array(requests).fill(null) };
@@ -100,10 +115,16 @@ function list(reply: unknown, length: number): readonly unknown[] {
   throw new GarbageReply(reply);
 }
 
-/** At the end of a lock's value: a request was refused for it, or its holder had waited, so its release has to look for waiters. */
+/**
+ * At the end of a lock's value: a request was refused for it, or its holder had waited, so its
+ * release has to look for waiters.
+ */
 const HAS_WAITERS = "\n";
 
-/** The label of a lock value `owner|label`. A value of another form is a key that the lock did not make; it is shown whole. */
+/**
+ * The label of a lock value `owner|label`. A value of another form is a key that the lock did not
+ * make; it is shown whole.
+ */
 function holderOf(reply: unknown): string {
   const value = text(reply);
   return value.slice(value.indexOf("|") + 1, value.endsWith(HAS_WAITERS) ? -HAS_WAITERS.length : undefined);
@@ -115,7 +136,10 @@ function fingerprintOf(reply: unknown): string {
   return createHash("sha256").update(secret).digest("base64url").slice(0, 8);
 }
 
-/** PTTL: −1 is a key without an end, which the lock never makes; the longest time that a timer can wait stands for it. */
+/**
+ * PTTL: −1 is a key without an end, which the lock never makes; the longest time that a timer can
+ * wait stands for it.
+ */
 function remainingOf(reply: unknown): number {
   const ms = integer(reply, -2);
   return ms === -1 ? LONGEST_MS : Math.max(0, ms);
@@ -223,50 +247,12 @@ export const raise: RequestKind<RaiseQuestion, RaiseBallot> = {
   },
   read({ node, incarnation: epoch }, reply) {
     const [token, removed] = list(reply, 2);
-    return { kind: "raised", node, token: integer(token, 1), epoch, removed: text(removed) === "" ? null : holderOf(removed) };
+    return {
+      kind: "raised",
+      node,
+      token: integer(token, 1),
+      epoch,
+      removed: text(removed) === "" ? null : holderOf(removed),
+    };
   },
 };
-
-export interface RequestScript {
-  readonly name: RequestName;
-  readonly sha: string;
-  readonly source: string;
-}
-
-export type RequestScripts = Readonly<Record<RequestName, RequestScript>>;
-
-/** What a server says of itself. */
-export interface ServerFacts {
-  readonly runId: string;
-  readonly version: string;
-}
-
-export interface RequestScriptSettings {
-  /** May another server answer under the same address? */
-  readonly failover: "failover" | "one server";
-  readonly retentionMs: number;
-}
-
-/**
- * Since Redis 7 the cache of scripts is neither kept over a restart nor replicated: a script that names the server's run_id and is found in the cache was loaded since the
- * server started, so it need not ask for the run_id. Before Redis 7, and where another server may answer on the same connection, the script asks in every call.
- */
-export function requestScriptsFor({ version, runId }: ServerFacts, { failover, retentionMs }: RequestScriptSettings): RequestScripts {
-  const isKept = Number.parseInt(version, 10) < 7;
-  const isNamed = /^\w+$/.test(runId) && !isKept && failover === "one server";
-  const run = isNamed ? `'${paddedRunId(runId)}'` : "false";
-  const firstLine = `local RETENTION, RUN = '${retentionMs}', ${run}\n`;
-  const script = (name: RequestName, text: string): RequestScript => {
-    const source = firstLine + text;
-    return { name, source, sha: createHash("sha1").update(source).digest("hex") };
-  };
-  return {
-    grant: script("grant", grantScript),
-    seal: script("seal", sealScript),
-    extend: script("extend", extendScript),
-    heal: script("heal", healScript),
-    release: script("release", releaseScript),
-    inspect: script("inspect", inspectScript),
-    raise: script("raise", raiseScript),
-  };
-}

@@ -1,5 +1,6 @@
-// Receives the releases that one node publishes, on a connection of its own that is opened for the first waiter. Best effort: a waiter also wakes when the time to live is
-// over, so nothing here fails a caller.
+// Receives the releases that one node publishes, on a connection of its own that is opened for the
+// first waiter. Best effort: a waiter also wakes when the time to live is over, so nothing here
+// fails a caller.
 
 import type { NodeSource } from "../options/node-source.js";
 import type { ReleaseListener } from "../protocol/node.js";
@@ -40,7 +41,8 @@ export class Subscriptions {
     this.#client ??= this.#open();
     const { keys } = this.#settings;
     const [common, ours] = [keys.lock(resource), keys.wakeSlot(resource, wakeSlot)];
-    // On the common channel waiters are only counted. Joined first, so that a waiter that knows it is listening is counted.
+    // On the common channel waiters are only counted. Joined first, so that a waiter that knows it
+    // is listening is counted.
     const counted = { released() {}, listening() {} };
     this.#join(common, counted);
     this.#join(ours, listener);
@@ -113,7 +115,8 @@ export class Subscriptions {
     for (const listener of [...channel.listeners]) listener.released(notice);
   }
 
-  // Gathered per turn, and in pairs that cancel out: waiters of one resource come and go faster than subscriptions are made.
+  // Gathered per turn, and in pairs that cancel out: waiters of one resource come and go faster
+  // than subscriptions are made.
   #subscribe(name: string): void {
     if (this.#toUnsubscribe.delete(name)) {
       queueMicrotask(() => this.#confirmed(name));

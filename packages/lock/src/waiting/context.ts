@@ -1,4 +1,5 @@
-// What every part of waiting is given: the context of the algorithm, and the other callers of this process.
+// What every part of waiting is given: the context of the algorithm, and the other callers of this
+// process.
 import type { LeaseContext } from "../lease/context.js";
 import type { LocalQueue } from "./local-queue.js";
 import type { Waiters } from "./wait-budget.js";

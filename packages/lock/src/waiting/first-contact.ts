@@ -1,4 +1,5 @@
-// The first contact with the nodes, which every call waits for, and what the fleet allows from then on.
+// The first contact with the nodes, which every call waits for, and what the fleet allows from then
+// on.
 import { describeState } from "../lease/messages.js";
 import { LockError } from "../protocol/errors.js";
 import type { Fleet, FleetState } from "../protocol/fleet.js";
@@ -23,8 +24,9 @@ export class FirstContact {
   }
 
   /**
-   * Resolves when a quorum was reached and admitted, when no node is left to reach, or when the caller gives up. Not part of waiting for a lock, so waitMs does not end
-   * it: the first call of a new locker with waitMs 0 asks the nodes, too.
+   * Resolves when a quorum was reached and admitted, when no node is left to reach, or when the
+   * caller gives up. Not part of waiting for a lock, so waitMs does not end it: the first call of a
+   * new locker with waitMs 0 asks the nodes, too.
    */
   async wait(signal?: AbortSignal): Promise<void> {
     if (this.isDone) return;
@@ -32,11 +34,15 @@ export class FirstContact {
     await this.#await(this.#contact, signal);
   }
 
-  /** Resolves when a quorum is admitted. Throws what is wrong if that takes longer than the locker's waitMs. */
+  /**
+   * Resolves when a quorum is admitted. Throws what is wrong if that takes longer than the locker's
+   * waitMs.
+   */
   async ready(): Promise<FleetState> {
     const { clock, policy, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, { waitMs: policy.waitMs, signal: undefined });
-    // All nodes, not only a quorum: a node of another fleet is to be found now rather than later. It cannot vote before it is found.
+    // All nodes, not only a quorum: a node of another fleet is to be found now rather than later.
+    // It cannot vote before it is found.
     await this.#await(this.#fleet.settled());
     for (;;) {
       budget.check([]);
@@ -56,8 +62,9 @@ export class FirstContact {
   }
 
   /**
-   * Throws RangeError if the fleet is known to allow only shorter leases: a longer one would outlive the time that a node which lost its memory is made to wait, and that
-   * node would grant the resource again (L2).
+   * Throws RangeError if the fleet is known to allow only shorter leases: a longer one would
+   * outlive the time that a node which lost its memory is made to wait, and that node would grant
+   * the resource again (L2).
    */
   checkTtl(ttlMs: number): void {
     this.#maxTtlMs ??= this.#fleet.state().maxTtlMs;
@@ -86,7 +93,8 @@ export class FirstContact {
       const look = (): void => {
         if (isQuorumReached || this.#fleet.state().admitted.length < policy.quorum) return;
         isQuorumReached = true;
-        // A lease on all nodes outlives more failures than one on a bare quorum: the others have a moment to catch up.
+        // A lease on all nodes outlives more failures than one on a bare quorum: the others have a
+        // moment to catch up.
         clock.setBackgroundTimer(policy.nodeTimeoutMs, finish);
       };
       for (const node of this.#fleet.nodes) void node.met().then(look);

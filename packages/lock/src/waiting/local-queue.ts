@@ -1,11 +1,14 @@
-// First in, first out inside one process. Under each key so many callers may be inside at the same time: of those that want one resource only the first asks the nodes;
-// of all calls of a locker, 1 024.
+// First in, first out inside one process. Under each key so many callers may be inside at the same
+// time: of those that want one resource only the first asks the nodes; of all calls of a locker, 1
+// 024.
 import type { Lost } from "../protocol/outcome.js";
 
 interface Line {
   inside: number;
   readonly waiting: Set<() => void>;
-  /** How the one inside last failed, for callers behind it whose time ends before they have asked. */
+  /**
+   * How the one inside last failed, for callers behind it whose time ends before they have asked.
+   */
   lastLoss: Lost | undefined;
 }
 
@@ -26,7 +29,10 @@ export class LocalQueue {
     return true;
   }
 
-  /** Queues up; `onTurn` is called when the caller is inside, and then it must `leave`. Returns how to step out of the queue before that. */
+  /**
+   * Queues up; `onTurn` is called when the caller is inside, and then it must `leave`. Returns how
+   * to step out of the queue before that.
+   */
   enqueue(key: string, onTurn: () => void): () => void {
     const waiting = this.#lines.get(key)?.waiting;
     waiting?.add(onTurn);

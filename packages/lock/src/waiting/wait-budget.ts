@@ -1,4 +1,5 @@
-// How long one caller waits, and what ends it early: its signal, the closing of the locker, or a wake-up.
+// How long one caller waits, and what ends it early: its signal, the closing of the locker, or a
+// wake-up.
 import { closedError, nameAll } from "../lease/messages.js";
 import { onAbort } from "../platform/abort-watch.js";
 import type { Clock, Timer } from "../platform/clock.js";

@@ -1,5 +1,6 @@
-// The calls of acquire and tryAcquire of one locker: the turn among the callers of this process, acquisitions, and the waiting between them. Every way out but success has
-// given back, on every node, whatever an acquisition may have been granted.
+// The calls of acquire and tryAcquire of one locker: the turn among the callers of this process,
+// acquisitions, and the waiting between them. Every way out but success has given back, on every
+// node, whatever an acquisition may have been granted.
 import { acquire } from "../lease/acquire.js";
 import { HeldLease } from "../lease/held-lease.js";
 import { busyError, lossError, queueError, tooManyError } from "../lease/messages.js";
@@ -13,7 +14,10 @@ import { LocalQueue } from "./local-queue.js";
 import { WaitBudget } from "./wait-budget.js";
 import { WakeUp } from "./wake-up.js";
 
-/** Acquisitions at once: enough to keep five nodes busy without a pause, few enough for each to be answered in time. */
+/**
+ * Acquisitions at once: enough to keep five nodes busy without a pause, few enough for each to be
+ * answered in time.
+ */
 const MAX_AT_ONCE = 1_024;
 /** The one key of their queue. */
 const ALL = "";
@@ -22,8 +26,8 @@ export class AcquireCalls {
   readonly #context: WaitContext;
   readonly #firstContact: FirstContact;
   /**
-   * Ten thousand requests at once would take a node longer than it may take to answer one: the last ones would count as unanswered, be sent again, and add to the load
-   * that made them late.
+   * Ten thousand requests at once would take a node longer than it may take to answer one: the last
+   * ones would count as unanswered, be sent again, and add to the load that made them late.
    */
   readonly #atOnce = new LocalQueue(MAX_AT_ONCE);
   #calls = 0;
@@ -33,7 +37,10 @@ export class AcquireCalls {
     this.#firstContact = firstContact;
   }
 
-  /** One acquisition, at once. A LockError if the nodes were not even asked, because this process has too much in flight. */
+  /**
+   * One acquisition, at once. A LockError if the nodes were not even asked, because this process
+   * has too much in flight.
+   */
   async tryOnce(request: LeaseRequest): Promise<HeldLease | Lost | LockError> {
     const { clock, inFlight, policy, waiters } = this.#context;
     if (this.#calls >= policy.maxWaiters) return tooManyError(request.resources, policy.maxWaiters);
@@ -86,7 +93,8 @@ export class AcquireCalls {
     let wakeUp: WakeUp | undefined;
     try {
       if (yieldMs > 0 && budget.leftMs > 0) {
-        // Already listening meanwhile: the acquisition that follows finds either the lock free, or a holder whose release will be heard.
+        // Already listening meanwhile: the acquisition that follows finds either the lock free, or
+        // a holder whose release will be heard.
         wakeUp = new WakeUp(this.#context, resources, budget);
         await wakeUp.yield(yieldMs);
       }
@@ -130,7 +138,8 @@ export class AcquireCalls {
     }
   }
 
-  // waitMs 0 still waits up to nodeTimeoutMs here: a short local queue must not look like a held lock.
+  // waitMs 0 still waits up to nodeTimeoutMs here: a short local queue must not look like a held
+  // lock.
   async #queueBehindAll({ resources, signal }: LeaseRequest, { leftMs }: WaitBudget): Promise<void> {
     const { clock, policy, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, { waitMs: Math.max(leftMs, policy.nodeTimeoutMs), signal });
@@ -139,7 +148,8 @@ export class AcquireCalls {
     throw busyError(resources, MAX_AT_ONCE);
   }
 
-  // Unless the caller gave up, or the locker was closed, while the nodes were voting. No await in between: a locker that is closed from here on finds the lease.
+  // Unless the caller gave up, or the locker was closed, while the nodes were voting. No await in
+  // between: a locker that is closed from here on finds the lease.
   #keep(won: Won, request: LeaseRequest, budget: WaitBudget): HeldLease {
     try {
       budget.check(won.resources);

@@ -1,8 +1,10 @@
-// When a caller that waits for a held resource asks again: after a release that a quorum of nodes published, when enough holders run out, after a lost vote, and at a poll in
-// case every notice was lost.
+// When a caller that waits for a held resource asks again: after a release that a quorum of nodes
+// published, when enough holders run out, after a lost vote, and at a poll in case every notice was
+// lost.
 //
-// A release does not wake all waiters. They spread over a few wake slots; a node notifies one slot and a second one as its backup. The first slot follows from the token
-// of the released lease: the same on every node without any state, and rising, so every slot comes first in turn.
+// A release does not wake all waiters. They spread over a few wake slots; a node notifies one slot
+// and a second one as its backup. The first slot follows from the token of the released lease: the
+// same on every node without any state, and rising, so every slot comes first in turn.
 import { retryAfterMs } from "../lease/retry-after.js";
 import { type ReleaseNotice, WAKE_SLOTS } from "../protocol/node.js";
 import type { Lost } from "../protocol/outcome.js";
@@ -28,7 +30,10 @@ export class WakeUp {
     const wakeSlot = Math.floor(context.clock.random() * WAKE_SLOTS);
     for (const resource of resources) {
       for (const [i, node] of context.nodes.entries()) {
-        const listener = { released: (notice: ReleaseNotice) => this.#released(i, notice), listening: () => this.#listening(i) };
+        const listener = {
+          released: (notice: ReleaseNotice) => this.#released(i, notice),
+          listening: () => this.#listening(i),
+        };
         this.#stops.push(node.onReleased(resource, wakeSlot, listener));
       }
     }
@@ -53,8 +58,9 @@ export class WakeUp {
   async sleep(lost: Lost): Promise<void> {
     const { clock, policy } = this.#context;
     let forMs = safetyPollMs(policy.retry, clock.random());
-    // Held by others on all nodes that answered: they will notify, or run out. Anything else (this caller had part of it, too few answered, it took too long) may change
-    // in a moment, but may also be this caller's own doing: back off, further each time.
+    // Held by others on all nodes that answered: they will notify, or run out. Anything else (this
+    // caller had part of it, too few answered, it took too long) may change in a moment, but may
+    // also be this caller's own doing: back off, further each time.
     const isPlainlyHeld = lost.reason === "held" && lost.grants === 0;
     if (!isPlainlyHeld) forMs = Math.min(forMs, this.#backOffMs());
     const freeInMs = retryAfterMs(lost, policy);
@@ -66,8 +72,9 @@ export class WakeUp {
     for (const stop of this.#stops) stop();
   }
 
-  // By what was heard since the nodes were asked. The notice of one node may be the first of a lease that is still held on the other nodes: asking at once would find the
-  // rest taken and split the vote. A quorum of notices is a quorum of free nodes.
+  // By what was heard since the nodes were asked. The notice of one node may be the first of a
+  // lease that is still held on the other nodes: asking at once would find the rest taken and split
+  // the vote. A quorum of notices is a quorum of free nodes.
   #noticeDelayMs(): number {
     const { clock, policy } = this.#context;
     if (this.#listeningTo.size >= policy.quorum) return 0;
@@ -93,7 +100,8 @@ export class WakeUp {
     }
   }
 
-  // A notice published before listening began is lost: ask once more when enough nodes would notify.
+  // A notice published before listening began is lost: ask once more when enough nodes would
+  // notify.
   #listening(node: number): void {
     const before = this.#listeningTo.size;
     this.#listeningTo.add(node);

@@ -1,12 +1,15 @@
-// A process that has released a resource others wait for lets them go first. Without it a process that takes the same lock in a loop wins every time, because its request
-// is sent before the others have heard of the release. Best effort: it only delays.
+// A process that has released a resource others wait for lets them go first. Without it a process
+// that takes the same lock in a loop wins every time, because its request is sent before the others
+// have heard of the release. Best effort: it only delays.
 
 import type { Clock } from "../platform/clock.js";
 import type { ReleaseBallot } from "../protocol/ballot.js";
 import type { Ballots } from "../quorum/round.js";
 import { YIELD_MS } from "./retry-delay.js";
 
-/** Remembered releases. Beyond the bound all are forgotten: that only costs others their head start. */
+/**
+ * Remembered releases. Beyond the bound all are forgotten: that only costs others their head start.
+ */
 const MAX_YIELDS = 1_024;
 
 export class YieldAfterRelease {

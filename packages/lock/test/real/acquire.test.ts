@@ -124,7 +124,11 @@ describe("several resources in one lease", () => {
   test("are taken all or none", async ({ locker, eye }) => {
     const b = await locker.acquire("b");
     const attempt = await locker.tryAcquire(["a", "b", "c"]);
-    expect(attempt).toMatchObject({ ok: false, reason: "held", message: expect.stringMatching(/held for \d+ ms more by .*, who has b/) });
+    expect(attempt).toMatchObject({
+      ok: false,
+      reason: "held",
+      message: expect.stringMatching(/held for \d+ ms more by .*, who has b/),
+    });
     await eye.gone("a");
     await eye.gone("c");
     await b.release();
@@ -178,7 +182,11 @@ describe("a held resource", () => {
   test("is a value for tryAcquire, which never waits", async ({ locker }) => {
     await locker.acquire("tried", { ttlMs: 60_000 });
     using attempts = listen<AttemptEvent>("attempt", ({ resources }) => resources[0] === "tried");
-    expect(await locker.tryAcquire("tried")).toMatchObject({ ok: false, reason: "held", retryAfterMs: expect.any(Number) });
+    expect(await locker.tryAcquire("tried")).toMatchObject({
+      ok: false,
+      reason: "held",
+      retryAfterMs: expect.any(Number),
+    });
     await expect.poll(() => attempts.events.filter(({ outcome }) => outcome === "held")).toHaveLength(1);
   });
 });

@@ -1,4 +1,5 @@
-// Closing a locker at every moment of an acquisition: nothing is left on any node, and nobody believes in a lease.
+// Closing a locker at every moment of an acquisition: nothing is left on any node, and nobody
+// believes in a lease.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { type AttemptEvent, channelNames, type Lease } from "@palisade/lock";
 import { describe, expect, fleetHolders, test, until } from "./lock-test.js";

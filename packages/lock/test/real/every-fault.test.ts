@@ -1,4 +1,5 @@
-// Every fault of the testkit, on fleets of one, three and five: a minority costs nothing, a majority is never taken for a holder, and afterwards nothing is left.
+// Every fault of the testkit, on fleets of one, three and five: a minority costs nothing, a
+// majority is never taken for a holder, and afterwards nothing is left.
 import type { Locker } from "@palisade/lock";
 import type { RedisFleet, RedisNode } from "@palisade/testkit";
 import { describe, expect, fleetHolders, test, until } from "./lock-test.js";
@@ -27,7 +28,11 @@ const faults: Readonly<Record<string, Fault>> = {
   "refusing connections": { happen: (node) => node.refuse(), end: heal, isDeaf: true },
   "cut off once": { happen: (node) => node.cut(), end: nothing, isDeaf: false },
   "cut off in the middle of a message": { happen: (node) => node.cutAfter(10), end: heal, isDeaf: false },
-  "ahead of its time": { happen: (node) => node.shiftClock(5_000), end: (node) => node.shiftClock(-5_000), isDeaf: false },
+  "ahead of its time": {
+    happen: (node) => node.shiftClock(5_000),
+    end: (node) => node.shiftClock(-5_000),
+    isDeaf: false,
+  },
   "without memory": { happen: (node) => node.restart({ forget: true }), end: nothing, isDeaf: false },
 };
 

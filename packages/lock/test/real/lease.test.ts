@@ -12,8 +12,9 @@ function stall(ms: number): void {
 }
 
 /**
- * Whether a timer that is set now has gone off. On a busy machine all timers are late, but they keep their order: this one against the lease's own. Set at the
- * beginning of a turn of the event loop, since timers count from there.
+ * Whether a timer that is set now has gone off. On a busy machine all timers are late, but they
+ * keep their order: this one against the lease's own. Set at the beginning of a turn of the event
+ * loop, since timers count from there.
  */
 async function referenceTimer(ms: number): Promise<() => boolean> {
   await new Promise((resolve) => setImmediate(resolve));
@@ -28,7 +29,8 @@ describe("the end of a lease", () => {
   test("L1 aborts its signal before the time of the keys is over, without a reply from any node", async ({ redis, open }) => {
     const locker = open({ nodes: redis.urls, namespace: redis.namespace, driftFactor: 0.2 });
     await locker.ready();
-    // Keys are no older than the attempt that made them: one that a busy machine spoils is tried again, with a timer of its own.
+    // Keys are no older than the attempt that made them: one that a busy machine spoils is tried
+    // again, with a timer of its own.
     let keysMayBeGone = await referenceTimer(200);
     let attempt = await locker.tryAcquire("r", { ttlMs: 200 });
     while (!attempt.ok) {
@@ -116,7 +118,12 @@ describe.concurrent("renewal", () => {
   test("of the shortest ttl does not become a hot loop", async ({ redis, open }) => {
     using renewals = renewalsOf("short");
     // A busy machine needs many attempts to take it in time, so they follow each other closely.
-    const locker = open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 4 }, waitMs: 25_000 });
+    const locker = open({
+      nodes: redis.urls,
+      namespace: redis.namespace,
+      retry: { maxDelayMs: 4 },
+      waitMs: 25_000,
+    });
     await locker.ready();
     const lease = await locker.acquire("short", { ttlMs: 12, renew: true });
     const acquiredAt = performance.now();

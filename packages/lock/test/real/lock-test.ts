@@ -1,4 +1,5 @@
-// `test` for this package: what the testkit offers, and lockers that are closed when the test is over. Also small ways to look at the nodes past the lock.
+// `test` for this package: what the testkit offers, and lockers that are closed when the test is
+// over. Also small ways to look at the nodes past the lock.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { channelNames, createLocker, type Lease, type Locker, type LockerOptions } from "@palisade/lock";
@@ -8,7 +9,10 @@ import { Redis } from "ioredis";
 
 export { describe, expect } from "@palisade/testkit/vitest";
 
-/** Opens a locker that is closed after the test. Unless it is told otherwise it has patience with nodes: how slow they are on a busy machine is not the question. */
+/**
+ * Opens a locker that is closed after the test. Unless it is told otherwise it has patience with
+ * nodes: how slow they are on a busy machine is not the question.
+ */
 export type OpenLocker = (options: LockerOptions) => Locker;
 
 export const test = base
@@ -19,7 +23,11 @@ export const test = base
     });
     return (options) => {
       const { ttlMs = 10_000, maxTtlMs = ttlMs } = options;
-      const locker = createLocker({ nodeTimeoutMs: Math.min(5_000, ttlMs, maxTtlMs), connectTimeoutMs: 10_000, ...options });
+      const locker = createLocker({
+        nodeTimeoutMs: Math.min(5_000, ttlMs, maxTtlMs),
+        connectTimeoutMs: 10_000,
+        ...options,
+      });
       opened.push(locker);
       return locker;
     };
@@ -97,8 +105,10 @@ export function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Has leases taken, one after the other, until this process was seen to run in the last quarter of one's time, and comes back when that one is over: whoever stands
- * still through all of it cannot be warned of the end. Seen twice, for a warning that is due may be told right after the first look.
+ * Has leases taken, one after the other, until this process was seen to run in the last quarter of
+ * one's time, and comes back when that one is over: whoever stands still through all of it cannot
+ * be warned of the end. Seen twice, for a warning that is due may be told right after the first
+ * look.
  */
 export async function untilSeenEnding(take: () => Promise<Lease>): Promise<Lease> {
   for (;;) {

@@ -82,7 +82,9 @@ describe("forceRelease", () => {
     await expect(locker.forceRelease("r", {} as never)).rejects.toThrow(TypeError);
     await expect(locker.forceRelease("r", { reason: "" })).rejects.toThrow(RangeError);
     await Promise.all([nodes[0]?.pause(), nodes[1]?.pause()]);
-    await expect(locker.forceRelease("r", { reason: "test" })).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+    await expect(locker.forceRelease("r", { reason: "test" })).rejects.toMatchObject({
+      code: "LOCK_NO_QUORUM",
+    });
     await Promise.all([nodes[0]?.resume(), nodes[1]?.resume()]);
     await expect.poll(async () => (await lease.extend()).outcome).toBe("renewed");
   });

@@ -1,6 +1,7 @@
-// Four lockers want one resource for a second or two, each with its own way to five nodes, while nodes are killed, wiped and stopped and ways are broken at random.
-// What they saw is judged afterwards. `npm run faults` does the same with processes, for longer. A failure names the seed; `PALISADE_SEED=<seed> npx vitest run
-// random-faults` draws the same faults again.
+// Four lockers want one resource for a second or two, each with its own way to five nodes, while
+// nodes are killed, wiped and stopped and ways are broken at random. What they saw is judged
+// afterwards. `npm run faults` does the same with processes, for longer. A failure names the seed;
+// `PALISADE_SEED=<seed> npx vitest run random-faults` draws the same faults again.
 import { setTimeout as sleep } from "node:timers/promises";
 import { LockError, type Locker } from "@palisade/lock";
 import type { FleetWay, RedisFleet, RedisNode } from "@palisade/testkit";
@@ -63,7 +64,9 @@ class Pulse {
   }
 }
 
-/** Takes it, holds it (briefly, or until it is told of the end) and gives it back, again and again. */
+/**
+ * Takes it, holds it (briefly, or until it is told of the end) and gives it back, again and again.
+ */
 async function wantIt(locker: Locker, { tenures, random, pulse, over }: Scene): Promise<void> {
   while (!over()) {
     const staysToTheEnd = random() < 0.15;
@@ -78,7 +81,15 @@ async function wantIt(locker: Locker, { tenures, random, pulse, over }: Scene): 
     if (staysToTheEnd) await aborted(lease.signal);
     else await sleep(random() * 3);
     const endedAt = performance.now();
-    tenures.push({ token: lease.token, beganAt, grantedAt, validUntilAt, overAt, endedAt, stalledMs: pulse.stalledMs(overAt, endedAt) });
+    tenures.push({
+      token: lease.token,
+      beganAt,
+      grantedAt,
+      validUntilAt,
+      overAt,
+      endedAt,
+      stalledMs: pulse.stalledMs(overAt, endedAt),
+    });
     await lease.release();
   }
 }
@@ -90,7 +101,10 @@ interface Scene {
   readonly over: () => boolean;
 }
 
-/** One after another, each for a while. A node that lost its memory is readmitted before the next one does. */
+/**
+ * One after another, each for a while. A node that lost its memory is readmitted before the next
+ * one does.
+ */
 async function breakThings({ nodes }: RedisFleet, ways: readonly FleetWay[], { random, over }: Scene): Promise<void> {
   const any = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
   let wiped: Promise<void> = Promise.resolve();
@@ -123,7 +137,10 @@ async function breakThings({ nodes }: RedisFleet, ways: readonly FleetWay[], { r
   await wiped;
 }
 
-/** In the noise of the other faults this takes as long as it takes; the test's own time is the limit. */
+/**
+ * In the noise of the other faults this takes as long as it takes; the test's own time is the
+ * limit.
+ */
 async function readmitted(node: RedisNode, over: () => boolean): Promise<void> {
   while (!over()) {
     const [admitted, server] = await Promise.all([node.cli("HGET", "{palisade}:node", "admitted"), node.cli("INFO", "server")]);
@@ -148,10 +165,16 @@ async function tell(running: RedisFleet, open: OpenLocker, seed: number): Promis
     isBroken = true; // If it failed: nobody goes on.
     pulse.stop();
   }
-  return { tenures: tenures.sort((a, b) => a.grantedAt - b.grantedAt), leftBehind: await leftBehind(running) };
+  return {
+    tenures: tenures.sort((a, b) => a.grantedAt - b.grantedAt),
+    leftBehind: await leftBehind(running),
+  };
 }
 
-/** When what was on its way has arrived, and what can run out has: on a busy machine that may take a while. */
+/**
+ * When what was on its way has arrived, and what can run out has: on a busy machine that may take a
+ * while.
+ */
 async function leftBehind(running: RedisFleet): Promise<readonly unknown[]> {
   const givenUpAt = performance.now() + 10_000;
   for (;;) {
@@ -216,7 +239,8 @@ describe("under random faults", { timeout: 120_000 }, () => {
   });
 });
 
-// These are the answers that a broken fleet gives. The rest is a mistake of this test, or the locker was closed because the test is over.
+// These are the answers that a broken fleet gives. The rest is a mistake of this test, or the
+// locker was closed because the test is over.
 function nameRefusal(error: unknown): "refused" {
   if (error instanceof LockError && error.code !== "LOCK_ABORTED") return "refused";
   throw error;

@@ -1,4 +1,5 @@
-// The process around the lock: fake timers of a test framework, worker threads, a user who closes the instance that he gave.
+// The process around the lock: fake timers of a test framework, worker threads, a user who closes
+// the instance that he gave.
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { Redis } from "ioredis";

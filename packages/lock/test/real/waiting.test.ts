@@ -1,4 +1,5 @@
-// Waiting for a lock: in which order, woken by what, for how long, and what is left behind by those who give up.
+// Waiting for a lock: in which order, woken by what, for how long, and what is left behind by those
+// who give up.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AttemptEvent, LockError, type Locker } from "@palisade/lock";
 import { describe, expect, failure, listen, test, timed, until } from "./lock-test.js";
@@ -38,7 +39,11 @@ test("one process sends one contender: however many callers wait, the nodes are 
 
 test("a lock released in one process is taken over in another, long before any poll", async ({ redis, open }) => {
   const lockers = [0, 1].map(() =>
-    open({ nodes: redis.urls, namespace: redis.namespace, retry: { minDelayMs: 20_000, maxDelayMs: 60_000 } }),
+    open({
+      nodes: redis.urls,
+      namespace: redis.namespace,
+      retry: { minDelayMs: 20_000, maxDelayMs: 60_000 },
+    }),
   ) as [Locker, Locker];
   let held = await lockers[0].acquire("r", { ttlMs: 60_000 });
   const times: number[] = [];
@@ -71,7 +76,11 @@ test("a lock whose holder vanished is taken over when its time is over, without 
 
 test("waiting ends with waitMs, says who holds it, and leaves nothing on any node", async ({ redis, open, eye }) => {
   const holder = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
-  const waiter = open({ nodes: redis.urls, namespace: redis.namespace, retry: { minDelayMs: 60_000, maxDelayMs: 60_000 } });
+  const waiter = open({
+    nodes: redis.urls,
+    namespace: redis.namespace,
+    retry: { minDelayMs: 60_000, maxDelayMs: 60_000 },
+  });
   const lease = await holder.acquire("r", { ttlMs: 60_000 });
   const { tookMs, result } = await timed(() => failure(waiter.acquire("r", { waitMs: 120 })));
   await lease.release();
@@ -82,7 +91,10 @@ test("waiting ends with waitMs, says who holds it, and leaves nothing on any nod
   expect(tookMs).toBeLessThan(5_500);
 });
 
-/** What two are told whose patience ends, once the one in front has made an attempt: the one in front, and the one behind, who had less. */
+/**
+ * What two are told whose patience ends, once the one in front has made an attempt: the one in
+ * front, and the one behind, who had less.
+ */
 async function bothGiveUp(locker: Locker, resource: string): Promise<{ readonly inFront: unknown; readonly behind: unknown }> {
   using attempts = attemptsOn(resource);
   const quitting = new AbortController();
@@ -154,7 +166,9 @@ describe("giving up", () => {
   });
 
   test("before it began asks no node", async ({ locker, eye }) => {
-    await expect(locker.acquire("r", { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: "LOCK_ABORTED" });
+    await expect(locker.acquire("r", { signal: AbortSignal.abort() })).rejects.toMatchObject({
+      code: "LOCK_ABORTED",
+    });
     expect(await eye.tokens("r")).toEqual(Array(5).fill(null));
   });
 

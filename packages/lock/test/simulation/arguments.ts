@@ -42,7 +42,15 @@ const MOST_SEED = 2 ** 31 - 1;
 /** Throws an error with a message for the user. */
 export function readArguments(args: readonly string[]): Asked {
   const text = { type: "string" } as const;
-  const options = { acquisitions: text, minutes: text, seed: text, workers: text, json: text, replay: text, control: text };
+  const options = {
+    acquisitions: text,
+    minutes: text,
+    seed: text,
+    workers: text,
+    json: text,
+    replay: text,
+    control: text,
+  };
   const { values } = parseArgs({ args: [...args], options });
   const seed = values.seed === undefined ? Date.now() % MOST_SEED : seedIn(values.seed);
   const control = values.control;
@@ -51,7 +59,12 @@ export function readArguments(args: readonly string[]): Asked {
   if (values.replay !== undefined) {
     const [world = "", ...path] = values.replay.split(":");
     if (control === "all") throw new RangeError("--replay plays one world, with one --control at most");
-    return { what: "replay", seed: seedIn(world), path: path.length === 0 ? undefined : path.join(":"), control };
+    return {
+      what: "replay",
+      seed: seedIn(world),
+      path: path.length === 0 ? undefined : path.join(":"),
+      control,
+    };
   }
   if (control !== undefined) return { what: "controls", names: control === "all" ? Object.keys(controls) : [control], seed };
   return {

@@ -22,7 +22,16 @@ export interface Totals {
 export function noTotals(): Totals {
   const faults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
   const ambushes = Object.fromEntries(ambushKinds.map((kind) => [kind, 0])) as Record<AmbushKind, number>;
-  return { worlds: 0, acquisitions: 0, secondDeliveries: 0, events: 0, simulatedMs: 0, faults, ambushes, broken: [] };
+  return {
+    worlds: 0,
+    acquisitions: 0,
+    secondDeliveries: 0,
+    events: 0,
+    simulatedMs: 0,
+    faults,
+    ambushes,
+    broken: [],
+  };
 }
 
 export function count(totals: Totals, seed: number, outcome: WorldResult): void {

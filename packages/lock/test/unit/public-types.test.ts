@@ -1,4 +1,5 @@
-// What TypeScript lets a user write. Checked by the compiler when the tests are built; nothing here is run against a server.
+// What TypeScript lets a user write. Checked by the compiler when the tests are built; nothing here
+// is run against a server.
 import type { Cluster, Redis, RedisOptions } from "ioredis";
 import { expectTypeOf, test } from "vitest";
 import type * as lock from "../../src/index.js";

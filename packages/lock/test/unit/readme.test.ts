@@ -1,4 +1,5 @@
-// The tables of the README say what the code does: every option with its unit, default and reason, every code and reason of an error.
+// The tables of the README say what the code does: every option with its unit, default and reason,
+// every code and reason of an error.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { LeaseLostReason, LockErrorCode } from "../../src/index.js";

@@ -1,4 +1,5 @@
-// A node that answers as a test tells it, and remembers what it was asked. Only for orders of events that real servers do not produce on demand.
+// A node that answers as a test tells it, and remembers what it was asked. Only for orders of
+// events that real servers do not produce on demand.
 
 import { readPolicy } from "../../src/options/policy.js";
 import { DeadlineHeap } from "../../src/platform/deadline-heap.js";

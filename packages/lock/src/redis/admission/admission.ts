@@ -1,6 +1,8 @@
-// When the fleet is examined and which steps are taken: excludes a fleet that this locker must not use, brings nodes back that lost their memory, founds new fleets. Any number of
-// lockers may do so at once, since every step is conditional on the node itself. No request waits for it: a node that is not admitted answers `quarantined` meanwhile. Why the steps
-// make tokens unique is in docs/adr/0001.
+// When the fleet is examined and which steps are taken: excludes a fleet that this locker must not
+// use, brings nodes back that lost their memory, founds new fleets. Any number of lockers may do so
+// at once, since every step is conditional on the node itself. No request waits for it: a node that
+// is not admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in
+// docs/adr/0001.
 import type { Timer } from "../../platform/clock.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
 import type { RedisNode } from "../node.js";
@@ -52,11 +54,15 @@ export class Admission {
     return this.#blockedBecause;
   }
 
-  /** A node was reached, or answered that it is not admitted. Refusals are known before the node can be asked anything. */
+  /**
+   * A node was reached, or answered that it is not admitted. Refusals are known before the node can
+   * be asked anything.
+   */
   onNews(): void {
     if (this.#isClosed) return;
     this.#check();
-    // The fleet is first examined when every node was reached or could not be; later whenever there is news.
+    // The fleet is first examined when every node was reached or could not be; later whenever there
+    // is news.
     if (this.#examining !== undefined || !this.#hasMetAll) this.#hasNews = true;
     else this.#examineIn(0);
   }
@@ -108,7 +114,8 @@ export class Admission {
     const statuses = await readStatuses(settings);
     this.#check();
     if (this.#isClosed) return "on news";
-    // The mismatch may be repaired: a status may be old, and an operator may be about to clear the node.
+    // The mismatch may be repaired: a status may be old, and an operator may be about to clear the
+    // node.
     if (this.#refusal !== undefined) return BLOCKED_POLL_MS;
     const opened = await Promise.all(statuses.map(({ node, status }) => examineNode(settings, node, status)));
     const seen = opened.filter((node) => node !== undefined && node !== "changed since");
@@ -117,7 +124,10 @@ export class Admission {
     return opened.includes("changed since") ? "now" : this.#rest();
   }
 
-  /** Nothing is left to do for the nodes that answered. One that was silent gives no news when it answers again on the same connection. */
+  /**
+   * Nothing is left to do for the nodes that answered. One that was silent gives no news when it
+   * answers again on the same connection.
+   */
   #rest(): Next {
     this.#blockedBecause = undefined;
     return this.#isAnySilent([]) ? SILENT_POLL_MS : "on news";

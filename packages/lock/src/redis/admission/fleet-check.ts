@@ -1,5 +1,6 @@
-// May this locker use these nodes? Compares what the nodes recorded at their admission with how the locker is configured. Pure. Finds another number of nodes, another fleet, one
-// server twice and too long a lease; not an empty server in the place of a member (spec/assumptions.md).
+// May this locker use these nodes? Compares what the nodes recorded at their admission with how the
+// locker is configured. Pure. Finds another number of nodes, another fleet, one server twice and
+// too long a lease; not an empty server in the place of a member (spec/assumptions.md).
 
 import type { FleetRefusal } from "../../protocol/fleet.js";
 import type { NodeStatus } from "../node-record.js";

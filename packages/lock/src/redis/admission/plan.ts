@@ -1,5 +1,6 @@
-// What can be done now for nodes that are not admitted? Pure: what was seen of the fleet in, steps out. In order of preference: admit a node that kept everything; rebuild a node
-// from enough others; only when those can never be enough, fall back to the wall clock.
+// What can be done now for nodes that are not admitted? Pure: what was seen of the fleet in, steps
+// out. In order of preference: admit a node that kept everything; rebuild a node from enough
+// others; only when those can never be enough, fall back to the wall clock.
 import type { NodeStatus, OpenAdmission } from "../node-record.js";
 
 /** A node that answered when the fleet was examined. */
@@ -22,20 +23,32 @@ export type Step =
   | { readonly kind: "durable"; readonly node: SeenNode }
   /** Read the floors of at least `needed` admitted others, then admit it with the highest. */
   | { readonly kind: "rebuilt"; readonly node: SeenNode; readonly needed: number; readonly waitMs: number }
-  /** So many lost their memory that too few others are left: read their floors all the same, and take the wall clock as well. */
-  | { readonly kind: "outlived"; readonly node: SeenNode; readonly waitMs: number; readonly among: readonly SeenNode[] }
+  /**
+   * So many lost their memory that too few others are left: read their floors all the same, and
+   * take the wall clock as well.
+   */
+  | {
+      readonly kind: "outlived";
+      readonly node: SeenNode;
+      readonly waitMs: number;
+      readonly among: readonly SeenNode[];
+    }
   /** No node is admitted and all answered: found the fleet. */
   | { readonly kind: "found"; readonly nodes: readonly SeenNode[] }
   | { readonly kind: "blocked"; readonly nodes: readonly SeenNode[]; readonly reason: string };
 
-/** How long after the loss of a memory every lease it may have granted is over (L2): clocks of servers may run 2 % apart. */
+/**
+ * How long after the loss of a memory every lease it may have granted is over (L2): clocks of
+ * servers may run 2 % apart.
+ */
 export function forgottenLeasesEndMs(maxTtlMs: number): number {
   return maxTtlMs + Math.ceil(maxTtlMs * 0.02) + 20;
 }
 
 /**
- * Of how many other admitted nodes the floors must be read, so that every quorum that may have stored a token is met (T1, T2). Counted for the smallest quorum there can
- * be: a locker with a stricter one must not rebuild a node from fewer floors than lockers with the smallest need.
+ * Of how many other admitted nodes the floors must be read, so that every quorum that may have
+ * stored a token is met (T1, T2). Counted for the smallest quorum there can be: a locker with a
+ * stricter one must not rebuild a node from fewer floors than lockers with the smallest need.
  */
 export function floorsNeeded(size: number): number {
   return size - (Math.floor(size / 2) + 1) + 1;
@@ -55,7 +68,12 @@ export function planAdmission(view: FleetView): readonly Step[] {
   const isKnownFleet = view.seen.some(({ status }) => status.fleet !== undefined);
   // Even if all that we do not see are admitted, they are too few.
   if (isKnownFleet && view.size - quarantined.length < needed) {
-    return quarantined.map((node) => ({ kind: "outlived", node, waitMs: waitMs(node, view), among: quarantined }));
+    return quarantined.map((node) => ({
+      kind: "outlived",
+      node,
+      waitMs: waitMs(node, view),
+      among: quarantined,
+    }));
   }
   return [{ kind: "blocked", nodes: quarantined, reason: blockedReason(view, admitted, isKnownFleet) }];
 }

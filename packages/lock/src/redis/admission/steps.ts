@@ -1,6 +1,8 @@
-// Reads how every node stands, and takes one step of an admission. The order inside a step is what makes tokens unique (T2). First, before this step, the admission was opened: its
-// nonce pins the memory of the node and the run of its server. Then the floors of the others are read, and those nodes get new incarnations in the same script. Only then the floor
-// is raised and the node admitted, if it still has that memory and its server that run.
+// Reads how every node stands, and takes one step of an admission. The order inside a step is what
+// makes tokens unique (T2). First, before this step, the admission was opened: its nonce pins the
+// memory of the node and the run of its server. Then the floors of the others are read, and those
+// nodes get new incarnations in the same script. Only then the floor is raised and the node
+// admitted, if it still has that memory and its server that run.
 import { createHash } from "node:crypto";
 import type { Clock } from "../../platform/clock.js";
 import type { AdmissionWay, NodeEvent } from "../../protocol/events.js";
@@ -49,7 +51,10 @@ export async function readStatuses({ nodes, keys }: AdmissionSettings): Promise<
   return statuses.flat();
 }
 
-/** What the plan needs to know of a node; opens its admission if it is not admitted. undefined: it did not answer. */
+/**
+ * What the plan needs to know of a node; opens its admission if it is not admitted. undefined: it
+ * did not answer.
+ */
 export async function examineNode(
   settings: AdmissionSettings,
   node: RedisNode,
@@ -58,8 +63,9 @@ export async function examineNode(
   if (isAdmitted(seen)) return { name: node.name, status: seen };
   return answered(async () => {
     const made = await openAdmissionOf(settings, node);
-    // Since the status was read it was admitted by another locker, its server was restarted, or its memory was lost (its id is new): the status says nothing about the memory that
-    // the nonce pins.
+    // Since the status was read it was admitted by another locker, its server was restarted, or its
+    // memory was lost (its id is new): the status says nothing about the memory that the nonce
+    // pins.
     if (made === undefined || made.runId !== seen.runId || (seen.id !== undefined && made.id !== seen.id)) return "changed since";
     return { name: node.name, status: seen, opened: made, isDurable: await isDurable(node, seen) };
   }, node);
@@ -78,8 +84,10 @@ function openAdmissionOf({ keys, clock, expected, lead }: AdmissionSettings, nod
 }
 
 /**
- * Whether there was a moment at which all of these stood as they were seen: not admitted, and with the same memory. Their admissions were opened one by one, and the first may be
- * admitted when the last is opened; but if every nonce is still there after the last was stored, they were all there together then.
+ * Whether there was a moment at which all of these stood as they were seen: not admitted, and with
+ * the same memory. Their admissions were opened one by one, and the first may be admitted when the
+ * last is opened; but if every nonce is still there after the last was stored, they were all there
+ * together then.
  */
 async function stoodTogether(settings: AdmissionSettings, seen: readonly SeenNode[]): Promise<boolean> {
   const held = await Promise.all(
@@ -93,8 +101,9 @@ async function stoodTogether(settings: AdmissionSettings, seen: readonly SeenNod
 }
 
 /**
- * Everything this server answers is on its disk, and no other server will answer in its place. A server that hides its settings counts as not durable. One with replicas does as
- * well: a promoted replica has the record of its master and a log of its own, but not the master's last grants.
+ * Everything this server answers is on its disk, and no other server will answer in its place. A
+ * server that hides its settings counts as not durable. One with replicas does as well: a promoted
+ * replica has the record of its master and a log of its own, but not the master's last grants.
  */
 export async function isDurable({ connection, hasFailover }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
   if (hasFailover || isReplicated) return false;
@@ -121,15 +130,22 @@ export async function admitAll(
       const others = [...floors.keys()].filter((name) => name !== step.node.name).length;
       if (step.kind === "rebuilt" && others < step.needed) return false;
       const floor = Math.max(highest, step.kind === "outlived" ? lowestByClock(step) : 0);
-      return admitOne(settings, step.node, { floor, way: step.kind === "outlived" ? "bootstrap" : step.kind });
+      return admitOne(settings, step.node, {
+        floor,
+        way: step.kind === "outlived" ? "bootstrap" : step.kind,
+      });
     }),
   );
   return admitted.includes(true);
 }
 
-/** Founds the fleet: every locker that does so at the same time reads the same open admissions, and so founds the same fleet with the same floor. */
+/**
+ * Founds the fleet: every locker that does so at the same time reads the same open admissions, and
+ * so founds the same fleet with the same floor.
+ */
 export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[]): Promise<boolean> {
-  // A node whose admission was opened after another had been admitted may have forgotten leases of this very fleet.
+  // A node whose admission was opened after another had been admitted may have forgotten leases of
+  // this very fleet.
   if (!(await stoodTogether(settings, nodes))) return false;
   const opened = nodes.flatMap(({ opened: made }) => made ?? []);
   const floor = Math.max(...opened.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
@@ -137,7 +153,10 @@ export async function found(settings: AdmissionSettings, nodes: readonly SeenNod
   return admitted.includes(true);
 }
 
-/** The wall clock, and the floors left in records that do not count: a floor may be too high, never too low. */
+/**
+ * The wall clock, and the floors left in records that do not count: a floor may be too high, never
+ * too low.
+ */
 function lowestByClock({ node, among }: Extract<Step, { kind: "outlived" }>): number {
   return Math.max(node.opened?.proposedFloor ?? 0, ...among.map(({ status: seen }) => seen.floor ?? 0));
 }

@@ -1,4 +1,5 @@
--- What   Part of the scripts that need the highest token that may have been stored for one resource.
+-- What   Part of the scripts that need the highest token that may have been stored for one
+--        resource.
 -- KEYS   none of its own: the token key it is called with
 -- ARGV   none of its own
 -- Reply  none of its own

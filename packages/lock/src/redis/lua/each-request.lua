@@ -1,6 +1,6 @@
--- What   The end of every script of requests: executes `request` for each of a list of requests of one
---        kind, in order. One that fails (a foreign key in the place of ours, no memory left) fails
---        alone: its reply is the error's text.
+-- What   The end of every script of requests: executes `request` for each of a list of requests of
+--        one kind, in order. One that fails (a foreign key in the place of ours, no memory left)
+--        fails alone: its reply is the error's text.
 -- KEYS   from FIRST_KEY on, equally many for each request
 -- ARGV   SHARED that hold for all requests, then FIELDS per request
 -- Reply  { the field admitted, per request its reply, a string where it failed }

@@ -1,8 +1,9 @@
--- What   Renew all resources of each request if all still have this owner. Never creates a key: a key
---        that ran out may have had another owner meanwhile.
+-- What   Renew all resources of each request if all still have this owner. Never creates a key: a
+--        key that ran out may have had another owner meanwhile.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   ttlMs, then per request: beginning of the lock value (owner|)
--- Reply  as each-request.lua says, per request extended: 1 | missing: 0 | taken: { lock value, PTTL }
+-- Reply  as each-request.lua says, per request extended: 1 | missing: 0 | taken: { lock value, PTTL
+--        }
 --@include start
 --@include record
 

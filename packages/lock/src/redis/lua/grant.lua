@@ -1,15 +1,18 @@
--- What   Grant all resources of each request, or none, and store a token above every token this node
---        stored for any of them. If all have this owner already (the request came twice), answer the
---        same grant again. The lock that a request is refused for is marked as having waiters.
+-- What   Grant all resources of each request, or none, and store a token above every token this
+--        node stored for any of them. If all have this owner already (the request came twice),
+--        answer the same grant again. The lock that a request is refused for is marked as having
+--        waiters.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if others may wait, see release.lua)
--- Reply  as each-request.lua says, per request granted: the token | held: { index of the first resource
---        that has another owner, its lock value, its PTTL }
--- Note   A single request for a single resource may bear one word more: the field admitted as last heard.
---        If it still is that and the resource is granted, the whole reply is the token. Nearly every
---        call is of that kind, so nothing is defined before it: the server pays for every definition.
+-- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if others may wait)
+-- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
+--        resource that has another owner, its lock value, its PTTL }
+-- Note   A single request for a single resource may bear one word more: the field admitted as last
+--        heard. If it still is that and the resource is granted, the whole reply is the token.
+--        Nearly every call is of that kind, so nothing is defined before it: the server pays for
+--        every definition.
 --@include start
--- The floor goes up in steps, so that a counter that leads all others does not write it down with every token.
+-- The floor goes up in steps, so that a counter that leads all others does not write it down with
+-- every token.
 local AHEAD = 7
 
 if #ARGV == 3 and #KEYS == 3 then

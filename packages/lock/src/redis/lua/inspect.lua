@@ -1,5 +1,5 @@
--- What   The lock value of a resource, its time to live, and the highest token that may have been stored
---        for it. Changes nothing.
+-- What   The lock value of a resource, its time to live, and the highest token that may have been
+--        stored for it. Changes nothing.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: a word that is not read
 -- Reply  as each-request.lua says, per request { lock value or '', PTTL, token }

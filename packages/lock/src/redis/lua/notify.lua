@@ -1,11 +1,13 @@
--- What   Notify waiters that a lock is free. Every waiter listens to the lock's own channel, on which
---        nothing is published, so that all can be counted, and to the channel of one of 16 wake slots.
---        Only the first two occupied slots from `from` on are notified: all at once would only disturb
---        each other. `from` is the same on all nodes, so all notify the same slots; it rises with the
---        tokens, so every slot comes first at some time. 0 notifies nobody.
+-- What   Notify waiters that a lock is free. Every waiter listens to the lock's own channel, on
+--        which nothing is published, so that all can be counted, and to the channel of one of 16
+--        wake slots. Only the first two occupied slots from `from` on are notified: all at once
+--        would only disturb each other. `from` is the same on all nodes, so all notify the same
+--        slots; it rises with the tokens, so every slot comes first at some time. 0 notifies
+--        nobody.
 -- KEYS   none of its own: the lock key it is called with
 -- ARGV   none of its own: the `from` it is called with
--- Reply  how many wait; each slot that is notified hears "<rank: 0 or 1> <how many are in the slot>"
+-- Reply  how many wait; each slot that is notified hears "<rank: 0 or 1> <how many are in the
+--        slot>"
 -- Note   The channel of a wake slot is named seat:<slot>.
 local WAKE_SLOTS = 16
 local function notify(lock, from)
@@ -13,8 +15,8 @@ local function notify(lock, from)
   if from == 0 or (waiting == 0 and RUN) then
     return waiting
   end
-  -- A node that is itself a cluster (and then asked without RUN) counts only the listeners of this very
-  -- server; there all slots are notified. Redis says redis_mode, Valkey server_mode.
+  -- A node that is itself a cluster (and then asked without RUN) counts only the listeners of this
+  -- very server; there all slots are notified. Redis says redis_mode, Valkey server_mode.
   local isCounted = RUN or not string.find(call('INFO', 'server'), '_mode:cluster', 1, true)
   if waiting == 0 and isCounted then
     return waiting

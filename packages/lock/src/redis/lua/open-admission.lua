@@ -1,19 +1,20 @@
--- What   Open the admission of a quarantined node: give it an id if it has none, and a nonce. The nonce
---        dies with the memory (restart, FLUSHALL) and is used up by the admission, so an old one admits
---        nothing. All is set if absent: lockers that race read the same nonce and the same proposals.
+-- What   Open the admission of a quarantined node: give it an id if it has none, and a nonce. The
+--        nonce dies with the memory (restart, FLUSHALL) and is used up by the admission, so an old
+--        one admits nothing. All is set if absent: lockers that race read the same nonce and the
+--        same proposals.
 -- KEYS   1 {ns}:node
--- ARGV   a fresh nonce, a fresh id, our Unix milliseconds, our maxTtlMs, the locker that would lead, for how long in ms
--- Reply  { '0', run_id, id, nonce, ms since the nonce was set, ms since the server started (0: cannot
---        be told), proposed floor, proposed maxTtlMs, '1' if that locker leads now, else '0' }, or
---        { '1' } if the node is admitted
+-- ARGV   a fresh nonce, a fresh id, Unix milliseconds, maxTtlMs, the locker to lead, its lead in ms
+-- Reply  { '0', run_id, id, nonce, ms since the nonce was set, ms since the server started (0:
+--        cannot be told), proposed floor, proposed maxTtlMs, '1' if that locker leads now, else '0'
+--        }, or { '1' } if the node is admitted
 -- Note   The nonce is stored in the fields ticket, ticketRun and ticketAt, the lead in claim and
---        claimUntil. The proposed floor is the later of two clocks, the locker's when it asked and the
---        server's when the nonce is stored: the call may have been long under way. A lead that ends
---        later than one that began now was taken under another clock and does not count. The lead
---        spares the fleet many admissions at once; nothing depends on it.
---        The server's start counts as the moment the memory was lost only if the record survived the
---        start, and in a server that was never a replica: without a record, a FLUSHALL may have come at
---        any time since, and what a promoted replica lacks, its master may have granted until the end.
+--        claimUntil. The proposed floor is the later of two clocks, the locker's when it asked and
+--        the server's when the nonce is stored: the call may have been long under way. A lead that
+--        ends later than one that began now was taken under another clock and does not count. The
+--        lead spares the fleet many admissions at once; nothing depends on it. The server's start
+--        counts as the moment the memory was lost only if the record survived the start, and in a
+--        server that was never a replica: without a record, a FLUSHALL may have come at any time
+--        since, and what a promoted replica lacks, its master may have granted until the end.
 --@include run-id
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,8 +1,9 @@
--- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also removes the
---        lock and notifies waiters.
+-- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also
+--        removes the lock and notifies waiters.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: token, 'holder' or 'nothing'
--- Reply  as each-request.lua says, per request { the token now stored, the removed lock value or '' }
+-- Reply  as each-request.lua says, per request { the token now stored, the removed lock value or ''
+--        }
 --@include start
 --@include record
 --@include counter

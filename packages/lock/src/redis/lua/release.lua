@@ -1,16 +1,16 @@
--- What   Delete the keys that have this owner, and notify waiters where a key's value ends with a line
---        feed. Counters stay. Works on a quarantined node too, and does not ask whether it is one:
---        deleting an owner's own key is always safe.
+-- What   Delete the keys that have this owner, and notify waiters where a key's value ends with a
+--        line feed. Counters stay. Works on a quarantined node too, and does not ask whether it is
+--        one: deleting an owner's own key is always safe.
 -- KEYS   per resource: lock
--- ARGV   per request: beginning of the lock value and the first wake slot (owner|from; see notify.lua)
+-- ARGV   per request: beginning of the lock value and the first wake slot (owner|from)
 -- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing had this
 --        owner, else 1 + how many wait, the highest number over the resources
--- Note   Invariant: while anyone waits, the lock value ends in \n. A refused request sets it, and a waiter
---        that is notified asks again: it either holds a lock whose value has it from the start, or is
---        refused. Only between the notice and that request is the value without it.
---        Of a single request for a single resource that is not ours or has no waiters, the whole reply is
---        the number. Nearly every call is of that kind, so nothing is defined before it: the server pays
---        for every definition. 23 and 124: an owner of 22 characters, and the bar.
+-- Note   Invariant: while anyone waits, the lock value ends in \n. A refused request sets it, and a
+--        waiter that is notified asks again: it either holds a lock whose value has it from the
+--        start, or is refused. Only between the notice and that request is the value without it. Of
+--        a single request for a single resource that is not ours or has no waiters, the whole reply
+--        is the number. Nearly every call is of that kind, so nothing is defined before it: the
+--        server pays for every definition. 23 and 124: an owner of 22 characters, and the bar.
 --@include start
 
 if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then

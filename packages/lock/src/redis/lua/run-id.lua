@@ -1,5 +1,5 @@
--- What   Part of the scripts of the admission: the run_id of this server in 40 characters, and
---        the field admitted, which holds run_id, counter floor and incarnation.
+-- What   Part of the scripts of the admission: the run_id of this server in 40 characters, and the
+--        field admitted, which holds run_id, counter floor and incarnation.
 -- KEYS   1 {ns}:node
 -- ARGV   none of its own
 -- Reply  none of its own

@@ -1,10 +1,10 @@
--- What   What this server says of itself and the node's record. Changes nothing, needs no admission; the
---        first request on every new connection.
+-- What   What this server says of itself and the node's record. Changes nothing, needs no
+--        admission; the first request on every new connection.
 -- KEYS   1 {ns}:node
 -- ARGV   none
--- Reply  { run_id, redis_version, role, '1' if it has replicas or was one itself since it started, else
---        '0', the server's Unix milliseconds, floor or '', admitted, id, fleet, size, maxTtlMs, durable:
---        '' where the record has none }
+-- Reply  { run_id, redis_version, role, '1' if it has replicas or was one itself since it started,
+--        else '0', the server's Unix milliseconds, floor or '', admitted, id, fleet, size,
+--        maxTtlMs, durable: '' where the record has none }
 --@include run-id
 local replication = redis.call('INFO', 'replication')
 local time = redis.call('TIME')

@@ -68,7 +68,11 @@ export class RealServer implements Server {
     return Promise.all(
       keys.map(async (key): Promise<StoredKey> => {
         const [leftMs, kind] = await Promise.all([this.#client.pttl(key), this.#client.type(key)]);
-        return { key, value: kind === "hash" ? sorted(await this.#client.hgetall(key)) : ((await this.#client.get(key)) ?? ""), leftMs };
+        return {
+          key,
+          value: kind === "hash" ? sorted(await this.#client.hgetall(key)) : ((await this.#client.get(key)) ?? ""),
+          leftMs,
+        };
       }),
     );
   }

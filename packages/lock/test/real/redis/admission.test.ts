@@ -1,4 +1,5 @@
-// Who is believed, and when: founding a fleet, nodes that kept or lost their memory, and too few left to prove anything.
+// Who is believed, and when: founding a fleet, nodes that kept or lost their memory, and too few
+// left to prove anything.
 import type { RedisFleet, RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { asking, type Opened, open, opened } from "./opened-fleet.js";
@@ -117,7 +118,9 @@ describe("a node that kept its memory", () => {
     expect(await later.heard("admitted", "n1")).toMatchObject({ way: "durable" });
     await expect.poll(() => lock.node("n1").incarnation()).not.toBe(undefined);
     expect(lock.node("n1").incarnation()).not.toBe(epoch);
-    expect(await lock.node("n1").inspect("a")).toMatchObject({ token: granted.kind === "granted" ? granted.token : 0 });
+    expect(await lock.node("n1").inspect("a")).toMatchObject({
+      token: granted.kind === "granted" ? granted.token : 0,
+    });
   });
 
   test("T2 gives no token that the others have stored meanwhile: an old backup counts as a node that was away", async ({ fleet }) => {
@@ -168,7 +171,10 @@ describe("a node that lost its memory", () => {
     expect(admitted).toMatchObject({ node: "n3", way: "rebuilt", floor: token });
     const question = asking("a");
     await expect.poll(() => lock.node("n3").grant(question)).toMatchObject({ kind: "granted", token: token + 1 });
-    expect(await recordOf(servers.nodes[2])).toMatchObject({ fleet: (await recordOf(servers.nodes[0])).fleet, size: "3" });
+    expect(await recordOf(servers.nodes[2])).toMatchObject({
+      fleet: (await recordOf(servers.nodes[0])).fleet,
+      size: "3",
+    });
   });
 
   test("T2 is also one that writes its log every second: what it answered in its last one may be gone", async ({ fleet }) => {
@@ -359,7 +365,9 @@ describe("too few are left to prove anything", () => {
     const before = Math.max(...(await floors(servers)));
     await Promise.all(servers.nodes.map((server) => server.restart({ forget: true })));
     await expect
-      .poll(() => lock.events.filter((event) => event.kind === "admitted" && event.floor > before), { timeout: 5_000 })
+      .poll(() => lock.events.filter((event) => event.kind === "admitted" && event.floor > before), {
+        timeout: 5_000,
+      })
       .toHaveLength(3);
     await expect.poll(() => lock.fleet.state().admitted).toHaveLength(3);
     const after = await floors(servers);

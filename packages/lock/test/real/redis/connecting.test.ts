@@ -1,5 +1,5 @@
-// What a node that cannot vote is called, and how connections are made: whatever is configured wrongly is named, nothing is left unhandled, and the user's own
-// instances stay the user's.
+// What a node that cannot vote is called, and how connections are made: whatever is configured
+// wrongly is named, nothing is left unhandled, and the user's own instances stay the user's.
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { Cluster, Redis } from "ioredis";
 import { asking, open, opened } from "./opened-fleet.js";
@@ -16,7 +16,12 @@ describe("a node that cannot be asked", () => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     await nodes[0]?.kill();
     await using lock = await opened(urls, { namespace });
-    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED", unsent: true });
+    expect(await lock.node("n1").grant(asking("a"))).toEqual({
+      kind: "unreachable",
+      node: "n1",
+      cause: "ECONNREFUSED",
+      unsent: true,
+    });
     expect(lock.fleet.state().unreachable).toEqual([{ node: "n1", cause: "ECONNREFUSED" }]);
   });
 
@@ -29,7 +34,9 @@ describe("a node that cannot be asked", () => {
       cause: "NOAUTH: the server asks for a password and none was configured",
     });
     await using wrong = await opened([withUser(url, ":s3cret")], { namespace });
-    expect(await wrong.node("n1").grant(asking("a"))).toMatchObject({ cause: "WRONGPASS: user name or password refused" });
+    expect(await wrong.node("n1").grant(asking("a"))).toMatchObject({
+      cause: "WRONGPASS: user name or password refused",
+    });
     await using right = await opened([withUser(url, ":right")], { namespace });
     expect(await right.node("n1").grant(asking("a"))).toMatchObject({ kind: "granted" });
     const told = JSON.stringify([wrong.events, wrong.fleet.state(), await wrong.fleet.probe(), right.node("n1").address]);
@@ -43,7 +50,12 @@ describe("a node that cannot be asked", () => {
     await first.follow(servers.node("n2"));
     await using lock = await opened([url], { namespace });
     const cause = "READONLY: a replica; the lock needs the address of its master";
-    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause, unsent: true });
+    expect(await lock.node("n1").grant(asking("a"))).toEqual({
+      kind: "unreachable",
+      node: "n1",
+      cause,
+      unsent: true,
+    });
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", node: "n1", code: "replica" }));
     await first.cli("REPLICAOF", "NO", "ONE");
     const question = asking("a");
@@ -61,7 +73,9 @@ describe("a node that cannot be asked", () => {
       cause: expect.stringMatching(/^NOPERM: the user lacks a permission/),
     });
     await using mute = await opened([withUser(url, "mute:p")], { namespace });
-    expect(await mute.node("n1").grant(asking("a"))).toMatchObject({ cause: "NOPERM: the user lacks a permission the lock needs (+eval)" });
+    expect(await mute.node("n1").grant(asking("a"))).toMatchObject({
+      cause: "NOPERM: the user lacks a permission the lock needs (+eval)",
+    });
     expect(await mute.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", code: "acl" }));
   });
 
@@ -75,11 +89,17 @@ describe("a node that cannot be asked", () => {
     expect(await lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
     expect(await lock.node("n1").extend(question)).toMatchObject({ kind: "extended" });
     const heard: string[] = [];
-    lock.node("n1").onReleased("a", 3, { listening: () => heard.push("listening"), released: () => heard.push("released") });
+    lock.node("n1").onReleased("a", 3, {
+      listening: () => heard.push("listening"),
+      released: () => heard.push("released"),
+    });
     await expect.poll(() => heard).toEqual(["listening"]);
     // Refused, it marks the lock as wanted.
     expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "held" });
-    expect(await lock.node("n1").release({ ...question, notifyFrom: 1 })).toMatchObject({ kind: "released", listeners: 1 });
+    expect(await lock.node("n1").release({ ...question, notifyFrom: 1 })).toMatchObject({
+      kind: "released",
+      listeners: 1,
+    });
     await expect.poll(() => heard).toEqual(["listening", "released"]);
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "info", code: "settings_hidden" }));
   });
@@ -87,7 +107,9 @@ describe("a node that cannot be asked", () => {
   test("says that something else than Redis answers there", async () => {
     await using web = await speakingServer(() => "HTTP/1.1 400 Bad Request\r\n\r\n");
     await using lock = await opened([web.url], { namespace });
-    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ cause: "garbage reply: not a Redis server" });
+    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({
+      cause: "garbage reply: not a Redis server",
+    });
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ code: "not_redis" }));
   });
 
@@ -111,7 +133,8 @@ describe("a node that cannot be asked", () => {
   test("a server that accepts connections and never says a word is unreachable after connectTimeoutMs", async () => {
     await using silent = await speakingServer(() => "");
     await using lock = await opened([silent.url], { namespace, connectTimeoutMs: 100 });
-    // A process that stands still just then takes a connection for one that was not made in time. It makes another one.
+    // A process that stands still just then takes a connection for one that was not made in time.
+    // It makes another one.
     const question = asking("a");
     await expect.poll(() => lock.node("n1").grant(question)).toMatchObject({ cause: "TIMEOUT: no answer for 100 ms" });
   });

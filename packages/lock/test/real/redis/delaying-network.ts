@@ -1,4 +1,5 @@
-// A network that keeps what one connection has sent, even after its sender has gone, while newer connections pass. Not a test.
+// A network that keeps what one connection has sent, even after its sender has gone, while newer
+// connections pass. Not a test.
 import { createServer, type Socket, connect as tcp } from "node:net";
 
 export interface DelayingNetwork extends AsyncDisposable {

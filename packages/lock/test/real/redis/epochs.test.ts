@@ -1,5 +1,6 @@
-// T2 while the memory of a member is rebuilt: what is stored on a node after its floor was read for the rebuilding is not counted by attempts that began before.
-// Each story is told twice: by what the nodes answered (the damage without the check) and by what may be counted (none with it).
+// T2 while the memory of a member is rebuilt: what is stored on a node after its floor was read for
+// the rebuilding is not counted by attempts that began before. Each story is told twice: by what
+// the nodes answered (the damage without the check) and by what may be counted (none with it).
 import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
@@ -38,7 +39,12 @@ async function story(fleet: StartFleet, longestMs = maxTtlMs): Promise<Story> {
   const servers = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
   const lock = await opened(servers.urls, { namespace, maxTtlMs: longestMs });
   const network = await servers.anotherWay();
-  const patient = await opened(network.urls, { namespace, maxTtlMs: longestMs, nodeTimeoutMs: 20_000, connectTimeoutMs: 20_000 });
+  const patient = await opened(network.urls, {
+    namespace,
+    maxTtlMs: longestMs,
+    nodeTimeoutMs: 20_000,
+    connectTimeoutMs: 20_000,
+  });
   return {
     servers,
     lock,
@@ -56,7 +62,9 @@ async function story(fleet: StartFleet, longestMs = maxTtlMs): Promise<Story> {
 async function forgetAndRebuild({ servers, lock, patient }: Story, name: string): Promise<void> {
   const later = [lock.fromNow(), patient.fromNow()];
   await servers.node(name).restart({ forget: true });
-  expect(await Promise.race(later.map((reports) => reports.heard("admitted", name)))).toMatchObject({ way: "rebuilt" });
+  expect(await Promise.race(later.map((reports) => reports.heard("admitted", name)))).toMatchObject({
+    way: "rebuilt",
+  });
 }
 
 function tokensOf(ballots: readonly GrantBallot[]): number[] {
@@ -110,7 +118,8 @@ describe("rebuilding", () => {
     const next = asking("a");
     await expect.poll(() => it.lock.node("n3").grant(next)).toMatchObject({ kind: "granted" });
     const ours = await Promise.all(["n2", "n3"].map((name) => it.lock.node(name).grant(next)));
-    // Without the check: granted exactly the token on n3, sealed on n1, a quorum; and the next lease starts far below.
+    // Without the check: granted exactly the token on n3, sealed on n1, a quorum; and the next
+    // lease starts far below.
     expect(sealed).toMatchObject({ kind: "sealed" });
     expect(token).toBe(it.floor + 51);
     expect(Math.max(...tokensOf(ours))).toBeLessThan(token);
@@ -138,14 +147,31 @@ describe("rebuilding", () => {
 });
 
 describe("tickets", () => {
-  const arrived: OpenAdmissionArguments = { nonce: "t1", id: "id1", wallMs: 4_000_000_000_000, maxTtlMs, lead: "c1", leadMs: 60_000 };
+  const arrived: OpenAdmissionArguments = {
+    nonce: "t1",
+    id: "id1",
+    wallMs: 4_000_000_000_000,
+    maxTtlMs,
+    lead: "c1",
+    leadMs: 60_000,
+  };
 
   async function asked<Reply>(redis: Redis, call: ScriptCall<Reply>): Promise<Reply> {
     return call.read(await redis.eval(call.source, call.keys.length, ...call.keys, ...call.args));
   }
 
   function admitting({ runId, nonce, id }: OpenAdmission): AdmitArguments {
-    return { runId, nonce, id, floor: 100, incarnation: "e1", fleet: "f", size: 3, maxTtlMs, durable: "durable" };
+    return {
+      runId,
+      nonce,
+      id,
+      floor: 100,
+      incarnation: "e1",
+      fleet: "f",
+      size: 3,
+      maxTtlMs,
+      durable: "durable",
+    };
   }
 
   async function alone(fleet: StartFleet): Promise<{ servers: RedisFleet; redis: Redis } & AsyncDisposable> {
@@ -159,9 +185,22 @@ describe("tickets", () => {
     const first = await asked(it.redis, openAdmission(keys, arrived));
     const second = await asked(
       it.redis,
-      openAdmission(keys, { nonce: "t2", id: "id2", wallMs: 5_000_000_000_000, maxTtlMs: 5, lead: "c2", leadMs: 60_000 }),
+      openAdmission(keys, {
+        nonce: "t2",
+        id: "id2",
+        wallMs: 5_000_000_000_000,
+        maxTtlMs: 5,
+        lead: "c2",
+        leadMs: 60_000,
+      }),
     );
-    expect(first).toMatchObject({ nonce: "t1", id: "id1", proposedFloor: 4_000_000_000_000, proposedMaxTtlMs: maxTtlMs, leads: true });
+    expect(first).toMatchObject({
+      nonce: "t1",
+      id: "id1",
+      proposedFloor: 4_000_000_000_000,
+      proposedMaxTtlMs: maxTtlMs,
+      leads: true,
+    });
     expect(second).toMatchObject({ ...first, leads: false, lostForMs: expect.any(Number) });
     expect(await asked(it.redis, admit(keys, admitting(first as OpenAdmission)))).toBe(100);
     expect(await asked(it.redis, admit(keys, { ...admitting(second as OpenAdmission), floor: 200 }))).toBe(undefined);
@@ -171,9 +210,13 @@ describe("tickets", () => {
   test("a claim that was made under a clock that has been set back since keeps nobody out", async ({ fleet }) => {
     await using it = await alone(fleet);
     expect(await asked(it.redis, openAdmission(keys, arrived))).toMatchObject({ leads: true });
-    expect(await asked(it.redis, openAdmission(keys, { ...arrived, lead: "c2" }))).toMatchObject({ leads: false });
+    expect(await asked(it.redis, openAdmission(keys, { ...arrived, lead: "c2" }))).toMatchObject({
+      leads: false,
+    });
     await it.redis.hset(keys.node, "claimUntil", String(Date.now() + 3_600_000));
-    expect(await asked(it.redis, openAdmission(keys, { ...arrived, lead: "c2" }))).toMatchObject({ leads: true });
+    expect(await asked(it.redis, openAdmission(keys, { ...arrived, lead: "c2" }))).toMatchObject({
+      leads: true,
+    });
   });
 
   test("T2 a slow locker cannot admit a node that was admitted and has lost its memory since, in the same life of the server", async ({
@@ -200,7 +243,10 @@ describe("tickets", () => {
     };
     expect(await next.redis.hget(keys.node, "ticket")).toBe("t1");
     expect(await asked(next.redis, admit(keys, admitting(slow)))).toBe(undefined);
-    expect(await asked(next.redis, openAdmission(keys, { ...arrived, nonce: "t2" }))).toMatchObject({ nonce: "t2", id: "id1" });
+    expect(await asked(next.redis, openAdmission(keys, { ...arrived, nonce: "t2" }))).toMatchObject({
+      nonce: "t2",
+      id: "id1",
+    });
   });
 
   test("a visit changes the epoch in the same breath, and a node that is not admitted cannot be visited", async ({ fleet }) => {

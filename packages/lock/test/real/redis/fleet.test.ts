@@ -1,4 +1,5 @@
-// Who may vote with whom, and what the doctor says: lockers that are configured for another fleet are kept silent, and risky settings are named.
+// Who may vote with whom, and what the doctor says: lockers that are configured for another fleet
+// are kept silent, and risky settings are named.
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { asking, opened } from "./opened-fleet.js";
 
@@ -12,7 +13,10 @@ describe("a locker that must not vote", () => {
     const refusal = wrong.fleet.refusal;
     expect(refusal).toMatchObject({ kind: "mismatch", code: "fleet_mismatch" });
     expect(refusal?.message).toMatch(/^n1 \(127\.0\.0\.1:\d+\) belongs to a fleet of 3 nodes, but 2 are configured here; /);
-    expect(await wrong.node("n2").grant(asking("a"))).toMatchObject({ kind: "unreachable", cause: `FLEET_MISMATCH: ${refusal?.message}` });
+    expect(await wrong.node("n2").grant(asking("a"))).toMatchObject({
+      kind: "unreachable",
+      cause: `FLEET_MISMATCH: ${refusal?.message}`,
+    });
     expect(wrong.events.filter(({ kind }) => kind === "fleet_refused")).toHaveLength(1);
     const question = asking("a");
     expect(await right.node("n1").grant(question)).toMatchObject({ kind: "granted" });
@@ -86,7 +90,10 @@ describe("a locker that must not vote", () => {
 
 describe("the doctor", () => {
   test("finds nothing wrong with durable nodes that evict nothing", async ({ fleet }) => {
-    const { urls } = await fleet({ nodes: 3, config: { maxmemory: "100mb", "maxmemory-policy": "noeviction" } });
+    const { urls } = await fleet({
+      nodes: 3,
+      config: { maxmemory: "100mb", "maxmemory-policy": "noeviction" },
+    });
     await using lock = await opened(urls, { namespace });
     expect(await lock.fleet.probe()).toEqual([]);
   });

@@ -1,4 +1,5 @@
-// T1, L2 where a locker looks slowly: it began before others admitted a node, and goes on after that node has forgotten what it granted.
+// T1, L2 where a locker looks slowly: it began before others admitted a node, and goes on after
+// that node has forgotten what it granted.
 import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { openLink } from "../../../src/redis/ioredis.js";
@@ -52,7 +53,10 @@ interface Story extends AsyncDisposable {
   readonly slow: Opened;
 }
 
-/** The slow one has marked all nodes but the second when the quick one founds the fleet; then it goes on. */
+/**
+ * The slow one has marked all nodes but the second when the quick one founds the fleet; then it
+ * goes on.
+ */
 async function story(fleet: StartFleet, meanwhile: (servers: RedisFleet, quick: Opened) => Promise<void>): Promise<Story> {
   const servers = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
   const gate = marksHeldBack(2);

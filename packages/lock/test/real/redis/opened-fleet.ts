@@ -1,4 +1,5 @@
-// Opens the node layer for a test: patient unless it is told otherwise, events recorded and awaitable, closed when the test is over at the latest. Not a test.
+// Opens the node layer for a test: patient unless it is told otherwise, events recorded and
+// awaitable, closed when the test is over at the latest. Not a test.
 import { onTestFinished } from "vitest";
 import type { NodeSource } from "../../../src/options/node-source.js";
 import { systemClock } from "../../../src/platform/clock.js";
@@ -10,7 +11,10 @@ import { type OpenNodesOptions, openNodes } from "../../../src/redis/open-nodes.
 /** What is reported from some moment on. */
 export interface Reports {
   readonly events: readonly NodeEvent[];
-  /** The first event of the kind, about the node if one is named, whether it has happened already or not. */
+  /**
+   * The first event of the kind, about the node if one is named, whether it has happened already or
+   * not.
+   */
   heard<Kind extends NodeEvent["kind"]>(kind: Kind, node?: string): Promise<Extract<NodeEvent, { kind: Kind }>>;
 }
 

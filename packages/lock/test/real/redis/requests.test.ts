@@ -1,4 +1,5 @@
-// What one node answers to each request: the contract of the Lua files, asked through the node layer of a real server.
+// What one node answers to each request: the contract of the Lua files, asked through the node
+// layer of a real server.
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 import type { LockNode } from "../../../src/protocol/node.js";
@@ -33,7 +34,12 @@ describe("grant", () => {
     await using one = await oneNode(redis);
     const founded = await one.floor();
     const first = asking("a");
-    expect(await one.node.grant(first)).toMatchObject({ kind: "granted", node: "n1", token: founded + 1, epoch: one.node.incarnation() });
+    expect(await one.node.grant(first)).toMatchObject({
+      kind: "granted",
+      node: "n1",
+      token: founded + 1,
+      epoch: one.node.incarnation(),
+    });
     await one.node.grant(asking("b"));
     await one.node.release(first);
     expect(await one.node.grant(asking("a"))).toMatchObject({ kind: "granted", token: founded + 2 });
@@ -62,7 +68,10 @@ describe("grant", () => {
     await using one = await oneNode(redis);
     const founded = await one.floor();
     await one.node.raise({ resource: "b", token: founded + 40, remove: "nothing" });
-    expect(await one.node.grant(asking(["a", "b", "c"]))).toMatchObject({ kind: "granted", token: founded + 41 });
+    expect(await one.node.grant(asking(["a", "b", "c"]))).toMatchObject({
+      kind: "granted",
+      token: founded + 41,
+    });
     expect(await one.node.grant(asking(["d", "c", "e"]))).toMatchObject({ kind: "held", resource: "c" });
     expect(await one.node.grant(asking(["d", "e"]))).toMatchObject({ kind: "granted", token: founded + 42 });
   });
@@ -81,7 +90,10 @@ describe("grant", () => {
       await one.node.release(question);
     }
     await one.node.raise({ resource: "low", token: founded + 60, remove: "nothing" });
-    expect(await one.node.grant(asking(["low", "high"]))).toMatchObject({ kind: "granted", token: founded + 61 });
+    expect(await one.node.grant(asking(["low", "high"]))).toMatchObject({
+      kind: "granted",
+      token: founded + 61,
+    });
   });
 
   test("a resource whose counter ran out goes on above the floor", async ({ redis }) => {
@@ -127,7 +139,11 @@ describe("grant", () => {
     const last = asking("a");
     expect(await one.node.grant(last)).toMatchObject({ token: 999_999_999_999_999 });
     await one.node.release(last);
-    expect(await one.node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "EXHAUSTED: no token is left" });
+    expect(await one.node.grant(asking("a"))).toEqual({
+      kind: "unreachable",
+      node: "n1",
+      cause: "EXHAUSTED: no token is left",
+    });
     expect(await one.floor()).toBe(999_999_999_999_999);
   });
 });
@@ -173,7 +189,11 @@ describe("seal", () => {
     const question = asking(["a", "b"]);
     await one.node.grant(question);
     const token = (await one.floor()) + 7;
-    expect(await one.node.seal({ ...question, token })).toEqual({ kind: "sealed", node: "n1", epoch: one.node.incarnation() });
+    expect(await one.node.seal({ ...question, token })).toEqual({
+      kind: "sealed",
+      node: "n1",
+      epoch: one.node.incarnation(),
+    });
     expect(await one.node.inspect("b")).toMatchObject({ token });
     expect(await one.floor()).toBe(token);
   });
@@ -184,7 +204,10 @@ describe("seal", () => {
     const granted = await one.node.grant(question);
     const token = granted.kind === "granted" ? granted.token : 0;
     expect(await one.node.seal({ ...asking("a"), token: token + 5 })).toEqual({ kind: "lost", node: "n1" });
-    expect(await one.node.seal({ ...question, resources: ["a", "b"], token: token + 5 })).toEqual({ kind: "lost", node: "n1" });
+    expect(await one.node.seal({ ...question, resources: ["a", "b"], token: token + 5 })).toEqual({
+      kind: "lost",
+      node: "n1",
+    });
     await one.node.raise({ resource: "a", token: token + 3, remove: "nothing" });
     expect(await one.node.seal({ ...question, token: token + 2 })).toEqual({ kind: "lost", node: "n1" });
     expect(await one.node.inspect("a")).toMatchObject({ token: token + 3 });
@@ -215,10 +238,16 @@ describe("extend and heal", () => {
     expect(await one.node.inspect("a")).toMatchObject({ token });
     // By whoever adopted the lease, under another label.
     await one.redis.del(`{${one.namespace}}:lock:b`);
-    expect(await one.node.heal({ ...question, label: "adopter", token })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.node.heal({ ...question, label: "adopter", token })).toEqual({
+      kind: "extended",
+      node: "n1",
+    });
     expect(await one.node.grant(asking("b"))).toMatchObject({ kind: "held", holder: "adopter" });
     const other = asking(["b", "c"]);
-    expect(await one.node.heal({ ...other, token: token + 1 })).toMatchObject({ kind: "taken", holder: "adopter" });
+    expect(await one.node.heal({ ...other, token: token + 1 })).toMatchObject({
+      kind: "taken",
+      holder: "adopter",
+    });
     expect(await one.node.inspect("c")).toMatchObject({ holder: null, remainingMs: null });
   });
 
@@ -236,17 +265,29 @@ describe("release, inspect and raise", () => {
     await using one = await oneNode(redis);
     const question = asking(["a", "b"]);
     const granted = await one.node.grant(question);
-    expect(await one.node.release({ ...question, owner: "somebody" })).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.release({ ...question, owner: "somebody" })).toEqual({
+      kind: "absent",
+      node: "n1",
+    });
     expect(await one.node.release(question)).toEqual({ kind: "released", node: "n1", listeners: 0 });
     expect(await one.node.release(question)).toEqual({ kind: "absent", node: "n1" });
-    expect(await one.node.inspect("a")).toMatchObject({ holder: null, token: granted.kind === "granted" && granted.token });
+    expect(await one.node.inspect("a")).toMatchObject({
+      holder: null,
+      token: granted.kind === "granted" && granted.token,
+    });
   });
 
   test("an owner whose name begins like another's is not that other", async ({ redis }) => {
     await using one = await oneNode(redis);
     await one.node.grant({ ...asking("a"), owner: "abc" });
-    expect(await one.node.release({ resources: ["a"], owner: "ab", notifyFrom: 0 })).toEqual({ kind: "absent", node: "n1" });
-    expect(await one.node.release({ resources: ["a"], owner: "", notifyFrom: 0 })).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.release({ resources: ["a"], owner: "ab", notifyFrom: 0 })).toEqual({
+      kind: "absent",
+      node: "n1",
+    });
+    expect(await one.node.release({ resources: ["a"], owner: "", notifyFrom: 0 })).toEqual({
+      kind: "absent",
+      node: "n1",
+    });
   });
 
   test("raise lifts the counter whoever holds, never lowers it, and takes the lock away only when asked to", async ({ redis }) => {
@@ -262,7 +303,10 @@ describe("release, inspect and raise", () => {
       epoch,
       removed: null,
     });
-    expect(await one.node.raise({ resource: "a", token: 5, remove: "holder" })).toMatchObject({ token, removed: question.label });
+    expect(await one.node.raise({ resource: "a", token: 5, remove: "holder" })).toMatchObject({
+      token,
+      removed: question.label,
+    });
     expect(await one.node.grant(asking("a"))).toMatchObject({ kind: "granted", token: token + 1 });
   });
 });

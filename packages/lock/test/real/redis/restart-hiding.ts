@@ -1,4 +1,5 @@
-// A middleman that keeps its clients' connections over a restart of the server behind it, as if nothing had happened. Not a test.
+// A middleman that keeps its clients' connections over a restart of the server behind it, as if
+// nothing had happened. Not a test.
 import { createServer, type Socket, connect as tcp } from "node:net";
 
 export interface Middleman extends AsyncDisposable {

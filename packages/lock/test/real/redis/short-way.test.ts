@@ -1,5 +1,6 @@
-// The short way of a grant and of a release: one resource that the node knows, an owner like those that the lock draws. Nearly every question goes this way, so the
-// promises are held to it by themselves.
+// The short way of a grant and of a release: one resource that the node knows, an owner like those
+// that the lock draws. Nearly every question goes this way, so the promises are held to it by
+// themselves.
 import { expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 import { keysOf } from "../../../src/redis/keys.js";
@@ -54,7 +55,10 @@ test("T2 a grant says in which epoch it was given, also when the asker believes 
 test("T2 a counter that is older than the last admission is not believed", async ({ fleet }) => {
   await using it = await acquainted(fleet);
   await it.redis.set(keys.token("a"), "1000");
-  expect(await it.node.grant(question())).toMatchObject({ kind: "granted", token: expect.toSatisfy((token: number) => token >= it.token) });
+  expect(await it.node.grant(question())).toMatchObject({
+    kind: "granted",
+    token: expect.toSatisfy((token: number) => token >= it.token),
+  });
 });
 
 test("T1 a counter that leads all others is not forgotten when it runs out", async ({ fleet }) => {
@@ -65,7 +69,10 @@ test("T1 a counter that leads all others is not forgotten when it runs out", asy
   expect(await it.node.grant(asked)).toMatchObject({ kind: "granted", token: high + 1 });
   await it.node.release(asked);
   await it.redis.del(keys.token("a"));
-  expect(await it.node.grant(question())).toMatchObject({ kind: "granted", token: expect.toSatisfy((token: number) => token > high + 1) });
+  expect(await it.node.grant(question())).toMatchObject({
+    kind: "granted",
+    token: expect.toSatisfy((token: number) => token > high + 1),
+  });
 });
 
 test("L2 nobody gives back what is another's", async ({ fleet }) => {

@@ -1,4 +1,5 @@
-// A server that is no Redis node of ours: it answers every RESP command it is sent with fixed bytes. Not a test.
+// A server that is no Redis node of ours: it answers every RESP command it is sent with fixed
+// bytes. Not a test.
 import { createServer, type Socket } from "node:net";
 
 export interface SpeakingServer extends AsyncDisposable {

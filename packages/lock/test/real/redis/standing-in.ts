@@ -1,4 +1,5 @@
-// An address behind which one server may take the place of another, as after a failover. Not a test.
+// An address behind which one server may take the place of another, as after a failover. Not a
+// test.
 import { FaultProxy } from "@palisade/testkit";
 
 interface Upstream {

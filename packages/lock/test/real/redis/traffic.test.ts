@@ -1,4 +1,5 @@
-// How questions travel to one node: together, in order, bounded, answered in time; and what becomes of them when the connection breaks.
+// How questions travel to one node: together, in order, bounded, answered in time; and what becomes
+// of them when the connection breaks.
 import { spawnSync } from "node:child_process";
 import type { RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
@@ -16,7 +17,10 @@ function keysLeft(server: TestNode): Promise<unknown> {
   return server.cli("KEYS", `{${namespace}}:lock:*`);
 }
 
-/** Stands still, as a long garbage collection does, until the server has executed so many calls: another process looks. */
+/**
+ * Stands still, as a long garbage collection does, until the server has executed so many calls:
+ * another process looks.
+ */
 function standStillUntil(calls: number, { directUrl }: TestNode): void {
   const { hostname, port } = new URL(directUrl);
   const look = `
@@ -56,7 +60,8 @@ describe("together", () => {
     const questions = Array.from({ length: 100 }, (_unused, index) => asking(`a${index}`));
     await Promise.all(questions.map((question) => node.grant(question)));
     expect(await callsOf(server)).toBe(before + 1);
-    // Askers that go on when their answers arrive, each in a microtask of its own, travel together again.
+    // Askers that go on when their answers arrive, each in a microtask of its own, travel together
+    // again.
     await Promise.all(
       questions.map(async (question) => {
         await node.release(question);
@@ -95,7 +100,11 @@ describe("in time", () => {
     const clients = await clientsOf(server);
     server.holdReplies();
     const askedAt = performance.now();
-    expect(await node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "TIMEOUT after 500 ms" });
+    expect(await node.grant(asking("a"))).toEqual({
+      kind: "unreachable",
+      node: "n1",
+      cause: "TIMEOUT after 500 ms",
+    });
     expect(performance.now() - askedAt).toBeGreaterThanOrEqual(499);
     const calls = await callsOf(server);
     expect(await node.grant(asking("b"))).toMatchObject({
@@ -128,7 +137,8 @@ describe("in time", () => {
     const server = nodes[0] as TestNode;
     const calls = await callsOf(server);
     const asked = lock.node("n1").grant(asking("a"));
-    // Let it be sent, then stand still until the answer is there, and for much longer than the node may take.
+    // Let it be sent, then stand still until the answer is there, and for much longer than the node
+    // may take.
     await new Promise((resolve) => setImmediate(resolve));
     const until = performance.now() + 200;
     standStillUntil(calls + 1, server);
@@ -153,7 +163,8 @@ describe("in time", () => {
     const releases = Promise.all([...questions, more].map((question) => node.release(question)));
     server.deliver();
     expect(new Set((await grants).map(({ kind }) => kind))).toEqual(new Set(["granted"]));
-    // As many releases as questions still pass; the one too many is owed, and paid as soon as there is room.
+    // As many releases as questions still pass; the one too many is owed, and paid as soon as there
+    // is room.
     expect((await releases).filter(({ kind }) => kind !== "released")).toEqual([
       expect.objectContaining({ cause: expect.stringMatching(/^overloaded/) }),
     ]);
@@ -173,7 +184,10 @@ describe("over breaks", () => {
     await server.pause();
     const asked = node.extend(question);
     await server.kill();
-    expect(await asked).toMatchObject({ kind: "unreachable", cause: expect.stringMatching(/^(ECONNRESET|connection lost)$/) });
+    expect(await asked).toMatchObject({
+      kind: "unreachable",
+      cause: expect.stringMatching(/^(ECONNRESET|connection lost)$/),
+    });
     expect(await node.release(question)).toMatchObject({ kind: "unreachable" });
     await expect.poll(() => node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED", unsent: true });
     await server.restart();
@@ -208,7 +222,8 @@ describe("over breaks", () => {
     expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
     await lock.heard("disconnected", "n1");
     await node.release(question);
-    // Our socket is gone, a new one is in use, and only now the network delivers what the old one had sent.
+    // Our socket is gone, a new one is in use, and only now the network delivers what the old one
+    // had sent.
     const next = asking("b");
     await expect.poll(() => node.grant(next)).toMatchObject({ kind: "granted" });
     await network.deliver();
@@ -238,7 +253,12 @@ describe("over breaks", () => {
     const released = node.release(question);
     await lock.fleet.close();
     expect(await released).toMatchObject({ kind: "released" });
-    expect(await node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "closed", unsent: true });
+    expect(await node.grant(asking("a"))).toEqual({
+      kind: "unreachable",
+      node: "n1",
+      cause: "closed",
+      unsent: true,
+    });
     expect(await keysLeft(server)).toEqual([]);
   });
 });

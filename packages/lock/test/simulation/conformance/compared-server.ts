@@ -4,7 +4,7 @@
 import { keysOf } from "#lock/redis/keys.js";
 import * as lua from "#lock/redis/lua.generated.js";
 
-import { type RequestScripts, requestScriptsFor } from "#lock/redis/requests.js";
+import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
 import { GRAIN_MS, NAMESPACE, PAST_RUN, PRESENT_RUN, RETENTION_MS, type Step } from "./step.js";
 
 export interface StoredKey {

@@ -11,7 +11,13 @@ export class SimulatedServer implements Server {
 
   constructor(other: Pick<ServerSettings, "edit" | "commands">) {
     const clock = { rate: 1, aheadMs: 1_700_000_000_000 };
-    this.#server = new SimServer({ name: "sim", now: () => this.#nowMs, clock, appendfsync: "always", ...other });
+    this.#server = new SimServer({
+      name: "sim",
+      now: () => this.#nowMs,
+      clock,
+      appendfsync: "always",
+      ...other,
+    });
   }
 
   async eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
@@ -55,7 +61,11 @@ export class SimulatedServer implements Server {
   async stored(): Promise<readonly StoredKey[]> {
     const { memory } = this.#server;
     return [...memory.alive(this.#server.wallMs())]
-      .map(({ key, value, leftMs }) => ({ key, value: value instanceof Map ? sorted(Object.fromEntries(value)) : value, leftMs }))
+      .map(({ key, value, leftMs }) => ({
+        key,
+        value: value instanceof Map ? sorted(Object.fromEntries(value)) : value,
+        leftMs,
+      }))
       .sort((a, b) => (a.key < b.key ? -1 : 1));
   }
 }

@@ -12,8 +12,17 @@ export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "in
 
 export type Step =
   | { readonly kind: "greet" }
-  | { readonly kind: "request"; readonly name: RequestName; readonly resources: readonly string[]; readonly args: readonly string[] }
-  | { readonly kind: "node script"; readonly name: "status" | "openAdmission" | "readFloor" | "admit"; readonly args: readonly string[] }
+  | {
+      readonly kind: "request";
+      readonly name: RequestName;
+      readonly resources: readonly string[];
+      readonly args: readonly string[];
+    }
+  | {
+      readonly kind: "node script";
+      readonly name: "status" | "openAdmission" | "readFloor" | "admit";
+      readonly args: readonly string[];
+    }
   | { readonly kind: "lua"; readonly source: string; readonly args: readonly string[] }
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "restart"; readonly memory: "kept" | "forgotten" }
@@ -60,7 +69,12 @@ const request = fc
   .map(({ name, resources, requests, ttlMs, turn }): Step => {
     const asked = name === "inspect" || name === "raise" ? resources.slice(0, 1) : resources;
     const args = requests.flatMap((each) => wordsOf[name]({ ...each, turn }));
-    return { kind: "request", name, resources: requests.flatMap(() => asked), args: sharing.has(name) ? [ttlMs, ...args] : args };
+    return {
+      kind: "request",
+      name,
+      resources: requests.flatMap(() => asked),
+      args: sharing.has(name) ? [ttlMs, ...args] : args,
+    };
   });
 
 const openAdmission = fc
@@ -159,7 +173,10 @@ const words = fc.constantFrom(
 );
 
 const lua = fc.oneof(
-  { weight: 3, arbitrary: command.map((args): Step => ({ kind: "lua", source: COMMAND, args: args as readonly string[] })) },
+  {
+    weight: 3,
+    arbitrary: command.map((args): Step => ({ kind: "lua", source: COMMAND, args: args as readonly string[] })),
+  },
   {
     weight: 2,
     arbitrary: fc.tuple(fc.constantFrom(...EXPRESSIONS), fc.tuple(number, number, words, words)).map(
@@ -180,8 +197,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: nodeScript("openAdmission", openAdmission) },
   { weight: 2, arbitrary: nodeScript("readFloor", fc.constantFrom(["incarnation3"], ["incarnation4"])) },
   { weight: 5, arbitrary: nodeScript("admit", admit) },
-  { weight: 5, arbitrary: fc.integer({ min: 1, max: 4 }).map((grains): Step => ({ kind: "wait", ms: grains * GRAIN_MS })) },
-  { weight: 1, arbitrary: fc.constantFrom("kept" as const, "forgotten" as const).map((memory): Step => ({ kind: "restart", memory })) },
+  {
+    weight: 5,
+    arbitrary: fc.integer({ min: 1, max: 4 }).map((grains): Step => ({ kind: "wait", ms: grains * GRAIN_MS })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom("kept" as const, "forgotten" as const).map((memory): Step => ({ kind: "restart", memory })),
+  },
   { weight: 1, arbitrary: fc.constantFrom<Step>({ kind: "flush" }, { kind: "flush scripts" }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("listen" as const), resource, seat: fc.nat(15) }) },
 );

@@ -62,18 +62,30 @@ export class SimLink implements Link {
 
   call(command: string, ...args: string[]): Promise<unknown> {
     const { server } = this.#path.machine;
-    return this.#send({ name: command, isScript: false, execute: (peer) => server.call(peer, command, args) });
+    return this.#send({
+      name: command,
+      isScript: false,
+      execute: (peer) => server.call(peer, command, args),
+    });
   }
 
   subscribe(...channels: string[]): Promise<unknown> {
     const { server } = this.#path.machine;
     this.#channels += channels.length;
-    return this.#send({ name: "subscribe", isScript: false, execute: (peer) => server.subscribe(peer, channels) });
+    return this.#send({
+      name: "subscribe",
+      isScript: false,
+      execute: (peer) => server.subscribe(peer, channels),
+    });
   }
 
   unsubscribe(...channels: string[]): Promise<unknown> {
     const { server } = this.#path.machine;
-    return this.#send({ name: "unsubscribe", isScript: false, execute: (peer) => server.unsubscribe(peer, channels) });
+    return this.#send({
+      name: "unsubscribe",
+      isScript: false,
+      execute: (peer) => server.unsubscribe(peer, channels),
+    });
   }
 
   breakOff(): void {

@@ -9,7 +9,9 @@ import { Unsupported } from "./unsupported.js";
 
 type Exports = typeof lua;
 /** The lock's name of a script: the name of its export without `Script`. */
-export type ScriptName = { [Name in keyof Exports]: Name extends `${infer Script}Script` ? Script : never }[keyof Exports];
+export type ScriptName = {
+  [Name in keyof Exports]: Name extends `${infer Script}Script` ? Script : never;
+}[keyof Exports];
 
 /** The other end of a connection. */
 export interface Peer {
@@ -199,8 +201,19 @@ export class SimServer {
   #run(script: Script, keyCount: number, words: readonly string[]): Reply {
     const { onExecuted, answer } = this.#settings;
     const [keys, args] = [words.slice(0, keyCount), words.slice(keyCount)];
-    const execution: Execution = { memory: this.memory, nowMs: this.wallMs(), host: this, commands: this.#settings.commands ?? commands };
-    const executed: Executed = { server: this, name: names.get(script.text), keys, args, reply: script.run(execution, keys, args) };
+    const execution: Execution = {
+      memory: this.memory,
+      nowMs: this.wallMs(),
+      host: this,
+      commands: this.#settings.commands ?? commands,
+    };
+    const executed: Executed = {
+      server: this,
+      name: names.get(script.text),
+      keys,
+      args,
+      reply: script.run(execution, keys, args),
+    };
     const reply = answer?.(executed) ?? executed.reply;
     onExecuted?.({ ...executed, reply });
     return reply;

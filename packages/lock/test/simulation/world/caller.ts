@@ -66,7 +66,11 @@ export class Caller {
     const { scenario } = this.#around;
     const resource = this.#resource();
     const waitMs = this.#chance.next() < 0.2 ? Number.POSITIVE_INFINITY : Math.floor(this.#chance.between(0, 3 * scenario.ttlMs));
-    const holding = await this.#acquire([resource], { waitMs, ttlMs: this.#ttlMs(), renew: this.#chance.next() < 0.2 });
+    const holding = await this.#acquire([resource], {
+      waitMs,
+      ttlMs: this.#ttlMs(),
+      renew: this.#chance.next() < 0.2,
+    });
     await this.#hold(holding);
     if (this.#chance.next() < 0.1) await extended(holding, Math.max(this.#ttlMs(), scenario.ttlMs >> 1));
     await released(this.#around, holding);
@@ -206,7 +210,12 @@ export class Caller {
   }
 
   #given(lease: Lease, asked: Pick<Given, "calledAt" | "ttlMs">): Holding {
-    const holding = given(this.#around, { ...asked, client: this.#process, driftFactor: this.#host.policy.driftFactor, lease });
+    const holding = given(this.#around, {
+      ...asked,
+      client: this.#process,
+      driftFactor: this.#host.policy.driftFactor,
+      lease,
+    });
     this.#last = { resource: lease.resource, token: lease.token };
     this.#doing(`holds ${lease.resources.join(" and ")}`);
     return holding;
@@ -225,7 +234,14 @@ export class Caller {
     try {
       const lease = await locker.adopt(text);
       const validUntilAt = process.trueMoment(lease.remainingMs());
-      const holding: Holding = { ...from, client: process, lease, grantedAt: now(), validUntilAt, endedAt: undefined };
+      const holding: Holding = {
+        ...from,
+        client: process,
+        lease,
+        grantedAt: now(),
+        validUntilAt,
+        endedAt: undefined,
+      };
       checker.handedOver(holding);
       await new Promise<void>((resolve) => process.setTimer(3 * this.#chance.next(), resolve));
       holding.endedAt ??= now();

@@ -25,11 +25,20 @@ function replacedOnce(text: string, { find, replace }: Edit): string {
 const shortRelease = "if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then\n";
 
 export const controls: Readonly<Record<string, Rules>> = {
-  "no seal round": edited("seal", { find: "  local mine, token", replace: "  if true then return 1 end\n  local mine, token" }),
+  "no seal round": edited("seal", {
+    find: "  local mine, token",
+    replace: "  if true then return 1 end\n  local mine, token",
+  }),
   "seal without ownership": edited(
     "seal",
-    { find: "if not value or sub(value, 1, #mine) ~= mine or storedAt(KEYS[key + 1]) > token then", replace: "if false then" },
-    { find: "store(KEYS[key + 1], token)", replace: "store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))" },
+    {
+      find: "if not value or sub(value, 1, #mine) ~= mine or storedAt(KEYS[key + 1]) > token then",
+      replace: "if false then",
+    },
+    {
+      find: "store(KEYS[key + 1], token)",
+      replace: "store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))",
+    },
   ),
   "no quarantine": { ...allRules, onNewLife: votesAtOnce },
   "readmission without waiting": edited("openAdmission", {
@@ -46,7 +55,10 @@ export const controls: Readonly<Record<string, Rules>> = {
     find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(counterFloor, ARGV[1]))",
     replace: "",
   }),
-  "old counters believed": edited("admit", { find: "admittedAs(floor, ARGV[4])", replace: "admittedAs(0, ARGV[4])" }),
+  "old counters believed": edited("admit", {
+    find: "admittedAs(floor, ARGV[4])",
+    replace: "admittedAs(0, ARGV[4])",
+  }),
   "heal over another's key": edited(
     "heal",
     { find: "if holder and sub(holder, 1, #mine) ~= mine then", replace: "if false then" },
@@ -54,10 +66,16 @@ export const controls: Readonly<Record<string, Rules>> = {
   ),
   "validity from the last reply": { ...allRules, countsFrom: "last reply" },
   "no allowance for drift": { ...allRules, policy: (policy) => ({ ...policy, driftFactor: -0.05 }) },
-  "less than a majority": { ...allRules, policy: (policy) => ({ ...policy, quorum: majority(policy.size) - 1 }) },
+  "less than a majority": {
+    ...allRules,
+    policy: (policy) => ({ ...policy, quorum: majority(policy.size) - 1 }),
+  },
   "release whoever holds it": edited("release", {
     find: shortRelease,
     replace: "if #KEYS == 1 and #ARGV == 1 then\n  call('DEL', KEYS[1])\n  if true then return 1 end\n",
   }),
-  "release nothing": edited("release", { find: shortRelease, replace: "if #KEYS == 1 and #ARGV == 1 then\n  if true then return 1 end\n" }),
+  "release nothing": edited("release", {
+    find: shortRelease,
+    replace: "if #KEYS == 1 and #ARGV == 1 then\n  if true then return 1 end\n",
+  }),
 };

@@ -207,7 +207,9 @@ export class Faults {
     };
   }
 
-  /** Even clocks are only set back: set forward, keys would end early, and L2 does not hold then. */
+  /**
+   * Even clocks are only set back: set forward, keys would end early, and L2 does not hold then.
+   */
   #jumpMs(strength: number): number {
     return this.#stage.scenario.clocks === "even" ? -strength * 500 : (strength - 0.5) * 4_000;
   }

@@ -72,7 +72,15 @@ export class Host {
     });
     const speed = { leastMs: scenario.leastMs, jitterMs: scenario.jitterMs };
     this.paths = machines.map(
-      (machine) => new Path({ timeline, client: process, machine, speed, chance: chance.of(`${processName} ${machine.server.name}`), log }),
+      (machine) =>
+        new Path({
+          timeline,
+          client: process,
+          machine,
+          speed,
+          chance: chance.of(`${processName} ${machine.server.name}`),
+          log,
+        }),
     );
     this.#links = [];
     const { policy, sources } = policyOf(scenario, rules, processName);

@@ -143,7 +143,13 @@ export class LeaseChecker {
   #of(resource: string): History {
     let history = this.#histories.get(resource);
     if (history === undefined) {
-      history = { grantedAts: [], highest: [], tokens: new Set(), present: [], forcedAt: Number.NEGATIVE_INFINITY };
+      history = {
+        grantedAts: [],
+        highest: [],
+        tokens: new Set(),
+        present: [],
+        forcedAt: Number.NEGATIVE_INFINITY,
+      };
       this.#histories.set(resource, history);
     }
     return history;

@@ -92,7 +92,13 @@ export class World {
       onNewLife: ({ server }, before) => rules.onNewLife?.(server, before),
       onBegin: (host) => this.#populate(host),
     });
-    this.#ambushes = new Ambushes({ timeline, scenario, machines: this.#machines, faults: this.#faults, log: this.#log });
+    this.#ambushes = new Ambushes({
+      timeline,
+      scenario,
+      machines: this.#machines,
+      faults: this.#faults,
+      log: this.#log,
+    });
   }
 
   async play(): Promise<WorldResult> {
@@ -164,7 +170,12 @@ export class World {
   }
 
   #end(): void {
-    const given = { hosts: this.#hosts, clocks: this.#scenario.clocks, faults: this.#faults.counts, excused: this.#handedOver };
+    const given = {
+      hosts: this.#hosts,
+      clocks: this.#scenario.clocks,
+      faults: this.#faults.counts,
+      excused: this.#handedOver,
+    };
     for (const what of leftoverKeys(this.#machines, given)) this.checker.break("left behind", what);
     this.#isQuiet = true;
   }
@@ -193,7 +204,10 @@ export class World {
     const server = new SimServer({
       name,
       now: () => this.timeline.now,
-      clock: { rate: 1 + spread * (2 * chance.next() - 1), aheadMs: BORN_AT_MS + Math.floor(chance.between(-900, 900)) },
+      clock: {
+        rate: 1 + spread * (2 * chance.next() - 1),
+        aheadMs: BORN_AT_MS + Math.floor(chance.between(-900, 900)),
+      },
       appendfsync: this.#scenario.appendfsync,
       ...(edit === undefined ? {} : { edit }),
       ...(answer === undefined ? {} : { answer }),

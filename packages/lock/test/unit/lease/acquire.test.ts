@@ -9,7 +9,9 @@ const grants = (...tokens: number[]): ScriptedNode[] =>
   tokens.map((token, i) => new ScriptedNode(`n${i + 1}`, { grant: (node) => node.granted(token) }));
 const never = new Promise<never>(() => {});
 const held = (name: string): ScriptedNode =>
-  new ScriptedNode(name, { grant: () => ({ kind: "held", node: name, resource: "r", holder: "h", remainingMs: 9 }) });
+  new ScriptedNode(name, {
+    grant: () => ({ kind: "held", node: name, resource: "r", holder: "h", remainingMs: 9 }),
+  });
 
 /** All that is awaited is there at once, or never comes. */
 const inTime = { timeout: 20_000 };
@@ -29,7 +31,11 @@ describe("the token", inTime, () => {
 
   test("T2 is not ours where the key ran out before it was sealed: the attempt is lost and given back", async () => {
     const nodes = ["n1", "n2", "n3"].map(
-      (name, i) => new ScriptedNode(name, { grant: (node) => node.granted(i + 1), seal: (node) => ({ kind: "lost", node: node.name }) }),
+      (name, i) =>
+        new ScriptedNode(name, {
+          grant: (node) => node.granted(i + 1),
+          seal: (node) => ({ kind: "lost", node: node.name }),
+        }),
     );
     expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "too_slow" });
     for (const node of nodes) expect(node.asked.at(-1)).toBe("release");

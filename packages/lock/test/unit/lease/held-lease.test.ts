@@ -1,4 +1,5 @@
-// One lease between two clocks, and what is left on the nodes when it ends by itself: moments that no real clock and no real node can be made to hit.
+// One lease between two clocks, and what is left on the nodes when it ends by itself: moments that
+// no real clock and no real node can be made to hit.
 import { describe, expect, test } from "vitest";
 import { HeldLease } from "../../../src/lease/held-lease.js";
 import type { ExtendBallot } from "../../../src/protocol/ballot.js";
@@ -10,7 +11,11 @@ const lastsMs = 9_898;
 const microtasks = async (): Promise<void> => {
   for (let i = 0; i < 30; i++) await Promise.resolve();
 };
-const silent = (node: ScriptedNode): ExtendBallot => ({ kind: "unreachable", node: node.name, cause: "TIMEOUT after 50 ms" });
+const silent = (node: ScriptedNode): ExtendBallot => ({
+  kind: "unreachable",
+  node: node.name,
+  cause: "TIMEOUT after 50 ms",
+});
 const never = (): Promise<ExtendBallot> => new Promise(() => {});
 
 type Answers = readonly ((node: ScriptedNode) => ExtendBallot | Promise<ExtendBallot>)[];
@@ -22,8 +27,19 @@ function held(answers: Answers = [], renew: "renewed" | "kept" = "kept") {
     const extend = answers[i] ?? ((node: ScriptedNode): ExtendBallot => ({ kind: "extended", node: node.name }));
     return new ScriptedNode(`n${i + 1}`, { grant: (node) => node.granted(7), extend });
   });
-  const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, startMonotonicMs: clock.now, startWallMs: clock.wallMs(), votes: [] };
-  const lease = new HeldLease(contextOf(nodes, clock), grant, { renew: renew === "renewed", maxHoldMs: Number.POSITIVE_INFINITY });
+  const grant = {
+    resources: ["r"],
+    owner: "o",
+    token: 7,
+    ttlMs,
+    startMonotonicMs: clock.now,
+    startWallMs: clock.wallMs(),
+    votes: [],
+  };
+  const lease = new HeldLease(contextOf(nodes, clock), grant, {
+    renew: renew === "renewed",
+    maxHoldMs: Number.POSITIVE_INFINITY,
+  });
   return { clock, lease, asked: () => nodes.map((node) => node.asked.join()) };
 }
 

@@ -7,7 +7,14 @@ const electorate = { size: 3, quorum: 2 };
 
 function seen(node: string, owner: string | null, remainingMs = 100): InspectBallot {
   const isHeld = owner !== null;
-  return { kind: "seen", node, holder: isHeld ? "worker" : null, owner, remainingMs: isHeld ? remainingMs : null, token: 7 };
+  return {
+    kind: "seen",
+    node,
+    holder: isHeld ? "worker" : null,
+    owner,
+    remainingMs: isHeld ? remainingMs : null,
+    token: 7,
+  };
 }
 
 const silent: InspectBallot = { kind: "unreachable", node: "n3", cause: "ECONNREFUSED" };
@@ -15,7 +22,12 @@ const silent: InspectBallot = { kind: "unreachable", node: "n3", cause: "ECONNRE
 describe("what ballots say together", () => {
   test("one owner on a quorum holds it, until the first key of that quorum runs out", () => {
     const ballots = [seen("n1", "a", 900), seen("n2", "a", 400), seen("n3", "a", 700)];
-    expect(summarize("r", ballots, electorate)).toMatchObject({ state: "held", holder: "worker", remainingMs: 700, token: 7 });
+    expect(summarize("r", ballots, electorate)).toMatchObject({
+      state: "held",
+      holder: "worker",
+      remainingMs: 700,
+      token: 7,
+    });
   });
 
   test("two owners with one label are not one holder", () => {

@@ -1,5 +1,6 @@
-// What a lease is worth when the nodes answer late, or too few of them do: its time counts from the question, and an answer brings nothing back. Orders of events that
-// real nodes do not produce on demand.
+// What a lease is worth when the nodes answer late, or too few of them do: its time counts from the
+// question, and an answer brings nothing back. Orders of events that real nodes do not produce on
+// demand.
 import { describe, expect, test, vi } from "vitest";
 import { HeldLease } from "../../../src/lease/held-lease.js";
 import { QuorumLocker } from "../../../src/locker.js";
@@ -22,14 +23,28 @@ function slowNodes(): { nodes: ScriptedNode[]; answer: () => void } {
     await answered;
     return { kind: "extended", node: node.name };
   };
-  return { nodes: ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7), extend })), answer };
+  return {
+    nodes: ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7), extend })),
+    answer,
+  };
 }
 
 /** A lease of these nodes, asked for longer some time after it was granted. */
 function asked(atMs: number, { nodes, answer }: ReturnType<typeof slowNodes>) {
   const clock = new ManualClock();
-  const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, startMonotonicMs: clock.now, startWallMs: clock.wallMs(), votes: [] };
-  const lease = new HeldLease(contextOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
+  const grant = {
+    resources: ["r"],
+    owner: "o",
+    token: 7,
+    ttlMs,
+    startMonotonicMs: clock.now,
+    startWallMs: clock.wallMs(),
+    votes: [],
+  };
+  const lease = new HeldLease(contextOf(nodes, clock), grant, {
+    renew: false,
+    maxHoldMs: Number.POSITIVE_INFINITY,
+  });
   clock.advance(atMs);
   return { clock, lease, answer, renewal: lease.extend() };
 }
@@ -80,10 +95,23 @@ describe("a renewal whose answer comes late", () => {
 });
 
 describe("a lease that is adopted", () => {
-  const text = JSON.stringify({ palisade: 1, namespace: "palisade", resources: ["r"], owner: "o".repeat(22), token: 7, ttlMs });
+  const text = JSON.stringify({
+    palisade: 1,
+    namespace: "palisade",
+    resources: ["r"],
+    owner: "o".repeat(22),
+    token: 7,
+    ttlMs,
+  });
 
   function adopterOf(nodes: readonly ScriptedNode[], clock: ManualClock): QuorumLocker {
-    const state = { admitted: nodes.map(({ name }) => name), quarantined: [], unreachable: [], refusal: undefined, maxTtlMs: 60_000 };
+    const state = {
+      admitted: nodes.map(({ name }) => name),
+      quarantined: [],
+      unreachable: [],
+      refusal: undefined,
+      maxTtlMs: 60_000,
+    };
     const fleet: Fleet = {
       nodes,
       refusal: undefined,
@@ -99,7 +127,10 @@ describe("a lease that is adopted", () => {
     const clock = new ManualClock();
     const { nodes, answer } = slowNodes();
     const adopted = adopterOf(nodes, clock).adopt(text);
-    await vi.waitFor(() => expect(nodes.map(({ asked }) => asked.length)).toEqual([1, 1, 1]), { interval: 1, timeout: 10_000 });
+    await vi.waitFor(() => expect(nodes.map(({ asked }) => asked.length)).toEqual([1, 1, 1]), {
+      interval: 1,
+      timeout: 10_000,
+    });
     clock.advance(3_000);
     answer();
     expect((await adopted).remainingMs()).toBe(lastsMs - 3_000);
@@ -110,6 +141,8 @@ describe("a lease that is adopted", () => {
       const ballot: ExtendBallot = i === 0 ? { kind: "extended", node: name } : { kind: "unreachable", node: name, cause: "ECONNREFUSED" };
       return new ScriptedNode(name, { grant: (node) => node.granted(7), extend: () => ballot });
     });
-    await expect(adopterOf(nodes, new ManualClock()).adopt(text)).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+    await expect(adopterOf(nodes, new ManualClock()).adopt(text)).rejects.toMatchObject({
+      code: "LOCK_NO_QUORUM",
+    });
   });
 });

@@ -1,4 +1,5 @@
-// Breaking the glass while somebody else takes the lock: an order of events that real servers produce only with bad luck.
+// Breaking the glass while somebody else takes the lock: an order of events that real servers
+// produce only with bad luck.
 import { expect, test } from "vitest";
 import { forceRelease } from "../../../src/lease/raise.js";
 import type { LockNode } from "../../../src/protocol/node.js";
@@ -59,7 +60,14 @@ test("T1 a raise that is answered in another epoch than it was asked in does not
     return {
       name,
       incarnation: () => epochs[i],
-      inspect: async () => ({ kind: "seen", node: name, holder: null, owner: null, remainingMs: null, token: 7 }),
+      inspect: async () => ({
+        kind: "seen",
+        node: name,
+        holder: null,
+        owner: null,
+        remainingMs: null,
+        token: 7,
+      }),
       raise: async ({ token }: { token: number }) => {
         asked[i] = (asked[i] ?? 0) + 1;
         if (i > 0 && (asked[i] ?? 0) <= moves) epochs[i] = `e${1 + (asked[i] ?? 0)}`;

@@ -29,7 +29,11 @@ describe("options of createLocker", () => {
       driftFactor: 0.01,
       waitMs: 10_000,
     });
-    expect(policy).toMatchObject({ maxTtlMs: undefined, retentionMs: 86_400_000, retry: { minDelayMs: 4, maxDelayMs: 500 } });
+    expect(policy).toMatchObject({
+      maxTtlMs: undefined,
+      retentionMs: 86_400_000,
+      retry: { minDelayMs: 4, maxDelayMs: 500 },
+    });
     expect(Object.isFrozen(policy) && Object.isFrozen(policy.retry)).toBe(true);
   });
 
@@ -202,7 +206,11 @@ describe("options of a lease", () => {
 
   test("are those of the locker unless given", () => {
     expect(read(undefined)).toMatchObject({ ttlMs: 10_000, waitMs: 10_000, renew: false });
-    expect(read({ ttlMs: 500, waitMs: 0, renew: true })).toMatchObject({ ttlMs: 500, waitMs: 0, renew: true });
+    expect(read({ ttlMs: 500, waitMs: 0, renew: true })).toMatchObject({
+      ttlMs: 500,
+      waitMs: 0,
+      renew: true,
+    });
   });
 
   test("maxHoldMs shortens the ttl", () => {

@@ -1,5 +1,6 @@
-// Every combination of ballots for up to seven nodes and every allowed quorum: what the verdict must be when all have answered is stated here in other words than
-// in the code, and no order of arrival may ever lead to another verdict.
+// Every combination of ballots for up to seven nodes and every allowed quorum: what the verdict
+// must be when all have answered is stated here in other words than in the code, and no order of
+// arrival may ever lead to another verdict.
 import { describe, expect, test } from "vitest";
 import { tallyStored } from "../../../src/lease/raise.js";
 import { type ReleaseVerdict, tallyReleases } from "../../../src/lease/release.js";
@@ -23,12 +24,22 @@ const granted: GrantBallot = { kind: "granted", node, token: 7, epoch: "e" };
 const held: GrantBallot = { kind: "held", node, resource: "r", holder: "h", remainingMs: 5 };
 const sealed: SealBallot = { kind: "sealed", node, epoch: "e" };
 const lost: SealBallot = { kind: "lost", node };
-const seen = (token: number): InspectBallot => ({ kind: "seen", node, holder: null, owner: null, remainingMs: null, token });
+const seen = (token: number): InspectBallot => ({
+  kind: "seen",
+  node,
+  holder: null,
+  owner: null,
+  remainingMs: null,
+  token,
+});
 
 const rules: tally.QuorumRule[] = [];
 for (let size = 1; size <= 7; size++) for (let quorum = tally.majority(size); quorum <= size; quorum++) rules.push({ size, quorum });
 
-/** Every multiset of kinds, open ballots included: order among nodes does not matter to any tally, which the shuffled check below verifies. */
+/**
+ * Every multiset of kinds, open ballots included: order among nodes does not matter to any tally,
+ * which the shuffled check below verifies.
+ */
 function* multisets<T>(kinds: readonly T[], size: number, from = 0): Generator<T[]> {
   if (size === 0) yield [];
   else for (let i = from; i < kinds.length; i++) for (const rest of multisets(kinds, size - 1, i)) yield [kinds[i] as T, ...rest];
@@ -145,7 +156,7 @@ describe("ties and early verdicts", () => {
   });
 
   test("the highest token is that of the grants that count", () => {
-    expect(tally.highestGrant([{ ...granted, token: 4 }, moved, held, undefined, { ...granted, token: 9 }]).token).toBe(9);
+    expect(tally.highestGrant([{ ...granted, token: 4 }, moved, held, undefined, { ...granted, token: 9 }])[0]).toBe(9);
   });
 });
 

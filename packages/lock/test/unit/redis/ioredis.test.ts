@@ -1,4 +1,5 @@
-// The options under which a connection is opened, whatever the user's own are: what ioredis would keep, send again or retry by itself plants locks that nobody has.
+// The options under which a connection is opened, whatever the user's own are: what ioredis would
+// keep, send again or retry by itself plants locks that nobody has.
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { expect, test } from "vitest";
 import { openClient } from "../../../src/redis/ioredis.js";
@@ -16,7 +17,11 @@ const careless = {
   lazyConnect: true,
 } as const satisfies RedisOptions;
 
-const ways = { "a URL": "redis://a:1", options: { host: "a", port: 1, ...careless }, "an instance": new Redis(1, "a", careless) } as const;
+const ways = {
+  "a URL": "redis://a:1",
+  options: { host: "a", port: 1, ...careless },
+  "an instance": new Redis(1, "a", careless),
+} as const;
 
 test.each(Object.entries(ways))("%s is opened so that no grant is kept for later, sent twice or given another name", (_, source) => {
   const { options } = openClient(source, settings) as Redis;
@@ -45,7 +50,11 @@ test("neither is a cluster's", () => {
     scaleReads: "master",
     keyPrefix: "",
   });
-  expect(options.redisOptions).toMatchObject({ autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0, reconnectOnError: null });
+  expect(options.redisOptions).toMatchObject({
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    reconnectOnError: null,
+  });
 });
 
 test("the next connection is tried soon, then less often, and not in step with others", () => {

@@ -8,8 +8,8 @@ import { WAKE_SLOTS } from "../../../src/protocol/node.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import * as generated from "../../../src/redis/lua.generated.js";
 import { admit, type NodeStatus, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
+import { requestScriptsFor } from "../../../src/redis/request-scripts.js";
 import * as requests from "../../../src/redis/requests.js";
-import { requestScriptsFor } from "../../../src/redis/requests.js";
 
 const folder = new URL("../../../src/redis/lua/", import.meta.url);
 const files = readdirSync(folder);

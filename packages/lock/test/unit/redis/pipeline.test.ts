@@ -1,4 +1,5 @@
-// What becomes of questions that meet a server without the script, or one that says nothing: orders of events that a real server produces only with bad luck.
+// What becomes of questions that meet a server without the script, or one that says nothing: orders
+// of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
 import { BatchEncoder } from "../../../src/redis/batch.js";
 import { keysOf } from "../../../src/redis/keys.js";

@@ -15,11 +15,17 @@ const anything = fc.anything({
 const kinds: Record<string, { readonly read: (reply: unknown) => { readonly kind: string }; readonly words: readonly string[] }> = {
   grant: { read: (reply) => requests.grant.read(heard, reply, lease), words: ["granted", "held"] },
   seal: { read: (reply) => requests.seal.read(heard, reply, lease), words: ["sealed", "lost"] },
-  extend: { read: (reply) => requests.extend.read(heard, reply, lease), words: ["extended", "missing", "taken"] },
+  extend: {
+    read: (reply) => requests.extend.read(heard, reply, lease),
+    words: ["extended", "missing", "taken"],
+  },
   heal: { read: (reply) => requests.heal.read(heard, reply, lease), words: ["extended", "missing", "taken"] },
   release: { read: (reply) => requests.release.read(heard, reply, lease), words: ["released", "absent"] },
   inspect: { read: (reply) => requests.inspect.read(heard, reply, "a"), words: ["seen"] },
-  raise: { read: (reply) => requests.raise.read(heard, reply, { resource: "a", token: 1, remove: "nothing" }), words: ["raised"] },
+  raise: {
+    read: (reply) => requests.raise.read(heard, reply, { resource: "a", token: 1, remove: "nothing" }),
+    words: ["raised"],
+  },
 };
 
 describe("replies", () => {
@@ -43,8 +49,18 @@ describe("replies", () => {
 
   test("a holder is shown by its label, which may contain anything, and a key without an end by the longest time a timer can wait", () => {
     const held = requests.grant.read(heard, [2, "owner|a|b", -1], lease);
-    expect(held).toEqual({ kind: "held", node: "n1", resource: "b", holder: "a|b", remainingMs: 2 ** 31 - 1 });
-    expect(requests.extend.read(heard, ["owner|", -2], lease)).toMatchObject({ kind: "taken", holder: "", remainingMs: 0 });
+    expect(held).toEqual({
+      kind: "held",
+      node: "n1",
+      resource: "b",
+      holder: "a|b",
+      remainingMs: 2 ** 31 - 1,
+    });
+    expect(requests.extend.read(heard, ["owner|", -2], lease)).toMatchObject({
+      kind: "taken",
+      holder: "",
+      remainingMs: 0,
+    });
   });
 
   test("the scripts of the admission read what they expect or say that the reply is garbage", () => {

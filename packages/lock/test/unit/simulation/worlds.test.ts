@@ -11,8 +11,16 @@ import { World, type WorldResult } from "../../simulation/world/world.js";
 /** A short storm with many faults: a test has to be quick. */
 function shortOf(seed: number): Scenario {
   const scenario = scenarioOf(seed);
-  const faults = scenario.faults.map((fault) => ({ ...fault, atMs: fault.atMs % 400, lastsMs: fault.lastsMs % 300 }));
-  const ambushes = scenario.ambushes.map((ambush) => ({ ...ambush, atMs: ambush.atMs % 400, lastsMs: 100 + (ambush.lastsMs % 200) }));
+  const faults = scenario.faults.map((fault) => ({
+    ...fault,
+    atMs: fault.atMs % 400,
+    lastsMs: fault.lastsMs % 300,
+  }));
+  const ambushes = scenario.ambushes.map((ambush) => ({
+    ...ambush,
+    atMs: ambush.atMs % 400,
+    lastsMs: 100 + (ambush.lastsMs % 200),
+  }));
   return { ...scenario, stormMs: 400, clients: 2, callers: 2, resources: 2, faults, ambushes };
 }
 
@@ -33,12 +41,24 @@ const ambushed =
     clocks: "even",
     stormMs: 6_000,
     faults: [],
-    ambushes: [0, 1, 2, 3, 4].map((turn) => ({ kind, atMs: 300 + turn * 1_100, lastsMs: 700, node: turn, strength: 0.5 })),
+    ambushes: [0, 1, 2, 3, 4].map((turn) => ({
+      kind,
+      atMs: 300 + turn * 1_100,
+      lastsMs: 700,
+      node: turn,
+      strength: 0.5,
+    })),
     ...rest,
   });
 const leftBehind = ambushed("left behind", { clients: 2 });
 const belated = ambushed("belated", { ttlMs: 250, nodeTimeoutMs: 250, resources: 4 });
-const halfWay = ambushed("half-way", { clients: 4, resources: 8, ttlMs: 600, nodeTimeoutMs: 500, clocks: "wild" });
+const halfWay = ambushed("half-way", {
+  clients: 4,
+  resources: 8,
+  ttlMs: 600,
+  nodeTimeoutMs: 500,
+  clocks: "wild",
+});
 const twoFounders = ambushed("two founders", {
   stormMs: 500,
   ambushes: [{ kind: "two founders", atMs: 0, lastsMs: 300, node: 1, strength: 0.5 }],

@@ -1,4 +1,5 @@
-// A crowd that fills the way to the nodes: whoever stands in line behind it can still give up, run out of patience, or be sent home.
+// A crowd that fills the way to the nodes: whoever stands in line behind it can still give up, run
+// out of patience, or be sent home.
 import { expect, test } from "vitest";
 import { readLeaseRequest } from "../../../src/options/lease-request.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";

@@ -19,7 +19,12 @@ export function halfWay(scene: Scene, ambush: Ambush): void {
 }
 
 function strike(scene: Scene, { lastsMs, strength }: Ambush, { node, client }: { readonly node: number; readonly client: number }): void {
-  const wiped = scene.inflict(strength < 0.3 ? "wipe node" : "flush node", { node, client, lastsMs: 1, strength: FROM_ALL });
+  const wiped = scene.inflict(strength < 0.3 ? "wipe node" : "flush node", {
+    node,
+    client,
+    lastsMs: 1,
+    strength: FROM_ALL,
+  });
   if (wiped === undefined) return;
   scene.log(`half-way: n${node + 1} forgets what it granted p${client + 1}, which the others do not hear of`);
   scene.counts["half-way"]++;

@@ -9,11 +9,36 @@ const kinds: readonly Kind[] = ["unseen", "admitted", "durable", "restarted", "w
 const maxTtlMs = 1_000;
 
 function statusOf(kind: Kind, name: string, size: number): NodeStatus {
-  const server = { runId: `run of ${name}`, admitted: "", version: "7.0.0", role: "master", isReplicated: false, timeMs: 0 };
-  const nothing = { floor: undefined, admittedRunId: undefined, id: undefined, fleet: undefined, size: undefined, maxTtlMs: undefined };
+  const server = {
+    runId: `run of ${name}`,
+    admitted: "",
+    version: "7.0.0",
+    role: "master",
+    isReplicated: false,
+    timeMs: 0,
+  };
+  const nothing = {
+    floor: undefined,
+    admittedRunId: undefined,
+    id: undefined,
+    fleet: undefined,
+    size: undefined,
+    maxTtlMs: undefined,
+  };
   if (kind === "wiped") return { ...server, ...nothing, incarnation: undefined, counterFloor: undefined, wasDurable: false };
   const admittedRunId = kind === "admitted" ? server.runId : "an earlier run";
-  return { ...server, floor: 1, admittedRunId, id: name, fleet: "f", size, maxTtlMs, incarnation: "e", counterFloor: 1, wasDurable: true };
+  return {
+    ...server,
+    floor: 1,
+    admittedRunId,
+    id: name,
+    fleet: "f",
+    size,
+    maxTtlMs,
+    incarnation: "e",
+    counterFloor: 1,
+    wasDurable: true,
+  };
 }
 
 function seen(kind: Kind, name: string, size: number): SeenNode {
@@ -54,7 +79,8 @@ describe("the plan", () => {
   test("T2 the visits for a rebuilding meet every quorum that may have stored a token, for every fleet size", () => {
     for (let size = 1; size <= 31; size++) {
       const majority = Math.floor(size / 2) + 1;
-      // A quorum that stored the token on the rebuilt node too has majority − 1 members among the size − 1 others.
+      // A quorum that stored the token on the rebuilt node too has majority − 1 members among the
+      // size − 1 others.
       expect(floorsNeeded(size) + (majority - 1)).toBeGreaterThan(size - 1);
       expect(floorsNeeded(size) - 1 + (majority - 1)).toBeLessThanOrEqual(size - 1);
     }
@@ -132,7 +158,10 @@ describe("the plan", () => {
 
   test("does not take a copy of another node's disk for a node that kept everything", () => {
     const view = viewOf(["admitted", "admitted", "durable"]);
-    const copied = { ...view, seen: view.seen.map((node) => ({ ...node, status: { ...node.status, id: "one" } })) };
+    const copied = {
+      ...view,
+      seen: view.seen.map((node) => ({ ...node, status: { ...node.status, id: "one" } })),
+    };
     expect(planAdmission(copied).map(({ kind }) => kind)).toEqual(["rebuilt"]);
   });
 });

@@ -1,4 +1,5 @@
-// An admission during which nodes fall silent: what was seen when it was planned is not there any more when it is carried out.
+// An admission during which nodes fall silent: what was seen when it was planned is not there any
+// more when it is carried out.
 import { expect, test } from "vitest";
 import { admitAll, found } from "../../../../src/redis/admission/steps.js";
 import { keysOf } from "../../../../src/redis/keys.js";
@@ -7,7 +8,10 @@ import type { RedisNode } from "../../../../src/redis/node.js";
 import type { NodeStatus, OpenAdmission, ScriptCall } from "../../../../src/redis/node-record.js";
 import { ManualClock } from "../../manual-clock.js";
 
-/** The third of three nodes is to be rebuilt; the others answer a visit with these floors, or not at all. Tells with which floors it was admitted. */
+/**
+ * The third of three nodes is to be rebuilt; the others answer a visit with these floors, or not at
+ * all. Tells with which floors it was admitted.
+ */
 async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promise<{ admitted: boolean; floors: number[] }> {
   const given: number[] = [];
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
@@ -18,7 +22,15 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
     };
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
   });
-  const opened: OpenAdmission = { runId: "r", id: "i", nonce: "t", lostForMs: 0, proposedFloor: 1, proposedMaxTtlMs: 1, leads: true };
+  const opened: OpenAdmission = {
+    runId: "r",
+    id: "i",
+    nonce: "t",
+    lostForMs: 0,
+    proposedFloor: 1,
+    proposedMaxTtlMs: 1,
+    leads: true,
+  };
   const node = { name: "n3", status: {} as NodeStatus, opened };
   const clock = new ManualClock();
   const settings = {
@@ -30,7 +42,10 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
     onEvent: () => {},
     onRefusal: () => {},
   };
-  return { admitted: await admitAll(settings, [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]), floors: given };
+  return {
+    admitted: await admitAll(settings, [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]),
+    floors: given,
+  };
 }
 
 test("T2 a node is rebuilt with the highest floor of enough others, and with none if one of them has fallen silent since it was planned", async () => {
@@ -38,7 +53,10 @@ test("T2 a node is rebuilt with the highest floor of enough others, and with non
   expect(await rebuildingFrom(10, undefined)).toEqual({ admitted: false, floors: [] });
 });
 
-/** Two of three nodes are to be admitted at once, or all three, because they were seen without a memory. Tells which of them were and with which floor, if by now they stand like this. */
+/**
+ * Two of three nodes are to be admitted at once, or all three, because they were seen without a
+ * memory. Tells which of them were and with which floor, if by now they stand like this.
+ */
 async function believedTogether(
   what: "found" | "outlived",
   ...now: readonly ("as it was seen" | "admitted" | "wiped" | "silent")[]
@@ -68,7 +86,11 @@ async function believedTogether(
     onRefusal: () => {},
   };
   // What the second still has is not believed, but not forgotten either.
-  const seen = nodes.map(({ name }, i) => ({ name, status: { floor: i === 1 ? 50 : undefined } as NodeStatus, opened: markOf(name, "t") }));
+  const seen = nodes.map(({ name }, i) => ({
+    name,
+    status: { floor: i === 1 ? 50 : undefined } as NodeStatus,
+    opened: markOf(name, "t"),
+  }));
   const among = seen.slice(0, 2);
   if (what === "found") await found(settings, seen);
   else
