@@ -42,8 +42,9 @@ class DockerPostgres extends ServerContainer implements PostgresHost {
   }
 
   async restart(): Promise<void> {
-    await this.interrupt(); // Postgres calls this a fast shutdown: clients are cut, and all that was committed is checkpointed.
-    await this.startAgain();
+    // Postgres' fast shutdown: clients are cut, and all that was committed is checkpointed.
+    await this.interrupt();
+    await this.startAgain("kept");
   }
 }
 
@@ -52,14 +53,14 @@ echo "host all,replication all all trust" >> ${DATA}/pg_hba.conf`;
 
 function baseBackup({ host, port }: Address, { network }: Place): string {
   if (network === "own")
-    throw new Error("a standby in a container needs an engine that runs on this Linux itself: its way to the primary is on our loopback");
+    throw new Error("a standby in a container needs an engine on this Linux: the proxy before its primary listens on loopback");
   return `pg_basebackup --host ${host} --port ${port} --username ${SUPERUSER} --pgdata ${DATA} --checkpoint fast --no-sync
 touch ${DATA}/standby.signal`;
 }
 
 /**
- * A base backup brings the primary's settings along; with its standby's name the promoted server
- * would wait for itself.
+ * A base backup brings the primary's settings along; with the standby's name among them the
+ * promoted server would wait for itself.
  */
 function follow({ host, port }: Address): Record<string, string> {
   return {
@@ -70,9 +71,9 @@ function follow({ host, port }: Address): Record<string, string> {
 }
 
 /**
- * What the container runs, at its first start and at every later one. The image's own entrypoint
- * would start the server twice, which takes longer than all the rest. The settings go to the file,
- * and not to the command line, so that a test can still change them with ALTER SYSTEM.
+ * What the container runs at every start. The image's own entrypoint would start the server twice,
+ * which takes longer than all the rest. The settings stand in the file and not on the command line,
+ * so that a test can change them with ALTER SYSTEM.
  */
 function scriptOf({ fill, settings }: Recipe, place: Place): string {
   const [address, port] = place.network === "shared" ? ["127.0.0.1", place.port] : ["*", POSTGRES_PORT];

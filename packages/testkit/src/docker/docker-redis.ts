@@ -6,7 +6,7 @@ import { WallClock } from "../clock/wall-clock.js";
 import { scratchFolder } from "../process/scratch-folder.js";
 import { directivesOf } from "../redis/directives.js";
 import type { RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
-import { realClock, type ServerClock, shiftClock } from "../redis/server-clock.js";
+import { realClock, type ServerClock, serverClock, shiftClock } from "../redis/server-clock.js";
 import { composeImage, describeImage } from "./engine.js";
 import { type Place, ServerContainer, type ServerPlan } from "./server-container.js";
 
@@ -16,14 +16,13 @@ export const dockerRedis: RedisProvider = {
   name: "docker",
   describe: async () => describeImage(await composeImage("redis")),
   start: async (spec) => {
-    const [image, { clock, ...equipment }] = await Promise.all([composeImage("redis"), clockFor(spec)]);
-    const { binds, Env } = equipment;
-    const plan = {
+    const { clock, binds = [], Env = [] } = await clockFor(spec);
+    const plan: ServerPlan = {
       name: spec.name,
-      image,
+      image: await composeImage("redis"),
       innerPort: REDIS_PORT,
       readyLine: /Ready to accept connections/,
-      program: (place: Place) => ({ Cmd: commandOf(spec, place), Env }),
+      program: (place) => ({ Cmd: commandOf(spec, place), Env }),
       binds,
     };
     return await new DockerRedis(plan, clock).start();
@@ -43,12 +42,13 @@ class DockerRedis extends ServerContainer implements RedisServer {
 
   async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
     await this.kill();
-    await (memory === "kept" ? this.startAgain() : this.startAnew());
+    await this.startAgain(memory);
   }
 
   async shiftClock(byMs: number): Promise<void> {
     const { Running, Paused } = await this.state();
-    await shiftClock({ name: this.#name, clock: this.#clock, awakeAt: Running && !Paused ? this : undefined }, byMs);
+    const awakeAt = Running && !Paused ? this : undefined;
+    await shiftClock({ name: this.#name, clock: this.#clock, awakeAt }, byMs);
   }
 }
 
@@ -65,23 +65,18 @@ function commandOf(spec: RedisServerSpec, place: Place): string[] {
 
 interface Equipment {
   readonly clock: ServerClock;
-  readonly binds: string[];
-  readonly Env: string[];
+  readonly binds?: readonly string[];
+  readonly Env?: string[];
 }
 
-/**
- * The library and the file with the offset are this machine's, so an engine elsewhere cannot move
- * clocks.
- */
+/** Library and offset are files of this machine, so an engine elsewhere moves no clock. */
 async function clockFor({ name, clock }: RedisServerSpec): Promise<Equipment> {
-  const fixed = (why: string): Equipment => ({ clock: { fixed: `cannot be moved here: ${why}` }, binds: [], Env: [] });
-  if (clock === "real") return { clock: realClock, binds: [], Env: [] };
-  const shim = await clockShim();
-  if ("missing" in shim) return fixed(shim.missing);
+  if (clock === "real") return { clock: realClock };
   const folder = scratchFolder(`clock-${name}`);
   await chmod(folder, 0o755); // The server's account in the container is another.
+  const shim = await clockShim();
   const wall = await WallClock.in(join(folder, "offset"));
-  if ("missing" in wall) return fixed(wall.missing);
+  if ("missing" in shim || "missing" in wall) return { clock: serverClock(wall) };
   return {
     clock: wall,
     binds: [`${folder}:/palisade-clock:ro`, `${join(shim.folder, SHIM_FILE)}:/palisade-shim/${SHIM_FILE}:ro`],

@@ -37,7 +37,7 @@ async function answers(dockerHost: string): Promise<void> {
 /**
  * Where the containers of an engine are reached, and whether they share this machine's network.
  * They do where the engine runs on this very Linux: servers then listen on loopback, and reach each
- * other and our proxies there. Elsewhere (Docker Desktop, an engine of another machine, the engine
+ * other and the proxies there. Elsewhere (Docker Desktop, an engine of another machine, the engine
  * that runs the container we are in) they have networks of their own, and the engine publishes
  * their ports.
  */

@@ -1,4 +1,4 @@
-// Removes the containers of killed processes when the next process starts containers. Without
+// Removes the containers of killed processes when the next process starts containers: without
 // testcontainers' reaper nothing else would.
 import { hostname } from "node:os";
 import { isRunning, thisProcess } from "../process/process-state.js";
@@ -7,10 +7,7 @@ import type { Engine } from "./engine.js";
 export const HOST_LABEL = "palisade.host";
 export const OWNER_LABEL = "palisade.owner";
 
-/**
- * On every container of this process. Two machines may share an engine and not their process ids,
- * so the host is part of it.
- */
+/** On every container of this process. The host, because two machines may share an engine. */
 export const ownerLabels: Readonly<Record<string, string>> = { [HOST_LABEL]: hostname(), [OWNER_LABEL]: thisProcess };
 
 let swept: Promise<void> | undefined;

@@ -1,7 +1,7 @@
-// One server in a container, under an address that outlives kills and restarts. The container is
-// made through testcontainers' client and not as its GenericContainer, which waits ten seconds for
-// the ports of one that has died, removes it before its log can be quoted, and forgets one that
-// cannot start.
+// One server in a container, under an address that outlives kills and restarts.
+// It stands on testcontainers' client and not on its GenericContainer, which waits ten seconds for
+// the ports of a container that has died, removes it before its log can be quoted, and forgets one
+// that cannot start.
 import { isIP } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -69,8 +69,8 @@ export class ServerContainer implements Address {
   }
 
   /**
-   * SIGKILL to its first process, which takes all others with it. Paused, it does nothing any more:
-   * the signal arrives before it goes on.
+   * SIGKILL to its first process, which takes all others with it. A paused server does nothing of
+   * what it was asked meanwhile: the signal arrives before it goes on.
    */
   async kill(): Promise<void> {
     await this.#handle?.kill().catch(unless(404, 409));
@@ -83,23 +83,14 @@ export class ServerContainer implements Address {
     await (await dockerEngine()).container.stop(this.#existing, { timeout: SHUTDOWN_TIMEOUT_MS });
   }
 
-  /** The same container again, with what is on its disk. */
-  async startAgain(): Promise<void> {
+  /** "kept": the same container with what is on its disk; "forgotten": another one in its place. */
+  async startAgain(memory: "kept" | "forgotten"): Promise<void> {
     for (let attempt = 1; attempt <= SAME_PORT_ATTEMPTS; attempt += 1) {
+      if (memory === "forgotten") await this.#create(this.port);
       if ((await this.#run()) === "ready") return;
       await sleep(RETRY_MS);
     }
     throw new Error(`${this.#plan.name} did not start again: another program has taken port ${this.port}`);
-  }
-
-  /** Another container in its place, with nothing on its disk. */
-  async startAnew(): Promise<void> {
-    for (let attempt = 1; attempt <= SAME_PORT_ATTEMPTS; attempt += 1) {
-      await this.#create(this.port);
-      if ((await this.#run()) === "ready") return;
-      await sleep(RETRY_MS);
-    }
-    await this.#startSomewhere();
   }
 
   async pause(): Promise<void> {
@@ -143,13 +134,15 @@ export class ServerContainer implements Address {
     await this.#discard();
     const engine = await dockerEngine();
     this.#place = { ...surroundingsOf(engine), port };
-    const [session] = await Promise.all([sessionId(engine), sweepLeftovers(engine), fetchImage(engine, image)]);
+    // By the session, testcontainers' reaper finds the containers of a killed process.
+    const { sessionId } = await getReaper(engine).catch(reaperMissing);
+    await Promise.all([sweepLeftovers(engine), fetchImage(engine, image)]);
     const { ExposedPorts, HostConfig } = networkOf(this.#place, this.#plan.innerPort);
     this.#handle = await engine.container.create({
       ...program(this.#place),
       Image: image,
       StopSignal: "SIGINT",
-      Labels: { ...ownerLabels, [LABEL_TESTCONTAINERS_SESSION_ID]: session },
+      Labels: { ...ownerLabels, [LABEL_TESTCONTAINERS_SESSION_ID]: sessionId },
       ExposedPorts,
       // What another driver logs may not be readable.
       HostConfig: { ...HostConfig, Binds: [...binds], LogConfig: { Type: "json-file", Config: {} } },
@@ -160,8 +153,7 @@ export class ServerContainer implements Address {
   async #run(): Promise<"ready" | "address in use"> {
     const { name, readyLine } = this.#plan;
     try {
-      // The lines of earlier runs are counted: by the engine's clock a run may begin after its
-      // first lines.
+      // Counted and not asked for since the start: the engine may note that after the first lines.
       const before = await this.#log();
       const times = before.split("\n").filter((line) => readyLine.test(line)).length + 1;
       await this.#existing.start();
@@ -184,9 +176,7 @@ export class ServerContainer implements Address {
     throw new Error(`${this.#plan.name} exited with ${ExitCode}; ${quoted}`, { cause });
   }
 
-  /**
-   * The whole log of a container that does not run; of one that does, this would wait for its end.
-   */
+  /** The whole log. While the container runs, this waits for its end. */
   async #log(): Promise<string> {
     return await text(await (await dockerEngine()).container.logs(this.#existing));
   }
@@ -197,21 +187,15 @@ export class ServerContainer implements Address {
   }
 }
 
-/** What testcontainers' reaper knows our containers by. */
-async function sessionId(engine: Engine): Promise<string> {
-  try {
-    return (await getReaper(engine)).sessionId;
-  } catch (cause) {
-    const why = `testcontainers' reaper did not start: ${(cause as Error).message}`;
-    throw new Error(`${why}; TESTCONTAINERS_RYUK_DISABLED=true does without`, { cause });
-  }
+function reaperMissing(cause: Error): never {
+  const why = `testcontainers' reaper did not start: ${cause.message}`;
+  throw new Error(`${why}; TESTCONTAINERS_RYUK_DISABLED=true does without`, { cause });
 }
 
 function networkOf({ host, port, network }: Place, innerPort: number): Pick<CreateOptions, "ExposedPorts" | "HostConfig"> {
   if (network === "shared") return { HostConfig: { NetworkMode: "host" } };
   const inside = `${innerPort}/tcp`;
-  // Only where we look for it, as far as that has a number: anyone may do anything on these
-  // servers.
+  // On one address only, as far as that has a number: the servers let any client do anything.
   const binding = { HostIp: isIP(host) === 0 ? "" : host, HostPort: String(port) };
   return { ExposedPorts: { [inside]: {} }, HostConfig: { PortBindings: { [inside]: [binding] } } };
 }

@@ -12,7 +12,7 @@ import { scratchFolder } from "../process/scratch-folder.js";
 import type { RedisProgram } from "./program.js";
 import type { Address, RedisServer, RedisServerSpec } from "./provider.js";
 import { untilReady } from "./ready.js";
-import { realClock, type ServerClock, shiftClock } from "./server-clock.js";
+import { realClock, type ServerClock, serverClock, shiftClock } from "./server-clock.js";
 
 const SAME_ADDRESS_ATTEMPTS = 25;
 const OTHER_ADDRESS_ATTEMPTS = 50;
@@ -143,6 +143,5 @@ export class LocalRedisServer implements RedisServer {
 }
 
 async function clockFor({ clockIsFixed }: RedisProgram, file: string): Promise<ServerClock> {
-  const clock = clockIsFixed === undefined ? await WallClock.in(file) : { missing: clockIsFixed };
-  return "missing" in clock ? { fixed: `cannot be moved here: ${clock.missing}` } : clock;
+  return serverClock(clockIsFixed === undefined ? await WallClock.in(file) : { missing: clockIsFixed });
 }

@@ -10,6 +10,10 @@ export type ServerClock = WallClock | { readonly fixed: string };
 
 export const realClock: ServerClock = { fixed: 'is real: start the fleet with clock "shiftable" to move it' };
 
+export function serverClock(clock: WallClock | { readonly missing: string }): ServerClock {
+  return "missing" in clock ? { fixed: `cannot be moved here: ${clock.missing}` } : clock;
+}
+
 export interface ClockOwner {
   readonly name: string;
   readonly clock: ServerClock;

@@ -1,5 +1,5 @@
-// Starts a fleet in containers, says so, and stays until it is killed; with "stop" it ends its
-// fleet when it is asked to leave.
+// Starts a fleet in containers, says so, and stays until it is killed. With "stop" it ends its
+// fleet on SIGTERM.
 import { RedisFleet } from "@palisade/testkit";
 
 const fleet = await RedisFleet.start({ nodes: 2, provider: "docker" });

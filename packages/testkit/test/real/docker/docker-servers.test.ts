@@ -1,5 +1,5 @@
-// What is true of servers in containers only; these files belong to the suites when
-// PALISADE_TEST_PROVIDER=docker (vitest.config.ts).
+// What is true of servers in containers only. vitest.config.ts runs these files when
+// PALISADE_TEST_PROVIDER=docker.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -104,14 +104,14 @@ test("a server is to be reached at its own address only", async () => {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses?.filter(({ family }) => family === "IPv4") ?? []);
   const others = all.map(({ address }) => address).filter((address) => address !== hostname);
   expect(await Promise.all(others.map((address) => knock(address, Number(port))))).toEqual(others.map(() => "ECONNREFUSED"));
-  expect(await knock(hostname, Number(port))).toBe("somebody is there");
+  expect(await knock(hostname, Number(port))).toBe("connected");
 });
 
 function knock(host: string, port: number): Promise<unknown> {
   return new Promise((resolve) => {
     const socket = connect({ host, port }, () => {
       socket.destroy();
-      resolve("somebody is there");
+      resolve("connected");
     });
     socket.on("error", (cause: NodeJS.ErrnoException) => resolve(cause.code));
   });
@@ -147,8 +147,7 @@ test("what a killed program leaves behind goes when the next one starts", async 
 
 test("on a machine without a Redis server containers are the only way, and the line says so", async () => {
   const { REDIS_SERVER_BIN: _, PALISADE_TEST_PROVIDER: __, ...rest } = process.env;
-  // No folder on PATH: no server, no apt-get; the cache is another one, so that no earlier run has
-  // fetched any.
+  // No folder on PATH: no server, no apt-get. Another cache: no earlier run has fetched a server.
   const env = { ...rest, PATH: "/nowhere", PALISADE_CACHE_DIR: "/nowhere" };
   const { stdout, status } = spawnSync(process.execPath, [programOf("redis-fallback"), "real"], { env, encoding: "utf8" });
   expect(stdout).toMatch(
