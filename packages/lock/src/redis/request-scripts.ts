@@ -1,5 +1,5 @@
-// The scripts of requests as one server is taught them: with the run id of the server in their first
-// line where the cache of scripts proves it.
+// The scripts of requests as one server is taught them: with the run id of the server in their
+// first line where the cache of scripts proves it.
 import { createHash } from "node:crypto";
 import { paddedRunId } from "./admission-record.js";
 import { extendScript, grantScript, healScript, inspectScript, raiseScript, releaseScript, sealScript } from "./lua.generated.js";
