@@ -1,8 +1,7 @@
 // G3: an answer can be believed. done: stored exactly once, as told. refused: not stored. unknown:
 // stored at most once. The writes of a transaction are all stored or none.
-import { groupedBy } from "../history/records.js";
+import { groupedBy, type Violation } from "../history/records.js";
 import { described, isWrite, type StoredWrites } from "./stored-writes.js";
-import type { Violation } from "./violation.js";
 
 export function unbelievableAnswers(resources: readonly StoredWrites[]): Violation[] {
   return [...resources.flatMap((resource) => [...resource.strays, ...answersOf(resource)]), ...halfTransactions(resources)];

@@ -1,8 +1,7 @@
 // G1: an answer with a token keeps out every lower token, by the order of revisions and by the
 // clock; and a call is stale only where a newer token exists.
-import { groupedBy, highestBefore, type LeaseRecord, type Operation } from "../history/records.js";
+import { groupedBy, highestBefore, type LeaseRecord, type Operation, type Violation } from "../history/records.js";
 import { described, isWrite, type StoredWrites } from "./stored-writes.js";
-import type { Violation } from "./violation.js";
 
 export function brokenFences(resources: readonly StoredWrites[], leases: readonly LeaseRecord[]): Violation[] {
   const leasesOf = groupedBy(leases, ({ resource }) => resource);

@@ -1,8 +1,7 @@
 // G2: what is no token changes nothing. G4: a token that the lock never issued moves no fence.
 import type { History } from "../history/history.js";
-import { groupedBy } from "../history/records.js";
+import { groupedBy, type Violation } from "../history/records.js";
 import { described } from "./stored-writes.js";
-import type { Violation } from "./violation.js";
 
 export function acceptedIntruders({ operations, leases, entries, finals, strangeFences }: History): Violation[] {
   const accepted = operations.flatMap((operation): Violation[] => {

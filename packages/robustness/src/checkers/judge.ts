@@ -1,7 +1,7 @@
 // Every promise, held against the history of a run. A promise that a run does not touch has nothing
 // to judge there.
 import type { History } from "../history/history.js";
-import { type CounterSample, groupedBy } from "../history/records.js";
+import { type CounterSample, groupedBy, type Violation } from "../history/records.js";
 import { unbelievableAnswers } from "./answers.js";
 import { brokenFences } from "./fence.js";
 import { acceptedIntruders } from "./intruders.js";
@@ -9,7 +9,6 @@ import { overlaps, repeatedTokens, tokensAgainstTime, toldTooLate } from "./leas
 import { unlinearizable } from "./resource-register.js";
 import { storedWrites } from "./stored-writes.js";
 import { lostUpdates } from "./updates.js";
-import type { Violation } from "./violation.js";
 
 export function judge(history: History): Violation[] {
   const resources = storedWrites(history);

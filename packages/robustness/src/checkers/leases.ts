@@ -1,6 +1,5 @@
 // T1, T2, L1 and L2 on the leases of one resource, in O(n log n).
-import { groupedBy, highestBefore, type LeaseRecord, type Pause, type Span } from "../history/records.js";
-import type { Violation } from "./violation.js";
+import { groupedBy, highestBefore, type LeaseRecord, type Pause, type Span, type Violation } from "../history/records.js";
 
 /**
  * How long after the end of its lease a running holder may be told: timers are late, and a process

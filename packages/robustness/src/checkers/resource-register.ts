@@ -1,11 +1,10 @@
 // One resource as a register that is read and modified, for the linearizability checker. It goes by
 // the answers and by the names in the documents; revisions only bound when a write without an
 // answer must have happened.
-import type { Operation } from "../history/records.js";
+import type { Operation, Violation } from "../history/records.js";
 import { type Interval, linearizability, type Model } from "./linearizability.js";
 import { described, isWrite, type Kept, type StoredWrites } from "./stored-writes.js";
 import { isFleeting } from "./updates.js";
-import type { Violation } from "./violation.js";
 
 export interface RegisterOperation extends Interval {
   readonly name: string;

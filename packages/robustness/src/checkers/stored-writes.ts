@@ -1,7 +1,6 @@
 // What the store kept of one resource, each change beside the call that asked for it.
 import type { Entry, History } from "../history/history.js";
-import { groupedBy, type Operation } from "../history/records.js";
-import type { Violation } from "./violation.js";
+import { groupedBy, type Operation, type Violation } from "../history/records.js";
 
 export interface Kept {
   readonly entry: Entry;

@@ -4,9 +4,8 @@
 
 import { type Document, successor } from "../history/document.js";
 import type { Final } from "../history/history.js";
-import type { Operation } from "../history/records.js";
+import type { Operation, Violation } from "../history/records.js";
 import { described, type StoredWrites } from "./stored-writes.js";
-import type { Violation } from "./violation.js";
 
 export function lostUpdates(resources: readonly StoredWrites[], finals: readonly Final[]): Violation[] {
   return resources.flatMap((resource) => {

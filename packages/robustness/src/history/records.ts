@@ -1,6 +1,6 @@
-// What the processes of a run record: leases, pauses, calls with their answers. All instants are
-// milliseconds of the machine's monotonic clock, which is one for all processes, so that records of
-// different processes can be compared.
+// What the processes of a run record: leases, pauses, calls with their answers; and what is found
+// to be wrong with that. All instants are milliseconds of the machine's monotonic clock, which is
+// one for all processes, so that records of different processes can be compared.
 import type { Document } from "./document.js";
 
 export interface Span {
@@ -82,6 +82,17 @@ export interface CounterSample {
   readonly memory: number;
   readonly floor: number;
   readonly counter: number;
+}
+
+/** What a checker found to be wrong. */
+export interface Violation {
+  readonly promise: "T1" | "T2" | "L1" | "L2" | "G1" | "G2" | "G3" | "G4" | "order" | "counters" | "end";
+  readonly what: string;
+  /** When it showed, where that is known. */
+  readonly at?: number;
+  readonly resource?: string;
+  /** How many updates are lost by it. */
+  readonly lostUpdates?: number;
 }
 
 export function nowMs(): number {

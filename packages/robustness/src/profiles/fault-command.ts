@@ -1,9 +1,9 @@
 // The command of a run under faults: what it prints and writes, and its exit code. A control is
 // expected to be found wanting.
 import { writeFileSync } from "node:fs";
-import type { Violation } from "../checkers/violation.js";
 import type { ReportFiles } from "../harness/arguments.js";
 import { type Command, progressEnded, progressLines } from "../harness/command.js";
+import type { Violation } from "../history/records.js";
 import { page } from "../report/drawing.js";
 import type { Outcome } from "../report/outcome.js";
 import { whole } from "../report/table.js";

@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type RedisNode, scratchFolder } from "@palisade/testkit";
 import { judge } from "../checkers/judge.js";
-import type { Violation } from "../checkers/violation.js";
 import { Ambush, judgeAmbush } from "../faults/ambush.js";
 import { FaultLog } from "../faults/fault-log.js";
 import { inject } from "../faults/injector.js";
@@ -11,7 +10,7 @@ import { NodeFaults } from "../faults/redis-nodes.js";
 import { type Plan, schedule } from "../faults/schedule.js";
 import { Closers, type Ran, run, type Signals } from "../harness/run.js";
 import { emptyHistory, type History } from "../history/history.js";
-import type { CounterSample } from "../history/records.js";
+import type { CounterSample, Violation } from "../history/records.js";
 import type { Outcome } from "../report/outcome.js";
 import { collectJournals } from "../servers/collect.js";
 import type { Environment } from "../servers/environment.js";

@@ -1,8 +1,7 @@
 // What a run under faults leaves for its report.
-import type { Violation } from "../checkers/violation.js";
 import type { InjectedFault } from "../faults/fault-log.js";
 import type { History } from "../history/history.js";
-import type { LeaseRecord, Span } from "../history/records.js";
+import type { LeaseRecord, Span, Violation } from "../history/records.js";
 
 export interface Outcome {
   readonly servers: string;

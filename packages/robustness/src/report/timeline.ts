@@ -2,7 +2,7 @@
 // over time and every fault below, and close-ups of what was found. Where nothing was found, a
 // close-up of a refusal that saved an update.
 import { isWrite } from "../checkers/stored-writes.js";
-import type { Violation } from "../checkers/violation.js";
+import type { Violation } from "../history/records.js";
 import { type CloseUp, closeUp, faultRows } from "./close-up.js";
 import { bar, LEFT, label, legend, MARGIN, short, svgDocument, type TimeScale, timeAxis, timeScale, WIDTH } from "./drawing.js";
 import type { Outcome } from "./outcome.js";
