@@ -9,8 +9,8 @@ const COMMENT = /^\s*(\/\/|\/?\*+[ /])/;
 const SCRIPT_COMMENT = /^\s*--/;
 /** What must stay in one line: addresses, types, and directives to other tools. */
 const UNBREAKABLE = /https?:\/\/|biome-ignore|@ts-|@param|@type|@returns|@property/;
-/** Migrations stay as they were released; embedded scripts are generated. */
-const EXEMPT = /\/migrations\/|lua\.generated\.ts$/;
+/** What is generated, and migrations, which are never edited once released. */
+const EXEMPT = /\/migrations\/|\.generated\./;
 const SOURCES = /^(packages|tools)\/.*\.(ts|mjs|lua|sql|c)$/;
 
 export const openingComments: Rule = {

@@ -34,7 +34,7 @@ export const everydayWords = listed(`
 
 /** Refused in the names of files and classes, also when the glossary has them. */
 export const retiredWords = listed(`
-  account alarms belief campaign cast courtesy credulous debts desk door dormitory ending exchange
-  introduction letters lifeguard nemesis outbox patience seat signs station stranger strike survey
-  tell tenure told trade trial turnstile visit witness workshop
+  account alarms asked belief campaign cast courtesy credulous debts desk door dormitory ending
+  exchange gate introduction letters lifeguard nemesis outbox patience posting seat signs station
+  stranger strike survey tell tenure told trade trial turnstile visit witness workshop
 `);

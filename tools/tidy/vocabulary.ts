@@ -14,8 +14,6 @@ const EMPTY = /(^|[-.])(utils?|helpers?|common|misc)([-.]|$)/;
  */
 const KINDS = /(^|[-.])(types|constants|interfaces)([-.]|$)/;
 
-const later = ["posting", "asked", "gate"];
-
 export const meaningfulNames: Rule = {
   name: "every file is named after what it is about",
   findings: (checkout) =>
@@ -30,7 +28,7 @@ export const meaningfulNames: Rule = {
 export const knownWords: Rule = {
   name: "every word in the name of a file or class stands in the glossary or is an everyday word",
   findings: (checkout) => {
-    const known = new Set([...everydayWords, ...later, ...glossaryOf(checkout)]);
+    const known = new Set([...everydayWords, ...glossaryOf(checkout)]);
     return checkout.files.filter(({ path }) => isNamed(path)).flatMap((file) => unknownWords(file, known));
   },
 };
