@@ -13,6 +13,7 @@ import { KEPT, makeMachine, newRunFolder } from "./root.mjs";
 
 const STEP_LIMIT_MS = 30 * 60_000;
 const SHOWN_COMPLAINTS = 60;
+const namespaces = "--mount --ipc --pid --fork --kill-child --propagation private".split(" ");
 const beside = (/** @type {string} */ name) => fileURLToPath(new URL(name, import.meta.url));
 
 /** @param {readonly string[]} args @returns {Promise<number>} the exit code */
@@ -108,7 +109,7 @@ function entered({ machine, root, env, network }, command) {
   const script = readFileSync(beside("step.sh"), "utf8").replace("COMMAND", () => command);
   writeFileSync(join(root, "step.sh"), script);
   const first = machine.commandIsFirst ? ["bash", "-c", script] : ["bash", "/step.sh"];
-  const apart = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", ...(network === "yes" ? [] : ["--net"])];
+  const apart = [...namespaces, ...(network === "yes" ? [] : ["--net"])];
   const enter = ["bash", beside("enter.sh"), root, machine.user, network, machine.closedTmp ? "noexec" : "exec"];
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
   return ["unshare", ...apart, ...enter, "env", "--ignore-environment", ...variables, ...first];

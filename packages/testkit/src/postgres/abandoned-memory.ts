@@ -4,6 +4,7 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
+import { isRunning } from "../process/process-state.js";
 
 const run = promisify(execFile);
 
@@ -27,15 +28,7 @@ async function sweep(uid: number | undefined): Promise<void> {
     const fields = row.trim().split(/\s+/);
     const field = (name: string): number => Number(fields[names.indexOf(name)]);
     const ours = field("uid") === uid && field("size") === INTERLOCK_BYTES && field("nattch") === 0;
-    if (ours && !isAlive(field("cpid"))) await run("ipcrm", ["-m", String(field("shmid"))]).catch(leftForLater);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    if (ours && !isRunning(String(field("cpid")))) await run("ipcrm", ["-m", String(field("shmid"))]).catch(leftForLater);
   }
 }
 
