@@ -9,7 +9,7 @@ type Act = (node: RedisNode) => void | Promise<void>;
 interface Fault {
   readonly happen: Act;
   readonly end: Act;
-  /** Whether the node can answer nobody while it lasts. */
+  /** Whether the node answers no request while it lasts. */
   readonly isDeaf: boolean;
 }
 

@@ -61,7 +61,7 @@ describe("nodes that are down", () => {
     );
   });
 
-  test("and come back while somebody waits: the waiter gets its lease", async ({ fleet, open }) => {
+  test("and come back while a caller waits: the waiter gets its lease", async ({ fleet, open }) => {
     const running = await fleet({ appendfsync: "always" });
     const locker = open({ nodes: running.urls });
     await locker.ready();
@@ -111,7 +111,7 @@ describe("nodes that are slow", () => {
     await nothingLeft(running);
   });
 
-  test("one of five: costs nobody anything", async ({ fleet, open }) => {
+  test("one of five: costs no caller anything", async ({ fleet, open }) => {
     const running = await fleet();
     const locker = open({ nodes: running.urls, nodeTimeoutMs: 10_000 });
     await takeAndGiveBack(locker);
@@ -123,7 +123,7 @@ describe("nodes that are slow", () => {
     await running.nodes[2]?.heal();
   });
 
-  test("one of three, late for everybody: never two holders", async ({ fleet, open }) => {
+  test("one of three, late for every caller: never two holders", async ({ fleet, open }) => {
     const running = await fleet({ nodes: 3 });
     const [a, b] = [open({ nodes: running.urls }), open({ nodes: running.urls })];
     await Promise.all([a.ready(), b.ready()]);
@@ -225,7 +225,7 @@ describe("a quorum that is frozen", () => {
     await Promise.all(running.nodes.map((node) => node.heal()));
   });
 
-  test("that heard of an extension, and was not heard, gives the lease back when it is over, instead of holding for nobody what was asked", async ({
+  test("that executed an extension unheard gives the lease back when it is over, instead of holding it for a whole ttl", async ({
     fleet,
     open,
   }) => {

@@ -187,7 +187,7 @@ describe("extend", () => {
     await eye.gone("r");
   });
 
-  test("of a lease that somebody else took by now is LEASE_LOST and leaves the other alone", async ({ locker, eye }) => {
+  test("of a lease that another owner took by now is LEASE_LOST and leaves the other alone", async ({ locker, eye }) => {
     const lease = await locker.acquire("r");
     await expect.poll(() => eye.holders("r")).not.toContain(null);
     await eye.plant("r", [1, 2, 3], 60_000);

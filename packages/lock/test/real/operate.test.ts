@@ -56,7 +56,7 @@ describe("forceRelease", () => {
     expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
   });
 
-  test("wakes who waits", async ({ redis, open }) => {
+  test("wakes waiters", async ({ redis, open }) => {
     const [holder, waiter] = [0, 1].map(() => open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 60_000 } }));
     await holder?.acquire("r", { ttlMs: 60_000 });
     const waiting = waiter?.acquire("r", { waitMs: 10_000 });
@@ -65,7 +65,7 @@ describe("forceRelease", () => {
     expect((await waiting)?.held).toBe(true);
   });
 
-  test("T1 of a free resource fences whoever had it last: the key ran out, and its holder may not know", async ({ locker, eye }) => {
+  test("T1 of a free resource fences its last holder: the key ran out, and the holder may not know", async ({ locker, eye }) => {
     const lease = await locker.acquire("r");
     await expect.poll(() => eye.holders("r")).not.toContain(null);
     await eye.remove("r", [0, 1, 2, 3, 4]);
@@ -75,7 +75,7 @@ describe("forceRelease", () => {
     expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
   });
 
-  test("without a reason is misuse; without a quorum it is LOCK_NO_QUORUM and removes nobody", async ({ fleet, open }) => {
+  test("without a reason is misuse; without a quorum it is LOCK_NO_QUORUM and removes no holder", async ({ fleet, open }) => {
     const { urls, nodes } = await fleet({ nodes: 3 });
     const locker = open({ nodes: urls, nodeTimeoutMs: 250 });
     const lease = await locker.acquire("r", { ttlMs: 60_000 });
@@ -153,7 +153,7 @@ describe("issued", () => {
 });
 
 describe("a locker", () => {
-  test("is ready when a quorum is believed, and says who is not", async ({ fleet, open }) => {
+  test("is ready when a quorum is admitted, and names the nodes that are not", async ({ fleet, open }) => {
     const { urls, nodes } = await fleet({ nodes: 3 });
     await open({ nodes: urls }).ready();
     await nodes[2]?.kill();
@@ -220,7 +220,7 @@ describe("a locker", () => {
     expect(() => createLocker({ nodes: ["redis://127.0.0.1:1"], ttl: 5 } as never)).toThrow(/did you mean/);
   });
 
-  test("that is closed rejects whoever waits, ends and releases its leases, and answers nobody any more", async ({ redis, open, eye }) => {
+  test("that is closed rejects waiting calls, ends and releases its leases, and refuses every later call", async ({ redis, open, eye }) => {
     const holder = open({ nodes: redis.urls, namespace: redis.namespace });
     const closing = open({ nodes: redis.urls, namespace: redis.namespace });
     await holder.acquire("held");

@@ -204,7 +204,7 @@ describe("under random faults", { timeout: 120_000 }, () => {
     return story;
   };
 
-  test("T1 whoever begins after another was granted has the higher token", async ({ fleet, open }) => {
+  test("T1 an acquisition that begins after another was granted has the higher token", async ({ fleet, open }) => {
     const { tenures } = await told(fleet, open);
     expect(tenures.length, repeat).toBeGreaterThanOrEqual(enoughLeases);
     expect(

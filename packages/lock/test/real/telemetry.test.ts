@@ -1,4 +1,4 @@
-// What whoever subscribes is told: every round, the danger before the end of a lease, its loss, and
+// What subscribers are told: every round, the danger before the end of a lease, its loss, and
 // what happens to nodes.
 import type { DangerEvent, LossEvent, NodeEvent, RoundEvent } from "@palisade/lock";
 import { describe, expect, listen, test, until, untilSeenEnding } from "./lock-test.js";

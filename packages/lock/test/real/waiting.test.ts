@@ -69,7 +69,7 @@ test("a lock whose holder vanished is taken over when its time is over, without 
   const lease = await holder.acquire("r", { ttlMs: 1_000 });
   lease.serialize();
   await holder.close();
-  // The first poll would be in half a minute, and the last attempt when the patience ends.
+  // The first poll would be in half a minute, and the last attempt at the end of waitMs.
   const { tookMs } = await timed(() => waiter.acquire("r", { waitMs: 20_000 }));
   expect(tookMs).toBeLessThan(15_000);
 });
@@ -105,7 +105,7 @@ async function bothGiveUp(locker: Locker, resource: string): Promise<{ readonly 
   return { inFront: await inFront, behind };
 }
 
-test("who never had its turn is told what those in front learnt: held", async ({ locker, eye }) => {
+test("a caller that never had its turn is told what the one in front learnt: held", async ({ locker, eye }) => {
   await locker.ready();
   await eye.plant("held", [0, 1, 2, 3, 4], 60_000);
   const { inFront, behind } = await bothGiveUp(locker, "held");
@@ -116,7 +116,7 @@ test("who never had its turn is told what those in front learnt: held", async ({
   });
 });
 
-test("who never had its turn is told what those in front learnt: no quorum", async ({ fleet, open }) => {
+test("a caller that never had its turn is told what the one in front learnt: no quorum", async ({ fleet, open }) => {
   const { urls, nodes } = await fleet({ nodes: 3 });
   const locker = open({ nodes: urls });
   await locker.ready();
@@ -135,7 +135,7 @@ test("the number of tries can be limited", async ({ redis, open, eye }) => {
   expect(attempts.events).toHaveLength(1);
 });
 
-test("the number of calls under way is limited, and one too many does not say that somebody holds anything", async ({ redis, open }) => {
+test("the number of calls in flight is limited, and the refusal of one too many does not speak of a holder", async ({ redis, open }) => {
   const locker = open({ nodes: redis.urls, namespace: redis.namespace, maxWaiters: 3 });
   const lease = await locker.acquire("r");
   const waiting = Array.from({ length: 3 }, () => locker.using("r", () => "done"));
@@ -190,7 +190,7 @@ describe("giving up", () => {
     expect((await locker.tryAcquire("r")).ok).toBe(true);
   });
 
-  test("holds up nobody behind", async ({ locker }) => {
+  test("delays no caller behind it", async ({ locker }) => {
     const lease = await locker.acquire("r");
     const aborter = new AbortController();
     const quitter = failure(locker.acquire("r", { signal: aborter.signal }));
@@ -222,7 +222,7 @@ test("T2 many who take the same lock in a loop all finish, with tokens that are 
   expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
 });
 
-test("nobody starves: of several loops on the same lock the last is not far behind the first", async ({ redis, open }) => {
+test("no caller starves: of several loops on the same lock the last is not far behind the first", async ({ redis, open }) => {
   const lockers = Array.from({ length: 4 }, () => open({ nodes: redis.urls, namespace: redis.namespace, waitMs: 60_000 }));
   await Promise.all(lockers.map((locker) => locker.ready()));
   const counts = lockers.map(() => 0);

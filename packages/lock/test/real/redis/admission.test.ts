@@ -185,7 +185,7 @@ describe("a node that lost its memory", () => {
     expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
   });
 
-  test("T2 grants nothing until it is believed again, although its record still says what was believed of it before", async ({ fleet }) => {
+  test("T2 grants nothing until it is admitted again, although its record still says that it was", async ({ fleet }) => {
     const servers = await fleet({ nodes: 3, appendfsync: "always" });
     await using lock = await opened(servers.urls, { ...options, maxTtlMs: 60_000 });
     const known = asking("a");
@@ -212,7 +212,7 @@ describe("a node that lost its memory", () => {
     expect(performance.now() - flushedAt).toBeGreaterThanOrEqual(maxTtlMs);
   });
 
-  test("comes back although it was silent just when it was looked at, and nobody asks it anything", async ({ fleet }) => {
+  test("comes back although it was silent when its status was read, and no caller asks it anything", async ({ fleet }) => {
     const servers = await fleet({ nodes: 3 });
     const connectTimeoutMs = 150;
     await using lock = await hasty(servers, connectTimeoutMs);

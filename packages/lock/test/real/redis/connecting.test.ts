@@ -12,7 +12,7 @@ function withUser(url: string, user: string): string {
 }
 
 describe("a node that cannot be asked", () => {
-  test("says that nobody listens there", async ({ fleet }) => {
+  test("says that no server listens there", async ({ fleet }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     await nodes[0]?.kill();
     await using lock = await opened(urls, { namespace });

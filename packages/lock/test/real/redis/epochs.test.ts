@@ -146,7 +146,7 @@ describe("rebuilding", () => {
   });
 });
 
-describe("tickets", () => {
+describe("nonces", () => {
   const arrived: OpenAdmissionArguments = {
     nonce: "t1",
     id: "id1",
@@ -207,7 +207,7 @@ describe("tickets", () => {
     expect(await asked(it.redis, openAdmission(keys, arrived))).toBe(undefined);
   });
 
-  test("a claim that was made under a clock that has been set back since keeps nobody out", async ({ fleet }) => {
+  test("a lead taken under a clock that was set back since keeps no locker out", async ({ fleet }) => {
     await using it = await alone(fleet);
     expect(await asked(it.redis, openAdmission(keys, arrived))).toMatchObject({ leads: true });
     expect(await asked(it.redis, openAdmission(keys, { ...arrived, lead: "c2" }))).toMatchObject({
@@ -249,7 +249,7 @@ describe("tickets", () => {
     });
   });
 
-  test("a visit changes the epoch in the same breath, and a node that is not admitted cannot be visited", async ({ fleet }) => {
+  test("reading a floor changes the incarnation in the same script, and needs an admitted node", async ({ fleet }) => {
     await using it = await alone(fleet);
     expect(await asked(it.redis, readFloor(keys, "e2"))).toBe(undefined);
     expect(await it.redis.exists(keys.node)).toBe(0);

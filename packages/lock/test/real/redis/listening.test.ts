@@ -22,7 +22,7 @@ function wanted(resource: string) {
 }
 
 describe("a release", () => {
-  test("looks for waiters only where somebody was refused or the holder had waited, one request at a time or many at once", async ({
+  test("looks for waiters only where a request was refused or the holder had waited, one request at a time or many at once", async ({
     redis,
   }) => {
     await using lock = await one(redis);
@@ -121,7 +121,7 @@ describe("a release", () => {
     await expect.poll(() => heard).toEqual(["at 15 listens", "at 15 is told, rank 0 of 1"]);
   });
 
-  test("of a node that is itself a cluster is told to everybody, for nobody can be counted there", async ({ fleet }) => {
+  test("of a node that is itself a cluster notifies all wake slots, because waiters cannot be counted there", async ({ fleet }) => {
     const { nodes } = await fleet({ nodes: 1, config: { "cluster-enabled": "yes" } });
     await nodes[0]?.cli("CLUSTER", "ADDSLOTSRANGE", 0, 16383);
     // A cluster lets two seconds pass before it serves anybody.
@@ -152,7 +152,7 @@ describe("listening", () => {
     await expect.poll(() => heard).toEqual(["one listens", "one listens"]);
   });
 
-  test("is said at once to whoever joins those who listen already", async ({ redis }) => {
+  test("is confirmed at once to a waiter that joins those that listen already", async ({ redis }) => {
     await using lock = await one(redis);
     const heard: string[] = [];
     lock.node("n1").onReleased("a", 2, writing(heard, "first"));

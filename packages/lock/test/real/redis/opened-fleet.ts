@@ -101,7 +101,7 @@ export async function opened(
 
 let owners = 0;
 
-/** A question for one or more resources with an owner of its own; its release tells nobody. */
+/** A request for one or more resources with an owner of its own; its release notifies nobody. */
 export function asking(resources: string | readonly string[], ttlMs = 60_000) {
   return {
     resources: typeof resources === "string" ? [resources] : resources,

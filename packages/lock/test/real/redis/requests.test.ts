@@ -236,7 +236,7 @@ describe("extend and heal", () => {
     expect(await one.node.heal({ ...question, token })).toEqual({ kind: "extended", node: "n1" });
     expect(await one.node.grant(asking("b"))).toMatchObject({ kind: "held", holder: question.label });
     expect(await one.node.inspect("a")).toMatchObject({ token });
-    // By whoever adopted the lease, under another label.
+    // By the process that adopted the lease, under another label.
     await one.redis.del(`{${one.namespace}}:lock:b`);
     expect(await one.node.heal({ ...question, label: "adopter", token })).toEqual({
       kind: "extended",
@@ -290,7 +290,7 @@ describe("release, inspect and raise", () => {
     });
   });
 
-  test("raise lifts the counter whoever holds, never lowers it, and takes the lock away only when asked to", async ({ redis }) => {
+  test("raise lifts the counter under any holder, never lowers it, and removes the lock only when asked to", async ({ redis }) => {
     await using one = await oneNode(redis);
     const token = (await one.floor()) + 20;
     const question = asking("a");

@@ -52,7 +52,7 @@ test("T2 a grant says in which epoch it was given, also when the asker believes 
   expect(await it.node.grant(question())).toMatchObject({ kind: "granted", epoch: "another epoch" });
 });
 
-test("T2 a counter that is older than the last admission is not believed", async ({ fleet }) => {
+test("T2 a counter that is older than the last admission does not count", async ({ fleet }) => {
   await using it = await acquainted(fleet);
   await it.redis.set(keys.token("a"), "1000");
   expect(await it.node.grant(question())).toMatchObject({
@@ -75,7 +75,7 @@ test("T1 a counter that leads all others is not forgotten when it runs out", asy
   });
 });
 
-test("L2 nobody gives back what is another's", async ({ fleet }) => {
+test("L2 a release leaves the lock of another owner alone", async ({ fleet }) => {
   await using it = await acquainted(fleet);
   const [holder, late] = [question(), question()];
   await it.node.grant(holder);

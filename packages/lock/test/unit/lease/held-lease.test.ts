@@ -44,7 +44,7 @@ function held(answers: Answers = [], renew: "renewed" | "kept" = "kept") {
 }
 
 describe("a machine that was suspended", () => {
-  test("L1 has lost its lease, by the wall clock: whoever asks is told at once, and the signal within a second", () => {
+  test("L1 has lost its lease, by the wall clock: every getter says so at once, and the signal within a second", () => {
     const { clock, lease } = held();
     const { signal } = lease;
     clock.wallOffsetMs += 60_000;
@@ -82,7 +82,7 @@ describe("a lease that ends by itself", () => {
     expect(asked()).toEqual(["", "", ""]);
   });
 
-  test("is given back if they were: what was asked may be executed after its end, and hold for a ttl what nobody has", async () => {
+  test("is given back if they were: an extension may be executed after the end, and lock the resource for a ttl without a holder", async () => {
     const { clock, lease, asked } = held([silent, silent, never]);
     expect((await lease.extend(60_000)).outcome).toBe("unknown");
     clock.advance(ttlMs);
@@ -91,7 +91,7 @@ describe("a lease that ends by itself", () => {
     expect(asked()).toEqual(["extend,release", "extend,release", "extend,release"]);
   });
 
-  test("is not given back by a holder who handed it to somebody else", async () => {
+  test("is not given back by a process that handed it over", async () => {
     const { clock, lease, asked } = held();
     await lease.extend();
     lease.serialize();

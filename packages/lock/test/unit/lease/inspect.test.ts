@@ -35,7 +35,7 @@ describe("what ballots say together", () => {
     expect(summarize("r", [seen("n1", "a"), seen("n2", "b"), silent], electorate).state).toBe("unknown");
   });
 
-  test("a quorum that has nobody is free, and too few that answered are unknown", () => {
+  test("a quorum without a holder is free, and too few answers are unknown", () => {
     expect(summarize("r", [seen("n1", null), seen("n2", null), seen("n3", "a")], electorate).state).toBe("free");
     expect(summarize("r", [seen("n1", "a"), silent, silent], electorate).state).toBe("unknown");
   });

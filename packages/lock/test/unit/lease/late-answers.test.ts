@@ -60,7 +60,7 @@ test("L2 a renewal that too few nodes answer leaves the deadline where it was", 
   expect(lease.remainingMs()).toBe(lastsMs - 4_000);
 });
 
-test("L2 a renewal that no quorum confirms plants nothing: the node that has no key may have given it to somebody else since", async () => {
+test("L2 a renewal that no quorum confirms creates no key: the node without a key may have granted it to another owner since", async () => {
   const ballots = [
     (node: string): ExtendBallot => ({ kind: "extended", node }),
     (node: string): ExtendBallot => ({ kind: "missing", node }),

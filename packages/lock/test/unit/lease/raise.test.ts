@@ -1,4 +1,4 @@
-// Breaking the glass while somebody else takes the lock: an order of events that real servers
+// A forced release while another process takes the lock: an order of events that real servers
 // produce only with bad luck.
 import { expect, test } from "vitest";
 import { forceRelease } from "../../../src/lease/raise.js";

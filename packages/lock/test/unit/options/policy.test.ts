@@ -1,4 +1,4 @@
-// Options: defaults, bounds, and words for whoever gets them wrong.
+// Options: defaults, bounds, and messages for wrong ones.
 import { describe, expect, test } from "vitest";
 import { readAdoptOptions, readLeaseRequest, readResources } from "../../../src/options/lease-request.js";
 import { type LockerOptions, readPolicy } from "../../../src/options/policy.js";

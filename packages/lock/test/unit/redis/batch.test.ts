@@ -42,7 +42,7 @@ describe("an encoded call", () => {
     expect(String(wire)).toBe(words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join(""));
   });
 
-  test("asks to confirm what is believed of a node only where one resource is wanted", () => {
+  test("confirms the admission record only in a grant of one resource", () => {
     const encoder = new BatchEncoder(keysOf("ns"));
     expect(encoder.encode([pending(grant)]).confirmsRecord).toBe(true);
     expect(encoder.encode([pending(grant), pending(grant)]).confirmsRecord).toBe(false);

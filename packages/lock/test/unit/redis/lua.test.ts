@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { WAKE_SLOTS } from "../../../src/protocol/node.js";
+import { MAX_TOKEN } from "../../../src/protocol/token.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import * as generated from "../../../src/redis/lua.generated.js";
 import { admit, type NodeStatus, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
@@ -118,7 +119,8 @@ describe("the Lua files", () => {
     }
   });
 
-  test("know the same number of seats", () => {
+  test("know the same number of wake slots, and the same highest token", () => {
     expect(textOf("notify")).toContain(`local WAKE_SLOTS = ${WAKE_SLOTS}\n`);
+    expect(textOf("start")).toContain(`local HIGHEST = ${MAX_TOKEN}\n`);
   });
 });

@@ -4,7 +4,7 @@ import { PendingReleases } from "../../../src/redis/pending-releases.js";
 
 const debt = (owner: string) => ({ resources: ["a"], owner, notifyFrom: 1 });
 
-describe("release debts", () => {
+describe("pending releases", () => {
   test("are handed out once, in order, as long as the key could live", () => {
     const pendingReleases = new PendingReleases(100, () => expect.unreachable());
     pendingReleases.add(debt("first"), 0);

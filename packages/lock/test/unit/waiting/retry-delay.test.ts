@@ -4,13 +4,13 @@ import { backOffMs, backupDelayMs, HEAD_START_MS, safetyPollMs, spreadDelayMs } 
 
 const retry = { tries: Number.POSITIVE_INFINITY, minDelayMs: 4, maxDelayMs: 500 };
 
-test("who waits alone asks at once; many spread out, but not for long", () => {
+test("a waiter that is alone asks at once; many spread out, but not for long", () => {
   expect(spreadDelayMs(0, 0.99)).toBe(0);
   expect(spreadDelayMs(10, 0.5)).toBeGreaterThan(spreadDelayMs(2, 0.5));
   expect(spreadDelayMs(100_000, 1)).toBeLessThanOrEqual(50);
 });
 
-test("who is told in the second place leaves the first its head start", () => {
+test("the backup leaves the first wake slot its head start", () => {
   for (const chance of [0, 0.5, 0.999]) expect(backupDelayMs(chance)).toBeGreaterThan(HEAD_START_MS);
 });
 

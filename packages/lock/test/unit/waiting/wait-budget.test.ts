@@ -28,7 +28,7 @@ test("a signal is left alone when its last sleeper wakes by itself", async () =>
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });
 
-test("patience without end outlasts the longest timer there is", async () => {
+test("a wait without end outlasts the longest timer there is", async () => {
   const clock = new ManualClock();
   let awake = false;
   const waiter = new WaitBudget(clock, waiters(), { waitMs: Number.POSITIVE_INFINITY, signal: undefined });

@@ -1,5 +1,5 @@
-// A crowd that fills the way to the nodes: whoever stands in line behind it can still give up, run
-// out of patience, or be sent home.
+// A crowd that keeps the nodes busy: a caller behind it can still give up, run out of time, or be
+// rejected.
 import { expect, test } from "vitest";
 import { readLeaseRequest } from "../../../src/options/lease-request.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
@@ -27,7 +27,7 @@ const microtasks = async (): Promise<void> => {
   for (let i = 0; i < 20; i++) await Promise.resolve();
 };
 
-test("who stands behind a crowd can give up, and never asks", async () => {
+test("a caller behind a crowd can give up, and never asks", async () => {
   const { ask, asked } = crowded();
   const aborter = new AbortController();
   const quitter = ask("r", { signal: aborter.signal });
@@ -37,7 +37,7 @@ test("who stands behind a crowd can give up, and never asks", async () => {
   expect(asked()).toBe(1_024);
 });
 
-test("who stands behind a crowd runs out of patience with waitMs, a question's time at least, and is told why", async () => {
+test("a caller behind a crowd waits for waitMs, and for one request's time at least, and is told why it failed", async () => {
   const { ask, clock } = crowded();
   const [one, other] = [ask("r", { waitMs: 0 }), ask("s", { waitMs: 400 })];
   await microtasks();
@@ -47,7 +47,7 @@ test("who stands behind a crowd runs out of patience with waitMs, a question's t
   expect(await other).toMatchObject({ code: "LOCK_TOO_SLOW" });
 });
 
-test("who stands behind a crowd is sent home when the locker closes", async () => {
+test("a caller behind a crowd is rejected when the locker closes", async () => {
   const { ask, context } = crowded();
   const waiting = ask("r");
   await microtasks();
@@ -56,7 +56,7 @@ test("who stands behind a crowd is sent home when the locker closes", async () =
   expect(await waiting).toMatchObject({ code: "LOCK_ABORTED" });
 });
 
-test("who only tries behind a crowd waits no longer than a question may take, and is answered with why", async () => {
+test("tryAcquire behind a crowd waits no longer than one request may take, and says why it failed", async () => {
   const { tryOnce, clock } = crowded();
   const answered = tryOnce("r");
   await microtasks();

@@ -1,4 +1,4 @@
-// Who has just released to others lets them go first.
+// A process that released what others wait for lets them go first.
 import { expect, test } from "vitest";
 import type { ReleaseBallot } from "../../../src/protocol/ballot.js";
 import { YIELD_MS } from "../../../src/waiting/retry-delay.js";
@@ -18,7 +18,7 @@ test("a release that others heard of is followed by a pause, and only for its re
   expect(yieldAfterRelease.dueMs(["a"])).toBe(0);
 });
 
-test("nobody is left the lock when nobody else waits", () => {
+test("no pause follows when no other process waits", () => {
   const yieldAfterRelease = new YieldAfterRelease(new ManualClock(), (resource) => resource === "ours");
   yieldAfterRelease.released(["a"], [released(0), { kind: "absent", node: "n2" }]);
   yieldAfterRelease.released(["ours"], [released(1)]);

@@ -85,7 +85,7 @@ async function believedTogether(
     onEvent: () => {},
     onRefusal: () => {},
   };
-  // What the second still has is not believed, but not forgotten either.
+  // The second is not admitted, but its floor counts.
   const seen = nodes.map(({ name }, i) => ({
     name,
     status: { floor: i === 1 ? 50 : undefined } as NodeStatus,
@@ -108,7 +108,7 @@ test("T1 a fleet is founded when none of its nodes has been admitted or has forg
   expect(await believedTogether("found", "as it was seen", "as it was seen", "silent")).toEqual([]);
 });
 
-test("T1 nodes are believed without enough others when all of them still stand as they were seen, and otherwise not", async () => {
+test("T1 nodes are admitted without enough others only when all of them still stand as they were seen", async () => {
   expect(await believedTogether("outlived", "as it was seen", "as it was seen", "admitted")).toEqual(["n1 50", "n2 50"]);
   expect(await believedTogether("outlived", "admitted", "as it was seen", "admitted")).toEqual([]);
   expect(await believedTogether("outlived", "as it was seen", "wiped", "admitted")).toEqual([]);
