@@ -2,7 +2,6 @@
 import type { Chance } from "../engine/chance.js";
 import type { ClientProcess } from "../engine/client-process.js";
 import type { Timeline } from "../engine/timeline.js";
-import type { Connection } from "./connection.js";
 import { Direction, type Speed } from "./direction.js";
 import type { Machine } from "./machine.js";
 
@@ -27,7 +26,7 @@ export class Path {
   secondTimes = 0;
   /** How many requests did. */
   secondDeliveries = 0;
-  readonly connections = new Set<Connection>();
+  readonly connections = new Set<{ cut(): void }>();
 
   constructor({ timeline, client, machine, speed, chance, log }: PathSettings) {
     this.timeline = timeline;
