@@ -11,8 +11,6 @@ import { figuresOf, textReport } from "../report/text.js";
 import { timeline } from "../report/timeline.js";
 import { type FaultProfile, type Progress, runUnderFaults } from "./fault-run.js";
 
-export interface FaultCommand<Asked> extends Command<Asked> {}
-
 interface Described<Asked> extends Omit<Command<Asked>, "perform"> {
   profile(asked: Asked): FaultProfile;
   /** The command that draws the same faults again. */
@@ -27,7 +25,7 @@ const LINE_EVERY_MS = 10_000;
 
 export function faultCommand<Asked extends ReportFiles & { readonly isControl: boolean; readonly seed: string }>(
   described: Described<Asked>,
-): FaultCommand<Asked> {
+): Command<Asked> {
   const { profile, repeat, isFoundWanting, expected } = described;
   const perform = async (asked: Asked): Promise<number> => {
     console.log(`seed ${asked.seed}; to repeat: ${repeat(asked)}`);

@@ -5,6 +5,7 @@ import { createLocker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
 import type { Plan } from "../faults/schedule.js";
 import { positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
+import type { Command } from "../harness/command.js";
 import type { Closers } from "../harness/run.js";
 import { type Place, Workers } from "../harness/workers.js";
 import { clientNumber, collectFenced, collectUnfenced, journalName } from "../servers/collect.js";
@@ -16,7 +17,7 @@ import { GUARDED_TABLES } from "../traffic/guarded-table.js";
 import { intruded } from "../traffic/intruder.js";
 import { documentTimes, rows } from "../traffic/read-modify-write.js";
 import { UNFENCED_TABLES } from "../traffic/unfenced-route.js";
-import { type FaultCommand, faultCommand } from "./fault-command.js";
+import { faultCommand } from "./fault-command.js";
 import type { FaultProfile } from "./fault-run.js";
 
 const usage = `npm run faults -- [options]          the whole system: clients, lock, gateways, Postgres
@@ -58,7 +59,7 @@ export function readSystemArguments(values: Values): SystemAsked {
   };
 }
 
-export const systemCommand: FaultCommand<SystemAsked> = faultCommand({
+export const systemCommand: Command<SystemAsked> = faultCommand({
   usage,
   texts: ["minutes", "seed", "clients"],
   flags: ["short", "control"],

@@ -12,7 +12,9 @@ const RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call
 
 export function unsealedLock(urls: readonly string[], { nodeTimeoutMs }: { readonly nodeTimeoutMs: number }): Lock {
   const careful = { enableOfflineQueue: false, autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
-  const options = { ...careful, commandTimeout: nodeTimeoutMs, retryStrategy: () => 20 };
+  // Nothing is asked before the first command: on a busy machine it would time out again and again.
+  const silent = { protocol: 2 as const, disableClientInfo: true, enableReadyCheck: false };
+  const options = { ...careful, ...silent, commandTimeout: nodeTimeoutMs, retryStrategy: () => 20 };
   const nodes = urls.map((url) => new Redis(url, options).on("error", ignored));
   const quorum = Math.floor(nodes.length / 2) + 1;
 
