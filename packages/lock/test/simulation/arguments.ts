@@ -25,7 +25,7 @@ export interface Controls {
   readonly seed: number;
 }
 
-export type Asked = Run | Replay | Controls;
+export type Task = Run | Replay | Controls;
 
 export const usage = `npm run faults -- --sim [options]
   --acquisitions N    until so many leases were given (1000000, unless --minutes is given)
@@ -40,7 +40,7 @@ export const usage = `npm run faults -- --sim [options]
 const MOST_SEED = 2 ** 31 - 1;
 
 /** Throws an error with a message for the user. */
-export function readArguments(args: readonly string[]): Asked {
+export function readArguments(args: readonly string[]): Task {
   const text = { type: "string" } as const;
   const options = {
     acquisitions: text,

@@ -1,7 +1,7 @@
 // `npm run faults -- --sim`: plays worlds until enough leases were given, and judges them. Exit
 // code 1 if a promise was broken (with --control: if none was), 2 for arguments that make no sense.
 import { writeFileSync } from "node:fs";
-import { type Asked, type Controls, type Replay, type Run, readArguments, usage } from "./arguments.js";
+import { type Controls, type Replay, type Run, readArguments, type Task, usage } from "./arguments.js";
 import { shrink } from "./shrink.js";
 import { count, grouped, noTotals, summary } from "./totals.js";
 import { playAll, seedOf } from "./workers.js";
@@ -18,11 +18,11 @@ const LAST_LINES = 150;
 const FOUND_WITHIN = 3_000_000;
 const COMMAND = "npm run faults -- --sim";
 
-async function run(asked: Run): Promise<number> {
-  console.log(`seed ${asked.seed}; to repeat: ${COMMAND} --seed ${asked.seed}`);
+async function run(task: Run): Promise<number> {
+  console.log(`seed ${task.seed}; to repeat: ${COMMAND} --seed ${task.seed}`);
   const beganAt = performance.now();
   let linedAt = beganAt;
-  const totals = await playAll(asked, (sofar) => {
+  const totals = await playAll(task, (sofar) => {
     const now = performance.now();
     const line = `${Math.round((now - beganAt) / 1_000)} s: ${grouped(sofar.worlds)} worlds, ${grouped(sofar.acquisitions)} acquisitions, ${sofar.broken.length} violations`;
     if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${line}`);
@@ -35,7 +35,7 @@ async function run(asked: Run): Promise<number> {
   if (process.stderr.isTTY) process.stderr.write("\r\x1b[2K");
   const [first] = totals.broken;
   if (first !== undefined) await explain(first.seed);
-  if (asked.json !== undefined) writeFileSync(asked.json, `${JSON.stringify({ asked, elapsedMs, ...totals }, null, 2)}\n`);
+  if (task.json !== undefined) writeFileSync(task.json, `${JSON.stringify({ asked: task, elapsedMs, ...totals }, null, 2)}\n`);
   console.log(summary(totals, elapsedMs));
   return first === undefined ? 0 : 1;
 }
@@ -102,12 +102,12 @@ function rulesOf(control: string | undefined): Rules {
   return (control === undefined ? undefined : controls[control]) ?? allRules;
 }
 
-function perform(asked: Asked): Promise<number> {
-  if (asked.what === "run") return run(asked);
-  return asked.what === "replay" ? show(asked, Number.POSITIVE_INFINITY) : find(asked);
+function perform(task: Task): Promise<number> {
+  if (task.what === "run") return run(task);
+  return task.what === "replay" ? show(task, Number.POSITIVE_INFINITY) : find(task);
 }
 
-function wanted(): Asked | undefined {
+function wanted(): Task | undefined {
   try {
     return readArguments(process.argv.slice(2));
   } catch (error) {
@@ -116,5 +116,5 @@ function wanted(): Asked | undefined {
   }
 }
 
-const asked = wanted();
-process.exitCode = asked === undefined ? 2 : await perform(asked);
+const task = wanted();
+process.exitCode = task === undefined ? 2 : await perform(task);

@@ -34,15 +34,8 @@ export function noTotals(): Totals {
   };
 }
 
-export function count(totals: Totals, seed: number, outcome: WorldResult): void {
-  totals.worlds++;
-  totals.acquisitions += outcome.acquisitions;
-  totals.secondDeliveries += outcome.secondDeliveries;
-  totals.events += outcome.events;
-  totals.simulatedMs += outcome.simulatedMs;
-  for (const kind of faultKinds) totals.faults[kind] += outcome.faults[kind];
-  for (const kind of ambushKinds) totals.ambushes[kind] += outcome.ambushes[kind];
-  for (const { promise, what } of outcome.violations) totals.broken.push({ seed, promise, what });
+export function count(totals: Totals, seed: number, { violations, ...result }: WorldResult): void {
+  merge(totals, { ...result, worlds: 1, broken: violations.map(({ promise, what }) => ({ seed, promise, what })) });
 }
 
 export function merge(totals: Totals, other: Totals): void {

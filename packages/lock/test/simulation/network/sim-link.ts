@@ -9,7 +9,7 @@ import type { Reply } from "../server/commands.js";
 import { Connection, type Request } from "./connection.js";
 import type { Path } from "./path.js";
 
-interface Asked {
+interface PendingReply {
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: Error) => void;
 }
@@ -22,13 +22,13 @@ export class SimLink implements Link {
   readonly #settings: ConnectSettings;
   readonly #listeners = new Map<string, Listener[]>();
   #connection: Connection | undefined;
-  #asked: Asked[] = [];
+  #pending: PendingReply[] = [];
   #answered = 0;
   #isClosed = false;
   #dials = 0;
   #attempts = 0;
   #channels = 0;
-  #first: Asked | undefined;
+  #first: PendingReply | undefined;
 
   constructor(path: Path, settings: ConnectSettings) {
     this.#path = path;
@@ -121,7 +121,7 @@ export class SimLink implements Link {
     const connection = this.#connection;
     if (connection === undefined || this.#isClosed) return Promise.reject(notWriteable());
     return new Promise((resolve, reject) => {
-      this.#asked.push({ resolve, reject });
+      this.#pending.push({ resolve, reject });
       connection.send(request);
     });
   }
@@ -190,13 +190,13 @@ export class SimLink implements Link {
   }
 
   #replied(reply: Reply | Error): void {
-    const asked = this.#asked[this.#answered++];
-    if (this.#answered > 64 && this.#answered * 2 > this.#asked.length) {
-      this.#asked = this.#asked.slice(this.#answered);
+    const pending = this.#pending[this.#answered++];
+    if (this.#answered > 64 && this.#answered * 2 > this.#pending.length) {
+      this.#pending = this.#pending.slice(this.#answered);
       this.#answered = 0;
     }
-    if (reply instanceof Error) asked?.reject(reply);
-    else asked?.resolve(reply);
+    if (reply instanceof Error) pending?.reject(reply);
+    else pending?.resolve(reply);
   }
 
   #failed(code: string, dial: number): void {
@@ -212,12 +212,12 @@ export class SimLink implements Link {
 
   #lost(connection: Connection | undefined): void {
     if (connection !== this.#connection) return;
-    const asked = this.#asked.slice(this.#answered);
+    const pending = this.#pending.slice(this.#answered);
     this.#connection = undefined;
-    this.#asked = [];
+    this.#pending = [];
     this.#answered = 0;
     this.#emit("close");
-    for (const { reject } of asked) reject(connectionLost());
+    for (const { reject } of pending) reject(connectionLost());
     if (this.#isClosed) this.#first?.reject(connectionLost());
     else this.#dialLater();
   }

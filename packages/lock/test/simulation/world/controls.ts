@@ -22,7 +22,7 @@ function replacedOnce(text: string, { find, replace }: Edit): string {
   return text.replace(find, () => replace);
 }
 
-const shortRelease = "if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then\n";
+const SHORT_RELEASE = "if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then\n";
 
 export const controls: Readonly<Record<string, Rules>> = {
   "no seal round": edited("seal", {
@@ -71,11 +71,11 @@ export const controls: Readonly<Record<string, Rules>> = {
     policy: (policy) => ({ ...policy, quorum: majority(policy.size) - 1 }),
   },
   "release whoever holds it": edited("release", {
-    find: shortRelease,
+    find: SHORT_RELEASE,
     replace: "if #KEYS == 1 and #ARGV == 1 then\n  call('DEL', KEYS[1])\n  if true then return 1 end\n",
   }),
   "release nothing": edited("release", {
-    find: shortRelease,
+    find: SHORT_RELEASE,
     replace: "if #KEYS == 1 and #ARGV == 1 then\n  if true then return 1 end\n",
   }),
 };
