@@ -47,7 +47,8 @@ export const votes = [
     promise: "L2",
     file: acquire,
     find: "const startMonotonicMs = this.#startMonotonicMs;\n    const startWallMs = this.#startWallMs;",
-    replace: "const startMonotonicMs = Math.max(clock.monotonicMs(), this.#startMonotonicMs);\n    const startWallMs = Math.max(clock.wallMs(), this.#startWallMs);",
+    replace:
+      "const startMonotonicMs = Math.max(clock.monotonicMs(), this.#startMonotonicMs);\n    const startWallMs = Math.max(clock.wallMs(), this.#startWallMs);",
     breaks: "The nodes count from the moment of the grant and the holder from the answer: it holds on after the keys have run out.",
     tests: ["unit/lease/acquire.test.ts"],
   },
