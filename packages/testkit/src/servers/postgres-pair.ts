@@ -6,7 +6,7 @@ import type pg from "pg";
 import { withClient } from "../postgres/databases.js";
 import { type PostgresHost, STANDBY_NAME } from "../postgres/provider.js";
 import { FaultProxy } from "../proxy/fault-proxy.js";
-import { chooseProvider } from "./choose-postgres.js";
+import { choosePostgres } from "./choose-provider.js";
 import { hostOptions, type PostgresOptions, PostgresServer } from "./postgres-server.js";
 
 const JOIN_TIMEOUT_MS = 10_000;
@@ -37,7 +37,7 @@ export class PostgresPair implements AsyncDisposable {
   }
 
   static async start(options: PairOptions): Promise<PostgresPair> {
-    const { provider, origin } = await chooseProvider(options.provider);
+    const { provider, origin } = await choosePostgres(options.provider);
     const common = hostOptions(options);
     const waitsFor = options.replication === "sync" ? { synchronous_standby_names: STANDBY_NAME } : {};
     const primary = await provider.start({ ...common, settings: { ...waitsFor, ...common.settings } });

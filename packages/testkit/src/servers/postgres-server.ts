@@ -3,7 +3,7 @@
 import { SUPERUSER } from "../postgres/data-folder.js";
 import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
 import type { HostOptions, PostgresHost } from "../postgres/provider.js";
-import { chooseProvider, type PostgresProviderName } from "./choose-postgres.js";
+import { choosePostgres, type PostgresProviderName } from "./choose-provider.js";
 
 export interface PostgresOptions {
   /** By default `PALISADE_TEST_PROVIDER`, else this machine, else containers. */
@@ -35,7 +35,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
-    const { provider, origin } = await chooseProvider(options.provider);
+    const { provider, origin } = await choosePostgres(options.provider);
     return new PostgresServer(await provider.start(hostOptions(options)), origin);
   }
 

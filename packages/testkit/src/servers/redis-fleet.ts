@@ -2,7 +2,7 @@
 // needs them. The servers know nothing of each other, which is what the lock asks of its nodes.
 
 import type { AppendFsync, ProviderName, RedisProvider, RedisServerSpec } from "../redis/provider.js";
-import { chooseProvider } from "./choose-redis.js";
+import { chooseRedis } from "./choose-provider.js";
 import { FleetWay } from "./fleet-way.js";
 import { RedisNode } from "./redis-node.js";
 
@@ -34,7 +34,7 @@ export class RedisFleet implements AsyncDisposable {
   static async start(options: RedisFleetOptions): Promise<RedisFleet> {
     const { nodes: count, appendfsync = "always", config = {}, clock = "shiftable" } = options;
     if (!Number.isInteger(count) || count < 1) throw new RangeError(`a fleet has one node or more, not ${count}`);
-    const { provider, origin } = await chooseProvider(options);
+    const { provider, origin } = await chooseRedis(options);
     const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
     const started = await Promise.allSettled(
       names.map(async (name) => RedisNode.inFrontOf(name, await provider.start({ name, appendfsync, config, clock }))),

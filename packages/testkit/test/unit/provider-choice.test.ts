@@ -2,8 +2,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { PostgresProvider } from "../../src/postgres/provider.js";
 import type { ProviderName, RedisProvider } from "../../src/redis/provider.js";
-import { chooseProvider as choosePostgres } from "../../src/servers/choose-postgres.js";
-import { chooseProvider as chooseRedis } from "../../src/servers/choose-redis.js";
+import { choosePostgres, chooseRedis } from "../../src/servers/choose-provider.js";
 
 type Description = () => Promise<string>;
 
