@@ -26,7 +26,7 @@ export type Verdict = "yes" | "epoch_moved" | "no" | "silent" | "open";
 
 /** Did a quorum grant it? */
 export function tallyGrants(ballots: Ballots<GrantBallot | EpochMoved>, rule: QuorumRule): Verdict {
-  return tally(ballots, rule, { yes: "granted", no: "held" });
+  return tally(ballots, rule, grantKinds);
 }
 
 /**
@@ -36,8 +36,11 @@ export function tallyGrants(ballots: Ballots<GrantBallot | EpochMoved>, rule: Qu
  * our own quorum (T1).
  */
 export function tallySeals(ballots: Ballots<SealBallot | EpochMoved>, rule: QuorumRule): Verdict {
-  return tally(ballots, rule, { yes: "sealed", no: "lost" });
+  return tally(ballots, rule, sealKinds);
 }
+
+const grantKinds = { yes: "granted", no: "held" } as const;
+const sealKinds = { yes: "sealed", no: "lost" } as const;
 
 // Each verdict is given as soon as no completion of the open ballots leads to another one: `yes`
 // only needs yes; `epoch_moved` needs yes + moved and no hope of yes; and so on down the list.

@@ -5,7 +5,8 @@ import type { Lost } from "../protocol/outcome.js";
 
 interface Line {
   inside: number;
-  readonly waiting: Set<() => void>;
+  /** Made for the first one that waits: an uncontended acquire needs none. */
+  waiting: Set<() => void> | undefined;
   /**
    * How the one inside last failed, for callers behind it whose time ends before they have asked.
    */
@@ -23,7 +24,7 @@ export class LocalQueue {
   /** Whether the caller is inside at once; then it must `leave`. */
   tryEnter(key: string): boolean {
     const line = this.#lines.get(key);
-    if (line === undefined) this.#lines.set(key, { inside: 1, waiting: new Set(), lastLoss: undefined });
+    if (line === undefined) this.#lines.set(key, { inside: 1, waiting: undefined, lastLoss: undefined });
     else if (line.inside === this.#width) return false;
     else line.inside++;
     return true;
@@ -34,18 +35,23 @@ export class LocalQueue {
    * to step out of the queue before that.
    */
   enqueue(key: string, onTurn: () => void): () => void {
-    const waiting = this.#lines.get(key)?.waiting;
-    waiting?.add(onTurn);
-    return () => waiting?.delete(onTurn);
+    const line = this.#lines.get(key);
+    if (line === undefined) throw new Error("a queue begins behind a caller that is inside");
+    line.waiting ??= new Set();
+    const { waiting } = line;
+    waiting.add(onTurn);
+    return () => waiting.delete(onTurn);
   }
 
   /** Lets the next one in. */
   leave(key: string): void {
     const line = this.#lines.get(key);
     if (line === undefined) return;
-    for (const next of line.waiting) {
-      line.waiting.delete(next);
-      next();
+    const { waiting } = line;
+    if (waiting !== undefined && waiting.size > 0) {
+      const [next] = waiting;
+      if (next !== undefined) waiting.delete(next);
+      next?.();
       return;
     }
     line.inside--;
@@ -59,7 +65,7 @@ export class LocalQueue {
 
   /** How many wait behind those inside. */
   length(key: string): number {
-    return this.#lines.get(key)?.waiting.size ?? 0;
+    return this.#lines.get(key)?.waiting?.size ?? 0;
   }
 
   noteLoss(key: string, lost: Lost): void {
