@@ -9,7 +9,7 @@ import { isToken, MAX_TOKEN } from "../protocol/token.js";
 import { askAll, castBallots, noBallots } from "../quorum/round.js";
 import { highestGrant, tallyGrants, tallySeals, type Verdict } from "../quorum/tally.js";
 import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
-import { AttemptReport } from "./attempt-event.js";
+import { attemptEvent } from "./attempt-event.js";
 import type { LeaseContext } from "./context.js";
 import { giveBack } from "./release.js";
 
@@ -39,7 +39,8 @@ class Acquisition {
   readonly #startWallMs: number;
   readonly #grants: (CountedGrant | undefined)[];
   #seals: (CountedSeal | undefined)[] = [];
-  readonly #event: AttemptReport | undefined;
+  #outcome: Outcome | undefined;
+  #allAnswered = false;
 
   constructor(context: LeaseContext, wanted: Wanted) {
     const { clock, nodes } = context;
@@ -50,15 +51,14 @@ class Acquisition {
     this.#incarnations = nodes.map((node) => node.incarnation());
     this.#startMonotonicMs = clock.monotonicMs();
     this.#startWallMs = clock.wallMs();
-    if (channels.attempt.hasSubscribers) this.#event = new AttemptReport(context, wanted.resources, this.#grants);
   }
 
   async run(): Promise<Outcome> {
     const verdict = await this.#grantRound();
     const reason = verdict === "no" ? "held" : "no_quorum";
-    const outcome = verdict === "yes" ? await this.#chooseToken() : this.#lose(reason, verdict);
-    this.#event?.settled(outcome, this.#seals.length === 0 ? 1 : 2);
-    return outcome;
+    this.#outcome = verdict === "yes" ? await this.#chooseToken() : this.#lose(reason, verdict);
+    this.#publish();
+    return this.#outcome;
   }
 
   #grantRound(): Promise<Settled> {
@@ -72,7 +72,10 @@ class Acquisition {
       ballots: this.#grants,
       ask: (node) => node.grant(question),
       judge: (ballots) => tallyGrants(ballots, policy),
-      onComplete: () => this.#event?.completed(),
+      onComplete: () => {
+        this.#allAnswered = true;
+        this.#publish();
+      },
     });
   }
 
@@ -123,16 +126,7 @@ class Acquisition {
     const lastsMs = validityMs(ttlMs, policy.driftFactor);
     const leftMs = remainingMs(lastsMs, clock.monotonicMs() - startMonotonicMs, clock.wallMs() - startWallMs);
     if (leftMs < minValidityMs(policy.minValidityMs, ttlMs)) return this.#lose("too_slow", "no", leftMs);
-    return {
-      kind: "won",
-      resources,
-      owner: this.#owner,
-      token,
-      ttlMs,
-      startMonotonicMs,
-      startWallMs,
-      votes: this.#grants,
-    };
+    return { kind: "won", resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, votes: this.#grants };
   }
 
   #lose(reason: LossReason, verdict: Settled, leftMs?: number): Lost {
@@ -141,5 +135,11 @@ class Acquisition {
     const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
     const seals = castBallots(this.#seals);
     return { kind: "lost", reason, epochMoved: verdict === "epoch_moved", ballots, seals, grants, leftMs };
+  }
+  #publish(): void {
+    if (this.#outcome === undefined || !this.#allAnswered || !channels.attempt.hasSubscribers) return;
+    const elapsedMs = this.#context.clock.monotonicMs() - this.#startMonotonicMs;
+    const rounds = this.#seals.length === 0 ? 1 : 2;
+    channels.attempt.publish(attemptEvent(this.#outcome, { ...this.#wanted, rounds, elapsedMs, grants: this.#grants }));
   }
 }

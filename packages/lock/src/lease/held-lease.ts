@@ -120,6 +120,7 @@ export class HeldLease implements Lease, Deadline {
   }
 
   onDanger(listener: (remainingMs: number) => void): () => void {
+    // Checked now: when the lease is in danger, the caller's mistake would surface too late.
     if (typeof listener !== "function") throw new TypeError(`onDanger needs a function to call, not ${shown(listener)}`);
     this.#dangerListeners ??= new Set();
     this.#dangerListeners.add(listener);

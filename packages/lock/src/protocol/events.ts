@@ -15,7 +15,7 @@ export interface AttemptEvent {
   readonly token?: number;
   /** 1, or 2 when the granting nodes did not agree on a token and it had to be sealed. */
   readonly rounds: number;
-  /** From the first byte sent to the outcome. */
+  /** From the first byte sent until the outcome is known and every node has answered. */
   readonly elapsedMs: number;
   /** Every node's answer to the request for a grant. */
   readonly ballots: readonly Ballot[];

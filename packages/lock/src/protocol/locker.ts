@@ -110,8 +110,8 @@ export interface Locker extends AsyncDisposable {
   /**
    * Waits for the resources, first in first out within this process, and takes them. Rejects with
    * LockError: `LOCK_HELD`, `LOCK_NO_QUORUM` or `LOCK_TOO_SLOW` when waitMs is over, `LOCK_ABORTED`
-   * when the signal is aborted or the locker closed. A rejected call gives back whatever the nodes
-   * granted it.
+   * when the signal is aborted or the locker closed. A rejected call leaves nothing on any node:
+   * what was granted is given back, also where the answer comes late.
    */
   acquire(resources: Resources, options?: AcquireOptions): Promise<Lease>;
   /**

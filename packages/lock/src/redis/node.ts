@@ -43,6 +43,7 @@ export interface RedisNodeSettings {
   readonly maxTtlMs: number;
   readonly retentionMs: number;
   readonly connectionName: string;
+  /** Must not throw: it is called before pending requests and releases are dealt with. */
   readonly onEvent: (event: NodeEvent) => void;
   /** The node was reached (again), or it answered that it is not admitted. */
   readonly onNews: () => void;

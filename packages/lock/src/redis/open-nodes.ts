@@ -32,7 +32,7 @@ export interface OpenNodesOptions {
   /** How long a counter outlives its last use. At least maxTtlMs. */
   readonly retentionMs: number;
   readonly clock: Clock;
-  /** Must not throw. */
+  /** Must not throw: reporting never changes what a node does next. */
   readonly onEvent: (event: NodeEvent) => void;
 }
 

@@ -1,6 +1,9 @@
 // One attempt, with nodes that answer what real ones answer only with bad luck.
-import { describe, expect, test } from "vitest";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { describe, expect, test, vi } from "vitest";
 import { acquire } from "../../../src/lease/acquire.js";
+import type { GrantBallot } from "../../../src/protocol/ballot.js";
+import { channelNames } from "../../../src/protocol/events.js";
 import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
 
@@ -120,5 +123,23 @@ describe("a lost attempt", () => {
     const outcome = await acquire(contextOf(nodes), wish);
     expect(outcome).toMatchObject({ kind: "lost", reason: "no_quorum" });
     if (outcome.kind === "lost") expect(outcome.ballots.filter(({ kind }) => kind === "unreachable")).toHaveLength(3);
+  });
+});
+
+describe("the event of an attempt", inTime, () => {
+  test("is published to a subscriber that came while the nodes were being asked", async () => {
+    let answer: (ballot: GrantBallot) => void = () => {};
+    const slow = new ScriptedNode("n3", { grant: () => new Promise((resolve) => (answer = resolve)) });
+    const nodes = [...grants(7, 7), slow];
+    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won" });
+    const events: unknown[] = [];
+    const onEvent = (event: unknown): void => void events.push(event);
+    subscribe(channelNames.attempt, onEvent);
+    try {
+      answer(slow.granted(7));
+      await vi.waitFor(() => expect(events).toMatchObject([{ outcome: "won", token: 7, rounds: 1 }]));
+    } finally {
+      unsubscribe(channelNames.attempt, onEvent);
+    }
   });
 });
