@@ -50,7 +50,7 @@ function ownRegister(): Register {
     const onSignal = (): void => {
       // There is another listener: the program ends itself in its own order, and our exit handler
       // does the rest.
-      if (process.listenerCount(signal) > 1) return;
+      if (process.listenerCount(signal) > 1 + passiveListeners()) return;
       undoEverything(created);
       process.removeListener(signal, onSignal);
       process.kill(process.pid, signal);
@@ -58,6 +58,15 @@ function ownRegister(): Register {
     process.on(signal, onSignal);
   }
   return created;
+}
+
+/**
+ * The listeners of signal-exit, which testcontainers loads: they end the process only where there
+ * is no other listener. If each left it to the other, a signal would do nothing.
+ */
+function passiveListeners(): number {
+  const known = process as unknown as { readonly __signal_exit_emitter__?: { readonly count: number } };
+  return known.__signal_exit_emitter__?.count ?? 0;
 }
 
 function undoEverything(all: Register): void {

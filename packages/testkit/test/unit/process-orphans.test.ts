@@ -16,6 +16,12 @@ describe.concurrent.each(["", "reaper"])("with the guard %j", (guard) => {
     await untilGone(pids);
   });
 
+  test("SIGINT ends a parent that has loaded testcontainers, and its children", async () => {
+    const { owner: parent, owned: pids } = await parentThat("testcontainers");
+    expect(await endOwner(parent, "SIGINT")).toBe("SIGINT");
+    await untilGone(pids);
+  });
+
   test.each(["exit", "end"])("a parent that comes to its %s leaves no child, and is not kept alive by one", async (ending) => {
     const { owner: parent, owned: pids } = await parentThat(ending);
     expect(await ended(parent)).toBe(0);
