@@ -1,6 +1,5 @@
 // Which files of the product run code during one operation, and in which order, by V8's precise
-// coverage of this process. Loading a module does not count, nor does a file that ran in some
-// repetitions only: that is a timer of something else.
+// coverage of this process. Loading a module does not count.
 import { readFileSync } from "node:fs";
 import { Session } from "node:inspector";
 
@@ -10,6 +9,12 @@ import { Session } from "node:inspector";
  * @property {number} repetitions
  * @property {() => Promise<T>} prepare
  * @property {(prepared: T) => Promise<unknown>} operation
+ */
+
+/**
+ * What ran in every repetition, in the order of the first calls, and what ran in some of them only:
+ * a timer of something else, or what depends on the moment.
+ * @typedef {{ readonly always: readonly string[], readonly sometimes: readonly string[] }} Files
  */
 
 /** @typedef {{ readonly file: string, readonly scriptId: string, readonly url: string, readonly start: number, readonly end: number }} Call */
@@ -27,9 +32,8 @@ export class Coverage {
   }
 
   /**
-   * The files that ran in every repetition of the operation, as "lock/lease/acquire.ts", in the
-   * order of their first calls.
-   * @template T @param {Traced<T>} traced @returns {Promise<readonly string[]>}
+   * The files that the operation runs, as "lock/lease/acquire.ts".
+   * @template T @param {Traced<T>} traced @returns {Promise<Files>}
    */
   async filesRunBy({ repetitions, prepare, operation }) {
     /** @type {Map<string, Call>} */
@@ -46,7 +50,9 @@ export class Coverage {
     }
     const prepared = await prepare();
     const ordered = await this.#inOrder([...calls.values()], () => operation(prepared));
-    return [...new Set([...ordered, ...(runs[0] ?? [])])].filter((file) => runs.every((files) => files.has(file)));
+    const files = [...new Set([...ordered, ...runs.flatMap((run) => [...run])])];
+    const always = files.filter((file) => runs.every((run) => run.has(file)));
+    return { always, sometimes: files.filter((file) => !always.includes(file)) };
   }
 
   stop() {

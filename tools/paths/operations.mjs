@@ -14,7 +14,7 @@ const SHORT_TTL_MS = 300;
  * @property {typeof import("../../packages/testkit/dist/index.js")} testkit
  * @property {import("./coverage.mjs").Coverage} coverage
  * @typedef {import("../../packages/lock/dist/index.js").Locker} Locker
- * @typedef {Readonly<Record<string, readonly string[]>>} Paths
+ * @typedef {Readonly<Record<string, import("./coverage.mjs").Files>>} Paths
  */
 
 let names = 0;
@@ -80,7 +80,7 @@ async function traceReturn({ lock, coverage }, fleet) {
   try {
     await locker.ready();
     const nodeReturn = await coverage.filesRunBy({
-      repetitions: 2,
+      repetitions: REPETITIONS,
       prepare: async () => ({ admitted: nextEvent(lock.channelNames.node, ({ kind, way }) => kind === "admitted" && way === "rebuilt") }),
       operation: async ({ admitted }) => {
         await fleet.node("n2").restart({ forget: true });
