@@ -11,7 +11,7 @@ export const everydayWords = listed(`
   context copy cost counter coverage credentials curve data databases deadline delayed dev die
   directions directives distribution docker doctor document does down drawing each encoded encoder
   end engine entries environment error event everyday exact express extend failover failure fault
-  fenced fetch fifo figures file fill first fixtures flight folder for forgotten format frozen
+  fenced fetch fifo figures file fill first fixtures flight folder for forgotten format free frozen
   garbage gateway gauges gc global go group growth guard guarded hand handle handover heal heap
   held history home honest host http id images imports in index injector inspect install interrupt
   interrupted intruder ioredis items journal json judge jump jwt key keyring kinds lane last late
@@ -26,8 +26,8 @@ export const everydayWords = listed(`
   reporter request response results retention retry root rows rule run running sampler samples
   schedule schema scopes scratch scripts server session setting setup shared sizes slot source
   stall start state statement statistics status store stored style subscriptions syntax system
-  table taken tally target tasks test text three timeline tools transaction transport tree trend
-  trust ttl uncontended unexpected unfenced unreachable unsealed up updates urls usage validity
+  table taken tally target tasks test text three time timeline tools transaction transport tree trend
+  trust ttl uncontended unexpected unfenced unreachable unsealed until up updates urls usage validity
   verifier verify versions view violation vocabulary votes wait waiter waiting wake wall wasm
   watch way with work write yield
 `);

@@ -6,7 +6,7 @@ import { inspectAll, summarize } from "./lease/inspect.js";
 import { adoptionError, closedError, describeLost } from "./lease/messages.js";
 import { forceRelease, wasIssued } from "./lease/raise.js";
 import { renew } from "./lease/renew.js";
-import { retryAfterMs } from "./lease/retry-after.js";
+import { retryAfterMs } from "./lease/time-until-free.js";
 import { readAdoptOptions, readLeaseRequest, readResource } from "./options/lease-request.js";
 import { shown, tokenOption, wellFormedText } from "./options/option.js";
 import { checkTtl, type LockerOptions, type Policy, readPolicy } from "./options/policy.js";

@@ -7,7 +7,7 @@ import type { FleetState } from "../protocol/fleet.js";
 import type { Lost } from "../protocol/outcome.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { RenewalAnswer } from "./renew.js";
-import { retryAfterMs } from "./retry-after.js";
+import { retryAfterMs } from "./time-until-free.js";
 
 /** A lease of more resources is named by the first of them. */
 const NAMED = 3;

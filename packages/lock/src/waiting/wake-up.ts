@@ -5,7 +5,7 @@
 // A release does not wake all waiters. They spread over a few wake slots; a node notifies one slot
 // and a second one as its backup. The first slot follows from the token of the released lease: the
 // same on every node without any state, and rising, so every slot comes first in turn.
-import { retryAfterMs } from "../lease/retry-after.js";
+import { retryAfterMs } from "../lease/time-until-free.js";
 import { type ReleaseNotice, WAKE_SLOTS } from "../protocol/node.js";
 import type { Lost } from "../protocol/outcome.js";
 import type { WaitContext } from "./context.js";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { tallyStored } from "../../../src/lease/raise.js";
 import { type ReleaseVerdict, tallyReleases } from "../../../src/lease/release.js";
 import { type RenewalVerdict, tallyExtensions } from "../../../src/lease/renew.js";
-import { freeInMs } from "../../../src/lease/retry-after.js";
+import { freeInMs } from "../../../src/lease/time-until-free.js";
 import type { EpochMoved, ExtendBallot, GrantBallot, InspectBallot, ReleaseBallot, SealBallot } from "../../../src/protocol/ballot.js";
 import * as tally from "../../../src/quorum/tally.js";
 
