@@ -38,7 +38,8 @@ export async function sendBatch(parts: BatchParts, connection: WriteConnection, 
 }
 
 function statementFor({ statements }: BatchParts, batch: readonly Entry[]): BoundStatement {
-  // A row that is sent again may have been wrong about having a row.
+  // A write that is sent again may have come back because its resource has no row, although it was
+  // remembered to have one: the cheaper statement would miss it again.
   const { plain, keyed } = statements[batch.every(({ known, attempts }) => known && attempts === 0) ? "known" : "any"];
   const values = parametersOf(batch);
   const [first] = batch;

@@ -1,6 +1,7 @@
 // From the store's verdict to the answer on the wire: what each verdict is in HTTP, and how a
-// successful answer is written. JSON arrives here as finished text; a document is never parsed and
-// printed again.
+// successful answer is written. An unknown outcome is never answered as a refusal, and a refusal
+// never as unknown (G3). JSON arrives here as finished text; a document is never parsed and printed
+// again.
 import type { ServerResponse } from "node:http";
 import type { Accepted, Refused, Unavailable, Undecided, Verdict, WriteOperation } from "../fence/verdict.js";
 import { endResponse } from "./connection-state.js";
