@@ -1,13 +1,14 @@
 // Before a soak begins: fills the gateway's memory of resources to its bound, as in a gateway that
 // has run for long. At the pace of the soak that would take an hour and look like a leak of two
-// megabytes.
+// megabytes, and no resource would be forgotten again during the soak: what that leaves behind
+// would not be seen.
 import { createGatewayClient } from "@palisade/gateway/client";
 import { createLocker } from "@palisade/lock";
 import { loadTimes } from "./load-tools.js";
 
 /**
- * As many as the gateway remembers at most (its check of raised fences). With a higher bound there,
- * the soak would see it grow.
+ * As many as the gateway remembers at most (packages/gateway/src/guard/raise-check.ts). With a
+ * higher bound there, the soak would see it grow.
  */
 const RESOURCES = 10_000;
 /** Under one lease and in one transaction: the most that a lease may cover. */
