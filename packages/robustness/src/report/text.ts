@@ -32,13 +32,14 @@ export function textReport(outcome: Outcome): string {
 }
 
 export function summary(figures: Figures): string[] {
-  const { seconds, operations, leases, tokens, outlived, told, savedUpdates, longestSilenceMs, faults } = figures;
+  const { seconds, operations, leases, tokens, outlived, told, savedUpdates, longestSilenceMs, faults, pauses, counterSamples } = figures;
   const made = whole(faults.reduce((sum, [, count]) => sum + count, 0));
   const inAll = `${whole(leases)} leases in ${seconds.toFixed(0)} s, with ${made} faults.`;
   if (operations === 0)
     return [
       `${inAll} ${whole(leases / seconds)} leases per second, tokens within ${whole(tokens)}.`,
       `Ended before their release: ${whole(outlived)} leases; told by their signal: ${whole(told)}. L1 allows ${L1_TOLERANCE_MS} ms of running time.`,
+      `Times a client did not run: ${whole(pauses)}. Samples of counters: ${whole(counterSamples)}.`,
     ];
   const silence = `Longest time without a stored write: ${(longestSilenceMs / 1_000).toFixed(1)} s.`;
   return [
@@ -87,6 +88,10 @@ export interface Figures {
    */
   readonly outlived: number;
   readonly told: number;
+  /** How often a client did not run. */
+  readonly pauses: number;
+  /** In which the node had counted something; the others cannot show a fall. */
+  readonly counterSamples: number;
   /** By code, the most frequent first. */
   readonly refusals: Counts;
   readonly unlocked: Counts;
@@ -114,6 +119,8 @@ export function figuresOf({ history, span, injected, pauses }: Outcome): Figures
     tokens: (tokens.at(-1) ?? 0) - (tokens[0] ?? 1) + 1,
     outlived: leases.filter(({ releasedAt = 0, validUntilAt }) => releasedAt > validUntilAt).length,
     told: leases.filter(({ toldAt }) => toldAt !== undefined).length,
+    pauses: history.pauses.length,
+    counterSamples: history.counters.filter(({ floor, counter }) => floor > 0 && counter > 0).length,
     refusals: counted(operations.flatMap(({ outcome, code }) => (outcome === "refused" ? [code ?? "without a code"] : []))),
     unlocked: Object.entries(unlocked).sort(([, a], [, b]) => b - a),
     savedUpdates: savedUpdates(history).length,

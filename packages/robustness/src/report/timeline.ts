@@ -1,6 +1,6 @@
 // A run under faults as one picture: the verdict, the whole run with what was stored and refused
-// over time and every fault below, and close-ups of what was found. Where nothing was found, a
-// close-up of a refusal that saved an update.
+// over time and every fault below, close-ups of what was found, and the rest of it in words. Where
+// nothing was found, a close-up of a refusal that saved an update.
 import { isWrite } from "../checkers/stored-writes.js";
 import type { Violation } from "../history/records.js";
 import { type CloseUp, closeUp, faultRows } from "./close-up.js";
@@ -11,9 +11,11 @@ import { figuresOf, savedUpdates, summary, verdict } from "./text.js";
 const CHART = 120;
 const BINS = 200;
 const CLOSE_UPS = 8;
+const LISTED = 8;
 /** Shorter times without a stored write are not shown. */
 const SILENCE_MS = 500;
-const LINE_LENGTH = 200;
+const LINE_LENGTH = 190;
+const LINE_HEIGHT = 16;
 
 export function timeline(outcome: Outcome, { title, repeat }: { readonly title: string; readonly repeat: string }): string {
   const { violations } = outcome;
@@ -24,17 +26,37 @@ export function timeline(outcome: Outcome, { title, repeat }: { readonly title: 
   const whole = wholeRun(outcome, y);
   parts.push(...whole.parts);
   y += whole.height;
-  for (const moment of violations.length > 0 ? violations.slice(0, CLOSE_UPS).flatMap(momentOf) : savedUpdate(outcome)) {
-    const drawn = closeUp(outcome, moment, y + 26);
-    parts.push(label("title", MARGIN, y + 12)(clipped(moment.title)), ...drawn.parts);
-    y += 26 + drawn.height;
+  const drawable = violations.filter((violation) => momentOf(violation) !== undefined).slice(0, CLOSE_UPS);
+  const found = drawable.map(momentOf).filter((moment) => moment !== undefined);
+  for (const moment of violations.length > 0 ? found : savedUpdate(outcome)) {
+    const heading = paragraph("title", moment.title, y + 12);
+    const drawn = closeUp(outcome, moment, y + 10 + heading.height);
+    parts.push(...heading.parts, ...drawn.parts);
+    y += 10 + heading.height + drawn.height;
+  }
+  for (const line of inWords(violations.filter((violation) => !drawable.includes(violation)))) {
+    const drawn = paragraph("remark", line, y + 12);
+    parts.push(...drawn.parts);
+    y += drawn.height;
   }
   return svgDocument(y + MARGIN, title, parts);
 }
 
-/** As much as has room in one line. */
-function clipped(text: string): string {
-  return text.length > LINE_LENGTH ? `${text.slice(0, LINE_LENGTH)}…` : text;
+/** The first in full: those that have no place in a picture, or found no room there. */
+function inWords(violations: readonly Violation[]): string[] {
+  const lines = violations.slice(0, LISTED).map(({ promise, what }) => `${promise}: ${what}`);
+  return violations.length > LISTED ? [...lines, `and ${violations.length - LISTED} more`] : lines;
+}
+
+/** In as many lines as it needs. */
+function paragraph(kind: string, text: string, top: number): Drawn {
+  const lines = wrapped(text);
+  return { height: lines.length * LINE_HEIGHT, parts: lines.map((line, i) => label(kind, MARGIN, top + i * LINE_HEIGHT)(line)) };
+}
+
+/** Broken between words; a word that is longer than a line is cut. */
+function wrapped(text: string): string[] {
+  return text.match(new RegExp(`\\S.{0,${LINE_LENGTH - 2}}(?=\\s|$)|\\S{${LINE_LENGTH}}`, "gs")) ?? [];
 }
 
 interface Drawn {
@@ -108,9 +130,10 @@ function silences(scale: TimeScale, stored: readonly number[], top: number): str
   });
 }
 
-function momentOf({ promise, what, at, resource }: Violation): CloseUp[] {
-  if (at === undefined || resource === undefined || !Number.isFinite(at)) return [];
-  return [{ title: `${promise}: ${what}`, resource, at, span: { fromAt: at - 300, untilAt: at + 300 } }];
+/** Undefined if it has no moment or no resource: that cannot be drawn. */
+function momentOf({ promise, what, at, resource }: Violation): CloseUp | undefined {
+  if (at === undefined || resource === undefined || !Number.isFinite(at)) return undefined;
+  return { title: `${promise}: ${what}`, resource, at, span: { fromAt: at - 300, untilAt: at + 300 } };
 }
 
 /** What would have been a lost update without the fence. */

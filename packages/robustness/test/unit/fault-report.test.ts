@@ -78,6 +78,21 @@ describe("the picture of a run", () => {
     expect(svg).not.toContain("that saved an update:");
   });
 
+  test("draws a finding that has a moment, however many without one come first, and lists the others", () => {
+    const endless = { promise: "end", what: `n0 was not readmitted ${"word ".repeat(60)}within 10 ms` } as const;
+    const ends = Array.from({ length: 9 }, (_, i) => ({ promise: "end", what: `n${i + 1} was not readmitted within 10 ms` }) as const);
+    const svg = timeline({ ...outcome, violations: [endless, ...ends, violation] }, told);
+    expect(parseTags(svg)).toEqual([]);
+    expect(svg).toContain('class="title" x="28"');
+    expect(svg).toContain("G1: ledgers/1: put b &lt;late&gt;");
+    for (const shown of [svg, page("a run", svg)]) {
+      const words = shown.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
+      expect(words).toContain(`end: ${endless.what}`);
+      expect(words).toContain("end: n7 was not readmitted within 10 ms and 2 more");
+      expect(words).not.toContain("n8 was not readmitted");
+    }
+  });
+
   test("of a run of the lock alone shows its leases over time", () => {
     const svg = timeline({ ...outcome, history: { ...emptyHistory, leases: outcome.history.leases } }, told);
     expect(parseTags(svg)).toEqual([]);
@@ -99,4 +114,12 @@ test("the words name the operations, the faults, the verdict and the first findi
   expect(text).toMatch(/put \(client\) +2 +1 +1/);
   expect(text).toContain("faults: node killed 1, store crashed 1, client stopped itself 1");
   expect(text).toContain("1 violation, 1 updates lost\n  G1: ledgers/1: put b <late>");
+});
+
+test("the words of a run of the lock alone name the samples of counters and the times a client did not run", () => {
+  const counted = { node: "n1", memory: 0, floor: 3, counter: 7 };
+  const counters = [counted, { ...counted, counter: 8 }, { ...counted, floor: 0 }];
+  const { leases, pauses } = outcome.history;
+  const text = textReport({ ...outcome, history: { ...emptyHistory, leases, pauses, counters } });
+  expect(text).toContain("Times a client did not run: 1. Samples of counters: 2.");
 });
