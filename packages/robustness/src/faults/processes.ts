@@ -18,7 +18,7 @@ export function restartGateway(log: FaultLog, gateway: Gateway, { kind, lastsMs,
       await gateway.kill();
       await sleep(lastsMs);
     }
-    await gateway.start(giveUp);
+    await gateway.restart(giveUp);
   });
 }
 

@@ -1,10 +1,11 @@
 // The worker processes of a run: starts them, tells them what to do, stops, kills and replaces
 // them, hears what they report.
-import { fileURLToPath } from "node:url";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { type Child, startChild } from "@palisade/testkit";
 import { type FromWorker, noTally, type Orders, type Reading, type Tally, type ToWorker } from "../traffic/messages.js";
 
-const program = fileURLToPath(new URL("../traffic/client.js", import.meta.url));
+const program = join(createRequire(import.meta.url).resolve("@palisade/robustness/package.json"), "..", "dist", "traffic", "client.js");
 /**
  * SIGCONT is repeated until the worker says that it is awake: it may stop itself later than its
  * message arrived.
@@ -28,6 +29,8 @@ export class Worker {
   readonly #said = new Set<FromWorker["kind"]>();
   #child: Child;
   #incarnation = 0;
+  /** Whether it is this harness that ends the process. */
+  #isBeingKilled = false;
   #waker: NodeJS.Timeout | undefined;
   #lastWord: ToWorker | undefined;
 
@@ -40,6 +43,12 @@ export class Worker {
 
   get child(): Child {
     return this.#child;
+  }
+
+  /** Whether its process has ended by itself, or by somebody else's signal. */
+  get isLost(): boolean {
+    const { exit } = this.#child;
+    return exit !== undefined && !(this.#isBeingKilled && exit.signal === "SIGKILL");
   }
 
   has(kind: "ready" | "done"): boolean {
@@ -64,13 +73,16 @@ export class Worker {
   async replace(): Promise<void> {
     this.#wake();
     this.#said.clear();
+    this.#isBeingKilled = true;
     await this.#child.kill();
     this.#incarnation++;
     this.#child = this.#start();
+    this.#isBeingKilled = false;
   }
 
   async end(): Promise<void> {
     this.#wake();
+    this.#isBeingKilled = true;
     await this.#child.kill();
   }
 
@@ -151,8 +163,8 @@ export class Workers implements AsyncDisposable {
       };
       const onAbort = (): void => settle(() => resolve(false));
       const look = (): void => {
-        const gone = this.all.find(({ child }) => child.exit !== undefined && child.exit.signal !== "SIGKILL");
-        if (gone !== undefined) settle(() => setTimeout(() => reject(new Error(gone.child.howItEnded())), LAST_WORDS_MS));
+        const lost = this.all.find(({ isLost }) => isLost)?.child;
+        if (lost !== undefined) settle(() => setTimeout(() => reject(new Error(lost.howItEnded())), LAST_WORDS_MS));
         else if (this.all.every((worker) => worker.has(kind))) settle(() => resolve(true));
       };
       this.#looks.add(look);

@@ -51,7 +51,11 @@ const SHORTEST_MS = 100;
 const LONGEST_MS = 5_000;
 /** Between two disturbances at least; three rows in a long run. */
 const CALM_MS = 5_000;
-const RECOVERY_MS = 60_000;
+/**
+ * From the end of the disturbances to the last answer. The longest operation is a write that is
+ * tried five times against a gateway that does not answer.
+ */
+const RECOVERY_MS = 40_000;
 const postgresClient = { application_name: "soak", connectionTimeoutMillis: 5_000, query_timeout: 5_000 };
 const probeModule = new URL("../traffic/gateway-probe.js", import.meta.url).href;
 const postgresSettings = {
@@ -69,24 +73,28 @@ export async function soak(asked: SoakAsked, { onFilled, onProgress, interrupted
   const { environment, servers, urls } = await startSoak(asked, closers, everyMs);
   const pids = pidsOf(environment);
   const samples = new Samples(asked.json, { asked, servers, pids, node: process.version, startedAt: new Date().toISOString() });
-  await environment.workers.said("ready");
-  await fill({ ...urls, namespace: NAMESPACE }, { onFilled, interrupted });
+  const { workers, gateway } = environment;
+  // No disturbance ends the gateway: if it ends by itself, the soak fails with its last words.
+  const gatewayEnded = gateway.ended();
+  await Promise.race([workers.said("ready"), gatewayEnded]);
+  await Promise.race([fill({ ...urls, namespace: NAMESPACE }, { onFilled, interrupted }), gatewayEnded]);
   const sampler = new Sampler(environment, everyMs);
   const startedAt = performance.now();
   const elapsedMs = (): number => performance.now() - startedAt;
   const onDisturbance = (what: string): void => samples.addDisturbance({ atMs: elapsedMs(), what });
+  const takeRows = async (): Promise<void> => {
+    // On a machine that is too busy to take the rows in time, the same number of rows takes
+    // longer.
+    for (let row = 1; row <= Math.ceil(lastsMs / everyMs) && !interrupted.aborted; row++) {
+      await sleep(Math.max(0, row * everyMs - elapsedMs()), undefined, { signal: interrupted }).catch(nameAbort);
+      samples.addRow({ atMs: elapsedMs(), values: await sampler.take() });
+      onProgress(elapsedMs(), samples, sampler.total);
+    }
+  };
   const { isRecovered } = await run<SoakEnvironment>({
     start: async () => environment,
     inject: (_, { over }) => disturb(environment, { everyMs: Math.max(CALM_MS, everyMs * 3), onDisturbance }, over),
-    traffic: async () => {
-      // On a machine that is too busy to take the rows in time, the same number of rows takes
-      // longer.
-      for (let row = 1; row <= Math.ceil(lastsMs / everyMs) && !interrupted.aborted; row++) {
-        await sleep(Math.max(0, row * everyMs - elapsedMs()), undefined, { signal: interrupted }).catch(nameAbort);
-        samples.addRow({ atMs: elapsedMs(), values: await sampler.take() });
-        onProgress(elapsedMs(), samples, sampler.total);
-      }
-    },
+    traffic: () => Promise.race([takeRows(), gatewayEnded]),
     recoveryMs: RECOVERY_MS,
     interrupted,
   });
@@ -111,7 +119,7 @@ async function startSoak(asked: SoakAsked, closers: Closers, reportEveryMs: numb
     gatewaySelf.at = performance.now();
   };
   const env = gatewayEnv(database.url, fleet.urls, reportEveryMs);
-  const gateway = closers.use(new Gateway({ name: "the gateway", env, probe: { module: probeModule, onMessage } }));
+  const gateway = closers.use(new Gateway({ name: "the gateway", env, logLevel: "error", probe: { module: probeModule, onMessage } }));
   await gateway.start();
   const { url: gatewayUrl, proxy: gatewayLink } = await gateway.link();
   await gateway.ready();

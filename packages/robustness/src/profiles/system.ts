@@ -169,7 +169,9 @@ async function startSystem(asked: SystemAsked, closers: Closers, folder: string)
       const links = await Promise.all(gateways.map((gateway) => gateway.link()));
       places.push(intruderPlace(options, { intruder, gatewayUrls: links.map(({ url }) => url) }));
     }
-  return { fleet, store, gateways, gatewayLinks, clientLinks, workers: closers.use(new Workers(places)) };
+  const workers = closers.use(new Workers(places));
+  await Promise.race([workers.said("ready"), ...gateways.map((gateway) => gateway.ended())]);
+  return { fleet, store, gateways, gatewayLinks, clientLinks, workers };
 }
 
 /**

@@ -4,12 +4,14 @@ import { createHash, randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, FaultProxy, startChild } from "@palisade/testkit";
+import { type Child, FaultProxy, startChild, takePort } from "@palisade/testkit";
 
 const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
 const AGAIN_MS = 100;
 const SLOW_START_MS = 20_000;
 const READY_WITHIN_MS = 60_000;
+/** What a process wrote before it ended is read a little after its end. */
+const LAST_WORDS_MS = 50;
 
 export interface Key {
   readonly id: string;
@@ -22,8 +24,13 @@ export function newKey(id: string): Key {
 
 export interface GatewaySettings {
   readonly name: string;
-  /** Beside the addresses, which the gateway chooses itself. */
+  /** Beside the addresses and the level of its log. */
   readonly env: Readonly<Record<string, string>>;
+  /**
+   * info, unless told. At info it chooses its ports and says where it listens; at error it does not
+   * say so, and its ports are chosen here.
+   */
+  readonly logLevel?: "info" | "error";
   /** A module to load before the program, and what to do with its messages. */
   readonly probe?: { readonly module: string; readonly onMessage: (message: unknown) => void };
 }
@@ -50,36 +57,46 @@ export class Gateway implements AsyncDisposable {
     return this.#child?.pid;
   }
 
-  /** Repeated until it comes up: for that it needs its store. */
-  async start(signal?: AbortSignal): Promise<void> {
+  /**
+   * The first start, before there are faults: fails with the last words of the process if it ends,
+   * or if it does not listen in time.
+   */
+  async start(): Promise<void> {
+    if (await this.#startOnce(AbortSignal.timeout(READY_WITHIN_MS))) return;
+    throw new Error(`${this.name} did not come up: ${await this.#lastWords()}`);
+  }
+
+  /** After a fault: repeated until it comes up, which needs its store, or until the signal. */
+  async restart(signal: AbortSignal): Promise<void> {
     const startedAt = performance.now();
     let refusal = "none failed";
-    while (signal?.aborted !== true) {
-      const url = await this.#startOnce();
-      if (url !== undefined) {
+    while (!signal.aborted) {
+      if (await this.#startOnce(signal)) {
         const tookMs = performance.now() - startedAt;
         if (tookMs > SLOW_START_MS) this.slowStarts.push(`${this.name} took ${(tookMs / 1_000).toFixed(0)} s to come up (${refusal})`);
-        this.#upstream = { host: url.hostname, port: Number(url.port) };
-        await Promise.all(this.#links.map((link) => link.serverUp(this.#upstream)));
         return;
       }
-      refusal = this.#child?.howItEnded() ?? refusal;
       await sleep(AGAIN_MS);
+      refusal = this.#child?.howItEnded() ?? refusal;
     }
     throw new Error(`${this.name} did not come up: ${refusal}`);
   }
 
-  /** When it can serve: it reaches its store and its nodes. */
+  /** When it can serve: it reaches its store and its nodes. Fails if it ends. */
   async ready(): Promise<void> {
     for (const startedAt = performance.now(); ; await sleep(AGAIN_MS)) {
-      const isReady = await fetch(`${this.adminUrl}/ready`).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-      if (isReady) return;
+      if ((await askReady(this.adminUrl)) === "ready") return;
+      if (this.#child?.exit !== undefined) throw new Error(await this.#lastWords());
       const waitedMs = performance.now() - startedAt;
-      if (waitedMs > READY_WITHIN_MS) throw new Error(`${this.name} is not ready after ${waitedMs.toFixed(0)} ms`);
+      if (waitedMs > READY_WITHIN_MS)
+        throw new Error(`${this.name} is not ready after ${waitedMs.toFixed(0)} ms: ${await this.#lastWords()}`);
     }
+  }
+
+  /** Rejects with the last words of the process that runs now when that ends; never resolves. */
+  async ended(): Promise<never> {
+    await this.#child?.waitForExit();
+    throw new Error(await this.#lastWords());
   }
 
   /** One client's link to it. */
@@ -113,31 +130,92 @@ export class Gateway implements AsyncDisposable {
     await Promise.all(this.#links.map((link) => link.stop()));
   }
 
-  async #startOnce(): Promise<URL | undefined> {
-    const { probe } = this.#settings;
-    let onListening = (_line: string): void => undefined;
-    const listening = new Promise<string>((resolve) => {
-      onListening = (line) => (/"msg":"listening"/.test(line) ? resolve(line) : undefined);
+  /** Whether it listens; false if it has ended, or if the signal came first. */
+  async #startOnce(signal: AbortSignal): Promise<boolean> {
+    const { probe, logLevel = "info" } = this.#settings;
+    const chosen = logLevel === "info" ? undefined : await chooseAddresses();
+    let onLine = (_line: string): void => undefined;
+    const said = new Promise<Addresses>((resolve) => {
+      onLine = (line) => (/"msg":"listening"/.test(line) ? resolve(addressesIn(line)) : undefined);
     });
     const child = startChild({
       command: process.execPath,
       args: [...(probe === undefined ? [] : ["--import", probe.module]), program],
-      env: { ...withoutGatewaySettings(), HOST: "127.0.0.1", PORT: "0", ADMIN_PORT: "0", PALISADE_LOG_LEVEL: "info", ...this.env },
+      env: {
+        ...withoutGatewaySettings(),
+        HOST: "127.0.0.1",
+        PORT: chosen?.url.port ?? "0",
+        ADMIN_PORT: chosen === undefined ? "0" : new URL(chosen.adminUrl).port,
+        PALISADE_LOG_LEVEL: logLevel,
+        ...this.env,
+      },
       name: this.name,
-      onLine: (line) => onListening(line),
+      onLine: (line) => onLine(line),
       ...(probe === undefined ? {} : { onMessage: probe.onMessage }),
     });
     this.#child = child;
-    const line = await Promise.race([listening, child.waitForExit().then(() => undefined)]);
-    if (line === undefined) return undefined;
-    this.adminUrl = /"adminUrl":"([^"]+)"/.exec(line)?.[1] ?? "";
-    const url = /"url":"([^"]+)"/.exec(line)?.[1];
-    return url === undefined ? undefined : new URL(url);
+    const over = AbortSignal.any([signal, whenGone(child)]);
+    const listening = chosen === undefined ? said : answering(chosen, over);
+    const addresses = await Promise.race([listening, aborted(over)]);
+    if (addresses === undefined) return false;
+    this.adminUrl = addresses.adminUrl;
+    this.#upstream = { host: addresses.url.hostname, port: Number(addresses.url.port) };
+    await Promise.all(this.#links.map((link) => link.serverUp(this.#upstream)));
+    return true;
+  }
+
+  async #lastWords(): Promise<string> {
+    await sleep(LAST_WORDS_MS);
+    return this.#child?.howItEnded() ?? `${this.name} was never started`;
   }
 
   async #down(): Promise<void> {
     await Promise.all(this.#links.map((link) => link.serverDown()));
   }
+}
+
+interface Addresses {
+  readonly url: URL;
+  readonly adminUrl: string;
+}
+
+async function chooseAddresses(): Promise<Addresses> {
+  const [port, adminPort] = [await takePort(), await takePort()];
+  return { url: new URL(`http://127.0.0.1:${port}`), adminUrl: `http://127.0.0.1:${adminPort}` };
+}
+
+function addressesIn(line: string): Addresses {
+  const { url, adminUrl } = JSON.parse(line) as { readonly url: string; readonly adminUrl: string };
+  return { url: new URL(url), adminUrl };
+}
+
+async function askReady(adminUrl: string): Promise<"ready" | "not ready" | "no answer"> {
+  try {
+    const response = await fetch(`${adminUrl}/ready`);
+    await response.arrayBuffer();
+    return response.ok ? "ready" : "not ready";
+  } catch {
+    return "no answer";
+  }
+}
+
+/** The addresses, as soon as there is any answer; undefined if the signal came first. */
+async function answering(addresses: Addresses, signal: AbortSignal): Promise<Addresses | undefined> {
+  for (; !signal.aborted; await sleep(AGAIN_MS)) if ((await askReady(addresses.adminUrl)) !== "no answer") return addresses;
+  return undefined;
+}
+
+function whenGone(child: Child): AbortSignal {
+  const gone = new AbortController();
+  void child.waitForExit().then(() => gone.abort());
+  return gone.signal;
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
 }
 
 /** Settings of this process must not reach the gateway; an empty variable counts as absent. */
