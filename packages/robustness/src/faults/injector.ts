@@ -19,7 +19,10 @@ export interface InjectorSettings {
   readonly ambush: Ambush | undefined;
   /** A stopped client outlives its lease by the time that is planned. */
   readonly ttlMs: number;
-  /** How many faults may last at once. */
+  /**
+   * How many faults may last at once. Stopped clients are not counted: a stop lasts longer than
+   * other faults, and would keep them out.
+   */
   readonly limit: number;
   /** No more waiting for the readmission of a node, or for a gateway to come up. */
   readonly giveUp: AbortSignal;
@@ -35,17 +38,23 @@ export async function inject(settings: InjectorSettings, over: AbortSignal): Pro
   const planDone = new AbortController();
   const lying = ambush?.lie(AbortSignal.any([over, planDone.signal])) ?? Promise.resolve();
   const underWay = new Set<Promise<void>>();
+  let countedUnderWay = 0;
   const failures: unknown[] = [];
   for (const planned of plan) {
     await sleep(Math.max(0, startedAt + planned.atMs - performance.now()), undefined, { signal: over }).catch(nameAbort);
     if (over.aborted || failures.length > 0) break;
-    if (underWay.size >= limit) {
+    const counts = planned.kind === "client stopped" ? 0 : 1;
+    if (counts > 0 && countedUnderWay >= limit) {
       log.leaveOut(planned.kind);
       continue;
     }
+    countedUnderWay += counts;
     const fault = injectOne(settings, planned)
       .catch((error: unknown) => void failures.push(error))
-      .finally(() => underWay.delete(fault));
+      .finally(() => {
+        countedUnderWay -= counts;
+        underWay.delete(fault);
+      });
     underWay.add(fault);
   }
   planDone.abort();

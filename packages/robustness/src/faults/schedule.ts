@@ -26,6 +26,13 @@ export type BrokenLinks = { readonly how: LinkFault; readonly slowMs: number } &
 export type FaultKind = DrawnFault["kind"];
 export type PlannedFault = DrawnFault & { readonly atMs: number; readonly lastsMs: number };
 
+export interface Duration {
+  readonly least: number;
+  readonly most: number;
+  /** Where given, one fault in five may last for up to this time. */
+  readonly long?: number;
+}
+
 export interface Plan {
   readonly durationMs: number;
   readonly nodes: number;
@@ -37,8 +44,9 @@ export interface Plan {
   readonly paceMs: number;
   /** After a fault comes a calm with this probability, so that what was broken can recover. */
   readonly calm: { readonly probability: number; readonly ms: number };
-  /** At most; one fault in five may last for the longer time. */
-  readonly lastsMs: { readonly usual: number; readonly long: number };
+  readonly lastsMs: Duration;
+  /** Of the kinds that last for another time. */
+  readonly lastsMsOf?: Readonly<Partial<Record<FaultKind, Duration>>>;
   readonly slowMs: { readonly least: number; readonly most: number };
   /** How often a fault may take one node more than a quorum can spare. */
   readonly beyondQuorum: number;
@@ -51,15 +59,20 @@ export const SPARED_NODES = 2;
 
 export function schedule(seed: string, plan: Plan): PlannedFault[] {
   const chance = chanceOf(seed, "schedule");
-  const { durationMs, paceMs, calm, lastsMs, failoverAt } = plan;
+  const { durationMs, paceMs, calm, failoverAt } = plan;
   const planned: PlannedFault[] =
     failoverAt === undefined ? [] : [{ kind: "store failed over", atMs: durationMs * failoverAt, lastsMs: 0 }];
   for (let atMs = 0; ; ) {
     atMs += chance.between(paceMs / 2, paceMs * 1.5) + (chance.happens(calm.probability) ? calm.ms : 0);
     if (atMs >= durationMs) break;
-    planned.push({ ...draw(chance, plan), atMs, lastsMs: chance.between(20, chance.happens(0.2) ? lastsMs.long : lastsMs.usual) });
+    const fault = draw(chance, plan);
+    planned.push({ ...fault, atMs, lastsMs: drawDuration(chance, plan.lastsMsOf?.[fault.kind] ?? plan.lastsMs) });
   }
   return planned.sort((a, b) => a.atMs - b.atMs);
+}
+
+function drawDuration(chance: Chance, { least, most, long }: Duration): number {
+  return chance.between(least, long !== undefined && chance.happens(0.2) ? long : most);
 }
 
 function draw(chance: Chance, plan: Plan): DrawnFault {

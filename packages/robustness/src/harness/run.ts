@@ -32,11 +32,25 @@ export interface Ran<Environment> {
 }
 
 export async function run<Environment extends { readonly workers: Workers }>(course: Course<Environment>): Promise<Ran<Environment>> {
-  const { onPhase = () => {}, recoveryMs } = course;
+  const { onPhase = () => {} } = course;
   onPhase("starting");
   const environment = await course.start();
   const { workers } = environment;
   await workers.said("ready");
+  const ran = await runCourse(course, environment);
+  if (ran.isRecovered) await workers.leave();
+  else await workers[Symbol.asyncDispose](); // No writes while the end is looked at.
+  onPhase("collecting");
+  return ran;
+}
+
+/** From the first order to the last answer. */
+async function runCourse<Environment extends { readonly workers: Workers }>(
+  course: Course<Environment>,
+  environment: Environment,
+): Promise<Ran<Environment>> {
+  const { onPhase = () => {}, recoveryMs, interrupted } = course;
+  const { workers } = environment;
   onPhase("under faults");
   const [over, giveUp] = [new AbortController(), new AbortController()];
   const fromAt = nowMs();
@@ -46,23 +60,23 @@ export async function run<Environment extends { readonly workers: Workers }>(cou
   const faults = course.inject(environment, { over: over.signal, giveUp: giveUp.signal });
   let overdue: NodeJS.Timeout | undefined;
   try {
-    await Promise.race([course.traffic(environment, done), failed(done), failed(faults)]);
+    try {
+      await Promise.race([course.traffic(environment, done), failed(done), failed(faults)]);
+    } finally {
+      onPhase("undoing faults");
+      // One limit for both: what the undoing takes is missing for the recovery.
+      overdue = setTimeout(() => giveUp.abort(), recoveryMs);
+      over.abort();
+      await faults;
+    }
+    onPhase("recovering");
+    const span = { fromAt, untilAt: nowMs() };
+    if (interrupted?.aborted) giveUp.abort();
+    workers.tell({ kind: "finish" });
+    return { environment, span, isRecovered: await done };
   } finally {
-    onPhase("undoing faults");
-    overdue = setTimeout(() => giveUp.abort(), recoveryMs);
-    over.abort();
-    await faults.finally(() => clearTimeout(overdue));
+    clearTimeout(overdue);
   }
-  onPhase("recovering");
-  const span = { fromAt, untilAt: nowMs() };
-  overdue = setTimeout(() => giveUp.abort(), recoveryMs);
-  if (course.interrupted?.aborted) giveUp.abort();
-  workers.tell({ kind: "finish" });
-  const isRecovered = await done.finally(() => clearTimeout(overdue));
-  if (isRecovered) await workers.leave();
-  else await workers[Symbol.asyncDispose](); // No writes while the end is looked at.
-  onPhase("collecting");
-  return { environment, span, isRecovered };
 }
 
 /** Rejects with it, and never resolves. */

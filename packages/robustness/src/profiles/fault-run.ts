@@ -23,7 +23,12 @@ export interface FaultProfile {
   readonly plan: Plan;
   readonly ttlMs: number;
   readonly maxTtlMs: number;
-  /** How many faults may last at once. */
+  /**
+   * After the last fault, all nodes are readmitted and all workers end their last operation within
+   * this time, or the system is stuck.
+   */
+  readonly recoveryMs: number;
+  /** How many faults may last at once, stopped clients not counted. */
   readonly limit: number;
   /** Between two traps, at most; undefined in a control, which has none. */
   readonly ambushRestMs: number | undefined;
@@ -47,11 +52,6 @@ export interface Progress {
   readonly lasting: readonly string[];
 }
 
-/**
- * After the last fault, all workers end their last operation within this time, or the system is
- * stuck.
- */
-const RECOVERY_MS = 60_000;
 const PROGRESS_EVERY_MS = 500;
 const COUNTERS_EVERY_MS = 120;
 
@@ -77,7 +77,7 @@ export async function runUnderFaults(profile: FaultProfile, onProgress: (progres
   }, PROGRESS_EVERY_MS);
   closers.use({ [Symbol.asyncDispose]: async () => clearInterval(reporter) });
   const ran = await run<Environment>({
-    recoveryMs: RECOVERY_MS,
+    recoveryMs: profile.recoveryMs,
     onPhase: (next) => {
       phase = next;
     },
@@ -133,6 +133,7 @@ interface Evidence {
 
 async function judged(profile: FaultProfile, ran: Ran<Environment>, { folder, log, injected }: Evidence): Promise<Outcome> {
   const { environment, span, isRecovered } = ran;
+  const { recoveryMs } = profile;
   const { ambush, nodes, counters, standstill } = injected;
   const { fleet, store, gateways, workers } = environment;
   await ambush?.[Symbol.asyncDispose]();
@@ -141,9 +142,9 @@ async function judged(profile: FaultProfile, ran: Ran<Environment>, { folder, lo
   const { clockJumps } = log;
   const history: History = { ...emptyHistory, ...collectJournals(folder), ...stored, counters, clockJumps, leftBehind };
   const ends = [
-    ...(nodes?.notReadmitted ?? []).map((node) => `${node} was not readmitted`),
+    ...(nodes?.notReadmitted ?? []).map((node) => `${node} was not readmitted within ${recoveryMs} ms`),
     ...(standstill === undefined ? [] : [standstill]),
-    ...(isRecovered ? [] : [`not every client ended its last operation within ${RECOVERY_MS} ms after the last fault`]),
+    ...(isRecovered ? [] : [`not every client ended its last operation within ${recoveryMs} ms after the last fault`]),
   ].map((what): Violation => ({ promise: "end", what }));
   const ambushed = ambush?.leases ?? [];
   return {

@@ -38,6 +38,8 @@ export interface LockAsked extends ReportFiles {
  * stuck.
  */
 const STUCK_MS = 30_000;
+/** A wiped node votes again after the longest ttl, and a client's last wait ends after 3 s. */
+const RECOVERY_MS = 10_000;
 const LOOK_EVERY_MS = 500;
 const REPORT_EVERY_MS = 200;
 const MOST = Number.MAX_SAFE_INTEGER;
@@ -80,12 +82,20 @@ export function lockProfile(asked: LockAsked): FaultProfile {
       weights: { "node killed": 0.75, "nodes wiped": 1.5, "node paused": 0.75, "link to nodes": 3, "client stopped": 1 },
       paceMs: 120,
       calm: { probability: 0.06, ms: 1_500 },
-      lastsMs: { usual: 300, long: 900 },
+      lastsMs: { least: 10, most: 300 },
+      lastsMsOf: {
+        // Longer than the longest ttl now and then: a paused node misses whole leases.
+        "node paused": { least: 10, most: 900 },
+        "link to nodes": { least: 10, most: 500 },
+        // Beyond the end of the lease.
+        "client stopped": { least: 0, most: 300 },
+      },
       slowMs: { least: 2, most: 60 },
       beyondQuorum: 0.15,
     },
     ttlMs: maxTtlMs,
     maxTtlMs,
+    recoveryMs: RECOVERY_MS,
     limit: 4,
     ambushRestMs: isControl ? undefined : 1_000,
     killKeepsMemory: appendfsync === "always",

@@ -42,6 +42,7 @@ const SHORT_MINUTES = 1.5;
 const NODES = 5;
 const GATEWAYS = 2;
 const REPORT_EVERY_MS = 500;
+const RECOVERY_MS = 60_000;
 /** How long the control goes on until an update is overwritten. */
 const CONTROL_MS = 60_000;
 
@@ -99,7 +100,7 @@ export function systemPlan(durationMs: number, clients: number): Plan {
     },
     paceMs: 260,
     calm: { probability: 0.05, ms: 2_500 },
-    lastsMs: { usual: 500, long: 1_500 },
+    lastsMs: { least: 20, most: 500, long: 1_500 },
     slowMs: { least: 40, most: 40 },
     beyondQuorum: 0,
     failoverAt: 0.55,
@@ -113,6 +114,7 @@ function systemProfile(asked: SystemAsked): FaultProfile {
     plan: systemPlan(durationMs, clients),
     ttlMs: documentTimes.ttlMs,
     maxTtlMs: documentTimes.maxTtlMs,
+    recoveryMs: RECOVERY_MS,
     limit: Number.POSITIVE_INFINITY,
     ambushRestMs: isControl ? undefined : 4_000,
     killKeepsMemory: true,

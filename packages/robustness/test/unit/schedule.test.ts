@@ -1,10 +1,20 @@
 // The plan of the faults: what is promised to users who repeat a run.
 import { describe, expect, test } from "vitest";
 import { type FaultKind, type PlannedFault, schedule } from "../../src/faults/schedule.js";
+import { lockProfile, readLockArguments } from "../../src/profiles/lock.js";
 import { systemPlan } from "../../src/profiles/system.js";
 
 const planned = (seed: string, durationMs: number): PlannedFault[] => schedule(seed, systemPlan(durationMs, 10));
 const MINUTE_MS = 60_000;
+
+/** The shortest, the middle and the longest time of the faults of one kind. */
+function spread(
+  faults: readonly PlannedFault[],
+  kind: FaultKind,
+): { readonly least: number; readonly middle: number; readonly most: number } {
+  const times = faults.flatMap((fault) => (fault.kind === kind ? [fault.lastsMs] : [])).sort((a, b) => a - b);
+  return { least: times[0] ?? Number.NaN, middle: times[times.length >> 1] ?? Number.NaN, most: times.at(-1) ?? Number.NaN };
+}
 
 describe("the schedule of the faults", () => {
   test("is a function of the seed", () => {
@@ -42,6 +52,26 @@ describe("the schedule of the faults", () => {
     ];
     for (const kind of all) expect(kinds).toContain(kind);
     expect(kinds.filter((kind) => kind === "store failed over")).toHaveLength(1);
+  });
+
+  test("of the lock lasts as long as suits the kind of fault, in equal measure up to its longest", () => {
+    const { plan } = lockProfile(readLockArguments({ text: { seed: "a" }, has: () => false }));
+    const faults = schedule("a", { ...plan, durationMs: 60 * MINUTE_MS });
+    for (const [kind, least, most] of [
+      ["node killed", 10, 300],
+      ["nodes wiped", 10, 300],
+      ["node paused", 10, 900],
+      ["link to nodes", 10, 500],
+      ["client stopped", 0, 300],
+    ] as const) {
+      const seen = spread(faults, kind);
+      const near = (most - least) / 20;
+      expect(seen.least, kind).toBeGreaterThanOrEqual(least);
+      expect(seen.least, kind).toBeLessThan(least + near);
+      expect(Math.abs(seen.middle - (least + most) / 2), kind).toBeLessThan(2 * near);
+      expect(seen.most, kind).toBeGreaterThan(most - near);
+      expect(seen.most, kind).toBeLessThanOrEqual(most);
+    }
   });
 
   test("T1 wipes no majority at once, and never one node twice", () => {
