@@ -82,11 +82,14 @@ export async function soak(asked: SoakAsked, { onFilled, onProgress, interrupted
   const startedAt = performance.now();
   const elapsedMs = (): number => performance.now() - startedAt;
   const onDisturbance = (what: string): void => samples.addDisturbance({ atMs: elapsedMs(), what });
+  const failed = new AbortController();
   const takeRows = async (): Promise<void> => {
     // On a machine that is too busy to take the rows in time, the same number of rows takes
     // longer.
-    for (let row = 1; row <= Math.ceil(lastsMs / everyMs) && !interrupted.aborted; row++) {
-      await sleep(Math.max(0, row * everyMs - elapsedMs()), undefined, { signal: interrupted }).catch(nameAbort);
+    const noMore = AbortSignal.any([interrupted, failed.signal]);
+    for (let row = 1; row <= Math.ceil(lastsMs / everyMs) && !noMore.aborted; row++) {
+      await sleep(Math.max(0, row * everyMs - elapsedMs()), undefined, { signal: noMore }).catch(nameAbort);
+      if (failed.signal.aborted) return;
       samples.addRow({ atMs: elapsedMs(), values: await sampler.take() });
       onProgress(elapsedMs(), samples, sampler.total);
     }
@@ -97,6 +100,9 @@ export async function soak(asked: SoakAsked, { onFilled, onProgress, interrupted
     traffic: () => Promise.race([takeRows(), gatewayEnded]),
     recoveryMs: RECOVERY_MS,
     interrupted,
+  }).catch((error: unknown) => {
+    failed.abort(); // Otherwise the rows would go on, and keep the process alive, until the time is over.
+    throw error;
   });
   if (!isRecovered && !interrupted.aborted) throw new Error(`not every client ended its last operation within ${RECOVERY_MS} ms`);
   const { operations, failures } = sampler;
@@ -161,8 +167,8 @@ function pidsOf({ gateway, fleet, workers }: SoakEnvironment): Readonly<Record<s
   return { gateway: gateway.pid, ...Object.fromEntries(fleet.nodes.map(({ name, pid }) => [name, pid])), ...workers.pids };
 }
 
-// The run was interrupted: the last row is taken now.
-function nameAbort(error: Error): "interrupted" {
-  if (error.name === "AbortError") return "interrupted";
+// The run was interrupted: the last row is taken now. Or it has failed.
+function nameAbort(error: Error): "over" {
+  if (error.name === "AbortError") return "over";
   throw error;
 }

@@ -71,6 +71,15 @@ describe("the soak", { timeout: PATIENCE_MS }, () => {
     expect(pids).toMatchObject({ gateway: expect.any(Number), "client 1": expect.any(Number), "client 2": expect.any(Number) });
     expect(Object.values(pids).filter(isAlive)).toEqual([]);
   });
+
+  test("that lasts for long ends at once, with the reason, when its gateway is gone", async () => {
+    const lines: string[] = [];
+    const child = start("lost", ["--minutes", "5"], (line) => lines.push(line));
+    await expect.poll(() => rowsOf("lost"), { timeout: PATIENCE_MS }).toBeGreaterThan(1);
+    process.kill(linesOf("lost")[0]?.pids?.gateway ?? Number.NaN, "SIGKILL");
+    expect((await child.waitForExit()).code).toBe(1);
+    expect(lines.join("\n")).toContain("the soak broke off: Error: the gateway was ended by SIGKILL");
+  });
 });
 
 function rowsOf(name: string): number {
