@@ -17,7 +17,7 @@ const LAST_WORDS_MS = 50;
 export interface Place {
   readonly name: string;
   /** For the first process in this place, the second, and so on. */
-  readonly orders: (incarnation: number) => Orders;
+  readonly orders: (startNumber: number) => Orders;
 }
 
 export class Worker {
@@ -28,7 +28,7 @@ export class Worker {
   readonly #workers: Workers;
   readonly #said = new Set<FromWorker["kind"]>();
   #child: Child;
-  #incarnation = 0;
+  #startNumber = 0;
   /** Whether it is this harness that ends the process. */
   #isBeingKilled = false;
   #waker: NodeJS.Timeout | undefined;
@@ -75,7 +75,7 @@ export class Worker {
     this.#said.clear();
     this.#isBeingKilled = true;
     await this.#child.kill();
-    this.#incarnation++;
+    this.#startNumber++;
     this.#child = this.#start();
     this.#isBeingKilled = false;
   }
@@ -87,13 +87,13 @@ export class Worker {
   }
 
   #start(): Child {
-    const incarnation = this.#incarnation;
-    const orders = this.#place.orders(incarnation);
+    const startNumber = this.#startNumber;
+    const orders = this.#place.orders(startNumber);
     const child = startChild({
       command: process.execPath,
       args: [program, JSON.stringify(orders)],
       name: orders.name,
-      onMessage: (word) => incarnation === this.#incarnation && this.#hear(word as FromWorker),
+      onMessage: (word) => startNumber === this.#startNumber && this.#hear(word as FromWorker),
     });
     void child.waitForExit().then(() => this.#workers.look());
     return child;

@@ -217,11 +217,11 @@ interface ClientPlace {
 function clientPlace({ asked, folder, keys }: PlaceOptions, { name, slot, ...urls }: ClientPlace): Place {
   const { seed, isControl } = asked;
   const fixed = { traffic: "documents" as const, seed, fenced: !isControl, ownsTable: !isControl && slot % 3 === 0, ...urls };
-  const orders: Place["orders"] = (incarnation) => ({
+  const orders: Place["orders"] = (startNumber) => ({
     ...fixed,
-    name: `${name}.${incarnation}`,
-    client: clientNumber(slot, incarnation),
-    journal: `${folder}/${journalName(name, incarnation)}`,
+    name: `${name}.${startNumber}`,
+    client: clientNumber(slot, startNumber),
+    journal: `${folder}/${journalName(name, startNumber)}`,
     apiKey: secretOf(keys, name),
     reportEveryMs: REPORT_EVERY_MS,
   });
@@ -231,13 +231,13 @@ function clientPlace({ asked, folder, keys }: PlaceOptions, { name, slot, ...url
 type IntruderPlace = Pick<ClientPlace, "gatewayUrls"> & { readonly intruder: "forger" | "careless" };
 
 function intruderPlace({ asked, folder, keys }: PlaceOptions, { intruder, gatewayUrls }: IntruderPlace): Place {
-  const orders: Place["orders"] = (incarnation) => ({
+  const orders: Place["orders"] = (startNumber) => ({
     traffic: "intrusion",
-    name: `${intruder}.${incarnation}`,
+    name: `${intruder}.${startNumber}`,
     intruder,
     seed: asked.seed,
     gatewayUrls,
-    journal: `${folder}/${journalName(intruder, incarnation)}`,
+    journal: `${folder}/${journalName(intruder, startNumber)}`,
     apiKey: secretOf(keys, intruder),
     reportEveryMs: REPORT_EVERY_MS,
   });

@@ -9,13 +9,13 @@ import type { Store } from "./store.js";
 const JOURNAL = /^(.*?)\.(\d+)\.jsonl$/;
 
 /** c3.1.jsonl belongs to the second process in the place of c3. */
-export function journalName(worker: string, incarnation: number): string {
-  return `${worker}.${incarnation}.jsonl`;
+export function journalName(worker: string, startNumber: number): string {
+  return `${worker}.${startNumber}.jsonl`;
 }
 
 /** How a client is numbered in leases and pauses. */
-export function clientNumber(slot: number, incarnation: number): number {
-  return slot * 1_000 + incarnation;
+export function clientNumber(slot: number, startNumber: number): number {
+  return slot * 1_000 + startNumber;
 }
 
 export function collectJournals(folder: string): Pick<History, "operations" | "leases" | "pauses" | "unlocked"> {
@@ -30,11 +30,11 @@ export function collectJournals(folder: string): Pick<History, "operations" | "l
 }
 
 function readJournal(folder: string, file: string): JournalOf[] {
-  const [, worker, incarnation] = JOURNAL.exec(file) ?? [];
-  if (worker === undefined || incarnation === undefined) return [];
+  const [, worker, startNumber] = JOURNAL.exec(file) ?? [];
+  if (worker === undefined || startNumber === undefined) return [];
   const slot = Number(/^c(\d+)$/.exec(worker)?.[1] ?? Number.NaN);
   const lines = linesOf(readFileSync(join(folder, file), "utf8"));
-  return [{ author: `${worker}.${incarnation}`, client: clientNumber(slot, Number(incarnation)), lines }];
+  return [{ author: `${worker}.${startNumber}`, client: clientNumber(slot, Number(startNumber)), lines }];
 }
 
 type Stored = Pick<History, "entries" | "finals" | "strangeFences">;

@@ -43,9 +43,9 @@ describe("a worker that ends", { timeout: PATIENCE_MS }, () => {
     const { secret: apiKey } = newKey("one");
     const places = ["one", "two"].map((name) => ({
       name,
-      orders: (incarnation: number) => ({
+      orders: (startNumber: number) => ({
         ...{ traffic: "intrusion" as const, name, intruder: "careless" as const, seed: "a", apiKey, reportEveryMs: 100 },
-        ...{ gatewayUrls: [`http://${NOTHING}`], journal: join(folder, `${name}.${incarnation}`) },
+        ...{ gatewayUrls: [`http://${NOTHING}`], journal: join(folder, `${name}.${startNumber}`) },
       }),
     }));
     return closers.use(new Workers(places));
