@@ -196,6 +196,15 @@ export const nodes = [
     tests: ["real/redis/traffic.test.ts"],
   },
   {
+    name: "old-release-given-up",
+    promise: "L2",
+    file: "packages/lock/src/redis/pending-releases.ts",
+    find: "if (this.#releases.length >= MAX_PENDING) this.#dropOld(now);",
+    replace: "this.#dropOld(now);",
+    breaks: "A node that stood still for longer than a ttl executes an old grant, and is not told of its release.",
+    tests: ["unit/redis/pending-releases.test.ts"],
+  },
+  {
     name: "grant-overtakes-its-release",
     promise: "L2",
     file: pipeline,

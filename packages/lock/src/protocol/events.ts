@@ -87,7 +87,7 @@ export type NodeEvent =
    */
   | { readonly kind: "admission_blocked"; readonly nodes: readonly string[]; readonly reason: string }
   | { readonly kind: "fleet_refused"; readonly reason: string }
-  /** A release whose outcome is unknown was given up (too many, or the key has run out anyway). */
+  /** Releases whose outcome is unknown were given up: too many were waiting for the node. */
   | {
       readonly kind: "release_dropped";
       readonly node: string;

@@ -1,6 +1,7 @@
 // Releases whose outcome is unknown: asked while the node could not be asked, or on their way when
-// the connection was lost. They are sent again when the node is back, unless the key cannot live
-// any more. Bounded: beyond the bound the time to live frees the resource.
+// the connection was lost. They are sent when the node is back, however late: a node that stood
+// still executes what it had received when it goes on, so a key may be younger than its release.
+// Bounded: beyond the bound the time to live frees the resource.
 import type { ReleaseQuestion } from "../protocol/node.js";
 
 interface PendingRelease {
@@ -18,7 +19,7 @@ export class PendingReleases {
   /** How many there are. A field, since every reply reads it. */
   size = 0;
 
-  /** `lifeMs`: the longest that a key can live from now. */
+  /** `lifeMs`: after this long a release may make room for a new one. */
   constructor(lifeMs: number, onDropped: (count: number, reason: string) => void) {
     this.#lifeMs = lifeMs;
     this.#onDropped = onDropped;
@@ -33,9 +34,8 @@ export class PendingReleases {
     this.size = this.#releases.length;
   }
 
-  /** Removes and returns the oldest so many that are still worth sending. */
-  take(now: number, atMost = Number.POSITIVE_INFINITY): readonly ReleaseQuestion[] {
-    this.#dropOld(now);
+  /** Removes and returns the oldest so many. */
+  take(atMost = Number.POSITIVE_INFINITY): readonly ReleaseQuestion[] {
     if (this.#dropped > 0) this.#onDropped(this.#dropped, `more than ${MAX_PENDING} were waiting for the node`);
     const due = this.#releases.slice(0, atMost).map(({ question }) => question);
     this.#releases = this.#releases.slice(due.length);

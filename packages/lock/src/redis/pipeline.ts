@@ -104,7 +104,7 @@ export class Pipeline {
 
   /** Sends pending releases, or the oldest so many; the node can be asked again. */
   resendReleases(atMost = Number.POSITIVE_INFINITY): void {
-    for (const question of this.#settings.pendingReleases.take(this.#settings.clock.monotonicMs(), atMost)) {
+    for (const question of this.#settings.pendingReleases.take(atMost)) {
       // Its ballot is not needed; if its outcome stays unknown it is kept again.
       void this.ask(release, question);
     }

@@ -2,7 +2,7 @@
 // the nodes. Each test breaks a fleet of its own.
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { type AttemptEvent, channelNames, type LockError, type Locker } from "@palisade/lock";
+import { type AttemptEvent, channelNames, type LockError, type Locker, type NodeEvent } from "@palisade/lock";
 import { aborted, describe, expect, failure, fleetHolders, test, timed, until } from "./lock-test.js";
 
 const key = "{palisade}:lock:r";
@@ -252,6 +252,33 @@ describe("a quorum that is frozen", () => {
     expect(tookMs).toBeLessThan(4_500);
     await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
     await nothingLeft(running);
+  });
+});
+
+describe("a node that stands still for longer than a lease can last", () => {
+  test("L2 executes the grant it had received when it goes on, and is then told of the release", async ({ fleet, open }) => {
+    const KEY_LIVES_MS = 3_000;
+    const running = await fleet({ nodes: 3 });
+    const locker = open({ nodes: running.urls, ttlMs: KEY_LIVES_MS, maxTtlMs: KEY_LIVES_MS, nodeTimeoutMs: 50 });
+    await takeAndGiveBack(locker);
+    const frozen = running.nodes[2];
+    if (frozen === undefined) throw new Error("a fleet of three has a third node");
+    const events: NodeEvent[] = [];
+    const onEvent = (event: unknown): void => void events.push(event as NodeEvent);
+    subscribe(channelNames.node, onEvent);
+    await frozen.pause();
+    const lease = await locker.acquire("r");
+    await until(() => events.some((event) => event.kind === "disconnected" && event.node === "n3"), "n3 is given up");
+    unsubscribe(channelNames.node, onEvent);
+    await lease.release();
+    // The time itself is the condition: every key that a node granted by now has run out.
+    await new Promise((resolve) => setTimeout(resolve, KEY_LIVES_MS + 100));
+    await frozen.resume();
+    const expired = async (): Promise<string> => /expired_keys:\d+/.exec(String(await frozen.cli("INFO", "stats")))?.[0] ?? "";
+    await until(async () => Number(await frozen.cli("EXISTS", "{palisade}:token:r")) === 1, "n3 has executed the grant");
+    const before = await expired();
+    await nothingLeft(running);
+    expect(await expired()).toBe(before);
   });
 });
 
