@@ -118,9 +118,19 @@ export class ActRun extends Owned implements Narrator {
 
   /** A claim of the scenario; the act ends here if it does not come true. */
   expect(claim: string, seen: unknown, wanted: unknown = true): void {
+    this.#judge({ claim }, seen, wanted);
+  }
+
+  /** A claim of a control: the damage that the left-out measure would have prevented. */
+  expectDamage(claim: string, seen: unknown, wanted: unknown = true): void {
+    this.#judge({ claim, damage: true }, seen, wanted);
+  }
+
+  #judge(check: { readonly claim: string; readonly damage?: true }, seen: unknown, wanted: unknown): void {
+    const { claim } = check;
     const ok = isDeepStrictEqual(seen, wanted);
     const saw = ok ? {} : { saw: JSON.stringify(seen) };
-    this.#options.output.show({ event: "check", ...this.#where, atMs: this.#atMs(), ok, claim, ...saw });
+    this.#options.output.show({ event: "check", ...this.#where, atMs: this.#atMs(), ok, ...check, ...saw });
     if (!ok) throw new UnexpectedOutcome(`${this.#act.title}: it is not true that ${claim}; seen: ${JSON.stringify(seen)}`);
   }
 

@@ -8,6 +8,8 @@ export type StepKind =
   /** An answer that says yes, and one that says no. */
   | "answers"
   | "refuses"
+  /** A write was stored over an update that its writer never saw. */
+  | "overwrites"
   /** A lease begins at `from`, and ends by the clock. */
   | "holds"
   | "over"
@@ -39,6 +41,8 @@ export interface Check {
   readonly atMs: number;
   readonly ok: boolean;
   readonly claim: string;
+  /** The claim is the damage that a control must show. */
+  readonly damage?: boolean;
   /** What was seen instead, when the claim did not come true. */
   readonly saw?: string;
 }

@@ -77,7 +77,7 @@ export class LaneView implements Output {
 
   #dye({ kind, from }: Step): Paint {
     if (kind === "refuses") return (text) => paint.red(paint.bold(text));
-    if (kind === "stops" || kind === "over" || kind === "breaks") return paint.yellow;
+    if (kind === "stops" || kind === "over" || kind === "breaks" || kind === "overwrites") return paint.yellow;
     return kind === "remarks" ? paint.dim : this.#paintOf(from);
   }
 

@@ -1,22 +1,37 @@
 // One act as an SVG drawing: a lane per worker and server from top to bottom, a row per event, a
-// bar where a lease is held, hatching where a process stands still. Lanes stand in the same place
-// in every act of a scenario. Rows have equal height, because what matters happens within
-// milliseconds and waiting takes seconds; the time stands beside each.
+// bar where a lease is held up to a mark at its end, hatching beside it where a process stands
+// still. Lanes stand in the same place in every act of a scenario. Rows have equal height, because
+// what matters happens within milliseconds and waiting takes seconds; the time stands beside each.
 import { type ActBegins, type Check, type Step, serverLanes } from "./events.js";
 import { escaped, wrapped } from "./text.js";
 
 type Row = Step | Check;
 
-const WIDTH = 1232;
-const TIME_WIDTH = 78;
-const LANES_WIDTH = 520;
-const TEXT_START = TIME_WIDTH + LANES_WIDTH + 8;
-const TEXT_COLUMNS = 76;
 const ROW_HEIGHT = 25;
 const LINE_HEIGHT = 17;
 const HEAD_HEIGHT = 34;
 const NAME_LINE_HEIGHT = 16;
-const NAME_CHARACTER_WIDTH = 8.6;
+
+/** How much room a drawing has. */
+interface Format {
+  readonly name: "wide" | "narrow";
+  readonly width: number;
+  readonly timeWidth: number;
+  readonly lanesWidth: number;
+  /** Of a character in the name of a lane. */
+  readonly nameWidth: number;
+  /** Where the text of a row begins, and how many characters a line of it has. */
+  readonly textStart: number;
+  readonly textColumns: number;
+  /** How far below the lanes of its row the text stands. */
+  readonly textBelow: number;
+}
+
+/** Text beside the lanes, for a screen; text below them, for a phone. */
+const formats: readonly Format[] = [
+  { name: "wide", width: 1232, timeWidth: 78, lanesWidth: 520, nameWidth: 8.6, textStart: 606, textColumns: 76, textBelow: 0 },
+  { name: "narrow", width: 366, timeWidth: 66, lanesWidth: 300, nameWidth: 7.4, textStart: 8, textColumns: 45, textBelow: 18 },
+];
 
 interface PlacedRow {
   readonly row: Row;
@@ -27,6 +42,7 @@ interface PlacedRow {
 
 /** Where everything goes. */
 interface Layout {
+  readonly format: Format;
   /** Those of the whole scenario; this act's own are drawn. */
   readonly lanes: readonly string[];
   readonly drawn: readonly string[];
@@ -40,8 +56,19 @@ export interface DrawnAct {
   readonly rows: readonly Row[];
 }
 
-/** The lanes of a whole scenario: workers as they appear, then the servers. */
-export function lanesOf(acts: readonly DrawnAct[]): readonly string[] {
+/** What all acts of a scenario share. */
+export interface Shared {
+  readonly lanes: readonly string[];
+  /** A text with the scenario's tokens cut to what differs. */
+  readonly cut: (text: string) => string;
+}
+
+export function sharedBy(acts: readonly DrawnAct[]): Shared {
+  return { lanes: lanesOf(acts), cut: tokenCutter(acts.flatMap(({ rows }) => rows)) };
+}
+
+/** Workers as they appear, then the servers. */
+function lanesOf(acts: readonly DrawnAct[]): readonly string[] {
   const all = new Set(acts.flatMap((act) => lanesOfOne(act)));
   return [...[...all].filter((lane) => !serverLanes.includes(lane)), ...serverLanes.filter((lane) => all.has(lane))];
 }
@@ -51,86 +78,124 @@ function lanesOfOne({ begins, rows }: DrawnAct): readonly string[] {
   return [...new Set([...begins.actors, ...named])];
 }
 
-export function drawAct(drawn: DrawnAct, lanes: readonly string[]): string {
-  const layout = arrange(drawn, lanes);
-  const { act } = drawn.begins;
-  const { height } = layout;
-  return `<svg class="act" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escaped(act)}">
+/** Tokens have 13 digits, and those of a scenario differ in the last few: 1795005288507 → …507. */
+function tokenCutter(rows: readonly Row[]): Shared["cut"] {
+  const tokens = [...new Set(rows.flatMap((row) => (row.event === "step" && row.token !== undefined ? [String(row.token)] : [])))];
+  const length = tokens[0]?.length ?? 0;
+  const isCut = length > 6 && tokens.every((token) => token.length === length);
+  if (!isCut) return (text) => text;
+  let kept = 3;
+  while (new Set(tokens.map((token) => token.slice(-kept))).size < tokens.length) kept += 1;
+  const pattern = new RegExp(`\\b(?:${tokens.join("|")})\\b`, "g");
+  return (text) => text.replace(pattern, (token) => `…${token.slice(-kept)}`);
+}
+
+export function drawAct(drawn: DrawnAct, shared: Shared): string {
+  return formats.map((format) => draw(arrange(drawn, shared, format), drawn.begins.act)).join("\n");
+}
+
+function draw(layout: Layout, act: string): string {
+  const { height, format } = layout;
+  return `<svg class="act ${format.name}" viewBox="0 0 ${format.width} ${height}" role="img" aria-label="${escaped(act)}">
 ${layout.rows
   .filter((_, index) => index % 2 === 0)
-  .map(drawBand)
+  .map((row) => drawBand(format, row))
   .join("")}
 ${layout.drawn.map((lane) => drawLane(layout, lane)).join("\n")}
-${layout.rows.map((placed) => drawRow(layout, placed)).join("\n")}
+${layout.rows.map((placed, index) => drawRow(layout, placed, index)).join("\n")}
 </svg>`;
 }
 
-function drawBand({ top, height }: PlacedRow): string {
-  return `<rect class="band" x="0" y="${top}" width="${WIDTH}" height="${height}"/>`;
+function drawBand({ width }: Format, { top, height }: PlacedRow): string {
+  return `<rect class="band" x="0" y="${top}" width="${width}" height="${height}"/>`;
 }
 
-function arrange(act: DrawnAct, lanes: readonly string[]): Layout {
-  const { rows } = act;
-  const names = lanes.map((lane) => nameLines(lane, lanes.length).length);
+function arrange(act: DrawnAct, { lanes, cut }: Shared, format: Format): Layout {
+  const names = lanes.map((lane) => nameLines(format, lane, lanes.length).length);
   const head = HEAD_HEIGHT + (Math.max(1, ...names) - 1) * NAME_LINE_HEIGHT;
   let top = head;
-  const placed = rows.map((row) => {
-    const lines = wrapped(row.event === "step" ? row.text : `${row.ok ? "✓" : "✗"} ${row.claim}`, TEXT_COLUMNS);
-    const height = ROW_HEIGHT + (lines.length - 1) * LINE_HEIGHT;
+  const placed = act.rows.map((row) => {
+    const lines = wrapped(cut(row.event === "step" ? row.text : `${signOf(row)} ${row.claim}`), format.textColumns);
+    const height = ROW_HEIGHT + format.textBelow + (lines.length - 1) * LINE_HEIGHT;
     const place = { row, lines, top, height };
     top += height;
     return place;
   });
-  return { lanes, drawn: lanesOfOne(act), headHeight: head, rows: placed, height: top + 8 };
+  return { format, lanes, drawn: lanesOfOne(act), headHeight: head, rows: placed, height: top + 8 };
+}
+
+/** Damage is a cross, although the control was to show it. */
+function signOf({ ok, damage }: Check): string {
+  return ok && !damage ? "✓" : "✗";
 }
 
 function drawLane(layout: Layout, lane: string): string {
   const x = xOf(layout, lane);
-  const bars = [...spans(layout, lane, ["holds", "over"])].map(
-    ([from, to]) => `<rect class="lease" x="${x - 4}" y="${from}" width="8" height="${to - from}" rx="3"/>`,
+  const stops = spans(layout, lane, ["stops", "resumes"]).map(
+    ({ from, to }) => `<rect fill="url(#stopped)" class="lane" x="${x - 11}" y="${from}" width="22" height="${to - from}" rx="3"/>`,
   );
-  const stops = [...spans(layout, lane, ["stops", "resumes"])].map(
-    ([from, to]) => `<rect fill="url(#stopped)" class="lane" x="${x - 7}" y="${from}" width="14" height="${to - from}" rx="3"/>`,
-  );
-  const lines = nameLines(lane, layout.lanes.length);
+  const bars = spans(layout, lane, ["holds", "over"]).map(({ from, to, ends }) => {
+    const mark = ends ? `<line class="end" x1="${x - 17}" x2="${x + 17}" y1="${to}" y2="${to}"/>` : "";
+    return `<rect class="lease" x="${x - 5}" y="${from}" width="10" height="${to - from}" rx="2"/>${mark}`;
+  });
+  const lines = nameLines(layout.format, lane, layout.lanes.length);
   const name = lines.map((line, number) => {
     const y = layout.headHeight - 14 - (lines.length - 1 - number) * NAME_LINE_HEIGHT;
     return `<tspan x="${x}" y="${y}">${escaped(line)}</tspan>`;
   });
-  const size = layout.lanes.length > 6 ? " narrow" : "";
+  const size = layout.lanes.length > 6 ? " small-name" : "";
   return `<g style="--lane:${colour(layout, lane)}"><text class="name${size}" text-anchor="middle">${name.join("")}</text>
 <line class="lane" x1="${x}" x2="${x}" y1="${layout.headHeight - 6}" y2="${layout.height - 4}"/>
-${bars.join("")}${stops.join("")}</g>`;
+${stops.join("")}${bars.join("")}</g>`;
+}
+
+interface Span {
+  readonly from: number;
+  readonly to: number;
+  /** Whether its end was seen, and not only the end of the act. */
+  readonly ends: boolean;
 }
 
 /** From each row of the first kind in this lane to the next of the second, or to the end. */
-function* spans(layout: Layout, lane: string, [first, last]: readonly [Step["kind"], Step["kind"]]): Generator<readonly [number, number]> {
+function spans(layout: Layout, lane: string, [first, last]: readonly [Step["kind"], Step["kind"]]): readonly Span[] {
+  const found: Span[] = [];
   let from: number | undefined;
   for (const { row, top } of layout.rows) {
     if (row.event !== "step" || row.from !== lane) continue;
     if (row.kind === first) from ??= top + ROW_HEIGHT / 2;
     if (row.kind !== last || from === undefined) continue;
-    yield [from, top + ROW_HEIGHT / 2];
+    found.push({ from, to: top + ROW_HEIGHT / 2, ends: true });
     from = undefined;
   }
-  if (from !== undefined) yield [from, layout.height - 4];
+  return from === undefined ? found : [...found, { from, to: layout.height - 4, ends: false }];
 }
 
-function drawRow(layout: Layout, { row, lines, top }: PlacedRow): string {
+function drawRow(layout: Layout, { row, lines, top }: PlacedRow, index: number): string {
+  const { timeWidth, textStart, textBelow } = layout.format;
   const y = top + ROW_HEIGHT / 2;
   const text = lines
-    .map((line, number) => `<tspan x="${TEXT_START}" y="${y + 4.5 + number * LINE_HEIGHT}">${escaped(line)}</tspan>`)
+    .map((line, number) => `<tspan x="${textStart}" y="${y + 4.5 + textBelow + number * LINE_HEIGHT}">${escaped(line)}</tspan>`)
     .join("");
   const seconds = (row.atMs / 1_000).toFixed(3);
-  const time = `<text class="time" x="${TIME_WIDTH - 18}" y="${y + 4.5}" text-anchor="end">${seconds} s</text>`;
+  const time = `<text class="time" x="${timeWidth - 12}" y="${y + 4.5}" text-anchor="end">${seconds} s</text>`;
   const label = `${time}<text class="${textClass(row)}">${text}</text>`;
-  return row.event === "check" ? label : `${drawStep(layout, row, y)}${label}`;
+  if (row.event === "check") return label;
+  return `${drawStep(layout, overwrites(layout, row, index) ? { ...row, kind: "overwrites" } : row, y)}${label}`;
 }
+
+/** Whether the answer to this request says that it replaced an update its sender never saw. */
+function overwrites({ rows }: Layout, { kind, from, to }: Step, index: number): boolean {
+  if (kind !== "asks") return false;
+  const answer = rows.slice(index + 1).find(({ row }) => row.event === "step" && row.from === to && row.to === from);
+  return answer?.row.event === "step" && answer.row.kind === "overwrites";
+}
+
+const dyes: Partial<Record<Step["kind"], string>> = { refuses: "var(--bad)", overwrites: "var(--bad)", breaks: "var(--warn)" };
 
 function drawStep(layout: Layout, { kind, from, to }: Step, y: number): string {
   const start = xOf(layout, from);
-  const dye = kind === "refuses" ? "var(--bad)" : kind === "breaks" ? "var(--warn)" : colour(layout, from);
-  const group = (inside: string): string => `<g style="--lane:${dye}">${inside}</g>`;
+  const dye = dyes[kind] ?? colour(layout, from);
+  const group = (inside: string): string => `<g class="${kind}" style="--lane:${dye}">${inside}</g>`;
   if (to === undefined) return group(`<circle class="dot" cx="${start}" cy="${y}" r="5"/>`);
   const end = xOf(layout, to);
   const side = end > start ? -1 : 1;
@@ -142,18 +207,19 @@ function drawStep(layout: Layout, { kind, from, to }: Step, y: number): string {
 }
 
 function textClass(row: Row): string {
-  if (row.event === "check") return row.ok ? "held" : "failed";
+  if (row.event === "check") return row.ok ? (row.damage ? "damage" : "held") : "failed";
   if (row.kind === "refuses") return "refused";
+  if (row.kind === "overwrites") return "damage";
   return row.kind === "stops" || row.kind === "over" || row.kind === "breaks" ? "warn" : "";
 }
 
-function xOf({ lanes }: Layout, lane: string): number {
-  return TIME_WIDTH + ((lanes.indexOf(lane) + 0.5) * LANES_WIDTH) / lanes.length;
+function xOf({ lanes, format }: Layout, lane: string): number {
+  return format.timeWidth + ((lanes.indexOf(lane) + 0.5) * format.lanesWidth) / lanes.length;
 }
 
 /** As narrow as lanes are when there are many. */
-function nameLines(lane: string, count: number): readonly string[] {
-  return wrapped(lane, Math.floor(LANES_WIDTH / count / NAME_CHARACTER_WIDTH));
+function nameLines({ lanesWidth, nameWidth }: Format, lane: string, count: number): readonly string[] {
+  return wrapped(lane, Math.floor(lanesWidth / count / nameWidth));
 }
 
 function colour({ lanes }: Layout, lane: string): string {

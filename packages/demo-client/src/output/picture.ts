@@ -1,7 +1,7 @@
 // The run as one HTML page without scripts and without network, light or dark as the reader's
 // system is.
 import type { ActBegins, Check, DemoEvent, Output, ScenarioBegins, ScenarioEnds, Step } from "./events.js";
-import { drawAct, lanesOf } from "./picture-act.js";
+import { drawAct, sharedBy } from "./picture-act.js";
 import { escaped } from "./text.js";
 
 interface DrawnAct {
@@ -55,12 +55,12 @@ function entry({ begins, end }: DrawnScenario): string {
 }
 
 function drawScenario({ begins, acts, end }: DrawnScenario): string {
-  const lanes = lanesOf(acts);
+  const shared = sharedBy(acts);
   const drawn = acts.map((act) => {
     const [, control, title = ""] = /^(control: )?(.*)$/.exec(act.begins.act) ?? [];
     const role = control === undefined ? "measure" : "control";
     const badge = role === "control" ? '<span class="badge">control</span> ' : "";
-    return `<div class="${role}"><h2>${badge}${escaped(title)}</h2>\n${drawAct(act, lanes)}</div>`;
+    return `<div class="${role}"><h2>${badge}${escaped(title)}</h2>\n${drawAct(act, shared)}</div>`;
   });
   return `<section id="${escaped(begins.scenario)}">
 <h1>${escaped(begins.scenario)}</h1>
@@ -75,18 +75,25 @@ function drawVerdict({ ok, proven }: ScenarioEnds): string {
   return `<p class="${ok ? "proven" : "differs"}">${ok ? "✓" : "✗"} ${escaped(proven)}</p>`;
 }
 
-const refusedSign = `<g class="refused"><line class="arrow" x1="0" x2="20" y1="7" y2="7"/>
+const refusedSign = `<g class="refuses"><line class="arrow" x1="0" x2="20" y1="7" y2="7"/>
 <path class="cross" d="M14 1l12 12m0 -12l-12 12"/></g>`;
+
+const overwritesSign = `<g class="overwrites"><line class="arrow" x1="0" x2="18" y1="7" y2="7"/>
+<path class="head" d="M26 7l-10 -5v10z"/></g>`;
 
 /** What the signs of the drawings mean. */
 const legend = `<p class="legend">${[
-  ['<rect class="lease" x="0" y="3" width="26" height="8" rx="3"/>', "holds a lease"],
+  [
+    '<rect class="lease" x="0" y="2" width="20" height="10" rx="2"/><line class="end" x1="20" x2="20" y1="0" y2="14"/>',
+    "holds a lease, to its end",
+  ],
   ['<rect fill="url(#stopped)" class="lane" x="0" y="1" width="26" height="12" rx="3"/>', "stands still"],
   [refusedSign, "is refused"],
+  [overwritesSign, "replaces an update that it never saw"],
 ]
   .map(([sign, meaning]) => `<span><svg class="act sign" viewBox="-1 0 29 14" aria-hidden="true">${sign}</svg>${meaning}</span>`)
   .join("")}<span><b class="held">✓</b>true, as the scenario claims</span>
-<span><b class="damage">✓</b>damage, as a control claims</span></p>`;
+<span><b class="damage">✗</b>damage that the control shows</span></p>`;
 
 /** Shared by every drawing of the page. */
 const patterns = `<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
@@ -124,20 +131,24 @@ svg .arrow { stroke: var(--lane); stroke-width: 1.8; }
 svg .head, svg .dot { fill: var(--lane); }
 svg .dot { stroke: var(--ground); stroke-width: 1.5; }
 svg .cross { stroke: var(--lane); stroke-width: 2.6; fill: none; }
-.refused { --lane: var(--bad); }
-svg text.refused, svg text.failed { fill: var(--bad); font-weight: 700; }
+.refuses, .overwrites { --lane: var(--bad); }
+svg .overwrites .arrow { stroke-width: 4; }
+svg .end { stroke: var(--ink); stroke-width: 3; }
+svg text.refused, svg text.failed, svg text.damage { fill: var(--bad); font-weight: 700; }
 svg text.warn { fill: var(--warn); }
 svg text.held { fill: var(--good); font-weight: 600; }
-.control svg text.held { fill: var(--warn); }
-svg .name.narrow { font-size: 12px; }
+svg .name.small-name { font-size: 12px; }
+svg.narrow { display: none; }
+svg.narrow .name { font-size: 12px; }
+svg.narrow text:not(.name) { paint-order: stroke; stroke: var(--ground); stroke-width: 4px; }
+@media (max-width: 760px) { svg.wide { display: none; } svg.narrow { display: block; } body { padding: 12px; } nav ul { columns: 1; } }
 nav ul { list-style: none; padding: 0; columns: 2; font-size: 14px; }
 nav li { break-inside: avoid; padding-left: 1.2em; text-indent: -1.2em; }
 nav a { color: inherit; font-weight: 600; }
 section { padding-top: 1px; }
 section + section { border-top: 1px solid var(--line); margin-top: 40px; }
-b.failed { color: var(--bad); }
+b.failed, b.damage { color: var(--bad); }
 b.held { color: var(--good); }
-b.damage { color: var(--warn); }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 24px; margin: 10px 0 0; font-size: 13px;
   color: var(--faint); --lane: var(--actor-0); }
 .legend span { display: inline-flex; align-items: center; gap: 7px; }

@@ -29,7 +29,7 @@ export class PlainLines implements Output {
 
   #step({ atMs, kind, from, to, text }: Step): void {
     const who = to === undefined ? from : `${from} → ${to}`;
-    const isWarning = kind === "stops" || kind === "over" || kind === "breaks";
+    const isWarning = kind === "stops" || kind === "over" || kind === "breaks" || kind === "overwrites";
     const dye = kind === "refuses" ? paint.red : isWarning ? paint.yellow : plain;
     const beside = `${who.padEnd(WHO_WIDTH)}  ${text}`;
     if (TIME_WIDTH + beside.length <= this.#columns) this.#printer.print(`${timeText(atMs)}  ${dye(beside)}`);
@@ -52,10 +52,12 @@ export function timeText(atMs: number): string {
   return `${(atMs / 1_000).toFixed(3).padStart(7)} s`;
 }
 
-export function checkText({ ok, claim, saw }: Check): string {
-  return ok ? `✓ ${claim}` : `✗ it is not true that ${claim}; seen: ${saw}`;
+export function checkText({ ok, claim, saw, damage }: Check): string {
+  if (!ok) return `✗ it is not true that ${claim}; seen: ${saw}`;
+  return damage ? `✗ damage: ${claim}` : `✓ ${claim}`;
 }
 
-export function checkPaint({ ok }: Check): Paint {
-  return ok ? paint.green : paint.red;
+export function checkPaint({ ok, damage }: Check): Paint {
+  if (!ok) return paint.red;
+  return damage ? paint.yellow : paint.green;
 }

@@ -33,9 +33,9 @@ export function expectRefusal(act: ActRun, { late, stored }: Outcome, claim = "w
   act.expect("what is stored is worker 2's", stored?.by, "worker 2");
 }
 
-export function expectLoss(act: ActRun, { late, stored }: Outcome, claim = "nobody refuses worker 1's late write"): void {
-  act.expect(claim, late.ok);
-  act.expect("worker 2's update is lost", stored?.by, "worker 1");
+export function expectLoss(act: ActRun, { late, stored }: Outcome, claim = "worker 1's late write is stored"): void {
+  act.expectDamage(claim, late.ok);
+  act.expectDamage("worker 2's update is lost", stored?.by, "worker 1");
 }
 
 /** The code of a refusal, to be compared with the one that a scenario claims. */

@@ -57,7 +57,7 @@ async function anyNodeWillDo(act: ActRun): Promise<void> {
   await one.takesPlainLock(seat, { ...lock, urls: networkOfOne.redisUrls });
   await two.takesPlainLock(seat, { ...lock, urls: networkOfTwo.redisUrls });
   const both = [await one.believesToHold(seat), await two.believesToHold(seat)];
-  act.expect("both sides have it: two holders", both, [true, true]);
+  act.expectDamage("both sides have it: two holders", both, [true, true]);
 }
 
 export const majorityDown: Scenario = {

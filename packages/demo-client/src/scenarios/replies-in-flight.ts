@@ -62,8 +62,8 @@ async function timeIgnored(act: ActRun): Promise<void> {
   await stopBeforeItReads(act, parts);
   await two.waitsForPlainLock(paper, { ...lock, ttlMs: 30_000, urls: fleet.urls });
   one.wakesUp();
-  act.expect("worker 1 takes the old grants for a lease", await taken);
-  act.expect("worker 2 holds it as well: two holders", await two.believesToHold(paper));
+  act.expectDamage("worker 1 takes the old grants for a lease", await taken);
+  act.expectDamage("worker 2 holds it as well: two holders", await two.believesToHold(paper));
 }
 
 export const repliesInFlight: Scenario = {

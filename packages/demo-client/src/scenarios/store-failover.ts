@@ -81,8 +81,8 @@ async function asynchronous(act: ActRun): Promise<void> {
   await failOver();
   const late = await one.writes(ledger, { sum: 1, by: one.name });
   const stored = await act.stored(ledger, address);
-  act.expect("the standby never heard of the fence, and takes worker 1's write", late.ok);
-  act.expect("worker 2's update is lost, although it was answered", stored?.by, "worker 1");
+  act.expectDamage("the standby never heard of the fence, and takes worker 1's write", late.ok);
+  act.expectDamage("worker 2's update is lost, although it was answered", stored?.by, "worker 1");
 }
 
 export const storeFailover: Scenario = {

@@ -60,7 +60,15 @@ export interface ReadResult {
   readonly rev: number;
 }
 
-export type WriteResult = { readonly ok: true; readonly status: number; readonly rev: number } | Refused;
+export type WriteResult =
+  | {
+      readonly ok: true;
+      readonly status: number;
+      readonly rev: number;
+      /** The update that this worker had not seen, and that its own has replaced. */
+      readonly overwritten?: Document;
+    }
+  | Refused;
 
 /** Whether a worker looks at its lease again between its computation and its write. */
 export type BeforeWriting = "trusts" | "looks_again";

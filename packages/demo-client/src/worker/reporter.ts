@@ -20,6 +20,10 @@ export class Reporter {
     this.#step({ kind: "answers", from: server, to: this.#name, text, ...details });
   }
 
+  overwrote(server: string, text: string): void {
+    this.#step({ kind: "overwrites", from: server, to: this.#name, text });
+  }
+
   refused(server: string, text: string): void {
     this.#step({ kind: "refuses", from: server, to: this.#name, text });
   }
@@ -59,4 +63,8 @@ export function shortened(document: Document | null): string {
 export function refusalText({ status, code, message, presentedToken, currentToken }: Refused): string {
   if (code === "fencing_token_stale") return `412 ${code}: token ${presentedToken}, the fence is ${currentToken}`;
   return `${status ?? "no answer"} ${code}: ${message}`;
+}
+
+export function storedText({ status, rev }: { readonly status: number; readonly rev: number }): string {
+  return `${status}: stored as revision ${rev}`;
 }

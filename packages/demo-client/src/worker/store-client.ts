@@ -19,6 +19,8 @@ export class StoreClient {
   readonly #route: Route;
   readonly #client: GatewayClient;
   readonly #database: pg.Pool;
+  /** By resource: the last revision that this worker read or wrote in the table. */
+  readonly #seen = new Map<string, number>();
 
   constructor({ route, gatewayUrl, apiKey, databaseUrl, ttlMs }: Omit<WorkerConfig, "name">) {
     this.#route = route;
@@ -66,17 +68,25 @@ export class StoreClient {
   async #readTable(resource: string): Promise<ReadResult> {
     const select = "select rev, value from demo.documents where name = $1";
     const { rows } = await this.#database.query<{ rev: string; value: Document }>(select, [resource]);
-    return { ok: true, document: rows[0]?.value ?? null, rev: Number(rows[0]?.rev ?? 0) };
+    const rev = Number(rows[0]?.rev ?? 0);
+    this.#seen.set(resource, rev);
+    return { ok: true, document: rows[0]?.value ?? null, rev };
   }
 
   /** As an application writes that trusts its lock. */
   async #writeTable({ resource, document }: Write): Promise<WriteResult> {
-    const { rows } = await this.#database.query<{ rev: string }>(
-      `insert into demo.documents as stored (name, rev, value) values ($1, 1, $2)
-         on conflict (name) do update set rev = stored.rev + 1, value = excluded.value returning rev`,
+    const { rows } = await this.#database.query<{ rev: string; replaced: Document | null }>(
+      `with before as (select value from demo.documents where name = $1)
+       insert into demo.documents as stored (name, rev, value) values ($1, 1, $2)
+         on conflict (name) do update set rev = stored.rev + 1, value = excluded.value
+         returning rev, (select value from before) as replaced`,
       [resource, JSON.stringify(document)],
     );
-    return { ok: true, status: 200, rev: Number(rows[0]?.rev) };
+    const { rev, replaced } = { rev: Number(rows[0]?.rev), replaced: rows[0]?.replaced ?? null };
+    const saw = this.#seen.get(resource) ?? 0;
+    this.#seen.set(resource, rev);
+    const stored = { ok: true, status: 200, rev } as const;
+    return rev - 1 > saw && replaced !== null ? { ...stored, overwritten: replaced } : stored;
   }
 }
 

@@ -8,7 +8,7 @@ import { Leases } from "./leases.js";
 import type { PlainLockOptions } from "./plain-lock.js";
 import type * as protocol from "./protocol.js";
 import type { Document, Granted, NotGranted, ReadResult, Resource, WriteResult } from "./protocol.js";
-import { Reporter, refusalText, shortened } from "./reporter.js";
+import { Reporter, refusalText, shortened, storedText } from "./reporter.js";
 import { StoreClient } from "./store-client.js";
 
 /** How a lease is asked for; the scenario's ttl and no renewal when absent. */
@@ -159,8 +159,9 @@ export class Worker {
     if (lane === "store") this.#report.asks(lane, `update: ${shortened(document)}`);
     else this.#report.asks(lane, `PUT with token ${token ?? 0}: ${shortened(document)}`, { token: token ?? 0 });
     const result = await this.#store.write({ resource: resource.name, document, token });
-    if (result.ok) this.#report.answered(lane, `${result.status}: stored as revision ${result.rev}`);
-    else this.#report.refused(lane, refusalText(result));
+    if (!result.ok) this.#report.refused(lane, refusalText(result));
+    else if (result.overwritten === undefined) this.#report.answered(lane, storedText(result));
+    else this.#report.overwrote(lane, `${storedText(result)}, over ${shortened(result.overwritten)}`);
     return result;
   }
 

@@ -20,10 +20,10 @@ const events: readonly DemoEvent[] = [
   { event: "end", scenario: "pause", ok: true, elapsedMs: 1_400, proven: "The late write is refused." },
 ];
 
-function shownBy(make: (print: (line: string) => void) => Output): readonly string[] {
+function shownBy(make: (print: (line: string) => void) => Output, shown = events): readonly string[] {
   const lines: string[] = [];
   const output = make((line) => lines.push(...line.split("\n")));
-  for (const event of events) output.show(event);
+  for (const event of shown) output.show(event);
   const escapes = new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, "g");
   return lines.map((line) => line.replace(escapes, ""));
 }
@@ -53,15 +53,57 @@ test("on a narrow terminal no line is longer than it, and each worker keeps its 
 });
 
 test("the picture is one page that loads nothing, escapes every text and knows light and dark", () => {
-  const picture = new Picture();
-  for (const event of events) picture.show(event);
-  const html = picture.html();
+  const html = pictureOf(events);
   expect(html).toContain("a &lt;worker&gt; &amp; a pause");
   expect(html).toContain("prefers-color-scheme: dark");
   expect(html).toContain("The late write is refused.");
   expect(html.match(/src=|href="[^#]|https?:|<script|@import/g)).toBeNull();
-  // A bar where the lease is held, hatching where the process stands still.
-  const [drawing = ""] = /<svg class="act" .*<\/svg>/s.exec(html) ?? [];
-  expect(drawing.match(/class="lease"/g)).toHaveLength(1);
-  expect(drawing.match(/url\(#stopped\)/g)).toHaveLength(1);
+  // Each act is drawn twice, for a screen and for a phone.
+  for (const format of ["wide", "narrow"]) {
+    const drawing = drawingOf(html, format);
+    expect(drawing.match(/class="lease"/g)).toHaveLength(1);
+    expect(drawing.match(/url\(#stopped\)/g)).toHaveLength(1);
+  }
 });
+
+test("the picture shows a lease to its marked end, above the hatching of a process that stands still", () => {
+  const drawing = drawingOf(pictureOf(events), "wide");
+  const bar = /<rect class="lease" x="\d+" y="([\d.]+)" width="10" height="([\d.]+)" rx="2"\/><line class="end" [^>]*y1="([\d.]+)"/.exec(
+    drawing,
+  );
+  expect(Number(bar?.[1]) + Number(bar?.[2])).toBe(Number(bar?.[3]));
+  expect(drawing.indexOf("url(#stopped)")).toBeLessThan(drawing.indexOf('class="lease"'));
+});
+
+test("the picture cuts tokens to the digits that differ, and leaves other numbers whole", () => {
+  const granted = (token: number): DemoEvent => ({
+    ...{ event: "step", ...at, atMs: 2, kind: "answers", from: "lock", to: "worker 1" },
+    ...{ text: `granted: token ${token} of 1795005280000`, token },
+  });
+  const drawing = drawingOf(pictureOf([...events.slice(0, 2), granted(1_795_005_288_507), granted(1_795_005_299_507)]), "wide");
+  expect(drawing).toContain("token …8507 of 1795005280000");
+  expect(drawing).toContain("token …9507 of 1795005280000");
+});
+
+test("the picture marks the request that replaced an unseen update, and damage is a cross", () => {
+  const lost: readonly DemoEvent[] = [
+    ...events.slice(0, 2),
+    { event: "step", ...at, atMs: 5, kind: "asks", from: "worker 1", to: "store", text: "update" },
+    { event: "step", ...at, atMs: 6, kind: "overwrites", from: "store", to: "worker 1", text: "200: stored over another" },
+    { event: "check", ...at, atMs: 7, ok: true, damage: true, claim: "an update is lost" },
+  ];
+  const drawing = drawingOf(pictureOf(lost), "wide");
+  expect(drawing.match(/<g class="overwrites"/g)).toHaveLength(2);
+  expect(drawing).toContain("✗ an update is lost");
+  expect(shownBy((print) => new PlainLines({ print }), lost)).toContain("  0.007 s  ✗ damage: an update is lost");
+});
+
+function pictureOf(shown: readonly DemoEvent[]): string {
+  const picture = new Picture();
+  for (const event of shown) picture.show(event);
+  return picture.html();
+}
+
+function drawingOf(html: string, format: string): string {
+  return new RegExp(`<svg class="act ${format}" .*?</svg>`, "s").exec(html)?.[0] ?? "";
+}
