@@ -21,18 +21,25 @@ export interface RaiseCheckParts {
 export type Verification = "verified" | "unverified" | "ask";
 
 /**
- * About 150 bytes each with a short name: 1.5 MB in all, which a busy gateway reaches after its
- * first 10 000 resources.
+ * fence: the highest token that was stored through this process. proven: the highest that the lock
+ * says it issued, 0 for none. Only the second vouches for a token: an operator may have lowered the
+ * fence since, and what was accepted while the lock could not be asked may be forged.
+ */
+interface Remembered {
+  fence: Token;
+  proven: Token;
+}
+
+/**
+ * About 200 bytes each with a short name: 2 MB in all, which a busy gateway reaches after its first
+ * 10 000 resources.
  */
 const MAX_REMEMBERED = 10_000;
 
 export class RaiseCheck {
   readonly #parts: RaiseCheckParts;
-  /**
-   * The highest token per resource that was stored or verified through this process. The oldest are
-   * forgotten.
-   */
-  readonly #known = new Map<string, Token>();
+  /** Per resource. The oldest are forgotten. */
+  readonly #known = new Map<string, Remembered>();
   readonly #asking = new Map<string, Promise<Issued>>();
 
   constructor(parts: RaiseCheckParts) {
@@ -42,9 +49,10 @@ export class RaiseCheck {
   verificationOf(resource: string, token: Token): Verification {
     if (this.#parts.verify === undefined) return "verified";
     const known = this.#known.get(resource);
-    // A fence known to be lower saves the statement that would only find that out.
     if (known === undefined) return "unverified";
-    return token <= known ? "verified" : "ask";
+    if (token <= known.proven) return "verified";
+    // A fence known to be lower saves the statement that would only find that out.
+    return token <= known.fence ? "unverified" : "ask";
   }
 
   /** Whether this process has seen the resource before, so that it most likely has a row. */
@@ -54,7 +62,7 @@ export class RaiseCheck {
 
   /** One question at a time per resource and token, however many writes wait for it. */
   async ask(resource: string, token: Token): Promise<"verified" | "unissued" | "unreachable"> {
-    if ((this.#known.get(resource) ?? 0) >= token) return "verified"; // Learned while the write was under way.
+    if ((this.#known.get(resource)?.proven ?? 0) >= token) return "verified"; // Learned while the write was under way.
     const question = `${token} ${resource}`;
     const asking = this.#asking.get(question) ?? this.#askNodes(resource, token).finally(() => this.#asking.delete(question));
     this.#asking.set(question, asking);
@@ -70,7 +78,7 @@ export class RaiseCheck {
     } catch {
       // A throw counts as unreachable and is reported below.
     }
-    if (answer === "issued") this.#remember(resource, token);
+    if (answer === "issued") this.#remember(resource, { fence: token, proven: token });
     this.#parts.observe({ kind: "verified", resource, token, answer });
     return answer;
   }
@@ -81,15 +89,15 @@ export class RaiseCheck {
    */
   accepted(resource: string, token: Token, asked: "asked" | "not asked"): void {
     const known = this.#known.get(resource);
-    if (asked === "asked" || (known !== undefined && known < token)) this.#parts.observe({ kind: "raised", resource, token });
-    this.#remember(resource, token);
+    if (asked === "asked" || (known !== undefined && known.fence < token)) this.#parts.observe({ kind: "raised", resource, token });
+    this.#remember(resource, { fence: token, proven: 0 });
   }
 
-  #remember(resource: string, token: Token): void {
-    const known = this.#known.get(resource) ?? 0;
-    if (known === token) return;
+  #remember(resource: string, { fence, proven }: Readonly<Remembered>): void {
+    const known = this.#known.get(resource);
+    if (known !== undefined && known.fence === fence && known.proven >= proven) return;
     this.#known.delete(resource);
-    this.#known.set(resource, Math.max(known, token));
+    this.#known.set(resource, { fence: Math.max(known?.fence ?? 0, fence), proven: Math.max(known?.proven ?? 0, proven) });
     if (this.#known.size <= MAX_REMEMBERED) return;
     const [oldest] = this.#known.keys();
     if (oldest !== undefined) this.#known.delete(oldest);

@@ -95,6 +95,25 @@ describe("G4 with the lock's nodes known", () => {
     expect(asked.filter((question) => question.endsWith(" 77"))).toHaveLength(2);
   });
 
+  test("G4 a token that was accepted while the lock could not be asked is asked about again after its fence was lowered", async ({
+    openStore,
+  }) => {
+    let isAway = true;
+    const verify = async (): Promise<Issued> => (isAway ? "unreachable" : "unissued");
+    const store = await openStore({ verify, verifyUnreachable: "accept" });
+    const [single, together] = [uniqueName(), uniqueName()];
+    const lower = (resource: string) => store.lowerFence({ resource, token: 5, by: "alice", reason: "900 was forged" });
+    for (const _again of [1, 2]) {
+      expect(await store.write(put(single, 900, "1"))).toMatchObject({ kind: "accepted" });
+      expect(await store.transaction({ operations: [put(together, 900, "1")] })).toMatchObject({ kind: "committed" });
+    }
+    isAway = false;
+    expect([await lower(single), await lower(together)]).toMatchObject([{ kind: "changed" }, { kind: "changed" }]);
+    expect(await store.write(put(single, 900, "2"))).toMatchObject({ kind: "token_unissued" });
+    expect(await store.transaction({ operations: [put(together, 900, "2")] })).toMatchObject({ kind: "refused" });
+    expect([await store.read(single), await store.read(together)]).toMatchObject([{ token: 5 }, { token: 5 }]);
+  });
+
   test("G4 a resource that was asked about and never written is still created by its first write", async ({ openStore }) => {
     const { verify } = lockNodes();
     const store = await openStore({ verify });
