@@ -12,7 +12,12 @@ export type { HistoryEntry, HistoryRequest, ListItem, ListRequest, ListResult, R
 export type { Readiness, ReadinessCheck } from "./store/readiness.js";
 export type { Durability } from "./store/session.js";
 
-export type StoreEvent = BatchEvent | RaiseEvent | { readonly kind: "connection_error"; readonly error: Error };
+export type StoreEvent =
+  | BatchEvent
+  | RaiseEvent
+  | { readonly kind: "connection_error"; readonly error: Error }
+  /** A write was unavailable because of this error; once for all writes of a statement. */
+  | { readonly kind: "refused_by_database"; readonly error: Error };
 
 export type HistoryResult = HistoryPage | { readonly kind: "off" } | Unavailable;
 

@@ -141,6 +141,9 @@ class RunningGateway implements Gateway {
     if (settings.redisUrls !== undefined && verifyMode(settings) !== "off")
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
     this.#store = await openStore(this.#storeConfig());
+    const { checks } = await this.#store.ready();
+    for (const { name, status, detail } of checks)
+      if (status === "failed") this.#log.error({ check: name, detail }, "not ready: writes may be refused");
   }
 
   #storeConfig(): StoreConfig {
@@ -152,6 +155,7 @@ class RunningGateway implements Gateway {
       observe: (event) => {
         this.#metrics.storeEvent(event);
         if (event.kind === "connection_error") this.#log.warn({ err: event.error }, "a connection to Postgres failed");
+        if (event.kind === "refused_by_database") this.#log.warn({ err: event.error }, "Postgres did not execute a write");
       },
     };
   }

@@ -6,6 +6,7 @@ import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fence
 import { fencedWrite } from "./guard/fenced-statement.js";
 import { GroupCommit } from "./guard/group-commit.js";
 import { RaiseCheck } from "./guard/raise-check.js";
+import { Rehearsal } from "./guard/rehearsal.js";
 import { Transactions } from "./guard/transaction.js";
 import { forgetUsedKeys } from "./store/key-retention.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
@@ -59,6 +60,10 @@ class PostgresStore implements FencedStore {
   readonly #commit: GroupCommit;
   readonly #transactions: Transactions;
   readonly #raises: RaiseCheck;
+  readonly #rehearsal: Rehearsal;
+  readonly #observe: (event: StoreEvent) => void;
+  /** The error last reported: one statement may have ended many writes. */
+  #reported: Error | undefined;
   readonly #keysInFlight = new Map<string, string>();
   readonly #retention: { stop(): void };
   #closed: Promise<void> | undefined;
@@ -83,20 +88,19 @@ class PostgresStore implements FencedStore {
     this.#transactionSlots = new WriteSlots(statementsInFlight, connection);
     this.#slotQueue = new SlotQueue(this.#transactionSlots, { maxWaiting: maxQueuedWrites, maxWaitMs });
     this.#commit = new GroupCommit({ slots: this.#writeSlots, statements: single, durability, limits, observe });
-    this.#transactions = new Transactions({
-      slots: this.#transactionSlots,
-      slotQueue: this.#slotQueue,
-      statements: statements("any", "all"),
-      durability,
-      observe,
-    });
+    const whole = statements("any", "all");
+    const separate = { slots: this.#transactionSlots, slotQueue: this.#slotQueue };
+    this.#transactions = new Transactions({ ...separate, statements: whole, durability, observe });
+    const all = [single.any, single.known, whole].flatMap(({ plain, keyed }) => [plain, keyed]);
+    this.#rehearsal = new Rehearsal({ ...separate, statements: all });
+    this.#observe = observe;
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#retention = forgetUsedKeys({ pool: this.#pool, retentionMs: limits.idempotencyRetentionMs, onError: onIdleError });
   }
 
   async write(request: WriteRequest): Promise<Verdict> {
     checkWrite(request);
-    return await this.#withKey(request, () => this.#write(request));
+    return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#write(request)));
   }
 
   async #write(request: WriteRequest): Promise<Verdict> {
@@ -126,7 +130,7 @@ class PostgresStore implements FencedStore {
 
   async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     checkTransaction(request);
-    return await this.#withKey(request, () => this.#transaction(request));
+    return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#transaction(request)));
   }
 
   async #transaction(request: TransactionRequest): Promise<TransactionVerdict> {
@@ -156,6 +160,13 @@ class PostgresStore implements FencedStore {
       toAsk.map(async (operation) => ({ operation, refusal: await this.#verifyRaise(operation.resource, operation.token) })),
     );
     return answers.flatMap(({ operation, refusal }) => (refusal === undefined ? [] : [{ index: operations.indexOf(operation), refusal }]));
+  }
+
+  #reportedIfUnavailable<V extends Verdict | TransactionVerdict>(verdict: V): V {
+    if (verdict.kind !== "unavailable" || verdict.cause === undefined || verdict.cause === this.#reported) return verdict;
+    this.#reported = verdict.cause;
+    this.#observe({ kind: "refused_by_database", error: verdict.cause });
+    return verdict;
   }
 
   /**
@@ -203,7 +214,8 @@ class PostgresStore implements FencedStore {
   }
 
   async ready(): Promise<Readiness> {
-    return await readiness({ pool: this.#pool, durability: this.#durability, verify: this.#verify });
+    const statementFault = () => this.#rehearsal.fault();
+    return await readiness({ pool: this.#pool, durability: this.#durability, verify: this.#verify, statementFault });
   }
 
   stats(): StoreStats {

@@ -29,14 +29,21 @@ const SESSION_ENDS = /^(08|57P)/;
 const DOUBTFUL = /^(XX|58|F0)/;
 const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
   [/^25006$/, "read_only"],
-  [/^(53|57014|42|3F|3D|28)/, "refused"],
+  [/^(53|57014|42|3F|3D|28|0A)/, "refused"],
 ];
 
+/** The prepared statement is gone, or was made twice (a pooler, DISCARD ALL): nothing was run. */
+const notPrepared = new Set(["26000", "42P05"]);
+const races = new Set(["40001", "40P01", "race"]);
+
 /**
- * The prepared statement is gone or outdated (a pooler, DISCARD ALL, a migration): nothing was run.
- * A new connection prepares it again.
+ * A new connection prepares the statement again. 0A000 means that only of a plan that a migration
+ * has outdated; of anything else it says that this engine cannot run the statement. Messages come
+ * in the server's language, the name of the routine does not.
  */
-const needsNewSession = new Set(["26000", "0A000", "42P05"]);
+function needsNewSession({ code = "", routine }: pg.DatabaseError): boolean {
+  return notPrepared.has(code) || (code === "0A000" && routine === "RevalidateCachedQuery");
+}
 
 /** For an error after the statement was handed to the socket. */
 export function failureOf(error: Error): Failure {
@@ -44,7 +51,7 @@ export function failureOf(error: Error): Failure {
   const { code, severity } = error;
   if (SESSION_ENDS.test(code) || severity === "FATAL" || severity === "PANIC" || (DOUBTFUL.test(code) && severity !== "ERROR"))
     return { kind: "unknown", reason: "connection_lost", error };
-  if (code === "40001" || code === "40P01" || needsNewSession.has(code)) return { kind: "retry", code, error };
+  if (races.has(code) || needsNewSession(error)) return { kind: "retry", code, error };
   const reason = unavailable.find(([pattern]) => pattern.test(code))?.[1];
   return reason === undefined ? { kind: "retry_alone", code, error } : { kind: "unavailable", reason, error };
 }
@@ -52,7 +59,7 @@ export function failureOf(error: Error): Failure {
 /** Whether the session must not be used for another statement. */
 export function endsSession(failure: Failure): boolean {
   if (failure.kind === "unknown") return true;
-  return failure.kind === "unavailable" ? failure.reason === "read_only" : failure.kind === "retry" && needsNewSession.has(failure.code);
+  return failure.kind === "unavailable" ? failure.reason === "read_only" : failure.kind === "retry" && !races.has(failure.code);
 }
 
 /**
@@ -61,6 +68,14 @@ export function endsSession(failure: Failure): boolean {
  */
 export function connectFailure(error: Error): Failure {
   return { kind: "unavailable", reason: error instanceof pg.DatabaseError ? "refused" : "unreachable", error };
+}
+
+/**
+ * Whether another transaction was in the way. Anything else that fails again and again will not
+ * pass by being repeated.
+ */
+export function isRace(code: string): boolean {
+  return races.has(code);
 }
 
 /** Postgres cannot store the document itself. */

@@ -1,7 +1,7 @@
 // Sends one batch on one connection and finds the answer to each of its rows: accepted, refused and
 // why, unknown, or to be sent again by itself. A row that may have been applied is never sent again
 // (G3).
-import { type Failure, rejectsValue } from "../fence/failure.js";
+import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import type { Accepted, WriteRequest } from "../fence/verdict.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
 import type { WriteSlots } from "../store/write-slots.js";
@@ -16,7 +16,8 @@ export interface BatchParts {
 }
 
 /** retry: nothing of it was applied; sent alone, it may pass. */
-export type RowAnswer = WriteOutcome | { readonly kind: "retry"; readonly code: string };
+export type RowAnswer = WriteOutcome | Retry;
+type Retry = { readonly kind: "retry"; readonly code: string; readonly cause?: Error };
 export interface BatchAnswers {
   /** In the order of the batch. */
   readonly answers: readonly RowAnswer[];
@@ -53,7 +54,13 @@ function sharedAnswer(failure: Failure): RowAnswer {
   const { error: cause } = failure;
   if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause };
   if (failure.kind === "unavailable") return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause };
-  return { kind: "retry", code: failure.code };
+  return { kind: "retry", code: failure.code, cause };
+}
+
+/** The answer to a row that was sent again as often as may be. */
+export function afterLastTry(resource: string, { code, cause }: Retry): WriteOutcome {
+  if (isRace(code)) return { kind: "contention", resource, code };
+  return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause };
 }
 
 interface Answered {

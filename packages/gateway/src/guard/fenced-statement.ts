@@ -148,7 +148,7 @@ const remembered = {
   all: `remembered as (
   insert into palisade.used_keys (used_at, key, fingerprint, outcome)
   select now(), $9::text, $10::text, jsonb_object_agg(written.resource, ${outcome("written")})
-  from written having count(*) = cardinality($1::text[])
+  from written having count(*) > 0 and count(*) = cardinality($1::text[])
 )`,
 };
 

@@ -3,7 +3,7 @@
 // queue decides what goes into a batch, and the statement which rows are accepted.
 import type { WriteRequest } from "../fence/verdict.js";
 import type { WriteConnection } from "../store/write-connection.js";
-import { type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
+import { afterLastTry, type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
 import { type Entry, type QueueLimits, type WriteOutcome, WriteQueue } from "./write-queue.js";
 
 export interface GroupCommitLimits extends QueueLimits {
@@ -116,7 +116,7 @@ export class GroupCommit {
     entry.attempts += 1;
     this.#parts.observe({ kind: "retried", code: answer.code, rows: 1 });
     if (entry.attempts < MAX_ATTEMPTS) this.#queue.retryAlone(entry);
-    else this.#finish(entry, { kind: "contention", resource: entry.request.resource, code: answer.code });
+    else this.#finish(entry, afterLastTry(entry.request.resource, answer));
   }
 
   #finish(entry: Entry, verdict: WriteOutcome): void {

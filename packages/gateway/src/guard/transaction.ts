@@ -1,7 +1,7 @@
 // Several writes, all or nothing: the statement of a single write with one more clause, which fails
 // it when a row was refused. Decides how often a lost race is run again, and which operations were
 // refused.
-import { type Failure, rejectsValue } from "../fence/failure.js";
+import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import type {
   OutcomeUnknown,
   Refused,
@@ -29,7 +29,7 @@ export type TransactionAnswer =
   /** These would raise a fence and were not verified. */
   | { readonly kind: "unverified"; readonly operations: readonly TransactionOperation[] };
 
-type Retry = { readonly kind: "retry"; readonly code: string };
+type Retry = { readonly kind: "retry"; readonly code: string; readonly cause?: Error };
 
 const MAX_ATTEMPTS = 5;
 const unavailable = (reason: Unavailable["reason"], cause?: Error): Unavailable => ({
@@ -56,7 +56,8 @@ export class Transactions {
       if (answer.kind !== "retry") return answer;
       const { operations } = attempt.request;
       this.#parts.observe({ kind: "retried", code: answer.code, rows: operations.length });
-      if (attempts === MAX_ATTEMPTS) return contention(operations, answer.code);
+      if (attempts === MAX_ATTEMPTS)
+        return isRace(answer.code) ? contention(operations, answer.code) : unavailable("refused", answer.cause);
     }
   }
 
@@ -87,7 +88,7 @@ export class Transactions {
     const { operations, idempotency } = attempt.request;
     if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
     if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
-    if (failure.kind === "retry") return { kind: "retry", code: failure.code };
+    if (failure.kind === "retry") return { kind: "retry", code: failure.code, cause: failure.error };
     const { code, error } = failure;
     // Refused by the statement's own clause after a row was refused under its lock; or another
     // connection used the key at the same time.

@@ -158,7 +158,7 @@ const unavailableBecause = {
   closing: "The gateway is shutting down.",
   unreachable: "The database cannot be reached.",
   read_only: "The database is read-only.",
-  refused: "The database refuses connections.",
+  refused: "The database refused the statement or the connection.",
   not_durable: "The database does not give the durability this gateway is configured for.",
 } as const;
 

@@ -101,6 +101,8 @@ export class Metrics {
       case "connection_error":
         this.#connectionErrors.inc();
         break;
+      case "refused_by_database":
+        break; // Counted with the writes, as unavailable.
     }
   }
 

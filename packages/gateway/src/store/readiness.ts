@@ -37,9 +37,11 @@ export interface ReadinessParts {
   readonly pool: ReadPool;
   readonly durability: Durability;
   readonly verify: "on" | "off";
+  /** Why a statement of the store cannot be run here; undefined when all were. */
+  readonly statementFault: () => Promise<string | undefined>;
 }
 
-export async function readiness({ pool, durability, verify }: ReadinessParts): Promise<Readiness> {
+export async function readiness({ pool, durability, verify, statementFault }: ReadinessParts): Promise<Readiness> {
   const startedAt = performance.now();
   const found = await pool.read(async (db) => {
     const { rows } = await db.execute<Record<string, unknown>>(facts);
@@ -49,10 +51,14 @@ export async function readiness({ pool, durability, verify }: ReadinessParts): P
   });
   if ("kind" in found) return judged([check("database", "failed", `no answer (${found.reason}): ${found.cause?.message ?? "none"}`)]);
   const { facts: seen, pending, tookMs } = found;
+  const fault = await statementFault();
   return judged([
     check("database", "ok", `answers in ${tookMs.toFixed(1)} ms`),
     pending.length === 0 ? check("schema", "ok", "up to date") : check("schema", "failed", `not up to date: ${pending.join(", ")}`),
     seen.standby || seen.read_only ? check("writable", "failed", "this server is a standby or read-only") : check("writable", "ok", "yes"),
+    fault === undefined
+      ? check("statements", "ok", "each was run once, without rows")
+      : check("statements", "failed", `this database cannot run ${fault}`),
     durabilityCheck(seen, durability),
     seen.fsync
       ? check("fsync", "ok", "on")

@@ -7,6 +7,7 @@ import { connectFailure, endsSession, failureOf } from "../../../src/fence/failu
 function fromPostgres(code: string, severity = "ERROR"): Error {
   return Object.assign(new pg.DatabaseError("told", 4, "error"), { code, severity });
 }
+const outdatedPlan = Object.assign(fromPostgres("0A000"), { routine: "RevalidateCachedQuery" });
 
 const meaning = (error: Error): string => {
   const failure = failureOf(error);
@@ -31,7 +32,7 @@ describe("G3 after sending", () => {
     ["40001", "retry"],
     ["40P01", "retry"],
     ["26000", "retry"],
-    ["0A000", "retry"],
+    ["0A000", "unavailable refused"],
     ["55P03", "retry_alone"],
     ["22P02", "retry_alone"],
     ["22P05", "retry_alone"],
@@ -45,6 +46,12 @@ describe("G3 after sending", () => {
   ];
   test("G3 each SQLSTATE has one meaning", () => {
     expect(table.map(([code]) => [code, meaning(fromPostgres(code))])).toEqual(table);
+  });
+
+  test("G3 of what an engine does not support, only a plan that a migration outdated is run again", () => {
+    expect(meaning(outdatedPlan)).toBe("retry");
+    expect(endsSession(failureOf(outdatedPlan))).toBe(true);
+    expect(meaning(Object.assign(fromPostgres("0A000"), { routine: "transformOnConflictClause" }))).toBe("unavailable refused");
   });
 
   test("G3 an error that ends the session leaves the write unknown, whatever its code, and in whatever language", () => {
@@ -65,7 +72,7 @@ describe("G3 after sending", () => {
 
   test("a session in doubt is not used again", () => {
     const ends = (error: Error): boolean => endsSession(failureOf(error));
-    expect(["08006", "57P01", "25006", "26000", "0A000"].map((code) => ends(fromPostgres(code)))).toEqual([true, true, true, true, true]);
+    expect(["08006", "57P01", "25006", "26000", "42P05"].map((code) => ends(fromPostgres(code)))).toEqual([true, true, true, true, true]);
     expect(["40001", "55P03", "22P02", "53200"].map((code) => ends(fromPostgres(code)))).toEqual([false, false, false, false]);
   });
 });

@@ -1,0 +1,43 @@
+// Runs every form of the statement once with zero rows: whether this engine can run them is known
+// before the first write, and nothing is written.
+import type { SlotQueue, WriteSlots } from "../store/write-slots.js";
+import { parametersOf, type Statement } from "./fenced-statement.js";
+
+export interface RehearsalParts {
+  readonly slots: WriteSlots;
+  readonly slotQueue: SlotQueue;
+  readonly statements: readonly Statement[];
+}
+
+export class Rehearsal {
+  readonly #parts: RehearsalParts;
+  #hasPassed = false;
+
+  constructor(parts: RehearsalParts) {
+    this.#parts = parts;
+  }
+
+  /** Undefined when every statement has run once; otherwise why one did not. */
+  async fault(): Promise<string | undefined> {
+    if (this.#hasPassed) return undefined;
+    const { slots, slotQueue, statements } = this.#parts;
+    const outcome = await slotQueue.use(async (connection) => {
+      for (const statement of statements) {
+        const reply = await slots.run(connection, { ...statement, values: valuesFor(statement) });
+        if ("failure" in reply) return { kind: "failed", message: `${statement.name}: ${reply.failure.error.message}` } as const;
+      }
+      return { kind: "passed" } as const;
+    });
+    if (outcome.kind === "unavailable") return `no connection was free (${outcome.reason})`;
+    if (outcome.kind === "failed") return outcome.message;
+    this.#hasPassed = true;
+    return undefined;
+  }
+}
+
+/** The keys of single writes are arrays; a transaction has one key. */
+function valuesFor({ name, text }: Statement): string[] {
+  const arrays = parametersOf([]);
+  if (!text.includes("$10")) return arrays;
+  return text.includes("$10::text[]") ? [...arrays, "{}", "{}"] : [...arrays, name, name];
+}
