@@ -1,5 +1,5 @@
-// Packs the two published packages exactly as they would be uploaded and lets publint and
-// are-the-types-wrong judge the tarballs. Decides only which findings do not apply: both packages
+// Packs the published packages exactly as they would be uploaded and lets publint and
+// are-the-types-wrong judge the tarballs. Decides only which findings do not apply: they
 // are ESM only, so resolution from CommonJS without require(esm) and from Node 10 is not promised.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { inRoot } from "./go/checkout.mjs";
 import { run } from "./go/child.mjs";
 import { pnpm } from "./go/pnpm.mjs";
 
-const published = ["lock", "gateway"];
+const published = ["lock", "client", "gateway"];
 
 const directory = mkdtempSync(join(tmpdir(), "palisade-packages-"));
 try {

@@ -57,9 +57,13 @@ function escaped(piece) {
   return piece.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 }
 
-/** The suite in which a mutant must be noticed: its package's. @param {Mutant} mutant */
+/**
+ * The suite in which a mutant must be noticed: its package's; for the client the gateway's, because
+ * the client is tested on a real gateway. @param {Mutant} mutant
+ */
 export function suiteOf({ file }) {
-  return `${file.split("/").slice(0, 2).join("/")}/test/`;
+  const name = file.split("/")[1];
+  return `packages/${name === "client" ? "gateway" : name}/test/`;
 }
 
 /** The paths of the tests that are expected to notice it. @param {Mutant} mutant */

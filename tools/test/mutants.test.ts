@@ -39,7 +39,7 @@ describe("the mutants", () => {
       "gateway/src/guard/",
       "gateway/src/http/",
       "gateway/src/store/",
-      "gateway/src/client/",
+      "client/src/",
     ])
       expect(
         catalogue.some(({ file }) => file.startsWith(`packages/${part}`)),

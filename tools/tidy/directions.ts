@@ -1,5 +1,5 @@
-// Which package may import which: the lock none, the gateway the lock by its public name,
-// and neither knows that tests exist.
+// Which package may import which: the lock and the client none, the gateway the lock by its public
+// name, and none knows that tests exist.
 import type { Checkout, SourceFile } from "./checkout.js";
 import { type Import, importsOf } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";
@@ -10,15 +10,16 @@ import type { Finding, Rule } from "./rule.js";
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   lock: [],
+  client: [],
   gateway: ["@palisade/lock"],
   testkit: [],
 };
 const TEST_TOOLS = /^(vitest|@testcontainers\/|testcontainers|fast-check)(\/|$)/;
 
 export const importDirections: Rule = {
-  name: "imports point in one direction: lock → nobody, gateway → lock by name, nobody → tests",
+  name: "imports point in one direction: lock and client → nobody, gateway → lock by name, nobody → tests",
   findings: (checkout) =>
-    ["lock", "gateway", "testkit", "demo-client", "bench", "robustness"].flatMap((name) => judgePackage(checkout, name)),
+    ["lock", "client", "gateway", "testkit", "demo-client", "bench", "robustness"].flatMap((name) => judgePackage(checkout, name)),
 };
 
 function judgePackage(checkout: Checkout, name: string): readonly Finding[] {
@@ -31,6 +32,6 @@ function judgeImport(name: string, file: SourceFile, { specifier, target, offset
   if (target !== undefined && !target.startsWith(`packages/${name}/src/`)) return [`${where} leaves the package's source`];
   if (specifier.startsWith("@palisade/") && !(allowed[name] ?? [specifier]).includes(specifier))
     return [`${where} is not for ${name} to know`];
-  if (["lock", "gateway"].includes(name) && TEST_TOOLS.test(specifier)) return [`${where} belongs to tests`];
+  if (["lock", "client", "gateway"].includes(name) && TEST_TOOLS.test(specifier)) return [`${where} belongs to tests`];
   return [];
 }

@@ -8,8 +8,17 @@ import type { Finding, Rule } from "./rule.js";
 /** By package: its folders, lowest first, and then the files in the root of its source. */
 const layersOf: Readonly<Record<string, readonly string[]>> = {
   lock: ["platform/", "protocol/", "quorum/", "options/", "lease/", "waiting/", "redis/", "locker.ts", "index.ts"],
+  client: [
+    "results.ts",
+    "request-format.ts",
+    "options.ts",
+    "transport.ts",
+    "retry.ts",
+    "gateway-client.ts",
+    "with-resource.ts",
+    "index.ts",
+  ],
   gateway: [
-    "client/",
     "fence/",
     "own-tables.ts",
     "store/",

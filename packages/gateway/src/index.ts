@@ -1,5 +1,4 @@
-// The public API of the gateway as a library. The client is a separate entry,
-// @palisade/gateway/client, so that it loads no server.
+// The public API of the gateway as a library.
 
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway.js";
 export { hashApiKey, makeApiKey, type NewApiKey } from "./http/auth.js";

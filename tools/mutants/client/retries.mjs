@@ -1,7 +1,7 @@
 // Mutants of the gateway's client: what it sends again, and what it tells its caller of the outcome
 // (G1, G3, L1).
-const retry = "packages/gateway/src/client/retry.ts";
-const transport = "packages/gateway/src/client/transport.ts";
+const retry = "packages/client/src/retry.ts";
+const transport = "packages/client/src/transport.ts";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const retries = [
@@ -71,7 +71,7 @@ export const retries = [
   {
     name: "client-takes-every-repeated-number-for-its-own",
     promise: "G3",
-    file: "packages/gateway/src/client/retry.ts",
+    file: "packages/client/src/retry.ts",
     find: 'answer.code !== "sequence_out_of_order" || answer.outcome !== "unknown")',
     replace: 'answer.code !== "sequence_out_of_order")',
     breaks: "A write that was refused because its number had been used for another write is reported as stored.",
@@ -80,7 +80,7 @@ export const retries = [
   {
     name: "client-takes-a-later-write-for-its-own",
     promise: "G3",
-    file: "packages/gateway/src/client/retry.ts",
+    file: "packages/client/src/retry.ts",
     find: "if (seq === undefined || answer.currentSeq !== seq || rev === undefined)",
     replace: "if (seq === undefined || rev === undefined)",
     breaks: "A retry that is refused because a later number is stored reports that later write's revision as its own.",
@@ -89,7 +89,7 @@ export const retries = [
   {
     name: "no-seal-before-the-first-read",
     promise: "G1",
-    file: "packages/gateway/src/client/with-resource.ts",
+    file: "packages/client/src/with-resource.ts",
     find: "const sealed = await client.seal<T>(resource, { lease, timeoutMs: options.timeoutMs });",
     replace: [
       "const seen = await (client as GatewayClient).get<T>(resource, { timeoutMs: options.timeoutMs });",

@@ -1,7 +1,7 @@
 // What scenarios run in: five independent Redis masters, Postgres, a gateway process and the worker
 // processes, on free ports of this machine unless servers are given. Everything started here is
 // ended when the environment is disposed of.
-import { createGatewayClient } from "@palisade/gateway/client";
+import { createGatewayClient } from "@palisade/client";
 import { createLocker, type Locker } from "@palisade/lock";
 import { PostgresServer, RedisFleet } from "@palisade/testkit";
 import pg from "pg";

@@ -1,6 +1,6 @@
 // How a worker reads and writes: through the gateway with a token or, for controls, in a table
 // without a fence. It does not touch the gateway's own tables.
-import { createGatewayClient, type GatewayClient, type Refusal } from "@palisade/gateway/client";
+import { createGatewayClient, type GatewayClient, type Refusal } from "@palisade/client";
 import pg from "pg";
 import type { Document, ReadResult, Refused, Route, WorkerConfig, WriteResult } from "./protocol.js";
 

@@ -1,5 +1,5 @@
 // The README's example, word for word below this line; readme.test.ts compares the two and runs it.
-import { createGatewayClient, withResource } from "@palisade/gateway/client";
+import { createGatewayClient, withResource } from "@palisade/client";
 import { createLocker } from "@palisade/lock";
 
 const nodes = [

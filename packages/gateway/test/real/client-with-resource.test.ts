@@ -1,5 +1,5 @@
 // withResource with a real lock and a real gateway: acquire, seal, run, put, release.
-import { createGatewayClient, GatewayError, withResource } from "@palisade/gateway/client";
+import { createGatewayClient, GatewayError, withResource } from "@palisade/client";
 import { createLocker, type Locker } from "@palisade/lock";
 import { test as base, describe, expect, uniqueName } from "../support/fixtures.js";
 

@@ -1,6 +1,6 @@
 // The typed client against a real gateway, through a real proxy that loses what the test tells it
 // to.
-import { createGatewayClient, type GatewayClientOptions, rawJson } from "@palisade/gateway/client";
+import { createGatewayClient, type GatewayClientOptions, rawJson } from "@palisade/client";
 import { FaultProxy } from "@palisade/testkit";
 import { test as base, describe, eventually, expect, uniqueName } from "../support/fixtures.js";
 import { RawConnection } from "../support/wire.js";

@@ -1,7 +1,7 @@
 // Traffic of the system profile: reads, modifies and writes documents until it is told to finish,
 // and then until one more write of it is stored.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createGatewayClient } from "@palisade/gateway/client";
+import { createGatewayClient } from "@palisade/client";
 import { Journal } from "../history/history.js";
 import { chanceOf } from "./chance.js";
 import { fetchRoute } from "./fetch-route.js";

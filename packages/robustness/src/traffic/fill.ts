@@ -2,7 +2,7 @@
 // has run for long. At the pace of the soak that would take an hour and look like a leak of two
 // megabytes, and no resource would be forgotten again during the soak: what that leaves behind
 // would not be seen.
-import { createGatewayClient } from "@palisade/gateway/client";
+import { createGatewayClient } from "@palisade/client";
 import { createLocker } from "@palisade/lock";
 import { loadTimes } from "./load-tools.js";
 

@@ -2,7 +2,7 @@
 // the gateway, and every refusal that a healthy client meets.
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { withResource } from "@palisade/gateway/client";
+import { withResource } from "@palisade/client";
 import type { LoadTools, Work } from "./load-tools.js";
 
 /** Each with its weight. */

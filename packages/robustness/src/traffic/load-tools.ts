@@ -1,6 +1,6 @@
 // What an operation of the soak uses: the lock, the gateway, chance, and the clock that times it.
 // Counts the acquires under way.
-import { createGatewayClient, type GatewayClient } from "@palisade/gateway/client";
+import { createGatewayClient, type GatewayClient } from "@palisade/client";
 import { createLocker, type Lease, type Locker } from "@palisade/lock";
 import { type Chance, chanceOf } from "./chance.js";
 import { Latency } from "./latency.js";

@@ -3,7 +3,7 @@
 
 import { openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { GatewayError } from "@palisade/gateway/client";
+import { GatewayError } from "@palisade/client";
 import { LockError } from "@palisade/lock";
 import { gatewayLoad, lockLoad } from "./load-operations.js";
 import { LoadTools } from "./load-tools.js";

@@ -2,7 +2,7 @@
 // They never ask whether the lease is still valid before they write: refusing a late write is the
 // store's business here.
 import { setTimeout as sleep } from "node:timers/promises";
-import { type GatewayClient, withResource } from "@palisade/gateway/client";
+import { type GatewayClient, withResource } from "@palisade/client";
 import { type Document, type Seen, successor } from "../history/document.js";
 import type { Chance } from "./chance.js";
 import type { GuardedTable } from "./guarded-table.js";

@@ -2,7 +2,7 @@
 // them.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
-import { problemCodes as clientCodes } from "../../../src/client/results.js";
+import { problemCodes as clientCodes } from "../../../../client/src/results.js";
 import { openApiDocument, openApiText } from "../../../src/http/openapi.js";
 import { Problem, problemCodes, problemDocument, rawProblem, statusOf } from "../../../src/http/problem.js";
 import { problem as problemSchema } from "../../../src/http/schemas.js";

@@ -1,7 +1,7 @@
 // Resource names: decoded once, and refused whenever two hops could disagree about them.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { resourcePath } from "../../../src/client/request-format.js";
+import { resourcePath } from "../../../../client/src/request-format.js";
 import { Problem } from "../../../src/http/problem.js";
 import { checkResourceName, parseResourceName } from "../../../src/http/resource-name.js";
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 
-const folder = new URL("../../../src/client/", import.meta.url);
+const folder = new URL("../../src/", import.meta.url);
 const files = readdirSync(folder).map((name) => ({ name, text: readFileSync(new URL(name, folder), "utf8") }));
 
 describe("the client", () => {

@@ -1,7 +1,7 @@
 // A finished try leaves no listener on a long-lived signal and no timer behind.
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Call, createTransport } from "../../../src/client/transport.js";
+import { type Call, createTransport } from "../../src/transport.js";
 
 const shutdown = new AbortController();
 const get: Call = { method: "GET", path: "/v1/resources/r", headers: {}, signal: shutdown.signal, timeoutMs: 10_000 };
