@@ -160,6 +160,15 @@ export const nodes = [
     tests: ["real/redis/fleet.test.ts"],
   },
   {
+    name: "unknown-format-founded-over",
+    promise: "T1",
+    file: "packages/lock/src/redis/admission/fleet-check.ts",
+    find: "find(({ status }) => status.unknownFormat !== undefined);",
+    replace: "find(({ status }) => status.unknownFormat === FORMAT);",
+    breaks: "An older process takes a record that a newer version wrote for a lost memory.",
+    tests: ["real/redis/fleet.test.ts"],
+  },
+  {
     name: "one-server-votes-twice",
     promise: "T2",
     file: "packages/lock/src/redis/admission/fleet-check.ts",

@@ -203,6 +203,15 @@ export const scripts = [
     tests: ["real/redis/epochs.test.ts"],
   },
   {
+    name: "record-of-a-newer-format-changed",
+    promise: "T1",
+    file: lua("format"),
+    find: "if known and known ~= '1' then",
+    replace: "if known and known == '1x' then",
+    breaks: "A record that became newer after its status was read is overwritten by the admission of an older process.",
+    tests: ["real/redis/fleet.test.ts"],
+  },
+  {
     name: "ticket-outlives-the-life",
     promise: "L2",
     file: lua("open-admission"),

@@ -9,7 +9,7 @@ import type { LockNode } from "./node.js";
 export interface FleetRefusal {
   readonly kind: "mismatch" | "ttl";
   /** Stable; also the code of the doctor's finding. */
-  readonly code: "same_server" | "fleet_mismatch" | "max_ttl";
+  readonly code: "unknown_format" | "same_server" | "fleet_mismatch" | "max_ttl";
   /** Names nodes, numbers and the remedy. */
   readonly message: string;
 }
@@ -56,9 +56,9 @@ export interface Finding {
   /** "fleet" for what is about all of them. */
   readonly node: string;
   /**
-   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, same_server,
-   * fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable, replicated, clock_skew,
-   * settings_hidden, subscription.
+   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, unknown_format,
+   * same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable, replicated,
+   * clock_skew, settings_hidden, subscription.
    */
   readonly code: string;
   readonly message: string;

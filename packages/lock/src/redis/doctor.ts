@@ -22,6 +22,7 @@ type Report = (finding: Omit<Finding, "node">) => void;
 const SKEW_MS = 1_000;
 
 const refusalRemedies: Readonly<Record<FleetRefusal["code"], string>> = {
+  unknown_format: "Upgrade this process: the fleet was written by a newer version.",
   same_server: "Configure each server once.",
   fleet_mismatch: "Give every locker of this namespace the same nodes, or use another namespace.",
   max_ttl: "Ask for shorter leases here, or found a new fleet under another namespace.",

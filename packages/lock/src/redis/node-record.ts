@@ -36,7 +36,12 @@ export interface NodeStatus {
   readonly counterFloor: number | undefined;
   /** Recorded at its admission: everything it answered was on disk. */
   readonly wasDurable: boolean;
+  /** A format that this version does not know, as it stands; then no other field is read. */
+  readonly unknownFormat: string | undefined;
 }
+
+/** The format that this version reads and writes; records that name none have it, too. */
+export const FORMAT = "1";
 
 /** Admitted since its server started. The Lua scripts decide by the same rule. */
 export function isAdmitted(status: NodeStatus): boolean {
@@ -63,7 +68,11 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
   keys: [keys.node],
   args: [],
   read(reply) {
-    const [runId, version, role, replicated, time, floor, admitted = "", id, fleet, size, maxTtlMs, durable] = words(reply, 12);
+    const answer = words(reply, 13);
+    const [runId, version, role, replicated, time] = answer;
+    const format = answer[12];
+    const unknownFormat = format === "" || format === FORMAT ? undefined : format;
+    const [floor, admitted = "", id, fleet, size, maxTtlMs, durable] = unknownFormat === undefined ? answer.slice(5) : [];
     if (!runId || !version || !role) throw new GarbageReply(reply);
     const record = admitted === "" ? undefined : readAdmissionRecord(admitted);
     return {
@@ -72,6 +81,7 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
       role,
       isReplicated: replicated === "1",
       timeMs: number(time) ?? 0,
+      unknownFormat,
       floor: number(floor),
       admitted,
       admittedRunId: record?.runId,

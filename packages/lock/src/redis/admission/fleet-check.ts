@@ -1,9 +1,10 @@
 // May this locker use these nodes? Compares what the nodes recorded at their admission with how the
-// locker is configured. Pure. Finds another number of nodes, another fleet, one server twice and
-// too long a lease; not an empty server in the place of a member (spec/assumptions.md).
+// locker is configured. Pure. Finds records of an unknown format, another number of nodes, another
+// fleet, one server twice and too long a lease; not an empty server in the place of a member
+// (spec/assumptions.md).
 
 import type { FleetRefusal } from "../../protocol/fleet.js";
-import type { NodeStatus } from "../node-record.js";
+import { FORMAT, type NodeStatus } from "../node-record.js";
 
 /** A node that was reached, with its status. */
 export interface MetNode {
@@ -21,7 +22,7 @@ export interface Expected {
 
 /** Why not, or undefined if it may. */
 export function fleetRefusal(met: readonly MetNode[], expected: Expected): FleetRefusal | undefined {
-  return twins(met) ?? otherSize(met, expected.size) ?? otherFleet(met) ?? tooLong(met, expected.maxTtlMs);
+  return otherFormat(met) ?? twins(met) ?? otherSize(met, expected.size) ?? otherFleet(met) ?? tooLong(met, expected.maxTtlMs);
 }
 
 /** The longest lease the fleet allows, once known. */
@@ -32,6 +33,16 @@ export function fleetMaxTtlMs(met: readonly MetNode[]): number | undefined {
 
 function called({ name, address }: MetNode): string {
   return `${name} (${address})`;
+}
+
+function otherFormat(met: readonly MetNode[]): FleetRefusal | undefined {
+  const newer = met.find(({ status }) => status.unknownFormat !== undefined);
+  if (newer === undefined) return undefined;
+  return {
+    kind: "mismatch",
+    code: "unknown_format",
+    message: `${called(newer)} has a record of format ${newer.status.unknownFormat}, and this version of the lock knows format ${FORMAT}; upgrade this process`,
+  };
 }
 
 function twins(met: readonly MetNode[]): FleetRefusal | undefined {

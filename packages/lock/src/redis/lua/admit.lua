@@ -6,6 +6,7 @@
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the server was restarted, the memory
 --        was lost or the nonce was used since
 -- Note   The nonce is stored in the field ticket.
+--@include format
 --@include run-id
 if runId ~= padded(ARGV[1]) or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then
   return { '0' }
@@ -14,5 +15,5 @@ local floor = math.max(tonumber(redis.call('HGET', KEYS[1], 'floor') or 0), tonu
 local text = string.format('%.0f', floor)
 -- The fields that every grant reads come first: a small hash is searched from the front.
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'admitted', admittedAs(floor, ARGV[4]), 'floor', text, 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9])
+redis.call('HSET', KEYS[1], 'admitted', admittedAs(floor, ARGV[4]), 'floor', text, 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9], 'format', '1')
 return { '1', text }

@@ -15,6 +15,7 @@
 --        counts as the moment the memory was lost only if the record survived the start, and in a
 --        server that was never a replica: without a record, a FLUSHALL may have come at any time
 --        since, and what a promoted replica lacks, its master may have granted until the end.
+--@include format
 --@include run-id
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -4,6 +4,7 @@
 -- KEYS   1 {ns}:node
 -- ARGV   a fresh incarnation
 -- Reply  the floor, or nil if the node is not admitted itself
+--@include format
 --@include run-id
 local node = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
 local run, counterFloor = admission(node[1])

@@ -4,11 +4,11 @@
 -- ARGV   none
 -- Reply  { run_id, redis_version, role, '1' if it has replicas or was one itself since it started,
 --        else '0', the server's Unix milliseconds, floor or '', admitted, id, fleet, size,
---        maxTtlMs, durable: '' where the record has none }
+--        maxTtlMs, durable, format: '' where the record has none }
 --@include run-id
 local replication = redis.call('INFO', 'replication')
 local time = redis.call('TIME')
-local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'fleet', 'size', 'maxTtlMs', 'durable')
+local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'fleet', 'size', 'maxTtlMs', 'durable', 'format')
 local reply = {
   string.match(server, 'run_id:(%w+)') or '',
   string.match(server, 'redis_version:([^\r\n]+)') or '',
@@ -22,5 +22,6 @@ local reply = {
   record[5] or '',
   record[6] or '',
   record[7] or '',
+  record[8] or '',
 }
 return reply

@@ -1,11 +1,49 @@
 // Who may vote with whom, and what the doctor says: lockers that are configured for another fleet
 // are kept silent, and risky settings are named.
 import { describe, expect, test } from "@palisade/testkit/vitest";
+import { keysOf } from "../../../src/redis/keys.js";
+import { admit, openAdmission, readFloor } from "../../../src/redis/node-record.js";
 import { asking, opened } from "./opened-fleet.js";
 
 const namespace = "fleets";
+const keys = keysOf(namespace);
 
 describe("a locker that must not vote", () => {
+  test("T1 is one that is older than the records of its fleet, which it neither founds over nor votes in", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 3 });
+    await using early = await opened(servers.urls, { namespace });
+    // A later version may lay out every field anew, so this one reads none of them.
+    for (const node of servers.nodes) {
+      const record = `{${namespace}}:node`;
+      await node.cli("HSET", record, "format", "99", "admitted", "laid out anew", "size", "three", "floor", "-");
+    }
+    const records = () => Promise.all(servers.nodes.map((node) => node.cli("HGETALL", `{${namespace}}:node`)));
+    const before = await records();
+    await using late = await opened(servers.urls, { namespace });
+    await early.node("n1").inspect("a");
+    for (const lock of [late, early]) {
+      await expect.poll(() => lock.fleet.refusal).toMatchObject({ kind: "mismatch", code: "unknown_format" });
+      expect(lock.fleet.refusal?.message).toMatch(/^n1 \(.*\) has a record of format 99, and this version of the lock knows format 1; /);
+      expect(await lock.node("n2").grant(asking("a"))).toMatchObject({ kind: "unreachable" });
+    }
+    expect(await late.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", code: "unknown_format" }));
+    expect(await records()).toEqual(before);
+  });
+
+  test("T1 changes no record of an unknown format, even if its status was read before", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 1 });
+    const [node] = servers.nodes;
+    const record = `{${namespace}}:node`;
+    await node?.cli("HSET", record, "format", "99", "floor", "7");
+    const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1 };
+    const admitted = { runId: "r", nonce: "t", floor: 1, incarnation: "e", id: "i", fleet: "f", size: 1, maxTtlMs: 1 } as const;
+    const calls = [openAdmission(keys, given), readFloor(keys, "e"), admit(keys, { ...admitted, durable: "durable" })];
+    for (const { source, keys: named, args } of calls) {
+      expect(await node?.cli("EVAL", source, String(named.length), ...named, ...args).catch(String)).toContain("FORMAT");
+    }
+    expect(await node?.cli("HGETALL", record)).toEqual(["format", "99", "floor", "7"]);
+  });
+
   test("is one that is configured with another number of nodes", async ({ fleet }) => {
     const { urls } = await fleet({ nodes: 3 });
     await using right = await opened(urls, { namespace });

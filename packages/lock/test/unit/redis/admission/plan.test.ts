@@ -24,6 +24,7 @@ function statusOf(kind: Kind, name: string, size: number): NodeStatus {
     fleet: undefined,
     size: undefined,
     maxTtlMs: undefined,
+    unknownFormat: undefined,
   };
   if (kind === "wiped") return { ...server, ...nothing, incarnation: undefined, counterFloor: undefined, wasDurable: false };
   const admittedRunId = kind === "admitted" ? server.runId : "an earlier run";
@@ -38,6 +39,7 @@ function statusOf(kind: Kind, name: string, size: number): NodeStatus {
     incarnation: "e",
     counterFloor: 1,
     wasDurable: true,
+    unknownFormat: undefined,
   };
 }
 
