@@ -16,7 +16,7 @@ export const everydayWords = listed(`
   held history home honest host http id images imports in index injector inspect install interrupt
   interrupted intruder ioredis items journal json judge jump jwt key keyring kinds lane last late
   latency layers leak leftovers limit line linearizability link list listener living load local
-  locker log loop loss lua main majority malformed members memory messages metrics migrate
+  locker log loop loss lua main majority malformed members memory messages misuse metrics migrate
   migration modify move mutant name native network no not notify npm once one only open openapi
   operation option orphan outcome over own owned pacing packages page pair palisade panel parent
   paths pause peers pending picture pipeline place plan pnpm policy pool port postgres

@@ -9,6 +9,7 @@ import type { Finding, Rule } from "./rule.js";
 const layersOf: Readonly<Record<string, readonly string[]>> = {
   lock: ["platform/", "protocol/", "quorum/", "options/", "lease/", "waiting/", "redis/", "locker.ts", "index.ts"],
   client: [
+    "misuse.ts",
     "results.ts",
     "request-format.ts",
     "options.ts",

@@ -1,6 +1,8 @@
 // The calls of the client, one method per route: builds requests and reads answers.
+
+import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } from "./misuse.js";
 import type { CallOptions, GetOptions, ListOptions, Operation, SealOptions, TransactionOptions, WriteOptions } from "./options.js";
-import { fencingHeader, jsonTextOf, resourcePath, tokenOf } from "./request-format.js";
+import { fencingHeader, jsonTextOf, resourcePath, tokenFor, tokenOf } from "./request-format.js";
 import type { DeleteResult, GetResult, ListResult, PatchResult, PutResult, Refusal, SealResult, TransactionResult } from "./results.js";
 import { type Retried, type RetryPolicy, seenBefore, sendWithRetry } from "./retry.js";
 import { createTransport, type Success, type Transport } from "./transport.js";
@@ -25,10 +27,18 @@ export interface GatewayClient {
   list(options?: ListOptions): Promise<ListResult>;
 }
 
+/** Throws TypeError or RangeError when an option cannot be right; nothing is sent yet. */
 export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
-  const base = new URL(options.url).href.replace(/\/+$/, "");
-  return new HttpClient(createTransport(base, options.apiKey, options.fetch ?? globalThis.fetch), options);
+  checkOptions("createGatewayClient", options, ["url", "apiKey", "fetch", "timeoutMs", "retry"]);
+  checkApiKey(options.apiKey);
+  checkMilliseconds("timeoutMs", options.timeoutMs);
+  if (options.retry !== undefined) checkOptions("retry", options.retry, ["attempts", "firstPauseMs", "longestPauseMs"]);
+  return new HttpClient(createTransport(baseUrl(options.url), options.apiKey, options.fetch ?? globalThis.fetch), options);
 }
+
+const ofCall = ["signal", "timeoutMs"];
+const ofHolder = [...ofCall, "lease", "token"];
+const ofWrite = [...ofHolder, "seq", "ifMatch", "ifNoneMatch", "idempotencyKey"];
 
 const json = { "content-type": "application/json" };
 const mergePatchType = { "content-type": "application/merge-patch+json" };
@@ -45,11 +55,13 @@ class HttpClient implements GatewayClient {
   }
 
   async put(resource: string, value: unknown, options: WriteOptions): Promise<PutResult> {
+    checkOptions("put", options, ofWrite);
     const answer = await this.#write("PUT", resource, { ...options, body: jsonTextOf(value), contentType: json });
     return answer.ok ? { ...stored(resource, answer), created: answer.status === 201 } : answer;
   }
 
   async patch<T>(resource: string, mergePatch: unknown, options: WriteOptions): Promise<PatchResult<T>> {
+    checkOptions("patch", options, ofWrite);
     const answer = await this.#write("PATCH", resource, { ...options, body: jsonTextOf(mergePatch), contentType: mergePatchType });
     if (!answer.ok) return answer;
     const text = memberText(answer.text);
@@ -57,11 +69,13 @@ class HttpClient implements GatewayClient {
   }
 
   async delete(resource: string, options: WriteOptions): Promise<DeleteResult> {
+    checkOptions("delete", options, ofWrite);
     const answer = await this.#write("DELETE", resource, options);
     return answer.ok ? stored(resource, answer) : answer;
   }
 
   async get<T>(resource: string, options: GetOptions = {}): Promise<GetResult<T>> {
+    checkOptions("get", options, [...ofCall, "ifNoneMatch"]);
     const headers: Record<string, string> = options.ifNoneMatch === undefined ? {} : { "if-none-match": `"${options.ifNoneMatch}"` };
     const answer = await this.#send({
       ...this.#call(options),
@@ -78,7 +92,8 @@ class HttpClient implements GatewayClient {
   }
 
   async seal<T>(resource: string, options: SealOptions): Promise<SealResult<T>> {
-    const headers = { "fencing-token": fencingHeader(tokenOf(options), undefined) };
+    checkOptions("seal", options, ofHolder);
+    const headers = { "fencing-token": fencingHeader(tokenFor(resource, options), undefined) };
     const path = `/v1/resources/${resourcePath(resource)}/seal`;
     const answer = await this.#send({
       ...this.#call(options),
@@ -95,6 +110,8 @@ class HttpClient implements GatewayClient {
   }
 
   async transaction(operations: readonly Operation[], options: TransactionOptions = {}): Promise<TransactionResult> {
+    checkOptions("transaction", options, [...ofHolder, "idempotencyKey"]);
+    for (const { resource, token } of operations) if (token === undefined) checkLease(resource, options.lease?.resources);
     const holder = options.lease === undefined && options.token === undefined ? undefined : tokenOf(options);
     const headers: Record<string, string> = { ...json };
     if (holder !== undefined) headers["fencing-token"] = fencingHeader(holder, undefined);
@@ -114,6 +131,7 @@ class HttpClient implements GatewayClient {
   }
 
   async list(options: ListOptions = {}): Promise<ListResult> {
+    checkOptions("list", options, [...ofCall, "prefix", "limit", "cursor", "include"]);
     const query = new URLSearchParams();
     for (const name of ["prefix", "limit", "cursor", "include"] as const) {
       const value = options[name];
@@ -131,7 +149,7 @@ class HttpClient implements GatewayClient {
 
   async #write(method: "PUT" | "PATCH" | "DELETE", resource: string, options: WriteOptions & Partial<Body>): Promise<Success | Refusal> {
     const { seq, ifMatch, ifNoneMatch, idempotencyKey, lease } = options;
-    const token = tokenOf(options);
+    const token = tokenFor(resource, options);
     const headers: Record<string, string> = { ...options.contentType, "fencing-token": fencingHeader(token, seq) };
     if (ifMatch !== undefined) headers["if-match"] = ifMatch === "*" ? "*" : `"${ifMatch}"`;
     if (ifNoneMatch !== undefined) headers["if-none-match"] = ifNoneMatch;
@@ -149,6 +167,7 @@ class HttpClient implements GatewayClient {
   }
 
   #call(options: CallOptions): Pick<Retried, "signal" | "timeoutMs"> {
+    checkMilliseconds("timeoutMs", options.timeoutMs);
     return { signal: options.signal, timeoutMs: options.timeoutMs ?? this.#timeoutMs };
   }
 

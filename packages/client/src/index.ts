@@ -20,4 +20,14 @@ export type {
   SealResult,
   TransactionResult,
 } from "./results.js";
-export { GatewayError, type LockerLike, type ResourceWork, type WithResourceOptions, withResource } from "./with-resource.js";
+export {
+  type Changes,
+  type Documents,
+  GatewayError,
+  type HeldLease,
+  type LockerLike,
+  type ResourceResult,
+  type ResourceWork,
+  type WithResourceOptions,
+  withResource,
+} from "./with-resource.js";

@@ -1,4 +1,5 @@
 // How a resource, a document and a token are written into a request.
+import { checkDocument, checkLease, shown } from "./misuse.js";
 
 const MAX_TOKEN = 999_999_999_999_999;
 
@@ -6,6 +7,8 @@ const MAX_TOKEN = 999_999_999_999_999;
 export interface LeaseLike {
   readonly token: number;
   readonly signal: AbortSignal;
+  /** When present, the lease is refused for any other resource. */
+  readonly resources?: readonly string[] | undefined;
 }
 
 export type Holder = { readonly lease: LeaseLike; readonly token?: undefined } | { readonly token: number; readonly lease?: undefined };
@@ -16,10 +19,20 @@ export type Holder = { readonly lease: LeaseLike; readonly token?: undefined } |
  */
 export function tokenOf(holder: { readonly lease?: LeaseLike | undefined; readonly token?: number | undefined }): number {
   const token = holder.lease?.token ?? holder.token;
-  if (!Number.isSafeInteger(token) || token === undefined || token < 1 || token > MAX_TOKEN) {
-    throw new RangeError(`a fencing token is a whole number from 1 to ${MAX_TOKEN}, not ${String(token)}`);
-  }
+  if (token === undefined) throw new TypeError("the call needs { lease } or { token }: every write says which holder it is of");
+  if (typeof token !== "number") throw new TypeError(`a fencing token is a number, as in lease.token, not ${shown(token)}`);
+  if (!Number.isSafeInteger(token) || token < 1 || token > MAX_TOKEN)
+    throw new RangeError(`a fencing token is a whole number from 1 to ${MAX_TOKEN}, not ${token}`);
   return token;
+}
+
+/** The token of a call about one resource; a lease of others is refused. */
+export function tokenFor(
+  resource: string,
+  holder: { readonly lease?: LeaseLike | undefined; readonly token?: number | undefined },
+): number {
+  checkLease(resource, holder.lease?.resources);
+  return tokenOf(holder);
 }
 
 /** The value of the Fencing-Token header. */
@@ -35,6 +48,7 @@ export function fencingHeader(token: number, seq: number | undefined): string {
  * fetch would silently rewrite into another name are refused.
  */
 export function resourcePath(resource: string): string {
+  if (typeof resource !== "string") throw new TypeError(`a resource name is text such as "orders/42", not ${shown(resource)}`);
   if (resource === "") throw new RangeError("a resource name must not be empty");
   return resource.split("/").map(encodeSegment).join("/");
 }
@@ -58,7 +72,15 @@ export function rawJson(text: string): RawJson {
 
 export function jsonTextOf(value: unknown): string {
   if (value instanceof RawJson) return value.text;
-  const text: string | undefined = JSON.stringify(value);
-  if (text === undefined) throw new TypeError(`${typeof value} is not something JSON can hold`);
+  if (value === undefined) throw new TypeError("the document is undefined: write null, or call delete");
+  let text: string;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof TypeError) || !/BigInt/.test(error.message)) throw error; // A document that contains itself.
+    checkDocument(value);
+    throw error;
+  }
+  checkDocument(value);
   return text;
 }

@@ -36,13 +36,13 @@ export function createTransport(base: string, apiKey: string | undefined, fetchW
         ...(call.body === undefined ? {} : { body: call.body }),
       });
       const text = await response.text();
-      return response.ok || response.status === 304 ? success(response, text) : refusalOf(response, text);
+      return response.ok || response.status === 304 ? success(response, text) : refusalOf(base, response, text);
     } catch (error) {
       if (call.signal?.aborted === true) return local("aborted", "The call was given up by its caller.", "unknown");
-      if (limit.isReached) return local("timed_out", `No complete answer came within ${call.timeoutMs} ms.`, "unknown");
+      if (limit.isReached) return local("timed_out", `No complete answer came from ${base} within ${call.timeoutMs} ms.`, "unknown");
       return local(
         "connection_failed",
-        `The gateway could not be reached: ${reasonOf(error)}.`,
+        `The gateway at ${base} could not be reached: ${reasonOf(error)}.`,
         neverSent(error) ? "not_applied" : "unknown",
       );
     } finally {
@@ -104,11 +104,15 @@ export function local(code: RefusalCode, detail: string, outcome: Refusal["outco
  * A status without one of the gateway's codes comes from something in between, which may have
  * passed the request on.
  */
-function refusalOf(response: Response, text: string): Refusal {
+function refusalOf(base: string, response: Response, text: string): Refusal {
   const problem = parseProblem(text);
   if (problem === undefined) {
     return {
-      ...local("answer_not_understood", `Status ${response.status} came without a problem document.`, "unknown"),
+      ...local(
+        "answer_not_understood",
+        `Status ${response.status} came from ${base} without a problem document. Is it the gateway's API? Its probes have another port.`,
+        "unknown",
+      ),
       status: response.status,
     };
   }

@@ -1,8 +1,9 @@
-// The short way to be safe: acquire, seal, run, put, release. The seal comes before the read, so
+// The short way to be safe: acquire, seal, run, write, release. The seals come before the read, so
 // that no write of an older holder can land between what the routine saw and what it stores; the
-// put carries sequence number 1 of a fresh lease, so it can be repeated when its outcome is
-// unknown.
+// write can be repeated when its outcome is unknown, because it carries sequence number 1 of a fresh
+// lease, or a key of its own when it is a transaction.
 import type { GatewayClient } from "./gateway-client.js";
+import { checkOptions } from "./misuse.js";
 import type { LeaseLike } from "./request-format.js";
 import type { Refusal, RefusalCode } from "./results.js";
 
@@ -10,21 +11,31 @@ export interface HeldLease extends LeaseLike, AsyncDisposable {}
 
 /** The part of a locker that is needed; the lockers of @palisade/lock fit. */
 export interface LockerLike<Options extends object = object> {
-  acquire(resource: string, options?: Options): Promise<HeldLease>;
+  acquire(resource: string | readonly string[], options?: Options): Promise<HeldLease>;
 }
 
 export interface WithResourceOptions {
   /** Passed on to acquire(); the lease is renewed while the routine runs. */
   readonly acquire?: object | undefined;
+  /** For one try of one request. */
   readonly timeoutMs?: number | undefined;
 }
 
-export interface ResourceWork {
+/** What the routine gets beside the document. */
+export interface ResourceWork<Rev = number> {
   /** Aborts when the lease is lost: a result returned after that is not stored. */
   readonly signal: AbortSignal;
   readonly lease: LeaseLike;
   /** The stored revision; 0 when nothing was ever written. */
-  readonly rev: number;
+  readonly rev: Rev;
+}
+
+export interface ResourceResult<T, Rev = number> {
+  /** What the routine returned. */
+  readonly value: T;
+  /** The revision that is stored now. */
+  readonly rev: Rev;
+  readonly token: number;
 }
 
 /** The document was not stored, or it is unknown whether it was: `outcome` says which. */
@@ -42,39 +53,117 @@ export class GatewayError extends Error {
   }
 }
 
-/**
- * Stores what `routine` returns; stores nothing when it returns undefined or throws. Throws
- * GatewayError when the gateway refuses.
- */
-export async function withResource<T, R extends T | undefined>(
-  ...[locker, client, resource, routine, options = {}]: readonly [
-    locker: LockerLike,
-    client: Pick<GatewayClient, "seal" | "put">,
-    resource: string,
-    routine: (document: T | null, work: ResourceWork) => R | Promise<R>,
-    options?: WithResourceOptions,
-  ]
-): Promise<{ readonly value: R; readonly rev: number; readonly token: number }> {
+type Client = Pick<GatewayClient, "seal" | "put" | "transaction">;
+type MaybePromise<T> = T | Promise<T>;
+/** The documents of several resources; null where there is none. */
+export type Documents<T extends readonly unknown[]> = { readonly [K in keyof T]: T[K] | null };
+/** What to store for several resources; undefined leaves one as it is. */
+export type Changes<T extends readonly unknown[]> = { readonly [K in keyof T]: T[K] | undefined };
+
+interface WithResource {
+  /**
+   * Stores what the routine returns; stores nothing when it throws. Throws GatewayError when the
+   * gateway refuses or the lease is lost, and what the locker throws when there is no lease to be had.
+   */
+  <T>(
+    ...call: readonly [
+      locker: LockerLike,
+      client: Client,
+      resource: string,
+      routine: (document: T | null, work: ResourceWork) => MaybePromise<T>,
+      options?: WithResourceOptions,
+    ]
+  ): Promise<ResourceResult<T>>;
+  /** A routine that returns undefined stores nothing. */
+  <T>(
+    ...call: readonly [
+      locker: LockerLike,
+      client: Client,
+      resource: string,
+      routine: (document: T | null, work: ResourceWork) => MaybePromise<T | undefined>,
+      options?: WithResourceOptions,
+    ]
+  ): Promise<ResourceResult<T | undefined>>;
+  /**
+   * Several resources under one lease: each is sealed and read, and what the routine returns is
+   * stored in one transaction, all or nothing.
+   */
+  <T extends readonly unknown[]>(
+    ...call: readonly [
+      locker: LockerLike,
+      client: Client,
+      resources: { readonly [K in keyof T]: string },
+      routine: (documents: Documents<T>, work: ResourceWork<readonly number[]>) => MaybePromise<Changes<T> | undefined>,
+      options?: WithResourceOptions,
+    ]
+  ): Promise<ResourceResult<Changes<T> | undefined, readonly number[]>>;
+}
+
+type Call = readonly [LockerLike, Client, string | readonly string[], (document: never, work: never) => unknown, WithResourceOptions?];
+
+export const withResource = (async (...[locker, client, resource, routine, options = {}]: Call) => {
+  checkOptions("withResource", options, ["acquire", "timeoutMs"]);
+  const run = routine as (document: unknown, work: ResourceWork<unknown>) => unknown;
   const lease = await locker.acquire(resource, { renew: true, ...options.acquire });
   // Releasing never throws over an error of the routine.
   await using _release = lease;
-  const sealed = await client.seal<T>(resource, { lease, timeoutMs: options.timeoutMs });
-  if (!sealed.ok) throw new GatewayError(`${resource} could not be sealed with token ${lease.token}`, sealed);
-  const value = await untilLost(lease, resource, async () => routine(sealed.value, { signal: lease.signal, lease, rev: sealed.rev }));
-  if (value === undefined) return { value, rev: sealed.rev, token: lease.token };
-  const stored = await client.put(resource, value, { lease, seq: 1, timeoutMs: options.timeoutMs });
-  if (!stored.ok) throw new GatewayError(`${resource} was not stored with token ${lease.token}`, stored);
-  return { value, rev: stored.rev, token: stored.token };
+  const work = { client, lease, run, timeoutMs: options.timeoutMs };
+  return typeof resource === "string" ? await withOne(work, resource) : await withSeveral(work, resource);
+}) as WithResource;
+
+interface Work {
+  readonly client: Client;
+  readonly lease: LeaseLike;
+  readonly run: (document: unknown, work: ResourceWork<unknown>) => unknown;
+  readonly timeoutMs: number | undefined;
+}
+
+async function withOne(work: Work, resource: string): Promise<ResourceResult<unknown>> {
+  const { client, lease, timeoutMs } = work;
+  const { token } = lease;
+  const { value: document, rev } = await sealed(work, resource);
+  const value = await untilLost(work, resource, document, rev);
+  if (value === undefined) return { value, rev, token };
+  const stored = await client.put(resource, value, { lease, seq: 1, timeoutMs });
+  if (!stored.ok) throw new GatewayError(`${resource} was not stored with token ${token}`, stored);
+  return { value, rev: stored.rev, token };
+}
+
+async function withSeveral(work: Work, resources: readonly string[]): Promise<ResourceResult<unknown, readonly number[]>> {
+  const { client, lease, timeoutMs } = work;
+  const { token } = lease;
+  const names = resources.join(", ");
+  const seals = await Promise.all(resources.map((resource) => sealed(work, resource)));
+  const before = seals.map(({ rev }) => rev);
+  const documents = seals.map(({ value }) => value);
+  const value = await untilLost(work, names, documents, before);
+  if (value === undefined) return { value, rev: before, token };
+  if (!Array.isArray(value) || value.length !== resources.length)
+    throw new TypeError(`the routine must return ${resources.length} documents, one for each of ${names}, or undefined`);
+  const operations = resources.flatMap((resource, index) =>
+    value[index] === undefined ? [] : [{ op: "put" as const, resource, value: value[index] as unknown, seq: 1 }],
+  );
+  if (operations.length === 0) return { value, rev: before, token };
+  const stored = await client.transaction(operations, { lease, idempotencyKey: crypto.randomUUID(), timeoutMs });
+  if (!stored.ok) throw new GatewayError(`${names} were not stored with token ${token}`, stored);
+  const revOf = new Map(stored.results.map(({ resource, rev }) => [resource, rev]));
+  return { value, rev: resources.map((resource, index) => revOf.get(resource) ?? before[index] ?? 0), token };
+}
+
+async function sealed({ client, lease, timeoutMs }: Work, resource: string): Promise<{ readonly value: unknown; readonly rev: number }> {
+  const answer = await client.seal(resource, { lease, timeoutMs });
+  if (!answer.ok) throw new GatewayError(`${resource} could not be sealed with token ${lease.token}`, answer);
+  return answer;
 }
 
 /**
  * Does not wait for a routine whose lease is lost; the routine reports a later error itself,
  * through the signal it was given.
  */
-async function untilLost<R>(lease: LeaseLike, resource: string, run: () => Promise<R>): Promise<R> {
+async function untilLost({ lease, run }: Work, ...[name, document, rev]: readonly [string, unknown, unknown]): Promise<unknown> {
   const { signal } = lease;
   const lost = (): GatewayError =>
-    new GatewayError(`the lease of ${resource} with token ${lease.token} was lost while the routine ran`, {
+    new GatewayError(`the lease of ${name} with token ${lease.token} was lost while the routine ran`, {
       ok: false,
       code: "lease_lost",
       detail: "Nothing was stored.",
@@ -88,7 +177,8 @@ async function untilLost<R>(lease: LeaseLike, resource: string, run: () => Promi
     signal.addEventListener("abort", onAbort);
   });
   try {
-    return await Promise.race([run(), loss]);
+    const running = (async () => run(document, { signal, lease, rev }))();
+    return await Promise.race([running, loss]);
   } finally {
     signal.removeEventListener("abort", onAbort);
   }

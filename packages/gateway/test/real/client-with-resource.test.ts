@@ -92,3 +92,48 @@ describe("withResource", () => {
     expect(await client.get(name)).toMatchObject({ ok: false, code: "not_found" });
   });
 });
+
+interface Account {
+  readonly balance: number;
+}
+
+describe("withResource for several", () => {
+  const transfer = (locker: Locker, client: ReturnType<typeof createGatewayClient>, names: readonly [string, string]) =>
+    withResource<readonly [Account, Account]>(locker, client, names, ([from, to]) => [
+      { balance: (from?.balance ?? 0) - 1 },
+      { balance: (to?.balance ?? 0) + 1 },
+    ]);
+
+  test("G1 transfers in both directions at once lose nothing, and their sum never changes", async ({ locker, client }) => {
+    const [a, b] = [uniqueName("account"), uniqueName("account")] as const;
+    const transfers = Array.from({ length: 20 }, (_, index) => transfer(locker, client, index % 4 === 0 ? [b, a] : [a, b]));
+    await Promise.all(transfers);
+    expect(await client.get(a)).toMatchObject({ value: { balance: -10 }, rev: 20 });
+    expect(await client.get(b)).toMatchObject({ value: { balance: 10 }, rev: 20 });
+  });
+
+  test("G1 stores all or nothing: one overtaken resource refuses both", async ({ locker, client }) => {
+    const names = [uniqueName(), uniqueName()] as const;
+    const work = withResource<readonly [Account, Account]>(locker, client, names, async (_documents, { lease }) => {
+      await client.put(names[1], { balance: 7 }, { token: lease.token + 1 });
+      return [{ balance: 1 }, { balance: 1 }];
+    });
+    await expect(work).rejects.toMatchObject({ code: "fencing_token_stale", outcome: "not_applied" });
+    expect(await client.get(names[0])).toMatchObject({ ok: false, code: "not_found" });
+    expect(await client.get(names[1])).toMatchObject({ value: { balance: 7 } });
+  });
+
+  test("leaves alone what the routine leaves undefined, and refuses a wrong number of documents", async ({ locker, client }) => {
+    const names = [uniqueName(), uniqueName()] as const;
+    await transfer(locker, client, names);
+    const second = await withResource<readonly [Account, Account]>(locker, client, names, ([, to], { rev }) => {
+      expect(rev).toEqual([1, 1]);
+      return [undefined, { balance: (to?.balance ?? 0) + 5 }];
+    });
+    expect(second).toMatchObject({ rev: [1, 2], value: [undefined, { balance: 6 }] });
+    expect(await withResource<readonly [Account, Account]>(locker, client, names, () => undefined)).toMatchObject({ rev: [1, 2] });
+    const short = withResource<Account[]>(locker, client, names, () => [{ balance: 0 }]);
+    await expect(short).rejects.toThrow("the routine must return 2 documents");
+    expect(await client.get(names[0])).toMatchObject({ value: { balance: -1 }, rev: 1 });
+  });
+});

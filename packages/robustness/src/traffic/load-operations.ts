@@ -30,7 +30,7 @@ const codeOf = (result: Refused): string | undefined => (result.ok ? undefined :
 
 async function readChangeWrite(tools: LoadTools): Promise<void> {
   const change = (text: Text | null): Text => ({ count: (text?.count ?? 0) + 1, text: filler(tools) });
-  await tools.whileWaiting(withResource<Text, Text>(tools.locker, tools.gateway, tools.contended(), change));
+  await tools.whileWaiting(withResource<Text>(tools.locker, tools.gateway, tools.contended(), change));
 }
 
 /** Sealed first; the sequence number or the key makes it safe to repeat. */

@@ -48,7 +48,7 @@ export const simple: Work = async ({ chance, lock, recorder, gateway }) => {
     },
   };
   try {
-    const stored = await withResource<Document, Document>(locker, gateway(), resource, (document, { rev, lease }) => {
+    const stored = await withResource<Document>(locker, gateway(), resource, (document, { rev, lease }) => {
       const on = basis({ rev, document });
       recorder.sent({ id, kind: "put", via: "withResource", resource, token: lease.token, seq: 1, on });
       sent = true;

@@ -1,0 +1,107 @@
+// Mistakes of a caller: each is answered with what is wrong and what to write, before anything is
+// sent.
+import { describe, expect, test } from "vitest";
+import { createGatewayClient, type GatewayClient, type GatewayClientOptions, rawJson } from "../../src/index.js";
+
+let sent = 0;
+const fetching: typeof fetch = async () => {
+  sent += 1;
+  return new Response("{}", { headers: { etag: '"1"' } });
+};
+const client = createGatewayClient({ url: "http://127.0.0.1:1", fetch: fetching });
+const make = (options: unknown) => () => createGatewayClient(options as GatewayClientOptions);
+
+describe("createGatewayClient refuses", () => {
+  test.each<readonly [string, unknown, string]>([
+    ["no options", undefined, "createGatewayClient needs an object of options, not undefined"],
+    ["no url", { apiKey: "k" }, 'createGatewayClient needs { url: "http://127.0.0.1:8080" }; url is undefined'],
+    [
+      "a url without a scheme",
+      { url: "localhost:8080" },
+      'url must begin with http:// or https://, for example http://127.0.0.1:8080; it is "localhost:8080"',
+    ],
+    ["a url that is none", { url: "gateway" }, 'it is "gateway"'],
+    ["a password in the url", { url: "http://me:secret@gateway" }, "The credential is the option apiKey"],
+    ["an option in other letters", { url: "http://g", apikey: "k" }, 'createGatewayClient has no option "apikey"; did you mean apiKey?'],
+    ["half a name", { url: "http://g", timeout: 5 }, 'no option "timeout"; did you mean timeoutMs?'],
+    ["a letter that is wrong", { url: "http://g", timeoutMz: 5 }, 'no option "timeoutMz"; did you mean timeoutMs?'],
+    ["an unknown option", { url: "http://g", headers: {} }, 'no option "headers"; it has url, apiKey, fetch, timeoutMs, retry'],
+    ["an unknown option of retry", { url: "http://g", retry: { tries: 3 } }, 'retry has no option "tries"; it has attempts,'],
+    ["a key with a line end", { url: "http://g", apiKey: "abc\n" }, "it is a text of 4 characters with one that a header cannot carry"],
+    ["a time-out of nothing", { url: "http://g", timeoutMs: 0 }, "timeoutMs must be milliseconds from 1 to 2147483647, not number 0"],
+  ])("%s", (_, options, message) => {
+    expect(make(options)).toThrow(message);
+  });
+});
+
+const signal = new AbortController().signal;
+const lease = { token: 34, signal, resources: ["orders/41", "orders/43"] };
+const loose = client as unknown as Record<keyof GatewayClient, (...args: readonly unknown[]) => Promise<unknown>>;
+
+describe("a call refuses", () => {
+  test.each<readonly [string, () => Promise<unknown>, string]>([
+    ["a forgotten lease", () => loose.put("orders/42", {}, {}), "the call needs { lease } or { token }"],
+    ["forgotten options", () => loose.put("orders/42", {}), "put needs an object of options, not undefined"],
+    ["a token as text", () => loose.put("orders/42", {}, { token: "34" }), 'a fencing token is a number, as in lease.token, not "34"'],
+    [
+      "a misspelt option",
+      () => loose.patch("orders/42", {}, { token: 1, ifmatch: 3 }),
+      'patch has no option "ifmatch"; did you mean ifMatch?',
+    ],
+    ["a lease of others", () => client.put("orders/42", {}, { lease }), 'the lease is of "orders/41", "orders/43", not of "orders/42"'],
+    ["a lease of others in a seal", () => client.seal("orders/42", { lease }), "pass { token: lease.token }"],
+    [
+      "a lease of others in a transaction",
+      () => client.transaction([{ op: "seal", resource: "orders/42" }], { lease }),
+      'not of "orders/42"',
+    ],
+    ["a name that is no text", () => loose.get(42), 'a resource name is text such as "orders/42", not number 42'],
+  ])("%s", async (_, call, message) => {
+    const before = sent;
+    await expect(call()).rejects.toThrow(message);
+    expect(sent).toBe(before);
+  });
+
+  test.each<readonly [string, unknown, string]>([
+    ["nothing", undefined, "the document is undefined: write null, or call delete"],
+    ["NaN", { price: Number.NaN }, "the document.price is NaN: JSON has no such number"],
+    ["infinity", { items: [{ price: Number.POSITIVE_INFINITY }] }, "the document.items[0].price is Infinity"],
+    ["a hole in a list", { items: [1, undefined] }, "the document.items[1] is undefined: JSON would store null"],
+    ["a date", { at: new Date(0) }, "the document.at is a Date, which would be read back as text"],
+    ["a bigint", { total: 12n }, "the document.total is the bigint 12: write it as text, or use rawJson"],
+    ["a function", { run: () => 1 }, "the document.run is a function: JSON cannot hold it"],
+    ["a map", new Map([["a", 1]]), "the document is a Map: JSON would store {}"],
+  ])("%s in a document", async (_, value, message) => {
+    await expect(client.put("orders/42", value, { token: 1 })).rejects.toThrow(message);
+  });
+
+  test("a document that contains itself", async () => {
+    const value: Record<string, unknown> = {};
+    value.self = value;
+    await expect(client.put("orders/42", value, { token: 1 })).rejects.toThrow("circular");
+  });
+});
+
+test("what JSON keeps is sent: members that are undefined are left out, raw JSON and toJSON as they are", async () => {
+  const price = { toJSON: () => "1.10" };
+  for (const value of [{ note: undefined, price }, rawJson("12345678901234567890"), null, "text"])
+    expect(await client.put("orders/42", value, { token: 1 })).toMatchObject({ ok: true });
+});
+
+test("a lease of several resources, and the bare token of another lease, are accepted", async () => {
+  expect(await client.put("orders/41", {}, { lease })).toMatchObject({ ok: true });
+  expect(await client.put("orders/42", {}, { token: lease.token })).toMatchObject({ ok: true });
+});
+
+test("an address without a gateway is named: nothing listens, or something else answers", async () => {
+  const nobody = createGatewayClient({ url: "http://127.0.0.1:1/", retry: { attempts: 1 } });
+  expect(await nobody.get("a")).toMatchObject({
+    code: "connection_failed",
+    detail: expect.stringContaining("The gateway at http://127.0.0.1:1 "),
+  });
+  const probes = createGatewayClient({ url: "http://g:8081", fetch: async () => new Response("not found", { status: 404 }) });
+  expect(await probes.get("a")).toMatchObject({
+    code: "answer_not_understood",
+    detail: "Status 404 came from http://g:8081 without a problem document. Is it the gateway's API? Its probes have another port.",
+  });
+});
