@@ -1,7 +1,7 @@
 // The short way to be safe: acquire, seal, run, write, release. The seals come before the read, so
 // that no write of an older holder can land between what the routine saw and what it stores; the
-// write can be repeated when its outcome is unknown, because it carries sequence number 1 of a fresh
-// lease, or a key of its own when it is a transaction.
+// write can be repeated when its outcome is unknown: it carries sequence number 1 of a fresh lease,
+// or, as a transaction, a key of its own.
 import type { GatewayClient } from "./gateway-client.js";
 import { checkOptions } from "./misuse.js";
 import type { LeaseLike } from "./request-format.js";
@@ -63,7 +63,7 @@ export type Changes<T extends readonly unknown[]> = { readonly [K in keyof T]: T
 interface WithResource {
   /**
    * Stores what the routine returns; stores nothing when it throws. Throws GatewayError when the
-   * gateway refuses or the lease is lost, and what the locker throws when there is no lease to be had.
+   * gateway refuses or the lease is lost, and what the locker throws when it grants no lease.
    */
   <T>(
     ...call: readonly [
