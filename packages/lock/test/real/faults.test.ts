@@ -264,8 +264,8 @@ describe("a node that stands still for longer than a lease can last", () => {
     if (frozen === undefined) throw new Error("a fleet of three has a third node");
     await locker.ready();
     await takeAndGiveBack(locker);
-    // A node that is stopped between a request and its answer finds the connection gone when it goes on, and
-    // never reads the grant behind that request.
+    // A node that is stopped between a request and its answer finds the connection gone when it
+    // goes on, and never reads the grant behind that request.
     const hasReleased = async (): Promise<boolean> =>
       (await frozen.cli("EXISTS", "{palisade}:token:warm-up")) === 1 && (await frozen.cli("GET", "{palisade}:lock:warm-up")) === null;
     await until(hasReleased, "n3 has executed the release");
