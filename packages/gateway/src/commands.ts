@@ -26,6 +26,7 @@ export async function serve(args: readonly string[]): Promise<number> {
   const { settings } = read();
   const gateway = createGateway(settings, { naming });
   const signalled = nextSignal();
+  process.on("SIGHUP", () => void gateway.reloadCredentials());
   try {
     // A signal while still waiting for Postgres stops the start.
     await Promise.race([gateway.listen(), signalled]);
@@ -91,13 +92,20 @@ export function checkConfig(args: readonly string[]): number {
 export function keygen(args: readonly string[]): number {
   const { values } = parseArgs({
     args: [...args],
-    options: { id: { type: "string" }, scope: { type: "string", multiple: true } },
+    options: { id: { type: "string" }, scope: { type: "string", multiple: true }, "expires-at": { type: "string" } },
     strict: true,
   });
   const { key, sha256 } = makeApiKey();
-  const entry = apiKeyFile.shape.keys.element.safeParse({ id: values.id, sha256, scopes: values.scope ?? [] });
+  const entry = apiKeyFile.shape.keys.element.safeParse({
+    id: values.id,
+    sha256,
+    scopes: values.scope ?? [],
+    expiresAt: values["expires-at"],
+  });
   if (!entry.success)
-    throw new GatewayConfigError([`keygen needs --id NAME and --scope ACTION:PREFIX at least once (${firstIssue(entry.error)}).`]);
+    throw new GatewayConfigError([
+      `keygen needs --id NAME, --scope ACTION:PREFIX at least once and perhaps --expires-at TIME (${firstIssue(entry.error)}).`,
+    ]);
   console.log(JSON.stringify({ key, entry: entry.data }, null, 2));
   return 0;
 }
@@ -121,7 +129,7 @@ function helpText(): string {
   return `palisade-gateway [serve]        serve resources over HTTP until SIGTERM
 palisade-gateway migrate        bring the schema of the database up to date
 palisade-gateway grant          give the roles palisade_gateway and palisade_app their rights, as the owner of the schema
-palisade-gateway keygen --id NAME --scope ACTION:PREFIX [--scope …]
+palisade-gateway keygen --id NAME --scope ACTION:PREFIX [--scope …] [--expires-at TIME]
                                 make an API key; prints it once, with the entry for the key file
 palisade-gateway --check-config say whether the environment is understood
 palisade-gateway --version

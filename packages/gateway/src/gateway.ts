@@ -14,7 +14,7 @@ import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
 import { openStore, type StoreConfig } from "./postgres-store.js";
-import { type GatewayConfig, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
+import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
 import type { Settings } from "./settings/settings.js";
 import { connectToLock, type LockClient, lockReadiness, verifyWith } from "./verify-with-lock.js";
@@ -22,17 +22,31 @@ import { connectToLock, type LockClient, lockReadiness, verifyWith } from "./ver
 export interface Gateway {
   /** The Express application, to mount elsewhere: then call open() in place of listen(). */
   readonly app: Express;
-  /** Migrates and opens the store, without a port. */
-  open(): Promise<void>;
+  /**
+   * Migrates and opens the store, without a port. The server that `app` is mounted in may listen
+   * anywhere, so a gateway without credentials wants the word that this is meant; it still answers
+   * only callers on its own machine.
+   */
+  open(options?: OpenOptions): Promise<void>;
   /** open(), then both ports. */
   listen(): Promise<void>;
   readonly url: string;
   readonly adminUrl: string;
   /**
+   * Reads the API key file and the public keys of JWTs again. A gateway looks at its key file by
+   * itself; on failure it keeps the credentials it has.
+   */
+  reloadCredentials(): Promise<void>;
+  /**
    * Refuses new requests, answers accepted ones, closes everything. `unfinished` counts requests
    * that took longer than `drainMs`.
    */
   close(): Promise<{ readonly unfinished: number }>;
+}
+
+export interface OpenOptions {
+  /** Must be there when no credentials are configured. */
+  readonly credentials?: "none" | undefined;
 }
 
 export interface GatewayOptions {
@@ -92,13 +106,17 @@ class RunningGateway implements Gateway {
     return urlOf(this.#servers?.admin);
   }
 
-  open(): Promise<void> {
+  async open({ credentials }: OpenOptions = {}): Promise<void> {
+    if (this.#credentials.isOpen && credentials !== "none")
+      throw new GatewayConfigError([
+        'open() mounts this gateway in a server that may be reached from anywhere, and no credentials are configured: set apiKeysFile, apiKeys or a JWT setting, or call open({ credentials: "none" }) to serve every caller on this machine.',
+      ]);
     this.#opening ??= this.#open();
-    return this.#opening;
+    await this.#opening;
   }
 
   async listen(): Promise<void> {
-    await this.open();
+    await this.open({ credentials: this.#credentials.isOpen ? "none" : undefined });
     const { host, port, adminHost, adminPort } = this.#settings;
     const api = createGatewayServer(this.app, this.#settings);
     const admin = createServer(createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text() }));
@@ -109,6 +127,15 @@ class RunningGateway implements Gateway {
       { url: this.url, adminUrl: this.adminUrl, credentials: this.#credentials.summary, verify: verifyMode(this.#settings) },
       "listening",
     );
+  }
+
+  async reloadCredentials(): Promise<void> {
+    try {
+      await this.#credentials.reload();
+      this.#log.info({ credentials: this.#credentials.summary }, "the credentials were read again");
+    } catch (error) {
+      this.#log.error({ err: error }, "the credentials could not be read again; those from before are in use");
+    }
   }
 
   close(): Promise<{ readonly unfinished: number }> {
@@ -144,6 +171,7 @@ class RunningGateway implements Gateway {
     const { checks } = await this.#store.ready();
     for (const { name, status, detail } of checks)
       if (status === "failed") this.#log.error({ check: name, detail }, "not ready: writes may be refused");
+    this.#credentials.watch(() => void this.reloadCredentials());
   }
 
   #storeConfig(): StoreConfig {
@@ -174,6 +202,7 @@ class RunningGateway implements Gateway {
   async #close(): Promise<{ readonly unfinished: number }> {
     const { drainMs } = this.#settings;
     const startedAt = performance.now();
+    this.#credentials.close();
     const drained = this.#dispatcher.drain();
     const closed = this.#servers === undefined ? [] : [closeServer(this.#servers.api)];
     this.#servers?.api.closeIdleSockets();

@@ -1,4 +1,5 @@
-// Mutants of the question whether the lock ever issued a token (G4).
+// Mutants of the question whether the lock ever issued a token (G4), and of who may call at all: a
+// stranger who is let in moves fences (G1) or writes without a lease (G2).
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const trust = [
@@ -91,5 +92,59 @@ export const trust = [
     replace: 'asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) !== "ask";',
     breaks: "A forged token that comes in a transaction raises the fence of a resource that this gateway has not met.",
     tests: ["real/guard-raises.test.ts"],
+  },
+  {
+    name: "host-header-decides",
+    promise: "G2",
+    file: "packages/gateway/src/http/auth.ts",
+    find: 'if (!LOOPBACK_ADDRESS.test(socket.remoteAddress ?? ""))',
+    replace: "if (socket.remoteAddress !== undefined && !LOOPBACK_ADDRESS.test(socket.remoteAddress) && headers.host === undefined)",
+    breaks: "A gateway without credentials obeys everybody who sends Host: localhost.",
+    tests: ["unit/http/credentials.test.ts", "real/auth-and-trust.test.ts"],
+  },
+  {
+    name: "closed-connection-is-local",
+    promise: "G2",
+    file: "packages/gateway/src/http/auth.ts",
+    find: 'socket.remoteAddress ?? ""',
+    replace: 'socket.remoteAddress ?? "127.0.0.1"',
+    breaks: "A caller from outside that resets its connection after the request has no address any more, and is obeyed.",
+    tests: ["unit/http/credentials.test.ts"],
+  },
+  {
+    name: "opens-without-a-word",
+    promise: "G2",
+    file: "packages/gateway/src/gateway.ts",
+    find: 'if (this.#credentials.isOpen && credentials !== "none")',
+    replace: "if (this.#credentials.isOpen && credentials === undefined && this.#store !== undefined)",
+    breaks: "A gateway that is mounted in a public server opens without credentials, and nobody meant it.",
+    tests: ["real/auth-and-trust.test.ts"],
+  },
+  {
+    name: "withdrawn-key-counts",
+    promise: "G2",
+    file: "packages/gateway/src/http/jwt.ts",
+    find: "known.edition === edition && known.expiresAt",
+    replace: "known.edition !== undefined && known.expiresAt",
+    breaks: "After the key of an issuer was stolen and withdrawn, its tokens are accepted until they expire.",
+    tests: ["real/auth-and-trust.test.ts"],
+  },
+  {
+    name: "foreign-scope-grants",
+    promise: "G2",
+    file: "packages/gateway/src/http/jwt.ts",
+    find: 'if (scope !== undefined && (scope.prefix === "" || scope.prefix.endsWith("/")))',
+    replace: "if (scope !== undefined)",
+    breaks: "write:org, a scope of another service, writes every resource whose name begins with org.",
+    tests: ["unit/http/credentials.test.ts"],
+  },
+  {
+    name: "expired-key-opens",
+    promise: "G2",
+    file: "packages/gateway/src/http/auth.ts",
+    find: "entry.expiresAtMs > Date.now()",
+    replace: "entry.expiresAtMs > 0",
+    breaks: "A key is accepted after its time.",
+    tests: ["unit/http/credentials.test.ts"],
   },
 ];

@@ -7,20 +7,33 @@ import type { JwtVerifier } from "./jwt.js";
 import { Problem } from "./problem.js";
 import { type Action, allows, everything, type Principal, parseScope } from "./scopes.js";
 
+/** Where a request came from, apart from what its sender says of itself. */
+export interface Origin {
+  readonly headers: { readonly host: string | undefined; readonly forwarded: boolean };
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}
+
 export interface Authenticator {
-  authenticate(authorization: string | undefined, host: string | undefined): Principal | Problem | Promise<Principal | Problem>;
+  authenticate(authorization: string | undefined, origin: Origin): Principal | Problem | Promise<Principal | Problem>;
 }
 
 const BEARER = /^Bearer +([^ \n]+)$/i;
 // Three base64url parts with dots between them. API keys made here contain no dots.
 const JWT_SHAPE = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-export function credentialAuthenticator(keyring: ApiKeyring, jwt: JwtVerifier | undefined): Authenticator {
+/** What is there now: a keyring may be replaced while the gateway runs. */
+export interface AcceptedCredentials {
+  readonly keyring: ApiKeyring;
+  readonly jwt: JwtVerifier | undefined;
+}
+
+export function credentialAuthenticator(accepted: AcceptedCredentials): Authenticator {
   return {
     authenticate(authorization) {
       if (authorization === undefined) return unauthenticated("This gateway wants a credential: Authorization: Bearer <API key or JWT>.");
       const credential = BEARER.exec(authorization)?.[1];
       if (credential === undefined) return unauthenticated("The Authorization header must be sent once, as Bearer and one credential.");
+      const { keyring, jwt } = accepted;
       const principal = keyring.find(credential);
       if (principal !== undefined) return principal;
       if (jwt !== undefined && JWT_SHAPE.test(credential)) return checkJwt(jwt, credential);
@@ -47,17 +60,28 @@ async function checkJwt(jwt: JwtVerifier, credential: string): Promise<Principal
 const developer: Principal = { id: "anonymous", scopes: everything };
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
 
+const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127(?:\.\d{1,3}){3}|::1)$/;
+
 /**
- * For development: every caller on the loopback interface may do everything. A web page on the same
+ * For development: every caller on the loopback interface may do everything. The address of the
+ * connection decides, because a caller from outside can send any header. A connection that is closed
+ * already has no address and is refused: its request may still be executed. A web page on the same
  * machine could be directed here by a name that resolves to 127.0.0.1; the Host header it sends
- * gives that away.
+ * gives that away. A proxy on this machine connects from here for callers who are elsewhere.
  */
 export const openAuthenticator: Authenticator = {
-  authenticate(_authorization, host) {
-    if (host === undefined || LOOPBACK_HOST.test(host)) return developer;
-    return new Problem("forbidden_scope", "Without API keys this gateway answers only to localhost; the Host header names something else.");
+  authenticate(_authorization, { headers, socket }) {
+    if (!LOOPBACK_ADDRESS.test(socket.remoteAddress ?? ""))
+      return onlyHere("this connection does not come from a loopback address of this machine");
+    if (headers.forwarded) return onlyHere("a proxy passed this request on for somebody else");
+    if (headers.host !== undefined && !LOOPBACK_HOST.test(headers.host)) return onlyHere("the Host header names something else");
+    return developer;
   },
 };
+
+function onlyHere(reason: string): Problem {
+  return new Problem("forbidden_scope", `Without credentials this gateway answers only callers on its own machine; ${reason}.`);
+}
 
 export function authorize(principal: Principal, action: Action, resource: string): Problem | undefined {
   if (allows(principal, action, resource)) return undefined;
@@ -77,12 +101,20 @@ const KEY_SHAPE = /^[A-Za-z0-9\-._~+/]+=*$/;
 const scopeText = z.string().refine((text) => parseScope(text) !== undefined, {
   error: 'must be read, write, seal or admin, a colon and a prefix, such as "write:orders/"',
 });
+const keyHash = z.string().regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the key in 64 lower-case hexadecimal digits" });
+const instant = z.iso.datetime({ offset: true, error: 'must be a time such as "2027-01-31T00:00:00Z"' });
+/**
+ * `previous` is the key that the entry had before: while callers change over, both are the same
+ * caller, whose idempotency keys and name stay.
+ */
 export const apiKeyFile = z.strictObject({
   keys: z.array(
     z.strictObject({
       id: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, { error: "must be 1 to 64 letters, digits, dots, dashes or underscores" }),
-      sha256: z.string().regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the key in 64 lower-case hexadecimal digits" }),
+      sha256: keyHash,
       scopes: z.array(scopeText).min(1, { error: "must hold at least one scope" }),
+      expiresAt: instant.optional(),
+      previous: z.strictObject({ sha256: keyHash, expiresAt: instant }).optional(),
     }),
   ),
 });
@@ -102,19 +134,36 @@ export function hashApiKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }
 
+interface StoredKey {
+  readonly hash: Buffer;
+  readonly principal: Principal;
+  readonly expiresAtMs: number;
+}
+
 /** API keys, stored only as SHA-256. */
 export class ApiKeyring {
-  readonly #byHash = new Map<string, { readonly hash: Buffer; readonly principal: Principal }>();
+  readonly #byHash = new Map<string, StoredKey>();
 
   constructor(file: ApiKeyFile) {
     const ids = new Set<string>();
-    for (const { id, sha256, scopes } of file.keys) {
+    for (const { id, sha256, scopes, expiresAt, previous } of file.keys) {
       if (ids.has(id)) throw new RangeError(`two API keys have the id ${id}`);
-      if (this.#byHash.has(sha256)) throw new RangeError(`the API key ${id} is there twice, under two ids`);
       ids.add(id);
-      const parsed = scopes.map((text) => parseScope(text)).filter((scope) => scope !== undefined);
-      this.#byHash.set(sha256, { hash: Buffer.from(sha256, "hex"), principal: { id, scopes: parsed } });
+      const principal = { id, scopes: scopes.map((text) => parseScope(text)).filter((scope) => scope !== undefined) };
+      this.#add(principal, sha256, expiresAt);
+      if (previous !== undefined) this.#add(principal, previous.sha256, previous.expiresAt);
     }
+  }
+
+  #add(principal: Principal, sha256: string, expiresAt: string | undefined): void {
+    if (this.#byHash.has(sha256)) throw new RangeError(`the API key ${principal.id} is there twice`);
+    const expiresAtMs = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+    this.#byHash.set(sha256, { hash: Buffer.from(sha256, "hex"), principal, expiresAtMs });
+  }
+
+  /** Keys that have expired at this time, or will have. */
+  expiredAt(timeMs: number): number {
+    return [...this.#byHash.values()].filter(({ expiresAtMs }) => expiresAtMs <= timeMs).length;
   }
 
   get size(): number {
@@ -127,6 +176,7 @@ export class ApiKeyring {
     if (key.length < MIN_KEY_LENGTH || !KEY_SHAPE.test(key)) return undefined;
     const hash = createHash("sha256").update(key).digest();
     const entry = this.#byHash.get(hash.toString("hex"));
-    return entry !== undefined && timingSafeEqual(entry.hash, hash) ? entry.principal : undefined;
+    if (entry === undefined || !timingSafeEqual(entry.hash, hash)) return undefined;
+    return entry.expiresAtMs > Date.now() ? entry.principal : undefined;
   }
 }

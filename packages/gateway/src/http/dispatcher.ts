@@ -79,7 +79,7 @@ export class Dispatcher {
     if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
     if (this.#draining) return busy("The gateway is shutting down.");
     if (this.#inFlight > this.#parts.maxRequests) return busy("Too many requests are being answered at once.");
-    return this.#parts.authenticator.authenticate(headers.authorization, headers.host);
+    return this.#parts.authenticator.authenticate(headers.authorization, { headers, socket: request.socket });
   }
 
   async #handle(route: Route, context: RequestContext, principal: Principal | Problem): Promise<void> {

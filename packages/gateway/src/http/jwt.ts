@@ -2,13 +2,16 @@
 // fixed by configuration, never read from the token. A token without an expiry is refused. Shared
 // secrets and public keys exclude each other: a public key would otherwise pass as the secret.
 import { createHash } from "node:crypto";
-import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
+import { errors, type JWTPayload, type JWTVerifyOptions } from "jose";
+import { type JwtKeys, publicKeys, sharedSecret } from "./jwt-keys.js";
 import { characterFault } from "./resource-name.js";
 import { type Principal, parseScope } from "./scopes.js";
 
 export interface JwtConfig {
   readonly secret?: string | undefined;
   readonly jwksUrl?: string | undefined;
+  /** Public keys that were fetched longer ago do not count. */
+  readonly jwksMaxAgeMs?: number | undefined;
   readonly audience: string;
   readonly issuer?: string | undefined;
   readonly algorithms: readonly string[];
@@ -21,13 +24,14 @@ export type JwtAnswer =
   | { readonly kind: "keys_unavailable" };
 
 const CLOCK_TOLERANCE_SECONDS = 5;
+const DEFAULT_JWKS_MAX_AGE_MS = 300_000;
 const MAX_REMEMBERED_TOKENS = 1_000;
 
 export class JwtVerifier {
-  readonly #verify: (token: string) => Promise<JWTPayload>;
+  readonly #keys: JwtKeys;
   // Verified tokens by their hash, oldest first: a signature is checked once per token, not once
   // per request.
-  readonly #remembered = new Map<string, { readonly principal: Principal; readonly expiresAt: number }>();
+  readonly #remembered = new Map<string, Remembered>();
 
   constructor(config: JwtConfig) {
     const options: JWTVerifyOptions = {
@@ -37,51 +41,64 @@ export class JwtVerifier {
       requiredClaims: ["exp", "sub"],
       ...(config.issuer === undefined ? {} : { issuer: config.issuer }),
     };
-    if (config.jwksUrl !== undefined) {
-      const keys = createRemoteJWKSet(new URL(config.jwksUrl), { timeoutDuration: 3_000, cooldownDuration: 5_000 });
-      this.#verify = async (token) => (await jwtVerify(token, keys, options)).payload;
-    } else {
-      const secret = new TextEncoder().encode(config.secret);
-      this.#verify = async (token) => (await jwtVerify(token, secret, options)).payload;
-    }
+    this.#keys =
+      config.jwksUrl === undefined
+        ? sharedSecret(config.secret ?? "", options)
+        : publicKeys(config.jwksUrl, config.jwksMaxAgeMs ?? DEFAULT_JWKS_MAX_AGE_MS, options);
+  }
+
+  /** Fetches the public keys now; tokens of a withdrawn one are refused from then on. */
+  async reload(): Promise<void> {
+    await this.#keys.reload();
   }
 
   async check(token: string): Promise<JwtAnswer> {
     const hash = createHash("sha256").update(token).digest("base64");
     const known = this.#remembered.get(hash);
-    if (known !== undefined && known.expiresAt > Date.now()) return { kind: "principal", principal: known.principal };
+    // Read before the token is verified: keys that come meanwhile may lack the one it was signed with.
+    const { edition } = this.#keys;
+    if (known !== undefined && known.edition === edition && known.expiresAt > Date.now())
+      return { kind: "principal", principal: known.principal };
     let payload: JWTPayload;
     try {
-      payload = await this.#verify(token);
+      payload = await this.#keys.verify(token);
     } catch (error) {
       this.#remembered.delete(hash);
       return isAboutTheToken(error) ? { kind: "refused", reason: reasonOf(error) } : { kind: "keys_unavailable" };
     }
     const principal = principalOf(payload);
     if (principal === undefined) return { kind: "refused", reason: "its scope or sub claim is missing or not understood" };
-    this.#remember(hash, principal, (payload.exp ?? 0) * 1_000);
+    if (edition !== undefined) this.#remember(hash, { principal, edition, expiresAt: (payload.exp ?? 0) * 1_000 });
     return { kind: "principal", principal };
   }
 
-  #remember(hash: string, principal: Principal, expiresAt: number): void {
-    this.#remembered.set(hash, { principal, expiresAt });
+  #remember(hash: string, remembered: Remembered): void {
+    this.#remembered.set(hash, remembered);
     if (this.#remembered.size <= MAX_REMEMBERED_TOKENS) return;
     const [oldest] = this.#remembered.keys();
     if (oldest !== undefined) this.#remembered.delete(oldest);
   }
 }
 
+interface Remembered {
+  readonly principal: Principal;
+  readonly expiresAt: number;
+  /** The keys it was verified with. */
+  readonly edition: object;
+}
+
 /**
  * `scope` is a list separated by spaces (RFC 8693), each item like `write:orders/`, with the prefix
- * percent-encoded where needed.
+ * percent-encoded where needed. An issuer writes the scopes of other services beside these, such as
+ * `write:org` or `read:user`. Here a prefix is therefore a whole folder of names: empty, or with a
+ * slash at its end; anything else grants nothing.
  */
 function principalOf(payload: JWTPayload): Principal | undefined {
   if (typeof payload.scope !== "string" || !isName(payload.sub)) return undefined;
   const scopes = [];
   for (const item of payload.scope.split(" ")) {
     const scope = parseScope(decodeLenient(item));
-    // Scopes of other services may stand beside these; they grant nothing here.
-    if (scope !== undefined) scopes.push(scope);
+    if (scope !== undefined && (scope.prefix === "" || scope.prefix.endsWith("/"))) scopes.push(scope);
   }
   return scopes.length === 0 ? undefined : { id: `jwt:${payload.sub}`, scopes };
 }

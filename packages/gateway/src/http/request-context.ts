@@ -38,6 +38,8 @@ function requestIdOf(presented: string | undefined): string {
 
 export interface RequestHeaders {
   host: string | undefined;
+  /** A proxy says that it passed the request on. */
+  forwarded: boolean;
   fencingToken: string | undefined;
   ifMatch: string | undefined;
   ifNoneMatch: string | undefined;
@@ -80,6 +82,7 @@ export function tooManyHeaders(request: IncomingMessage): boolean {
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   const found: RequestHeaders = {
     host: undefined,
+    forwarded: false,
     fencingToken: undefined,
     ifMatch: undefined,
     ifNoneMatch: undefined,
@@ -100,6 +103,11 @@ function keep(found: RequestHeaders, name: string, value: string): void {
   switch (name.toLowerCase()) {
     case "host":
       found.host = join(found.host, value);
+      break;
+    case "forwarded":
+    case "x-forwarded-for":
+    case "x-real-ip":
+      found.forwarded = true;
       break;
     case "fencing-token":
       found.fencingToken = join(found.fencingToken, value);

@@ -88,7 +88,8 @@ function contradictions(settings: Settings, naming: Naming): string[] {
 }
 
 function jwtContradictions(settings: Settings, naming: Naming): string[] {
-  const { jwtSecret, jwtJwksUrl, jwtAudience, jwtIssuer, jwtAlgorithms } = settings;
+  const { jwtSecret, jwtJwksUrl, jwtJwksMaxAgeMs, jwtAudience, jwtIssuer, jwtAlgorithms } = settings;
+  if (jwtJwksMaxAgeMs !== undefined && jwtJwksUrl === undefined) return [`${naming("jwtJwksMaxAgeMs")} needs ${naming("jwtJwksUrl")}.`];
   if (!hasJwt(settings)) {
     const orphans = [
       jwtAudience === undefined ? undefined : naming("jwtAudience"),

@@ -1,6 +1,7 @@
 // Which credentials a gateway accepts, from its settings: keys from a file or inline, JWTs, or none
-// on a loopback address.
-import { readFileSync } from "node:fs";
+// on a loopback address. The file and the public keys of JWTs are read again while the gateway runs,
+// so that a key can be changed or withdrawn without a restart.
+import { readFileSync, type StatsListener, unwatchFile, watchFile } from "node:fs";
 import type { ReadinessCheck } from "../fenced-store.js";
 import { type ApiKeyFile, ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
 import { JwtVerifier } from "../http/jwt.js";
@@ -15,26 +16,98 @@ export interface Credentials {
   /** Which credentials are accepted, for the log and for /ready. */
   readonly summary: string;
   readonly readiness: ReadinessCheck;
+  /**
+   * Reads the key file and the public keys again. Fails, and keeps what it has, when that is not
+   * usable; /ready then says so.
+   */
+  reload(): Promise<void>;
+  /** Calls `onChange` when the key file has changed. */
+  watch(onChange: () => void): void;
+  close(): void;
 }
 
 export function loadCredentials(settings: Settings, naming: Naming): Credentials {
-  if (!hasCredentials(settings)) {
-    const summary = "none: every caller on this machine may do everything";
-    return {
-      authenticator: openAuthenticator,
-      isOpen: true,
-      summary,
-      readiness: { name: "credentials", status: "warning", detail: summary },
-    };
+  return hasCredentials(settings) ? new ConfiguredCredentials(settings, naming) : noCredentials;
+}
+
+const everyone = "none: every caller on this machine may do everything";
+const noCredentials: Credentials = {
+  authenticator: openAuthenticator,
+  isOpen: true,
+  summary: everyone,
+  readiness: { name: "credentials", status: "warning", detail: everyone },
+  reload: async () => undefined,
+  watch: () => undefined,
+  close: () => undefined,
+};
+
+/** A key file is looked at this often: a mounted secret is replaced without an event. */
+const WATCH_INTERVAL_MS = 2_000;
+const SOON_MS = 7 * 86_400_000;
+
+class ConfiguredCredentials implements Credentials {
+  readonly authenticator: Authenticator = credentialAuthenticator(this);
+  readonly isOpen = false;
+  readonly jwt: JwtVerifier | undefined;
+  keyring: ApiKeyring;
+  readonly #settings: Settings;
+  readonly #naming: Naming;
+  #failed: string | undefined;
+  #listener: StatsListener | undefined;
+
+  constructor(settings: Settings, naming: Naming) {
+    this.#settings = settings;
+    this.#naming = naming;
+    this.jwt = hasJwt(settings) ? new JwtVerifier(jwtConfigOf(settings)) : undefined;
+    this.keyring = this.#load();
   }
-  const keyring = loadKeyring(settings, naming);
-  const jwt = hasJwt(settings) ? new JwtVerifier(jwtConfigOf(settings)) : undefined;
-  if (keyring.size === 0 && jwt === undefined)
-    throw new GatewayConfigError([`${naming("apiKeysFile")} holds no key, so every call would be refused.`]);
-  const parts = [keyring.size === 0 ? undefined : `${keyring.size} API keys`, jwt === undefined ? undefined : "JWT"];
-  const summary = parts.filter((part) => part !== undefined).join(" and ");
-  const authenticator = credentialAuthenticator(keyring, jwt);
-  return { authenticator, isOpen: false, summary, readiness: { name: "credentials", status: "ok", detail: summary } };
+
+  get summary(): string {
+    const parts = [this.keyring.size === 0 ? undefined : `${this.keyring.size} API keys`, this.jwt === undefined ? undefined : "JWT"];
+    return parts.filter((part) => part !== undefined).join(" and ");
+  }
+
+  get readiness(): ReadinessCheck {
+    const now = Date.now();
+    const expired = this.keyring.expiredAt(now);
+    const expiring = this.keyring.expiredAt(now + SOON_MS) - expired;
+    const worries = [
+      expired === 0 ? undefined : `${expired} API keys have expired`,
+      expiring === 0 ? undefined : `${expiring} API keys expire within a week`,
+      this.#failed === undefined ? undefined : "the last reload failed, so the credentials from before it are in use",
+    ].filter((worry) => worry !== undefined);
+    return { name: "credentials", status: worries.length === 0 ? "ok" : "warning", detail: [this.summary, ...worries].join("; ") };
+  }
+
+  async reload(): Promise<void> {
+    try {
+      this.keyring = this.#load();
+      await this.jwt?.reload();
+      this.#failed = undefined;
+    } catch (error) {
+      this.#failed = error instanceof Error ? error.message : String(error);
+      throw error;
+    }
+  }
+
+  watch(onChange: () => void): void {
+    const { apiKeysFile } = this.#settings;
+    if (apiKeysFile === undefined || this.#listener !== undefined) return;
+    this.#listener = onChange;
+    watchFile(apiKeysFile, { interval: WATCH_INTERVAL_MS, persistent: false }, this.#listener);
+  }
+
+  close(): void {
+    const { apiKeysFile } = this.#settings;
+    if (apiKeysFile !== undefined && this.#listener !== undefined) unwatchFile(apiKeysFile, this.#listener);
+  }
+
+  #load(): ApiKeyring {
+    const keyring = loadKeyring(this.#settings, this.#naming);
+    if (keyring.size === 0 && this.jwt === undefined)
+      throw new GatewayConfigError([`${this.#naming("apiKeysFile")} holds no key, so every call would be refused.`]);
+    return keyring;
+  }
 }
 
 function loadKeyring(settings: Settings, naming: Naming): ApiKeyring {
@@ -71,10 +144,11 @@ const sharedDefault = ["HS256"];
 const publicKeyDefault = ["RS256", "ES256", "EdDSA"];
 
 function jwtConfigOf(settings: Settings): ConstructorParameters<typeof JwtVerifier>[0] {
-  const { jwtSecret, jwtJwksUrl, jwtAudience, jwtIssuer, jwtAlgorithms } = settings;
+  const { jwtSecret, jwtJwksUrl, jwtJwksMaxAgeMs, jwtAudience, jwtIssuer, jwtAlgorithms } = settings;
   return {
     secret: jwtSecret,
     jwksUrl: jwtJwksUrl,
+    jwksMaxAgeMs: jwtJwksMaxAgeMs,
     audience: jwtAudience ?? "",
     issuer: jwtIssuer,
     algorithms: jwtAlgorithms ?? (jwtSecret === undefined ? publicKeyDefault : sharedDefault),

@@ -22,6 +22,7 @@ export interface Settings {
   readonly apiKeys: ApiKeyFile["keys"] | undefined;
   readonly jwtSecret: string | undefined;
   readonly jwtJwksUrl: string | undefined;
+  readonly jwtJwksMaxAgeMs: number | undefined;
   readonly jwtAudience: string | undefined;
   readonly jwtIssuer: string | undefined;
   readonly jwtAlgorithms: readonly string[] | undefined;
@@ -141,6 +142,12 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     mustBe: "an http:// or https:// URL",
     help: "Where the public keys for JWTs are fetched.",
   },
+  jwtJwksMaxAgeMs: number({
+    env: "PALISADE_JWT_JWKS_MAX_AGE_MS",
+    range: [1_000, 86_400_000],
+    otherwise: 300_000,
+    help: "A public key that was withdrawn stops counting after at most this time; the keys are fetched again before.",
+  }),
   jwtAudience: {
     env: "PALISADE_JWT_AUDIENCE",
     schema: shortText,

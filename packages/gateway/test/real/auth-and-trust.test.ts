@@ -2,10 +2,10 @@
 // lock that is asked before a fence is raised.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { makeApiKey } from "@palisade/gateway";
+import { createGateway, makeApiKey } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { afterAll, beforeAll, describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
+import { afterAll, beforeAll, describe, eventually, expect, quiet, test, uniqueName } from "../support/fixtures.js";
 import { type Answer, get, put, RawConnection, remove, seal, send } from "../support/wire.js";
 
 const keys = { worker: makeApiKey(), reader: makeApiKey(), sealer: makeApiKey(), writer: makeApiKey(), admin: makeApiKey() };
@@ -110,19 +110,50 @@ describe("without keys", () => {
       expect(connection.received).toMatch(/^HTTP\/1.1 403 /);
     },
   );
+
+  test("a gateway that is mounted elsewhere opens only when told so, and then serves this machine alone", async ({
+    database,
+    onTestFinished,
+  }) => {
+    const gateway = createGateway({ ...quiet, databaseUrl: database.url });
+    const mounted = createServer(gateway.app);
+    onTestFinished(async () => {
+      await new Promise((resolve) => mounted.close(resolve));
+      await gateway.close();
+    });
+    await expect(gateway.open()).rejects.toThrow(/open\(\{ credentials: "none" \}\)/);
+    await gateway.open({ credentials: "none" });
+    let address = "127.0.0.1";
+    mounted.on("connection", (socket) => Object.defineProperty(socket, "remoteAddress", { value: address }));
+    await new Promise<void>((resolve) => mounted.listen(0, resolve));
+    const url = `http://127.0.0.1:${(mounted.address() as AddressInfo).port}`;
+    const lower = () =>
+      send(url, {
+        method: "POST",
+        path: "/v1/fences/orders/1",
+        headers: ["Content-Type", "application/json"],
+        body: JSON.stringify({ action: "raise", token: 9, reason: "drill" }),
+      });
+    address = "203.0.113.9";
+    expect(await lower()).toMatchObject(forbidden);
+    address = "127.0.0.1";
+    expect(await lower()).toMatchObject({ status: 200 });
+  });
 });
 
 describe("JWTs", () => {
   let jwks: Server;
   let issue: (claims: Record<string, unknown>) => Promise<string>;
   let requests = 0;
+  let published: "with k1" | "without k1" = "with k1";
 
   beforeAll(async () => {
-    const { publicKey, privateKey } = await generateKeyPair("ES256");
+    const [{ publicKey, privateKey }, other] = await Promise.all([generateKeyPair("ES256"), generateKeyPair("ES256")]);
     const key = { ...(await exportJWK(publicKey)), kid: "k1", alg: "ES256" };
+    const otherKey = { ...(await exportJWK(other.publicKey)), kid: "k2", alg: "ES256" };
     jwks = createServer((_request, response) => {
       requests += 1;
-      response.setHeader("Content-Type", "application/json").end(JSON.stringify({ keys: [key] }));
+      response.setHeader("Content-Type", "application/json").end(JSON.stringify({ keys: published === "with k1" ? [key] : [otherKey] }));
     });
     await new Promise<void>((resolve) => jwks.listen(0, "127.0.0.1", resolve));
     issue = (claims) =>
@@ -145,6 +176,24 @@ describe("JWTs", () => {
     expect(await write(url, await issue({ aud: "other" }))).toMatchObject({ status: 401 });
     expect(await write(url, await issue({ scope: "read:orders/" }))).toMatchObject(forbidden);
     expect(await write(url, `${await issue({})}x`)).toMatchObject({ status: 401 });
+  });
+
+  test("of a key that is withdrawn are refused once the keys have reached their maximum age, or at once after a reload", async ({
+    startGateway,
+    onTestFinished,
+  }) => {
+    onTestFinished(() => {
+      published = "with k1";
+    });
+    const patient = await startGateway(jwtConfig());
+    const strict = await startGateway({ ...jwtConfig(), jwtJwksMaxAgeMs: 1_000 });
+    const token = await issue({});
+    for (const { url } of [patient, strict, patient, strict]) expect(await write(url, token)).toMatchObject({ status: 201 });
+    published = "without k1";
+    await eventually(async () => (await write(strict.url, token)).status).toBe(401);
+    expect(await write(patient.url, token)).toMatchObject({ status: 201 });
+    await patient.reloadCredentials();
+    expect(await write(patient.url, token)).toMatchObject({ status: 401 });
   });
 
   test("are neither believed nor refused while the keys cannot be fetched", async ({ startGateway }) => {

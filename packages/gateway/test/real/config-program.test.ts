@@ -2,6 +2,7 @@
 // does not understand.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeApiKey } from "@palisade/gateway";
 import { scratchFolder } from "@palisade/testkit";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { runProgram } from "../support/gateway-process.js";
@@ -64,6 +65,36 @@ describe("the program", () => {
       status: 201,
     });
     expect(await put(gateway.url, name, { token: 1, value: {} })).toMatchObject({ status: 401 });
+    expect(await gateway.stop()).toMatchObject({ code: 0 });
+  });
+
+  test("reads its key file again on SIGHUP or when it changes, and keeps its keys when the file is no good", async ({
+    database,
+    startProgram,
+  }) => {
+    const [first, second] = [makeApiKey(), makeApiKey()];
+    const file = join(scratchFolder("gateway-keys"), "keys.json");
+    const accept = (text: unknown): void => writeFileSync(file, typeof text === "string" ? text : JSON.stringify(text));
+    const entry = { id: "worker", scopes: ["write:"] };
+    accept({ keys: [{ ...entry, sha256: first.sha256 }] });
+    const gateway = await startProgram({ DATABASE_URL: database.url, PALISADE_API_KEYS_FILE: file });
+    const status = async ({ key }: { key: string }): Promise<number> =>
+      (await put(gateway.url, uniqueName(), { token: 1, value: {}, headers: ["Authorization", `Bearer ${key}`] })).status;
+    expect([await status(first), await status(second)]).toEqual([201, 401]);
+    const soon = new Date(Date.now() + 3_600_000).toISOString();
+    accept({ keys: [{ ...entry, sha256: second.sha256, previous: { sha256: first.sha256, expiresAt: soon } }] });
+    gateway.child.signal("SIGHUP");
+    await eventually(() => status(second)).toBe(201);
+    expect(await status(first)).toBe(201);
+    accept("{");
+    await eventually(() => gateway.lines.join("\n")).toContain("could not be read again");
+    const ready = (await (await fetch(`${gateway.adminUrl}/ready`)).json()) as { ready: boolean; checks: unknown };
+    expect(ready).toMatchObject({ ready: true });
+    expect(JSON.stringify(ready.checks)).toContain("the last reload failed");
+    expect(await status(second)).toBe(201);
+    accept({ keys: [{ ...entry, sha256: second.sha256 }] });
+    await eventually(() => status(first)).toBe(401);
+    expect(await status(second)).toBe(201);
     expect(await gateway.stop()).toMatchObject({ code: 0 });
   });
 

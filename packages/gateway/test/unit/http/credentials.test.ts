@@ -8,7 +8,9 @@ import { allows, parseScope } from "../../../src/http/scopes.js";
 
 const { key, sha256 } = makeApiKey();
 const keyring = new ApiKeyring({ keys: [{ id: "worker", sha256, scopes: ["write:orders/", "read:"] }] });
-const keysOnly = credentialAuthenticator(keyring, undefined);
+const keysOnly = credentialAuthenticator({ keyring, jwt: undefined });
+/** With credentials the origin of a request does not count. */
+const elsewhere = { headers: { host: "evil.example", forwarded: true }, socket: { remoteAddress: "203.0.113.9" } };
 const unauthenticated = expect.objectContaining({ code: "unauthenticated", status: 401 });
 
 describe("an API key", () => {
@@ -16,8 +18,8 @@ describe("an API key", () => {
     expect(Buffer.from(key.slice("palisade_".length), "base64url")).toHaveLength(32);
     expect(makeApiKey().key).not.toBe(key);
     expect(keyring.find(key)).toMatchObject({ id: "worker" });
-    expect(keysOnly.authenticate(`Bearer ${key}`, undefined)).toMatchObject({ id: "worker" });
-    expect(keysOnly.authenticate(`bearer  ${key}`, undefined)).toMatchObject({ id: "worker" });
+    expect(keysOnly.authenticate(`Bearer ${key}`, elsewhere)).toMatchObject({ id: "worker" });
+    expect(keysOnly.authenticate(`bearer  ${key}`, elsewhere)).toMatchObject({ id: "worker" });
   });
 
   test("that is missing, wrong, doubled or of another scheme is not let in, and is not repeated in the answer", () => {
@@ -34,7 +36,7 @@ describe("an API key", () => {
       `Bearer ${key}\nBearer ${key}`,
       `Bearer ${sha256}`,
     ]) {
-      const answer = keysOnly.authenticate(field, undefined);
+      const answer = keysOnly.authenticate(field, elsewhere);
       expect([field, answer]).toEqual([field, unauthenticated]);
       expect(JSON.stringify(answer)).not.toContain(key.slice(10));
     }
@@ -49,6 +51,27 @@ describe("an API key", () => {
     const entry = { id: "a", sha256, scopes: ["read:"] };
     expect(() => new ApiKeyring({ keys: [entry, { ...entry, id: "b" }] })).toThrow(RangeError);
     expect(() => new ApiKeyring({ keys: [entry, { ...entry, sha256: "0".repeat(64) }] })).toThrow(RangeError);
+  });
+});
+
+describe("an API key that expires", () => {
+  const entry = { id: "a", sha256, scopes: ["read:"] };
+  const inAnHour = new Date(Date.now() + 3_600_000).toISOString();
+  const anHourAgo = new Date(Date.now() - 3_600_000).toISOString();
+
+  test("is good until then, and counted as expired after", () => {
+    const good = new ApiKeyring({ keys: [{ ...entry, expiresAt: inAnHour }] });
+    expect(good.find(key)).toMatchObject({ id: "a" });
+    expect([good.expiredAt(Date.now()), good.expiredAt(Date.now() + 7_200_000)]).toEqual([0, 1]);
+    expect(new ApiKeyring({ keys: [{ ...entry, expiresAt: anHourAgo }] }).find(key)).toBeUndefined();
+  });
+
+  test("and follows another one is the same caller until then", () => {
+    const old = makeApiKey();
+    const withPrevious = (expiresAt: string) => new ApiKeyring({ keys: [{ ...entry, previous: { sha256: old.sha256, expiresAt } }] });
+    expect(withPrevious(inAnHour).find(old.key)).toEqual(withPrevious(inAnHour).find(key));
+    expect(withPrevious(anHourAgo).find(old.key)).toBeUndefined();
+    expect(() => new ApiKeyring({ keys: [{ ...entry, previous: { sha256, expiresAt: inAnHour } }] })).toThrow(RangeError);
   });
 });
 
@@ -73,7 +96,7 @@ describe("a scope", () => {
 describe("a JWT", () => {
   const secret = "0123456789abcdef0123456789abcdef";
   const jwt = new JwtVerifier({ secret, audience: "palisade", issuer: "https://issuer.example", algorithms: ["HS256"] });
-  const both = credentialAuthenticator(keyring, jwt);
+  const both = credentialAuthenticator({ keyring, jwt });
   const sign = (claims: Record<string, unknown>, using = secret, alg = "HS256") =>
     new SignJWT({
       iss: "https://issuer.example",
@@ -85,7 +108,7 @@ describe("a JWT", () => {
     })
       .setProtectedHeader({ alg })
       .sign(new TextEncoder().encode(using));
-  const ask = async (token: string) => both.authenticate(`Bearer ${token}`, undefined);
+  const ask = async (token: string) => both.authenticate(`Bearer ${token}`, elsewhere);
 
   test("speaks for its subject with the scopes it names, again and again", async () => {
     const token = await sign({});
@@ -112,18 +135,44 @@ describe("a JWT", () => {
     for (const token of await Promise.all(tokens)) expect(await ask(token)).toEqual(unauthenticated);
   });
 
+  test("grants nothing by scopes of other services, only by whole folders of names", async () => {
+    const scopesOf = async (scope: string) => (await ask(await sign({ scope }))) as { scopes?: unknown };
+    for (const foreign of ["write:org", "read:user", "admin:repo_hook", "write:packages read:project", "write:orders"])
+      expect([foreign, await scopesOf(foreign)]).toEqual([foreign, unauthenticated]);
+    expect(await scopesOf("write:org write:orders%2F read:")).toMatchObject({
+      scopes: [
+        { action: "write", prefix: "orders/" },
+        { action: "read", prefix: "" },
+      ],
+    });
+  });
+
   test("is not even looked at where none is configured", async () => {
-    expect(keysOnly.authenticate(`Bearer ${await sign({})}`, undefined)).toEqual(unauthenticated);
+    expect(keysOnly.authenticate(`Bearer ${await sign({})}`, elsewhere)).toEqual(unauthenticated);
   });
 });
 
 describe("without credentials", () => {
+  const from = (remoteAddress: string | undefined, host?: string, forwarded = false) =>
+    openAuthenticator.authenticate(undefined, { headers: { host, forwarded }, socket: { remoteAddress } });
+
+  test("only connections from this machine are answered, whatever their Host header says; one without an address is not", () => {
+    for (const address of ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"])
+      expect([address, from(address, "localhost:8080")]).toEqual([address, expect.objectContaining({ id: "anonymous" })]);
+    for (const address of [undefined, "", "10.0.0.1", "192.168.127.0", "203.0.113.9", "fe80::1", "::ffff:10.0.0.1", "127.0.0.1.evil"])
+      expect([address, from(address, "localhost:8080")]).toEqual([address, expect.objectContaining({ code: "forbidden_scope" })]);
+  });
+
   test("only callers that name this machine as host are answered: a page in a browser sends its own host name", () => {
     for (const host of ["localhost:8080", "127.0.0.1", "127.0.0.1:80", "[::1]:8080", "LOCALHOST", undefined])
-      expect(openAuthenticator.authenticate(undefined, host)).toMatchObject({ id: "anonymous" });
+      expect(from("127.0.0.1", host)).toMatchObject({ id: "anonymous" });
     for (const host of ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""]) {
-      expect(openAuthenticator.authenticate(undefined, host)).toMatchObject({ code: "forbidden_scope" });
+      expect(from("127.0.0.1", host)).toMatchObject({ code: "forbidden_scope" });
     }
+  });
+
+  test("a request that a proxy on this machine passed on is refused: its caller may be anywhere", () => {
+    expect(from("127.0.0.1", "localhost", true)).toMatchObject({ code: "forbidden_scope" });
   });
 });
 
