@@ -5,8 +5,9 @@ import { migrate } from "./store/migrate.js";
 
 const MAX_WAIT_MS = 30_000;
 const PAUSE_MS = 250;
-// Postgres does not listen yet, is still starting up (57P03), or is short of connections (53300).
-const passing = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "57P03", "53300"]);
+// Postgres does not listen yet, is still starting up (57P03), is short of connections (53300), or
+// waits for its promotion (25006).
+const passing = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "57P03", "53300", "25006"]);
 
 export async function bringUpToDate(databaseUrl: string, log: Log): Promise<void> {
   const startedAt = performance.now();
@@ -17,7 +18,7 @@ export async function bringUpToDate(databaseUrl: string, log: Log): Promise<void
       return;
     } catch (error) {
       if (!isPassing(error) || performance.now() - startedAt > MAX_WAIT_MS) throw error;
-      log.warn({ code: codeOf(error) }, "Postgres is not there yet");
+      log.warn({ code: codeOf(error), reason: error instanceof Error ? error.message : undefined }, "Postgres is not there yet");
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }

@@ -8,6 +8,7 @@ import { GroupCommit } from "./guard/group-commit.js";
 import { RaiseCheck } from "./guard/raise-check.js";
 import { Rehearsal } from "./guard/rehearsal.js";
 import { Transactions } from "./guard/transaction.js";
+import { DatabaseHost } from "./store/database-host.js";
 import { forgetUsedKeys } from "./store/key-retention.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
 import {
@@ -72,7 +73,8 @@ class PostgresStore implements FencedStore {
     const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
     const { statementsInFlight, maxQueuedWrites, maxWaitMs } = limits;
     const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
-    const connection = { ...limits, databaseUrl, durability, onIdleError };
+    const host = new DatabaseHost(databaseUrl);
+    const connection = { ...limits, host, durability, onIdleError };
     const form = { history, durability } as const;
     const statements = (rows: "any" | "known", scope: "each" | "all") => ({
       plain: fencedWrite({ ...form, rows, scope, keys: "none" }),
@@ -83,7 +85,7 @@ class PostgresStore implements FencedStore {
     this.#durability = durability;
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
-    this.#pool = new ReadPool({ ...limits, databaseUrl, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
+    this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
     this.#writeSlots = new WriteSlots(statementsInFlight, connection);
     this.#transactionSlots = new WriteSlots(statementsInFlight, connection);
     this.#slotQueue = new SlotQueue(this.#transactionSlots, { maxWaiting: maxQueuedWrites, maxWaitMs });

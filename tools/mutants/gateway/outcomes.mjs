@@ -155,4 +155,22 @@ export const outcomes = [
     breaks: "SIGTERM cuts off writes that were accepted and are being stored: their senders hear nothing.",
     tests: ["real/http-drain.test.ts"],
   },
+  {
+    name: "failed-host-is-kept",
+    promise: "G3",
+    file: "packages/gateway/src/store/database-host.ts",
+    find: "if (this.#urls.length > 1) this.#known = undefined;",
+    replace: "if (this.#urls.length > 1) this.#looking = undefined;",
+    breaks: "After a failover the gateway goes on asking the server that is gone, and stores nothing.",
+    tests: ["real/store-hosts.test.ts"],
+  },
+  {
+    name: "replaced-server-is-chosen",
+    promise: "G3",
+    file: "packages/gateway/src/store/database-host.ts",
+    find: "timelines.indexOf(Math.max(...timelines))",
+    replace: "timelines.findIndex((timeline) => timeline >= 0)",
+    breaks: "Of two servers that can be written to, the one that was replaced gets the writes, and they are lost.",
+    tests: ["real/store-hosts.test.ts"],
+  },
 ];

@@ -135,7 +135,7 @@ export const trust = [
     file: "packages/gateway/src/http/jwt.ts",
     find: 'if (scope !== undefined && (scope.prefix === "" || scope.prefix.endsWith("/")))',
     replace: "if (scope !== undefined)",
-    breaks: "write:org, a scope of another service, writes every resource whose name begins with org.",
+    breaks: "The scope write:org of another service writes every resource whose name begins with org.",
     tests: ["unit/http/credentials.test.ts"],
   },
   {

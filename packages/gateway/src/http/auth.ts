@@ -64,10 +64,10 @@ const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127(?:\.\d{1,3}){3}|::1)$/;
 
 /**
  * For development: every caller on the loopback interface may do everything. The address of the
- * connection decides, because a caller from outside can send any header. A connection that is closed
- * already has no address and is refused: its request may still be executed. A web page on the same
- * machine could be directed here by a name that resolves to 127.0.0.1; the Host header it sends
- * gives that away. A proxy on this machine connects from here for callers who are elsewhere.
+ * connection decides, because a caller from outside can send any header. A connection that is
+ * closed already has no address and is refused: its request may still be executed. A web page on
+ * the same machine could be directed here by a name that resolves to 127.0.0.1; the Host header it
+ * sends gives that away. A proxy on this machine connects from here for callers who are elsewhere.
  */
 export const openAuthenticator: Authenticator = {
   authenticate(_authorization, { headers, socket }) {

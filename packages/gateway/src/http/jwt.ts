@@ -55,7 +55,8 @@ export class JwtVerifier {
   async check(token: string): Promise<JwtAnswer> {
     const hash = createHash("sha256").update(token).digest("base64");
     const known = this.#remembered.get(hash);
-    // Read before the token is verified: keys that come meanwhile may lack the one it was signed with.
+    // Read before the token is verified: keys that come meanwhile may lack the one it was signed
+    // with.
     const { edition } = this.#keys;
     if (known !== undefined && known.edition === edition && known.expiresAt > Date.now())
       return { kind: "principal", principal: known.principal };

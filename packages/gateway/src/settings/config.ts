@@ -32,7 +32,7 @@ export function resolveSettings(config: Readonly<Record<string, unknown>>, namin
     const given = config[key];
     const value = given === undefined ? setting.fallback : given;
     if (given !== undefined && !setting.schema.safeParse(given).success)
-      problems.push(`${naming(key as keyof Settings)} must be ${setting.mustBe}${shown(setting, given)}.`);
+      problems.push(`${naming(key as keyof Settings)} ${setting.fault?.(given) ?? `must be ${setting.mustBe}${shown(setting, given)}`}.`);
     resolved[key] = value;
   }
   if (config.databaseUrl === undefined) problems.push(`${naming("databaseUrl")} is missing: it must be ${settings.databaseUrl.mustBe}.`);

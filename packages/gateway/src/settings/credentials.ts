@@ -1,6 +1,6 @@
 // Which credentials a gateway accepts, from its settings: keys from a file or inline, JWTs, or none
-// on a loopback address. The file and the public keys of JWTs are read again while the gateway runs,
-// so that a key can be changed or withdrawn without a restart.
+// on a loopback address. The file and the public keys of JWTs are read again while the gateway
+// runs, so that a key can be changed or withdrawn without a restart.
 import { readFileSync, type StatsListener, unwatchFile, watchFile } from "node:fs";
 import type { ReadinessCheck } from "../fenced-store.js";
 import { type ApiKeyFile, ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, openAuthenticator } from "../http/auth.js";

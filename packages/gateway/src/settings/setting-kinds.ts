@@ -7,6 +7,10 @@ export interface Setting {
   /** Completes the sentence "NAME must be …". */
   readonly mustBe: string;
   readonly help: string;
+  /**
+   * In place of `mustBe`: what is wrong with a value that the schema refuses, without showing it.
+   */
+  readonly fault?: (given: unknown) => string | undefined;
   readonly fallback?: unknown;
   /** The default where another part of the gateway decides it. */
   readonly otherwise?: unknown;

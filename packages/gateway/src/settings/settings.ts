@@ -2,6 +2,7 @@
 // environment, --help and the README are all read from it.
 import { z } from "zod";
 import { type ApiKeyFile, apiKeyFile } from "../http/auth.js";
+import { databaseUrlFault } from "../store/database-urls.js";
 import { storeRange } from "../store/store-limits.js";
 import { choice, list, number, parseJson, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
 
@@ -56,9 +57,10 @@ const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 export const settings: { readonly [K in keyof Settings]: Setting } = {
   databaseUrl: secret({
     env: "DATABASE_URL",
-    schema: urlOf("postgres:", "postgresql:"),
+    schema: z.string().refine((text) => databaseUrlFault(text) === undefined),
+    fault: (given) => (typeof given === "string" ? databaseUrlFault(given) : undefined),
     mustBe: "a postgres:// URL",
-    help: "The Postgres that holds the resources.",
+    help: "The Postgres that holds the resources. With several hosts (postgres://a,b/app) the one that can be written to is used.",
   }),
   host: {
     env: "HOST",

@@ -3,6 +3,8 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
+import { connectionFault } from "./connection-fault.js";
+import { DatabaseHost } from "./database-host.js";
 
 /** The SQL files are shipped in src, so this path holds from dist/ and from src/. */
 const folder = new URL("../../src/store/migrations/", import.meta.url);
@@ -98,9 +100,12 @@ async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<
 }
 
 async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: "palisade-migrate" });
+  const connectionString = await new DatabaseHost(databaseUrl).url();
+  const client = new pg.Client({ connectionString, application_name: "palisade-migrate" });
   client.on("error", () => {}); // A lost connection also rejects the statement that waits on it.
-  await client.connect();
+  await client.connect().catch((error: unknown) => {
+    throw connectionFault(error, client);
+  });
   try {
     return await work(client);
   } finally {

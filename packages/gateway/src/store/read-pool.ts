@@ -3,9 +3,10 @@
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import type { Unavailable } from "../fence/verdict.js";
+import type { DatabaseHost } from "./database-host.js";
 
 export interface ReadPoolOptions {
-  readonly databaseUrl: string;
+  readonly host: DatabaseHost;
   readonly size: number;
   readonly maxWaiting: number;
   readonly readTimeoutMs: number;
@@ -15,13 +16,20 @@ export interface ReadPoolOptions {
 
 export class ReadPool {
   readonly #pool: pg.Pool;
+  readonly #host: DatabaseHost;
   readonly #maxWaiting: number;
   readonly db: ReturnType<typeof drizzle>;
 
-  constructor({ databaseUrl, size, maxWaiting, readTimeoutMs, connectTimeoutMs, onIdleError }: ReadPoolOptions) {
+  constructor({ host, size, maxWaiting, readTimeoutMs, connectTimeoutMs, onIdleError }: ReadPoolOptions) {
+    this.#host = host;
     this.#maxWaiting = maxWaiting;
+    class HostClient extends pg.Client {
+      constructor(options?: pg.ClientConfig) {
+        super({ ...options, connectionString: host.known });
+      }
+    }
     this.#pool = new pg.Pool({
-      connectionString: databaseUrl,
+      Client: HostClient,
       max: size,
       application_name: "palisade-gateway",
       keepAlive: true,
@@ -32,7 +40,11 @@ export class ReadPool {
       query_timeout: readTimeoutMs,
       statement_timeout: readTimeoutMs,
     });
-    this.#pool.on("error", onIdleError); // Without a listener an idle connection that Postgres closes would end the process.
+    // Without a listener an idle connection that Postgres closes would end the process.
+    this.#pool.on("error", (error) => {
+      host.forget();
+      onIdleError(error);
+    });
     this.db = drizzle(this.#pool);
   }
 
@@ -46,9 +58,11 @@ export class ReadPool {
     if (this.#pool.waitingCount >= this.#maxWaiting)
       return { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
     try {
+      if (this.#host.known === undefined) await this.#host.url();
       return await work(this.db);
     } catch (error) {
       const cause = causeOf(error);
+      if (!(cause instanceof pg.DatabaseError)) this.#host.forget();
       return { kind: "unavailable", reason: cause instanceof pg.DatabaseError ? "refused" : "unreachable", outcome: "not_applied", cause };
     }
   }

@@ -3,10 +3,11 @@
 // retries, and never reuses a session whose state is in doubt.
 import pg from "pg";
 import { connectFailure, endsSession, type Failure, failureOf } from "../fence/failure.js";
+import type { DatabaseHost } from "./database-host.js";
 import { type Durability, OPEN_SESSION, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
 
 export interface WriteConnectionOptions extends SessionLimits {
-  readonly databaseUrl: string;
+  readonly host: DatabaseHost;
   readonly durability: Durability;
   readonly connectTimeoutMs: number;
   /** From sending to answer. */
@@ -62,11 +63,11 @@ export class WriteConnection {
   }
 
   async #open(): Promise<pg.Client | Failure> {
-    const { databaseUrl, connectTimeoutMs, durability } = this.#options;
+    const { host, connectTimeoutMs, durability } = this.#options;
     let client: pg.Client | undefined;
     try {
       client = new pg.Client({
-        connectionString: databaseUrl,
+        connectionString: host.known ?? (await host.url()),
         connectionTimeoutMillis: connectTimeoutMs,
         keepAlive: true,
         application_name: "palisade-gateway",
@@ -79,12 +80,14 @@ export class WriteConnection {
       const { rows } = await client.query<Record<string, unknown>>(setUp);
       const fault = sessionFault(sessionReport(rows[0] ?? {}), durability);
       if (fault !== undefined) {
+        host.forget();
         discard(client);
         return { kind: "unavailable", reason: fault.reason, error: new Error(fault.message) };
       }
       this.#client = client;
       return client;
     } catch (error) {
+      host.forget();
       if (client !== undefined) discard(client);
       return connectFailure(asError(error));
     } finally {
@@ -134,6 +137,7 @@ export class WriteConnection {
    * waits for it as unreachable.
    */
   destroy(): void {
+    this.#options.host.forget();
     for (const client of [this.#client, this.#opening]) if (client !== undefined) discard(client);
     this.#client = undefined;
   }
