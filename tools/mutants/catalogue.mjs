@@ -1,6 +1,7 @@
 // All mutants there are, in the order in which a full run tries them. A mutant leaves this list
 // only with the code it is about, never because it survives.
 import { retries } from "./client/retries.mjs";
+import { fencedTransactions } from "./gateway/fenced-transactions.mjs";
 import { outcomes } from "./gateway/outcomes.mjs";
 import { ownTables } from "./gateway/own-tables.mjs";
 import { requests } from "./gateway/requests.mjs";
@@ -18,6 +19,7 @@ export const catalogue = [
   ...requests,
   ...trust,
   ...ownTables,
+  ...fencedTransactions,
   ...retries,
   ...votes,
   ...leases,

@@ -21,7 +21,7 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
   ],
   gateway: [
     "fence/",
-    "own-tables.ts",
+    "own-tables/",
     "store/",
     "guard/",
     "fenced-store.ts",

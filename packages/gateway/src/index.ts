@@ -4,12 +4,20 @@ export { createGateway, type Gateway, type GatewayOptions, type OpenOptions } fr
 export { hashApiKey, makeApiKey, type NewApiKey } from "./http/auth.js";
 export { openApiDocument } from "./http/openapi.js";
 export {
-  type DrizzleTransaction,
-  GuardError,
-  type GuardRefusal,
-  type GuardRequest,
-  guard,
-  type PgTransaction,
-} from "./own-tables.js";
+  type FencedLease,
+  type FencedTransactionCode,
+  FencedTransactionError,
+  withFencedTransaction,
+} from "./own-tables/fenced-transaction.js";
+export { GuardError, type GuardRefusal, type GuardRequest, guard } from "./own-tables/guard.js";
+export type {
+  DrizzleTransaction,
+  KnexTransaction,
+  OpenTransaction,
+  PgTransaction,
+  PostgresJsTransaction,
+  PrismaTransaction,
+} from "./own-tables/statement.js";
+export type { TransactionSource } from "./own-tables/transaction-source.js";
 export { type GatewayConfig, GatewayConfigError } from "./settings/config.js";
 export { grantRoles, MigrationError, type MigrationReport, migrate } from "./store/migrate.js";

@@ -61,9 +61,9 @@ export const ownTables = [
   {
     name: "own-transaction-is-trusted",
     promise: "G4",
-    file: "packages/gateway/src/own-tables.ts",
-    find: "if (Number(row?.token ?? 0) >= token) return;",
-    replace: "if (Number(row?.token ?? 0) >= 0 * token) return;",
+    file: "packages/gateway/src/own-tables/guard.ts",
+    find: "if (Number(fence ?? 0) >= token) return;",
+    replace: "if (Number(fence ?? 0) >= 0 * token) return;",
     breaks: "A forged token raises a fence through the user's own transaction.",
     tests: ["real/guard-own-tables.test.ts"],
   },

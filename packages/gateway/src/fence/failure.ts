@@ -49,11 +49,15 @@ function needsNewSession({ code = "", routine }: pg.DatabaseError): boolean {
 export function failureOf(error: Error): Failure {
   if (!(error instanceof pg.DatabaseError) || error.code === undefined) return { kind: "unknown", reason: "connection_lost", error };
   const { code, severity } = error;
-  if (SESSION_ENDS.test(code) || severity === "FATAL" || severity === "PANIC" || (DOUBTFUL.test(code) && severity !== "ERROR"))
-    return { kind: "unknown", reason: "connection_lost", error };
+  if (mayBeCommitted({ code, severity })) return { kind: "unknown", reason: "connection_lost", error };
   if (races.has(code) || needsNewSession(error)) return { kind: "retry", code, error };
   const reason = unavailable.find(([pattern]) => pattern.test(code))?.[1];
   return reason === undefined ? { kind: "retry_alone", code, error } : { kind: "unavailable", reason, error };
+}
+
+/** Whether this answer leaves open if what it is about was committed. */
+export function mayBeCommitted({ code, severity }: { readonly code: string; readonly severity: string | undefined }): boolean {
+  return SESSION_ENDS.test(code) || severity === "FATAL" || severity === "PANIC" || (DOUBTFUL.test(code) && severity !== "ERROR");
 }
 
 /** Whether the session must not be used for another statement. */

@@ -3,7 +3,7 @@
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { GuardError, guard } from "../../src/own-tables.js";
+import { GuardError, guard } from "../../src/own-tables/guard.js";
 import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 
 async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
@@ -103,8 +103,8 @@ describe("guard as the first statement of the user's own transaction", () => {
       await write(35);
       await expect(write(34)).rejects.toBeInstanceOf(GuardError);
       expect((await db.execute(sql`select token from drizzled`)).rows).toEqual([{ token: 35 }]);
-      await expect(guard(db as never, { resource, token: 36 })).rejects.toThrow("db.transaction()");
-      await expect(guard(pool as never, { resource, token: 36 })).rejects.toThrow("not a pool");
+      await expect(guard(db as never, { resource, token: 36 })).rejects.toThrow("guard needs an open transaction");
+      await expect(guard(pool as never, { resource, token: 36 })).rejects.toThrow("guard needs an open transaction");
     } finally {
       await pool.end();
     }
@@ -112,7 +112,7 @@ describe("guard as the first statement of the user's own transaction", () => {
 
   test("outside a transaction, or with a token that is none, is misuse", async ({ connect }) => {
     const client = await connect();
-    await expect(guard(client, { resource: "r", token: 1 })).rejects.toThrow("send BEGIN first");
+    await expect(guard(client, { resource: "r", token: 1 })).rejects.toThrow("guard needs an open transaction");
     for (const token of [0, -1, 1.5, 1_000_000_000_000_000, Number.NaN])
       await expect(guard(client, { resource: "r", token })).rejects.toThrow(RangeError);
     await expect(client.query("select palisade.guard('r', 0)")).rejects.toMatchObject({ code: "PLS03" });

@@ -1,0 +1,116 @@
+// The fence inside the user's own transaction, on the user's own tables: a seal that holds until
+// the transaction ends. The function palisade.guard decides in the database, and its refusal fails
+// the transaction. It has to be the first statement: what was read before it may already be stale.
+import type { Token, VerifyToken } from "../fence/verdict.js";
+import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "../fence/write-request.js";
+import { serverErrorOf } from "./server-error.js";
+import { execute, literal, type OpenTransaction, readValue } from "./statement.js";
+
+export interface GuardRequest {
+  readonly resource: string;
+  readonly token: Token;
+  readonly seq?: number | undefined;
+  readonly holder?: string | undefined;
+  /**
+   * Asked when the token would raise the fence, as the gateway does; without it tokens are trusted.
+   */
+  readonly verify?: VerifyToken | undefined;
+}
+
+export type GuardRefusal = "fencing_token_stale" | "sequence_out_of_order" | "fencing_token_unissued" | "verification_unavailable";
+
+/**
+ * The transaction has failed or must be rolled back. After fencing_token_stale the lease is lost
+ * for good: stop, do not retry.
+ */
+export class GuardError extends Error {
+  override readonly name = "GuardError";
+  readonly code: GuardRefusal;
+  readonly resource: string;
+  readonly presentedToken: Token;
+  /** A hint: it can only be too low. */
+  readonly currentToken: Token | undefined;
+
+  constructor(message: string, facts: Pick<GuardError, "code" | "resource" | "presentedToken" | "currentToken">, options?: ErrorOptions) {
+    super(message, options);
+    this.code = facts.code;
+    this.resource = facts.resource;
+    this.presentedToken = facts.presentedToken;
+    this.currentToken = facts.currentToken;
+  }
+}
+
+const refusals: Readonly<Record<string, GuardRefusal>> = { PLS01: "fencing_token_stale", PLS02: "sequence_out_of_order" };
+const NO_TRANSACTION = "25P01";
+
+/**
+ * A stale holder's transaction fails here; a newer holder waits here until an older one's
+ * transaction has ended.
+ */
+export async function guard(tx: OpenTransaction, request: GuardRequest): Promise<void> {
+  checkRequest(request);
+  await guardAll(tx, [request]);
+}
+
+export function checkRequest({ resource, token, seq, holder }: GuardRequest): void {
+  checkName(resource);
+  checkToken(token);
+  if (seq !== undefined) checkToken(seq);
+  if (holder !== undefined) checkText({ text: holder, what: "a holder", maxBytes: MAX_NAME_BYTES });
+}
+
+/**
+ * Several resources in one round trip, in the order in which every transaction takes them: two that
+ * need the same ones cannot deadlock. `further` statements go with them.
+ */
+export async function guardAll(tx: OpenTransaction, requests: readonly GuardRequest[], ...further: readonly string[]): Promise<void> {
+  for (const request of requests) await verifyRaise(tx, request);
+  const sorted = requests.toSorted((a, b) => Buffer.compare(Buffer.from(a.resource), Buffer.from(b.resource)));
+  const calls = sorted.map(
+    ({ resource, token, seq, holder }) => `select palisade.guard(${literal(resource)}, ${token}, ${seq ?? "null"}, ${literal(holder)})`,
+  );
+  try {
+    // A savepoint is refused outside of a transaction block, also in one that Postgres opens for
+    // statements sent together. So Postgres itself says whether the guard would hold, before it
+    // raises anything; on a pool, or on a client without BEGIN, it would end with its statement.
+    await execute(tx, ["savepoint palisade_guard", "release savepoint palisade_guard", ...calls, ...further].join("; "));
+  } catch (error) {
+    throw guardError(error, sorted);
+  }
+}
+
+/**
+ * The fence read here decides only whether to ask the lock; fences only rise, so at worst this asks
+ * once too often.
+ */
+async function verifyRaise(tx: OpenTransaction, { resource, token, verify }: GuardRequest): Promise<void> {
+  if (verify === undefined) return;
+  const fence = await readValue(tx, `select palisade.fence_of(${literal(resource)})::text as value`);
+  if (Number(fence ?? 0) >= token) return;
+  const issued = await verify(resource, token);
+  if (issued === "issued") return;
+  const facts = { resource, presentedToken: token, currentToken: undefined };
+  if (issued === "unissued")
+    throw new GuardError(`token ${token} for ${resource} was never issued`, { code: "fencing_token_unissued", ...facts });
+  throw new GuardError(`the lock's nodes could not be asked about token ${token} for ${resource}`, {
+    code: "verification_unavailable",
+    ...facts,
+  });
+}
+
+function guardError(error: unknown, requests: readonly GuardRequest[]): unknown {
+  const server = serverErrorOf(error);
+  if (server?.code === NO_TRANSACTION)
+    return new TypeError("guard needs an open transaction: pass the client after BEGIN, or what the library's transaction hands out", {
+      cause: error,
+    });
+  const code = refusals[server?.code ?? ""];
+  if (server === undefined || code === undefined) return error;
+  const refused = requests.find(({ resource, token }) => server.message.includes(`token ${token} for ${resource} is `)) ?? requests[0];
+  const currentToken = code === "fencing_token_stale" && server.detail !== undefined ? Number(server.detail) : undefined;
+  return new GuardError(
+    server.message,
+    { code, resource: refused?.resource ?? "", presentedToken: refused?.token ?? 0, currentToken },
+    { cause: error },
+  );
+}
