@@ -36,7 +36,7 @@ const impatience = ["--fetch-timeout=10000", "--fetch-retries=2", "--fetch-retry
 
 export async function install() {
   const wanted = fingerprint();
-  if (installed(wanted)) return;
+  if (isInstalled(wanted)) return;
   const first = !existsSync(inRoot("node_modules"));
   const command = [...(await pnpm()), ...installArguments()];
   await step(`installing dependencies${first ? " (first run)" : ""}`, async () => {
@@ -46,6 +46,8 @@ export async function install() {
     writeFileSync(marker, "");
     const { code, output } = await run(command, { output: "kept" });
     if (code !== 0) throw explain(output);
+    // pnpm makes none for a package without dependencies.
+    for (const directory of moduleDirectories()) mkdirSync(directory, { recursive: true });
   });
   writeFileSync(stamp, wanted);
   rmSync(marker);
@@ -57,8 +59,8 @@ export function installArguments() {
   return ["install", "--frozen-lockfile", "--prefer-offline", "--prod=false", "--reporter=append-only", ...settings, ...impatience];
 }
 
-/** @param {string} wanted */
-function installed(wanted) {
+/** Nothing has changed since the last installation. */
+export function isInstalled(wanted = fingerprint()) {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === wanted && moduleDirectories().every((directory) => existsSync(directory));
 }
 

@@ -38,7 +38,7 @@ async function perform(name, args) {
   const remark = settleHome();
   if (remark !== undefined) console.error(`palisade: ${remark}`);
   await inTurn(async () => {
-    await install();
+    if (task.installs !== false) await install();
     if (task.builds !== undefined) await build(task.builds);
   });
   return task.run(args);

@@ -1,11 +1,14 @@
-// The committed lockfile is installed whole, whatever the user's own settings of npm and pnpm are.
+// The committed lockfile is installed whole, whatever the user's own settings of npm and pnpm are,
+// and once.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { installArguments } from "../go/install.mjs";
 import { pnpm } from "../go/pnpm.mjs";
+import { pathOf } from "./programs.js";
 
 /** Each of these alone breaks `pnpm install --frozen-lockfile`, or lets it leave something out. */
 const settings = {
@@ -55,4 +58,28 @@ test("the user's own settings change nothing in what is installed", async () => 
     run(installArguments(), circumstances);
     expect(["optional", "dependent", ".pnpm"].filter((name) => !existsSync(join(folder, "node_modules", name)))).toEqual([]);
   }
+});
+
+test("what is installed is not installed again, though pnpm makes no folder for a package without dependencies", async () => {
+  await pnpm();
+  const clone = mkdtempSync(join(tmpdir(), "palisade-install-"));
+  onTestFinished(() => rmSync(clone, { recursive: true }));
+  const { packageManager } = JSON.parse(readFileSync(pathOf("../package.json"), "utf8"));
+  const files = {
+    "package.json": JSON.stringify({ name: "root", packageManager }),
+    "packages/lonely/package.json": JSON.stringify({ name: "lonely" }),
+    "pnpm-workspace.yaml": "packages: [packages/*]\npmOnFail: ignore\nupdateNotifier: false\n",
+    "pnpm-lock.yaml": "lockfileVersion: '9.0'\nimporters: { .: {}, packages/lonely: {} }\n",
+  };
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(clone, dirname(path)), { recursive: true });
+    writeFileSync(join(clone, path), text);
+  }
+  cpSync(pathOf("go"), join(clone, "tools", "go"), { recursive: true });
+  // The pnpm that was fetched here, if one was.
+  if (existsSync(pathOf("../.cache"))) symlinkSync(pathOf("../.cache"), join(clone, ".cache"));
+  const module = JSON.stringify(pathToFileURL(join(clone, "tools", "go", "install.mjs")).href);
+  const source = `const { install, isInstalled } = await import(${module}); await install(); console.log(isInstalled());`;
+  const said = execFileSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8" });
+  expect(said).toBe("true\n");
 });
