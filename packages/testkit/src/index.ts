@@ -9,6 +9,7 @@ export { FaultProxy } from "./proxy/fault-proxy.js";
 export type { Direction, Traffic } from "./proxy/rules.js";
 export type { AppendFsync, ProviderName, RedisProvider, RedisServer, RedisServerSpec } from "./redis/provider.js";
 export type { FleetWay } from "./servers/fleet-way.js";
+export { Pgbouncer, type PgbouncerOptions } from "./servers/pgbouncer.js";
 export { type PairOptions, PostgresPair } from "./servers/postgres-pair.js";
 export { type PostgresOptions, PostgresServer } from "./servers/postgres-server.js";
 export { RedisFleet, type RedisFleetOptions } from "./servers/redis-fleet.js";

@@ -59,7 +59,9 @@ export async function measureStatement({ gatewayDatabase }: ComparedServers): Pr
   const client = new pg.Client({ connectionString: gatewayDatabase });
   await client.connect();
   try {
-    await client.query(OPEN_SESSION, sessionParameters({ lockWaitMs: 1_000, statementTimeoutMs: 10_000 })); // As the gateway's own connections.
+    // As the gateway's own connections.
+    const { processID } = client as unknown as { readonly processID: number };
+    await client.query(OPEN_SESSION, [...sessionParameters({ lockWaitMs: 1_000, statementTimeoutMs: 10_000 }), processID]);
     await client.query("set synchronous_commit = off"); // The disk would hide the difference.
     await client.query(
       `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)

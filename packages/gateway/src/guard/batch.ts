@@ -86,11 +86,10 @@ async function answersTo({ parts, connection, batch, rows }: Answered): Promise<
 async function explainRefused(parts: BatchParts, connection: WriteConnection, refused: readonly Entry[]): Promise<RowAnswer[]> {
   const keys = refused.map(({ request }) => request.idempotency?.key);
   const names = refused.map(({ request }) => request.resource);
-  const reply = await parts.slots.run(connection, explain(names, keys));
+  const reply = await parts.slots.run(connection, explain(names, keys, parts.durability));
   if ("failure" in reply)
     return refused.map(() => ({ kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: reply.failure.error }));
-  const { states, usedKeys, synchronousStandbyNames } = explanationOf(reply.rows);
-  const mayWrite = parts.durability === "local" || synchronousStandbyNames !== "";
+  const { states, usedKeys, isDurable } = explanationOf(reply.rows);
   const reasons = refused.map((entry, index) => reasonOf(entry, states[index], usedKeys.get(keys[index] ?? "")));
   const inDoubt = await confirm(
     { ...parts, connection },
@@ -99,7 +98,7 @@ async function explainRefused(parts: BatchParts, connection: WriteConnection, re
   return reasons.map((reason, index): RowAnswer => {
     if (inDoubt !== undefined && saysStored(refused[index], reason)) return inDoubt;
     if (reason.kind !== "admissible") return reason;
-    return mayWrite ? { kind: "retry", code: "race" } : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
+    return isDurable ? { kind: "retry", code: "race" } : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
   });
 }
 

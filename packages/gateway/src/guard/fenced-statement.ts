@@ -3,7 +3,9 @@
 // READ COMMITTED, no surrounding transaction; no advisory lock, trigger or xmax, so that it runs
 // wherever INSERT … ON CONFLICT does. Two forms share the condition and the effect: one for any
 // resource, and a cheaper one for resources that are known to have a row.
+import { createHash } from "node:crypto";
 import type { Expected, TransactionOperation } from "../fence/verdict.js";
+import { durabilityDemand } from "../store/session.js";
 
 export interface FencedRow {
   readonly request: TransactionOperation;
@@ -29,7 +31,10 @@ export interface StatementForm {
 }
 
 export interface Statement {
-  /** Prepared once per connection under this name. */
+  /**
+   * Prepared once per connection under this name, which identifies the text: gateways with other
+   * settings, or of another version, may share connections behind a pooler.
+   */
   readonly name: string;
   readonly text: string;
 }
@@ -98,9 +103,8 @@ const JOIN_SEEN_ROW = `left join lateral (
 
 /** What else must hold for the statement to write anything. */
 function* extraConditions({ scope, keys, durability }: StatementForm): Generator<string> {
-  // The setting can be emptied while the gateway is connected; commits would then return without
-  // waiting for a standby.
-  if (durability === "sync") yield "current_setting('synchronous_standby_names') <> ''";
+  // Commits that do not wait for the disk or for a standby would be acknowledged all the same.
+  yield durabilityDemand[durability];
   if (keys === "named")
     yield `not exists (select from palisade.used_keys as used where used.key = ${scope === "each" ? "request.key" : "$9::text"})`;
 }
@@ -153,10 +157,18 @@ const remembered = {
 };
 
 export function fencedWrite(form: StatementForm): Statement {
+  const { rows, scope, keys } = form;
+  return named(`palisade-${rows}-${scope}-${keys}`, textOf(form));
+}
+
+export function named(purpose: string, text: string): Statement {
+  return { name: `${purpose}-${createHash("sha256").update(text).digest("hex").slice(0, 12)}`, text };
+}
+
+function textOf(form: StatementForm): string {
   const { rows, scope, keys, history } = form;
-  const name = `palisade-${rows}-${scope}-${keys}`;
   const write = rows === "any" ? upsert(form) : update(form);
-  if (scope === "each" && keys === "none" && history === "off") return { name, text: `${write}\n  returning ${ANSWER_COLUMNS}` };
+  if (scope === "each" && keys === "none" && history === "off") return `${write}\n  returning ${ANSWER_COLUMNS}`;
   const parts = [
     `written as (${write}\n  returning ${ANSWER_COLUMNS}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
   ];
@@ -164,7 +176,7 @@ export function fencedWrite(form: StatementForm): Statement {
   if (keys === "named") parts.push(remembered[scope]);
   const first =
     scope === "each" ? "resource" : "case when count(*) over () = cardinality($1::text[]) then resource else palisade.refuse_all() end";
-  return { name, text: `with ${parts.join(", ")}\nselect ${first}, rev, created, deleted, value from written` };
+  return `with ${parts.join(", ")}\nselect ${first}, rev, created, deleted, value from written`;
 }
 
 /** The first eight parameters of every form: one array per column. */

@@ -12,9 +12,10 @@ import type {
   Token,
   TransactionOperation,
 } from "../fence/verdict.js";
+import { type Durability, durabilityDemand } from "../store/session.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
 import type { WriteSlots } from "../store/write-slots.js";
-import { arrayOf } from "./fenced-statement.js";
+import { arrayOf, named, type Statement } from "./fenced-statement.js";
 
 /** A row of palisade.resources, as far as a decision depends on it. */
 export type StoredState = { readonly token: Token; readonly seq: number; readonly rev: number; readonly deleted: boolean };
@@ -61,11 +62,15 @@ export interface Explanation {
   /** In the order of the resources; undefined where there is no row. */
   readonly states: readonly (StoredState | undefined)[];
   readonly usedKeys: ReadonlyMap<string, UsedKey>;
-  readonly synchronousStandbyNames: string;
+  /** The statement finds the durability that it demands. */
+  readonly isDurable: boolean;
 }
 
-const EXPLAIN = `
-  select seen.token, seen.seq, seen.rev, seen.deleted, used.key, used.fingerprint, used.outcome, current_setting('synchronous_standby_names')
+const explainFor = (durability: Durability): Statement =>
+  named(
+    "palisade-explain",
+    `
+  select seen.token, seen.seq, seen.rev, seen.deleted, used.key, used.fingerprint, used.outcome, ${durabilityDemand[durability]}
   from unnest($1::text[], $2::text[]) with ordinality as asked(resource, key, place)
   left join lateral (
     select token, seq, rev, deleted from palisade.resources as found where found.resource = asked.resource limit 1
@@ -73,7 +78,9 @@ const EXPLAIN = `
   left join lateral (
     select key, fingerprint, outcome from palisade.used_keys as found where found.key = asked.key limit 1
   ) as used on true
-  order by place`;
+  order by place`,
+  );
+const EXPLAIN: Readonly<Record<Durability, Statement>> = { local: explainFor("local"), sync: explainFor("sync") };
 
 /**
  * The answer to the first attempt with this key; undefined when the key was used for something
@@ -91,9 +98,9 @@ export function replayOf(
 }
 
 /** One line per resource; `keys` has the idempotency key of each, or null. */
-export function explain(resources: readonly string[], keys: readonly (string | undefined)[]): BoundStatement {
-  const named = keys.map((key) => (key === undefined ? "null" : arrayOf([key]).slice(1, -1)));
-  return { name: "palisade-explain", text: EXPLAIN, values: [arrayOf(resources), `{${named.join(",")}}`] };
+export function explain(resources: readonly string[], keys: readonly (string | undefined)[], durability: Durability): BoundStatement {
+  const literals = keys.map((key) => (key === undefined ? "null" : arrayOf([key]).slice(1, -1)));
+  return { ...EXPLAIN[durability], values: [arrayOf(resources), `{${literals.join(",")}}`] };
 }
 
 export function explanationOf(rows: readonly Row[]): Explanation {
@@ -103,13 +110,15 @@ export function explanationOf(rows: readonly Row[]): Explanation {
   const states = rows.map(([token, seq, rev, deleted]) =>
     typeof token === "number" ? { token, seq: Number(seq), rev: Number(rev), deleted: deleted === true } : undefined,
   );
-  return { states, usedKeys, synchronousStandbyNames: String(rows[0]?.[7]) };
+  return { states, usedKeys, isDurable: rows[0]?.[7] === true };
 }
 
 // The weakest row lock: it blocks no write and changes nothing, and its commit comes after the one
 // in doubt and waits for the standby like any other.
-const CONFIRM =
-  "select current_setting('synchronous_standby_names') from palisade.resources where resource = any($1::text[]) order by resource for key share";
+const CONFIRM = named(
+  "palisade-confirm",
+  `select ${durabilityDemand.sync} from palisade.resources where resource = any($1::text[]) order by resource for key share`,
+);
 
 export interface Confirmation {
   readonly slots: WriteSlots;
@@ -129,8 +138,8 @@ export async function confirm(
   resources: readonly string[],
 ): Promise<OutcomeUnknown | undefined> {
   if (durability === "local" || resources.length === 0) return undefined;
-  const reply = await slots.run(connection, { name: "palisade-confirm", text: CONFIRM, values: [arrayOf(resources)] });
-  if ("rows" in reply) return reply.rows[0]?.[0] === "" ? { kind: "outcome_unknown", reason: "not_replicated" } : undefined;
+  const reply = await slots.run(connection, { ...CONFIRM, values: [arrayOf(resources)] });
+  if ("rows" in reply) return reply.rows[0]?.[0] === false ? { kind: "outcome_unknown", reason: "not_replicated" } : undefined;
   const { failure } = reply;
   return { kind: "outcome_unknown", reason: failure.kind === "unknown" ? failure.reason : "not_replicated", cause: failure.error };
 }

@@ -103,7 +103,7 @@ export class Transactions {
     const { operations, idempotency } = request;
     const names = operations.map((operation) => operation.resource);
     const keys = operations.map(() => idempotency?.key);
-    const reply = await this.#parts.slots.run(connection, explain(names, keys));
+    const reply = await this.#parts.slots.run(connection, explain(names, keys, this.#parts.durability));
     if ("failure" in reply) return unavailable("unreachable", reply.failure.error);
     const explanation = explanationOf(reply.rows);
     const replayed = idempotency === undefined ? undefined : replayOfAll(request, explanation);
@@ -120,8 +120,7 @@ export class Transactions {
     const seen = operations.filter(({ seq }, index) => seq !== undefined && explanation.states[index]?.seq === seq);
     if (refusals.length > 0) return (await this.#confirm(attempt, seen)) ?? { kind: "refused", refusals };
     if (unverified.length > 0) return { kind: "unverified", operations: unverified };
-    const mayWrite = this.#parts.durability === "local" || explanation.synchronousStandbyNames !== "";
-    return mayWrite ? { kind: "retry", code: "race" } : unavailable("not_durable");
+    return explanation.isDurable ? { kind: "retry", code: "race" } : unavailable("not_durable");
   }
 
   #confirm({ connection }: Attempt, operations: readonly TransactionOperation[]): Promise<OutcomeUnknown | undefined> {

@@ -66,8 +66,10 @@ async function migrationFiles(): Promise<readonly Migration[]> {
 }
 
 async function appliedTo(client: Queryable): Promise<ReadonlyMap<string, string>> {
-  const { rows } = await client.query("select to_regclass('palisade.migrations') is not null as exists");
-  if (rows[0]?.exists !== true) return new Map();
+  // The catalog itself is read: in a transaction that has waited, to_regclass may answer from
+  // memory.
+  const { rows } = await client.query("select from pg_catalog.pg_tables where schemaname = 'palisade' and tablename = 'migrations'");
+  if (rows.length === 0) return new Map();
   const applied = await client.query("select name, checksum from palisade.migrations");
   return new Map(applied.rows.map((row) => [String(row.name), String(row.checksum)]));
 }
@@ -115,14 +117,14 @@ async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => P
 
 /**
  * One transaction for all of it, so that a database is never half-way between two versions. The
- * lock is taken before the transaction begins: a session that waited for it inside would continue
- * with its old snapshot of the catalog and create the same tables again. The lock ends with the
- * connection.
+ * lock belongs to the transaction: a pooler may give the next one another connection.
  */
 async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
-  await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
-  await client.query("begin");
+  // Read committed: a session that waited here continues with a new snapshot, and does not create
+  // the same tables again.
+  await client.query("begin isolation level read committed");
   try {
+    await client.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
     const result = await work();
     await client.query("commit");
     return result;

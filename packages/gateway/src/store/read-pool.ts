@@ -1,5 +1,6 @@
 // The connections that read. They never write, so a lost one loses nothing. Waiting for one is
-// bounded in number and in time.
+// bounded in number and in time. On a pooler's connection nothing is set or prepared by name,
+// because it is shared with other clients.
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import type { Unavailable } from "../fence/verdict.js";
@@ -14,6 +15,26 @@ export interface ReadPoolOptions {
   readonly onIdleError: (error: Error) => void;
 }
 
+/** With the process that Postgres told at connecting; a pooler tells an invented one. */
+const LIMIT_STATEMENTS = "select set_config('statement_timeout', $1, false) where pg_backend_pid() = $2";
+
+class ReadClient extends pg.Client {
+  #isPooled = false;
+
+  async limitStatements(timeoutMs: number): Promise<void> {
+    const { processID } = this as unknown as { readonly processID: number | null };
+    const { rowCount } = await this.query(LIMIT_STATEMENTS, [String(timeoutMs), processID]);
+    this.#isPooled = rowCount === 0;
+  }
+
+  override query(...given: readonly unknown[]): never {
+    const [config, ...rest] = given;
+    const isNamed = this.#isPooled && typeof config === "object" && config !== null && "name" in config;
+    const query = super.query as unknown as (...args: readonly unknown[]) => never;
+    return query.call(this, isNamed ? { ...config, name: undefined } : config, ...rest);
+  }
+}
+
 export class ReadPool {
   readonly #pool: pg.Pool;
   readonly #host: DatabaseHost;
@@ -23,7 +44,7 @@ export class ReadPool {
   constructor({ host, size, maxWaiting, readTimeoutMs, connectTimeoutMs, onIdleError }: ReadPoolOptions) {
     this.#host = host;
     this.#maxWaiting = maxWaiting;
-    class HostClient extends pg.Client {
+    class HostClient extends ReadClient {
       constructor(options?: pg.ClientConfig) {
         super({ ...options, connectionString: host.known });
       }
@@ -38,7 +59,8 @@ export class ReadPool {
       // pg's pool discards a connection whose query failed, so a late answer cannot reach another
       // query.
       query_timeout: readTimeoutMs,
-      statement_timeout: readTimeoutMs,
+      // As a start-up parameter, a pooler would refuse it.
+      onConnect: (client) => (client as ReadClient).limitStatements(readTimeoutMs),
     });
     // Without a listener an idle connection that Postgres closes would end the process.
     this.#pool.on("error", (error) => {

@@ -1,6 +1,7 @@
 // What every connection that writes is told before its first write, and whether it may be written
 // through. The settings are part of the promise, so they are set here instead of being left to the
-// server's configuration.
+// server's configuration. A connection of a pooler is shared with other clients: nothing is set on
+// it, and every statement brings the settings with it, for its own transaction.
 
 /**
  * local: an acknowledged write survives a crash of the machine. sync: it also survives the loss of
@@ -14,31 +15,50 @@ export interface SessionLimits {
 }
 
 export interface SessionReport {
+  /** A pooler stands between. */
+  readonly isPooled: boolean;
   readonly inRecovery: boolean;
   readonly readOnly: boolean;
   readonly synchronousStandbyNames: string;
 }
 
-/** One round trip: set everything, and report what cannot be set. */
+const settings = (lasts: "session" | "transaction"): string => {
+  const local = lasts === "transaction";
+  return `
+    -- G3: an acknowledged write survives a crash. remote_apply is stronger and stays; anything weaker is lifted.
+    set_config('synchronous_commit', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, ${local}),
+    -- Another open transaction may hold a row; the batch must not wait for it without end.
+    set_config('lock_timeout', $1, ${local}),
+    -- Shorter than the gateway's timer, so that Postgres can say "not applied" before the gateway has to say "unknown".
+    set_config('statement_timeout', $2, ${local}),
+    -- The plan is made once, perhaps while the table is empty, and must still look up by key when it is large.
+    set_config('plan_cache_mode', 'force_generic_plan', ${local}),
+    set_config('enable_seqscan', 'off', ${local}),
+    -- And rows are reached in the order of the request, which is the order in which they are locked.
+    set_config('enable_hashjoin', 'off', ${local}),
+    set_config('enable_mergejoin', 'off', ${local})`;
+};
+
+/** For the transaction of one statement behind a pooler; in the same round trip. */
+export const TRANSACTION_SETTINGS = `select ${settings("transaction")}`;
+
+/**
+ * One round trip: set everything, and report what cannot be set. $3 is the process that this client
+ * was told at connecting to belong to. A pooler tells an invented one, and then nothing is set.
+ */
 export const OPEN_SESSION = `
   select
-    -- G3: an acknowledged write survives a crash. remote_apply is stronger and stays; anything weaker is lifted.
-    set_config('synchronous_commit', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false),
-    -- The statement relies on it: a stricter level would answer every lost race with 40001.
-    set_config('default_transaction_isolation', 'read committed', false),
-    -- Another open transaction may hold a row; the batch must not wait for it without end.
-    set_config('lock_timeout', $1, false),
-    -- Shorter than the gateway's timer, so that Postgres can say "not applied" before the gateway has to say "unknown".
-    set_config('statement_timeout', $2, false),
-    -- The plan is made once, perhaps while the table is empty, and must still look up by key when it is large.
-    set_config('plan_cache_mode', 'force_generic_plan', false),
-    set_config('enable_seqscan', 'off', false),
-    -- And rows are reached in the order of the request, which is the order in which they are locked.
-    set_config('enable_hashjoin', 'off', false),
-    set_config('enable_mergejoin', 'off', false),
+    way.is_pooled,
     pg_is_in_recovery() as in_recovery,
     current_setting('transaction_read_only') = 'on' as read_only,
-    current_setting('synchronous_standby_names') as synchronous_standby_names`;
+    current_setting('synchronous_standby_names') as synchronous_standby_names
+  from (select pg_backend_pid() <> $3::integer as is_pooled) as way
+  left join lateral (
+    select
+      -- The statement relies on it: a stricter level would answer every lost race with 40001.
+      set_config('default_transaction_isolation', 'read committed', false),${settings("session")}
+    where not way.is_pooled
+  ) as told on true`;
 
 export function sessionParameters({ lockWaitMs, statementTimeoutMs }: SessionLimits): string[] {
   return [String(lockWaitMs), String(statementTimeoutMs)];
@@ -46,11 +66,21 @@ export function sessionParameters({ lockWaitMs, statementTimeoutMs }: SessionLim
 
 export function sessionReport(row: Readonly<Record<string, unknown>>): SessionReport {
   return {
+    isPooled: row.is_pooled === true,
     inRecovery: row.in_recovery === true,
     readOnly: row.read_only === true,
     synchronousStandbyNames: String(row.synchronous_standby_names),
   };
 }
+
+/**
+ * What a statement demands of its own transaction, in SQL: a setting that was made before it may
+ * have been made on another connection, or taken back.
+ */
+export const durabilityDemand: Readonly<Record<Durability, string>> = {
+  local: "current_setting('synchronous_commit') <> 'off'",
+  sync: "current_setting('synchronous_standby_names') <> '' and current_setting('synchronous_commit') in ('on', 'remote_apply')",
+};
 
 /** Why this session cannot be written through; undefined when it can. */
 export function sessionFault(

@@ -4,6 +4,7 @@
 import pg from "pg";
 import { connectFailure, endsSession, type Failure, failureOf } from "../fence/failure.js";
 import type { DatabaseHost } from "./database-host.js";
+import { demandTransactions, PoolerQuery } from "./pooler-query.js";
 import { type Durability, OPEN_SESSION, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
 
 export interface WriteConnectionOptions extends SessionLimits {
@@ -34,6 +35,7 @@ export class WriteConnection {
   readonly #options: WriteConnectionOptions;
   #client: pg.Client | undefined;
   #opening: pg.Client | undefined;
+  #isPooled = false;
   #busy = false;
   /**
    * Set by a notice during a commit: committed here, but the wait for the standby was cut short.
@@ -76,14 +78,19 @@ export class WriteConnection {
       this.#opening = client;
       this.#listen(client);
       await client.connect();
-      const setUp = { text: OPEN_SESSION, values: sessionParameters(this.#options), query_timeout: connectTimeoutMs };
+      const { processID } = client as unknown as { readonly processID: number | null };
+      const values = [...sessionParameters(this.#options), processID];
+      const setUp = { text: OPEN_SESSION, values, query_timeout: connectTimeoutMs };
       const { rows } = await client.query<Record<string, unknown>>(setUp);
-      const fault = sessionFault(sessionReport(rows[0] ?? {}), durability);
+      const report = sessionReport(rows[0] ?? {});
+      const fault = sessionFault(report, durability);
       if (fault !== undefined) {
         host.forget();
         discard(client);
         return { kind: "unavailable", reason: fault.reason, error: new Error(fault.message) };
       }
+      if (report.isPooled) await demandTransactions(client);
+      this.#isPooled = report.isPooled;
       this.#client = client;
       return client;
     } catch (error) {
@@ -128,7 +135,8 @@ export class WriteConnection {
         else if (error) resolve({ failure: failureOf(error) });
         else resolve({ rows: result?.rows ?? [] });
       };
-      client.query({ name, text, values: values as string[], rowMode: "array" }, settle as never);
+      if (this.#isPooled) client.query(new PoolerQuery({ text, values, settings: sessionParameters(this.#options) }, settle) as never);
+      else client.query({ name, text, values: values as string[], rowMode: "array" }, settle as never);
     });
   }
 

@@ -5,9 +5,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@palisad
 import pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
+import { fencedWrite } from "../../src/guard/fenced-statement.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { longTimeouts } from "../support/long-timeouts.js";
+import { statementValues } from "../support/statement.js";
 import { uniqueName } from "../support/store.js";
 
 const stores: FencedStore[] = [];
@@ -152,6 +154,21 @@ describe("with synchronous replication", () => {
     expect(await put(store, resource, 1)).toMatchObject({ kind: "stale", currentToken: 2 });
     await pair.replication.heal();
     await pair.joined();
+  });
+
+  test("G3 the statement writes nothing in a transaction that would not wait for the standby, or not for the disk", async () => {
+    await put(await open(pair.primary.url), uniqueName(), 1);
+    const client = new pg.Client({ connectionString: pair.primary.url });
+    await client.connect();
+    const accepts = async (durability: "local" | "sync", setting: string): Promise<boolean> => {
+      await client.query(`set synchronous_commit = '${setting}'`);
+      const { text } = fencedWrite({ rows: "any", scope: "each", keys: "none", history: "off", durability });
+      return (await client.query(text, statementValues([{ op: "put", resource: uniqueName(), token: 1, value: "1" }]))).rowCount === 1;
+    };
+    for (const setting of ["off", "local", "remote_write"]) expect([setting, await accepts("sync", setting)]).toEqual([setting, false]);
+    for (const setting of ["on", "remote_apply"]) expect([setting, await accepts("sync", setting)]).toEqual([setting, true]);
+    expect([await accepts("local", "off"), await accepts("local", "local")]).toEqual([false, true]);
+    await client.end();
   });
 
   test("switched off under a running gateway, writes are refused by the statement itself", async () => {

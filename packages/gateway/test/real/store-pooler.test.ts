@@ -1,0 +1,156 @@
+// Behind a real pgbouncer. In transaction mode every statement may run on another connection to
+// Postgres, so what was set on one says nothing of the next; the statement has to bring what it
+// needs. In session mode the gateway keeps its connection.
+import { Pgbouncer, type PgbouncerOptions, PostgresPair } from "@palisade/testkit";
+import pg from "pg";
+import type { FencedStore } from "../../src/fenced-store.js";
+import { openStore, type StoreConfig } from "../../src/postgres-store.js";
+import { migrate } from "../../src/store/migrate.js";
+import { longTimeouts } from "../support/long-timeouts.js";
+import { put } from "../support/statement.js";
+import { test as base, describe, expect, uniqueName } from "../support/store.js";
+
+type StartPooler = (mode: PgbouncerOptions["mode"], settings?: PgbouncerOptions["settings"]) => Promise<string>;
+type Open = (databaseUrl: string, config?: Partial<StoreConfig>) => Promise<FencedStore>;
+
+const test = base
+  .extend("cleanup", ({ task: _test }, { onCleanup }): ((undo: () => Promise<unknown>) => void) => {
+    const undone: (() => Promise<unknown>)[] = [];
+    onCleanup(async () => {
+      for (const undo of undone.reverse()) await undo();
+    });
+    return (undo) => undone.push(undo);
+  })
+  .extend("client", ({ cleanup }) => async (url: string): Promise<pg.Client> => {
+    const client = new pg.Client({ connectionString: url });
+    client.on("error", () => {});
+    await client.connect();
+    cleanup(() => client.end());
+    return client;
+  })
+  .extend(
+    "open",
+    ({ cleanup }): Open =>
+      async (databaseUrl, config = {}) => {
+        const store = await openStore({ databaseUrl, ...longTimeouts, ...config });
+        cleanup(() => store.close({ drainMs: 0 }));
+        return store;
+      },
+  )
+  /** The URL of the file's database behind a pooler of its own. */
+  .extend(
+    "pooled",
+    ({ database, cleanup }): StartPooler =>
+      async (mode, settings = {}) => {
+        const pooler = await Pgbouncer.start({ databaseUrl: database.url, mode, settings });
+        cleanup(() => pooler.stop());
+        return pooler.urlOf(database.url);
+      },
+  );
+
+describe.each(["session", "transaction"] as const)("behind pgbouncer in %s mode", (mode) => {
+  test("G1 G3 writes, transactions, reads and lists do what they do without it", async ({ pooled, open }) => {
+    const store = await open(await pooled(mode), { history: "on" });
+    const [first, second] = [uniqueName(), uniqueName()];
+    const keyed = { ...put(first, 35, '{"n":1}'), idempotency: { key: uniqueName("key"), fingerprint: "f" } };
+    expect(await store.ready()).toMatchObject({ ready: true });
+    expect(await store.write(keyed)).toMatchObject({ kind: "accepted", replayed: false });
+    expect(await store.write(keyed)).toMatchObject({ kind: "accepted", replayed: true });
+    expect(await store.write(put(first, 34, "2"))).toMatchObject({ kind: "stale", currentToken: 35 });
+    expect(await store.transaction({ operations: [put(first, 36, "3"), put(second, 36, "3")] })).toMatchObject({ kind: "committed" });
+    expect(await store.read(first)).toMatchObject({ kind: "found", value: "3", token: 36 });
+    expect(await store.list({ prefix: second, limit: 9 })).toMatchObject({ items: [{ resource: second }] });
+    expect(await store.history({ resource: first, limit: 9 })).toMatchObject({ entries: [{ token: 36 }, { token: 35 }] });
+    await Promise.all(Array.from({ length: 100 }, (_, n) => store.write(put(`${first}/${n % 20}`, 40 + n, "1"))));
+    expect(await store.lowerFence({ resource: first, token: 7, by: "alice", reason: "test" })).toMatchObject({ kind: "changed" });
+  });
+
+  test("a row that another transaction holds is refused after lockWaitMs, as not applied", async ({ pooled, open, connect }) => {
+    const store = await open(await pooled(mode), { lockWaitMs: 50 });
+    const resource = uniqueName();
+    await store.write(put(resource, 1, "1"));
+    const holder = await connect();
+    await holder.query("begin");
+    await holder.query("select from palisade.resources where resource = $1 for update", [resource]);
+    expect(await store.write(put(resource, 2, "1"))).toMatchObject({ kind: "contention", code: "55P03" });
+    await holder.query("rollback");
+    expect(await store.write(put(resource, 2, "1"))).toMatchObject({ kind: "accepted" });
+  });
+
+  test("G3 two gateways with different settings behind one pool run each its own statement", async ({ pooled, open, connect }) => {
+    const url = await pooled(mode, { default_pool_size: "2", server_reset_query: "" });
+    const stores = [await open(url, { history: "on" }), await open(url, { history: "off" })] as const;
+    const name = uniqueName();
+    const verdicts = await Promise.all(
+      Array.from({ length: 60 }, (_, n) => (stores[n % 2] as FencedStore).write(put(`${name}/${n}`, 1, "1"))),
+    );
+    expect(verdicts.map(({ kind }) => kind)).toEqual(verdicts.map(() => "accepted"));
+    const client = await connect();
+    const { rows } = await client.query("select resource from palisade.history where starts_with(resource, $1)", [`${name}/`]);
+    expect(rows).toHaveLength(30);
+  });
+
+  test("a pooled session is left as it was found", async ({ pooled, open, client }) => {
+    const url = await pooled(mode, { default_pool_size: "1", server_reset_query: "" });
+    const store = await open(url, { statementsInFlight: 1, poolSize: 1 });
+    if (mode === "transaction") {
+      await store.write(put(uniqueName(), 1, "1"));
+      await store.read(uniqueName());
+    }
+    await store.close();
+    const other = await client(url);
+    const { rows } = await other.query("select current_setting('lock_timeout') as wait, current_setting('enable_seqscan') as scan");
+    expect(rows).toEqual([{ wait: "0", scan: "on" }]);
+    expect((await other.query("select from pg_prepared_statements")).rowCount).toBe(0);
+  });
+});
+
+test("a pooler in statement mode is refused, and the reason is named", async ({ pooled, open }) => {
+  const store = await open(await pooled("statement"));
+  expect(await store.write(put(uniqueName(), 1, "1"))).toMatchObject({
+    kind: "unavailable",
+    cause: { message: expect.stringContaining("statement") },
+  });
+  expect(await store.ready()).toMatchObject({ ready: false });
+});
+
+test("G1 behind a pooler in transaction mode no write is acknowledged before the standby has it", async ({ cleanup, open, client }) => {
+  const pair = await PostgresPair.start({ replication: "sync" });
+  cleanup(() => pair.stop());
+  await migrate(pair.primary.url);
+  // Sessions that do not say otherwise commit without the standby.
+  const setting = await client(pair.primary.url);
+  await setting.query("alter system set synchronous_commit = 'local'");
+  await setting.query("select pg_reload_conf()");
+  const pooler = await Pgbouncer.start({ databaseUrl: pair.primary.url, mode: "transaction" });
+  cleanup(() => pooler.stop());
+  const url = pooler.urlOf(pair.primary.url);
+  const store = await open(url, { durability: "sync", statementsInFlight: 1, writeTimeoutMs: 1_500 });
+  const resource = uniqueName();
+  expect(await store.write(put(resource, 33, "33"))).toMatchObject({ kind: "accepted" });
+  await pair.caughtUp();
+  // Another client takes the connection that the gateway has used, and keeps it.
+  const other = await client(url);
+  await other.query("begin");
+  await pair.replication.partition();
+  const cut = await store.write(put(resource, 34, "34"));
+  await pair.primary.crash();
+  await pair.promote();
+  const after = await open(pair.standby.url);
+  const late = await after.write(put(resource, 33, '"late"'));
+  // 34 was acknowledged and 33 is accepted after it: the lost update.
+  expect({ cut: cut.kind, late: late.kind }).not.toEqual({ cut: "accepted", late: "accepted" });
+  expect(cut).toMatchObject({ kind: "outcome_unknown" });
+});
+
+test("behind a pooler in transaction mode several gateways bring an empty database up to date at the same time", async ({
+  postgres,
+  cleanup,
+}) => {
+  const database = await postgres.createDatabase();
+  cleanup(() => database.drop());
+  const pooler = await Pgbouncer.start({ databaseUrl: database.url, mode: "transaction" });
+  cleanup(() => pooler.stop());
+  const reports = await Promise.all([1, 2, 3].map(() => migrate(pooler.urlOf(database.url))));
+  expect(reports.filter(({ applied }) => applied.length > 0)).toHaveLength(1);
+});
