@@ -1,5 +1,6 @@
 // The statement of every fenced write; nothing else writes a resource. It compares the token with
 // the stored fence under the lock of the row that it changes, and relies on nothing read before.
+// Functions that take any type carry their schema: an overload in the search path could fit better.
 // READ COMMITTED, no surrounding transaction; no advisory lock, trigger or xmax, so that it runs
 // wherever INSERT … ON CONFLICT does. Two forms share the condition and the effect: one for any
 // resource, and a cheaper one for resources that are known to have a row.
@@ -142,17 +143,17 @@ const RECORD_HISTORY = `recorded as (
 // If another connection is using the key right now, this insert waits and then fails the whole
 // statement with 23505: nothing is written twice.
 const outcome = (row: string) =>
-  `jsonb_build_object('rev', ${row}.rev, 'token', ${row}.token, 'created', ${row}.created, 'deleted', ${row}.deleted, 'value', ${row}.value)`;
+  `pg_catalog.jsonb_build_object('rev', ${row}.rev, 'token', ${row}.token, 'created', ${row}.created, 'deleted', ${row}.deleted, 'value', ${row}.value)`;
 const remembered = {
   each: `remembered as (
   insert into palisade.used_keys (used_at, key, fingerprint, outcome)
-  select written.updated_at, named.key, named.fingerprint, jsonb_build_object(written.resource, ${outcome("written")})
+  select written.updated_at, named.key, named.fingerprint, pg_catalog.jsonb_build_object(written.resource, ${outcome("written")})
   from written join unnest($1::text[], $9::text[], $10::text[]) as named(resource, key, fingerprint) on named.resource = written.resource
 )`,
   all: `remembered as (
   insert into palisade.used_keys (used_at, key, fingerprint, outcome)
-  select now(), $9::text, $10::text, jsonb_object_agg(written.resource, ${outcome("written")})
-  from written having count(*) > 0 and count(*) = cardinality($1::text[])
+  select now(), $9::text, $10::text, pg_catalog.jsonb_object_agg(written.resource, ${outcome("written")})
+  from written having count(*) > 0 and count(*) = pg_catalog.cardinality($1::text[])
 )`,
 };
 
@@ -175,7 +176,9 @@ function textOf(form: StatementForm): string {
   if (history === "on") parts.push(RECORD_HISTORY);
   if (keys === "named") parts.push(remembered[scope]);
   const first =
-    scope === "each" ? "resource" : "case when count(*) over () = cardinality($1::text[]) then resource else palisade.refuse_all() end";
+    scope === "each"
+      ? "resource"
+      : "case when count(*) over () = pg_catalog.cardinality($1::text[]) then resource else palisade.refuse_all() end";
   return `with ${parts.join(", ")}\nselect ${first}, rev, created, deleted, value from written`;
 }
 

@@ -14,9 +14,15 @@ $$;
 
 -- The gateway.
 grant usage on schema palisade to palisade_gateway;
-grant select, insert, update on palisade.resources to palisade_gateway;
-grant select, insert on palisade.history, palisade.used_keys, palisade.fence_changes to palisade_gateway;
-grant select on palisade.migrations to palisade_gateway;
+-- By column: it renames no resource and marks none as held. A trigger keeps it from lowering a
+-- fence; palisade.move_fence does that, on record. What earlier versions granted is taken back.
+revoke insert, update on palisade.resources from palisade_gateway;
+grant select, insert (token, seq, rev, born, expected, updated_at, deleted, resource, op, holder, value)
+  on palisade.resources to palisade_gateway;
+grant update (token, seq, rev, born, expected, updated_at, deleted, op, holder, value) on palisade.resources to palisade_gateway;
+grant select, insert on palisade.history, palisade.used_keys to palisade_gateway;
+revoke insert on palisade.fence_changes from palisade_gateway;
+grant select on palisade.fence_changes, palisade.migrations to palisade_gateway;
 grant execute on function palisade.forget_used_keys(interval, integer) to palisade_gateway;
 grant execute on function palisade.move_fence(text, text, bigint, text, text) to palisade_gateway;
 
@@ -24,7 +30,9 @@ grant execute on function palisade.move_fence(text, text, bigint, text, text) to
 -- the table that keeps it.
 grant usage on schema palisade to palisade_app;
 grant execute on function palisade.guard(text, bigint, bigint, text) to palisade_app;
+grant execute on function palisade.demand_pair(text) to palisade_app;
 grant execute on function palisade.fence_of(text) to palisade_app;
+grant select on palisade.fenced_tables to palisade_app;
 
 -- With it, /ready can see whether the synchronous standby is connected. Not every owner may grant
 -- it.

@@ -16,7 +16,7 @@ const MAX_INTERVAL_MS = 60_000;
 export function forgetUsedKeys({ pool, retentionMs, onError }: Retention): { stop(): void } {
   const forget = async (): Promise<void> => {
     const result = await pool.read((db) =>
-      db.execute(sql`select palisade.forget_used_keys(make_interval(secs => ${retentionMs / 1_000}), ${MAX_FORGOTTEN_AT_ONCE})`),
+      db.execute(sql`select palisade.forget_used_keys(pg_catalog.make_interval(secs => ${retentionMs / 1_000}), ${MAX_FORGOTTEN_AT_ONCE})`),
     );
     if ("kind" in result && result.reason === "refused" && result.cause !== undefined) onError(result.cause);
   };

@@ -19,9 +19,9 @@ const facts = sql`
     current_setting('synchronous_standby_names') as standby_names,
     -- Null where this role may not see it (it takes pg_read_all_stats).
     (select count(*) filter (where sync_state in ('sync', 'quorum')) from pg_stat_replication
-      where pg_has_role('pg_read_all_stats', 'usage')) as synchronous,
-    pg_has_role('pg_read_all_stats', 'usage') as sees_replication,
-    has_table_privilege(to_regclass('palisade.resources'), 'delete') or has_table_privilege(to_regclass('palisade.resources'), 'truncate') as may_delete`;
+      where pg_catalog.pg_has_role('pg_read_all_stats', 'usage')) as synchronous,
+    pg_catalog.pg_has_role('pg_read_all_stats', 'usage') as sees_replication,
+    pg_catalog.has_table_privilege(pg_catalog.to_regclass('palisade.resources'), 'delete') or pg_catalog.has_table_privilege(pg_catalog.to_regclass('palisade.resources'), 'truncate') as may_delete`;
 
 interface Facts {
   readonly standby: boolean;

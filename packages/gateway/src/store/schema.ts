@@ -13,6 +13,8 @@ const name = customType<{ data: string }>({ dataType: () => 'text collate "C"' }
  * or counts something that will.
  */
 const count = (column: string) => bigint(column, { mode: "number" });
+/** Of a transaction; only Postgres compares it. */
+const transactionNumber = customType<{ data: string }>({ dataType: () => "xid8" });
 const instant = (column: string) => timestamp(column, { withTimezone: true });
 
 export const palisade = pgSchema("palisade");
@@ -31,6 +33,7 @@ export const resources = palisade.table(
     op: text("op", { enum: ["put", "patch", "delete", "seal"] }).notNull(),
     holder: text("holder"),
     value: jsonb("value"),
+    guardedBy: transactionNumber("guarded_by"),
   },
   (table) => [
     primaryKey({ name: "resources_pkey", columns: [table.resource] }),

@@ -25,6 +25,8 @@ export interface SessionReport {
 const settings = (lasts: "session" | "transaction"): string => {
   const local = lasts === "transaction";
   return `
+    -- A function that a user made elsewhere must not be taken for one of Postgres.
+    set_config('search_path', 'pg_catalog, pg_temp', ${local}),
     -- G3: an acknowledged write survives a crash. remote_apply is stronger and stays; anything weaker is lifted.
     set_config('synchronous_commit', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, ${local}),
     -- Another open transaction may hold a row; the batch must not wait for it without end.

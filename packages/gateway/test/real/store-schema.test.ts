@@ -91,6 +91,7 @@ describe("the roles", () => {
     const admin = new pg.Client({ connectionString: server.url });
     await admin.connect();
     await admin.query("create role gateway login in role palisade_gateway; create role app login in role palisade_app");
+    await admin.query("create schema mine authorization app");
     await admin.end();
     await expectGatewayRights(as(server.url, "gateway"));
     await expectAppRights(as(server.url, "app"));
@@ -137,13 +138,13 @@ async function expectAppRights(url: string): Promise<void> {
       "select palisade.forget_used_keys('1 day', 10)",
     ];
     for (const text of forbidden) await expect(client.query(text)).rejects.toMatchObject({ code: "42501" });
-    await client.query("create temporary table mine (id integer)");
-    await client.query("select palisade.fence_table('mine', 'mine/', 'id')");
+    await client.query("create table mine.orders (id integer)");
+    await client.query("select palisade.fence_table('mine.orders', 'mine/', 'id')");
     await client.query("begin");
-    await client.query("select palisade.present(5)");
-    await client.query("insert into mine values (1)");
+    await client.query("select palisade.present('mine/1', 5)");
+    await client.query("insert into mine.orders values (1)");
     await client.query("commit");
-    await expect(client.query("insert into mine values (2)")).rejects.toMatchObject({ code: "PLS03" });
+    await expect(client.query("insert into mine.orders values (2)")).rejects.toMatchObject({ code: "PLS03" });
   });
 }
 

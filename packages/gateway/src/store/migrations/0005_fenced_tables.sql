@@ -1,0 +1,228 @@
+-- The tables of the user that are written only under pairs (0004). It replaces the row trigger of 0002.
+-- SQLSTATEs: PLS03 no value in a key, PLS04 a fenced table cannot be truncated, PLS06 fence the table again.
+-- No literal of a function here contains a backslash: a function is parsed under the caller's standard_conforming_strings.
+
+-- Tables that were fenced before this file: their trigger derived the resource in a way that depended on the session. Every write fails until they are fenced again.
+create or replace function palisade.guard_row() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception 'table % was fenced by an earlier version', tg_relid::regclass
+    using errcode = 'PLS06', hint = format('Call palisade.fence_table(%L, …) again, with its prefix and key columns.', tg_relid::regclass);
+end
+$$;
+drop function palisade.presented_token();
+drop function palisade.resource_of(jsonb, text[]);
+
+create or replace function palisade.refuse_truncate() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception 'table % is fenced: TRUNCATE would pass no row to the fence', tg_relid::regclass using errcode = 'PLS04';
+end
+$$;
+
+-- A table with its partitions or children, and theirs.
+create function palisade.parts_of(whole regclass) returns setof regclass
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with recursive part(relation) as (
+    select $1::oid
+    union
+    select inhrelid from pg_inherits join part on inhparent = part.relation
+  )
+  select relation::regclass from part
+$$;
+
+create function palisade.demand_fence(whole regclass, part regclass) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if (select count(*) from pg_trigger where tgrelid = $2 and tgname in ('palisade_guard_row', 'palisade_refuse_truncate')) < 2 then
+    raise exception 'table % belongs to % and is not fenced as a whole', $2, $1
+      using errcode = 'PLS06', hint = format('Call palisade.fence_table(%L, …) again, with its prefix and key columns.', $1);
+  end if;
+end
+$$;
+
+-- A child (INHERITS) that was made after the table was fenced has no trigger, and a statement on the table would change its rows. Partitions are looked at row by row.
+create function palisade.demand_fenced_children() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if (select relhassubclass and relkind = 'r' from pg_class where oid = tg_relid) then
+    perform palisade.demand_fence(tg_relid, part) from palisade.parts_of(tg_relid) as part;
+  end if;
+  return null;
+end
+$$;
+
+create function palisade.refuse_changed_key(relation oid, name text) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception 'column % of table % has another type than when the table was fenced', $2, $1::regclass
+    using errcode = 'PLS06', hint = format('Call palisade.fence_table(%L, …) again, with its prefix and key columns.', $1::regclass);
+end
+$$;
+
+-- The text of a key column as an expression: equal values have one text, whatever the settings of the session. Null where the type has none.
+create function palisade.key_text(type oid, value text) returns text
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select format(case
+    when $1 = any ('{smallint,integer,bigint,text,varchar,char,uuid,boolean,time}'::regtype[]) then '%s::text'
+    when $1 = 'numeric'::regtype then 'trim_scale(%s)::text'
+    when $1 = any ('{date,timestamp}'::regtype[]) then '(to_jsonb(%s) #>> ''{}'')'
+    when $1 = 'timestamptz'::regtype then '((to_jsonb(%s at time zone ''UTC'') #>> ''{}'') || ''+00:00'')'
+    when $1 = 'bytea'::regtype then '(chr(92) || ''x'' || encode(%s, ''hex''))'
+  end, $2)
+$$;
+
+-- The name of a row's resource as an expression: the prefix and the columns of the key. With several columns a separator within a value is escaped, so that different
+-- keys have different names.
+create function palisade.name_expression(fenced regclass, prefix text, key_columns text[], the_row text) returns text
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  name text;
+  known record;
+  part text;
+  parts text[] := '{}';
+begin
+  foreach name in array key_columns loop
+    select atttypid, attgenerated, collisdeterministic into known from pg_attribute left join pg_collation on pg_collation.oid = attcollation
+      where attrelid = fenced and attname = name and attnum > 0 and not attisdropped;
+    if not found then
+      raise exception 'table % has no column %', fenced, name using errcode = '42703';
+    end if;
+    part := palisade.key_text(known.atttypid, format('%s.%I', the_row, name));
+    if part is null or known.collisdeterministic is false or known.attgenerated = 'v' then
+      raise exception 'column % of table % cannot be part of a fenced key: % has no canonical text here', name, fenced, known.atttypid::regtype
+        using errcode = '0A000', hint = 'Fence by a column of a type that docs/own-tables.md lists.';
+    end if;
+    if cardinality(key_columns) > 1 then
+      part := format('replace(replace(%s, ''%%'', ''%%25''), ''/'', ''%%2F'')', part);
+    end if;
+    parts := parts || format('case when pg_typeof(%s.%I)::oid = %s then %s else palisade.refuse_changed_key(tg_relid, %L) end',
+      the_row, name, known.atttypid, part, name);
+  end loop;
+  return format('%L || ', prefix) || array_to_string(parts, ' || ''/'' || ');
+end
+$$;
+
+-- The trigger's function is made for the table and runs as whoever writes to it: it renders the columns of the key and nothing else of the row, and hands a text to the
+-- owner of the fences. It runs after the row is written, so it sees what other triggers and generated columns made of it.
+create function palisade.trigger_source(fenced regclass, prefix text, key_columns text[]) returns text
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return format('
+declare
+  before text;
+  after text;
+begin%s
+  if tg_op <> ''INSERT'' then
+    before := %s;
+    perform palisade.demand_pair(before);
+  end if;
+  if tg_op <> ''DELETE'' then
+    after := %s;
+    if tg_op = ''INSERT'' or after is distinct from before then
+      perform palisade.demand_pair(after);
+    end if;
+  end if;
+  return null;
+end
+', case (select relkind from pg_class where oid = fenced) when 'p' then '
+  perform palisade.demand_fence(' || quote_literal(fenced) || ', tg_relid);' else '' end,
+    palisade.name_expression(fenced, prefix, key_columns, 'old'), palisade.name_expression(fenced, prefix, key_columns, 'new'));
+end
+$$;
+
+create function palisade.refuse_unfit_table(fenced regclass) returns void
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  unfit record;
+begin
+  select pg_class.oid::regclass as relation, relkind, relpersistence into unfit
+    from palisade.parts_of(fenced) as part join pg_class on pg_class.oid = part
+    where relkind not in ('r', 'p') or relpersistence = 't' or relnamespace::regnamespace::text in ('palisade', 'pg_catalog', 'information_schema') limit 1;
+  if found then
+    raise exception '% cannot be fenced: %', unfit.relation, case when unfit.relpersistence = 't' then 'it is temporary' else 'it is not a table of the user' end
+      using errcode = '42809';
+  end if;
+end
+$$;
+
+-- Fences a table, or fences it anew: palisade.fence_table('orders', 'orders/', 'id') makes row 7 the resource orders/7. Runs as its caller, who must own the table.
+create or replace function palisade.fence_table(fenced regclass, prefix text, variadic key_columns text[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  home name;
+  guard_function text;
+  arguments text;
+  part record;
+begin
+  if cardinality(key_columns) = 0 or cardinality(key_columns) <> (select count(distinct name) from unnest(key_columns) as name) then
+    raise exception 'a fenced table needs the columns of its key, each once' using errcode = '22023';
+  end if;
+  perform palisade.refuse_unfit_table(fenced);
+  if exists (select from pg_trigger where tgrelid = fenced and tgname = 'palisade_guard_row' and tgparentid = 0) then
+    perform palisade.unfence_table(fenced);
+  end if;
+  select relnamespace::regnamespace::name,
+      -- Never the name of a function that another table uses, not even after tables were renamed; and without OR REPLACE, never somebody else's function.
+      format('%s.%I', relnamespace::regnamespace, format('palisade_guard_%s_%s', left(md5(random()::text), 8), relname))
+    into home, guard_function from pg_class where oid = fenced;
+  execute format('create function %s() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as %L',
+    guard_function, palisade.trigger_source(fenced, prefix, key_columns));
+  select string_agg(quote_literal(argument), ', ' order by place) into arguments
+    from unnest(array_prepend(prefix, key_columns)) with ordinality as list(argument, place);
+  for part in select relation, relispartition from palisade.parts_of(fenced) as relation join pg_class on pg_class.oid = relation loop
+    -- A partition gets the row trigger of its parent from Postgres, now and later; children, and triggers of statements, are not provided for.
+    if part.relation = fenced or not part.relispartition then
+      execute format('create trigger palisade_guard_row after insert or update or delete on %s for each row execute function %s(%s)',
+        part.relation, guard_function, arguments);
+    end if;
+    perform palisade.drop_trigger(part.relation, 'palisade_refuse_truncate'), palisade.drop_trigger(part.relation, 'palisade_fenced_children');
+    execute format('create trigger palisade_refuse_truncate before truncate on %s for each statement execute function palisade.refuse_truncate()', part.relation);
+    execute format('create trigger palisade_fenced_children before insert or update or delete on %s
+      for each statement execute function palisade.demand_fenced_children()', part.relation);
+  end loop;
+end
+$$;
+
+create function palisade.drop_trigger(relation regclass, name text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (select from pg_trigger where tgrelid = relation and tgname = name) then
+    execute format('drop trigger %I on %s', name, relation);
+  end if;
+end
+$$;
+
+-- Takes the fence from a table; the fences of its resources stay. Runs as its caller, who must own the table.
+create function palisade.unfence_table(fenced regclass) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  guard_function regprocedure;
+  part record;
+begin
+  select tgfoid into guard_function from pg_trigger where tgrelid = fenced and tgname = 'palisade_guard_row' and tgparentid = 0;
+  if not found then
+    raise exception 'table % is not fenced', fenced using errcode = '42704';
+  end if;
+  for part in select relation, relispartition from palisade.parts_of(fenced) as relation join pg_class on pg_class.oid = relation loop
+    if part.relation = fenced or not part.relispartition then
+      perform palisade.drop_trigger(part.relation, 'palisade_guard_row');
+    end if;
+    perform palisade.drop_trigger(part.relation, 'palisade_refuse_truncate'), palisade.drop_trigger(part.relation, 'palisade_fenced_children');
+  end loop;
+  -- A child that no longer inherits from the table keeps its trigger, and the trigger its function.
+  if guard_function <> 'palisade.guard_row()'::regprocedure and not exists (select from pg_trigger where tgfoid = guard_function) then
+    execute format('drop function %s', guard_function);
+  end if;
+end
+$$;
+
+-- What is fenced, and how.
+create view palisade.fenced_tables as
+  select tgrelid::regclass as relation, arguments[1] as prefix, arguments[2:cardinality(arguments) - 1] as key_columns, tgenabled <> 'D' as enabled,
+    tgfoid::regprocedure as guarded_by
+  from pg_trigger, lateral (
+    -- The arguments of a trigger are one value, with a zero byte after each.
+    select string_to_array(convert_from(decode(replace(encode(tgargs, 'escape'), '\000', '\001'), 'escape'), getdatabaseencoding()), chr(1)) as arguments
+  ) as stored
+  where tgname = 'palisade_guard_row' and tgparentid = 0;
