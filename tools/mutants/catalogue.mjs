@@ -7,6 +7,7 @@ import { ownTables } from "./gateway/own-tables.mjs";
 import { requests } from "./gateway/requests.mjs";
 import { statement } from "./gateway/statement.mjs";
 import { trust } from "./gateway/trust.mjs";
+import { waits } from "./gateway/waits.mjs";
 import { leases } from "./lock/leases.mjs";
 import { nodes } from "./lock/nodes.mjs";
 import { scripts } from "./lock/scripts.mjs";
@@ -20,6 +21,7 @@ export const catalogue = [
   ...trust,
   ...ownTables,
   ...fencedTransactions,
+  ...waits,
   ...retries,
   ...votes,
   ...leases,

@@ -10,6 +10,7 @@ import { Rehearsal } from "./guard/rehearsal.js";
 import { Transactions } from "./guard/transaction.js";
 import { DatabaseHost } from "./store/database-host.js";
 import { forgetUsedKeys } from "./store/key-retention.js";
+import { Lanes } from "./store/lanes.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
 import {
   type HistoryRequest,
@@ -23,8 +24,9 @@ import {
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
 import type { Durability } from "./store/session.js";
+import { SlowRows } from "./store/slow-rows.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
-import { SlotQueue, WriteSlots } from "./store/write-slots.js";
+import { SlotLine, WriteSlots } from "./store/write-slots.js";
 
 export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> & {
   readonly databaseUrl: string;
@@ -57,7 +59,8 @@ class PostgresStore implements FencedStore {
   readonly #pool: ReadPool;
   readonly #writeSlots: WriteSlots;
   readonly #transactionSlots: WriteSlots;
-  readonly #slotQueue: SlotQueue;
+  readonly #slowSlots: WriteSlots;
+  readonly #lanes: Lanes;
   readonly #commit: GroupCommit;
   readonly #transactions: Transactions;
   readonly #raises: RaiseCheck;
@@ -71,10 +74,11 @@ class PostgresStore implements FencedStore {
 
   constructor(config: StoreConfig, limits: StoreLimits) {
     const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
-    const { statementsInFlight, maxQueuedWrites, maxWaitMs } = limits;
+    const { statementsInFlight, maxQueuedWrites, maxWaitMs, lockWaitMs, batchLockWaitMs } = limits;
     const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
     const host = new DatabaseHost(databaseUrl);
-    const connection = { ...limits, host, durability, onIdleError };
+    const slotsThatWait = (waitMs: number) =>
+      new WriteSlots(statementsInFlight, { ...limits, lockWaitMs: waitMs, host, durability, onIdleError });
     const form = { history, durability } as const;
     const statements = (rows: "any" | "known", scope: "each" | "all") => ({
       plain: fencedWrite({ ...form, rows, scope, keys: "none" }),
@@ -86,15 +90,19 @@ class PostgresStore implements FencedStore {
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
     this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
-    this.#writeSlots = new WriteSlots(statementsInFlight, connection);
-    this.#transactionSlots = new WriteSlots(statementsInFlight, connection);
-    this.#slotQueue = new SlotQueue(this.#transactionSlots, { maxWaiting: maxQueuedWrites, maxWaitMs });
-    this.#commit = new GroupCommit({ slots: this.#writeSlots, statements: single, durability, limits, observe });
+    this.#writeSlots = slotsThatWait(batchLockWaitMs);
+    this.#transactionSlots = slotsThatWait(batchLockWaitMs);
+    this.#slowSlots = slotsThatWait(lockWaitMs);
+    const slow = new SlotLine(this.#slowSlots);
+    const slowRows = new SlowRows();
+    const waitLimits = { maxAccepted: maxQueuedWrites, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
+    this.#lanes = new Lanes({ fast: new SlotLine(this.#transactionSlots), slow, slowRows, limits: waitLimits });
+    const batches = { statements: single, durability, slowRows };
+    this.#commit = new GroupCommit({ ...batches, slots: this.#writeSlots, slowLine: slow, limits, observe });
     const whole = statements("any", "all");
-    const separate = { slots: this.#transactionSlots, slotQueue: this.#slotQueue };
-    this.#transactions = new Transactions({ ...separate, statements: whole, durability, observe });
+    this.#transactions = new Transactions({ lanes: this.#lanes, statements: whole, durability, observe });
     const all = [single.any, single.known, whole].flatMap(({ plain, keyed }) => [plain, keyed]);
-    this.#rehearsal = new Rehearsal({ ...separate, statements: all });
+    this.#rehearsal = new Rehearsal({ lanes: this.#lanes, statements: all });
     this.#observe = observe;
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#retention = forgetUsedKeys({ pool: this.#pool, retentionMs: limits.idempotencyRetentionMs, onError: onIdleError });
@@ -208,11 +216,11 @@ class PostgresStore implements FencedStore {
   }
 
   async raiseFence(change: FenceChange): Promise<FenceVerdict> {
-    return await moveFence({ slots: this.#transactionSlots, queue: this.#slotQueue }, "raise", change);
+    return await moveFence(this.#lanes, "raise", change);
   }
 
   async lowerFence(change: FenceChange): Promise<FenceVerdict> {
-    return await moveFence({ slots: this.#transactionSlots, queue: this.#slotQueue }, "lower", change);
+    return await moveFence(this.#lanes, "lower", change);
   }
 
   async ready(): Promise<Readiness> {
@@ -223,14 +231,14 @@ class PostgresStore implements FencedStore {
   stats(): StoreStats {
     const { writes, bytes } = this.#commit.queued;
     const { total, idle, waiting } = this.#pool.connections;
-    const slots = [this.#writeSlots, this.#transactionSlots];
+    const slots = this.#slots;
     const inFlight = slots.reduce((sum, { inFlight: running }) => sum + running, 0);
     const open = slots.reduce((sum, { open: opened }) => sum + opened, 0);
     return {
       queuedWrites: writes,
       queuedBytes: bytes,
       statementsInFlight: inFlight,
-      connections: { total: total + open, idle: idle + Math.max(0, open - inFlight), waiting: waiting + this.#slotQueue.waiting },
+      connections: { total: total + open, idle: idle + Math.max(0, open - inFlight), waiting: waiting + this.#lanes.waiting },
     };
   }
 
@@ -241,16 +249,19 @@ class PostgresStore implements FencedStore {
 
   async #close(drainMs: number): Promise<void> {
     this.#retention.stop();
-    const drained = Promise.all([this.#commit.drain(), this.#slotQueue.drain()]);
+    const drained = Promise.all([this.#commit.drain(), this.#lanes.drain()]);
     const timer = setTimeout(() => {
       this.#commit.abandonQueue();
-      this.#slotQueue.abandon();
-      this.#writeSlots.destroy();
-      this.#transactionSlots.destroy();
+      this.#lanes.abandon();
+      for (const slots of this.#slots) slots.destroy();
     }, drainMs);
     await drained;
     clearTimeout(timer);
     const timeoutMs = this.#limits.connectTimeoutMs;
-    await Promise.all([this.#writeSlots.end(timeoutMs), this.#transactionSlots.end(timeoutMs), this.#pool.end()]);
+    await Promise.all([...this.#slots.map((slots) => slots.end(timeoutMs)), this.#pool.end()]);
+  }
+
+  get #slots(): readonly WriteSlots[] {
+    return [this.#writeSlots, this.#transactionSlots, this.#slowSlots];
   }
 }

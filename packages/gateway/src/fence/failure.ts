@@ -29,7 +29,7 @@ const SESSION_ENDS = /^(08|57P)/;
 const DOUBTFUL = /^(XX|58|F0)/;
 const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
   [/^25006$/, "read_only"],
-  [/^(53|57014|42|3F|3D|28|0A)/, "refused"],
+  [/^(53|42|3F|3D|28|0A)/, "refused"],
 ];
 
 /** The prepared statement is gone, or was made twice (a pooler, DISCARD ALL): nothing was run. */

@@ -3,39 +3,53 @@
 // (G3).
 import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import type { Accepted, WriteRequest } from "../fence/verdict.js";
+import { LOCK_TIMED_OUT } from "../store/lanes.js";
+import type { SlowRows } from "../store/slow-rows.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
-import type { WriteSlots } from "../store/write-slots.js";
 import { arrayOf, parametersOf, type Statement } from "./fenced-statement.js";
+import { heldRows } from "./held-rows.js";
 import { confirm, explain, explanationOf, refusalOf, replayOf, type StoredState, type UsedKey } from "./refusal.js";
-import { type Entry, isKeyed, type WriteOutcome } from "./write-queue.js";
+import { type Entry, isKeyed, type Way, type WriteOutcome } from "./write-queue.js";
+
+const STATEMENT_TIMED_OUT = "57014";
 
 export interface BatchParts {
-  readonly slots: WriteSlots;
   readonly statements: Readonly<Record<"any" | "known", { readonly plain: Statement; readonly keyed: Statement }>>;
   readonly durability: "local" | "sync";
+  readonly slowRows: SlowRows;
 }
 
-/** retry: nothing of it was applied; sent alone, it may pass. */
+export interface Sending {
+  readonly connection: WriteConnection;
+  readonly batch: readonly Entry[];
+  /** fast: gives up soon on a row that another session holds. slow: one row, with more time. */
+  readonly lane: "fast" | "slow";
+}
+
+/** retry: nothing of it was applied; sent that way, it may pass. */
 export type RowAnswer = WriteOutcome | Retry;
-type Retry = { readonly kind: "retry"; readonly code: string; readonly cause?: Error };
+type Retry = { readonly kind: "retry"; readonly code: string; readonly way: Way; readonly cause?: Error };
 export interface BatchAnswers {
   /** In the order of the batch. */
   readonly answers: readonly RowAnswer[];
   readonly outcome: "ok" | "retried" | "unavailable" | "unknown";
 }
 
-export async function sendBatch(parts: BatchParts, connection: WriteConnection, batch: readonly Entry[]): Promise<BatchAnswers> {
-  const reply = await parts.slots.run(connection, statementFor(parts, batch));
+export async function sendBatch(parts: BatchParts, sending: Sending): Promise<BatchAnswers> {
+  const { connection, batch } = sending;
+  const reply = await connection.run(statementFor(parts, batch));
   if ("rows" in reply) return { answers: await answersTo({ parts, connection, batch, rows: reply.rows }), outcome: "ok" };
   const { failure } = reply;
-  const [only] = batch;
-  if (failure.kind === "retry_alone" && only !== undefined && batch.length === 1)
-    return { answers: [await failedAlone({ parts, connection, entry: only, failure })], outcome: "retried" };
+  if (failure.kind === "retry_alone") {
+    const [only] = batch;
+    const answers =
+      only !== undefined && batch.length === 1
+        ? [await failedAlone({ parts, sending, entry: only, failure })]
+        : await failedTogether(parts, sending, failure.code);
+    return { answers, outcome: "retried" };
+  }
   const answer = sharedAnswer(failure);
-  return {
-    answers: batch.map(() => answer),
-    outcome: failure.kind === "unknown" || failure.kind === "unavailable" ? failure.kind : "retried",
-  };
+  return { answers: batch.map(() => answer), outcome: failure.kind === "retry" ? "retried" : failure.kind };
 }
 
 function statementFor({ statements }: BatchParts, batch: readonly Entry[]): BoundStatement {
@@ -50,17 +64,32 @@ function statementFor({ statements }: BatchParts, batch: readonly Entry[]): Boun
   return { ...keyed, values: [...values, keys, fingerprints] };
 }
 
-function sharedAnswer(failure: Failure): RowAnswer {
+function sharedAnswer(failure: Exclude<Failure, { readonly kind: "retry_alone" }>): RowAnswer {
   const { error: cause } = failure;
   if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause };
   if (failure.kind === "unavailable") return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause };
-  return { kind: "retry", code: failure.code, cause };
+  return { kind: "retry", code: failure.code, way: "alone", cause };
 }
 
 /** The answer to a row that was sent again as often as may be. */
 export function afterLastTry(resource: string, { code, cause }: Retry): WriteOutcome {
   if (isRace(code)) return { kind: "contention", resource, code };
   return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause };
+}
+
+/** One of the rows failed the others. Which one is known only of held rows. */
+async function failedTogether({ slowRows }: BatchParts, { connection, batch }: Sending, code: string): Promise<RowAnswer[]> {
+  if (code !== LOCK_TIMED_OUT) {
+    const way = code === STATEMENT_TIMED_OUT ? "slow" : "alone";
+    return batch.map(() => ({ kind: "retry", code, way }));
+  }
+  const held = await heldRows(
+    connection,
+    batch.map(({ request }) => request.resource),
+  );
+  for (const resource of held ?? []) slowRows.mark(resource);
+  const others = held?.length === 0 ? "alone" : "batch";
+  return batch.map(({ request }) => ({ kind: "retry", code, way: held?.includes(request.resource) ? "slow" : others }));
 }
 
 interface Answered {
@@ -86,19 +115,21 @@ async function answersTo({ parts, connection, batch, rows }: Answered): Promise<
 async function explainRefused(parts: BatchParts, connection: WriteConnection, refused: readonly Entry[]): Promise<RowAnswer[]> {
   const keys = refused.map(({ request }) => request.idempotency?.key);
   const names = refused.map(({ request }) => request.resource);
-  const reply = await parts.slots.run(connection, explain(names, keys, parts.durability));
+  const reply = await connection.run(explain(names, keys, parts.durability));
   if ("failure" in reply)
     return refused.map(() => ({ kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: reply.failure.error }));
   const { states, usedKeys, isDurable } = explanationOf(reply.rows);
   const reasons = refused.map((entry, index) => reasonOf(entry, states[index], usedKeys.get(keys[index] ?? "")));
   const inDoubt = await confirm(
-    { ...parts, connection },
+    { durability: parts.durability, connection },
     names.filter((_, index) => saysStored(refused[index], reasons[index])),
   );
   return reasons.map((reason, index): RowAnswer => {
     if (inDoubt !== undefined && saysStored(refused[index], reason)) return inDoubt;
     if (reason.kind !== "admissible") return reason;
-    return isDurable ? { kind: "retry", code: "race" } : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
+    return isDurable
+      ? { kind: "retry", code: "race", way: "alone" }
+      : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
   });
 }
 
@@ -118,16 +149,18 @@ function reasonOf(
 
 interface FailedAlone {
   readonly parts: BatchParts;
-  readonly connection: WriteConnection;
+  readonly sending: Sending;
   readonly entry: Entry;
   readonly failure: Extract<Failure, { kind: "retry_alone" }>;
 }
 
-async function failedAlone({ parts, connection, entry, failure: { code, error } }: FailedAlone): Promise<RowAnswer> {
+async function failedAlone({ parts, sending, entry, failure: { code, error } }: FailedAlone): Promise<RowAnswer> {
+  const { connection, lane } = sending;
   const { resource } = entry.request;
   // Another connection used the same key at the same time and committed first.
   if (code === "23505" && isKeyed(entry)) return (await explainRefused(parts, connection, [entry]))[0] as RowAnswer;
-  if (code === "55P03") return { kind: "contention", resource, code };
+  parts.slowRows.mark(resource); // In a batch, the next write of its resource could fail others.
+  if (code === LOCK_TIMED_OUT) return lane === "fast" ? { kind: "retry", code, way: "slow" } : { kind: "contention", resource, code };
   if (rejectsValue(code)) return { kind: "value_rejected", resource, message: error.message };
   return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause: error };
 }

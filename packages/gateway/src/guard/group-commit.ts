@@ -1,13 +1,17 @@
 // Gathers the writes of one turn of the event loop into one statement, and keeps a few statements
 // in flight. It decides when a batch starts and what happens to rows that must be sent again; the
 // queue decides what goes into a batch, and the statement which rows are accepted.
-import type { WriteRequest } from "../fence/verdict.js";
+import type { Unavailable, WriteRequest } from "../fence/verdict.js";
+import { BoundedWait, overloaded, waiterOf } from "../store/bounded-wait.js";
+import { LOCK_TIMED_OUT } from "../store/lanes.js";
 import type { WriteConnection } from "../store/write-connection.js";
+import type { SlotLine, WriteSlots } from "../store/write-slots.js";
 import { afterLastTry, type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
-import { type Entry, type QueueLimits, type WriteOutcome, WriteQueue } from "./write-queue.js";
+import { type BatchLimits, bytesOf, type Entry, type WriteOutcome, WriteQueue } from "./write-queue.js";
 
-export interface GroupCommitLimits extends QueueLimits {
-  /** A write that has waited longer is answered "overloaded" instead of being sent. */
+export interface GroupCommitLimits extends BatchLimits {
+  readonly maxQueuedWrites: number;
+  readonly maxQueuedBytes: number;
   readonly maxWaitMs: number;
 }
 
@@ -21,53 +25,57 @@ export type BatchEvent =
   | { readonly kind: "retried"; readonly code: string; readonly rows: number };
 
 export interface GroupCommitParts extends BatchParts {
+  readonly slots: WriteSlots;
+  /** The slow lane. */
+  readonly slowLine: SlotLine;
   readonly limits: GroupCommitLimits;
   readonly observe: (event: BatchEvent) => void;
 }
 
 /** How often a row that lost a race is sent. */
 const MAX_ATTEMPTS = 5;
-const overloaded: WriteOutcome = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
-const closing: WriteOutcome = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
+/** After so many batches that failed because of their other rows, a row goes by itself. */
+const MAX_BATCHES = 2;
 
 export class GroupCommit {
   readonly #parts: GroupCommitParts;
+  readonly #wait: BoundedWait<Entry>;
   readonly #queue: WriteQueue;
-  #state: "open" | "closing" = "open";
   #pumpIsDue = false;
-  #onDrained: (() => void) | undefined;
 
   constructor(parts: GroupCommitParts) {
+    const { maxQueuedWrites, maxQueuedBytes, maxWaitMs } = parts.limits;
     this.#parts = parts;
-    this.#queue = new WriteQueue(parts.limits);
+    this.#wait = new BoundedWait({ maxAccepted: maxQueuedWrites, maxAcceptedBytes: maxQueuedBytes, maxWaitMs });
+    this.#queue = new WriteQueue(parts.limits, parts.slowRows);
   }
 
   get queued(): { readonly writes: number; readonly bytes: number } {
-    return { writes: this.#queue.writes, bytes: this.#queue.bytes };
+    return { writes: this.#wait.accepted, bytes: this.#wait.bytes };
   }
 
   submit(request: WriteRequest, { verified, known }: Pick<Entry, "verified" | "known">): Promise<WriteOutcome> {
-    if (this.#state === "closing") return Promise.resolve(closing);
     return new Promise((settle) => {
-      const entry: Entry = { request, verified, known, acceptedAt: performance.now(), settle, attempts: 0 };
-      if (this.#queue.add(entry) === "full") settle(overloaded);
-      else this.#pumpAfterThisTurn();
+      const entry: Entry = { ...waiterOf(bytesOf(request)), request, verified, known, settle, attempts: 0, place: "behind" };
+      const refusal = this.#wait.accept(entry);
+      if (refusal !== undefined) {
+        settle(refusal);
+        return;
+      }
+      this.#awaitTurn(entry);
+      this.#queue.add(entry);
+      this.#pumpAfterThisTurn();
     });
   }
 
   /** Refuses new writes; resolves when every accepted one has its verdict. */
-  async drain(): Promise<void> {
-    this.#state = "closing";
-    if (this.#queue.writes === 0) return;
-    await new Promise<void>((resolve) => {
-      this.#onDrained = resolve;
-    });
+  drain(): Promise<void> {
+    return this.#wait.drain();
   }
 
   /** Answers now whatever was not sent yet. */
   abandonQueue(): void {
-    for (let batch = this.#queue.take(); batch.length > 0; batch = this.#queue.take())
-      for (const entry of batch) this.#finish(entry, closing);
+    this.#wait.abandon();
   }
 
   /**
@@ -84,28 +92,37 @@ export class GroupCommit {
   }
 
   #pump(): void {
+    for (let entry = this.#queue.takeSlow(); entry !== undefined; entry = this.#queue.takeSlow()) void this.#runSlow(entry);
     while (this.#queue.hasWork) {
       const connection = this.#parts.slots.tryTake();
-      if (connection === undefined) return; // #run pumps again after releasing its slot.
-      const batch = this.#queue.take().filter((entry) => this.#isInTime(entry));
-      if (batch.length > 0) void this.#run(connection, batch);
-      else this.#parts.slots.release(connection);
+      if (connection === undefined) return; // #runBatch pumps again after releasing its slot.
+      void this.#runBatch(connection, this.#queue.take());
     }
   }
 
-  #isInTime(entry: Entry): boolean {
-    if (performance.now() - entry.acceptedAt <= this.#parts.limits.maxWaitMs) return true;
-    this.#finish(entry, overloaded);
-    return false;
+  async #runBatch(connection: WriteConnection, batch: readonly Entry[]): Promise<void> {
+    for (const entry of batch) this.#wait.start(entry);
+    const answers = await this.#send(connection, batch, "fast");
+    this.#parts.slots.release(connection);
+    for (const [index, entry] of batch.entries()) this.#take(entry, answers[index] as RowAnswer);
+    this.#pump();
   }
 
-  async #run(connection: WriteConnection, batch: readonly Entry[]): Promise<void> {
-    const startedAt = performance.now();
-    const { answers, outcome } = await sendBatch(this.#parts, connection, batch);
-    this.#parts.slots.release(connection);
-    this.#parts.observe({ kind: "batch", rows: batch.length, durationMs: performance.now() - startedAt, outcome });
-    for (const [index, entry] of batch.entries()) this.#take(entry, answers[index] ?? closing);
+  async #runSlow(entry: Entry): Promise<void> {
+    const { resource } = entry.request;
+    const answer = await this.#parts.slowLine.use({ wait: this.#wait, waiter: entry, subject: resource }, async (connection) => {
+      const [only] = await this.#send(connection, [entry], "slow");
+      return only as RowAnswer;
+    });
+    this.#take(entry, answer === overloaded ? this.#contention(entry) : answer);
     this.#pump();
+  }
+
+  async #send(connection: WriteConnection, batch: readonly Entry[], lane: "fast" | "slow"): Promise<readonly RowAnswer[]> {
+    const startedAt = performance.now();
+    const { answers, outcome } = await sendBatch(this.#parts, { connection, batch, lane });
+    this.#parts.observe({ kind: "batch", rows: batch.length, durationMs: performance.now() - startedAt, outcome });
+    return answers;
   }
 
   #take(entry: Entry, answer: RowAnswer): void {
@@ -115,16 +132,34 @@ export class GroupCommit {
     }
     entry.attempts += 1;
     this.#parts.observe({ kind: "retried", code: answer.code, rows: 1 });
-    if (entry.attempts < MAX_ATTEMPTS) this.#queue.retryAlone(entry);
-    else this.#finish(entry, afterLastTry(entry.request.resource, answer));
+    if (entry.attempts === MAX_ATTEMPTS) {
+      this.#finish(entry, afterLastTry(entry.request.resource, answer));
+      return;
+    }
+    this.#awaitTurn(entry);
+    this.#wait.wait(entry);
+    this.#queue.again(entry, answer.way === "batch" && entry.attempts >= MAX_BATCHES ? "alone" : answer.way);
+  }
+
+  /** What its own timer or the end of the gateway answers while it waits. */
+  #awaitTurn(entry: Entry): void {
+    entry.giveUp = (why: Unavailable) => {
+      const isHeld = why === overloaded && this.#parts.slowRows.has(entry.request.resource);
+      this.#finish(entry, isHeld ? this.#contention(entry) : why);
+      this.#pumpAfterThisTurn(); // The next write of its resource may start.
+    };
+  }
+
+  #contention({ request: { resource } }: Entry): WriteOutcome & { readonly kind: "contention" } {
+    return { kind: "contention", resource, code: LOCK_TIMED_OUT };
   }
 
   #finish(entry: Entry, verdict: WriteOutcome): void {
     const { resource } = entry.request;
-    if (verdict.kind === "contention") this.#queue.markSlow(resource);
-    else if (verdict.kind === "accepted") this.#queue.markPassed(resource);
+    if (verdict.kind === "contention") this.#parts.slowRows.mark(resource);
+    else if (verdict.kind === "accepted") this.#parts.slowRows.passed(resource);
     this.#queue.done(entry);
+    this.#wait.leave(entry);
     entry.settle(verdict);
-    if (this.#queue.writes === 0) this.#onDrained?.();
   }
 }

@@ -14,7 +14,6 @@ import type {
 } from "../fence/verdict.js";
 import { type Durability, durabilityDemand } from "../store/session.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
-import type { WriteSlots } from "../store/write-slots.js";
 import { arrayOf, named, type Statement } from "./fenced-statement.js";
 
 /** A row of palisade.resources, as far as a decision depends on it. */
@@ -121,7 +120,6 @@ const CONFIRM = named(
 );
 
 export interface Confirmation {
-  readonly slots: WriteSlots;
   readonly connection: WriteConnection;
   readonly durability: "local" | "sync";
 }
@@ -133,12 +131,9 @@ export interface Confirmation {
  * write that the next failover forgets (G3). Undefined when these resources are safe as they were
  * read.
  */
-export async function confirm(
-  { slots, connection, durability }: Confirmation,
-  resources: readonly string[],
-): Promise<OutcomeUnknown | undefined> {
+export async function confirm({ connection, durability }: Confirmation, resources: readonly string[]): Promise<OutcomeUnknown | undefined> {
   if (durability === "local" || resources.length === 0) return undefined;
-  const reply = await slots.run(connection, { ...CONFIRM, values: [arrayOf(resources)] });
+  const reply = await connection.run({ ...CONFIRM, values: [arrayOf(resources)] });
   if ("rows" in reply) return reply.rows[0]?.[0] === false ? { kind: "outcome_unknown", reason: "not_replicated" } : undefined;
   const { failure } = reply;
   return { kind: "outcome_unknown", reason: failure.kind === "unknown" ? failure.reason : "not_replicated", cause: failure.error };

@@ -1,11 +1,10 @@
 // Runs every form of the statement once with zero rows: whether this engine can run them is known
 // before the first write, and nothing is written.
-import type { SlotQueue, WriteSlots } from "../store/write-slots.js";
+import type { Lanes } from "../store/lanes.js";
 import { parametersOf, type Statement } from "./fenced-statement.js";
 
 export interface RehearsalParts {
-  readonly slots: WriteSlots;
-  readonly slotQueue: SlotQueue;
+  readonly lanes: Lanes;
   readonly statements: readonly Statement[];
 }
 
@@ -20,10 +19,10 @@ export class Rehearsal {
   /** Undefined when every statement has run once; otherwise why one did not. */
   async fault(): Promise<string | undefined> {
     if (this.#hasPassed) return undefined;
-    const { slots, slotQueue, statements } = this.#parts;
-    const outcome = await slotQueue.use(async (connection) => {
+    const { lanes, statements } = this.#parts;
+    const outcome = await lanes.use([], async (connection) => {
       for (const statement of statements) {
-        const reply = await slots.run(connection, { ...statement, values: valuesFor(statement) });
+        const reply = await connection.run({ ...statement, values: valuesFor(statement) });
         if ("failure" in reply) return { kind: "failed", message: `${statement.name}: ${reply.failure.error.message}` } as const;
       }
       return { kind: "passed" } as const;

@@ -10,15 +10,15 @@ import type {
   TransactionVerdict,
   Unavailable,
 } from "../fence/verdict.js";
+import { type Held, type Lanes, LOCK_TIMED_OUT } from "../store/lanes.js";
 import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
-import type { SlotQueue, WriteSlots } from "../store/write-slots.js";
 import { acceptedOf } from "./batch.js";
 import { parametersOf, type Statement } from "./fenced-statement.js";
+import { heldRows } from "./held-rows.js";
 import { confirm, type Explanation, explain, explanationOf, refusalOf, replayOf } from "./refusal.js";
 
 export interface TransactionParts {
-  readonly slots: WriteSlots;
-  readonly slotQueue: SlotQueue;
+  readonly lanes: Lanes;
   readonly statements: { readonly plain: Statement; readonly keyed: Statement };
   readonly durability: "local" | "sync";
   readonly observe: (event: { readonly kind: "retried"; readonly code: string; readonly rows: number }) => void;
@@ -47,10 +47,13 @@ export class Transactions {
   }
 
   async run(request: TransactionRequest, isVerified: (operation: TransactionOperation) => boolean): Promise<TransactionAnswer> {
-    return await this.#parts.slotQueue.use((connection) => this.#attempts({ request, isVerified, connection }));
+    const { operations } = request;
+    const names = operations.map(({ resource }) => resource);
+    const answer = await this.#parts.lanes.use(names, (connection) => this.#attempts({ request, isVerified, connection }));
+    return answer.kind === "held" ? contention(operations, LOCK_TIMED_OUT) : answer;
   }
 
-  async #attempts(attempt: Attempt): Promise<TransactionAnswer> {
+  async #attempts(attempt: Attempt): Promise<TransactionAnswer | Held> {
     for (let attempts = 1; ; attempts += 1) {
       const answer = await this.#attempt(attempt);
       if (answer.kind !== "retry") return answer;
@@ -61,9 +64,9 @@ export class Transactions {
     }
   }
 
-  async #attempt(attempt: Attempt): Promise<TransactionAnswer | Retry> {
+  async #attempt(attempt: Attempt): Promise<TransactionAnswer | Held | Retry> {
     const { request, connection } = attempt;
-    const reply = await this.#parts.slots.run(connection, this.#statementFor(attempt));
+    const reply = await connection.run(this.#statementFor(attempt));
     if ("failure" in reply) return await this.#failed(attempt, reply.failure);
     if (reply.rows.length === 0) return await this.#explain(attempt);
     const byName = new Map<unknown, Row>(reply.rows.map((row) => [row[0], row]));
@@ -84,8 +87,8 @@ export class Transactions {
     return { ...keyed, values: [...values, idempotency.key, idempotency.fingerprint] };
   }
 
-  async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Retry> {
-    const { operations, idempotency } = attempt.request;
+  async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Held | Retry> {
+    const { idempotency } = attempt.request;
     if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
     if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
     if (failure.kind === "retry") return { kind: "retry", code: failure.code, cause: failure.error };
@@ -93,9 +96,14 @@ export class Transactions {
     // Refused by the statement's own clause after a row was refused under its lock; or another
     // connection used the key at the same time.
     if (code === "PLS05" || (code === "23505" && idempotency !== undefined)) return await this.#explain(attempt);
-    if (code === "55P03") return contention(operations, code);
+    if (code === LOCK_TIMED_OUT) return { kind: "held", rows: await this.#heldRows(attempt) };
     if (rejectsValue(code)) return await this.#findRejected(attempt, error.message);
     return unavailable("refused", error);
+  }
+
+  async #heldRows({ request: { operations }, connection }: Attempt): Promise<readonly string[]> {
+    const names = operations.map(({ resource }) => resource);
+    return names.length === 1 ? names : ((await heldRows(connection, names)) ?? []);
   }
 
   async #explain(attempt: Attempt): Promise<TransactionAnswer | Retry> {
@@ -103,7 +111,7 @@ export class Transactions {
     const { operations, idempotency } = request;
     const names = operations.map((operation) => operation.resource);
     const keys = operations.map(() => idempotency?.key);
-    const reply = await this.#parts.slots.run(connection, explain(names, keys, this.#parts.durability));
+    const reply = await connection.run(explain(names, keys, this.#parts.durability));
     if ("failure" in reply) return unavailable("unreachable", reply.failure.error);
     const explanation = explanationOf(reply.rows);
     const replayed = idempotency === undefined ? undefined : replayOfAll(request, explanation);
@@ -125,7 +133,7 @@ export class Transactions {
 
   #confirm({ connection }: Attempt, operations: readonly TransactionOperation[]): Promise<OutcomeUnknown | undefined> {
     const names = operations.map(({ resource }) => resource);
-    return confirm({ ...this.#parts, connection }, names);
+    return confirm({ durability: this.#parts.durability, connection }, names);
   }
 
   /**
@@ -135,7 +143,7 @@ export class Transactions {
   async #findRejected({ request, connection }: Attempt, message: string): Promise<TransactionAnswer> {
     const documents = [...request.operations.entries()].filter(([, operation]) => operation.value !== undefined);
     for (const [index, { resource, value }] of documents) {
-      const reply: Reply = await this.#parts.slots.run(connection, {
+      const reply: Reply = await connection.run({
         name: "palisade-read-document",
         text: "select $1::jsonb is null",
         values: [value ?? null],

@@ -1,27 +1,26 @@
 // Which accepted writes go into one batch, and in which order: first come, first served, one write
 // per resource at a time. Bounded in rows and in bytes.
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
+import type { Waiter } from "../store/bounded-wait.js";
+import type { SlowRows } from "../store/slow-rows.js";
 import { Fifo } from "../store/write-slots.js";
 
-export interface QueueLimits {
+export interface BatchLimits {
   readonly maxBatchRows: number;
   readonly maxBatchBytes: number;
-  readonly maxQueuedWrites: number;
-  readonly maxQueuedBytes: number;
 }
 
-export interface Entry {
+export interface Entry extends Waiter {
   readonly request: WriteRequest;
   readonly verified: boolean;
   /** The resource most likely has a row. */
   readonly known: boolean;
-  readonly acceptedAt: number;
   readonly settle: (verdict: WriteOutcome) => void;
+  /** How often it failed for a reason of its own. */
   attempts: number;
-  /**
-   * Used by the queue only: the next write of the same resource, which may start when this one is
-   * done.
-   */
+  /** Used by the queue only. */
+  place: "behind" | "first" | "answered";
+  /** The next write of the same resource, which may start when this one is answered. */
   next?: Entry;
 }
 
@@ -30,102 +29,95 @@ export interface Entry {
  */
 export type WriteOutcome = Verdict | { readonly kind: "unverified" };
 
-const MAX_SLOW_RESOURCES = 1_000;
+/**
+ * How a write is sent: with others, by itself, or by itself on a connection that is set aside for
+ * slow rows.
+ */
+export type Way = "batch" | "alone" | "slow";
 
 export class WriteQueue {
-  readonly #limits: QueueLimits;
+  readonly #limits: BatchLimits;
+  readonly #slowRows: SlowRows;
   /**
-   * Of each resource at most one write is in these two queues or in flight; later ones hang on it
-   * as a chain. That keeps their order, and a hot resource costs nothing.
+   * Of each resource at most one write is in these three queues or in flight; later ones hang on it
+   * as a chain. That keeps their order, and a hot resource costs nothing. A write that was answered
+   * while it waited stays where it is until its turn.
    */
-  readonly #ready = new Fifo<Entry>();
-  readonly #alone = new Fifo<Entry>();
+  readonly #ways: Readonly<Record<Way, Fifo<Entry>>> = { batch: new Fifo(), alone: new Fifo(), slow: new Fifo() };
   readonly #last = new Map<string, Entry>();
-  /**
-   * Resources whose row another transaction held for too long. Their writes travel alone until one
-   * passes, so that they do not delay others.
-   */
-  readonly #slow = new Set<string>();
-  #writes = 0;
-  #bytes = 0;
 
-  constructor(limits: QueueLimits) {
+  constructor(limits: BatchLimits, slowRows: SlowRows) {
     this.#limits = limits;
+    this.#slowRows = slowRows;
   }
 
-  /** Waiting and in flight. */
-  get writes(): number {
-    return this.#writes;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
+  /** Whether there is something for `take`. */
   get hasWork(): boolean {
-    return this.#alone.length + this.#ready.length > 0;
+    return this.#peek("alone") !== undefined || this.#peek("batch") !== undefined;
   }
 
-  add(entry: Entry): "queued" | "full" {
+  add(entry: Entry): void {
     const { resource } = entry.request;
-    const bytes = bytesOf(entry);
-    const { maxQueuedWrites, maxQueuedBytes } = this.#limits;
-    if (this.#writes >= maxQueuedWrites || (this.#writes > 0 && this.#bytes + bytes > maxQueuedBytes)) return "full";
-    this.#writes += 1;
-    this.#bytes += bytes;
     const before = this.#last.get(resource);
     this.#last.set(resource, entry);
-    if (before === undefined) this.#makeReady(entry);
+    if (before === undefined) this.#makeFirst(entry);
     else before.next = entry;
-    return "queued";
   }
 
   /** The next batch, sorted by resource; empty when nothing may start. */
   take(): Entry[] {
-    const alone = this.#alone.shift();
-    if (alone !== undefined) return [alone];
+    const alone = this.#peek("alone");
+    if (alone !== undefined) {
+      this.#ways.alone.shift();
+      return [alone];
+    }
     const { maxBatchRows, maxBatchBytes } = this.#limits;
     const batch: Entry[] = [];
     let bytes = 0;
-    for (let entry = this.#ready.peek(); entry !== undefined && batch.length < maxBatchRows; entry = this.#ready.peek()) {
+    for (let entry = this.#peek("batch"); entry !== undefined && batch.length < maxBatchRows; entry = this.#peek("batch")) {
       const [first] = batch;
-      bytes += bytesOf(entry);
+      bytes += entry.bytes;
       if (first !== undefined && (bytes > maxBatchBytes || isKeyed(first) !== isKeyed(entry))) break;
-      this.#ready.shift();
+      this.#ways.batch.shift();
       batch.push(entry);
     }
     return batch.sort(byResource);
   }
 
-  /**
-   * The entry failed in a batch, or lost a race: next time it is sent alone. It keeps its place
-   * before the later writes of its resource.
-   */
-  retryAlone(entry: Entry): void {
-    this.#alone.push(entry);
+  /** The next write for the slow lane. */
+  takeSlow(): Entry | undefined {
+    const entry = this.#peek("slow");
+    if (entry !== undefined) this.#ways.slow.shift();
+    return entry;
   }
 
-  /** The entry has its verdict: the next write of its resource may start. */
+  /** The entry was not applied and goes again, before the later writes of its resource. */
+  again(entry: Entry, way: Way): void {
+    this.#ways[way].push(entry);
+  }
+
+  /**
+   * The entry was answered, in flight or while it waited: the next write of its resource may start.
+   */
   done(entry: Entry): void {
-    this.#writes -= 1;
-    this.#bytes -= bytesOf(entry);
-    if (entry.next !== undefined) this.#makeReady(entry.next);
+    const wasFirst = entry.place === "first";
+    entry.place = "answered";
+    if (!wasFirst) return;
+    let { next } = entry;
+    while (next?.place === "answered") next = next.next;
+    if (next !== undefined) this.#makeFirst(next);
     else this.#last.delete(entry.request.resource);
   }
 
-  markSlow(resource: string): void {
-    this.#slow.add(resource);
-    const [oldest] = this.#slow;
-    if (this.#slow.size > MAX_SLOW_RESOURCES && oldest !== undefined) this.#slow.delete(oldest);
+  #makeFirst(entry: Entry): void {
+    entry.place = "first";
+    this.again(entry, this.#slowRows.has(entry.request.resource) ? "slow" : "batch");
   }
 
-  markPassed(resource: string): void {
-    if (this.#slow.size > 0) this.#slow.delete(resource);
-  }
-
-  #makeReady(entry: Entry): void {
-    if (this.#slow.has(entry.request.resource)) this.#alone.push(entry);
-    else this.#ready.push(entry);
+  #peek(way: Way): Entry | undefined {
+    const fifo = this.#ways[way];
+    while (fifo.peek()?.place === "answered") fifo.shift();
+    return fifo.peek();
   }
 }
 
@@ -134,7 +126,7 @@ export function isKeyed({ request }: Entry): boolean {
 }
 
 /** Characters, which is close enough for a bound. */
-function bytesOf({ request }: Entry): number {
+export function bytesOf(request: WriteRequest): number {
   return request.resource.length + (request.value?.length ?? 0);
 }
 

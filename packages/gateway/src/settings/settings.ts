@@ -43,6 +43,7 @@ export interface Settings {
   readonly writeTimeoutMs: number | undefined;
   readonly readTimeoutMs: number | undefined;
   readonly lockWaitMs: number | undefined;
+  readonly batchLockWaitMs: number | undefined;
   readonly connectTimeoutMs: number | undefined;
   readonly maxWaitMs: number | undefined;
   readonly maxQueuedBytes: number | undefined;
@@ -226,7 +227,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
   statementsInFlight: number({
     env: "PALISADE_STATEMENTS_IN_FLIGHT",
     ...storeRange("statementsInFlight"),
-    help: "Connections to Postgres that write, and as many again for transactions.",
+    help: "Connections to Postgres that write, as many again for transactions, and as many again for rows that others hold.",
   }),
   maxBatchRows: number({
     env: "PALISADE_MAX_BATCH_ROWS",
@@ -253,6 +254,11 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     ...storeRange("lockWaitMs"),
     help: "How long a write waits for a row that another transaction holds; then the answer is 409. Below four fifths of the write timeout.",
   }),
+  batchLockWaitMs: number({
+    env: "PALISADE_BATCH_LOCK_WAIT_MS",
+    ...storeRange("batchLockWaitMs"),
+    help: "How long of that a batch or a transaction waits before its held rows go by themselves, on connections for such rows.",
+  }),
   idempotencyRetentionMs: number({
     env: "PALISADE_IDEMPOTENCY_RETENTION_MS",
     ...storeRange("idempotencyRetentionMs"),
@@ -266,7 +272,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
   maxWaitMs: number({
     env: "PALISADE_MAX_WAIT_MS",
     ...storeRange("maxWaitMs"),
-    help: "How long a write may wait for a statement before it is refused as not applied.",
+    help: "How long a write may wait for a statement in all before it is refused as not applied.",
   }),
   maxQueuedBytes: number({
     env: "PALISADE_MAX_QUEUED_BYTES",

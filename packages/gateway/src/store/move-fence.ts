@@ -2,7 +2,7 @@
 // after a fence is lowered, the tokens it refused are accepted again (G1).
 import type { Contention, OutcomeUnknown, Token, Unavailable } from "../fence/verdict.js";
 import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "../fence/write-request.js";
-import type { SlotQueue, WriteSlots } from "./write-slots.js";
+import { type Held, type Lanes, LOCK_TIMED_OUT } from "./lanes.js";
 
 /** Kept for ever: which credential moved the fence, and why. */
 export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
@@ -16,20 +16,15 @@ export type FenceVerdict =
 
 const MOVE_FENCE = "select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5)";
 
-export interface FenceMover {
-  readonly slots: WriteSlots;
-  readonly queue: SlotQueue;
-}
-
-export async function moveFence({ slots, queue }: FenceMover, direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
+export async function moveFence(lanes: Lanes, direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
   const { resource, token, by, reason } = change;
   checkName(resource);
   checkToken(token);
   checkText({ text: by, what: "who moves a fence", maxBytes: MAX_NAME_BYTES });
   checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
   const statement = { name: "palisade-move-fence", text: MOVE_FENCE, values: [direction, resource, String(token), by, reason] };
-  return await queue.use(async (connection): Promise<FenceVerdict> => {
-    const reply = await slots.run(connection, statement);
+  const verdict = await lanes.use([resource], async (connection): Promise<FenceVerdict | Held> => {
+    const reply = await connection.run(statement);
     if ("rows" in reply) {
       const [changed, previous] = reply.rows[0] ?? [];
       const previousToken = typeof previous === "number" ? previous : null;
@@ -41,6 +36,7 @@ export async function moveFence({ slots, queue }: FenceMover, direction: "raise"
     if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
     if (failure.kind === "unavailable")
       return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause: failure.error };
-    return { kind: "contention", resource, code: failure.code };
+    return failure.code === LOCK_TIMED_OUT ? { kind: "held", rows: [resource] } : { kind: "contention", resource, code: failure.code };
   });
+  return verdict.kind === "held" ? { kind: "contention", resource, code: LOCK_TIMED_OUT } : verdict;
 }

@@ -27,6 +27,10 @@ export interface StoreLimits {
   readonly connectTimeoutMs: number;
   /** How long a write waits for a row that another transaction has locked; then contention. */
   readonly lockWaitMs: number;
+  /**
+   * How long it does so in the company of others, before it waits by itself. At most lockWaitMs.
+   */
+  readonly batchLockWaitMs: number;
   /** How long a used idempotency key is remembered. */
   readonly idempotencyRetentionMs: number;
 }
@@ -51,6 +55,7 @@ const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
   readTimeoutMs: { preset: 5_000, from: 10, to: 600_000 },
   connectTimeoutMs: { preset: 2_000, from: 10, to: 600_000 },
   lockWaitMs: { preset: 500, from: 1, to: 600_000 },
+  batchLockWaitMs: { preset: 100, from: 1, to: 600_000 },
   idempotencyRetentionMs: { preset: DAY_MS, from: 60_000, to: 365 * DAY_MS },
 };
 
@@ -68,10 +73,11 @@ export function storeLimits(given: { readonly [Limit in keyof StoreLimits]?: num
       throw new RangeError(`${name} is an integer from ${from} to ${to}, not ${String(value)}`);
     limits[name] = value;
   }
-  const { writeTimeoutMs = 0, lockWaitMs = 0 } = limits;
+  const { writeTimeoutMs = 0, lockWaitMs = 0, batchLockWaitMs = 0 } = limits;
   // Only limits that were not given are adjusted. A statement timeout above the write timeout would
   // never be reached, and a shorter write timeout shortens the wait for rows.
   if (given.statementTimeoutMs === undefined) limits.statementTimeoutMs = Math.floor(writeTimeoutMs * 0.8);
   if (given.lockWaitMs === undefined) limits.lockWaitMs = Math.min(lockWaitMs, Math.max(1, Math.floor(writeTimeoutMs * 0.5)));
+  limits.batchLockWaitMs = Math.min(batchLockWaitMs, limits.lockWaitMs ?? 0);
   return limits as unknown as StoreLimits;
 }

@@ -15,6 +15,8 @@ export interface WriteConnectionOptions extends SessionLimits {
   readonly writeTimeoutMs: number;
   /** An error on a connection that was not in use. */
   readonly onIdleError: (error: Error) => void;
+  /** Every answer, before it is given. */
+  readonly onReply?: ((reply: Reply) => void) | undefined;
 }
 
 export interface BoundStatement {
@@ -55,9 +57,9 @@ export class WriteConnection {
     this.#busy = true;
     try {
       const client = this.#client ?? (await this.#open());
-      if (!(client instanceof pg.Client)) return { failure: client };
-      const reply = await this.#send(client, statement);
-      if ("failure" in reply && endsSession(reply.failure)) this.destroy();
+      const reply = client instanceof pg.Client ? await this.#send(client, statement) : { failure: client };
+      if (client instanceof pg.Client && "failure" in reply && endsSession(reply.failure)) this.destroy();
+      this.#options.onReply?.(reply);
       return reply;
     } finally {
       this.#busy = false;

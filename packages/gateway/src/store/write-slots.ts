@@ -1,9 +1,10 @@
-// A fixed number of write connections, and the queue for work that needs one to itself. Their
-// number bounds the statements in flight; it drops to one while Postgres does not answer.
+// A fixed number of write connections, and the line for work that needs one to itself. Their number
+// bounds the statements in flight; it drops to one while Postgres does not answer.
 import type { Unavailable } from "../fence/verdict.js";
-import { type BoundStatement, type Reply, WriteConnection, type WriteConnectionOptions } from "./write-connection.js";
+import type { BoundedWait, Waiter } from "./bounded-wait.js";
+import { WriteConnection, type WriteConnectionOptions } from "./write-connection.js";
 
-/** The slots. They keep no queue: SlotQueue and the group commit each have a bounded one. */
+/** The slots. They keep no queue: SlotLine and the group commit each have one. */
 export class WriteSlots {
   readonly #idle: WriteConnection[];
   readonly #all: readonly WriteConnection[];
@@ -12,8 +13,11 @@ export class WriteSlots {
   // connections within a minute; one at a time is enough to notice that Postgres answers again.
   #answering = true;
 
-  constructor(count: number, options: WriteConnectionOptions) {
-    this.#all = Array.from({ length: count }, () => new WriteConnection(options));
+  constructor(count: number, options: Omit<WriteConnectionOptions, "onReply">) {
+    const onReply: WriteConnectionOptions["onReply"] = (reply) => {
+      this.#answering = !("failure" in reply && reply.failure.kind === "unknown" && reply.failure.reason === "timed_out");
+    };
+    this.#all = Array.from({ length: count }, () => new WriteConnection({ ...options, onReply }));
     this.#idle = [...this.#all];
   }
 
@@ -38,12 +42,6 @@ export class WriteSlots {
     this.#idle.push(connection);
   }
 
-  async run(connection: WriteConnection, statement: BoundStatement): Promise<Reply> {
-    const reply = await connection.run(statement);
-    this.#answering = !("failure" in reply && reply.failure.kind === "unknown" && reply.failure.reason === "timed_out");
-    return reply;
-  }
-
   /** Statements that still run end as connection_lost. */
   destroy(): void {
     for (const connection of this.#all) connection.destroy();
@@ -54,76 +52,63 @@ export class WriteSlots {
   }
 }
 
-export interface SlotQueueLimits {
-  readonly maxWaiting: number;
-  readonly maxWaitMs: number;
+interface Place {
+  readonly subject: string | undefined;
+  readonly go: (connection: WriteConnection) => void;
 }
 
-const overloaded: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
-const closing: Unavailable = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
-
-/**
- * First come, first served, for work that needs a slot to itself. Bounded in length and in time.
- */
-export class SlotQueue {
+/** First come, first served, but one at a time of each subject. Its work waits in a BoundedWait. */
+export class SlotLine {
   readonly #slots: WriteSlots;
-  readonly #limits: SlotQueueLimits;
-  readonly #waiting = new Fifo<(connection: WriteConnection | undefined) => void>();
-  #inside = 0;
-  #state: "open" | "closing" = "open";
-  #onDrained: (() => void) | undefined;
+  readonly #places = new Set<Place>();
+  readonly #subjects = new Set<string>();
 
-  constructor(slots: WriteSlots, limits: SlotQueueLimits) {
+  constructor(slots: WriteSlots) {
     this.#slots = slots;
-    this.#limits = limits;
   }
 
-  get waiting(): number {
-    return this.#waiting.length;
-  }
-
-  async use<T>(work: (connection: WriteConnection) => Promise<T>): Promise<T | Unavailable> {
-    if (this.#state === "closing") return closing;
-    if (this.#waiting.length >= this.#limits.maxWaiting) return overloaded;
-    const arrivedAt = performance.now();
-    this.#inside += 1;
-    let connection: WriteConnection | undefined;
+  /** Does the work of an accepted waiter on a slot, unless its wait ends before. */
+  async use<W extends Waiter, T>(
+    { wait, waiter, subject }: { readonly wait: BoundedWait<W>; readonly waiter: W; readonly subject?: string | undefined },
+    work: (connection: WriteConnection) => Promise<T>,
+  ): Promise<T | Unavailable> {
+    const connection = this.#take(subject) ?? (await this.#turn(waiter, subject));
+    if ("kind" in connection) return connection;
+    wait.start(waiter);
     try {
-      connection = this.#slots.tryTake() ?? (await this.#turn());
-      if (connection === undefined) return closing;
-      if (performance.now() - arrivedAt > this.#limits.maxWaitMs) return overloaded;
       return await work(connection);
     } finally {
-      this.#inside -= 1;
-      if (connection !== undefined) this.#release(connection);
-      if (this.#inside === 0) this.#onDrained?.();
+      this.#release(connection, subject);
     }
   }
 
-  /** Refuses new work; resolves when all accepted work is done. */
-  async drain(): Promise<void> {
-    this.#state = "closing";
-    if (this.#inside === 0) return;
-    await new Promise<void>((resolve) => {
-      this.#onDrained = resolve;
+  #take(subject: string | undefined): WriteConnection | undefined {
+    if (subject !== undefined && this.#subjects.has(subject)) return undefined;
+    const connection = this.#slots.tryTake();
+    if (connection !== undefined && subject !== undefined) this.#subjects.add(subject);
+    return connection;
+  }
+
+  #turn(waiter: Waiter, subject: string | undefined): Promise<WriteConnection | Unavailable> {
+    return new Promise((resolve) => {
+      const place: Place = { subject, go: resolve };
+      this.#places.add(place);
+      waiter.giveUp = (why) => {
+        this.#places.delete(place);
+        resolve(why);
+      };
     });
   }
 
-  /** Refuses all work that has no slot yet. */
-  abandon(): void {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) next(undefined);
-  }
-
-  #turn(): Promise<WriteConnection | undefined> {
-    return new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  #release(connection: WriteConnection): void {
+  #release(connection: WriteConnection, subject: string | undefined): void {
     this.#slots.release(connection);
-    while (this.#waiting.length > 0) {
-      const free = this.#slots.tryTake();
+    if (subject !== undefined) this.#subjects.delete(subject);
+    for (const place of this.#places) {
+      if (place.subject !== undefined && this.#subjects.has(place.subject)) continue;
+      const free = this.#take(place.subject);
       if (free === undefined) return;
-      this.#waiting.shift()?.(free);
+      this.#places.delete(place);
+      place.go(free);
     }
   }
 }

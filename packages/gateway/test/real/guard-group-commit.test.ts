@@ -192,10 +192,8 @@ describe("the queue", () => {
     const first = store.write({ op: "put", resource: held, token: 2, value: "1" });
     await untilSomebodyWaits(observer);
     const verdict = store.write({ op: "put", resource: late, token: 1, value: "1" });
-    const queuedAt = performance.now();
-    await expect.poll(() => performance.now() - queuedAt).toBeGreaterThan(maxWaitMs);
-    await holder.query("commit");
     expect(await verdict).toMatchObject({ kind: "unavailable", reason: "overloaded", outcome: "not_applied" });
+    await holder.query("commit");
     expect(await first).toMatchObject({ kind: "accepted" });
     expect(await store.read(late)).toMatchObject({ kind: "unknown_resource" });
   });

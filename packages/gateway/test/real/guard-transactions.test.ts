@@ -138,7 +138,7 @@ describe("a transaction", () => {
     openStore,
     connect,
   }) => {
-    const store = await openStore({ statementsInFlight: 1, maxQueuedWrites: 1 });
+    const store = await openStore({ statementsInFlight: 1, maxQueuedWrites: 2 });
     const [held, waiting] = fresh(2) as [string, string];
     await store.transaction({ operations: [put(held, 1, "1")] });
     const [holder, observer] = [await connect(), await connect()];

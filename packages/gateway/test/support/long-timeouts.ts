@@ -8,6 +8,7 @@ export const longTimeouts = {
   readTimeoutMs: 20_000,
   writeTimeoutMs: 20_000,
   lockWaitMs: 10_000,
+  batchLockWaitMs: 10_000,
   maxWaitMs: 20_000,
 } as const;
 
@@ -17,5 +18,6 @@ export const longTimeoutVariables = {
   PALISADE_READ_TIMEOUT_MS: String(longTimeouts.readTimeoutMs),
   PALISADE_WRITE_TIMEOUT_MS: String(longTimeouts.writeTimeoutMs),
   PALISADE_LOCK_WAIT_MS: String(longTimeouts.lockWaitMs),
+  PALISADE_BATCH_LOCK_WAIT_MS: String(longTimeouts.batchLockWaitMs),
   PALISADE_MAX_WAIT_MS: String(longTimeouts.maxWaitMs),
 } as const;

@@ -1,19 +1,21 @@
 // Which writes go into one batch, in which order, and how much may wait. Needs no server.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Entry, WriteQueue } from "../../../src/guard/write-queue.js";
+import { bytesOf, type Entry, WriteQueue } from "../../../src/guard/write-queue.js";
+import { waiterOf } from "../../../src/store/bounded-wait.js";
+import { SlowRows } from "../../../src/store/slow-rows.js";
 
-const limits = { maxBatchRows: 4, maxBatchBytes: 100, maxQueuedWrites: 1_000, maxQueuedBytes: 100_000 };
+const limits = { maxBatchRows: 4, maxBatchBytes: 100 };
 
 function entry(resource: string, rest: { readonly value?: string; readonly keyed?: boolean } = {}): Entry {
   const { value = "1", keyed = false } = rest;
   const request = { op: "put", resource, token: 1, value, ...(keyed ? { idempotency: { key: "k", fingerprint: "f" } } : {}) } as const;
-  return { request, verified: true, known: false, acceptedAt: 0, settle: () => {}, attempts: 0 };
+  return { ...waiterOf(bytesOf(request)), request, verified: true, known: false, settle: () => {}, attempts: 0, place: "behind" };
 }
 
 function filled(entries: readonly Entry[], change: Partial<typeof limits> = {}): WriteQueue {
-  const queue = new WriteQueue({ ...limits, ...change });
-  for (const one of entries) expect(queue.add(one)).toBe("queued");
+  const queue = new WriteQueue({ ...limits, ...change }, new SlowRows());
+  for (const one of entries) queue.add(one);
   return queue;
 }
 
@@ -54,7 +56,7 @@ describe("a batch", () => {
     const [first, second] = [entry("a"), entry("a")];
     const queue = filled([first, second, entry("b"), entry("c")], { maxBatchRows: 1 });
     expect(queue.take()).toEqual([first]);
-    queue.retryAlone(first);
+    queue.again(first, "alone");
     expect(queue.take()).toEqual([first]);
     expect(namesOf(queue.take())).toEqual(["b"]);
     queue.done(first);
@@ -63,36 +65,39 @@ describe("a batch", () => {
   });
 
   test("leaves out resources that were slow, until one of their writes has passed", () => {
-    const queue = filled([]);
-    queue.markSlow("b");
+    const slowRows = new SlowRows();
+    const queue = new WriteQueue(limits, slowRows);
+    slowRows.mark("b");
     for (const name of ["a", "b", "c"]) queue.add(entry(name));
-    expect([namesOf(queue.take()), namesOf(queue.take())]).toEqual([["b"], ["a", "c"]]);
-    queue.markPassed("b");
+    expect(queue.takeSlow()?.request.resource).toBe("b");
+    expect([queue.takeSlow(), namesOf(queue.take())]).toEqual([undefined, ["a", "c"]]);
+    slowRows.passed("b");
     const again = filled(["a", "b", "c"].map((name) => entry(name)));
     expect(namesOf(again.take())).toEqual(["a", "b", "c"]);
   });
-});
 
-test("the queue is bounded in writes and bytes, counts what is in flight, and always takes one", () => {
-  const huge = entry("a", { value: "x".repeat(500) });
-  const queue = filled([huge], { maxQueuedWrites: 3, maxQueuedBytes: 10 });
-  expect(queue.add(entry("b"))).toBe("full");
-  queue.take();
-  expect(queue.add(entry("b"))).toBe("full");
-  queue.done(huge);
-  expect([queue.writes, queue.bytes]).toEqual([0, 0]);
-  for (const name of ["a", "a", "b"]) expect(queue.add(entry(name))).toBe("queued");
-  expect(queue.add(entry("c"))).toBe("full");
+  test("leaves out writes that were answered while they waited, and the next of their resource takes their turn", () => {
+    const [first, second, third, other] = [entry("a"), entry("a"), entry("a"), entry("b")];
+    const queue = filled([first, second, third, other]);
+    queue.done(second);
+    queue.done(first);
+    queue.done(other);
+    expect(queue.take()).toEqual([third]);
+    expect(queue.hasWork).toBe(false);
+    queue.done(third);
+    queue.add(entry("a"));
+    expect(namesOf(queue.take())).toEqual(["a"]);
+  });
 });
 
 test("whatever comes in whatever order, every write is sent exactly once and each resource keeps its order", () => {
   const step = fc.oneof(
     fc.record({ add: fc.constantFrom("a", "b", "c", "d", "e", "f"), keyed: fc.boolean() }),
-    fc.constantFrom("take", "done", "again"),
+    fc.constantFrom("take", "done", "again", "overdue"),
   );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-      const queue = new WriteQueue(limits);
+      const queue = new WriteQueue(limits, new SlowRows());
       const added: Entry[] = [];
       const finished: Entry[] = [];
       let inFlight: Entry[] = [];
@@ -110,15 +115,19 @@ test("whatever comes in whatever order, every write is sent exactly once and eac
       for (const one of steps) {
         if (typeof one === "object") {
           const next = entry(one.add, { keyed: one.keyed });
-          if (queue.add(next) === "queued") added.push(next);
+          queue.add(next);
+          added.push(next);
+        } else if (one === "overdue") {
+          const waiting = added.findIndex((each) => !inFlight.includes(each) && !finished.includes(each));
+          for (const each of waiting < 0 ? [] : added.splice(waiting, 1)) queue.done(each);
         } else if (one === "take") take();
         else if (one === "done") done();
         else {
           const back = inFlight.shift();
-          if (back !== undefined) queue.retryAlone(back);
+          if (back !== undefined) queue.again(back, "alone");
         }
       }
-      while (queue.writes > 0) {
+      while (finished.length < added.length) {
         take();
         done();
       }
