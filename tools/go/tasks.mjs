@@ -24,7 +24,7 @@ export const tasks = {
   faults: program("packages/robustness/dist/main.js"),
   soak: program("packages/robustness/dist/soak.js"),
   mutants: program("tools/mutants/main.mjs"),
-  packages: program("tools/packages.mjs"),
+  packages: program("tools/packages/main.mjs"),
   fresh: { installs: false, builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },
   test: { builds: ".", run: (args) => node([...vitest, ...args]) },
   lint: { builds: undefined, run: () => node(biome) },

@@ -6,7 +6,6 @@ import { clockOnly } from "../tidy/clock-only.js";
 import { commentWidth, openingComments } from "../tidy/comments.js";
 import { importDirections } from "../tidy/directions.js";
 import { oneEntry } from "../tidy/entries.js";
-import { exactVersions } from "../tidy/exact-versions.js";
 import { fileUrls } from "../tidy/file-urls.js";
 import { honestTests } from "../tidy/honest-tests.js";
 import { layers } from "../tidy/layers.js";
@@ -16,6 +15,7 @@ import { documentsPointSomewhere } from "../tidy/references.js";
 import type { Rule } from "../tidy/rule.js";
 import { rules } from "../tidy/rules.js";
 import { fileLength, testLength } from "../tidy/sizes.js";
+import { testedVersions } from "../tidy/tested-versions.js";
 import { knownWords, meaningfulNames } from "../tidy/vocabulary.js";
 
 type Files = Readonly<Record<string, string>>;
@@ -187,13 +187,22 @@ const samples: readonly Sample[] = [
     })),
   },
   {
-    rule: exactVersions,
-    breaks: ["^1.2.3", "~1.2.3", "1.2", "latest", "*", "npm:redlock@^4.0.0"].map((version) => ({
-      "package.json": `{ "dependencies": { "x": "${version}" } }`,
-    })),
-    keeps: ["1.2.3", "5.0.0-beta.2", "workspace:*", "npm:redlock@4.2.0"].map((version) => ({
-      "packages/x/package.json": `{ "devDependencies": { "x": "${version}" } }`,
-    })),
+    rule: testedVersions,
+    breaks: [
+      ...["^1.2.3", "~1.2.3", "1.2", "latest", "*", "npm:redlock@^4.0.0"].map((version) => ({
+        "package.json": `{ "dependencies": { "x": "${version}" } }`,
+      })),
+      ...["1.2.3", "~1.2.3", "workspace:*", "latest"].map((version) => ({
+        "packages/lock/package.json": `{ "dependencies": { "x": "${version}" } }`,
+      })),
+    ],
+    keeps: [
+      ...["1.2.3", "5.0.0-beta.2", "workspace:*", "npm:redlock@4.2.0"].map((version) => ({
+        "packages/x/package.json": `{ "devDependencies": { "x": "${version}" } }`,
+      })),
+      { "packages/lock/package.json": '{ "dependencies": { "x": "^1.2.3", "y": "workspace:^" } }' },
+      { "packages/bench/package.json": '{ "private": true, "dependencies": { "x": "1.2.3" } }' },
+    ],
   },
   {
     rule: promisesAreTested,

@@ -3,7 +3,6 @@ import { clockOnly } from "./clock-only.js";
 import { commentWidth, openingComments } from "./comments.js";
 import { importDirections } from "./directions.js";
 import { oneEntry } from "./entries.js";
-import { exactVersions } from "./exact-versions.js";
 import { fileUrls } from "./file-urls.js";
 import { honestTests } from "./honest-tests.js";
 import { layers } from "./layers.js";
@@ -12,6 +11,7 @@ import { promisesAreTested } from "./promises.js";
 import { documentsPointSomewhere } from "./references.js";
 import type { Rule } from "./rule.js";
 import { fileLength, testLength } from "./sizes.js";
+import { testedVersions } from "./tested-versions.js";
 import { knownWords, meaningfulNames } from "./vocabulary.js";
 
 export const rules: readonly Rule[] = [
@@ -29,7 +29,7 @@ export const rules: readonly Rule[] = [
   fileUrls,
   nothingLeftOver,
   noMachinePaths,
-  exactVersions,
+  testedVersions,
   promisesAreTested,
   documentsPointSomewhere,
 ];
