@@ -3,9 +3,12 @@
 // terminal reaches it through us, once, and what it leaves in its group is killed with it.
 import { spawn, spawnSync } from "node:child_process";
 import { constants } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "./checkout.mjs";
 
 const GRACE_MS = 10_000;
+/** Not longer: the dead count until they are buried, which in some containers never happens. */
+const GROUP_END_MS = 500;
 
 /** Thrown instead of starting another child after an interrupt. */
 export class Interrupted extends Error {}
@@ -47,6 +50,20 @@ function killGroup(child) {
 }
 
 /**
+ * What was killed ends a moment later, and until then its folders have an owner.
+ * @param {import("node:child_process").ChildProcess} child
+ */
+async function untilGroupIsGone({ pid }) {
+  for (const giveUpAt = performance.now() + GROUP_END_MS; pid !== undefined && performance.now() < giveUpAt; await sleep(10)) {
+    try {
+      process.kill(-pid, 0);
+    } catch {
+      return;
+    }
+  }
+}
+
+/**
  * Runs a command to its end. `output`: "shown" passes our terminal through, "kept" gathers both
  * streams as text. `ending`: whether it is asked to end when we are interrupted, or killed. After
  * `limitMs` it is asked in any case, and killed if it does not.
@@ -75,7 +92,8 @@ export function run(command, { output, ending = output === "shown" ? "asked" : "
       for (const limit of limits) clearTimeout(limit);
       killGroup(child);
     });
-    child.once("close", (code, signal) => {
+    child.once("close", async (code, signal) => {
+      await untilGroupIsGone(child);
       if (interrupted) reject(new Interrupted());
       else resolve({ code: code ?? 128 + (signal === null ? 0 : constants.signals[signal]), output: Buffer.concat(written).toString() });
     });

@@ -3,9 +3,11 @@ import { existsSync } from "node:fs";
 import { inRoot } from "./checkout.mjs";
 import { run } from "./child.mjs";
 import { Refusal } from "./refusal.mjs";
+import { inScratchFolder } from "./scratch.mjs";
 
 const modules = (/** @type {string[]} */ ...path) => inRoot("node_modules", ...path);
-const vitest = [modules("vitest", "vitest.mjs"), "run"];
+const vitest = (/** @type {readonly string[]} */ args) =>
+  inScratchFolder((env) => node([modules("vitest", "vitest.mjs"), "run", ...args], env));
 const biome = [modules("@biomejs", "biome", "bin", "biome"), "check", "--error-on-warnings"];
 
 /**
@@ -26,7 +28,7 @@ export const tasks = {
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages/main.mjs"),
   fresh: { installs: false, builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },
-  test: { builds: ".", run: (args) => node([...vitest, ...args]) },
+  test: { builds: ".", run: vitest },
   lint: { builds: undefined, run: () => node(biome) },
   fix: { builds: undefined, run: () => node([...biome, "--write"]) },
   build: { builds: ".", run: async () => 0 },
@@ -39,7 +41,7 @@ export const tasks = {
  */
 async function check(args) {
   const style = await node(biome);
-  const unit = await node([...vitest, "--project", "unit", ...args]);
+  const unit = await vitest(["--project", "unit", ...args]);
   return style || unit;
 }
 
@@ -56,6 +58,6 @@ function program(file, builds = ".") {
 }
 
 /** @param {readonly string[]} args */
-async function node(args) {
-  return (await run([process.execPath, ...args], { output: "shown" })).code;
+async function node(args, env = process.env) {
+  return (await run([process.execPath, ...args], { output: "shown", env })).code;
 }

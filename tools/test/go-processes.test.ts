@@ -1,5 +1,8 @@
 // The task runner leaves nothing running: real processes, real signals.
-import { describe, expect, test, vi } from "vitest";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { chainToPackageManager } from "../go/ancestors.mjs";
 import { endsWithTest, moduleOf, Program, runs } from "./programs.js";
 
@@ -51,6 +54,55 @@ test("what a child leaves behind in its group ends with it", async () => {
 test("the exit code of a child that a signal ended is 128 and the number of the signal", async () => {
   await new Program(guarding('process.kill(process.pid, "SIGKILL")')).says(/ended with 137/);
 });
+
+describe("what a task puts into the temporary folder", () => {
+  const writer = `require("node:fs").writeFileSync(require("node:path").join(require("node:os").tmpdir(), "left"), ""); ${sleeper}`;
+  const task = `
+    import { interrupt, run } from ${moduleOf("go/child.mjs")};
+    import { inScratchFolder } from ${moduleOf("go/scratch.mjs")};
+    process.on("SIGINT", () => interrupt("SIGINT"));
+    const child = [process.execPath, "-e", ${JSON.stringify(writer)}];
+    await inScratchFolder((env) => run(child, { output: "shown", env })).catch((error) => console.log(String(error)));`;
+
+  async function started(folder: string): Promise<{ readonly program: Program; readonly child: number }> {
+    const program = new Program(task, { ...process.env, TMPDIR: folder });
+    return { program, child: endsWithTest(Number((await program.says(/child (\d+)/))[1])) };
+  }
+
+  test("is gone when it is interrupted", async () => {
+    const folder = temporaryFolder();
+    const { program } = await started(folder);
+    expect(readdirSync(folder)).toHaveLength(1);
+    program.process.kill("SIGINT");
+    await program.ends();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test("is removed by the next one when it was killed without a word", async () => {
+    const folder = temporaryFolder();
+    const first = await started(folder);
+    first.program.process.kill("SIGKILL");
+    await vi.waitFor(() => expect(runs(first.child)).toBe(false), soon);
+    const [left] = readdirSync(folder);
+    const { program } = await started(folder);
+    expect(readdirSync(folder)).not.toContain(left);
+    program.process.kill("SIGINT");
+    await program.ends();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test("has a sentence when there is no such folder", async () => {
+    const program = new Program(task, { ...process.env, TMPDIR: join(temporaryFolder(), "none") });
+    await program.ends();
+    expect(program.output).toMatch(/none cannot be written \(ENOENT\)\. Set TMPDIR to a folder that can\.\n$/);
+  });
+});
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "palisade-go-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
 
 test.each(["npm", "sh"])("the death of the %s above the task runner is noticed", async (victim) => {
   const watcher = `import { watchAncestors } from ${moduleOf("go/ancestors.mjs")};

@@ -1,6 +1,7 @@
 // Keeps what was built or downloaded for this machine, so that it happens once: in the clone's
-// node_modules, or in a temporary folder where that is read-only. A half-built entry is never seen:
-// an entry is built under another name and renamed, and of two builders at once the first wins.
+// node_modules, or in a temporary folder where that cannot be used. A half-built entry is never
+// seen: an entry is built under another name and renamed, and of two builders at once the first
+// wins.
 import { access, chmod, constants, lstat, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -98,9 +99,13 @@ async function sweepAbandoned(home: string, name: string): Promise<void> {
 /** Where entries may live, best first. */
 export async function cacheHomes(): Promise<readonly string[]> {
   const clone = await cloneFolder(dirname(fileURLToPath(import.meta.url)));
-  const temporary = join(tmpdir(), `palisade-cache-${process.getuid?.() ?? "user"}`);
-  const inClone = clone === undefined ? [] : [join(clone, "node_modules", ".cache", "palisade")];
-  return [...inClone, ...((await mayTrust(temporary)) ? [temporary] : [])];
+  const homes = clone === undefined ? [] : [join(clone, "node_modules", ".cache", "palisade")];
+  // First the one that outlives this run, and the machine's next start.
+  for (const folder of new Set([(await isThere("/var/tmp")) ? "/var/tmp" : tmpdir(), tmpdir()])) {
+    const home = join(folder, `palisade-cache-${process.getuid?.() ?? "user"}`);
+    if (await mayTrust(home)) homes.push(home);
+  }
+  return homes;
 }
 
 async function cloneFolder(from: string): Promise<string | undefined> {
