@@ -19,13 +19,15 @@ import { Session } from "node:inspector";
 
 /** @typedef {{ readonly file: string, readonly scriptId: string, readonly url: string, readonly start: number, readonly end: number }} Call */
 
+const COMPILED = /^packages\/(lock|gateway)\/dist\/(.+)\.js$/;
+
 export class Coverage {
   #session = new Session();
-  #compiled;
+  #root;
 
   /** @param {URL} root of the built workspace to watch */
   constructor(root) {
-    this.#compiled = new RegExp(`^${root.href.replaceAll(".", "\\.")}packages/(lock|gateway)/dist/(.+)\\.js$`);
+    this.#root = root.href;
     this.#session.connect();
     this.#session.post("Profiler.enable");
     this.#session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
@@ -66,7 +68,7 @@ export class Coverage {
     this.#session.post("Profiler.takePreciseCoverage", (error, taken) => {
       if (error !== null) throw error;
       for (const { url, scriptId, functions } of taken.result) {
-        const [, name, path] = this.#compiled.exec(url) ?? [];
+        const [, name, path] = (url.startsWith(this.#root) && COMPILED.exec(url.slice(this.#root.length))) || [];
         if (name === undefined) continue;
         for (const { ranges } of functions) {
           const [{ startOffset: start, endOffset: end, count } = { startOffset: 0, endOffset: 0, count: 0 }] = ranges;
