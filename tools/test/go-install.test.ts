@@ -69,7 +69,8 @@ test("what is installed is not installed again, though pnpm makes no folder for 
     "package.json": JSON.stringify({ name: "root", packageManager }),
     "packages/lonely/package.json": JSON.stringify({ name: "lonely" }),
     "pnpm-workspace.yaml": "packages: [packages/*]\npmOnFail: ignore\nupdateNotifier: false\n",
-    "pnpm-lock.yaml": "lockfileVersion: '9.0'\nimporters: { .: {}, packages/lonely: {} }\n",
+    // As pnpm writes it: it is part of what decides whether to install again.
+    "pnpm-lock.yaml": "lockfileVersion: '9.0'\n\nimporters:\n\n  .: {}\n\n  packages/lonely: {}\n",
   };
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(join(clone, dirname(path)), { recursive: true });
