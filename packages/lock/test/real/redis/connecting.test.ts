@@ -120,8 +120,8 @@ describe("a node that cannot be asked", () => {
   });
 
   test("says that it is too old", async () => {
-    const words = ["0123abcd", "6.0.16", "master", "0", "1700000000000", ...Array.from({ length: 6 }, () => "")];
-    const reply = `*12\r\n${[...words, ""].map((word) => `$${word.length}\r\n${word}\r\n`).join("")}`;
+    const words = ["0123abcd", "6.0.16", "master", "0", "1700000000000", ...Array.from({ length: 7 }, () => "")];
+    const reply = `*13\r\n${[...words, ""].map((word) => `$${word.length}\r\n${word}\r\n`).join("")}`;
     await using old = await speakingServer((commands) => reply.repeat(commands));
     await using lock = await opened([old.url], { namespace });
     expect(await lock.node("n1").grant(asking("a"))).toMatchObject({
