@@ -6,8 +6,7 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { builtOnce } from "../resolve/built-once.js";
-import { distribution } from "../resolve/distribution.js";
+import { builtOnce, distribution } from "../resolve/built-once.js";
 import { PrivateApt } from "../resolve/private-apt.js";
 import { shimSource } from "./shim-source.js";
 

@@ -1,5 +1,5 @@
 // Runs Postgres servers as containers of the compose file's image.
-import { settingsLines, settingsOf } from "../postgres/configuration.js";
+import { settingsLines, settingsOf } from "../postgres/boot.js";
 import { initdbArguments, SUPERUSER } from "../postgres/data-folder.js";
 import { type Address, type PostgresHost, type PostgresProvider, STANDBY_NAME } from "../postgres/provider.js";
 import { composeImage, describeImage } from "./engine.js";

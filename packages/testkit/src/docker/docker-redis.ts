@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { clockShim, SHIM_FILE } from "../clock/clock-shim.js";
 import { WallClock } from "../clock/wall-clock.js";
 import { scratchFolder } from "../process/scratch-folder.js";
-import { directivesOf } from "../redis/directives.js";
+import { directivesOf } from "../redis/program.js";
 import type { RedisProvider, RedisServer, RedisServerSpec } from "../redis/provider.js";
-import { realClock, type ServerClock, serverClock, shiftClock } from "../redis/server-clock.js";
+import { realClock, type ServerClock, serverClock, shiftClock } from "../redis/ready.js";
 import { composeImage, describeImage } from "./engine.js";
 import { type Place, ServerContainer, type ServerPlan } from "./server-container.js";
 

@@ -3,7 +3,9 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
+import { hostname } from "node:os";
 import { type ContainerRuntimeClient, getContainerRuntimeClient, ImageName } from "testcontainers";
+import { isRunning, thisProcess } from "../process/process-state.js";
 
 const REMEDY = "start one (`sudo systemctl start docker`, Docker Desktop, colima) or point DOCKER_HOST at one";
 const ANSWER_TIMEOUT_MS = 5_000;
@@ -76,4 +78,34 @@ export async function fetchImage({ image: images }: Engine, image: string): Prom
   await images.pull(name);
   // testcontainers' pull resolves even when it could not fetch anything.
   if (!(await images.exists(name))) throw new Error(`the Docker engine does not get ${image}: \`docker pull ${image}\` tells why`);
+}
+
+// Removes the containers of killed processes when the next process starts containers: without
+// testcontainers' reaper nothing else would.
+export const HOST_LABEL = "palisade.host";
+export const OWNER_LABEL = "palisade.owner";
+
+/** On every container of this process. The host, because two machines may share an engine. */
+export const ownerLabels: Readonly<Record<string, string>> = { [HOST_LABEL]: hostname(), [OWNER_LABEL]: thisProcess };
+
+let swept: Promise<void> | undefined;
+
+/** Once per process. */
+export function sweepLeftovers(engine: Engine): Promise<void> {
+  swept ??= sweep(engine);
+  return swept;
+}
+
+async function sweep({ container }: Engine): Promise<void> {
+  const filters = { label: [`${HOST_LABEL}=${hostname()}`] };
+  const listed = await container.dockerode.listContainers({ all: true, filters });
+  const abandoned = listed.filter(({ Labels }) => !isRunning(Labels[OWNER_LABEL] ?? ""));
+  await Promise.all(abandoned.map(({ Id }) => container.getById(Id).remove({ force: true, v: true }).catch(unless(404, 409))));
+}
+
+/** Ignored: the answer of an engine that what was asked for has happened already. */
+export function unless(...statusCodes: readonly number[]): (cause: { statusCode?: number }) => void {
+  return (cause) => {
+    if (!statusCodes.includes(cause.statusCode ?? 0)) throw cause;
+  };
 }

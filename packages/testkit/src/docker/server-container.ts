@@ -8,8 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BoundPorts, getReaper, LABEL_TESTCONTAINERS_SESSION_ID, Wait } from "testcontainers";
 import type { Address } from "../postgres/provider.js";
 import { returnPort, takePort } from "../process/port-block.js";
-import { dockerEngine, type Engine, fetchImage, type Surroundings, surroundingsOf } from "./engine.js";
-import { ownerLabels, sweepLeftovers, unless } from "./leftovers.js";
+import { dockerEngine, type Engine, fetchImage, ownerLabels, type Surroundings, surroundingsOf, sweepLeftovers, unless } from "./engine.js";
 
 type Handle = ReturnType<Engine["container"]["getById"]>;
 type CreateOptions = Parameters<Engine["container"]["create"]>[0];

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { scratchFolder } from "../process/scratch-folder.js";
 import type { PostgresInstallation } from "../resolve/postgres.js";
 import { prepared, reachableBy, run } from "../resolve/postgres-cache.js";
-import { appendSettings, configure } from "./configuration.js";
+import { appendSettings, configure } from "./boot.js";
 import { type Address, type HostOptions, STANDBY_NAME } from "./provider.js";
 
 // Room for the cluster and all the WAL that it keeps by default.

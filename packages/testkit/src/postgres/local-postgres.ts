@@ -10,8 +10,7 @@ import { type PostgresInstallation, thisPostgres } from "../resolve/postgres.js"
 import { sweepAbandonedMemory } from "./abandoned-memory.js";
 import { boot, PortTaken } from "./boot.js";
 import { type DataFolder, makeStandby, newDataFolder } from "./data-folder.js";
-import { Frozen } from "./frozen.js";
-import { killTree } from "./process-tree.js";
+import { Frozen, killTree } from "./process-tree.js";
 import type { PostgresHost, PostgresProvider } from "./provider.js";
 
 const PORT_ATTEMPTS = 10;

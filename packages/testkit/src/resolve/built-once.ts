@@ -2,8 +2,8 @@
 // node_modules, or in a temporary folder where that cannot be used. A half-built entry is never
 // seen: an entry is built under another name and renamed, and of two builders at once the first
 // wins.
-import { access, chmod, constants, lstat, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { access, chmod, constants, lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { arch, platform, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { keepFolder, removeFolderAtExit } from "../process/living-children.js";
@@ -125,4 +125,14 @@ async function isThere(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+// Names the system that binaries are built or fetched for, because one clone may be used from
+// several.
+/** For example debian12-x64. */
+export async function distribution(): Promise<string> {
+  // Not Linux, or a bare one.
+  const text = await readFile("/etc/os-release", "utf8").catch(() => "");
+  const field = (name: string): string => new RegExp(`^${name}="?([\\w.-]+)`, "m").exec(text)?.[1] ?? "";
+  return `${field("ID") || platform()}${field("VERSION_ID")}-${arch()}`;
 }

@@ -1,6 +1,5 @@
 // Fetches redis-server from the distribution's packages into the cache folder, without root.
-import { builtOnce } from "./built-once.js";
-import { distribution } from "./distribution.js";
+import { builtOnce, distribution } from "./built-once.js";
 import { fetchPackages, type UnpackedProgram, unpacked } from "./distribution-packages.js";
 import type { Environment } from "./private-apt.js";
 

@@ -10,9 +10,9 @@ export type PostgresProviderName = "local" | "docker";
 type Providers<Name extends string, Provider> = Readonly<Record<Name, () => Promise<Provider>>>;
 
 const redisProviders: Providers<ProviderName, RedisProvider> = {
-  local: async () => (await import("../redis/local-provider.js")).localRedis,
+  local: async () => (await import("../redis/local-server.js")).localRedis,
   docker: async () => (await import("../docker/docker-redis.js")).dockerRedis,
-  wasm: async () => (await import("../redis/local-provider.js")).wasmRedis,
+  wasm: async () => (await import("../redis/local-server.js")).wasmRedis,
 };
 
 const postgresProviders: Providers<PostgresProviderName, PostgresProvider> = {

@@ -1,9 +1,9 @@
 // N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo
 // needs them. The servers know nothing of each other, which is what the lock asks of its nodes.
 
+import type { FaultProxy } from "../proxy/fault-proxy.js";
 import type { AppendFsync, ProviderName, RedisProvider, RedisServerSpec } from "../redis/provider.js";
 import { chooseRedis } from "./choose-provider.js";
-import { FleetWay } from "./fleet-way.js";
 import { RedisNode } from "./redis-node.js";
 
 export interface RedisFleetOptions {
@@ -73,5 +73,32 @@ export class RedisFleet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
+  }
+}
+
+// One more set of proxies in front of a fleet: one client's part of the network.
+export class FleetWay {
+  /** In the order of the fleet's nodes, for faults beyond the shorthands below. */
+  readonly proxies: readonly FaultProxy[];
+
+  constructor(proxies: readonly FaultProxy[]) {
+    this.proxies = proxies;
+  }
+
+  /** In the order of the fleet's nodes. */
+  get urls(): string[] {
+    return this.proxies.map((proxy) => `redis://${proxy.host}:${proxy.port}`);
+  }
+
+  async partition(): Promise<void> {
+    await Promise.all(this.proxies.map((proxy) => proxy.partition()));
+  }
+
+  async refuse(): Promise<void> {
+    await Promise.all(this.proxies.map((proxy) => proxy.refuse()));
+  }
+
+  async heal(): Promise<void> {
+    await Promise.all(this.proxies.map((proxy) => proxy.heal()));
   }
 }

@@ -6,8 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@palisade/testkit/vitest";
 import { onTestFinished } from "vitest";
-import { endOwner, endOwners, startOwner } from "../unit/owner.js";
-import { untilGone } from "../unit/process-gone.js";
+import { endOwner, endOwners, startOwner, untilGone } from "../unit/owner.js";
 
 afterAll(endOwners);
 

@@ -3,8 +3,7 @@
 import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
-import { isAlive } from "../unit/process-gone.js";
-import { processIds } from "./postgres-process-ids.js";
+import { isAlive, processIds } from "../unit/owner.js";
 
 let server: PostgresServer;
 

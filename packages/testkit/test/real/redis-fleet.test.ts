@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { startChild } from "../../src/process/child.js";
 import { livingChildren } from "../../src/process/living-children.js";
 import { returnPort, takePort } from "../../src/process/port-block.js";
-import { localRedis } from "../../src/redis/local-provider.js";
+import { localRedis } from "../../src/redis/local-server.js";
 import type { RedisProvider } from "../../src/redis/provider.js";
 import { resolveRedis } from "../../src/resolve/redis.js";
 import { RedisFleet, type RedisFleetOptions } from "../../src/servers/redis-fleet.js";

@@ -1,8 +1,7 @@
 // A program that dies with a fleet running takes the fleet along, however it dies.
 import { existsSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
-import { endOwner, endOwners, startOwner } from "../unit/owner.js";
-import { untilGone } from "../unit/process-gone.js";
+import { endOwner, endOwners, startOwner, untilGone } from "../unit/owner.js";
 
 const patient = { timeout: 10_000 };
 

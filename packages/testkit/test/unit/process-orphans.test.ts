@@ -1,7 +1,6 @@
 // However a parent ends, its children end with it.
 import { afterAll, describe, expect, test } from "vitest";
-import { ended, endOwner, endOwners, startOwner } from "./owner.js";
-import { untilGone } from "./process-gone.js";
+import { ended, endOwner, endOwners, startOwner, untilGone } from "./owner.js";
 
 afterAll(endOwners);
 

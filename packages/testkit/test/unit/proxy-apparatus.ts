@@ -2,6 +2,7 @@
 // connection ends, and judge nothing.
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { test as plain } from "vitest";
 import { FaultProxy } from "../../src/proxy/fault-proxy.js";
 
 /** One end of a connection. */
@@ -134,3 +135,14 @@ export class Stage implements AsyncDisposable {
     this.#server.close();
   }
 }
+
+/** `stage`, and the two ends of a connection that is open before any fault. */
+export const test = plain
+  .extend("stage", async ({ task: _test }, { onCleanup }): Promise<Stage> => {
+    const stage = await Stage.open();
+    onCleanup(() => stage[Symbol.asyncDispose]());
+    return stage;
+  })
+  .extend("pair", ({ stage }) => stage.pair())
+  .extend("client", ({ pair }): End => pair.client)
+  .extend("server", ({ pair }): End => pair.server);

@@ -1,15 +1,13 @@
 // Every fault of the proxy does what its name says, to both ends of a connection, and heals.
 import { setTimeout as delay } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { takePort } from "../../src/process/port-block.js";
-import { Stage } from "./proxy-apparatus.js";
+import { test } from "./proxy-apparatus.js";
 
 const patient = { timeout: 10_000 };
 
 describe("without a fault", () => {
-  test("bytes pass both ways", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("bytes pass both ways", async ({ stage, client, server }) => {
     client.send("PING");
     await server.receives("PING");
     server.send("PONG");
@@ -20,9 +18,7 @@ describe("without a fault", () => {
     });
   });
 
-  test("one side may end while the other still talks", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("one side may end while the other still talks", async ({ stage, client, server }) => {
     client.socket.end("last words");
     await server.receives("last words");
     expect(await server.ends()).toBe("end");
@@ -32,15 +28,12 @@ describe("without a fault", () => {
     await stage.proxy.until(() => stage.proxy.connections === 0);
   });
 
-  test("a reset on one side is a reset on the other", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("a reset on one side is a reset on the other", async ({ client, server }) => {
     server.socket.resetAndDestroy();
     expect(await client.ends()).toBe("ECONNRESET");
   });
 
-  test("a server that refuses is a connection that is reset", async () => {
-    await using stage = await Stage.open();
+  test("a server that refuses is a connection that is reset", async ({ stage }) => {
     await stage.killServer();
     const client = await stage.client();
     expect(await client.ends()).toBe("ECONNRESET");
@@ -48,9 +41,7 @@ describe("without a fault", () => {
 });
 
 describe("partition", () => {
-  test("nothing passes either way, and both ends stay open", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("nothing passes either way, and both ends stay open", async ({ stage, client, server }) => {
     stage.proxy.partition();
     client.send("request");
     server.send("reply");
@@ -58,8 +49,7 @@ describe("partition", () => {
     expect([client.text, client.ending, server.text, server.ending]).toEqual(["", undefined, "", undefined]);
   });
 
-  test("a new connection hangs: it reaches no server and is told nothing", async () => {
-    await using stage = await Stage.open();
+  test("a new connection hangs: it reaches no server and is told nothing", async ({ stage }) => {
     stage.proxy.partition();
     const client = await stage.client();
     client.send("anybody?");
@@ -67,9 +57,7 @@ describe("partition", () => {
     expect([client.ending, stage.served.length]).toEqual([undefined, 0]);
   });
 
-  test("the end of a server is not heard on the other side until the partition heals", async () => {
-    await using stage = await Stage.open();
-    const { client } = await stage.pair();
+  test("the end of a server is not heard on the other side until the partition heals", async ({ stage, client }) => {
     stage.proxy.partition();
     await stage.killServer();
     await stage.proxy.serverDown();
@@ -82,8 +70,7 @@ describe("partition", () => {
     expect(await (await stage.client()).ends()).toBe("ECONNREFUSED");
   });
 
-  test("healed, a connection that lost bytes is cut, and one that lost none goes on", async () => {
-    await using stage = await Stage.open();
+  test("healed, a connection that lost bytes is cut, and one that lost none goes on", async ({ stage }) => {
     const talker = await stage.pair();
     const silent = await stage.pair();
     stage.proxy.partition();
@@ -101,8 +88,7 @@ describe("partition", () => {
   });
 });
 
-test("a request held while its connection hangs in a partition arrives when that heals", async () => {
-  await using stage = await Stage.open();
+test("a request held while its connection hangs in a partition arrives when that heals", async ({ stage }) => {
   stage.proxy.partition();
   stage.proxy.holdRequests();
   const client = await stage.client();
@@ -116,9 +102,7 @@ test("a request held while its connection hangs in a partition arrives when that
 });
 
 describe("slow", () => {
-  test("every chunk takes the delay, each way, and order is kept", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("every chunk takes the delay, each way, and order is kept", async ({ stage, client, server }) => {
     stage.proxy.slow(40);
     const sentAt = performance.now();
     client.send("a");
@@ -130,9 +114,7 @@ describe("slow", () => {
     expect(performance.now() - sentAt).toBeGreaterThanOrEqual(80);
   });
 
-  test("healed, what was on its way arrives at once and before what follows", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("healed, what was on its way arrives at once and before what follows", async ({ stage, client, server }) => {
     stage.proxy.slow(60_000);
     client.send("first,");
     await stage.proxy.until(({ requests }) => requests.waitingBytes === 6);
@@ -143,9 +125,7 @@ describe("slow", () => {
 });
 
 describe("drop", () => {
-  test("dropReplies lets the request arrive and the reply vanish", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("dropReplies lets the request arrive and the reply vanish", async ({ stage, client, server }) => {
     stage.proxy.dropReplies();
     client.send("write");
     await server.receives("write");
@@ -159,9 +139,7 @@ describe("drop", () => {
     await again.client.receives("fine");
   });
 
-  test("dropRequests keeps the server ignorant while its own words still pass", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("dropRequests keeps the server ignorant while its own words still pass", async ({ stage, client, server }) => {
     stage.proxy.dropRequests();
     client.send("write");
     await stage.proxy.until(({ requests }) => requests.droppedBytes === 5);
@@ -172,9 +150,7 @@ describe("drop", () => {
     expect(await server.ends()).toBeDefined();
   });
 
-  test("once bytes are lost, nothing later on that connection is delivered, so that no gap is seen", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("once bytes are lost, nothing later on that connection is delivered, so that no gap is seen", async ({ stage, client, server }) => {
     stage.proxy.dropReplies();
     server.send("one");
     await stage.proxy.until(({ replies }) => replies.droppedBytes === 3);
@@ -187,9 +163,7 @@ describe("drop", () => {
 });
 
 describe("hold", () => {
-  test("held replies are kept, and delivered in order", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("held replies are kept, and delivered in order", async ({ stage, client, server }) => {
     stage.proxy.holdReplies();
     client.send("go");
     await server.receives("go");
@@ -203,9 +177,7 @@ describe("hold", () => {
     await client.receives("123");
   });
 
-  test("a held request arrives although its sender has been killed meanwhile", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("a held request arrives although its sender has been killed meanwhile", async ({ stage, client, server }) => {
     stage.proxy.holdRequests();
     client.send("take the lock");
     await stage.proxy.until(({ requests }) => requests.waitingBytes === 13);
@@ -217,9 +189,7 @@ describe("hold", () => {
     expect(await server.ends()).toBeDefined();
   });
 
-  test("deliver takes up one direction and leaves the other", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("deliver takes up one direction and leaves the other", async ({ stage, client, server }) => {
     stage.proxy.holdRequests();
     stage.proxy.holdReplies();
     client.send("question");
@@ -235,8 +205,7 @@ describe("hold", () => {
 });
 
 describe("refuse and cut", () => {
-  test("refuse cuts what is open and refuses what comes, and heals on the same port", async () => {
-    await using stage = await Stage.open();
+  test("refuse cuts what is open and refuses what comes, and heals on the same port", async ({ stage }) => {
     const { port } = stage.proxy;
     const { client, server } = await stage.pair();
     await stage.proxy.refuse();
@@ -250,8 +219,7 @@ describe("refuse and cut", () => {
     expect(stage.proxy.port).toBe(port);
   });
 
-  test("a refusal that meets the port in any stage of its opening ends with a port that refuses", async () => {
-    await using stage = await Stage.open();
+  test("a refusal that meets the port in any stage of its opening ends with a port that refuses", async ({ stage }) => {
     for (let round = 0; round < 20; round += 1) {
       await stage.proxy.refuse();
       void stage.proxy.heal();
@@ -265,9 +233,7 @@ describe("refuse and cut", () => {
     }
   });
 
-  test("stopped, it ends what is open, lets no connection in, and gives its port back once", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("stopped, it ends what is open, lets no connection in, and gives its port back once", async ({ stage, client, server }) => {
     await stage.proxy.stop();
     await stage.proxy.stop();
     expect([await client.ends(), await server.ends()]).toEqual(["ECONNRESET", expect.anything()]);
@@ -276,9 +242,7 @@ describe("refuse and cut", () => {
     expect(new Set(ports).size).toBe(100);
   });
 
-  test("cut ends what is open once, and welcomes what comes", async () => {
-    await using stage = await Stage.open();
-    const { client } = await stage.pair();
+  test("cut ends what is open once, and welcomes what comes", async ({ stage, client }) => {
     stage.proxy.cut();
     expect(await client.ends()).toBe("ECONNRESET");
     const again = await stage.pair();
@@ -286,9 +250,7 @@ describe("refuse and cut", () => {
     await again.server.receives("hello");
   });
 
-  test("cutAfter lets exactly so many bytes of a reply pass", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("cutAfter lets exactly so many bytes of a reply pass", async ({ stage, client, server }) => {
     server.send("before ");
     await client.receives("before ");
     stage.proxy.cutAfter(4);
@@ -303,8 +265,7 @@ describe("refuse and cut", () => {
     await again.client.receives("123456789");
   });
 
-  test("cutAfter(0) lets the request arrive and ends the connection in place of the reply", async () => {
-    await using stage = await Stage.open();
+  test("cutAfter(0) lets the request arrive and ends the connection in place of the reply", async ({ stage }) => {
     stage.proxy.cutAfter(0, "replies");
     const { client, server } = await stage.pair();
     client.send("commit");
@@ -314,8 +275,7 @@ describe("refuse and cut", () => {
     expect(client.text).toBe("");
   });
 
-  test("cutAfter ends the connection when the last byte allowed has passed, and does not wait for one more", async () => {
-    await using stage = await Stage.open();
+  test("cutAfter ends the connection when the last byte allowed has passed, and does not wait for one more", async ({ stage }) => {
     stage.proxy.cutAfter(3, "requests");
     const { client, server } = await stage.pair();
     client.send("abc");
@@ -324,9 +284,7 @@ describe("refuse and cut", () => {
     await client.ends();
   });
 
-  test("cutAfter counts what was held as it does what comes", async () => {
-    await using stage = await Stage.open();
-    const { client, server } = await stage.pair();
+  test("cutAfter counts what was held as it does what comes", async ({ stage, client, server }) => {
     stage.proxy.holdReplies();
     for (const [index, chunk] of ["12", "34", "56"].entries()) {
       server.send(chunk);
@@ -338,8 +296,7 @@ describe("refuse and cut", () => {
     expect(client.text).toBe("123");
   });
 
-  test("cutAfter on requests cuts a message in two", async () => {
-    await using stage = await Stage.open();
+  test("cutAfter on requests cuts a message in two", async ({ stage }) => {
     stage.proxy.cutAfter(3, "requests");
     const { client, server } = await stage.pair();
     client.send("abcdef");

@@ -3,13 +3,11 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { FaultProxy } from "../../src/proxy/fault-proxy.js";
-import { type End, Stage } from "./proxy-apparatus.js";
+import { type End, test } from "./proxy-apparatus.js";
 
-test("megabytes pass unchanged both ways at once", async () => {
-  await using stage = await Stage.open();
-  const { client, server } = await stage.pair();
+test("megabytes pass unchanged both ways at once", async ({ client, server }) => {
   const [up, down] = [randomBytes(4_000_000), randomBytes(4_000_000)];
   client.send(up);
   server.send(down);
@@ -31,9 +29,7 @@ async function untilStuck({ socket }: End): Promise<void> {
   }
 }
 
-test("a proxy that holds keeps a bounded number of bytes, and the sender feels it", async () => {
-  await using stage = await Stage.open();
-  const { client, server } = await stage.pair();
+test("a proxy that holds keeps a bounded number of bytes, and the sender feels it", async ({ stage, client, server }) => {
   stage.proxy.holdReplies();
   server.send(flood);
   await stage.proxy.until(({ replies }) => replies.waitingBytes > 0);
@@ -45,9 +41,7 @@ test("a proxy that holds keeps a bounded number of bytes, and the sender feels i
   expect(client.received.equals(flood)).toBe(true);
 });
 
-test("a receiver that does not read is felt by the sender, through the proxy", async () => {
-  await using stage = await Stage.open();
-  const { client, server } = await stage.pair();
+test("a receiver that does not read is felt by the sender, through the proxy", async ({ stage, client, server }) => {
   client.socket.pause();
   server.send(flood);
   await stage.proxy.until(({ replies }) => replies.passedBytes > 0);
@@ -69,8 +63,7 @@ async function take(step: Step, proxy: FaultProxy): Promise<void> {
   if (step === "turn") await new Promise(setImmediate);
 }
 
-test("delays and holds that come and go in any order leave the bytes in theirs", async () => {
-  await using stage = await Stage.open();
+test("delays and holds that come and go in any order leave the bytes in theirs", async ({ stage }) => {
   await fc.assert(
     fc.asyncProperty(steps, async (program) => {
       const { client, server } = await stage.pair();
@@ -89,8 +82,7 @@ test("delays and holds that come and go in any order leave the bytes in theirs",
   );
 });
 
-test("lost bytes end a connection: what arrived is always the beginning of what was sent", async () => {
-  await using stage = await Stage.open();
+test("lost bytes end a connection: what arrived is always the beginning of what was sent", async ({ stage }) => {
   await fc.assert(
     fc.asyncProperty(steps, fc.nat({ max: 30 }), async (program, lossAt) => {
       const { client, server } = await stage.pair();

@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { directivesOf } from "../../src/redis/program.js";
 import { describeRedis, findRedis } from "../../src/resolve/redis.js";
 
 let folder = "";
@@ -79,4 +80,19 @@ test("where the distribution's package is too old as well, installing it is no a
   expect(error.message).toMatch(/packages without root: .*redis-server is Redis 5\.0\.14, older than 7\.0\n/);
   expect(error.message).not.toContain("apt-get install");
   expect(error.message).toContain("REDIS_SERVER_BIN=/path/to/redis-server    (Redis 7.0 or newer, or Valkey)");
+});
+
+// What a node is told at its start, wherever it runs.
+const spec = { name: "n1", appendfsync: "always", clock: "real", config: {} } as const;
+const at = { host: "10.0.0.7", port: 20_001 };
+
+test("a member that is a cluster announces the address at which clients find it", () => {
+  const config = { "cluster-enabled": "yes" };
+  const announced = { "cluster-announce-ip": "10.0.0.7", "cluster-announce-port": "20001" };
+  expect(directivesOf({ ...spec, config }, at)).toMatchObject({ ...config, ...announced });
+  expect(directivesOf(spec, at)).not.toHaveProperty("cluster-announce-ip");
+});
+
+test("the directives of a fleet win over the testkit's own", () => {
+  expect(directivesOf({ ...spec, config: { appendonly: "no" } }, at)).toMatchObject({ appendonly: "no", save: "" });
 });

@@ -1,11 +1,14 @@
 // A child is known while it lives, and its end can be explained.
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { startChild } from "../../src/process/child.js";
 import { livingChildren } from "../../src/process/living-children.js";
-import { untilGone } from "./process-gone.js";
+import { processState } from "../../src/process/process-state.js";
+import { scratchFolder } from "../../src/process/scratch-folder.js";
+import { untilGone } from "./owner.js";
 
 const patient = { timeout: 10_000 };
 
@@ -74,4 +77,51 @@ test("libraries meant for the child are not loaded by what starts it", async () 
   });
   await child.waitForExit();
   await expect.poll(() => child.lastLines(), patient).toEqual(["/of the child seen"]);
+});
+
+// Ports given out by processes on one machine never meet, whatever the dice say.
+type Ports = typeof import("../../src/process/port-block.js");
+
+/** As another process would have it: claims and free ports of its own. */
+async function anotherTaker(): Promise<Ports> {
+  vi.resetModules();
+  return import("../../src/process/port-block.js");
+}
+
+async function take(ports: Ports, count: number): Promise<number[]> {
+  return Promise.all(Array.from({ length: count }, () => ports.takePort()));
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+test("takers that begin at the same block get different ports, also when one block is not enough", async () => {
+  vi.spyOn(Math, "random").mockReturnValue(0.5);
+  const takers = [await anotherTaker(), await anotherTaker(), await anotherTaker()];
+  const taken = await Promise.all(takers.map((taker) => take(taker, 60)));
+  expect(new Set(taken.flat()).size).toBe(180);
+});
+
+test("a port that is given back is given out again, after all that were never used", async () => {
+  const ports = await anotherTaker();
+  const [first = 0] = await take(ports, 1);
+  ports.returnPort(first);
+  const next = await take(ports, 49);
+  expect(next.indexOf(first)).toBe(48);
+});
+
+// What a killed process left behind is swept by the next one, also where another process has its
+// pid by now.
+test("a folder is swept unless the very process that made it still runs", async () => {
+  const root = await mkdtemp(join(tmpdir(), "palisade-test-"));
+  onTestFinished(() => rm(root, { recursive: true }));
+  const made = (owner: string): string => join(root, `palisade-${hostname()}-${owner}-label-x`);
+  const birth = processState(process.ppid)?.birth ?? "";
+  const kept = [made(`${process.ppid}.${birth}`), join(root, `palisade-${hostname()}-other`), join(root, "other")];
+  const swept = [made("4194305."), ...(birth === "" ? [] : [made(`${process.ppid}.1${birth}`)])];
+  for (const folder of [...kept, ...swept]) await mkdir(folder);
+  const own = scratchFolder("label", root);
+  expect([...kept, own].filter((folder) => !existsSync(folder))).toEqual([]);
+  expect(swept.filter((folder) => existsSync(folder))).toEqual([]);
 });
