@@ -211,7 +211,7 @@ export const nodes = [
     find: "if (this.#releases.length >= MAX_PENDING) this.#dropOld(now);",
     replace: "this.#dropOld(now);",
     breaks: "A node that stood still for longer than a ttl executes an old grant, and is not told of its release.",
-    tests: ["unit/redis/pending-releases.test.ts"],
+    tests: ["unit/redis/pipeline.test.ts"],
   },
   {
     name: "grant-overtakes-its-release",

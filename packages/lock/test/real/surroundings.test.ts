@@ -1,10 +1,13 @@
 // The process around the lock: fake timers of a test framework, worker threads, a user who closes
 // the instance that he gave.
+
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import { type AttemptEvent, channelNames, type Lease } from "@palisade/lock";
 import { Redis } from "ioredis";
 import { vi } from "vitest";
-import { expect, test } from "./lock-test.js";
+import { describe, expect, fleetHolders, test, until } from "./lock-test.js";
 
 test("fake timers do not reach the lock: it waits, renews and ends its leases in the time of its servers", async ({ redis, open, eye }) => {
   vi.useFakeTimers({ now: 0 });
@@ -46,4 +49,35 @@ test("an instance that its owner closes, before or after, does not take the lock
   for (const instance of instances) instance.disconnect();
   await (await locker.acquire("r")).release();
   expect((await locker.ready()).admitted).toHaveLength(5);
+});
+
+// Closing a locker at every moment of an acquisition: nothing is left on any node, and nobody
+// believes in a lease.
+/** Calls back so many microtasks from now. */
+function inMicrotasks(count: number, run: () => void): void {
+  if (count === 0) run();
+  else queueMicrotask(() => inMicrotasks(count - 1, run));
+}
+
+describe("a locker that is closed", () => {
+  test("at any moment between the winning vote and the caller's next step leaves no lease behind", async ({ fleet, open }) => {
+    // Of one node, so that the attempt is told of in the very turn in which it is won.
+    const started = await fleet({ nodes: 1 });
+    for (let count = 0; count < 14; count++) {
+      const locker = open({ nodes: started.urls });
+      await locker.ready();
+      let closing: Promise<void> | undefined;
+      const onAttempt = (event: unknown): void => {
+        if ((event as AttemptEvent).outcome === "won") inMicrotasks(count, () => (closing ??= locker.close()));
+      };
+      subscribe(channelNames.attempt, onAttempt);
+      const outcome = await locker.acquire("r").catch((error: unknown) => error);
+      await until(() => closing !== undefined, "the locker is closing");
+      await closing;
+      unsubscribe(channelNames.attempt, onAttempt);
+      if (outcome instanceof Error) expect(outcome).toMatchObject({ code: "LOCK_ABORTED" });
+      else expect((outcome as Lease).held).toBe(false);
+      expect(await fleetHolders(started, "r")).toEqual([null]);
+    }
+  });
 });

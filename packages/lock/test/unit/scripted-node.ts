@@ -1,6 +1,7 @@
 // A node that answers as a test tells it, and remembers what it was asked. Only for orders of
 // events that real servers do not produce on demand.
 
+import { HeldLease } from "../../src/lease/held-lease.js";
 import { readPolicy } from "../../src/options/policy.js";
 import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
 import { InFlight } from "../../src/platform/in-flight.js";
@@ -84,4 +85,11 @@ export function contextOf(nodes: readonly LockNode[], clock = new ManualClock())
     resourceQueue: new LocalQueue(1),
     waiters: { closed: false, sleeping: new Set() },
   };
+}
+
+/** A lease of these nodes, granted now; renewed only by the test. */
+export function leaseOf(nodes: readonly LockNode[], clock: ManualClock, ttlMs = 10_000): HeldLease {
+  const started = { startMonotonicMs: clock.now, startWallMs: clock.wallMs() };
+  const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, ...started, votes: [] };
+  return new HeldLease(contextOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
 }

@@ -2,9 +2,8 @@
 // left to prove anything.
 import type { RedisFleet, RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
+import { restartHiding, standingIn } from "./middlemen.js";
 import { asking, type Opened, open, opened } from "./opened-fleet.js";
-import { restartHiding } from "./restart-hiding.js";
-import { standingIn } from "./standing-in.js";
 
 const namespace = "admission";
 const maxTtlMs = 200;
@@ -109,7 +108,6 @@ describe("founding", () => {
 describe("a node that kept its memory", () => {
   test("votes again at once, with everything it knew", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3, "always");
-    await using _ = lock;
     const question = asking("a", maxTtlMs);
     const granted = await lock.node("n1").grant(question);
     const epoch = lock.node("n1").incarnation();
@@ -125,7 +123,6 @@ describe("a node that kept its memory", () => {
 
   test("T2 gives no token that the others have stored meanwhile: an old backup counts as a node that was away", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3, "always");
-    await using _ = lock;
     const question = asking("a", 1);
     const granted = await lock.node("n1").grant(question);
     await lock.node("n1").release(question);
@@ -141,7 +138,6 @@ describe("a node that kept its memory", () => {
 
   test("a fleet whose nodes all restart at once, keeping everything, goes on where it was", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3, "always");
-    await using _ = lock;
     const before = await floors(servers);
     const later = lock.fromNow();
     await Promise.all(servers.nodes.map((server) => server.restart()));
@@ -202,7 +198,6 @@ describe("a node that lost its memory", () => {
 
   test("L2 waits from the loss on, even if the server has been up for long", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3);
-    await using _ = lock;
     await servers.nodes[2]?.shiftClock(3_600_000);
     const later = lock.fromNow();
     await servers.nodes[2]?.cli("FLUSHALL");
@@ -243,7 +238,6 @@ describe("a node that lost its memory", () => {
 
   test("is not rebuilt from too few others, and is when they are back", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 5);
-    await using _ = lock;
     const [, , third, fourth] = servers.nodes;
     await third?.refuse();
     await third?.partition();
@@ -264,7 +258,6 @@ describe("a node that lost its memory", () => {
 
   test("several at once are rebuilt as long as enough others are left", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 5);
-    await using _ = lock;
     await issue(lock, ["n3"], (await floorOf(servers.nodes[2])) + 5);
     const floor = await floorOf(servers.nodes[2]);
     const later = lock.fromNow();
@@ -276,7 +269,6 @@ describe("a node that lost its memory", () => {
 
   test("many lockers bring it back once", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3);
-    await using _ = lock;
     const others = await Promise.all(Array.from({ length: 5 }, () => opened(servers.urls, options)));
     const all = [lock, ...others];
     await servers.nodes[2]?.restart({ forget: true });
@@ -287,7 +279,6 @@ describe("a node that lost its memory", () => {
 
   test("a record that is taken away, or its floor alone, counts as a lost memory", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3);
-    await using _ = lock;
     for (const command of [["DEL"], ["HDEL", "floor"]] as const) {
       const later = lock.fromNow();
       await servers.nodes[1]?.cli(command[0], `{${namespace}}:node`, ...command.slice(1));
@@ -326,7 +317,6 @@ describe("a server that took another's place", () => {
 
   test("T2 the copy of another node's disk counts as a node that lost its memory", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3, "always");
-    await using _ = lock;
     const copied = await recordOf(servers.nodes[1]);
     const later = lock.fromNow();
     // Nobody meets it before the copy is there.
@@ -361,7 +351,6 @@ describe("a restart that is hidden from the connection", () => {
 describe("too few are left to prove anything", () => {
   test("T2 a fleet that lost all memory is founded again at once, above every token of before", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3);
-    await using _ = lock;
     const before = Math.max(...(await floors(servers)));
     await Promise.all(servers.nodes.map((server) => server.restart({ forget: true })));
     await expect
@@ -379,7 +368,6 @@ describe("too few are left to prove anything", () => {
     fleet,
   }) => {
     const { servers, lock } = await founded(fleet, 5);
-    await using _ = lock;
     const survivors = Date.now() + 60_000;
     await issue(lock, ["n1"], survivors);
     const lostAt = performance.now();

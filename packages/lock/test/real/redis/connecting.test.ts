@@ -2,8 +2,8 @@
 // wrongly is named, nothing is left unhandled, and the user's own instances stay the user's.
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { Cluster, Redis } from "ioredis";
+import { speakingServer } from "./middlemen.js";
 import { asking, open, opened } from "./opened-fleet.js";
-import { speakingServer } from "./speaking-server.js";
 
 const namespace = "connecting";
 

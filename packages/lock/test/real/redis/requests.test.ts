@@ -1,37 +1,24 @@
 // What one node answers to each request: the contract of the Lua files, asked through the node
 // layer of a real server.
-import { describe, expect, test } from "@palisade/testkit/vitest";
+import { describe, expect, test as plain } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
-import type { LockNode } from "../../../src/protocol/node.js";
 import { asking, opened } from "./opened-fleet.js";
 
-interface OneNode extends AsyncDisposable {
-  readonly node: LockNode;
-  readonly namespace: string;
-  /** A connection past the lock. */
-  readonly redis: Redis;
-  floor(): Promise<number>;
-}
-
-async function oneNode({ urls, namespace }: { readonly urls: readonly string[]; readonly namespace: string }): Promise<OneNode> {
-  const url = urls[0] ?? "";
-  const fleet = await opened([url], { namespace });
+/** The first node of the shared fleet, in the test's namespace, and a connection past the lock. */
+const test = plain.extend("one", async ({ redis: { urls, namespace } }, { onCleanup }) => {
+  const [url = ""] = urls;
+  const lock = await opened([url], { namespace });
   const redis = new Redis(url);
-  return {
-    node: fleet.node("n1"),
-    namespace,
-    redis,
-    floor: async () => Number(await redis.hget(`{${namespace}}:node`, "floor")),
-    async [Symbol.asyncDispose]() {
-      redis.disconnect();
-      await fleet.fleet.close();
-    },
-  };
-}
+  onCleanup(async () => {
+    redis.disconnect();
+    await lock.fleet.close();
+  });
+  const floor = async () => Number(await redis.hget(`{${namespace}}:node`, "floor"));
+  return { node: lock.node("n1"), namespace, redis, floor };
+});
 
 describe("grant", () => {
-  test("gives one more than the floor to a new resource, and one more than its counter to a known one", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("gives one more than the floor to a new resource, and one more than its counter to a known one", async ({ one }) => {
     const founded = await one.floor();
     const first = asking("a");
     expect(await one.node.grant(first)).toMatchObject({
@@ -46,8 +33,7 @@ describe("grant", () => {
     expect(await one.node.grant(asking("c"))).toMatchObject({ kind: "granted", token: founded + 3 });
   });
 
-  test("tells who holds the resource and for how long at most, and stores nothing", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("tells who holds the resource and for how long at most, and stores nothing", async ({ one }) => {
     const holder = asking("a", 50_000);
     await one.node.grant({ ...holder, label: "worker|7 @host" });
     const before = await one.floor();
@@ -57,15 +43,13 @@ describe("grant", () => {
     expect(await one.floor()).toBe(before);
   });
 
-  test("answers the same grant again when the same owner asks again", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("answers the same grant again when the same owner asks again", async ({ one }) => {
     const question = asking(["a", "b"]);
     const first = await one.node.grant(question);
     expect(await one.node.grant(question)).toEqual(first);
   });
 
-  test("takes all of several resources or none, with one token above all of theirs", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("takes all of several resources or none, with one token above all of theirs", async ({ one }) => {
     const founded = await one.floor();
     await one.node.raise({ resource: "b", token: founded + 40, remove: "nothing" });
     expect(await one.node.grant(asking(["a", "b", "c"]))).toMatchObject({
@@ -76,8 +60,7 @@ describe("grant", () => {
     expect(await one.node.grant(asking(["d", "e"]))).toMatchObject({ kind: "granted", token: founded + 42 });
   });
 
-  test("T1 one token for several resources is above the highest of theirs, wherever that stands in the list", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("T1 one token for several resources is above the highest of theirs, wherever that stands in the list", async ({ one }) => {
     const founded = await one.floor();
     await one.node.raise({ resource: "high", token: founded + 40, remove: "nothing" });
     await one.node.raise({ resource: "low", token: founded + 10, remove: "nothing" });
@@ -96,16 +79,14 @@ describe("grant", () => {
     });
   });
 
-  test("a resource whose counter ran out goes on above the floor", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("a resource whose counter ran out goes on above the floor", async ({ one }) => {
     await one.node.grant(asking("a", 1));
     await one.redis.del(`{${one.namespace}}:token:a`, `{${one.namespace}}:lock:a`);
     const floor = await one.floor();
     expect(await one.node.grant(asking("a"))).toMatchObject({ token: floor + 1 });
   });
 
-  test("keeps a counter for retentionMs after its last use and a lock for ttlMs", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("keeps a counter for retentionMs after its last use and a lock for ttlMs", async ({ one }) => {
     await one.node.grant(asking("a", 30_000));
     const [lock = 0, token = 0] = await Promise.all(["lock", "token"].map((kind) => one.redis.pttl(`{${one.namespace}}:${kind}:a`)));
     expect(lock).toBeGreaterThan(20_000);
@@ -114,8 +95,7 @@ describe("grant", () => {
     expect(token).toBeLessThanOrEqual(60_000);
   });
 
-  test("L2 leases that are asked for and renewed in one turn last as long as each was asked for", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("L2 leases that are asked for and renewed in one turn last as long as each was asked for", async ({ one }) => {
     const [short, long] = [asking("short", 20_000), asking("long", 60_000)];
     const lastMs = () => Promise.all([short, long].map(({ resources: [name] }) => one.redis.pttl(`{${one.namespace}}:lock:${name}`)));
     await Promise.all([short, long].map((question) => one.node.grant(question)));
@@ -129,8 +109,7 @@ describe("grant", () => {
     expect(await lastMs()).toEqual([expect.toSatisfy((ms) => ms > 40_000), expect.toSatisfy((ms) => ms <= 20_000)]);
   });
 
-  test("T2 no token above 999999999999999 is given; the tokens before it are exact to the last digit", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("T2 no token above 999999999999999 is given; the tokens before it are exact to the last digit", async ({ one }) => {
     await one.node.raise({ resource: "a", token: 999_999_999_999_997, remove: "nothing" });
     const question = asking("a");
     expect(await one.node.grant(question)).toMatchObject({ token: 999_999_999_999_998 });
@@ -170,8 +149,7 @@ describe("names", () => {
     "$0",
   ];
 
-  test("resources with colons, braces, blanks, unicode and control characters are all different resources", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("resources with colons, braces, blanks, unicode and control characters are all different resources", async ({ one }) => {
     const similar = [..."_-:{}|/ %.*?[]\\"].map((character) => `orders${character}42`);
     const long = ["x".repeat(512), `${"x".repeat(511)}y`, `${"😀".repeat(128)}`];
     const all = [...names, ...similar, ...long];
@@ -184,8 +162,7 @@ describe("names", () => {
 });
 
 describe("seal", () => {
-  test("stores the token for the owner of all resources", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("stores the token for the owner of all resources", async ({ one }) => {
     const question = asking(["a", "b"]);
     await one.node.grant(question);
     const token = (await one.floor()) + 7;
@@ -198,8 +175,7 @@ describe("seal", () => {
     expect(await one.floor()).toBe(token);
   });
 
-  test("T2 stores nothing for anybody else, for half an owner, or below what is stored", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("T2 stores nothing for anybody else, for half an owner, or below what is stored", async ({ one }) => {
     const question = asking("a");
     const granted = await one.node.grant(question);
     const token = granted.kind === "granted" ? granted.token : 0;
@@ -215,8 +191,7 @@ describe("seal", () => {
 });
 
 describe("extend and heal", () => {
-  test("extend renews what is ours and never creates a key", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("extend renews what is ours and never creates a key", async ({ one }) => {
     const question = asking(["a", "b"], 20_000);
     expect(await one.node.extend(question)).toEqual({ kind: "missing", node: "n1" });
     await one.node.grant(question);
@@ -229,8 +204,7 @@ describe("extend and heal", () => {
     expect(await one.node.extend(question)).toMatchObject({ kind: "taken", holder: "other" });
   });
 
-  test("heal plants the key with its token where there is none, and nowhere else", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("heal plants the key with its token where there is none, and nowhere else", async ({ one }) => {
     const question = asking(["a", "b"]);
     const token = (await one.floor()) + 9;
     expect(await one.node.heal({ ...question, token })).toEqual({ kind: "extended", node: "n1" });
@@ -251,8 +225,7 @@ describe("extend and heal", () => {
     expect(await one.node.inspect("c")).toMatchObject({ holder: null, remainingMs: null });
   });
 
-  test("T1 heal leaves a counter that has gone on where it is", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("T1 heal leaves a counter that has gone on where it is", async ({ one }) => {
     const token = (await one.floor()) + 9;
     await one.node.raise({ resource: "a", token: token + 20, remove: "nothing" });
     expect(await one.node.heal({ ...asking("a"), token })).toEqual({ kind: "extended", node: "n1" });
@@ -261,8 +234,7 @@ describe("extend and heal", () => {
 });
 
 describe("release, inspect and raise", () => {
-  test("release deletes only what is ours and leaves the counter", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("release deletes only what is ours and leaves the counter", async ({ one }) => {
     const question = asking(["a", "b"]);
     const granted = await one.node.grant(question);
     expect(await one.node.release({ ...question, owner: "somebody" })).toEqual({
@@ -277,8 +249,7 @@ describe("release, inspect and raise", () => {
     });
   });
 
-  test("an owner whose name begins like another's is not that other", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("an owner whose name begins like another's is not that other", async ({ one }) => {
     await one.node.grant({ ...asking("a"), owner: "abc" });
     expect(await one.node.release({ resources: ["a"], owner: "ab", notifyFrom: 0 })).toEqual({
       kind: "absent",
@@ -290,8 +261,7 @@ describe("release, inspect and raise", () => {
     });
   });
 
-  test("raise lifts the counter under any holder, never lowers it, and removes the lock only when asked to", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("raise lifts the counter under any holder, never lowers it, and removes the lock only when asked to", async ({ one }) => {
     const token = (await one.floor()) + 20;
     const question = asking("a");
     await one.node.grant(question);
@@ -312,8 +282,7 @@ describe("release, inspect and raise", () => {
 });
 
 describe("foreign keys", () => {
-  test("a request that meets a foreign key fails alone, and its neighbours of the same call do not", async ({ redis }) => {
-    await using one = await oneNode(redis);
+  test("a request that meets a foreign key fails alone, and its neighbours of the same call do not", async ({ one }) => {
     const name = (kind: string, resource: string) => `{${one.namespace}}:${kind}:${resource}`;
     await one.redis.hset(name("lock", "a"), "x", 1);
     await one.redis.set(name("token", "b"), "much");

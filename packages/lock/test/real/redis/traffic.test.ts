@@ -3,8 +3,8 @@
 import { spawnSync } from "node:child_process";
 import type { RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
-import { delayingNetwork } from "./delaying-network.js";
-import { asking, type Opened, opened } from "./opened-fleet.js";
+import { delayingNetwork } from "./middlemen.js";
+import { asking, opened } from "./opened-fleet.js";
 
 const namespace = "traffic";
 
@@ -39,23 +39,17 @@ async function clientsOf(server: TestNode): Promise<string[]> {
   return [...list.matchAll(/id=(\d+) .*name=palisade:traffic /g)].map(([, id]) => id ?? "");
 }
 
-async function oneNode(
-  fleet: StartFleet,
-  options: { readonly nodeTimeoutMs?: number; readonly connectTimeoutMs?: number } = {},
-): Promise<{ server: TestNode; lock: Opened }> {
-  const started = await fleet({ nodes: 1 });
-  const [server] = started.nodes;
-  if (server === undefined) throw new Error("a fleet of one node has one node");
-  return { server, lock: await opened(started.urls, { namespace, ...options }) };
+async function oneNode(fleet: StartFleet, options: { readonly nodeTimeoutMs?: number } = {}) {
+  const { urls, nodes } = await fleet({ nodes: 1 });
+  const lock = await opened(urls, { namespace, ...options });
+  return { server: nodes[0] as TestNode, lock, node: lock.node("n1") };
 }
 
 describe("together", () => {
   test("what is asked in one turn of the event loop travels as one script call per kind of request, 256 requests at most", async ({
     fleet,
   }) => {
-    const { server, lock } = await oneNode(fleet);
-    await using _ = lock;
-    const node = lock.node("n1");
+    const { server, node } = await oneNode(fleet);
     const before = await callsOf(server);
     const questions = Array.from({ length: 100 }, (_unused, index) => asking(`a${index}`));
     await Promise.all(questions.map((question) => node.grant(question)));
@@ -75,9 +69,7 @@ describe("together", () => {
   });
 
   test("questions of one turn are executed in the order in which they were asked", async ({ fleet }) => {
-    const { server, lock } = await oneNode(fleet);
-    await using _ = lock;
-    const node = lock.node("n1");
+    const { server, node } = await oneNode(fleet);
     const [first, second] = [asking("a"), asking("a")];
     const ballots = await Promise.all([
       node.grant(first),
@@ -94,9 +86,7 @@ describe("together", () => {
 describe("in time", () => {
   test("a node that does not answer is unreachable after nodeTimeoutMs, and at once while it stays silent", async ({ fleet }) => {
     // After ten times as long the connection is given up.
-    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 500 });
-    await using _ = lock;
-    const node = lock.node("n1");
+    const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 500 });
     const clients = await clientsOf(server);
     server.holdReplies();
     const askedAt = performance.now();
@@ -118,9 +108,7 @@ describe("in time", () => {
   });
 
   test("a release that is sent after a grant timed out arrives behind it, on the same connection", async ({ fleet }) => {
-    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 2_000 });
-    await using _ = lock;
-    const node = lock.node("n1");
+    const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 2_000 });
     server.holdRequests();
     const question = asking("a");
     expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
@@ -147,9 +135,7 @@ describe("in time", () => {
   });
 
   test("a node that goes on being asked without answering is overloaded, and all it was given is given back", async ({ fleet }) => {
-    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 20_000 });
-    await using _ = lock;
-    const node = lock.node("n1");
+    const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 20_000 });
     server.holdRequests();
     const questions = Array.from({ length: 8_192 }, (_unused, index) => asking(`a${index}`));
     const grants = Promise.all(questions.map((question) => node.grant(question)));
@@ -176,9 +162,7 @@ describe("over breaks", () => {
   test("a killed node is unreachable with its cause at once, and what was released meanwhile is released when it is back", async ({
     fleet,
   }) => {
-    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 5_000 });
-    await using _ = lock;
-    const node = lock.node("n1");
+    const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 5_000 });
     const question = asking("a");
     await node.grant(question);
     await server.pause();
@@ -195,9 +179,7 @@ describe("over breaks", () => {
   });
 
   test("a node that has gone silent gets a new connection, on which a grant without an answer is given back", async ({ fleet }) => {
-    const { server, lock } = await oneNode(fleet, { nodeTimeoutMs: 20 });
-    await using _ = lock;
-    const node = lock.node("n1");
+    const { server, lock, node } = await oneNode(fleet, { nodeTimeoutMs: 20 });
     server.dropReplies();
     const question = asking("a");
     expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
@@ -231,9 +213,7 @@ describe("over breaks", () => {
   });
 
   test("a server that forgot the script is taught it again, and a release never arrives before its grant", async ({ fleet }) => {
-    const { server, lock } = await oneNode(fleet);
-    await using _ = lock;
-    const node = lock.node("n1");
+    const { server, node } = await oneNode(fleet);
     await server.cli("SCRIPT", "FLUSH");
     expect(await node.grant(asking("a"))).toMatchObject({ kind: "granted" });
     await server.cli("SCRIPT", "FLUSH");
@@ -246,8 +226,7 @@ describe("over breaks", () => {
   });
 
   test("closing sends the last releases and then nothing is heard any more", async ({ fleet }) => {
-    const { server, lock } = await oneNode(fleet);
-    const node = lock.node("n1");
+    const { server, lock, node } = await oneNode(fleet);
     const question = asking("a");
     await node.grant(question);
     const released = node.release(question);

@@ -3,7 +3,6 @@
 
 import { keysOf } from "#lock/redis/keys.js";
 import * as lua from "#lock/redis/lua.generated.js";
-
 import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
 import { GRAIN_MS, NAMESPACE, PAST_RUN, PRESENT_RUN, RETENTION_MS, type Step } from "./step.js";
 

@@ -1,6 +1,7 @@
 // The events of a world in the order of their moments; events of one moment in the order in which
 // they were planned. After an event that ran client code, everything that this code left for the
 // end of its turn (microtasks, ticks) is done before the next event.
+import { createHash } from "node:crypto";
 
 export interface PlannedEvent {
   readonly at: number;
@@ -96,5 +97,24 @@ export class Timeline {
     }
     heap[index] = last;
     return first;
+  }
+}
+
+// The trace of a world: one line per event with time, actor and text. Keeping it changes nothing in
+// the world.
+export class Trace {
+  readonly lines: string[] = [];
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  log(actor: string, what: string): void {
+    this.lines.push(`${this.#now().toFixed(3).padStart(11)}  ${actor.padEnd(7)} ${what.replace(/_{2,}/g, "")}`);
+  }
+
+  get hash(): string {
+    return createHash("sha256").update(this.lines.join("\n")).digest("hex").slice(0, 16);
   }
 }

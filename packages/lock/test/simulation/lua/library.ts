@@ -1,6 +1,6 @@
 // The functions of Lua's library that the scripts call, as Redis offers them. Uses that the scripts
 // do not make are refused.
-import { Unsupported } from "../server/unsupported.js";
+import { Unsupported } from "../server/memory.js";
 import {
   all,
   LuaError,

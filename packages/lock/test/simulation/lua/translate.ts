@@ -1,8 +1,9 @@
 // Translates the Lua text of a script to a JavaScript function. Supports the part of Lua 5.1 that
 // the scripts use, and refuses the rest.
+
 import { compileFunction } from "node:vm";
 import * as luaparse from "luaparse";
-import { Unsupported } from "../server/unsupported.js";
+import { Unsupported } from "../server/memory.js";
 import { globals } from "./library.js";
 import * as runtime from "./values.js";
 

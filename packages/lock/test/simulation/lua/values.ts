@@ -1,6 +1,6 @@
 // The values of Lua 5.1 and its operators. nil is undefined; booleans, numbers and strings are
 // JavaScript's own.
-import { Unsupported } from "../server/unsupported.js";
+import { Unsupported } from "../server/memory.js";
 
 export type Value = undefined | boolean | number | string | Table | LuaFunction;
 export type LuaFunction = (...args: Value[]) => Value | Several;

@@ -2,8 +2,8 @@
 import type { Chance } from "../engine/chance.js";
 import type { ClientProcess } from "../engine/client-process.js";
 import type { Timeline } from "../engine/timeline.js";
+import type { SimServer } from "../server/sim-server.js";
 import { Direction, type Speed } from "./direction.js";
-import type { Machine } from "./machine.js";
 
 export interface PathSettings {
   readonly timeline: Timeline;
@@ -49,5 +49,49 @@ export class Path {
     this.secondTimes = 0;
     this.there.open();
     this.back.open();
+  }
+}
+
+// The machine of one node. Requests to a stopped server wait until it continues; a machine whose
+// server is down refuses connections.
+export class Machine {
+  readonly server: SimServer;
+  state: "running" | "stopped" | "down" = "running";
+  isRefusing = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(server: SimServer) {
+    this.server = server;
+  }
+
+  get accepts(): boolean {
+    return this.state !== "down" && !this.isRefusing;
+  }
+
+  /** Executes now, or when the server continues. Requests of an earlier life are dropped. */
+  execute(run: () => void): void {
+    if (this.state === "running") run();
+    else if (this.state === "stopped") this.#waiting.push(run);
+  }
+
+  stop(): void {
+    if (this.state === "running") this.state = "stopped";
+  }
+
+  continue(): void {
+    if (this.state !== "stopped") return;
+    this.state = "running";
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const run of waiting) run();
+  }
+
+  goDown(): void {
+    this.state = "down";
+    this.#waiting = [];
+  }
+
+  comeUp(): void {
+    this.state = "running";
   }
 }

@@ -1,7 +1,6 @@
 // The client's end of connections to one server, with the behaviour of ioredis as the lock
 // configures it: no queue without a connection, no resending, reconnection after a growing delay,
 // `close` before what was under way rejects.
-
 import type { EncodedCall } from "#lock/redis/batch.js";
 import { retryDelayMs } from "#lock/redis/ioredis.js";
 import type { ConnectSettings, Link } from "#lock/redis/link.js";

@@ -1,7 +1,6 @@
 // The Redis commands that the scripts call, on the memory of one simulated server. Any option that
 // the scripts do not use is refused.
-import { type Memory, RedisError } from "./memory.js";
-import { Unsupported } from "./unsupported.js";
+import { type Memory, RedisError, Unsupported } from "./memory.js";
 
 /** A status reply, as SET gives it. */
 export class Status {

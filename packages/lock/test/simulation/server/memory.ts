@@ -1,6 +1,14 @@
+// Thrown for anything that the simulated server does not implement. It ends the run, so that it
+// cannot pass for an answer of Redis.
+
+export class Unsupported extends Error {
+  constructor(what: string) {
+    super(`the simulated server does not support ${what}`);
+  }
+}
+
 // The data of one simulated Redis server: strings that may expire, and hashes. Every call passes
 // the server's time; like Redis, a script sees one time from start to end.
-
 export type Hash = Map<string, string>;
 
 interface Entry {

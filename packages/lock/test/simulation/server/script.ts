@@ -3,8 +3,7 @@ import { createHash } from "node:crypto";
 import { type Chunk, parse, translate } from "../lua/translate.js";
 import { first, LuaError, Table, truthy, type Value } from "../lua/values.js";
 import { type Execution, execute, type Reply, Status } from "./commands.js";
-import { RedisError } from "./memory.js";
-import { Unsupported } from "./unsupported.js";
+import { RedisError, Unsupported } from "./memory.js";
 
 export interface Script {
   readonly sha: string;

@@ -3,9 +3,8 @@
 // time.
 import * as lua from "#lock/redis/lua.generated.js";
 import { type Commands, commands, type Execution, type Reply } from "./commands.js";
-import { Memory, RedisError } from "./memory.js";
+import { Memory, RedisError, Unsupported } from "./memory.js";
 import { compile, type Script } from "./script.js";
-import { Unsupported } from "./unsupported.js";
 
 type Exports = typeof lua;
 /** The lock's name of a script: the name of its export without `Script`. */

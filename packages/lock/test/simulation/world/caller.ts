@@ -3,9 +3,7 @@
 // must succeed.
 import { LockError } from "#lock/protocol/errors.js";
 import type { Lease } from "#lock/protocol/lease.js";
-
 import type { Chance } from "../engine/chance.js";
-
 import type { ClientProcess } from "../engine/client-process.js";
 import { judgeAttempt } from "./ballot-check.js";
 import { extended, type Given, given, released, untilEnd } from "./holdings.js";

@@ -2,8 +2,7 @@
 // memories are lost at a time.
 import { majority } from "#lock/quorum/tally.js";
 import type { Timeline } from "../engine/timeline.js";
-import type { Machine } from "../network/machine.js";
-import type { Path } from "../network/path.js";
+import type { Machine, Path } from "../network/path.js";
 import { Memory } from "../server/memory.js";
 import type { Host } from "./host.js";
 import { type Fault, type FaultKind, faultKinds, type Scenario } from "./scenario.js";

@@ -1,6 +1,6 @@
 // Keys that must not be on the nodes once every caller has released its leases: locks of live
 // processes, and any key without an end except the node's record.
-import type { Machine } from "../network/machine.js";
+import type { Machine } from "../network/path.js";
 import type { Host } from "./host.js";
 import type { FaultKind, Scenario } from "./scenario.js";
 

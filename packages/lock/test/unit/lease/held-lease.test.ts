@@ -1,10 +1,9 @@
 // One lease between two clocks, and what is left on the nodes when it ends by itself: moments that
 // no real clock and no real node can be made to hit.
 import { describe, expect, test } from "vitest";
-import { HeldLease } from "../../../src/lease/held-lease.js";
 import type { ExtendBallot } from "../../../src/protocol/ballot.js";
 import { ManualClock } from "../manual-clock.js";
-import { contextOf, ScriptedNode } from "../scripted-node.js";
+import { leaseOf, ScriptedNode } from "../scripted-node.js";
 
 const ttlMs = 10_000;
 const lastsMs = 9_898;
@@ -21,26 +20,13 @@ const never = (): Promise<ExtendBallot> => new Promise(() => {});
 type Answers = readonly ((node: ScriptedNode) => ExtendBallot | Promise<ExtendBallot>)[];
 
 /** A lease of three nodes, held from now on. */
-function held(answers: Answers = [], renew: "renewed" | "kept" = "kept") {
+function held(answers: Answers = []) {
   const clock = new ManualClock();
   const nodes = [0, 1, 2].map((i) => {
     const extend = answers[i] ?? ((node: ScriptedNode): ExtendBallot => ({ kind: "extended", node: node.name }));
     return new ScriptedNode(`n${i + 1}`, { grant: (node) => node.granted(7), extend });
   });
-  const grant = {
-    resources: ["r"],
-    owner: "o",
-    token: 7,
-    ttlMs,
-    startMonotonicMs: clock.now,
-    startWallMs: clock.wallMs(),
-    votes: [],
-  };
-  const lease = new HeldLease(contextOf(nodes, clock), grant, {
-    renew: renew === "renewed",
-    maxHoldMs: Number.POSITIVE_INFINITY,
-  });
-  return { clock, lease, asked: () => nodes.map((node) => node.asked.join()) };
+  return { clock, lease: leaseOf(nodes, clock), asked: () => nodes.map((node) => node.asked.join()) };
 }
 
 describe("a machine that was suspended", () => {

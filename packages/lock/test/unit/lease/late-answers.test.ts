@@ -2,13 +2,12 @@
 // question, and an answer brings nothing back. Orders of events that real nodes do not produce on
 // demand.
 import { describe, expect, test, vi } from "vitest";
-import { HeldLease } from "../../../src/lease/held-lease.js";
 import { QuorumLocker } from "../../../src/locker.js";
 import { readPolicy } from "../../../src/options/policy.js";
 import type { ExtendBallot } from "../../../src/protocol/ballot.js";
 import type { Fleet } from "../../../src/protocol/fleet.js";
 import { ManualClock } from "../manual-clock.js";
-import { contextOf, ScriptedNode } from "../scripted-node.js";
+import { leaseOf, ScriptedNode } from "../scripted-node.js";
 
 const ttlMs = 10_000;
 const lastsMs = 9_898;
@@ -32,19 +31,7 @@ function slowNodes(): { nodes: ScriptedNode[]; answer: () => void } {
 /** A lease of these nodes, asked for longer some time after it was granted. */
 function asked(atMs: number, { nodes, answer }: ReturnType<typeof slowNodes>) {
   const clock = new ManualClock();
-  const grant = {
-    resources: ["r"],
-    owner: "o",
-    token: 7,
-    ttlMs,
-    startMonotonicMs: clock.now,
-    startWallMs: clock.wallMs(),
-    votes: [],
-  };
-  const lease = new HeldLease(contextOf(nodes, clock), grant, {
-    renew: false,
-    maxHoldMs: Number.POSITIVE_INFINITY,
-  });
+  const lease = leaseOf(nodes, clock, ttlMs);
   clock.advance(atMs);
   return { clock, lease, answer, renewal: lease.extend() };
 }

@@ -1,8 +1,8 @@
 // Lua in the simulated servers: what they do not implement ends the run, and controls edit the Lua.
 import { describe, expect, test } from "vitest";
 import * as lua from "../../../src/redis/lua.generated.js";
+import { Unsupported } from "../../simulation/server/memory.js";
 import { type ScriptName, SimServer } from "../../simulation/server/sim-server.js";
-import { Unsupported } from "../../simulation/server/unsupported.js";
 import { controls } from "../../simulation/world/controls.js";
 
 const clock = { rate: 1, aheadMs: 0 };

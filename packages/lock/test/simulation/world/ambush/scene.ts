@@ -1,7 +1,7 @@
 // What an ambush sees of the nodes, and the faults that it can inflict there.
 import { majority } from "#lock/quorum/tally.js";
 import type { Timeline } from "../../engine/timeline.js";
-import type { Machine } from "../../network/machine.js";
+import type { Machine } from "../../network/path.js";
 import type { Executed } from "../../server/sim-server.js";
 import type { Faults } from "../faults.js";
 import { NAMESPACE } from "../host.js";

@@ -1,0 +1,222 @@
+// Waiting in one process: behind a crowd that keeps the nodes busy, in the local queue, and for
+// how long.
+
+import { getEventListeners } from "node:events";
+import { expect, test } from "vitest";
+import { readLeaseRequest } from "../../../src/options/lease-request.js";
+import type { ReleaseBallot } from "../../../src/protocol/ballot.js";
+import type { Lost } from "../../../src/protocol/outcome.js";
+import type { FirstContact } from "../../../src/waiting/first-contact.js";
+import { LocalQueue } from "../../../src/waiting/local-queue.js";
+import { backOffMs, backupDelayMs, HEAD_START_MS, safetyPollMs, spreadDelayMs, YIELD_MS } from "../../../src/waiting/retry-delay.js";
+import { WaitBudget } from "../../../src/waiting/wait-budget.js";
+import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
+import { YieldAfterRelease } from "../../../src/waiting/yield-after-release.js";
+import { ManualClock } from "../manual-clock.js";
+import { contextOf, ScriptedNode } from "../scripted-node.js";
+
+const introduced = { isDone: true, check() {} } as unknown as FirstContact;
+
+/** Everybody in front asks, and is not answered. */
+function crowded() {
+  const clock = new ManualClock();
+  const node = new ScriptedNode("n1", { grant: () => new Promise(() => {}) });
+  const context = contextOf([node], clock);
+  const calls = new AcquireCalls(context, introduced);
+  const ask = (resource: string, options?: object) =>
+    calls.waitFor(readLeaseRequest("acquire", context.policy, { resources: resource, options })).catch((error: unknown) => error);
+  const tryOnce = (resource: string) =>
+    calls.tryOnce(readLeaseRequest("tryAcquire", context.policy, { resources: resource, options: undefined }));
+  for (let i = 0; i < 1_024; i++) void ask(`in front ${i}`);
+  return { context, clock, ask, tryOnce, asked: () => node.asked.length };
+}
+
+const microtasks = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+};
+
+test("a caller behind a crowd can give up, and never asks", async () => {
+  const { ask, asked } = crowded();
+  const aborter = new AbortController();
+  const quitter = ask("r", { signal: aborter.signal });
+  await microtasks();
+  aborter.abort("enough");
+  expect(await quitter).toMatchObject({ code: "LOCK_ABORTED", cause: "enough" });
+  expect(asked()).toBe(1_024);
+});
+
+test("a caller behind a crowd waits for waitMs, and for one request's time at least, and is told why it failed", async () => {
+  const { ask, clock } = crowded();
+  const [one, other] = [ask("r", { waitMs: 0 }), ask("s", { waitMs: 400 })];
+  await microtasks();
+  clock.advance(250);
+  expect(await one).toMatchObject({ code: "LOCK_TOO_SLOW", message: expect.stringContaining("1024") });
+  clock.advance(150);
+  expect(await other).toMatchObject({ code: "LOCK_TOO_SLOW" });
+});
+
+test("a caller behind a crowd is rejected when the locker closes", async () => {
+  const { ask, context } = crowded();
+  const waiting = ask("r");
+  await microtasks();
+  context.waiters.closed = true;
+  for (const waiter of [...context.waiters.sleeping]) waiter.wake();
+  expect(await waiting).toMatchObject({ code: "LOCK_ABORTED" });
+});
+
+test("tryAcquire behind a crowd waits no longer than one request may take, and says why it failed", async () => {
+  const { tryOnce, clock } = crowded();
+  const answered = tryOnce("r");
+  await microtasks();
+  clock.advance(250);
+  expect(await answered).toMatchObject({
+    code: "LOCK_TOO_SLOW",
+    message: expect.stringMatching(/^r was not asked for in time: 1024 other attempts/),
+  });
+});
+
+// First in, first out, inside one process.
+test("callers have their turns in the order in which they came", () => {
+  const queue = new LocalQueue(1);
+  const turns: number[] = [];
+  expect(queue.tryEnter("r")).toBe(true);
+  for (let i = 1; i <= 3; i++) {
+    expect(queue.tryEnter("r")).toBe(false);
+    queue.enqueue("r", () => turns.push(i));
+  }
+  for (let i = 0; i < 3; i++) queue.leave("r");
+  expect(turns).toEqual([1, 2, 3]);
+  queue.leave("r");
+  expect(queue.isOccupied("r")).toBe(false);
+});
+
+test("a caller that steps out of the queue has no turn and delays no other", () => {
+  const queue = new LocalQueue(1);
+  const turns: string[] = [];
+  queue.tryEnter("r");
+  const stepOut = queue.enqueue("r", () => turns.push("first"));
+  queue.enqueue("r", () => turns.push("second"));
+  stepOut();
+  stepOut();
+  queue.leave("r");
+  expect(turns).toEqual(["second"]);
+  expect(queue.tryEnter("r")).toBe(false);
+});
+
+test("resources do not delay each other, and nothing is kept of those that no caller wants", () => {
+  const queue = new LocalQueue(1);
+  const lost = { kind: "lost", reason: "held" } as Lost;
+  expect(queue.tryEnter("a") && queue.tryEnter("b")).toBe(true);
+  queue.noteLoss("a", lost);
+  expect(queue.lastLoss("a")).toBe(lost);
+  queue.leave("a");
+  expect(queue.tryEnter("a")).toBe(true);
+  expect(queue.lastLoss("a")).toBeUndefined();
+});
+
+test("no more than its width are inside, and the others enter in the order in which they came", async () => {
+  const queue = new LocalQueue(2);
+  const order: number[] = [];
+  let inside = 0;
+  let most = 0;
+  const pass = async (caller: number): Promise<void> => {
+    if (!queue.tryEnter("")) await new Promise<void>((resolve) => queue.enqueue("", resolve));
+    order.push(caller);
+    most = Math.max(most, ++inside);
+    await Promise.resolve();
+    inside--;
+    queue.leave("");
+  };
+  await Promise.all(Array.from({ length: 10 }, (_, caller) => pass(caller)));
+  expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  expect(most).toBe(2);
+  expect(queue.isOccupied("")).toBe(false);
+});
+
+// How long one caller waits, and what ends it early.
+const waiters = () => ({ closed: false, sleeping: new Set<WaitBudget>() });
+
+test("a thousand waiters with one signal put one listener on it, and none when they are awake", async () => {
+  const aborter = new AbortController();
+  const { signal } = aborter;
+  const sleeping = Array.from({ length: 1_000 }, () => new WaitBudget(new ManualClock(), waiters(), { waitMs: 1_000, signal }));
+  const ended = sleeping.map((waiter) => waiter.sleep(1_000));
+  expect(getEventListeners(signal, "abort")).toHaveLength(1);
+  sleeping[0]?.wake();
+  expect(getEventListeners(signal, "abort")).toHaveLength(1);
+  aborter.abort();
+  await Promise.all(ended);
+  expect(getEventListeners(signal, "abort")).toHaveLength(0);
+});
+
+test("a signal is left alone when its last sleeper wakes by itself", async () => {
+  const { signal } = new AbortController();
+  const clock = new ManualClock();
+  const sleeping = new WaitBudget(clock, waiters(), { waitMs: 1_000, signal }).sleep(10);
+  clock.advance(10);
+  await sleeping;
+  expect(getEventListeners(signal, "abort")).toHaveLength(0);
+});
+
+test("a wait without end outlasts the longest timer there is", async () => {
+  const clock = new ManualClock();
+  let awake = false;
+  const waiter = new WaitBudget(clock, waiters(), { waitMs: Number.POSITIVE_INFINITY, signal: undefined });
+  const sleeping = waiter.sleep(waiter.leftMs).then(() => {
+    awake = true;
+  });
+  clock.advance(2 ** 31);
+  await Promise.resolve();
+  expect(awake).toBe(false);
+  waiter.wake();
+  await sleeping;
+});
+
+// When to try again.
+const retry = { tries: Number.POSITIVE_INFINITY, minDelayMs: 4, maxDelayMs: 500 };
+
+test("a waiter that is alone asks at once; many spread out, but not for long", () => {
+  expect(spreadDelayMs(0, 0.99)).toBe(0);
+  expect(spreadDelayMs(10, 0.5)).toBeGreaterThan(spreadDelayMs(2, 0.5));
+  expect(spreadDelayMs(100_000, 1)).toBeLessThanOrEqual(50);
+});
+
+test("the backup leaves the first wake slot its head start", () => {
+  for (const chance of [0, 0.5, 0.999]) expect(backupDelayMs(chance)).toBeGreaterThan(HEAD_START_MS);
+});
+
+test("the back-off doubles up to its bound and is never the same for two", () => {
+  expect(backOffMs(1, retry, 1)).toBe(4);
+  expect(backOffMs(3, retry, 1)).toBe(16);
+  expect(backOffMs(1_000, retry, 1)).toBe(500);
+  expect(backOffMs(3, retry, 0.2)).not.toBe(backOffMs(3, retry, 0.9));
+  expect(backOffMs(1, retry, 0)).toBeGreaterThan(0);
+});
+
+test("the safety poll comes within its bound", () => {
+  expect(safetyPollMs(retry, 0)).toBe(250);
+  expect(safetyPollMs(retry, 1)).toBe(500);
+});
+
+// A process that released what others wait for lets them go first.
+const released = (listeners: number): ReleaseBallot => ({ kind: "released", node: "n1", listeners });
+
+test("a release that others heard of is followed by a pause, and only for its resources", () => {
+  const clock = new ManualClock();
+  const yieldAfterRelease = new YieldAfterRelease(clock, () => false);
+  yieldAfterRelease.released(["a"], [released(0), undefined, released(2)]);
+  expect(yieldAfterRelease.dueMs(["a"])).toBe(YIELD_MS);
+  expect(yieldAfterRelease.dueMs(["b", "a"])).toBe(YIELD_MS);
+  expect(yieldAfterRelease.dueMs(["b"])).toBe(0);
+  clock.advance(YIELD_MS);
+  expect(yieldAfterRelease.dueMs(["a"])).toBe(0);
+});
+
+test("no pause follows when no other process waits", () => {
+  const yieldAfterRelease = new YieldAfterRelease(new ManualClock(), (resource) => resource === "ours");
+  yieldAfterRelease.released(["a"], [released(0), { kind: "absent", node: "n2" }]);
+  yieldAfterRelease.released(["ours"], [released(1)]);
+  expect(yieldAfterRelease.dueMs(["a", "ours"])).toBe(0);
+  yieldAfterRelease.released(["ours"], [released(2)]);
+  expect(yieldAfterRelease.dueMs(["ours"])).toBe(YIELD_MS);
+});
