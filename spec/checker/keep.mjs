@@ -1,31 +1,34 @@
 // Writes down what was found, on request: the numbers of states in the table of models, and the
 // traces beside it. The tests compare.
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { pathOf, tablePath } from "./models.mjs";
-
-const BLOCK = /```text\n[\s\S]*?```/;
 
 /** @param {readonly import("./verdict.mjs").Found[]} findings */
 export function keep(findings) {
   for (const { name, states, trace } of findings) {
-    keepStates(name, states);
-    if (trace.length > 0) keepTrace(pathOf(`models/${name}.md`), trace);
+    const [specification = "", variant = ""] = name.split("/");
+    keepStates(specification, variant, states);
+    if (trace.length > 0) keepTrace(pathOf(`models/${specification}.md`), variant, trace);
   }
 }
 
-/** @param {string} model @param {number} states */
-function keepStates(model, states) {
-  const [specification = "", name = ""] = model.split("/");
-  const row = new RegExp(`(^## ${specification}\\n[^]*?^\\| \\[?${name}\\b(?!-).* \\| )[\\d ]+( \\| \\S+ \\|$)`, "m");
+/** @param {string} specification @param {string} variant @param {number} states */
+function keepStates(specification, variant, states) {
+  const row = new RegExp(`(^## ${specification}\\n[\\s\\S]*?^\\| \\[?${variant}\\b(?!-).* \\| )[\\d ]+( \\| \\S+ \\|$)`, "m");
   const count = states.toLocaleString("en").replaceAll(",", " ");
   writeFileSync(tablePath, readFileSync(tablePath, "utf8").replace(row, `$1${count}$2`));
 }
 
-/** @param {string} path @param {readonly string[]} trace */
-function keepTrace(path, trace) {
-  const text = existsSync(path) ? readFileSync(path, "utf8") : "```text\n```\n";
+/**
+ * In the chapter of the variant, which is made if there is none.
+ * @param {string} path @param {string} variant @param {readonly string[]} trace
+ */
+function keepTrace(path, variant, trace) {
+  const text = readFileSync(path, "utf8");
+  const whole = text.includes(`\n## ${variant}\n`) ? text : `${text}\n## ${variant}\n\n\`\`\`text\n\`\`\`\n`;
+  const chapter = new RegExp(`(\\n## ${variant}\\n[\\s\\S]*?\`\`\`text\\n)[\\s\\S]*?\`\`\``);
   writeFileSync(
     path,
-    text.replace(BLOCK, () => ["```text", ...trace, "```"].join("\n")),
+    whole.replace(chapter, (_, start) => `${start}${trace.join("\n")}\n\`\`\``),
   );
 }

@@ -100,13 +100,19 @@ describe("the models", () => {
 
   test("that break keep the shortest way to the violation, step by step, beside them", () => {
     const broken = [...findings.values()].filter(({ verdict }) => verdict !== "holds");
-    const kept = broken.map(({ name }) => /```text\n([\s\S]*?)\n```/.exec(text(`models/${name}.md`))?.[1]);
+    const kept = broken.map(({ name }) => chaptersOf(name.split("/")[0] ?? "").get(name));
     expect(kept).toEqual(broken.map(({ trace }) => trace.join("\n")));
   });
 
-  test("that break have one page each, and no page is without its model", () => {
-    const pages = readdirSync(spec("models"), { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".md"));
-    const broken = models.filter(({ expected }) => expected !== "holds").map(({ name }) => `${name}.md`);
-    expect(pages.map((path) => path.replaceAll("\\", "/")).sort()).toEqual(broken.sort());
+  test("that break have one chapter each, and no chapter is without its model", () => {
+    const broken = models.filter(({ expected }) => expected !== "holds").map(({ name }) => name);
+    const chapters = readdirSync(spec("models")).flatMap((page) => [...chaptersOf(page.replace(".md", "")).keys()]);
+    expect(chapters.sort()).toEqual(broken.sort());
   });
 });
+
+/** The traces in the page of a specification, by the names of the models. */
+function chaptersOf(specification: string): ReadonlyMap<string, string> {
+  const chapters = text(`models/${specification}.md`).matchAll(/^## (\S+)\n[\s\S]*?```text\n([\s\S]*?)\n```/gm);
+  return new Map([...chapters].map(([, variant, trace = ""]) => [`${specification}/${variant}`, trace]));
+}
