@@ -3,8 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { type DemoOptions, readCommandLine, UsageError, usage } from "./command-line.js";
+import { runScenario } from "./engine/act-run.js";
 import { openEnvironment } from "./engine/environment.js";
-import { runScenario } from "./engine/run-scenario.js";
 import type { Output } from "./output/events.js";
 import { LaneView } from "./output/lane-view.js";
 import { Picture } from "./output/picture.js";

@@ -2,8 +2,8 @@
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import type { Scenario } from "../../src/engine/act-run.js";
+import { runScenario } from "../../src/engine/act-run.js";
 import { type Environment, openEnvironment } from "../../src/engine/environment.js";
-import { runScenario } from "../../src/engine/run-scenario.js";
 import type { Check, DemoEvent } from "../../src/output/events.js";
 import { scenarios } from "../../src/scenarios/catalogue.js";
 

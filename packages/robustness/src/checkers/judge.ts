@@ -6,7 +6,7 @@ import { unbelievableAnswers } from "./answers.js";
 import { brokenFences } from "./fence.js";
 import { acceptedIntruders } from "./intruders.js";
 import { overlaps, repeatedTokens, tokensAgainstTime, toldTooLate } from "./leases.js";
-import { unlinearizable } from "./resource-register.js";
+import { unlinearizable } from "./linearizability.js";
 import { storedWrites } from "./stored-writes.js";
 import { lostUpdates } from "./updates.js";
 

@@ -2,9 +2,9 @@
 // revisions have no gaps, the last document is what all of them together make, and every read
 // showed a stored revision.
 
-import { type Document, successor } from "../history/document.js";
 import type { Final } from "../history/history.js";
 import type { Operation, Violation } from "../history/records.js";
+import { type Document, successor } from "../history/records.js";
 import { described, type StoredWrites } from "./stored-writes.js";
 
 export function lostUpdates(resources: readonly StoredWrites[], finals: readonly Final[]): Violation[] {

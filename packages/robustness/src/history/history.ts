@@ -1,7 +1,7 @@
 // The history of a run. Each worker writes a journal, a line before each call and one after its
 // answer; put together, and beside what the servers had stored at the end, they are the history.
 import { closeSync, openSync, writeSync } from "node:fs";
-import type { Document } from "./document.js";
+import type { Document } from "./records.js";
 import { type Answer, type Call, type CounterSample, type LeaseRecord, nowMs, type Operation, type Pause, type Span } from "./records.js";
 
 /** One change, as the store kept it. */

@@ -1,8 +1,32 @@
+// What the processes of a run record: documents, leases, pauses, calls with their answers; and
+// what is found to be wrong with that. All instants are milliseconds of the machine's monotonic
+// clock, which is one for all processes, so that records of different processes can be compared.
+import { createHash } from "node:crypto";
+
+export interface Document {
+  readonly n: number;
+  readonly by: string;
+  readonly chain: string;
+}
+
+/** What a read showed: revision 0 and no document where nothing was ever written. */
+export interface Seen {
+  readonly rev: number;
+  readonly document: Document | null;
+}
+
+/** The document after one more write. */
+export function successor(before: Document | null, by: string): Document {
+  const chain = createHash("sha1")
+    .update(`${before?.chain ?? ""}/${by}`)
+    .digest("base64url")
+    .slice(0, 16);
+  return { n: (before?.n ?? 0) + 1, by, chain };
+}
+
 // What the processes of a run record: leases, pauses, calls with their answers; and what is found
 // to be wrong with that. All instants are milliseconds of the machine's monotonic clock, which is
 // one for all processes, so that records of different processes can be compared.
-import type { Document } from "./document.js";
-
 export interface Span {
   readonly fromAt: number;
   readonly untilAt: number;

@@ -2,16 +2,16 @@
 // clients break.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, RedisFleet } from "@palisade/testkit";
-import { oneOf, positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
 import type { Command } from "../harness/command.js";
+import { oneOf, positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
 import { Workers } from "../harness/workers.js";
 import { clientNumber, journalName } from "../servers/collect.js";
 import type { ClientLinks } from "../servers/environment.js";
 import { readmitted } from "../servers/node-state.js";
 import type { LockOrders } from "../traffic/messages.js";
 import { lockTimes, RESOURCE } from "../traffic/one-lock.js";
-import { faultCommand } from "./fault-command.js";
 import type { FaultProfile } from "./fault-run.js";
+import { faultCommand } from "./fault-run.js";
 
 const usage = `npm run faults -- --lock [options]   the lock alone: one resource, many processes, a fleet that breaks
   --processes N      client processes (16)

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresServer, RedisFleet } from "@palisade/testkit";
 import { disturb } from "../faults/disturbances.js";
-import { oneOf, positive, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
+import { oneOf, positive, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
 import { Closers, run } from "../harness/run.js";
 import { type Place, Workers } from "../harness/workers.js";
 import { Samples, type Soaked } from "../history/samples.js";

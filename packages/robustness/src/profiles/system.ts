@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
 import type { Plan } from "../faults/schedule.js";
-import { positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/arguments.js";
 import type { Command } from "../harness/command.js";
+import { positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
 import type { Closers } from "../harness/run.js";
 import { type Place, Workers } from "../harness/workers.js";
 import { clientNumber, collectFenced, collectUnfenced, journalName } from "../servers/collect.js";
@@ -17,8 +17,8 @@ import { GUARDED_TABLES } from "../traffic/guarded-table.js";
 import { intruded } from "../traffic/intruder.js";
 import { documentTimes, rows } from "../traffic/read-modify-write.js";
 import { UNFENCED_TABLES } from "../traffic/unfenced-route.js";
-import { faultCommand } from "./fault-command.js";
 import type { FaultProfile } from "./fault-run.js";
+import { faultCommand } from "./fault-run.js";
 
 const usage = `npm run faults -- [options]          the whole system: clients, lock, gateways, Postgres
   --minutes M        faults for so long (5)

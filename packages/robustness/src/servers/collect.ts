@@ -1,8 +1,8 @@
 // Reads the journals of the workers and the rows of the store, when all workers have left.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Document } from "../history/document.js";
 import { type Entry, type Final, type History, type JournalOf, leasesOf, linesOf, operationsOf, pausesOf } from "../history/history.js";
+import type { Document } from "../history/records.js";
 import { counted } from "../history/records.js";
 import type { Store } from "./store.js";
 

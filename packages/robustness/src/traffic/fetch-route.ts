@@ -1,8 +1,7 @@
 // Through the gateway with nothing but fetch, as a caller in any language would: repeats by hand
 // what has a sequence number.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Document } from "../history/document.js";
-import type { Answer } from "../history/records.js";
+import type { Answer, Document } from "../history/records.js";
 import type { ReadAnswer, Route, Write } from "./route.js";
 
 const TRIES = 3;

@@ -1,7 +1,7 @@
 // The fence inside a transaction on a table of the client's own: guard, read, write, commit.
 import { guard } from "@palisade/gateway";
 import pg from "pg";
-import { type Document, type Seen, successor } from "../history/document.js";
+import { type Document, type Seen, successor } from "../history/records.js";
 import type { ReadAnswer } from "./route.js";
 
 export const GUARDED_TABLES = `

@@ -3,9 +3,8 @@
 // change anything.
 import { type ClientRequest, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { successor } from "../history/document.js";
 import { Journal } from "../history/history.js";
-import { type CallOutcome, nowMs } from "../history/records.js";
+import { type CallOutcome, nowMs, successor } from "../history/records.js";
 import { type Chance, chanceOf } from "./chance.js";
 import { type FromWorker, type IntruderOrders, noTally, type Traffic } from "./messages.js";
 import { documents } from "./read-modify-write.js";

@@ -3,7 +3,7 @@
 // store's business here.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type GatewayClient, withResource } from "@palisade/client";
-import { type Document, type Seen, successor } from "../history/document.js";
+import { type Document, type Seen, successor } from "../history/records.js";
 import type { Chance } from "./chance.js";
 import type { GuardedTable } from "./guarded-table.js";
 import type { HeldLease, RecordedLock } from "./recorded-lock.js";

@@ -1,8 +1,7 @@
 // Records every call before it is made and after it was answered, and names the writes.
 
-import { type Seen, successor } from "../history/document.js";
 import type { LineWriter } from "../history/history.js";
-import { type Answer, type Basis, type Call, nowMs, type WriteKind } from "../history/records.js";
+import { type Answer, type Basis, type Call, nowMs, type Seen, successor, type WriteKind } from "../history/records.js";
 import { noTally, type Tally } from "./messages.js";
 import type { HeldLease } from "./recorded-lock.js";
 import type { ReadAnswer, Route } from "./route.js";

@@ -1,8 +1,7 @@
 // The routes by which a client's reads and writes reach the store, and the first of them: the
 // gateway's own client, which repeats what is safe to repeat.
 import type { DeleteResult, GatewayClient, PatchResult, PutResult, Refusal } from "@palisade/client";
-import type { Document, Seen } from "../history/document.js";
-import type { Answer, Via, WriteKind } from "../history/records.js";
+import type { Answer, Document, Seen, Via, WriteKind } from "../history/records.js";
 
 export interface ReadAnswer extends Answer {
   /** Present if done. */

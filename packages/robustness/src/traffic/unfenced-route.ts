@@ -1,8 +1,7 @@
 // The control: straight to Postgres with the same documents and revisions, and no fence. A token is
 // stored and compared with nothing.
 import pg from "pg";
-import type { Document } from "../history/document.js";
-import type { Answer } from "../history/records.js";
+import type { Answer, Document } from "../history/records.js";
 import type { ReadAnswer, Route, Write } from "./route.js";
 
 export const UNFENCED_TABLES = `

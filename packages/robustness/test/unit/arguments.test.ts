@@ -1,8 +1,8 @@
 // The command lines of all runs: what may be asked for, and what is answered to what makes no
 // sense.
 import { describe, expect, test } from "vitest";
-import { readValues } from "../../src/harness/arguments.js";
 import type { Command } from "../../src/harness/command.js";
+import { readValues } from "../../src/harness/command.js";
 import { lockCommand } from "../../src/profiles/lock.js";
 import { soakCommand } from "../../src/profiles/soak-command.js";
 import { systemCommand } from "../../src/profiles/system.js";

@@ -2,8 +2,7 @@
 // against a plain trial of all orders for small ones of any kind.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { linearizability } from "../../src/checkers/linearizability.js";
-import { type RegisterOperation, register } from "../../src/checkers/resource-register.js";
+import { linearizability, type RegisterOperation, register } from "../../src/checkers/linearizability.js";
 
 const never = Number.POSITIVE_INFINITY;
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { type Finding, findAll, isFlat, isJudged, standsOut } from "../../src/checkers/curves.js";
-import { readValues } from "../../src/harness/arguments.js";
+import { readValues } from "../../src/harness/command.js";
 import { readSoak, Samples } from "../../src/history/samples.js";
 import type { SoakAsked } from "../../src/profiles/soak.js";
 import { soakCommand } from "../../src/profiles/soak-command.js";
