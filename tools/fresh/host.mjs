@@ -29,10 +29,7 @@ export async function mustBeAble() {
   throw new Refusal(`${missing.join(", ")} cannot be found on PATH; ${advice}.`);
 }
 
-/**
- * The mirror that this machine's apt takes Debian from; none elsewhere, and then debootstrap takes
- * its own.
- */
+/** The mirror that this machine's apt takes Debian from; none: debootstrap takes its own. */
 export async function debianMirror() {
   const command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"];
   // No apt on this machine.

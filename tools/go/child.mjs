@@ -103,10 +103,7 @@ export function run(command, { output, ending = output === "shown" ? "asked" : "
 /** @type {boolean | undefined} */
 let kernelKillsOrphans;
 
-/**
- * A parent that dies before setpriv has run sends no signal, so the child compares its parent
- * first.
- */
+/** A parent that died before setpriv ran sends no signal: the child compares its parent first. */
 const LOOK = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"';
 
 /** @param {readonly string[]} command */

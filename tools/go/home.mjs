@@ -11,10 +11,7 @@ import { Refusal } from "./refusal.mjs";
 const places = ["", ".npm", ".cache", ".local", ".local/share", ".local/share/pnpm", ".local/state", ".config"];
 const POINTS_INTO_HOME = /^(XDG_(CACHE|DATA|STATE|CONFIG)_HOME|PNPM_HOME|npm_config_(cache|prefix|store_dir))$/i;
 
-/**
- * Changes this process's environment, which every child inherits. Returns what the user should be
- * told, if anything.
- */
+/** Changes the environment that every child inherits. Returns what the user should be told. */
 export function settleHome() {
   makeCache();
   const home = process.env.HOME || homedir();

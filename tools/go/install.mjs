@@ -28,10 +28,7 @@ const lockfileSettings = {
   optional: true,
   "shared-workspace-lockfile": true,
 };
-/**
- * A dead registry is known after two quick retries, a silent one after three times 10 s; the
- * defaults take minutes.
- */
+/** A dead registry is known after two quick retries, a silent one after 30 s, not minutes. */
 const impatience = ["--fetch-timeout=10000", "--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
 
 export async function install() {

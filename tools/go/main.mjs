@@ -10,10 +10,7 @@ import { Refusal } from "./refusal.mjs";
 import { tasks } from "./tasks.mjs";
 import { inTurn } from "./turn.mjs";
 
-/**
- * npm passes on the Ctrl-C that the terminal has sent to this process as well: both are one
- * request.
- */
+/** npm passes on the Ctrl-C that the terminal has sent here as well: both are one request. */
 const SAME_REQUEST_MS = 700;
 const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 

@@ -3,9 +3,7 @@
 import { parseArgs } from "node:util";
 import { Refusal } from "../go/refusal.mjs";
 
-/**
- * How many a short run sets out to try; they take about a minute and a half together, on two cores.
- */
+/** How many a short run tries; about a minute and a half in all, on two cores. */
 export const SHORT_COUNT = 14;
 
 /**

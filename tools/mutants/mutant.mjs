@@ -26,10 +26,7 @@ export function mutated({ name, file, find, replace }, text) {
   return text.slice(0, place.index) + replace + text.slice(place.index + found.length);
 }
 
-/**
- * A word and what joins it to the next: a formatter breaks lines before, between and after these,
- * never inside.
- */
+/** A word and what joins it to the next: a formatter never breaks a line inside. */
 const PIECES = /[\w$]+|"[^"]*"|[^\s\w$]/g;
 
 /**

@@ -11,10 +11,7 @@ import { run } from "../go/child.mjs";
  * @typedef {{ readonly name: string, readonly status: string, readonly message: string, readonly assertionResults: readonly Assertion[] }} FileReport
  */
 
-/**
- * All that vitest's report says of a test that took too long, before the place where the test
- * stands.
- */
+/** What vitest reports of a test that took too long, before the place where the test stands. */
 const TIME_LIMIT = /^Error: STACK_TRACE_ERROR/;
 /** Longer than any part of the suite takes, many times over. */
 const LONGEST_MS = 300_000;

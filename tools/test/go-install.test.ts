@@ -20,10 +20,7 @@ const settings = {
   shared_workspace_lockfile: "false",
 };
 
-/**
- * A workspace with an optional dependency, which wants a Node that does not exist, and a peer; both
- * are folders in it.
- */
+/** A workspace with a peer, and an optional dependency that wants a Node that does not exist. */
 function workspace(): string {
   const folder = mkdtempSync(join(tmpdir(), "palisade-install-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

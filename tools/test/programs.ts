@@ -16,10 +16,7 @@ export const pathOf = (path: string): string => fileURLToPath(new URL(`../${path
 export class Program {
   readonly process: ChildProcess;
   output = "";
-  /**
-   * It has ended, and all that was printed has been read: what it printed last may be read only
-   * after its end.
-   */
+  /** It has ended, and all that it printed has been read, which may come after its end. */
   #isOver = false;
   readonly #over: Promise<void>;
 
@@ -48,9 +45,7 @@ export class Program {
     return { code: this.process.exitCode, signal: this.process.signalCode };
   }
 
-  /**
-   * With it end the children that it guards. Whoever else still holds its output is not waited for.
-   */
+  /** With it end the children that it guards; another holder of its output is not awaited. */
   #end(): void {
     this.process.kill("SIGKILL");
     this.process.stdout?.destroy();

@@ -43,10 +43,7 @@ beforeAll(async () => {
 // It is not left running when its time is up.
 afterAll(() => checking.abort());
 
-/**
- * What must be found and what is found, for all models of one specification that are not too large
- * for every day.
- */
+/** Expected and found, for the models of one specification that run every day. */
 function compared(module: string) {
   const usual = models.filter(({ name, onDemand }) => name.startsWith(`${module}/`) && !onDemand);
   return {

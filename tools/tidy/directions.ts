@@ -4,10 +4,7 @@ import type { Checkout, SourceFile } from "./checkout.js";
 import { type Import, importsOf } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";
 
-/**
- * Workspace names that the source of a package may import; a package that is not listed may import
- * any.
- */
+/** Workspace names that a package's source may import; one that is not listed may import any. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   lock: [],
   client: [],

@@ -15,10 +15,7 @@ export function parse(path: string, text: string): Program {
   return parseAst(text, { lang: path.endsWith("ts") ? "ts" : "js" }, path) as unknown as Program;
 }
 
-/**
- * Every node below and including this one, parents first; `parent` is undefined only for the node
- * itself.
- */
+/** This node and every one below, parents first; `parent` is undefined for the node itself. */
 export function* nodesOf(node: Node, parent?: Node): Generator<{ readonly node: Node; readonly parent: Node | undefined }> {
   yield { node, parent };
   for (const value of Object.values(node)) {

@@ -80,10 +80,7 @@ function parsed(args: readonly string[]): Values {
   }
 }
 
-/**
- * "--ttl -5" becomes "--ttl=-5", so that the message is about the number and not about an unknown
- * option.
- */
+/** "--ttl -5" becomes "--ttl=-5", so that the message is about the number. */
 function* joined(args: readonly string[]): Generator<string> {
   for (let index = 0; index < args.length; index += 1) {
     const [arg = "", next = ""] = args.slice(index, index + 2);

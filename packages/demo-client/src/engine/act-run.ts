@@ -144,9 +144,7 @@ export class ActRun extends Owned implements Narrator {
     return { scenario: this.#scenario.name, act: this.#act.title };
   }
 
-  /**
-   * Since the first step. A worker's step may arrive after a later one: no line goes back in time.
-   */
+  /** Since the first step; a worker's step that arrives late does not go back in time. */
   #atMs(at = monotonicMs()): number {
     this.#startedAt ??= at;
     this.#lastAtMs = Math.max(this.#lastAtMs, at - this.#startedAt);
@@ -186,9 +184,7 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   return "proven";
 }
 
-/**
- * A claim that did not come true is one thing, a server or a compiler that is missing is another.
- */
+/** Tells a claim that did not come true from a server or a compiler that is missing. */
 function reasonOf(thrown: unknown): string {
   let error = thrown;
   // The first failure, not those while the act was cleaned up after it.

@@ -55,9 +55,7 @@ class WorkerHandle {
     process.listen((event) => this.#heard(event));
   }
 
-  /**
-   * A call that is not awaited may fail unseen: then its act has already ended for another reason.
-   */
+  /** A call that is not awaited may fail unseen: its act has ended for another reason then. */
   ask(verb: string, args: readonly unknown[]): Promise<unknown> {
     const answer = this.#process.ask(verb, args).then(async (value) => {
       await this.#narrator.pause();
@@ -67,10 +65,7 @@ class WorkerHandle {
     return answer;
   }
 
-  /**
-   * Has looked at its lease and found it good, and computes what it will write. Resolves as soon as
-   * it does.
-   */
+  /** Finds its lease good, and computes what it will write. Resolves when it begins to. */
   async isAboutToWrite(resource: Resource, document: Document, beforeWriting: BeforeWriting = "trusts"): Promise<PendingWrite> {
     this.#computation = scratchFolder("computation");
     this.#listens = false;

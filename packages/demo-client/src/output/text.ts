@@ -1,10 +1,7 @@
 // Text as the outputs need it: coloured on a terminal, wrapped to a width, escaped for a page.
 import picocolors from "picocolors";
 
-/**
- * Piped output stays plain, also in CI, where picocolors would colour it; NO_COLOR and FORCE_COLOR
- * are respected.
- */
+/** Piped output stays plain, also in CI, where picocolors would colour it. */
 function isColoured(stream: { readonly isTTY?: boolean }): boolean {
   const { NO_COLOR, FORCE_COLOR, TERM } = process.env;
   if (NO_COLOR) return false;
@@ -19,10 +16,7 @@ export const paint = picocolors.createColors(isColoured(process.stdout));
 /** For standard error. */
 export const errorPaint = picocolors.createColors(isColoured(process.stderr));
 
-/**
- * Lines of at most so many characters, broken at spaces, and inside a word only if it is longer
- * than a line.
- */
+/** Lines of at most so many characters, broken at spaces; a longer word is cut. */
 export function wrapped(text: string, longest: number): readonly string[] {
   const lines: string[] = [""];
   for (const word of text.split(" ").flatMap((whole) => piecesOf(whole, longest))) {

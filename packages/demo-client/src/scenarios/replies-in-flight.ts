@@ -26,9 +26,7 @@ async function setUp(act: ActRun): Promise<Parts> {
   return { one, two, network, fleet };
 }
 
-/**
- * Called after worker 1 has asked: the nodes answer, and it stops before it has read the answers.
- */
+/** After worker 1 has asked: the nodes answer, and it stops before it has read the answers. */
 async function stopBeforeItReads(act: ActRun, { one, network: { proxies } }: Parts): Promise<void> {
   await Promise.all(proxies.map((proxy) => proxy.until(({ replies }) => replies.waitingBytes > 0, NODE_TIMEOUT_MS)));
   act.step("remarks", "lock", { text: "all five nodes have granted; their answers are on the way" });

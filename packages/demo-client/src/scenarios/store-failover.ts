@@ -14,17 +14,11 @@ interface Parts {
   readonly pair: PostgresPair;
   /** Of the gateway, before and after the failover. */
   readonly address: Differing;
-  /**
-   * The primary dies for good, the standby takes over, and a gateway in front of it keeps the
-   * address.
-   */
+  /** The primary dies for good; the standby takes over, behind a gateway at the same address. */
   failOver(): Promise<void>;
 }
 
-/**
- * Worker 2 has taken over from worker 1; what the primary writes from now on does not reach the
- * standby.
- */
+/** Worker 2 has taken over; what the primary writes from now on does not reach the standby. */
 async function setUp(act: ActRun, replication: "sync" | "async"): Promise<Parts> {
   const pair = act.own(await PostgresPair.start({ replication }));
   const { redisUrls, namespace } = act.environment;

@@ -82,9 +82,7 @@ export class Leases {
     return this.#plainHolders.get(name)?.remainingMs(name) ?? this.#leaseOf(name).remainingMs();
   }
 
-  /**
-   * One plain lock for the same options; resolves when enough nodes, or every one, have answered.
-   */
+  /** One plain lock for the same options; resolves when enough nodes, or all, have answered. */
   plainLock(options: PlainLockOptions, awaited: "every node" | "enough nodes" = "enough nodes"): Promise<PlainLock> {
     const key = JSON.stringify(options);
     const known = this.#plainLocks.get(key);

@@ -17,10 +17,7 @@ export interface WorkerConfig {
   readonly databaseUrl: string;
 }
 
-/**
- * How reads and writes reach the store: through the gateway with the lease's token, or into a table
- * without a fence.
- */
+/** How the store is reached: through the gateway with the lease's token, or past it, unfenced. */
 export type Route = "gateway" | "postgres";
 
 export type Document = Readonly<Record<string, unknown>>;
@@ -94,10 +91,7 @@ export type Report =
   | { readonly event: "step"; readonly step: WorkerStep }
   | { readonly event: "about_to_write" };
 
-/**
- * Thrown when a scenario goes otherwise than it must: the demonstration has failed, not the
- * program.
- */
+/** A scenario went otherwise than it must: the demonstration has failed, not the program. */
 export class UnexpectedOutcome extends Error {
   override readonly name = "UnexpectedOutcome";
 }

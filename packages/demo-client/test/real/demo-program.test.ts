@@ -10,10 +10,7 @@ import { expect, test } from "@palisade/testkit/vitest";
 
 const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
 
-/**
- * Starting servers and running a scenario takes a few seconds, on a busy machine several times
- * that.
- */
+/** Servers and a scenario take a few seconds, on a busy machine several times that. */
 const withTime = { timeout: 120_000 };
 
 interface Run {

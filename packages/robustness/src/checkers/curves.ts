@@ -11,10 +11,7 @@ export interface Panel {
   readonly title: string;
   readonly unit: string;
   readonly rule: Rule;
-  /**
-   * The panel that says the same exactly: where that has values enough, this one is shown and not
-   * judged.
-   */
+  /** The panel that says the same exactly: where it has enough values, this one is only shown. */
   readonly exactly?: string;
 }
 
@@ -130,20 +127,14 @@ export function isJudged({ curves }: Finding): boolean {
   return curves.some(({ verdict }) => verdict.kind !== "not judged");
 }
 
-/**
- * Whether client 1 grows, and surely faster than its peers: in a run too short to be judged, all of
- * them still warm up.
- */
+/** Whether client 1 grows faster than its peers, which in a short run all still warm up. */
 export function standsOut({ curves }: Finding): boolean {
   const leaking = curves.find(({ name }) => name === "client 1");
   if (leaking?.verdict.kind !== "rising") return false;
   return curves.every((curve) => curve === leaking || curve.verdict.mostPerHour < leaking.verdict.leastPerHour);
 }
 
-/**
- * A value stands until there is a new one, so a process that hardly collects says little: new
- * values are needed all along.
- */
+/** A value stands until there is a new one: new values are needed in every part of the run. */
 function saysEnough(points: readonly Point[] | undefined, span: RunSpan): boolean {
   const fromMs = judgedFromMs(span);
   const widthMs = (span.untilMs - fromMs) / PARTS_WITH_NEWS;

@@ -19,10 +19,7 @@ interface Found {
   readonly what: string;
 }
 
-/**
- * After every write and seal that was answered with success, only its token or higher ones are
- * stored.
- */
+/** After a write or seal answered with success, only its token or higher ones are stored. */
 function byRevision({ operations, kept }: StoredWrites): Found[] {
   const writes = kept.map(({ entry, operation }) => ({ rev: entry.rev, token: entry.token, operation }));
   const seals = operations.flatMap((operation) => {
@@ -51,10 +48,7 @@ function byTime({ operations }: StoredWrites): Found[] {
   });
 }
 
-/**
- * A stale answer needs a lease with a higher token. (In a transaction another part may have been
- * the stale one.)
- */
+/** A stale answer needs a lease with a higher token; in a transaction, another part may have it. */
 function groundless({ operations }: StoredWrites, leases: readonly LeaseRecord[]): Found[] {
   const byBeginning = [...leases].sort((a, b) => a.beganAt - b.beganAt);
   const stale = operations

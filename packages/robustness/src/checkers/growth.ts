@@ -30,10 +30,7 @@ export interface Verdict {
   /** The median of the judged values, NaN if there are none. */
   readonly level: number;
   readonly perHour: number;
-  /**
-   * Where the line of this slope is at time 0, so that as many of the judged points are above it as
-   * below.
-   */
+  /** Of the line of this slope at time 0, with as many judged points above it as below. */
   readonly intercept: number;
   /** The limits between which the slope is, at 98 %. */
   readonly leastPerHour: number;

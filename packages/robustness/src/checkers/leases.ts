@@ -1,10 +1,7 @@
 // T1, T2, L1 and L2 on the leases of one resource, in O(n log n).
 import { groupedBy, highestBefore, type LeaseRecord, type Pause, type Span, type Violation } from "../history/records.js";
 
-/**
- * How long after the end of its lease a running holder may be told: timers are late, and a process
- * shares the machine.
- */
+/** How long after its end a running holder may be told: timers are late on a shared machine. */
 export const L1_TOLERANCE_MS = 50;
 
 /** T2: no token twice. */
@@ -55,9 +52,7 @@ export function overlaps(leases: readonly LeaseRecord[], clockJumps: readonly Sp
   return violations;
 }
 
-/**
- * L1: a running holder knows of the end of its lease by the time it comes, but for the tolerance.
- */
+/** L1: a running holder knows of the end of its lease when it comes, but for the tolerance. */
 export function toldTooLate(leases: readonly LeaseRecord[], pauses: readonly Pause[]): Violation[] {
   const pausesOf = groupedBy(pauses, ({ client }) => client);
   return leases.flatMap((lease): Violation[] => {

@@ -49,10 +49,7 @@ function chain({ name, kept }: StoredWrites, versions: Version[]): Violation[] {
   return found;
 }
 
-/**
- * The writer made the new one from what it had read, which is the one before unless something was
- * lost.
- */
+/** What the writer had read: the document before, unless an update was lost. */
 function versionOn(versions: readonly Version[], { on }: Operation): Document | null {
   return (on === undefined ? versions.at(-1) : versions[on.rev])?.document ?? null;
 }
@@ -68,10 +65,7 @@ function reads({ name, operations, keptById }: StoredWrites, versions: readonly 
   });
 }
 
-/**
- * A plain read may show a write that was never answered and that a failover undid. A seal may not:
- * it is a write itself.
- */
+/** A plain read may show a write that a failover undid. A seal may not: it is a write itself. */
 export function isFleeting({ kind, document }: Operation, keptById: StoredWrites["keptById"]): boolean {
   return kind === "get" && document != null && !keptById.has(document.by);
 }

@@ -163,10 +163,7 @@ export class Ambush implements AsyncDisposable {
   }
 }
 
-/**
- * The promises of the lock but L1: the process of the harness has too much else to do to be told in
- * time.
- */
+/** The lock's promises but L1: the harness's process is too busy to be told in time. */
 export function judgeAmbush(leases: readonly LeaseRecord[], clockJumps: readonly Span[]): Violation[] {
   return brokenLeases({ leases, pauses: [], clockJumps }).filter(({ promise }) => promise !== "L1");
 }

@@ -11,10 +11,7 @@ interface Scene {
 
 type Inject = (scene: Scene) => Promise<unknown>;
 
-/**
- * The last node is never restarted, so that one shows the effect of a long life; the last client is
- * never stopped.
- */
+/** The last node is never restarted, to show a long life; the last client is never stopped. */
 const disturbances: readonly (readonly [string, Inject])[] = [
   ["node restarted", async (scene) => await nodeOf(scene, 1).restart()],
   ["gateway's connections to Postgres ended", async ({ environment }) => await environment.ask(TERMINATE)],

@@ -28,10 +28,7 @@ export interface InjectorSettings {
   readonly giveUp: AbortSignal;
 }
 
-/**
- * Until the plan is done or the signal comes; resolves when every fault is undone. Fails with the
- * first that could not be.
- */
+/** Until the plan is done or the signal comes; fails with the first fault that cannot be undone. */
 export async function inject(settings: InjectorSettings, over: AbortSignal): Promise<void> {
   const { plan, ambush, nodes, log, limit } = settings;
   const startedAt = performance.now();

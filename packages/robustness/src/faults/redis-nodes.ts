@@ -10,9 +10,7 @@ import { SPARED_NODES } from "./schedule.js";
 export interface NodeFaultSettings {
   readonly fleet: RedisFleet;
   readonly log: FaultLog;
-  /**
-   * Whether a killed server has everything on its disk; if not, a kill is a loss of memory as well.
-   */
+  /** Whether a killed server has everything on disk; if not, a kill is a loss of memory. */
   readonly killKeepsMemory: boolean;
   /** Resolves when the node votes again; false if that is not to be waited for any longer. */
   readonly readmitted: (node: RedisNode) => Promise<boolean>;
@@ -108,10 +106,7 @@ export class NodeFaults {
     return this.#shiftClocks({ indexes, limit: SPARED_NODES, by: "ambush" }, byMs);
   }
 
-  /**
-   * Runs `trap` when no node has a fault, and keeps planned faults away from it. False if faults
-   * last longer than `withinMs`.
-   */
+  /** Runs `trap` while no node has a fault, and keeps planned ones away; false after `withinMs`. */
   async quiet(withinMs: number, trap: () => Promise<boolean>): Promise<boolean> {
     this.#isQuiet = true;
     try {

@@ -6,10 +6,7 @@ import { type Child, startChild } from "@palisade/testkit";
 import { type FromWorker, noTally, type Orders, type Reading, type Tally, type ToWorker } from "../traffic/messages.js";
 
 const program = join(createRequire(import.meta.url).resolve("@palisade/robustness/package.json"), "..", "dist", "traffic", "client.js");
-/**
- * SIGCONT is repeated until the worker says that it is awake: it may stop itself later than its
- * message arrived.
- */
+/** SIGCONT is repeated until the worker is awake: it may stop itself after its message arrived. */
 const AGAIN_MS = 100;
 /** What a process wrote before it went is read a little after it has gone. */
 const LAST_WORDS_MS = 50;
@@ -150,10 +147,7 @@ export class Workers implements AsyncDisposable {
     for (const worker of this.all) worker.tell(word);
   }
 
-  /**
-   * Resolves with true when all have said so, with false when the signal comes first; fails when
-   * one has gone by itself.
-   */
+  /** True when all have said so, false when the signal comes first; fails when one has ended. */
   said(kind: "ready" | "done", signal?: AbortSignal): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const settle = (act: () => void): void => {

@@ -38,10 +38,7 @@ export interface History {
   readonly counters: readonly CounterSample[];
   /** When clocks of nodes were set forward. */
   readonly clockJumps: readonly Span[];
-  /**
-   * Lock keys that were there after all workers had left and the longest ttl had passed, as "node
-   * key".
-   */
+  /** Lock keys that outlived all workers and the longest ttl, as "node key". */
   readonly leftBehind: readonly string[];
 }
 
@@ -87,10 +84,7 @@ interface SeenLease {
   releasedAt?: number;
 }
 
-/**
- * Two lines with one token are two leases: the same token twice is what T2 forbids, also to one
- * client.
- */
+/** Two lines with one token are two leases: T2 forbids that also to one client. */
 export function leasesOf({ client, lines }: JournalOf): LeaseRecord[] {
   const leases: SeenLease[] = [];
   const latest = new Map<string, SeenLease>();

@@ -41,10 +41,7 @@ export interface LeaseRecord {
   readonly beganAt: number;
   /** When the holder had it in hand. */
   readonly grantedAt: number;
-  /**
-   * Until when it was valid, by the holder's own deadline, or a little less. Later if it was
-   * renewed.
-   */
+  /** Until when it was valid by the holder's own deadline, or a little less; renewals included. */
   readonly validUntilAt: number;
   /** When the holder began to release it; absent if it never did. */
   readonly releasedAt?: number;
@@ -139,10 +136,7 @@ export function counted(words: readonly string[]): [string, number][] {
   return [...groupedBy(words, (word) => word)].map(([word, all]): [string, number] => [word, all.length]).sort(([, a], [, b]) => b - a);
 }
 
-/**
- * For each of `later`, the highest of those in `earlier` that come before it; undefined if none
- * does. Both are in their order.
- */
+/** For each of `later`, the highest of `earlier` before it, or undefined. Both are in order. */
 export function highestBefore<E, L>(
   earlier: readonly E[],
   later: readonly L[],

@@ -33,10 +33,7 @@ export interface LockAsked extends ReportFiles {
   readonly appendfsync: AppendFsync;
 }
 
-/**
- * If no client gets a lease for so long, with faults that last less than a second each, the lock is
- * stuck.
- */
+/** If no client gets a lease for so long, with faults of less than a second, the lock is stuck. */
 const STUCK_MS = 30_000;
 /** A wiped node votes again after the longest ttl, and a client's last wait ends after 3 s. */
 const RECOVERY_MS = 10_000;

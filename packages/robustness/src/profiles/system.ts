@@ -132,9 +132,7 @@ function systemProfile(asked: SystemAsked): FaultProfile {
   };
 }
 
-/**
- * On a busy machine nothing may be overwritten yet, and the control would not show what it is for.
- */
+/** On a busy machine nothing may be overwritten yet, and the control would show nothing. */
 async function untilOverwritten({ tally }: Workers): Promise<void> {
   for (const giveUpAt = performance.now() + CONTROL_MS; tally.overwrote === 0 && performance.now() < giveUpAt; )
     await sleep(REPORT_EVERY_MS, undefined, { ref: false });
@@ -176,9 +174,7 @@ async function startSystem(asked: SystemAsked, closers: Closers, folder: string)
   return { fleet, store, gateways, gatewayLinks, clientLinks, workers };
 }
 
-/**
- * The first contact with a new fleet settles how long leases may be; a gateway does not know that.
- */
+/** The first contact with a new fleet settles the longest ttl, which a gateway does not know. */
 async function found({ urls }: RedisFleet): Promise<void> {
   await using locker = createLocker({ nodes: urls, maxTtlMs: documentTimes.maxTtlMs, label: "founder" });
   await locker.ready();

@@ -82,10 +82,7 @@ export function timeAxis(scale: TimeScale, { y, height, zeroAt }: { y: number; h
   return lines.join("");
 }
 
-/**
- * The fewest round steps from zero that reach the highest value; 2 to 4 of them. The last is the
- * top of the axis.
- */
+/** The fewest round steps from zero that reach the highest value; 2 to 4 of them. */
 export function roundTicks(highest: number): readonly number[] {
   if (!(highest > 0)) return [0, 1];
   const decade = 10 ** Math.floor(Math.log10(highest / 4));

@@ -82,10 +82,7 @@ export interface Figures {
   readonly leases: number;
   /** From the lowest token to the highest. */
   readonly tokens: number;
-  /**
-   * Leases that ended before their holder released them; of those, the ones whose signal told of
-   * it.
-   */
+  /** Leases that ended before their release; of those, the ones whose signal told of it. */
   readonly outlived: number;
   readonly told: number;
   /** How often a client did not run. */
@@ -95,10 +92,7 @@ export interface Figures {
   /** By code, the most frequent first. */
   readonly refusals: Counts;
   readonly unlocked: Counts;
-  /**
-   * Refused as stale when the document had changed since it was read: stored, each would have
-   * destroyed an update.
-   */
+  /** Refused as stale, of a document changed since the read: each would have lost an update. */
   readonly savedUpdates: number;
   /** The longest time in which no write was answered with success. */
   readonly longestSilenceMs: number;

@@ -39,10 +39,7 @@ function readJournal(folder: string, file: string): JournalOf[] {
 
 type Stored = Pick<History, "entries" | "finals" | "strangeFences">;
 
-/**
- * Documents behind the gateway, and rows of guarded tables. `intruded` are the resources that only
- * intruders name.
- */
+/** Documents and rows of guarded tables. `intruded`: resources that only intruders name. */
 export async function collectFenced(store: Store, rows: readonly string[], intruded: readonly string[]): Promise<Stored> {
   const entries = await store.query<Entry>("select resource, rev::float8, token::float8, seq::float8, op from palisade.history");
   const guarded = await store.query<Entry>(

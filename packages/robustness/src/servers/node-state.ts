@@ -20,10 +20,7 @@ export async function readmitted(node: RedisNode, signal: AbortSignal): Promise<
   return false;
 }
 
-/**
- * The record of an admission begins with the server's run id. So does the ticket of one that is
- * still open.
- */
+/** A record begins with the server's run id. So does the ticket of an open admission. */
 function isAdmitted(runId: string, record: readonly string[]): boolean {
   return record.some((value, i) => i % 2 === 1 && value.startsWith(runId) && record[i - 1]?.startsWith("ticket") === false);
 }

@@ -132,9 +132,7 @@ export async function readPostgres(environment: SoakEnvironment): Promise<Values
   };
 }
 
-/**
- * Of all its processes, without the memory that they share, which would be counted once for each.
- */
+/** Of all its processes, without shared memory, which would be counted once for each. */
 function privateMemory(checkpointer: number): Values {
   const postmaster = /^PPid:\s+(\d+)/m.exec(text(`/proc/${checkpointer}/status`))?.[1];
   if (postmaster === undefined) return {}; // It runs on another machine, or in a container.

@@ -34,10 +34,7 @@ export class Intruder implements Traffic {
   #isFinishing = false;
   #count = 0;
   #tally = { ...noTally };
-  /**
-   * The highest fence it has seen. A new fleet counts from the milliseconds: lower tokens may count
-   * as issued, and do no harm.
-   */
+  /** The highest fence seen; at first the milliseconds, from which a new fleet counts. */
   #fence = Date.now();
 
   constructor(orders: IntruderOrders) {
@@ -139,10 +136,7 @@ function outcomeOf(reply: Reply | undefined): CallOutcome {
   return isRefused ? "refused" : "unknown";
 }
 
-/**
- * Names and values as they go over the wire, so that a field can come twice or be empty. `near` is
- * a valid token.
- */
+/** Names and values as sent, so that a field can come twice. `near` is a valid token. */
 export function malformedTokens(near: number): readonly (readonly string[])[] {
   const values = [
     "",

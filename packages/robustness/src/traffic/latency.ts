@@ -32,9 +32,7 @@ export class Latency {
   }
 }
 
-/**
- * The upper bound of the bucket below which the part lies, in milliseconds; undefined of nothing.
- */
+/** The upper bound, in milliseconds, of the bucket below which the part lies. */
 export function quantileMs(counts: Counts, part: number): number | undefined {
   const total = counts.reduce((sum, [, count]) => sum + count, 0);
   let below = 0;

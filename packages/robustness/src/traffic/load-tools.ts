@@ -8,10 +8,7 @@ import { type LoadOrders, type Timing, timings } from "./messages.js";
 
 /** Short enough that leases end and are renewed all the time. */
 export const loadTimes = { ttlMs: 2_000, maxTtlMs: 5_000 };
-/**
- * Counters of unused resources are forgotten after so long, so that a soak reaches the level at
- * which they stay.
- */
+/** Short, so that a soak reaches the level at which the number of counters stays. */
 const RETENTION_MS = 60_000;
 const CONTENDED = 2;
 const SHARED_DOCUMENTS = 400;
@@ -23,10 +20,7 @@ export class LoadTools {
   readonly locker: Locker;
   readonly gateway: GatewayClient;
   readonly chance: Chance;
-  /**
-   * As long-lived as the process, like the shutdown signal of a service: what a call leaves on it
-   * stays for ever.
-   */
+  /** Lives as long as the process, like a service's signal: a listener left on it leaks. */
   readonly shutdown = new AbortController();
   readonly latencies = Object.fromEntries(timings.map((name) => [name, new Latency()])) as Record<Timing, Latency>;
   waiting = 0;

@@ -12,9 +12,7 @@ import { readSelf, startProbe } from "./probe.js";
 import { firstContact } from "./recorded-lock.js";
 
 const ACTORS = 12;
-/**
- * The longest operation is a write that is tried five times against a gateway that does not answer.
- */
+/** The longest operation is a write, tried five times against a gateway that is silent. */
 const FINISH_MS = 40_000;
 const catalogue = Object.entries({ ...lockLoad, ...gatewayLoad });
 

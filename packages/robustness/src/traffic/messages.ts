@@ -33,10 +33,7 @@ export interface DocumentOrders extends ClientOrders {
   readonly storeUrl: string;
 }
 
-/**
- * A program without a lease: the forger sends tokens that the lock never issued, the careless one
- * what is no token.
- */
+/** A program without a lease: the forger invents tokens, the careless one sends what is none. */
 export interface IntruderOrders extends CommonOrders {
   readonly traffic: "intrusion";
   readonly intruder: "forger" | "careless";
@@ -68,18 +65,12 @@ export interface Tally {
   readonly done: number;
   readonly refused: number;
   readonly unknown: number;
-  /**
-   * Of those done: stored over a revision that the writer had not read. Behind the fence there are
-   * none.
-   */
+  /** Of those done: stored over a revision that the writer had not read; none behind the fence. */
   readonly overwrote: number;
 }
 export const noTally: Tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
 
-/**
- * What the soak times: acquiring a free lock, waiting for a contended one, writing and reading
- * through the gateway.
- */
+/** What the soak times: a free lock, a contended one, a write and a read by the gateway. */
 export const timings = ["acquire", "wait", "write", "read"] as const;
 export type Timing = (typeof timings)[number];
 
@@ -115,9 +106,6 @@ export interface Traffic {
 
 /** What a traffic may ask of the process that it runs in. */
 export interface Process {
-  /**
-   * Stops the process by a real signal, as if it were swapped out or debugged; the harness
-   * continues it.
-   */
+  /** Stops the process by a real signal; the harness continues it. */
   pause(forMs: number): Promise<void>;
 }

@@ -7,10 +7,7 @@ import { getHeapCodeStatistics } from "node:v8";
 export interface SelfReading {
   readonly rssMb: number;
   readonly heapMb: number;
-  /**
-   * What the last full collection left of the heap, without compiled code, and that code; absent
-   * before the first.
-   */
+  /** What the last full collection left: objects, and compiled code. Absent before the first. */
   readonly keptMb?: number;
   readonly codeMb?: number;
   readonly externalMb: number;

@@ -85,10 +85,7 @@ async function unreachable(way: FleetWay, nodes: readonly number[]): Promise<voi
   await Promise.all(nodes.map((node) => way.proxies[node]?.refuse()));
 }
 
-/**
- * The first client's quorum and the second's share one node, which is not the one that has counted
- * furthest.
- */
+/** The quorums of both clients share one node, which is not the one that counted furthest. */
 async function countersApart({ running, ways, take }: Scene): Promise<void> {
   const furthest = 1_000 + Number((await running.nodes[0]?.cli("HGET", "{palisade}:node", "floor")) ?? 0);
   await running.nodes[0]?.cli("SET", `{palisade}:token:${RESOURCE}`, furthest);

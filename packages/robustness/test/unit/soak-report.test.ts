@@ -66,10 +66,7 @@ describe("the record of a soak", () => {
 });
 
 describe("the heap in use, a saw", () => {
-  /**
-   * One that seems to rise, because its ground was sampled ever later; and what the collections
-   * say.
-   */
+  /** Seems to rise, because its ground was sampled ever later; and what the collections say. */
   const heapWith = (kept: (i: number) => number | undefined): Finding => {
     const samples = new Samples(undefined, {});
     for (let i = 1; i <= 360; i++) {

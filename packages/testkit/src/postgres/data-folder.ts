@@ -87,9 +87,7 @@ export interface DataFolder {
   readonly data: string;
 }
 
-/**
- * A folder for one server, still without data. It is removed when this process ends, if not before.
- */
+/** A folder for one server, still without data; removed when this process ends. */
 export async function newRoot({ account }: PostgresInstallation, options: Pick<HostOptions, "durable">): Promise<string> {
   const roots = await rootsFor(options);
   for (const root of roots) {

@@ -149,9 +149,7 @@ export class FaultProxy {
     await this.#openOrClose();
   }
 
-  /**
-   * Resolves as soon as the condition holds, looked at whenever bytes move or connections change.
-   */
+  /** Resolves when the condition holds, looked at when bytes move or connections change. */
   async until(condition: (traffic: Traffic) => boolean, timeoutMs = 5_000): Promise<void> {
     if (condition(this.#traffic)) return;
     const limit = new AbortController();

@@ -53,9 +53,7 @@ export class OneWay {
     return this.#passedBytes;
   }
 
-  /**
-   * Lets out whatever may leave now; called again when the rules, the time or the receiver change.
-   */
+  /** Lets out what may leave now; called again when rules, time or receiver change. */
   pump(): void {
     clearTimeout(this.#timer);
     const { sink, traffic } = this.#options;

@@ -7,9 +7,7 @@ export interface RedisServerSpec {
   readonly appendfsync: AppendFsync;
   /** More directives of redis.conf, which win over the testkit's own. */
   readonly config: Readonly<Record<string, string>>;
-  /**
-   * "shiftable" where this machine can do it: the server's wall clock can be moved by `shiftClock`.
-   */
+  /** "shiftable": `shiftClock` can move the server's wall clock, where this machine can do it. */
   readonly clock: "shiftable" | "real";
 }
 

@@ -86,9 +86,7 @@ export function serverClock(clock: WallClock | { readonly missing: string }): Se
 export interface ClockOwner {
   readonly name: string;
   readonly clock: ServerClock;
-  /**
-   * Of a server that answers; one that is paused or killed looks at its clock when it runs again.
-   */
+  /** Of a server that answers; a paused or killed one looks at its clock when it runs again. */
   readonly awakeAt: Address | undefined;
 }
 

@@ -18,9 +18,7 @@ export function serverAccount(): Account | undefined {
   return process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
 }
 
-/**
- * Every folder on the way down must let other users pass; a clone in a 0700 home of root does not.
- */
+/** Every folder on the way must let other users pass; a 0700 home of root does not. */
 export async function reachableBy(directory: string, account: Account | undefined): Promise<boolean> {
   if (account === undefined) return true;
   for (let path = await realpath(directory); ; path = dirname(path)) {

@@ -51,10 +51,7 @@ export const test = plain
     const databases = new PostgresDatabases(url);
     return { url, createDatabase: databases.createDatabase.bind(databases), template: databases.template.bind(databases) };
   })
-  /**
-   * Name a template for `database`: `test.extend("databaseTemplate", { scope: "file" }, { name,
-   * migrate })`.
-   */
+  /** For `database`: `test.extend("databaseTemplate", { scope: "file" }, { name, migrate })`. */
   .extend("databaseTemplate", { scope: "file" }, async (): Promise<DatabaseTemplate | undefined> => undefined)
   /** A fresh database for this file, dropped after it. */
   .extend("database", { scope: "file" }, async ({ postgres, databaseTemplate }, { onCleanup }): Promise<TestDatabase> => {

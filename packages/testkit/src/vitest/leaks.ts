@@ -109,9 +109,7 @@ export async function leaksOf(ports: readonly number[]): Promise<string[]> {
   }
 }
 
-/**
- * The client sessions of a database that do not end by themselves, whichever process holds them.
- */
+/** The client sessions of a database that do not end by themselves, of any process. */
 export async function connectionsLeft(adminUrl: string, database: string): Promise<string[]> {
   const sessions = `select pid, application_name, state, left(query, 100) as query from pg_stat_activity
     where datname = $1 and backend_type = 'client backend'`;

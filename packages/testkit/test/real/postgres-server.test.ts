@@ -56,10 +56,7 @@ async function stored(): Promise<number[]> {
   return (await query<{ number: number }>("select number from writes order by number")).map((row) => row.number);
 }
 
-/**
- * It begins with a round that flushes whatever there is, and may begin it after the server has said
- * that it is ready.
- */
+/** Its first round flushes everything, and may begin after the server has said it is ready. */
 async function walWriterSleeps(client: pg.Client): Promise<void> {
   const sleeping = "select from pg_stat_activity where backend_type = 'walwriter' and wait_event = 'WalWriterMain'";
   await expect.poll(async () => (await client.query(sleeping)).rowCount, patient).toBe(1);

@@ -11,9 +11,7 @@ export class End {
   #chunks: Buffer[] = [];
   #receivedBytes = 0;
   #watchers = new Set<() => void>();
-  /**
-   * How it ended: "end" by the other side's will, or the code of the error; undefined while open.
-   */
+  /** How it ended: "end" if the other side ended it, or the error's code; undefined while open. */
   ending: string | undefined;
 
   constructor(socket: Socket) {

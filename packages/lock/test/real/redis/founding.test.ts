@@ -53,10 +53,7 @@ interface Story extends AsyncDisposable {
   readonly slow: Opened;
 }
 
-/**
- * The slow one has marked all nodes but the second when the quick one founds the fleet; then it
- * goes on.
- */
+/** The slow one has marked all nodes but the second when the quick one founds the fleet. */
 async function story(fleet: StartFleet, meanwhile: (servers: RedisFleet, quick: Opened) => Promise<void>): Promise<Story> {
   const servers = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
   const gate = marksHeldBack(2);

@@ -25,10 +25,7 @@ async function listening(sockets: Set<Socket>, meet: (client: Socket) => void): 
   };
 }
 
-/**
- * Answers every RESP command it is sent with fixed bytes: `answer` gets the number of commands that
- * just arrived.
- */
+/** Answers RESP commands with fixed bytes; `answer` gets how many have just arrived. */
 export function speakingServer(answer: (commands: number) => string): Promise<Middleman> {
   return listening(new Set(), (client) =>
     client.on("data", (bytes) => client.write(answer(bytes.toString().match(/^\*\d+\r$/gm)?.length ?? 0))),

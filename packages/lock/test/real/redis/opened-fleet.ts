@@ -11,10 +11,7 @@ import { type OpenNodesOptions, openNodes } from "../../../src/redis/open-nodes.
 /** What is reported from some moment on. */
 export interface Reports {
   readonly events: readonly NodeEvent[];
-  /**
-   * The first event of the kind, about the node if one is named, whether it has happened already or
-   * not.
-   */
+  /** The first event of the kind, about the node if one is named, past or future. */
   heard<Kind extends NodeEvent["kind"]>(kind: Kind, node?: string): Promise<Extract<NodeEvent, { kind: Kind }>>;
 }
 

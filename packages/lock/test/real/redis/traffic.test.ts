@@ -17,10 +17,7 @@ function keysLeft(server: TestNode): Promise<unknown> {
   return server.cli("KEYS", `{${namespace}}:lock:*`);
 }
 
-/**
- * Stands still, as a long garbage collection does, until the server has executed so many calls:
- * another process looks.
- */
+/** Blocks this process until the server has executed so many calls: another process looks. */
 function standStillUntil(calls: number, { directUrl }: TestNode): void {
   const { hostname, port } = new URL(directUrl);
   const look = `

@@ -123,10 +123,7 @@ export class ComparedServer {
   }
 }
 
-/**
- * A remaining time shrinks while a real server works and an elapsed one grows; clocks and versions
- * differ.
- */
+/** Remaining and elapsed times change while a real server works; clocks and versions differ. */
 function comparable(value: unknown): unknown {
   if (typeof value === "string" && /^\d+\.\d+\.\d+$/.test(value)) return "a version";
   if (typeof value === "string" && !/^\d+$/.test(value)) return withoutPlace(value);

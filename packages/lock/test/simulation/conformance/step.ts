@@ -209,9 +209,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("listen" as const), resource, seat: fc.nat(15) }) },
 );
 
-/**
- * Begins with the admission of the node, so that most requests that follow are granted or refused.
- */
+/** Begins with the admission of the node, so that most requests are granted or refused. */
 export const sequences: fc.Arbitrary<readonly Step[]> = fc
   .tuple(openAdmission, admit, fc.array(step, { minLength: 5, maxLength: 40, size: "max" }))
   .map(([opened, [, , ...admitted], rest]) => [

@@ -8,9 +8,7 @@ import { globals } from "./library.js";
 import * as runtime from "./values.js";
 
 type Value = runtime.Value;
-/**
- * Called with what Redis gives a script, and with the values of the names declared before its text.
- */
+/** Called with what Redis gives a script, and the values of names declared before its text. */
 export type Chunk = (redis: runtime.Table, KEYS: runtime.Table, ARGV: runtime.Table, ...given: Value[]) => Value | runtime.Several;
 
 const given = ["redis", "KEYS", "ARGV"];
@@ -36,10 +34,7 @@ export function parse(source: string): readonly luaparse.Statement[] {
 }
 
 class Translator {
-  /**
-   * Per block: the JavaScript name of each Lua name. JavaScript names are unique, so shadowing is
-   * safe.
-   */
+  /** Per block: the JavaScript name of each Lua name; unique, so that shadowing is safe. */
   readonly #scopes: Map<string, string>[] = [new Map()];
   #temporaries: string[] = [];
   #ids = 0;

@@ -76,9 +76,7 @@ export class Connection implements Peer {
     if (client.state === "dead") this.#leaveHere();
   }
 
-  /**
-   * The client resets it: what has left already may still arrive, even if the direction was held.
-   */
+  /** The client resets it: what has left may still arrive, even if the direction was held. */
   reset(): void {
     if (!this.#isOpenHere) return;
     this.#leaveHere();

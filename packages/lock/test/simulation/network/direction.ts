@@ -50,9 +50,7 @@ export class Direction {
   }
 }
 
-/**
- * Messages in one direction of one connection. They arrive in the order in which they were sent.
- */
+/** Messages in one direction of one connection, in the order in which they were sent. */
 export class Pipe<Message> {
   readonly #timeline: Timeline;
   readonly #way: Direction;

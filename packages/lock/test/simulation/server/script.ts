@@ -39,10 +39,7 @@ function listOf(words: readonly string[]): Table {
   return new Table([...words]);
 }
 
-/**
- * Splits off a first line that only names values: it differs per life of a server, the rest is
- * compiled once.
- */
+/** Splits off a first line that only names values, which differ per life of a server. */
 function divided(source: string): { readonly names: readonly string[]; readonly values: readonly Value[]; readonly text: string } {
   const [, line = "", text = ""] = /^(local [\w, ]+ = [^\n]*\n)([\s\S]*)$/.exec(source) ?? [];
   const [statement] = line === "" ? [] : parse(line);

@@ -206,9 +206,7 @@ export class Faults {
     };
   }
 
-  /**
-   * Even clocks are only set back: set forward, keys would end early, and L2 does not hold then.
-   */
+  /** Even clocks are only set back: set forward, keys would end early, and L2 would not hold. */
   #jumpMs(strength: number): number {
     return this.#stage.scenario.clocks === "even" ? -strength * 500 : (strength - 0.5) * 4_000;
   }

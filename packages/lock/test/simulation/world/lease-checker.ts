@@ -21,10 +21,7 @@ export interface Holding {
   /** By the holder's own clock. */
   validUntilAt: number;
   endedAt: number | undefined;
-  /**
-   * How the holder knows whether it still holds: from the lease, or (in a control) from a deadline
-   * of its own.
-   */
+  /** Whence the holder knows that it holds: the lease, or (in a control) a deadline of its own. */
   readonly asks: "the lease" | "itself";
 }
 
@@ -40,10 +37,7 @@ interface History {
 
 /** Sums of fractions are not exact. */
 const EXACT_MS = 1e-6;
-/**
- * A running holder learns of the end within this time: timers count whole milliseconds and fire
- * late.
- */
+/** A running holder learns of the end within this time: timers fire late. */
 const LEARNS_WITHIN_MS = 2.5;
 
 export class LeaseChecker {

@@ -4,9 +4,7 @@ import type { Machine } from "../network/path.js";
 import type { Host } from "./host.js";
 import type { FaultKind, Scenario } from "./scenario.js";
 
-/**
- * After these faults a released key may exist again, or a key may outlive the lease it belonged to.
- */
+/** After these faults a released key may exist again, or outlive its lease. */
 const revives: readonly FaultKind[] = ["second time", "lose tail", "jump node"];
 
 export interface AtTheEnd {

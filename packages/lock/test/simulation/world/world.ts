@@ -259,10 +259,7 @@ export class World {
     return others.length === 0 ? undefined : this.#chance.any(others);
   }
 
-  /**
-   * The channel carries events of all worlds in this process; a lease is recognised by its list of
-   * resources.
-   */
+  /** The channel carries events of all worlds; a lease is known by its list of resources. */
   #renewed({ resources, outcome, remainingMs }: RenewalEvent): void {
     if (outcome !== "renewed") return;
     for (const resource of resources) {
