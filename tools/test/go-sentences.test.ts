@@ -1,4 +1,4 @@
-// What goes wrong on somebody's machine is said in one sentence, with an exit code that is not 0.
+// What goes wrong on a user's machine is said in one sentence, with an exit code that is not 0.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -14,7 +14,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 const TEST_TOOLS = /^(vitest|@testcontainers\/|testcontainers|fast-check)(\/|$)/;
 
 export const importDirections: Rule = {
-  name: "imports point in one direction: lock and client → nobody, gateway → lock by name, nobody → tests",
+  name: "imports point in one direction: lock and client → none, gateway → lock by name, none → tests",
   findings: (checkout) =>
     ["lock", "client", "gateway", "testkit", "demo-client", "bench", "robustness"].flatMap((name) => judgePackage(checkout, name)),
 };

@@ -1,5 +1,5 @@
 // Nothing unfinished and nothing of one machine is committed: no marks of work left over, no
-// absolute paths into somebody's home or build folder.
+// absolute paths into a home or build folder.
 import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 

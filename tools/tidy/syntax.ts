@@ -1,5 +1,5 @@
 // Syntax trees, and the few questions that more than one rule asks of them. The parser is the one
-// vitest brings along; decides nothing.
+// that vitest brings along.
 import { parseAst } from "vitest/node";
 
 export interface Node {

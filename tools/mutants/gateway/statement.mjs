@@ -19,7 +19,7 @@ export const statement = [
     file,
     find: "${row}.token <= ${request}.token\n",
     replace: "${row}.token < ${request}.token\n",
-    breaks: "A holder can write once per lease: its second write is refused as stale although nobody came after it.",
+    breaks: "A holder can write once per lease: its second write is refused as stale without a newer holder.",
     tests: ["real/stale-writes-are-rejected.test.ts"],
   },
   {
@@ -75,7 +75,7 @@ export const statement = [
     file,
     find: "    rev = stored.rev + case ${request}.op when 'seal' then 0 else 1 end,",
     replace: "    rev = case ${request}.op when 'delete' then 1 when 'seal' then stored.rev else stored.rev + 1 end,",
-    breaks: "A revision comes back, and with it an entity tag that somebody still holds: If-Match lets a write through that it must stop.",
+    breaks: "A revision comes back, and with it an entity tag that a client still has: If-Match lets a write through that it must stop.",
     tests: ["real/guard-statement.test.ts"],
   },
   {

@@ -1,5 +1,5 @@
-// Mutants of the question whether the lock ever issued a token (G4), and of who may call at all: a
-// stranger who is let in moves fences (G1) or writes without a lease (G2).
+// Mutants of the question whether the lock ever issued a token (G4), and of credentials: a caller
+// without them moves fences (G1) or writes without a lease (G2).
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const trust = [
@@ -9,7 +9,7 @@ export const trust = [
     file: "packages/gateway/src/guard/fenced-statement.ts",
     find: "`(request.verified or request.token <= ${row}.token)`",
     replace: "`(request.verified or request.token >= 1 or ${row}.token > 0)`",
-    breaks: "The statement lets a token through that nobody has asked the lock about: a forged one locks every real holder out.",
+    breaks: "The statement lets a token through that was not verified with the lock: a forged one locks every real holder out.",
     tests: ["real/guard-raises.test.ts"],
   },
   {
@@ -99,7 +99,7 @@ export const trust = [
     file: "packages/gateway/src/http/auth.ts",
     find: 'if (!LOOPBACK_ADDRESS.test(socket.remoteAddress ?? ""))',
     replace: "if (socket.remoteAddress !== undefined && !LOOPBACK_ADDRESS.test(socket.remoteAddress) && headers.host === undefined)",
-    breaks: "A gateway without credentials obeys everybody who sends Host: localhost.",
+    breaks: "A gateway without credentials obeys every caller that sends Host: localhost.",
     tests: ["unit/http/credentials.test.ts", "real/auth-and-trust.test.ts"],
   },
   {
@@ -117,7 +117,7 @@ export const trust = [
     file: "packages/gateway/src/gateway.ts",
     find: 'if (this.#credentials.isOpen && credentials !== "none")',
     replace: "if (this.#credentials.isOpen && credentials === undefined && this.#store !== undefined)",
-    breaks: "A gateway that is mounted in a public server opens without credentials, and nobody meant it.",
+    breaks: "A gateway that is mounted in a public server opens without credentials, unasked.",
     tests: ["real/auth-and-trust.test.ts"],
   },
   {

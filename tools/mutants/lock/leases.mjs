@@ -37,7 +37,7 @@ export const leases = [
     file: "packages/lock/src/platform/deadline-heap.ts",
     find: "const due = suspended ? [...this.#heap] :",
     replace: "const due = suspended && this.#closed ? [...this.#heap] :",
-    breaks: "After a suspension nobody is told that the lease has ended until the monotonic clock says so.",
+    breaks: "After a suspension the holder is not told that the lease has ended until the monotonic clock says so.",
     tests: ["unit/platform/deadline-heap.test.ts"],
   },
   {
@@ -109,7 +109,7 @@ export const leases = [
     file: "packages/lock/src/lease/renew.ts",
     find: 'if (verdict === "renewed" && question.isWanted())',
     replace: 'if (verdict === "renewed")',
-    breaks: "A lease that was released while its renewal was under way is planted again on a node: nobody holds it.",
+    breaks: "A lease that was released while its renewal was under way is planted again on a node, without a holder.",
     tests: ["unit/lease/held-lease.test.ts"],
   },
   {
@@ -127,7 +127,7 @@ export const leases = [
     file: "packages/lock/src/lease/renew.ts",
     find: "const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());",
     replace: "const leftMs = Math.max(ttlMs, Math.floor(startAt + ttlMs - clock.monotonicMs()));",
-    breaks: "A healed node keeps the key longer than the others: somebody else's attempt is refused by a lease that is over.",
+    breaks: "A healed node keeps the key longer than the others: another caller's attempt is refused by a lease that is over.",
     tests: ["unit/lease/held-lease.test.ts"],
   },
   {
@@ -136,7 +136,7 @@ export const leases = [
     file: held,
     find: 'if (reason === "taken" || (this.#extensions > 0 && !this.#isHandedOver)) void this.#giveBack();',
     replace: 'if (reason === "taken") void this.#giveBack();',
-    breaks: "A lease ends while it was asked for longer, and the nodes hold for a whole ttl what nobody has.",
+    breaks: "A lease ends while it was asked for longer, and the nodes keep the lock for a whole ttl without a holder.",
     tests: ["unit/lease/held-lease.test.ts"],
   },
   {

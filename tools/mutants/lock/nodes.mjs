@@ -47,7 +47,7 @@ export const nodes = [
     file: steps,
     find: "!(await stoodTogether(settings, among))",
     replace: "!(await stoodTogether(settings, among.slice(0, 0)))",
-    breaks: "Nodes that lost their memory one after the other count as so many that nobody can be asked.",
+    breaks: "Nodes that lost their memory one after the other count as so many that no others are asked.",
     tests: ["unit/redis/admission/steps.test.ts"],
   },
   {

@@ -73,7 +73,7 @@ export const scripts = [
     file: lua("release"),
     find: "if not value or sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then",
     replace: "if not value then",
-    breaks: "Where nobody waits, who releases too late frees the lock of whoever came after.",
+    breaks: "Where no caller waits, a late release frees the lock of the next holder.",
     tests: ["real/redis/short-way.test.ts"],
   },
   {
@@ -109,7 +109,7 @@ export const scripts = [
     file: lua("release"),
     find: "if value and sub(value, 1, length) == mine then",
     replace: "if value and length then",
-    breaks: "Who releases too late frees the lock of whoever came after.",
+    breaks: "A late release frees the lock of the next holder.",
     tests: ["real/redis/requests.test.ts"],
   },
   {
@@ -118,7 +118,7 @@ export const scripts = [
     file: lua("extend"),
     find: "      missing = true\n",
     replace: "      call('SET', KEYS[key], mine, 'PX', ARGV[at + 1])\n",
-    breaks: "A lease that ran out is renewed, although somebody may have had the lock in between.",
+    breaks: "A lease that ran out is renewed, although another holder may have had the lock in between.",
     tests: ["real/redis/requests.test.ts"],
   },
   {
@@ -127,7 +127,7 @@ export const scripts = [
     file: lua("extend"),
     find: "elseif sub(value, 1, #mine) ~= mine then",
     replace: "elseif value == mine then",
-    breaks: "A lease is renewed by whoever asks, and two holders are told that it is theirs.",
+    breaks: "Any caller can renew a lease, and two holders are told that it is theirs.",
     tests: ["real/redis/requests.test.ts"],
   },
   {

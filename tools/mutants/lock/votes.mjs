@@ -67,7 +67,7 @@ export const votes = [
     file: "packages/lock/src/lease/release.ts",
     find: 'if (ballot?.kind === "held" || ballot?.kind === "quarantined") continue;',
     replace: 'if (ballot === undefined || ballot.kind === "held" || ballot.kind === "quarantined") continue;',
-    breaks: "A grant that arrives after the attempt was lost stays: a lock that nobody holds, for a whole ttl.",
+    breaks: "A grant that arrives after the attempt was lost stays: a lock without a holder, for a whole ttl.",
     tests: ["unit/lease/acquire.test.ts"],
   },
   {
@@ -85,7 +85,7 @@ export const votes = [
     file: "packages/lock/src/waiting/wait-for-lease.ts",
     find: "giveBack(this.#context, won, won.votes);",
     replace: "if (won.token < 1) giveBack(this.#context, won, won.votes);",
-    breaks: "A caller that gives up while the nodes vote leaves a lock that nobody holds.",
+    breaks: "A caller that gives up while the nodes vote leaves a lock without a holder.",
     tests: ["real/waiting.test.ts"],
   },
   {
@@ -112,7 +112,7 @@ export const votes = [
     file: tally,
     find: "if (kind === kinds.yes) yes++;",
     replace: 'if (kind === kinds.yes || kind === "unreachable") yes++;',
-    breaks: "Nodes that nobody could ask make a quorum.",
+    breaks: "Nodes that could not be asked make a quorum.",
     tests: ["unit/quorum/tally.test.ts"],
   },
   {
@@ -121,7 +121,7 @@ export const votes = [
     file: tally,
     find: "else if (kind === kinds.no) no++;",
     replace: 'else if (kind === kinds.no || kind === "unreachable") no++;',
-    breaks: "A dead fleet is reported as a lock that somebody holds.",
+    breaks: "A dead fleet is reported as a held lock.",
     tests: ["unit/quorum/tally.test.ts"],
   },
   {

@@ -85,7 +85,7 @@ describe.concurrent("whatever happens to nodes", () => {
     { of: 5, broken: 2 },
     { of: 5, broken: 3 },
   ])(
-    "$broken of $of cost nobody a lease if they are a minority; a majority is not called a holder; later tokens are higher, and nothing is left",
+    "$broken of $of cost no caller a lease if they are a minority; a majority is not called a holder; later tokens are higher, and nothing is left",
     // Thirteen stories, of which some wait for a connection or a memory to come back.
     { timeout: 120_000 },
     async ({ of, broken }, { fleet, open }) => {

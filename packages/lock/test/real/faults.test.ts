@@ -7,7 +7,7 @@ import { aborted, describe, expect, failure, fleetHolders, test, timed, until } 
 
 const key = "{palisade}:lock:r";
 
-/** Nobody has the resource: neither now nor when what was on its way has arrived. */
+/** No node has the lock: neither now nor when what was on its way has arrived. */
 async function nothingLeft(fleet: Parameters<typeof fleetHolders>[0], resource = "r"): Promise<void> {
   await until(async () => (await fleetHolders(fleet, resource)).every((holder) => holder === null), `nothing is left of ${resource}`);
 }

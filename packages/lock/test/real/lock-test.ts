@@ -9,10 +9,7 @@ import { Redis } from "ioredis";
 
 export { describe, expect } from "@palisade/testkit/vitest";
 
-/**
- * Opens a locker that is closed after the test. Unless it is told otherwise it has patience with
- * nodes: how slow they are on a busy machine is not the question.
- */
+/** Opens a locker that is closed after the test; by default it waits long for slow nodes. */
 export type OpenLocker = (options: LockerOptions) => Locker;
 
 export const test = base
@@ -105,10 +102,9 @@ export function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Has leases taken, one after the other, until this process was seen to run in the last quarter of
- * one's time, and comes back when that one is over: whoever stands still through all of it cannot
- * be warned of the end. Seen twice, for a warning that is due may be told right after the first
- * look.
+ * Takes leases until this process was seen to run in the last quarter of one, and returns when that
+ * one is over: a process that stands still then cannot be warned. Seen twice, because a warning
+ * that is due may come right after the first look.
  */
 export async function untilSeenEnding(take: () => Promise<Lease>): Promise<Lease> {
   for (;;) {

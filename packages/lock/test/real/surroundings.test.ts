@@ -1,5 +1,5 @@
-// The process around the lock: fake timers of a test framework, worker threads, a user who closes
-// the instance that he gave.
+// The process around the lock: fake timers of a test framework, worker threads, an
+// instance that its owner closes.
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
@@ -51,8 +51,8 @@ test("an instance that its owner closes, before or after, does not take the lock
   expect((await locker.ready()).admitted).toHaveLength(5);
 });
 
-// Closing a locker at every moment of an acquisition: nothing is left on any node, and nobody
-// believes in a lease.
+// Closing a locker at every moment of an acquisition: nothing is left on any node, and no
+// caller has a lease.
 /** Calls back so many microtasks from now. */
 function inMicrotasks(count: number, run: () => void): void {
   if (count === 0) run();

@@ -1,5 +1,5 @@
-// Waiting for a lock: in which order, woken by what, for how long, and what is left behind by those
-// who give up.
+// Waiting for a lock: in which order, woken by what, for how long, and what is left behind by
+// callers that give up.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AttemptEvent, LockError, type Locker } from "@palisade/lock";
 import { describe, expect, failure, listen, test, timed, until } from "./lock-test.js";
@@ -91,10 +91,7 @@ test("waiting ends with waitMs, says who holds it, and leaves nothing on any nod
   expect(tookMs).toBeLessThan(5_500);
 });
 
-/**
- * What two are told whose patience ends, once the one in front has made an attempt: the one in
- * front, and the one behind, who had less.
- */
+/** What two callers are told that give up after an attempt of the one in front. */
 async function bothGiveUp(locker: Locker, resource: string): Promise<{ readonly inFront: unknown; readonly behind: unknown }> {
   using attempts = attemptsOn(resource);
   const quitting = new AbortController();

@@ -1,5 +1,5 @@
-// Whoever imports something from the package is told by the editor what it is: every export, and
-// every member of the interfaces that a user fills in or calls.
+// An editor can describe what is imported from the package: every export, and every member of the
+// interfaces that a user fills in or calls.
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 

@@ -1,5 +1,5 @@
 // Whether a curve is flat. The first third of the run warms up and is not judged; the rest is
-// folded into equal parts, so that one sample decides nothing. A curve grows if all of this holds:
+// folded into equal parts, so that no single sample decides. A curve grows if all of this holds:
 // the lower limit of its slope is above zero; the slope is above what the rule tolerates, per cent
 // and absolute; the whole rise is worth mentioning; and it still goes on in the last third, because
 // what levels off is no leak. The judged time has to be several times the longest operation: the

@@ -42,7 +42,7 @@ export class Worker {
     return this.#child;
   }
 
-  /** Whether its process has ended by itself, or by somebody else's signal. */
+  /** Whether its process has ended by itself, or by a signal that is not the harness's. */
   get isLost(): boolean {
     const { exit } = this.#child;
     return exit !== undefined && !(this.#isBeingKilled && exit.signal === "SIGKILL");

@@ -1,5 +1,5 @@
-// Who is believed, and when: founding a fleet, nodes that kept or lost their memory, and too few
-// left to prove anything.
+// Which nodes are admitted, and when: founding a fleet, nodes that kept or lost their memory, and
+// too few left to prove anything.
 import type { RedisFleet, RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { restartHiding, standingIn } from "./middlemen.js";
@@ -35,7 +35,7 @@ async function founded(
   return { servers, lock: await opened(servers.urls, options) };
 }
 
-/** One that breaks a connection off soon, and has met everybody all the same. */
+/** One that breaks a connection off soon, and has met all nodes all the same. */
 async function hasty(servers: RedisFleet, connectTimeoutMs: number): Promise<Opened> {
   const lock = await opened(servers.urls, { ...options, connectTimeoutMs });
   await expect.poll(() => lock.fleet.state().admitted).toHaveLength(servers.nodes.length);
@@ -216,7 +216,7 @@ describe("a node that lost its memory", () => {
     const later = lock.fromNow();
     expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
     await third?.pause();
-    // Until it could be admitted, and longer than whoever looks then waits for it.
+    // Until it could be admitted, and longer than a look at it waits for an answer.
     await new Promise((resolve) => setTimeout(resolve, 2 * maxTtlMs + 3 * connectTimeoutMs));
     await third?.resume();
     expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
@@ -319,7 +319,7 @@ describe("a server that took another's place", () => {
     const { servers, lock } = await founded(fleet, 3, "always");
     const copied = await recordOf(servers.nodes[1]);
     const later = lock.fromNow();
-    // Nobody meets it before the copy is there.
+    // No locker meets it before the copy is there.
     await servers.nodes[2]?.refuse();
     await servers.nodes[2]?.restart({ forget: true });
     const fields = Object.entries(copied).flat();

@@ -1,5 +1,5 @@
-// Who may vote with whom, and what the doctor says: lockers that are configured for another fleet
-// are kept silent, and risky settings are named.
+// Which nodes are one fleet, and what the doctor says: a locker that is configured for another fleet
+// is kept silent, and risky settings are named.
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { keysOf } from "../../../src/redis/keys.js";
 import { admit, openAdmission, readFloor } from "../../../src/redis/node-record.js";
@@ -113,9 +113,11 @@ describe("a locker that must not vote", () => {
       message: expect.stringMatching(/^maxTtlMs is 5001, but .* 5000 ms/),
     });
     await using modest = await opened(urls, { namespace, maxTtlMs: 10 });
-    await using whoever = await opened(urls, { namespace, maxTtlMs: undefined });
-    expect([founder, modest, whoever].map(({ fleet: each }) => each.state())).toEqual(
-      [founder, modest, whoever].map(() => expect.objectContaining({ refusal: undefined, maxTtlMs: 5_000, admitted: ["n1", "n2", "n3"] })),
+    await using undecided = await opened(urls, { namespace, maxTtlMs: undefined });
+    expect([founder, modest, undecided].map(({ fleet: each }) => each.state())).toEqual(
+      [founder, modest, undecided].map(() =>
+        expect.objectContaining({ refusal: undefined, maxTtlMs: 5_000, admitted: ["n1", "n2", "n3"] }),
+      ),
     );
   });
 

@@ -53,7 +53,7 @@ describe("a release", () => {
       .toEqual(["a is told, rank 0 of 1", "a is told, rank 0 of 1", "b is told, rank 0 of 1"]);
   });
 
-  test("of a lock that is wanted is like any other to whoever looks, asks again, extends or heals it", async ({ redis }) => {
+  test("of a lock that is wanted changes no inspection, repeated grant, extension or healing", async ({ redis }) => {
     await using lock = await one(redis);
     const node = lock.node("n1");
     const question = asking("a");
@@ -95,7 +95,7 @@ describe("a release", () => {
     }
   });
 
-  test("from 0 notifies nobody, but says how many wait", async ({ redis }) => {
+  test("from 0 notifies no waiter, but says how many there are", async ({ redis }) => {
     await using lock = await one(redis);
     const heard: string[] = [];
     lock.node("n1").onReleased("a", 0, writing(heard, "at 0"));

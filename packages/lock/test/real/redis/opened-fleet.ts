@@ -98,7 +98,7 @@ export async function opened(
 
 let owners = 0;
 
-/** A request for one or more resources with an owner of its own; its release notifies nobody. */
+/** A request for one or more resources with an owner of its own; its release notifies no waiter. */
 export function asking(resources: string | readonly string[], ttlMs = 60_000) {
   return {
     resources: typeof resources === "string" ? [resources] : resources,

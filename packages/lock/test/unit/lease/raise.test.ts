@@ -84,7 +84,7 @@ test("T1 a raise that is answered in another epoch than it was asked in does not
   await expect(forceRelease(contextOf(nodes), "r", "test")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
 });
 
-// What the nodes say together about who holds a resource.
+// What the nodes say together about the holder of a resource.
 const electorate = { size: 3, quorum: 2 };
 
 function seen(node: string, owner: string | null, remainingMs = 100): InspectBallot {

@@ -12,7 +12,7 @@ import * as tally from "../../../src/quorum/tally.js";
 interface Case<B, Verdict extends string> {
   readonly kinds: readonly B[];
   readonly judge: (ballots: readonly (B | undefined)[], rule: tally.QuorumRule) => Verdict | "open";
-  /** The verdict when everybody has answered, from how many there are of each kind. */
+  /** The verdict when all have answered, from how many there are of each kind. */
   readonly expected: (count: (...kinds: string[]) => number, rule: tally.QuorumRule) => Verdict;
 }
 

@@ -1,5 +1,5 @@
 // The options under which a connection is opened, whatever the user's own are: what ioredis would
-// keep, send again or retry by itself plants locks that nobody has.
+// keep, send again or retry by itself leaves locks without a holder.
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { expect, test } from "vitest";
 import { openClient } from "../../../src/redis/ioredis.js";

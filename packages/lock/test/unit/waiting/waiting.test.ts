@@ -17,7 +17,7 @@ import { contextOf, ScriptedNode } from "../scripted-node.js";
 
 const introduced = { isDone: true, check() {} } as unknown as FirstContact;
 
-/** Everybody in front asks, and is not answered. */
+/** All callers in front ask, and get no answer. */
 function crowded() {
   const clock = new ManualClock();
   const node = new ScriptedNode("n1", { grant: () => new Promise(() => {}) });
