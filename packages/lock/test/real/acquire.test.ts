@@ -13,8 +13,8 @@ describe("a lease", () => {
     }
   });
 
-  test("T1 tokens of different lockers rise in the order in which the leases were granted", async ({ redis, open }) => {
-    const lockers = Array.from({ length: 3 }, () => open({ nodes: redis.urls, namespace: redis.namespace }));
+  test("T1 tokens of different lockers rise in the order in which the leases were granted", async ({ shared }) => {
+    const lockers = Array.from({ length: 3 }, () => shared());
     const tokens: number[] = [];
     for (let i = 0; i < 12; i++) {
       const lease = await lockers[i % 3]?.acquire("orders/42");
@@ -24,8 +24,8 @@ describe("a lease", () => {
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
   });
 
-  test("is stored as owner and label, with a time to live, on every node", async ({ redis, open, eye }) => {
-    const locker = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
+  test("is stored as owner and label, with a time to live, on every node", async ({ shared, eye }) => {
+    const locker = shared({ label: "worker-7" });
     const lease = await locker.acquire("orders/42", { ttlMs: 50_000 });
     expect(lease.resource).toBe("orders/42");
     expect(lease.resources).toEqual(["orders/42"]);
@@ -151,8 +151,8 @@ describe("several resources in one lease", () => {
     for (const resource of ["a", "b"]) expect((await locker.acquire(resource)).token).toBeGreaterThan(both.token);
   });
 
-  test("wanted in opposite orders by many callers do not lock each other up", async ({ redis, open }) => {
-    const lockers = Array.from({ length: 4 }, () => open({ nodes: redis.urls, namespace: redis.namespace, waitMs: 25_000 }));
+  test("wanted in opposite orders by many callers do not lock each other up", async ({ shared }) => {
+    const lockers = Array.from({ length: 4 }, () => shared({ waitMs: 25_000 }));
     const orders = [
       ["a", "b", "c"],
       ["c", "b", "a"],
@@ -166,9 +166,9 @@ describe("several resources in one lease", () => {
 });
 
 describe("a held resource", () => {
-  test("is LOCK_HELD, by whom and for how long", async ({ redis, open, eye }) => {
-    const holder = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
-    const other = open({ nodes: redis.urls, namespace: redis.namespace });
+  test("is LOCK_HELD, by whom and for how long", async ({ shared, eye }) => {
+    const holder = shared({ label: "worker-7" });
+    const other = shared();
     await holder.acquire("orders/42", { ttlMs: 50_000 });
     await expect.poll(() => eye.holders("orders/42")).not.toContain(null);
     const error = await failure(other.acquire("orders/42", { waitMs: 0 }));

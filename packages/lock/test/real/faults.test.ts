@@ -17,9 +17,8 @@ async function takeAndGiveBack(locker: Locker): Promise<void> {
 }
 
 describe("nodes that are down", () => {
-  test("two of five: the lease is granted, and the two are reported", async ({ fleet, open }) => {
-    const { urls, nodes } = await fleet();
-    const locker = open({ nodes: urls });
+  test("two of five: the lease is granted, and the two are reported", async ({ own }) => {
+    const { nodes, locker } = await own(5);
     await locker.ready();
     await Promise.all([nodes[1]?.kill(), nodes[3]?.kill()]);
     const events: AttemptEvent[] = [];
@@ -41,9 +40,8 @@ describe("nodes that are down", () => {
     expect((await attempt.lease.release()).outcome).toBe("free");
   });
 
-  test("three of five: LOCK_NO_QUORUM, naming nodes and causes, and never LOCK_HELD", async ({ fleet, open }) => {
-    const running = await fleet();
-    const locker = open({ nodes: running.urls });
+  test("three of five: LOCK_NO_QUORUM, naming nodes and causes, and never LOCK_HELD", async ({ own }) => {
+    const { running, locker } = await own(5);
     await locker.ready();
     await Promise.all([0, 2, 4].map((i) => running.nodes[i]?.kill()));
     const error = (await failure(locker.acquire("r", { waitMs: 50 }))) as LockError;
@@ -73,9 +71,8 @@ describe("nodes that are down", () => {
 });
 
 describe("ties and splits", () => {
-  test("a tie of two nodes is lost at once, without waiting for a time-out", async ({ fleet, open }) => {
-    const running = await fleet({ nodes: 2 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 10_000 });
+  test("a tie of two nodes is lost at once, without waiting for a time-out", async ({ own }) => {
+    const { running, locker } = await own(2, { nodeTimeoutMs: 10_000 });
     await takeAndGiveBack(locker);
     await running.nodes[1]?.cli("SET", key, "stranger|somebody else", "PX", "60000");
     const { tookMs, result } = await timed(() => locker.tryAcquire("r"));
@@ -84,9 +81,8 @@ describe("ties and splits", () => {
     await until(async () => (await running.nodes[0]?.cli("GET", key)) === null, "our part is given back");
   });
 
-  test("one's own leftovers of a lost attempt do not make the next one fail", async ({ fleet, open }) => {
-    const running = await fleet({ nodes: 5 });
-    const locker = open({ nodes: running.urls });
+  test("one's own leftovers of a lost attempt do not make the next one fail", async ({ own }) => {
+    const { running, locker } = await own(5);
     await takeAndGiveBack(locker);
     const strangers = [0, 1, 2];
     await Promise.all(strangers.map((i) => running.nodes[i]?.cli("SET", key, "stranger|somebody else", "PX", "60000")));
@@ -97,9 +93,8 @@ describe("ties and splits", () => {
 });
 
 describe("nodes that are slow", () => {
-  test("all of them: no lease is given out with less left than it must have, and it is given back", async ({ fleet, open }) => {
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 5_000, ttlMs: 10_000 });
+  test("all of them: no lease is given out with less left than it must have, and it is given back", async ({ own }) => {
+    const { running, locker } = await own(3, { nodeTimeoutMs: 5_000, ttlMs: 10_000 });
     await takeAndGiveBack(locker);
     for (const node of running.nodes) node.slow(80);
     const attempt = await locker.tryAcquire("r", { ttlMs: 120 });
@@ -111,9 +106,8 @@ describe("nodes that are slow", () => {
     await nothingLeft(running);
   });
 
-  test("one of five: costs no caller anything", async ({ fleet, open }) => {
-    const running = await fleet();
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 10_000 });
+  test("one of five: costs no caller anything", async ({ own }) => {
+    const { running, locker } = await own(5, { nodeTimeoutMs: 10_000 });
     await takeAndGiveBack(locker);
     running.nodes[2]?.slow(8_000);
     for (let i = 0; i < 3; i++) {
@@ -138,9 +132,8 @@ describe("nodes that are slow", () => {
 });
 
 describe("what arrives late", () => {
-  test("a grant that was executed after its time-out is given back when the node speaks again", async ({ fleet, open }) => {
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 60 });
+  test("a grant that was executed after its time-out is given back when the node speaks again", async ({ own }) => {
+    const { running, locker } = await own(3, { nodeTimeoutMs: 60 });
     await takeAndGiveBack(locker);
     await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
     expect(await locker.tryAcquire("r", { ttlMs: 30_000 })).toMatchObject({ ok: false, reason: "no_quorum" });
@@ -150,9 +143,8 @@ describe("what arrives late", () => {
     expect(lease.held).toBe(true);
   });
 
-  test("a grant whose answer was lost is given back", async ({ fleet, open }) => {
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 60 });
+  test("a grant whose answer was lost is given back", async ({ own }) => {
+    const { running, locker } = await own(3, { nodeTimeoutMs: 60 });
     await takeAndGiveBack(locker);
     for (const node of running.nodes) node.dropReplies();
     expect(await locker.tryAcquire("r", { ttlMs: 30_000 })).toMatchObject({ ok: false, reason: "no_quorum" });
@@ -160,9 +152,8 @@ describe("what arrives late", () => {
     await nothingLeft(running);
   });
 
-  test("a connection that breaks under a grant does not plant it after the reconnect", async ({ fleet, open }) => {
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 60 });
+  test("a connection that breaks under a grant does not plant it after the reconnect", async ({ own }) => {
+    const { running, locker } = await own(3, { nodeTimeoutMs: 60 });
     await takeAndGiveBack(locker);
     await Promise.all(running.nodes.map((node) => node.partition()));
     expect(await locker.tryAcquire("r", { ttlMs: 30_000 })).toMatchObject({ ok: false, reason: "no_quorum" });
@@ -194,12 +185,8 @@ describe("a quorum that is frozen", () => {
     await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
   });
 
-  test("neither ends nor prolongs the lease by not answering a renewal; when it answers again, the lease goes on", async ({
-    fleet,
-    open,
-  }) => {
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 300 });
+  test("neither ends nor prolongs the lease by not answering a renewal; when it answers again, the lease goes on", async ({ own }) => {
+    const { running, locker } = await own(3, { nodeTimeoutMs: 300 });
     const lease = await locker.acquire("r", { ttlMs: 30_000 });
     await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
     const before = lease.remainingMs();
@@ -213,11 +200,9 @@ describe("a quorum that is frozen", () => {
   });
 
   test("L1 does not keep a shorter ttl from counting: the nodes may hold the lease for no longer, whether or not they say so", async ({
-    fleet,
-    open,
+    own,
   }) => {
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 50 });
+    const { running, locker } = await own(3, { nodeTimeoutMs: 50 });
     const lease = await locker.acquire("r", { ttlMs: 30_000 });
     for (const node of running.nodes) node.dropReplies();
     expect((await lease.extend(5_000)).outcome).toBe("unknown");
@@ -226,11 +211,9 @@ describe("a quorum that is frozen", () => {
   });
 
   test("that executed an extension unheard gives the lease back when it is over, instead of holding it for a whole ttl", async ({
-    fleet,
-    open,
+    own,
   }) => {
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, ttlMs: 3_500, nodeTimeoutMs: 1_000 });
+    const { running, locker } = await own(3, { ttlMs: 3_500, nodeTimeoutMs: 1_000 });
     const lease = await locker.acquire("r");
     for (const node of running.nodes) node.holdReplies();
     expect((await lease.extend(30_000)).outcome).toBe("unknown");
@@ -240,9 +223,8 @@ describe("a quorum that is frozen", () => {
     for (const node of running.nodes) node.deliver();
   });
 
-  test("does not keep a release waiting longer than a node may take, and is told when it is back", async ({ fleet, open }) => {
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, nodeTimeoutMs: 500 });
+  test("does not keep a release waiting longer than a node may take, and is told when it is back", async ({ own }) => {
+    const { running, locker } = await own(3, { nodeTimeoutMs: 500 });
     const lease = await locker.acquire("r", { ttlMs: 60_000 });
     await until(async () => !(await fleetHolders(running, "r")).includes(null), "all nodes have it");
     await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
@@ -256,10 +238,9 @@ describe("a quorum that is frozen", () => {
 });
 
 describe("a node that stands still for longer than a lease can last", () => {
-  test("L2 executes the grant it had received when it goes on, and is then told of the release", async ({ fleet, open }) => {
+  test("L2 executes the grant it had received when it goes on, and is then told of the release", async ({ own }) => {
     const KEY_LIVES_MS = 3_000;
-    const running = await fleet({ nodes: 3 });
-    const locker = open({ nodes: running.urls, ttlMs: KEY_LIVES_MS, maxTtlMs: KEY_LIVES_MS, nodeTimeoutMs: 50 });
+    const { running, locker } = await own(3, { ttlMs: KEY_LIVES_MS, maxTtlMs: KEY_LIVES_MS, nodeTimeoutMs: 50 });
     const frozen = running.nodes[2];
     if (frozen === undefined) throw new Error("a fleet of three has a third node");
     await locker.ready();

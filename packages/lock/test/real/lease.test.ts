@@ -26,8 +26,8 @@ async function referenceTimer(ms: number): Promise<() => boolean> {
 }
 
 describe("the end of a lease", () => {
-  test("L1 aborts its signal before the time of the keys is over, without a reply from any node", async ({ redis, open }) => {
-    const locker = open({ nodes: redis.urls, namespace: redis.namespace, driftFactor: 0.2 });
+  test("L1 aborts its signal before the time of the keys is over, without a reply from any node", async ({ shared }) => {
+    const locker = shared({ driftFactor: 0.2 });
     await locker.ready();
     // Keys are no older than the attempt that made them: one that a busy machine spoils is tried
     // again, with a timer of its own.
@@ -115,15 +115,10 @@ describe.concurrent("renewal", () => {
     expect(events.every(({ outcome, token }) => outcome === "renewed" && token === lease.token)).toBe(true);
   });
 
-  test("of the shortest ttl does not become a hot loop", async ({ redis, open }) => {
+  test("of the shortest ttl does not become a hot loop", async ({ shared }) => {
     using renewals = renewalsOf("short");
     // A busy machine needs many attempts to take it in time, so they follow each other closely.
-    const locker = open({
-      nodes: redis.urls,
-      namespace: redis.namespace,
-      retry: { maxDelayMs: 4 },
-      waitMs: 25_000,
-    });
+    const locker = shared({ retry: { maxDelayMs: 4 }, waitMs: 25_000 });
     await locker.ready();
     const lease = await locker.acquire("short", { ttlMs: 12, renew: true });
     const acquiredAt = performance.now();
@@ -229,9 +224,8 @@ describe("using", () => {
     await eye.gone("r");
   });
 
-  test("gives the routine's own error, whatever becomes of the release", async ({ fleet, open }) => {
-    const { urls, nodes } = await fleet({ nodes: 3 });
-    const locker = open({ nodes: urls, nodeTimeoutMs: 50 });
+  test("gives the routine's own error, whatever becomes of the release", async ({ own }) => {
+    const { nodes, locker } = await own(3, { nodeTimeoutMs: 50 });
     const mine = new Error("mine");
     const error = await failure(
       locker.using("r", async () => {
@@ -271,10 +265,10 @@ describe("using", () => {
 });
 
 describe("a lease handed to another process", () => {
-  test("is the same lease there: same token, extended and released from there", async ({ locker, redis, open, eye }) => {
+  test("is the same lease there: same token, extended and released from there", async ({ shared, locker, eye }) => {
     const lease = await locker.acquire(["a", "b"], { ttlMs: 50_000 });
     const text = lease.serialize();
-    const other = open({ nodes: redis.urls, namespace: redis.namespace });
+    const other = shared();
     const adopted = await other.adopt(text, { renew: true });
     expect(adopted.token).toBe(lease.token);
     expect(adopted.resources).toEqual(["a", "b"]);
@@ -287,11 +281,11 @@ describe("a lease handed to another process", () => {
     await eye.gone("b");
   });
 
-  test("outlives the locker that gave it away", async ({ redis, open }) => {
-    const first = open({ nodes: redis.urls, namespace: redis.namespace });
+  test("outlives the locker that gave it away", async ({ shared }) => {
+    const first = shared();
     const text = (await first.acquire("r")).serialize();
     await first.close();
-    const second = open({ nodes: redis.urls, namespace: redis.namespace });
+    const second = shared();
     expect((await second.adopt(text)).held).toBe(true);
   });
 

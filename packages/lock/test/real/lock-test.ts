@@ -29,8 +29,16 @@ export const test = base
       return locker;
     };
   })
-  /** One on the shared fleet of five, in the test's own namespace. */
-  .extend("locker", ({ redis, open }): Locker => open({ nodes: redis.urls, namespace: redis.namespace }))
+  /** Opens one on the shared fleet of five, in the test's own namespace. */
+  .extend("shared", ({ redis: { urls, namespace }, open }) => (options: Partial<LockerOptions> = {}): Locker => {
+    return open({ nodes: urls, namespace, ...options });
+  })
+  .extend("locker", ({ shared }): Locker => shared())
+  /** Starts a fleet that the test may break, and opens a locker on it. */
+  .extend("own", ({ fleet, open }) => async (size: number, options: Partial<LockerOptions> = {}) => {
+    const running = await fleet({ nodes: size });
+    return { running, nodes: running.nodes, locker: open({ nodes: running.urls, ...options }) };
+  })
   /** Reads the shared nodes past the lock. */
   .extend("eye", ({ redis }, { onCleanup }): Eye => {
     const clients = redis.urls.map((url) => new Redis(url));

@@ -11,8 +11,8 @@ describe("inspect", () => {
     expect(await locker.inspect("r")).toMatchObject({ state: "free", token: lease.token });
   });
 
-  test("says who holds it, with which token and for how long, and what each node knows", async ({ redis, open }) => {
-    const locker = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
+  test("says who holds it, with which token and for how long, and what each node knows", async ({ shared }) => {
+    const locker = shared({ label: "worker-7" });
     const lease = await locker.acquire("r", { ttlMs: 50_000 });
     const inspection = await locker.inspect("r");
     expect(inspection).toMatchObject({ state: "held", holder: "worker-7", token: lease.token });
@@ -22,9 +22,8 @@ describe("inspect", () => {
     expect(JSON.stringify(inspection)).not.toContain(JSON.parse(lease.serialize()).owner);
   });
 
-  test("says split when no holder has a quorum, and unknown when too few nodes answer", async ({ fleet, open }) => {
-    const { urls, nodes } = await fleet({ nodes: 3 });
-    const locker = open({ nodes: urls });
+  test("says split when no holder has a quorum, and unknown when too few nodes answer", async ({ own }) => {
+    const { nodes, locker } = await own(3);
     await locker.ready();
     const lock = "{palisade}:lock:r";
     await nodes[0]?.cli("SET", lock, "a|one", "PX", "60000");
@@ -56,8 +55,8 @@ describe("forceRelease", () => {
     expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
   });
 
-  test("wakes waiters", async ({ redis, open }) => {
-    const [holder, waiter] = [0, 1].map(() => open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 60_000 } }));
+  test("wakes waiters", async ({ shared }) => {
+    const [holder, waiter] = [0, 1].map(() => shared({ retry: { maxDelayMs: 60_000 } }));
     await holder?.acquire("r", { ttlMs: 60_000 });
     const waiting = waiter?.acquire("r", { waitMs: 10_000 });
     await expect.poll(async () => (await holder?.tryAcquire("r"))?.ok).toBe(false);
@@ -75,9 +74,8 @@ describe("forceRelease", () => {
     expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
   });
 
-  test("without a reason is misuse; without a quorum it is LOCK_NO_QUORUM and removes no holder", async ({ fleet, open }) => {
-    const { urls, nodes } = await fleet({ nodes: 3 });
-    const locker = open({ nodes: urls, nodeTimeoutMs: 250 });
+  test("without a reason is misuse; without a quorum it is LOCK_NO_QUORUM and removes no holder", async ({ own }) => {
+    const { nodes, locker } = await own(3, { nodeTimeoutMs: 250 });
     const lease = await locker.acquire("r", { ttlMs: 60_000 });
     await expect(locker.forceRelease("r", {} as never)).rejects.toThrow(TypeError);
     await expect(locker.forceRelease("r", { reason: "" })).rejects.toThrow(RangeError);
@@ -109,9 +107,8 @@ describe("issued", () => {
     expect(await locker.issued("r", lease.token + 5)).toBe(false);
   });
 
-  test("T1 where too few answer to tell, the token is raised on a quorum first: the next lease is above it", async ({ fleet, open }) => {
-    const { urls, nodes } = await fleet();
-    const locker = open({ nodes: urls });
+  test("T1 where too few answer to tell, the token is raised on a quorum first: the next lease is above it", async ({ own }) => {
+    const { nodes, locker } = await own(5);
     const first = await locker.acquire("r");
     await until(
       async () =>
@@ -132,9 +129,8 @@ describe("issued", () => {
     for (const token of tokens) expect(Number(token)).toBeGreaterThanOrEqual(lease.token);
   });
 
-  test("is LOCK_NO_QUORUM when too few nodes answer", async ({ fleet, open }) => {
-    const { urls, nodes } = await fleet({ nodes: 3 });
-    const locker = open({ nodes: urls });
+  test("is LOCK_NO_QUORUM when too few nodes answer", async ({ own }) => {
+    const { nodes, locker } = await own(3);
     const lease = await locker.acquire("r");
     await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
     const error = await failure(locker.issued("r", lease.token));
@@ -220,9 +216,9 @@ describe("a locker", () => {
     expect(() => createLocker({ nodes: ["redis://127.0.0.1:1"], ttl: 5 } as never)).toThrow(/did you mean/);
   });
 
-  test("that is closed rejects waiting calls, ends and releases its leases, and refuses every later call", async ({ redis, open, eye }) => {
-    const holder = open({ nodes: redis.urls, namespace: redis.namespace });
-    const closing = open({ nodes: redis.urls, namespace: redis.namespace });
+  test("that is closed rejects waiting calls, ends and releases its leases, and refuses every later call", async ({ shared, eye }) => {
+    const holder = shared();
+    const closing = shared();
     await holder.acquire("held");
     const lease = await closing.acquire("mine", { renew: true });
     const waiting = failure(closing.acquire("held", { waitMs: 60_000 }));
@@ -249,8 +245,8 @@ describe("a locker", () => {
     await lease.release();
   });
 
-  test("can be closed before it has met anybody", async ({ redis, open }) => {
-    const locker = open({ nodes: redis.urls, namespace: redis.namespace });
+  test("can be closed before it has met anybody", async ({ shared }) => {
+    const locker = shared();
     const asked = failure(locker.acquire("r"));
     await locker.close();
     expect(await asked).toMatchObject({ code: "LOCK_ABORTED" });

@@ -9,11 +9,11 @@ import { Redis } from "ioredis";
 import { vi } from "vitest";
 import { describe, expect, fleetHolders, test, until } from "./lock-test.js";
 
-test("fake timers do not reach the lock: it waits, renews and ends its leases in the time of its servers", async ({ redis, open, eye }) => {
+test("fake timers do not reach the lock: it waits, renews and ends its leases in the time of its servers", async ({ shared, eye }) => {
   vi.useFakeTimers({ now: 0 });
   try {
-    const locker = open({ nodes: redis.urls, namespace: redis.namespace });
-    const other = open({ nodes: redis.urls, namespace: redis.namespace });
+    const locker = shared();
+    const other = shared();
     const lease = await locker.acquire("r", { ttlMs: 1_000 });
     vi.advanceTimersByTime(3_600_000);
     vi.setSystemTime(4_000_000_000_000);

@@ -16,12 +16,9 @@ test("callers in one process get the lock in the order in which they asked", asy
   expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-test("one process sends one contender: however many callers wait, the nodes are asked about as often as for one", async ({
-  redis,
-  open,
-}) => {
-  const holder = open({ nodes: redis.urls, namespace: redis.namespace });
-  const crowd = open({ nodes: redis.urls, namespace: redis.namespace });
+test("one process sends one contender: however many callers wait, the nodes are asked about as often as for one", async ({ shared }) => {
+  const holder = shared();
+  const crowd = shared();
   const lease = await holder.acquire("crowded");
   await crowd.ready();
   using attempts = attemptsOn("crowded");
@@ -37,14 +34,8 @@ test("one process sends one contender: however many callers wait, the nodes are 
   await lease.release();
 });
 
-test("a lock released in one process is taken over in another, long before any poll", async ({ redis, open }) => {
-  const lockers = [0, 1].map(() =>
-    open({
-      nodes: redis.urls,
-      namespace: redis.namespace,
-      retry: { minDelayMs: 20_000, maxDelayMs: 60_000 },
-    }),
-  ) as [Locker, Locker];
+test("a lock released in one process is taken over in another, long before any poll", async ({ shared }) => {
+  const lockers = [0, 1].map(() => shared({ retry: { minDelayMs: 20_000, maxDelayMs: 60_000 } })) as [Locker, Locker];
   let held = await lockers[0].acquire("r", { ttlMs: 60_000 });
   const times: number[] = [];
   for (let i = 0; i < 20; i++) {
@@ -62,9 +53,9 @@ test("a lock released in one process is taken over in another, long before any p
   expect(times[10]).toBeLessThan(1_800);
 });
 
-test("a lock whose holder vanished is taken over when its time is over, without a message", async ({ redis, open }) => {
-  const waiter = open({ nodes: redis.urls, namespace: redis.namespace, retry: { maxDelayMs: 60_000 } });
-  const holder = open({ nodes: redis.urls, namespace: redis.namespace });
+test("a lock whose holder vanished is taken over when its time is over, without a message", async ({ shared }) => {
+  const waiter = shared({ retry: { maxDelayMs: 60_000 } });
+  const holder = shared();
   await waiter.ready();
   const lease = await holder.acquire("r", { ttlMs: 1_000 });
   lease.serialize();
@@ -74,13 +65,9 @@ test("a lock whose holder vanished is taken over when its time is over, without 
   expect(tookMs).toBeLessThan(15_000);
 });
 
-test("waiting ends with waitMs, says who holds it, and leaves nothing on any node", async ({ redis, open, eye }) => {
-  const holder = open({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7" });
-  const waiter = open({
-    nodes: redis.urls,
-    namespace: redis.namespace,
-    retry: { minDelayMs: 60_000, maxDelayMs: 60_000 },
-  });
+test("waiting ends with waitMs, says who holds it, and leaves nothing on any node", async ({ shared, eye }) => {
+  const holder = shared({ label: "worker-7" });
+  const waiter = shared({ retry: { minDelayMs: 60_000, maxDelayMs: 60_000 } });
   const lease = await holder.acquire("r", { ttlMs: 60_000 });
   const { tookMs, result } = await timed(() => failure(waiter.acquire("r", { waitMs: 120 })));
   await lease.release();
@@ -113,17 +100,16 @@ test("a caller that never had its turn is told what the one in front learnt: hel
   });
 });
 
-test("a caller that never had its turn is told what the one in front learnt: no quorum", async ({ fleet, open }) => {
-  const { urls, nodes } = await fleet({ nodes: 3 });
-  const locker = open({ nodes: urls });
+test("a caller that never had its turn is told what the one in front learnt: no quorum", async ({ own }) => {
+  const { nodes, locker } = await own(3);
   await locker.ready();
   await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
   expect((await bothGiveUp(locker, "silent")).behind).toMatchObject({ code: "LOCK_NO_QUORUM" });
   expect(await failure(locker.acquire("silent", { waitMs: 100 }))).toMatchObject({ code: "LOCK_NO_QUORUM" });
 });
 
-test("the number of tries can be limited", async ({ redis, open, eye }) => {
-  const locker = open({ nodes: redis.urls, namespace: redis.namespace, retry: { tries: 1 } });
+test("the number of tries can be limited", async ({ shared, eye }) => {
+  const locker = shared({ retry: { tries: 1 } });
   await locker.ready();
   await eye.plant("once", [0, 1, 2, 3, 4], 60_000);
   using attempts = attemptsOn("once");
@@ -132,8 +118,8 @@ test("the number of tries can be limited", async ({ redis, open, eye }) => {
   expect(attempts.events).toHaveLength(1);
 });
 
-test("the number of calls in flight is limited, and the refusal of one too many does not speak of a holder", async ({ redis, open }) => {
-  const locker = open({ nodes: redis.urls, namespace: redis.namespace, maxWaiters: 3 });
+test("the number of calls in flight is limited, and the refusal of one too many does not speak of a holder", async ({ shared }) => {
+  const locker = shared({ maxWaiters: 3 });
   const lease = await locker.acquire("r");
   const waiting = Array.from({ length: 3 }, () => locker.using("r", () => "done"));
   const message =
@@ -145,9 +131,9 @@ test("the number of calls in flight is limited, and the refusal of one too many 
 });
 
 describe("giving up", () => {
-  test("by signal rejects with LOCK_ABORTED and its reason, and leaves nothing on any node", async ({ redis, open, eye }) => {
-    const holder = open({ nodes: redis.urls, namespace: redis.namespace });
-    const waiter = open({ nodes: redis.urls, namespace: redis.namespace });
+  test("by signal rejects with LOCK_ABORTED and its reason, and leaves nothing on any node", async ({ shared, eye }) => {
+    const holder = shared();
+    const waiter = shared();
     const lease = await holder.acquire("r");
     const aborter = new AbortController();
     const waiting = failure(waiter.acquire("r", { signal: aborter.signal, waitMs: 60_000 }));
@@ -199,8 +185,8 @@ describe("giving up", () => {
   });
 });
 
-test("T2 many who take the same lock in a loop all finish, with tokens that are unique and rise", async ({ redis, open }) => {
-  const lockers = Array.from({ length: 8 }, () => open({ nodes: redis.urls, namespace: redis.namespace, waitMs: 60_000 }));
+test("T2 many who take the same lock in a loop all finish, with tokens that are unique and rise", async ({ shared }) => {
+  const lockers = Array.from({ length: 8 }, () => shared({ waitMs: 60_000 }));
   const tokens: number[] = [];
   let holders = 0;
   await Promise.all(
@@ -219,8 +205,8 @@ test("T2 many who take the same lock in a loop all finish, with tokens that are 
   expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
 });
 
-test("no caller starves: of several loops on the same lock the last is not far behind the first", async ({ redis, open }) => {
-  const lockers = Array.from({ length: 4 }, () => open({ nodes: redis.urls, namespace: redis.namespace, waitMs: 60_000 }));
+test("no caller starves: of several loops on the same lock the last is not far behind the first", async ({ shared }) => {
+  const lockers = Array.from({ length: 4 }, () => shared({ waitMs: 60_000 }));
   await Promise.all(lockers.map((locker) => locker.ready()));
   const counts = lockers.map(() => 0);
   let isOver = false;

@@ -7,7 +7,7 @@ import type { FaultProxy, FleetWay, RedisFleet } from "@palisade/testkit";
 import { brokenLeases } from "../checkers/judge.js";
 import type { Line } from "../history/history.js";
 import { type JournalOf, leasesOf } from "../history/history.js";
-import type { LeaseRecord, Span, Violation } from "../history/records.js";
+import { type LeaseRecord, type Span, type Violation, waited } from "../history/records.js";
 import type { Chance } from "../traffic/chance.js";
 import { firstContact, type HeldLease, RecordedLock } from "../traffic/recorded-lock.js";
 import type { FaultLog } from "./fault-log.js";
@@ -82,7 +82,7 @@ export class Ambush implements AsyncDisposable {
       const title = isSprung ? name : `${name}: missed`;
       this.counts[title] = (this.counts[title] ?? 0) + 1;
       await Promise.all(this.#parties.map(({ links }) => links.heal()));
-      await sleep(chance.between(restMs / 4, restMs), undefined, { signal: over }).catch(nameAbort);
+      await waited(chance.between(restMs / 4, restMs), over);
     }
   }
 
@@ -175,10 +175,4 @@ async function refuse({ links }: Party, nodes: readonly number[]): Promise<void>
 // The lock refuses: it is held, or there is no quorum now.
 function nameRefusal(error: Error): undefined {
   if (error.name !== "LockError") throw error;
-}
-
-// The run is over.
-function nameAbort(error: Error): "aborted" {
-  if (error.name === "AbortError") return "aborted";
-  throw error;
 }

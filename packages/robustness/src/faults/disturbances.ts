@@ -1,6 +1,7 @@
 // The faults of a soak: what happens to every system in production now and then, one at a time, in
 // turn. Leaks hide in the error paths; no promise is judged here.
 import { setTimeout as sleep } from "node:timers/promises";
+import { waited } from "../history/records.js";
 import type { SoakEnvironment } from "../servers/environment.js";
 
 interface Scene {
@@ -59,12 +60,4 @@ async function stopClient({ environment, round }: Scene): Promise<void> {
   client?.stop();
   await sleep(1_200);
   client?.continue();
-}
-
-/** False when the run is over. */
-async function waited(ms: number, over: AbortSignal): Promise<boolean> {
-  return await sleep(ms, true, { signal: over }).catch((error: Error) => {
-    if (error.name === "AbortError") return false;
-    throw error;
-  });
 }

@@ -1,6 +1,6 @@
 // Injects the planned faults, each at its time, while earlier ones may still last. Ends by undoing
 // all of them.
-import { setTimeout as sleep } from "node:timers/promises";
+import { waited } from "../history/records.js";
 import type { Environment } from "../servers/environment.js";
 import type { Ambush } from "./ambush.js";
 import type { FaultLog } from "./fault-log.js";
@@ -38,8 +38,7 @@ export async function inject(settings: InjectorSettings, over: AbortSignal): Pro
   let countedUnderWay = 0;
   const failures: unknown[] = [];
   for (const planned of plan) {
-    await sleep(Math.max(0, startedAt + planned.atMs - performance.now()), undefined, { signal: over }).catch(nameAbort);
-    if (over.aborted || failures.length > 0) break;
+    if (!(await waited(Math.max(0, startedAt + planned.atMs - performance.now()), over)) || failures.length > 0) break;
     const counts = planned.kind === "client stopped" ? 0 : 1;
     if (counts > 0 && countedUnderWay >= limit) {
       log.leaveOut(planned.kind);
@@ -126,10 +125,4 @@ function linksOf({ clientLinks, gatewayLinks, store }: Environment, fault: Broke
 function placeOf({ kind }: BrokenLinks) {
   if (kind === "link to nodes" || kind === "link of gateway to nodes") return "links to nodes";
   return kind === "link to gateway" ? "links to gateways" : "links to the store";
-}
-
-// The run is over.
-function nameAbort(error: Error): "over" {
-  if (error.name === "AbortError") return "over";
-  throw error;
 }

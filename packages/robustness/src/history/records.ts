@@ -2,6 +2,7 @@
 // what is found to be wrong with that. All instants are milliseconds of the machine's monotonic
 // clock, which is one for all processes, so that records of different processes can be compared.
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export interface Document {
   readonly n: number;
@@ -114,6 +115,14 @@ export interface Violation {
   readonly resource?: string;
   /** How many updates are lost by it. */
   readonly lostUpdates?: number;
+}
+
+/** Waits for so long; false if the signal came first. */
+export async function waited(ms: number, over: AbortSignal): Promise<boolean> {
+  return await sleep(ms, true, { signal: over }).catch((error: Error) => {
+    if (error.name === "AbortError") return false;
+    throw error;
+  });
 }
 
 export function nowMs(): number {

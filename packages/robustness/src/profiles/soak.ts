@@ -1,12 +1,12 @@
 // The soak's servers, clients and course: clients work for long while ordinary disturbances come in
 // turn and rows of values are taken. Retentions and intervals are shortened, so that half an hour
 // shows the level at which things stay.
-import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresServer, RedisFleet } from "@palisade/testkit";
 import { disturb } from "../faults/disturbances.js";
 import { oneOf, positive, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
 import { Closers, run } from "../harness/run.js";
 import { type Place, Workers } from "../harness/workers.js";
+import { waited } from "../history/records.js";
 import { Samples, type Soaked } from "../history/samples.js";
 import type { SoakEnvironment } from "../servers/environment.js";
 import { Gateway } from "../servers/gateway.js";
@@ -88,7 +88,7 @@ export async function soak(asked: SoakAsked, { onFilled, onProgress, interrupted
     // longer.
     const noMore = AbortSignal.any([interrupted, failed.signal]);
     for (let row = 1; row <= Math.ceil(lastsMs / everyMs) && !noMore.aborted; row++) {
-      await sleep(Math.max(0, row * everyMs - elapsedMs()), undefined, { signal: noMore }).catch(nameAbort);
+      await waited(Math.max(0, row * everyMs - elapsedMs()), noMore);
       if (failed.signal.aborted) return;
       samples.addRow({ atMs: elapsedMs(), values: await sampler.take() });
       onProgress(elapsedMs(), samples, sampler.total);
@@ -165,10 +165,4 @@ function place({ clients, seed, perSecond, leaks: all }: SoakAsked, client: numb
 
 function pidsOf({ gateway, fleet, workers }: SoakEnvironment): Readonly<Record<string, number | undefined>> {
   return { gateway: gateway.pid, ...Object.fromEntries(fleet.nodes.map(({ name, pid }) => [name, pid])), ...workers.pids };
-}
-
-// The run was interrupted: the last row is taken now. Or it has failed.
-function nameAbort(error: Error): "over" {
-  if (error.name === "AbortError") return "over";
-  throw error;
 }

@@ -1,7 +1,7 @@
 // Traffic of the lock profile: acquires and releases the one resource so many times. Some leases
 // reach their end: by staying, by renewing, by being stopped.
-import { setTimeout as sleep } from "node:timers/promises";
 import { Journal } from "../history/history.js";
+import { waited } from "../history/records.js";
 import { type Chance, chanceOf } from "./chance.js";
 import { type FromWorker, type LockOrders, noTally, type Process, type Traffic } from "./messages.js";
 import { firstContact, type HeldLease, palisadeLock, RecordedLock } from "./recorded-lock.js";
@@ -30,7 +30,7 @@ export function planHold(chance: Chance, { leases, longHolds }: Pick<LockOrders,
 /** Holds the lease as planned, or until its signal tells of the end, and releases it. */
 export async function hold(lease: HeldLease, { how, holdMs }: Hold, { pause }: Process): Promise<void> {
   if (how === "stopped past its end") await pause(holdMs);
-  else if (holdMs > 0 && !lease.signal.aborted) await sleep(holdMs, undefined, { signal: lease.signal }).catch(nameAbort);
+  else if (holdMs > 0 && !lease.signal.aborted) await waited(holdMs, lease.signal);
   await lease.release();
 }
 
@@ -89,10 +89,4 @@ export class OneLock implements Traffic {
     await this.#lock.close();
     this.#journal.close();
   }
-}
-
-// The lease ended before the holder had planned to release it.
-function nameAbort(error: Error): "told" {
-  if (error.name === "AbortError") return "told";
-  throw error;
 }
