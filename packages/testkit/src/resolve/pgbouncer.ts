@@ -3,6 +3,7 @@
 // helps.
 import { access, constants } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { distribution } from "./built-once.js";
 import { fetchPackages, unpacked } from "./distribution-packages.js";
 import { type Account, prepared, reachableBy, run, serverAccount } from "./postgres-cache.js";
 import type { Environment } from "./private-apt.js";

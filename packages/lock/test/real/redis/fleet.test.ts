@@ -1,5 +1,5 @@
-// Which nodes are one fleet, and what the doctor says: a locker that is configured for another fleet
-// is kept silent, and risky settings are named.
+// Which nodes are one fleet, and what the doctor says: a locker that is configured for another
+// fleet is kept silent, and risky settings are named.
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { keysOf } from "../../../src/redis/keys.js";
 import { admit, openAdmission, readFloor } from "../../../src/redis/node-record.js";
