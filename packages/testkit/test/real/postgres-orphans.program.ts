@@ -2,7 +2,7 @@
 // its data are, and stays until it is killed.
 import { PostgresServer } from "@palisade/testkit";
 import pg from "pg";
-import { processIds } from "../unit/owner.js";
+import { processIds } from "./postgres-process-ids.js";
 
 const server = await PostgresServer.start({ provider: "local", durable: process.argv[2] === "durable" });
 const client = new pg.Client(server.url);

@@ -3,7 +3,8 @@
 import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
-import { isAlive, processIds } from "../unit/owner.js";
+import { isAlive } from "../unit/owner.js";
+import { processIds } from "./postgres-process-ids.js";
 
 let server: PostgresServer;
 
