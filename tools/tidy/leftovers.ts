@@ -19,3 +19,13 @@ export const noMachinePaths: Rule = {
 function occurrences(file: SourceFile, pattern: RegExp): readonly Finding[] {
   return [...file.text.matchAll(pattern)].map((match) => `${file.at(match.index)}: ${match[0]}`);
 }
+
+// A file URL becomes a path by fileURLToPath. Its `pathname` is still encoded, and so is no path at
+// all in a folder with a space in its name.
+const RAW = /\bimport\.meta\.url\)\.pathname/g;
+
+export const fileUrls: Rule = {
+  name: "no path is cut out of a file URL",
+  findings: (checkout) =>
+    checkout.code.flatMap((file) => [...file.text.matchAll(RAW)].map((match) => `${file.at(match.index)}: use fileURLToPath`)),
+};

@@ -1,8 +1,7 @@
 // PUTs per second and their latency: the gateway, which checks a token and answers with a revision,
 // against the handler that checks nothing.
 import { ratio } from "../lock/uncontended.js";
-import { fixed, heading, progress, progressEnded, table, whole } from "../report.js";
-import { median } from "../statistics.js";
+import { fixed, heading, median, progress, progressEnded, table, whole } from "../report.js";
 import type { ComparedServers } from "./compared-servers.js";
 import { load, type Measured, type Request } from "./load.js";
 

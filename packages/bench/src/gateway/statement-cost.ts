@@ -3,8 +3,7 @@
 import { hrtime } from "node:process";
 import pg from "pg";
 import { ratio } from "../lock/uncontended.js";
-import { fixed, heading, progress, progressEnded, table } from "../report.js";
-import { median } from "../statistics.js";
+import { fixed, heading, median, progress, progressEnded, table } from "../report.js";
 import type { ComparedServers } from "./compared-servers.js";
 
 const ROUNDS = 40;

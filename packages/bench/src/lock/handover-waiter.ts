@@ -1,6 +1,6 @@
 // The other process of handover.ts: acquires each lock it is sent the name of, reports when it has
 // it, and releases it.
-import { waiters } from "./waiters.js";
+import { waiters } from "./peers.js";
 
 export interface AcquireRequest {
   readonly resource: string;

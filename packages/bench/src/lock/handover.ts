@@ -3,8 +3,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fixed, heading, progress, progressEnded, table } from "../report.js";
-import { quantile } from "../statistics.js";
+import { fixed, heading, progress, progressEnded, quantile, table } from "../report.js";
 import type { Open, Waiter } from "./contestant.js";
 import type { Acquired, AcquireRequest } from "./handover-waiter.js";
 

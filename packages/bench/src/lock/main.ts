@@ -3,13 +3,11 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { RedisFleet } from "@palisade/testkit";
 import type { Contestant } from "./contestant.js";
-import { openFloor } from "./floor.js";
+import { openFloor, openPalisade } from "./contestant.js";
 import { forgottenResources } from "./forgotten-resources.js";
 import { handover } from "./handover.js";
-import { openPalisade } from "./palisade.js";
-import { peers } from "./peers.js";
+import { peers, waiters } from "./peers.js";
 import { atOnce, uncontended } from "./uncontended.js";
-import { waiters } from "./waiters.js";
 
 const parts: Readonly<Record<string, (urls: readonly string[]) => Promise<void>>> = {
   "one-at-a-time": (urls) => withContestants(urls, uncontended),

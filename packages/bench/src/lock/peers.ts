@@ -2,7 +2,7 @@
 // Their types are not used, because some of them name another major of ioredis.
 import { createRequire } from "node:module";
 import { Redis } from "ioredis";
-import { type Contestant, type Open, TTL_MS, type Waiter } from "./contestant.js";
+import { type Contestant, type Open, openPalisade, TTL_MS, type Waiter } from "./contestant.js";
 
 const require = createRequire(import.meta.url);
 
@@ -97,3 +97,5 @@ export const peers: readonly Open<Peer>[] = [
     };
   }),
 ];
+
+export const waiters: readonly Open<Waiter>[] = [openPalisade, ...peers];

@@ -1,8 +1,7 @@
 // How long one acquire and release takes on a free lock, and how many are done per second when many
 // are under way: Palisade, the floor and the peers in turns on the same servers, so that the noise
 // of the machine falls on all alike.
-import { fixed, heading, progress, progressEnded, table, whole } from "../report.js";
-import { median, quantile } from "../statistics.js";
+import { fixed, heading, median, progress, progressEnded, quantile, table, whole } from "../report.js";
 import type { Contestant } from "./contestant.js";
 
 const ROUNDS = 15;

@@ -20,7 +20,7 @@ const LOCKERS = 4;
 const LASTS_MS = 1_200;
 /** It goes on until there are so many leases to judge. */
 const ENOUGH_LEASES = 25;
-const times = { ttlMs: 250, maxTtlMs: 300, nodeTimeoutMs: 50 };
+const times = { ttlMs: 250, maxTtlMs: 300, nodeTimeoutMs: 50, connectTimeoutMs: 10_000 };
 
 interface Story {
   readonly leases: readonly LeaseRecord[];
