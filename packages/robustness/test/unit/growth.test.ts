@@ -32,58 +32,38 @@ describe("a curve is flat", () => {
     expect(verdict(() => 17)).toMatchObject({ kind: "flat", perHour: 0, leastPerHour: 0, mostPerHour: 0, level: 17 });
   });
 
-  test("when it is noise around a level", () => {
-    expect(verdict((_, noise) => 100 + 3 * noise()).kind).toBe("flat");
-  });
-
-  test("when it is a saw of rubbish that is collected", () => {
-    expect(verdict((minutes) => 40 + 25 * (minutes % 1.3), { rule: { ...memory, fold: "best" } }).kind).toBe("flat");
-    expect(verdict((minutes) => 40 + 10 * (minutes % 3.1)).kind).toBe("flat");
-  });
-
-  test("when other programs use the machine more and more, but not all the time", () => {
-    const rule: Rule = { ...memory, fold: "best", percentPerHour: 60 };
-    expect(verdict((minutes, noise) => 10 + (minutes % 1 > 0.3 ? 3 * minutes : 0) + noise(), { rule }).kind).toBe("flat");
-  });
-
-  test("when it has a step at the start", () => {
-    expect(verdict((minutes, noise) => (minutes < 6 ? 60 : 110) + noise()).kind).toBe("flat");
-  });
-
-  test("when it has one step later and stays there", () => {
-    expect(verdict((minutes, noise) => (minutes < 17 ? 60 : 64) + noise() / 4).kind).toBe("flat");
+  const best: Rule = { ...memory, fold: "best" };
+  const tolerant: Rule = { ...best, percentPerHour: 60 };
+  const strict: Rule = { ...memory, worthMentioning: 0 };
+  test.each<[when: string, shape: Shape, rule?: Rule]>([
+    ["it is noise around a level", (_, noise) => 100 + 3 * noise()],
+    ["it is a saw of rubbish that is collected", (minutes) => 40 + 25 * (minutes % 1.3), best],
+    ["it is a saw of few teeth", (minutes) => 40 + 10 * (minutes % 3.1)],
+    [
+      "other programs use the machine more and more, but not all the time",
+      (minutes, noise) => 10 + (minutes % 1 > 0.3 ? 3 * minutes : 0) + noise(),
+      tolerant,
+    ],
+    ["it has a step at the start", (minutes, noise) => (minutes < 6 ? 60 : 110) + noise()],
+    ["it has one step later and stays there", (minutes, noise) => (minutes < 17 ? 60 : 64) + noise() / 4],
+    ["it warms up ever more slowly", (minutes, noise) => 100 - 40 * Math.exp(-minutes / 4) + noise()],
+    ["it falls and only rising is bad", (minutes, noise) => 100 - minutes + noise()],
+    ["a few values are far off", (minutes, noise) => (Math.round(minutes * 12) % 29 === 0 ? 400 : 50) + noise()],
+    ["it grows by less than the rule tolerates", (minutes) => 100 + (4 / 60) * minutes, strict],
+    ["it grows by less than the rule tolerates of a low level", (minutes) => 10 + (1.5 / 60) * minutes, strict],
+    ["all it grows by is not worth mentioning", (minutes) => 10 + (2.5 / 60) * minutes],
+    [
+      "it warms up fast and goes on as slowly as is tolerated",
+      (minutes) => (minutes < 10 ? 100 + 10 * minutes : 200 + (8 / 60) * (minutes - 10)),
+    ],
+  ])("when %s", (_, shape, rule = memory) => {
+    expect(verdict(shape, { rule }).kind).toBe("flat");
   });
 
   test("when it grew for long, but not in the last third", () => {
     const seen = verdict((minutes, noise) => 60 + Math.min(minutes, 21) + noise() / 4);
     expect(seen.kind).toBe("flat");
     expect(seen.leastPerHour).toBeGreaterThan(0);
-  });
-
-  test("when it warms up ever more slowly", () => {
-    expect(verdict((minutes, noise) => 100 - 40 * Math.exp(-minutes / 4) + noise()).kind).toBe("flat");
-  });
-
-  test("when it falls and only rising is bad", () => {
-    expect(verdict((minutes, noise) => 100 - minutes + noise()).kind).toBe("flat");
-  });
-
-  test("when a few values are far off", () => {
-    expect(verdict((minutes, noise) => (Math.round(minutes * 12) % 29 === 0 ? 400 : 50) + noise()).kind).toBe("flat");
-  });
-
-  test("when it grows by less than the rule tolerates", () => {
-    const rule: Rule = { ...memory, worthMentioning: 0 };
-    expect(verdict((minutes) => 100 + (4 / 60) * minutes, { rule }).kind).toBe("flat");
-    expect(verdict((minutes) => 10 + (1.5 / 60) * minutes, { rule }).kind).toBe("flat");
-  });
-
-  test("when all it grows by is not worth mentioning", () => {
-    expect(verdict((minutes) => 10 + (2.5 / 60) * minutes).kind).toBe("flat");
-  });
-
-  test("when it warms up fast and goes on as slowly as is tolerated", () => {
-    expect(verdict((minutes) => (minutes < 10 ? 100 + 10 * minutes : 200 + (8 / 60) * (minutes - 10))).kind).toBe("flat");
   });
 
   test("in at least 98 of 100 runs of noise that resembles itself, even if the rule tolerates nothing", () => {
@@ -141,29 +121,21 @@ describe("a curve is not flat", () => {
     expect(seen.mostPerHour).toBeGreaterThan(18);
   });
 
-  test("when it leaks one handle every three minutes", () => {
-    expect(verdict((minutes, noise) => 57 + Math.floor(minutes / 3) + (noise() > 1.5 ? 1 : 0), { rule: counts }).kind).toBe("rising");
-  });
-
-  test("when each restart of a node leaves something behind", () => {
-    expect(verdict((minutes, noise) => 80 + 2 * Math.floor(minutes / 2.5) + noise()).kind).toBe("rising");
-  });
-
-  test("when the ground under a saw rises", () => {
-    const rule: Rule = { ...memory, fold: "best" };
-    expect(verdict((minutes) => 40 + 0.4 * minutes + 25 * (minutes % 1.3), { rule }).kind).toBe("rising");
-  });
-
-  test("when it falls and falling is bad", () => {
-    expect(verdict((minutes, noise) => 200 - 2 * minutes + 5 * noise(), { rule: { ...memory, bad: "falling" } }).kind).toBe("falling");
-  });
-
-  test("when even the best moments become worse", () => {
-    const rule: Rule = { ...memory, fold: "best", percentPerHour: 60 };
-    expect(verdict((minutes, noise) => 10 + minutes + 4 * Math.abs(noise()), { rule }).kind).toBe("rising");
-    expect(verdict((minutes, noise) => 99 - 2 * minutes - 4 * Math.abs(noise()), { rule: { ...rule, bad: "falling" } }).kind).toBe(
-      "falling",
-    );
+  const best: Rule = { ...memory, fold: "best", percentPerHour: 60 };
+  test.each<[when: string, kind: Verdict["kind"], shape: Shape, rule?: Rule]>([
+    [
+      "it leaks one handle every three minutes",
+      "rising",
+      (minutes, noise) => 57 + Math.floor(minutes / 3) + (noise() > 1.5 ? 1 : 0),
+      counts,
+    ],
+    ["each restart of a node leaves something behind", "rising", (minutes, noise) => 80 + 2 * Math.floor(minutes / 2.5) + noise()],
+    ["the ground under a saw rises", "rising", (minutes) => 40 + 0.4 * minutes + 25 * (minutes % 1.3), { ...memory, fold: "best" }],
+    ["it falls and falling is bad", "falling", (minutes, noise) => 200 - 2 * minutes + 5 * noise(), { ...memory, bad: "falling" }],
+    ["even the best moments become worse", "rising", (minutes, noise) => 10 + minutes + 4 * Math.abs(noise()), best],
+    ["even the best rates fall", "falling", (minutes, noise) => 99 - 2 * minutes - 4 * Math.abs(noise()), { ...best, bad: "falling" }],
+  ])("when %s", (_, kind, shape, rule = memory) => {
+    expect(verdict(shape, { rule }).kind).toBe(kind);
   });
 
   test("in at least 95 of 100 runs with a leak of four times what is tolerated in noise that resembles itself", () => {

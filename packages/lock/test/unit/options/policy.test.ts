@@ -8,6 +8,11 @@ const policyOf = (options: Partial<LockerOptions>): ReturnType<typeof readPolicy
 /** For what TypeScript would not let through. */
 const loose = (options: object): ReturnType<typeof readPolicy> => readPolicy(options as LockerOptions);
 
+/** The same option with each of these values. */
+function each(name: string, ...values: readonly unknown[]): object[] {
+  return values.map((value) => ({ [name]: value }));
+}
+
 function messageOf(run: () => unknown): string {
   try {
     run();
@@ -52,32 +57,17 @@ describe("options of createLocker", () => {
     for (const quorum of [0, 1, 2, 6, 3.5, Number.NaN]) expect(() => policyOf({ quorum })).toThrow(RangeError);
   });
 
-  test.each([
-    { ttlMs: 0 },
-    { ttlMs: -1 },
-    { ttlMs: Number.NaN },
-    { ttlMs: Number.POSITIVE_INFINITY },
-    { ttlMs: 1.5 },
-    { ttlMs: 2 },
+  test.each<object>([
+    ...each("ttlMs", 0, -1, Number.NaN, Number.POSITIVE_INFINITY, 1.5, 2),
+    ...each("nodeTimeoutMs", 0, 20_000),
+    ...each("driftFactor", -0.1, 0.9),
+    ...each("minValidityMs", 0, 9_990),
+    ...each("label", "", "x".repeat(257)),
+    ...each("namespace", "", "a{b}", "a b"),
+    ...[{ maxTtlMs: 0 }, { waitMs: -1 }, { maxWaiters: 0 }, { nodes: [] }],
     { ttlMs: 2_000, maxTtlMs: 1_000 },
-    { maxTtlMs: 0 },
-    { nodeTimeoutMs: 0 },
-    { nodeTimeoutMs: 20_000 },
-    { driftFactor: -0.1 },
-    { driftFactor: 0.9 },
-    { minValidityMs: 0 },
-    { minValidityMs: 9_990 },
-    { waitMs: -1 },
-    { maxWaiters: 0 },
     { retentionMs: 10, maxTtlMs: 10_000 },
-    { retry: { tries: 0 } },
-    { retry: { minDelayMs: 10, maxDelayMs: 5 } },
-    { label: "" },
-    { label: "x".repeat(257) },
-    { namespace: "" },
-    { namespace: "a{b}" },
-    { namespace: "a b" },
-    { nodes: [] },
+    ...each("retry", { tries: 0 }, { minDelayMs: 10, maxDelayMs: 5 }),
   ])("%o is a RangeError", (options) => {
     expect(() => policyOf(options)).toThrow(RangeError);
   });
@@ -222,18 +212,12 @@ describe("options of a lease", () => {
     expect(() => readLeaseRequest("using", policy, { resources: "r", options: { renew: false } })).toThrow(TypeError);
   });
 
-  test.each([
-    { ttlMs: 0 },
-    { ttlMs: -5 },
-    { ttlMs: Number.NaN },
-    { ttlMs: 60_001 },
-    { ttlMs: 2 },
-    { waitMs: -1 },
-    { waitMs: Number.NaN },
-    { maxHoldMs: 0 },
-  ])("%o is a RangeError", (options) => {
-    expect(() => read(options)).toThrow(RangeError);
-  });
+  test.each<object>([...each("ttlMs", 0, -5, Number.NaN, 60_001, 2), ...each("waitMs", -1, Number.NaN), { maxHoldMs: 0 }])(
+    "%o is a RangeError",
+    (options) => {
+      expect(() => read(options)).toThrow(RangeError);
+    },
+  );
 
   test("a signal of another realm is a signal", () => {
     const signal = { aborted: false, addEventListener() {}, removeEventListener() {} };

@@ -8,6 +8,11 @@ import type { RedisNode } from "../../../../src/redis/node.js";
 import type { NodeStatus, OpenAdmission, ScriptCall } from "../../../../src/redis/node-record.js";
 import { ManualClock } from "../../manual-clock.js";
 
+function settingsOf(nodes: readonly RedisNode[]) {
+  const expected = { size: 3, maxTtlMs: 1 };
+  return { nodes, keys: keysOf("n"), clock: new ManualClock(), expected, lead: "c", onEvent: () => {}, onRefusal: () => {} };
+}
+
 /**
  * The third of three nodes is to be rebuilt; the others answer a visit with these floors, or not at
  * all. Tells with which floors it was admitted.
@@ -22,28 +27,11 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
     };
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
   });
-  const opened: OpenAdmission = {
-    runId: "r",
-    id: "i",
-    nonce: "t",
-    lostForMs: 0,
-    proposedFloor: 1,
-    proposedMaxTtlMs: 1,
-    leads: true,
-  };
+  const lost = { lostForMs: 0, proposedFloor: 1, proposedMaxTtlMs: 1 };
+  const opened: OpenAdmission = { runId: "r", id: "i", nonce: "t", ...lost, leads: true };
   const node = { name: "n3", status: {} as NodeStatus, opened };
-  const clock = new ManualClock();
-  const settings = {
-    nodes,
-    keys: keysOf("n"),
-    clock,
-    expected: { size: 3, maxTtlMs: 1 },
-    lead: "c",
-    onEvent: () => {},
-    onRefusal: () => {},
-  };
   return {
-    admitted: await admitAll(settings, [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]),
+    admitted: await admitAll(settingsOf(nodes), [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]),
     floors: given,
   };
 }
@@ -76,15 +64,7 @@ async function believedTogether(
     };
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
   });
-  const settings = {
-    nodes,
-    keys: keysOf("n"),
-    clock: new ManualClock(),
-    expected: { size: 3, maxTtlMs: 1 },
-    lead: "c",
-    onEvent: () => {},
-    onRefusal: () => {},
-  };
+  const settings = settingsOf(nodes);
   // The second is not admitted, but its floor counts.
   const seen = nodes.map(({ name }, i) => ({
     name,
