@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { fallenCounters, judge } from "../../src/checkers/judge.js";
 import * as checkers from "../../src/checkers/leases.js";
 import { emptyHistory } from "../../src/history/history.js";
-import type { CounterSample, LeaseRecord } from "../../src/history/records.js";
+import type { CounterSample, LeaseRecord, Span } from "../../src/history/records.js";
 
 /** A sound lease of 10 ms that was given back after 5. */
 function lease(token: number, grantedAt: number, more: Partial<LeaseRecord> = {}): LeaseRecord {
@@ -74,34 +74,33 @@ describe("holders", () => {
     ]);
   });
 
-  test("one that was stopped counts until its deadline, not until it gave back", () => {
-    const stopped = lease(1, 100, { releasedAt: 500 });
-    expect(checkers.overlaps([stopped, lease(2, 109)])).toHaveLength(1);
-    expect(checkers.overlaps([stopped, lease(2, 110)])).toEqual([]);
-  });
-
-  test("one that never gave back counts until its deadline", () => {
-    expect(checkers.overlaps([withoutRelease(lease(1, 100)), lease(2, 109)])).toHaveLength(1);
-  });
-
-  test("one that was told of its end before its deadline counts until then", () => {
-    expect(checkers.overlaps([lease(1, 100, { toldAt: 102, releasedAt: 109 }), lease(2, 103)])).toEqual([]);
-  });
-
-  test("one that had ended before its holder had it in hand is no holder", () => {
-    expect(checkers.overlaps([lease(1, 100), lease(2, 102, { validUntilAt: 101 })])).toEqual([]);
-  });
-
-  test("one that was there when a clock was set forward is not held against those that came after", () => {
-    const two = [lease(1, 100), lease(2, 104)];
-    expect(checkers.overlaps(two, [{ fromAt: 101, untilAt: 102 }])).toEqual([]);
-    expect(checkers.overlaps(two, [{ fromAt: 90, untilAt: 91 }])).toHaveLength(1);
-    expect(checkers.overlaps([lease(1, 100), lease(2, 104, { beganAt: 80 })], [{ fromAt: 90, untilAt: 91 }])).toEqual([]);
-  });
-
-  test("a long one overlaps what comes after a short one inside it", () => {
-    const long = lease(1, 100, { validUntilAt: 200, releasedAt: 190 });
-    expect(checkers.overlaps([long, lease(2, 110), lease(3, 150)])).toHaveLength(2);
+  const stopped = lease(1, 100, { releasedAt: 500 });
+  const early = { fromAt: 90, untilAt: 91 };
+  test.each<[title: string, found: number, leases: LeaseRecord[], clockJump?: Span]>([
+    ["one that was stopped counts until its deadline", 1, [stopped, lease(2, 109)]],
+    ["one that was stopped counts until its deadline, not until it gave back", 0, [stopped, lease(2, 110)]],
+    ["one that never gave back counts until its deadline", 1, [withoutRelease(lease(1, 100)), lease(2, 109)]],
+    [
+      "one that was told of its end before its deadline counts until then",
+      0,
+      [lease(1, 100, { toldAt: 102, releasedAt: 109 }), lease(2, 103)],
+    ],
+    ["one that had ended before its holder had it in hand is no holder", 0, [lease(1, 100), lease(2, 102, { validUntilAt: 101 })]],
+    [
+      "one that was there when a clock was set forward is not held against those that came after",
+      0,
+      [lease(1, 100), lease(2, 104)],
+      { fromAt: 101, untilAt: 102 },
+    ],
+    ["one that came after a clock was set forward is held against others", 1, [lease(1, 100), lease(2, 104)], early],
+    ["one that was asked for before a clock was set forward is not", 0, [lease(1, 100), lease(2, 104, { beganAt: 80 })], early],
+    [
+      "a long one overlaps what comes after a short one inside it",
+      2,
+      [lease(1, 100, { validUntilAt: 200, releasedAt: 190 }), lease(2, 110), lease(3, 150)],
+    ],
+  ])("%s", (_, found, leases, clockJump) => {
+    expect(checkers.overlaps(leases, clockJump === undefined ? [] : [clockJump])).toHaveLength(found);
   });
 });
 

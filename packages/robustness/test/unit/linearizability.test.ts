@@ -19,43 +19,28 @@ function isLinearizable(...operations: RegisterOperation[]): boolean {
 }
 
 describe("a register that is read and modified", () => {
-  test("nothing can be told in order", () => {
-    expect(isLinearizable()).toBe(true);
-  });
-
-  test("one after the other", () => {
-    expect(isLinearizable(read(null, 0, 1), update(null, "a", [2, 3]), read("a", 4, 5), update("a", "b", [6, 7]), read("b", 8, 9))).toBe(
+  const [made, changed] = [update(null, "a", [0, 1]), update("a", "b", [2, 6])];
+  const unanswered = update(null, "a", [0, never]);
+  const removed = update("a", null, [2, 3]);
+  test.each<[title: string, expected: boolean, ...operations: RegisterOperation[]]>([
+    ["nothing can be told in order", true],
+    ["one after the other", true, made, read("a", 1.5, 1.7), changed, read("b", 8, 9)],
+    ["a read that shows what was replaced before it began cannot be told", false, made, changed, read("a", 7, 8)],
+    ["a read during a change may show what was before it", true, made, changed, read("a", 3, 4)],
+    ["a read during a change may show what comes of it", true, made, changed, read("b", 3, 4)],
+    ["a read during a change may show either side of it", true, made, changed, read("a", 3, 4), read("b", 4.5, 5)],
+    ["two reads during one change must not go back", false, made, changed, read("b", 3, 4), read("a", 5, 6)],
+    ["two changes of one and the same document are a lost update", false, made, changed, update("a", "c", [2, 5])],
+    [
+      "a change that was never answered may happen long after it was sent",
       true,
-    );
-  });
-
-  test("a read that shows what was replaced before it began cannot be told", () => {
-    expect(isLinearizable(update(null, "a", [0, 1]), update("a", "b", [2, 3]), read("a", 4, 5))).toBe(false);
-  });
-
-  test("a read during a change may show either side of it", () => {
-    const changes = [update(null, "a", [0, 1]), update("a", "b", [2, 6])];
-    expect(isLinearizable(...changes, read("a", 3, 4))).toBe(true);
-    expect(isLinearizable(...changes, read("b", 3, 4))).toBe(true);
-    expect(isLinearizable(...changes, read("a", 3, 4), read("b", 4.5, 5))).toBe(true);
-  });
-
-  test("two reads during one change must not go back", () => {
-    expect(isLinearizable(update(null, "a", [0, 1]), update("a", "b", [2, 9]), read("b", 3, 4), read("a", 5, 6))).toBe(false);
-  });
-
-  test("two changes of one and the same document are a lost update", () => {
-    expect(isLinearizable(update(null, "a", [0, 1]), update("a", "b", [2, 5]), update("a", "c", [2, 5]))).toBe(false);
-  });
-
-  test("a change that was never answered may happen long after it was sent", () => {
-    expect(isLinearizable(update(null, "a", [0, never]), read(null, 1, 2), read(null, 3, 4), read("a", 5, 6))).toBe(true);
-    expect(isLinearizable(update(null, "a", [0, never]), read("a", 1, 2), read(null, 3, 4))).toBe(false);
-  });
-
-  test("a document may be removed and made again", () => {
-    expect(isLinearizable(update(null, "a", [0, 1]), update("a", null, [2, 3]), read(null, 4, 5), update(null, "b", [6, 7]))).toBe(true);
-    expect(isLinearizable(update(null, "a", [0, 1]), update("a", null, [2, 3]), update("a", "b", [4, 5]))).toBe(false);
+      ...[unanswered, read(null, 1, 2), read(null, 3, 4), read("a", 5, 6)],
+    ],
+    ["a change that was never answered happens once", false, unanswered, read("a", 1, 2), read(null, 3, 4)],
+    ["a document may be removed and made again", true, made, removed, read(null, 4, 5), update(null, "b", [6, 7])],
+    ["a document that was removed cannot be changed", false, made, removed, update("a", "b", [4, 5])],
+  ])("%s", (_, expected, ...operations) => {
+    expect(isLinearizable(...operations)).toBe(expected);
   });
 
   test("what cannot come next is named, with how far it went", () => {
