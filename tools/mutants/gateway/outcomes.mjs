@@ -173,4 +173,22 @@ export const outcomes = [
     breaks: "Of two servers that can be written to, the one that was replaced gets the writes, and they are lost.",
     tests: ["real/store-hosts.test.ts"],
   },
+  {
+    name: "any-newer-schema-is-good",
+    promise: "G1",
+    file: "packages/gateway/src/store/migrate.ts",
+    find: "runsWith !== undefined && runsWith <= newest",
+    replace: 'runsWith !== "" && newest !== ""',
+    breaks: "A gateway goes on writing on a schema that was made for newer ones, where its statement may mean something else.",
+    tests: ["real/store-versions.test.ts", "real/store-schema.test.ts"],
+  },
+  {
+    name: "no-newer-schema-is-good",
+    promise: "G1",
+    file: "packages/gateway/src/store/migrate.ts",
+    find: "runsWith !== undefined && runsWith <= newest",
+    replace: 'runsWith !== undefined && runsWith <= newest && newest === ""',
+    breaks: "The first gateway of a rolling upgrade turns all older ones unready.",
+    tests: ["real/store-versions.test.ts"],
+  },
 ];

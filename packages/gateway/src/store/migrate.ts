@@ -1,5 +1,7 @@
 // Brings a database to the schema of this version: numbered SQL files, applied once each, in order,
-// under a lock. A file that was applied is never edited or skipped.
+// under a lock. A file that was applied is never edited or skipped. A file says which older
+// gateways still run on the schema it makes, so that they stay ready while a newer version is
+// rolled out.
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
@@ -15,7 +17,24 @@ interface Migration {
   readonly name: string;
   readonly text: string;
   readonly checksum: string;
+  /** Gateways that know the file with this number run on the schema that this one makes. */
+  readonly runsWith: string | undefined;
 }
+
+interface Applied {
+  readonly checksum: string;
+  readonly runsWith: string | undefined;
+}
+
+/** What a database has that this version lacks, and the other way round. */
+export interface SchemaState {
+  /** Files that `migrate` would apply. */
+  readonly pending: readonly string[];
+  /** Files of a newer version, on whose schema this one runs. */
+  readonly newer: readonly string[];
+}
+
+const RUNS_WITH = /^-- Runs with gateways from (\d{4}) on\.$/m;
 
 export type MigrationReport = { readonly applied: readonly string[]; readonly alreadyThere: number };
 
@@ -25,7 +44,7 @@ export class MigrationError extends Error {
 
 /**
  * Safe to call from several processes at once. Throws MigrationError when an applied file was
- * changed, or the database is newer than this version.
+ * changed, or the database is newer than this version and says that this one does not run on it.
  */
 export async function migrate(databaseUrl: string): Promise<MigrationReport> {
   const files = await migrationFiles();
@@ -46,9 +65,12 @@ export async function grantRoles(databaseUrl: string): Promise<void> {
   await withClient(databaseUrl, (client) => underLock(client, () => client.query(text)));
 }
 
-/** The names of the files a database still lacks; empty when `migrate` would do nothing. */
-export async function pendingMigrations(client: Queryable): Promise<readonly string[]> {
-  return missing(await migrationFiles(), await appliedTo(client)).map((file) => file.name);
+/** Throws MigrationError where `migrate` would. */
+export async function schemaState(client: Queryable): Promise<SchemaState> {
+  const files = await migrationFiles();
+  const applied = await appliedTo(client);
+  const known = new Set(files.map(({ name }) => name));
+  return { pending: missing(files, applied).map(({ name }) => name), newer: [...applied.keys()].filter((name) => !known.has(name)) };
 }
 
 export interface Queryable {
@@ -60,26 +82,34 @@ async function migrationFiles(): Promise<readonly Migration[]> {
   return await Promise.all(
     names.map(async (name) => {
       const text = await readFile(new URL(name, folder), "utf8");
-      return { name, text, checksum: createHash("sha256").update(text).digest("hex") };
+      return { name, text, checksum: createHash("sha256").update(text).digest("hex"), runsWith: RUNS_WITH.exec(text)?.[1] };
     }),
   );
 }
 
-async function appliedTo(client: Queryable): Promise<ReadonlyMap<string, string>> {
+async function appliedTo(client: Queryable): Promise<ReadonlyMap<string, Applied>> {
   // The catalog itself is read: in a transaction that has waited, to_regclass may answer from
   // memory.
   const { rows } = await client.query("select from pg_catalog.pg_tables where schemaname = 'palisade' and tablename = 'migrations'");
   if (rows.length === 0) return new Map();
-  const applied = await client.query("select name, checksum from palisade.migrations");
-  return new Map(applied.rows.map((row) => [String(row.name), String(row.checksum)]));
+  // All columns: the table has no runs_with before the first file that came with one.
+  const { rows: applied } = await client.query("select * from palisade.migrations order by name");
+  return new Map(
+    applied.map((row) => [
+      String(row.name),
+      { checksum: String(row.checksum), runsWith: typeof row.runs_with === "string" ? row.runs_with : undefined },
+    ]),
+  );
 }
 
-function missing(files: readonly Migration[], applied: ReadonlyMap<string, string>): readonly Migration[] {
+function missing(files: readonly Migration[], applied: ReadonlyMap<string, Applied>): readonly Migration[] {
   const known = new Map(files.map((file) => [file.name, file.checksum]));
-  for (const [name, checksum] of applied) {
+  const newest = files.at(-1)?.name.slice(0, 4) ?? "";
+  for (const [name, { checksum, runsWith }] of applied) {
     const expected = known.get(name);
+    if (expected === undefined && runsWith !== undefined && runsWith <= newest) continue;
     if (expected === undefined)
-      throw new MigrationError(`the database has ${name}, which this version does not know: it was migrated by a newer one`);
+      throw new MigrationError(`the database has ${name}, on whose schema this version does not run: it was migrated by a newer one`);
     if (expected !== checksum)
       throw new MigrationError(`${name} was changed after it was applied to this database (${checksum} then, ${expected} now)`);
   }
@@ -93,10 +123,12 @@ function missing(files: readonly Migration[], applied: ReadonlyMap<string, strin
 async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<MigrationReport> {
   const toApply = missing(files, await appliedTo(client)); // Another process may have migrated while this one waited for the lock.
   await client.query(`create schema if not exists palisade;
-    create table if not exists palisade.migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now())`);
+    create table if not exists palisade.migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now());
+    alter table palisade.migrations add column if not exists runs_with text`);
   for (const file of toApply) {
     await client.query(file.text);
-    await client.query("insert into palisade.migrations (name, checksum) values ($1, $2)", [file.name, file.checksum]);
+    const values = [file.name, file.checksum, file.runsWith ?? null];
+    await client.query("insert into palisade.migrations (name, checksum, runs_with) values ($1, $2, $3)", values);
   }
   return { applied: toApply.map((file) => file.name), alreadyThere: files.length - toApply.length };
 }

@@ -3,7 +3,7 @@
 // written through is refused when it is opened (session.ts), and the statement itself refuses when
 // synchronous replication is switched off later.
 import { sql } from "drizzle-orm";
-import { pendingMigrations } from "./migrate.js";
+import { type SchemaState, schemaState } from "./migrate.js";
 import type { ReadPool } from "./read-pool.js";
 import type { Durability } from "./session.js";
 
@@ -46,15 +46,15 @@ export async function readiness({ pool, durability, verify, statementFault }: Re
   const found = await pool.read(async (db) => {
     const { rows } = await db.execute<Record<string, unknown>>(facts);
     const query = async (text: string) => ({ rows: (await db.execute<Record<string, unknown>>(sql.raw(text))).rows });
-    const pending = await pendingMigrations({ query }).catch((error: unknown) => [error instanceof Error ? error.message : String(error)]);
-    return { facts: rows[0] as unknown as Facts, pending, tookMs: performance.now() - startedAt };
+    const schema = await schemaState({ query }).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
+    return { facts: rows[0] as unknown as Facts, schema, tookMs: performance.now() - startedAt };
   });
   if ("kind" in found) return judged([check("database", "failed", `no answer (${found.reason}): ${found.cause?.message ?? "none"}`)]);
-  const { facts: seen, pending, tookMs } = found;
+  const { facts: seen, schema, tookMs } = found;
   const fault = await statementFault();
   return judged([
     check("database", "ok", `answers in ${tookMs.toFixed(1)} ms`),
-    pending.length === 0 ? check("schema", "ok", "up to date") : check("schema", "failed", `not up to date: ${pending.join(", ")}`),
+    schemaCheck(schema),
     seen.standby || seen.read_only ? check("writable", "failed", "this server is a standby or read-only") : check("writable", "ok", "yes"),
     fault === undefined
       ? check("statements", "ok", "each was run once, without rows")
@@ -70,6 +70,13 @@ export async function readiness({ pool, durability, verify, statementFault }: Re
       ? check("tokens", "ok", "verified with the lock")
       : check("tokens", "warning", "taken on trust: no lock nodes are configured"),
   ]);
+}
+
+function schemaCheck(schema: SchemaState | Error): ReadinessCheck {
+  if (schema instanceof Error) return check("schema", "failed", `not up to date: ${schema.message}`);
+  const { pending, newer } = schema;
+  if (pending.length > 0) return check("schema", "failed", `not up to date: ${pending.join(", ")}`);
+  return check("schema", "ok", newer.length === 0 ? "up to date" : `newer than this gateway, which runs on it: ${newer.join(", ")}`);
 }
 
 function durabilityCheck(seen: Facts, durability: Durability): ReadinessCheck {

@@ -89,4 +89,5 @@ export const migrations = palisade.table("migrations", {
   name: text("name").primaryKey(),
   checksum: text("checksum").notNull(),
   appliedAt: instant("applied_at").notNull().defaultNow(),
+  runsWith: text("runs_with"),
 });

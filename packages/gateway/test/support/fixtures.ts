@@ -9,7 +9,8 @@ import { longTimeouts } from "./long-timeouts.js";
 export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
 
 export type StartGateway = (config?: Partial<GatewayConfig>) => Promise<Gateway>;
-export type StartProgram = (env: Readonly<Record<string, string>>) => Promise<GatewayProcess>;
+/** `main` is the program of another version. */
+export type StartProgram = (env: Readonly<Record<string, string>>, main?: string) => Promise<GatewayProcess>;
 
 let names = 0;
 /** A resource name that no other test of this process has. */
@@ -52,8 +53,8 @@ export const test = base
     onCleanup(async () => {
       await Promise.all(started.map(({ child }) => child.kill()));
     });
-    return async (env) => {
-      const program = await startProgram(env);
+    return async (env, main) => {
+      const program = await startProgram(env, main);
       started.push(program);
       return program;
     };

@@ -39,7 +39,7 @@ interface LogLine {
 }
 
 /** Starts the program and waits until it says where it listens. */
-export async function startProgram(env: Readonly<Record<string, string>>): Promise<GatewayProcess> {
+export async function startProgram(env: Readonly<Record<string, string>>, main = program): Promise<GatewayProcess> {
   const lines: string[] = [];
   let heard = (_entry: LogLine): void => undefined;
   const listening = new Promise<LogLine>((resolve) => {
@@ -48,7 +48,7 @@ export async function startProgram(env: Readonly<Record<string, string>>): Promi
   const child = startChild({
     // The variable is about the tests' servers; the program would warn that it does not know it.
     command: "env",
-    args: ["-u", "PALISADE_TEST_PROVIDER", process.execPath, program],
+    args: ["-u", "PALISADE_TEST_PROVIDER", process.execPath, main],
     env: { PORT: "0", ADMIN_PORT: "0", ...longTimeoutVariables, ...env },
     name: "palisade-gateway",
     onLine: (line) => {
