@@ -200,11 +200,23 @@ class RunningGateway implements Gateway {
   }
 
   async #close(): Promise<{ readonly unfinished: number }> {
-    const { drainMs } = this.#settings;
-    const startedAt = performance.now();
+    const { drainMs, unreadyMs, lastRequestMs } = this.#settings;
     this.#credentials.close();
+    const closed: Promise<void>[] = [];
+    if (this.#servers !== undefined) {
+      const { api } = this.#servers;
+      // /ready already fails; a load balancer in front gets the time to notice.
+      if (unreadyMs > 0) await new Promise((resolve) => setTimeout(resolve, unreadyMs));
+      // The listener closes while clients still keep their connections: after they were told to
+      // close them they would connect again, and a connection that the kernel has accepted and the
+      // gateway has not is reset when the listener closes.
+      closed.push(api.stopListening());
+      this.#dispatcher.closeConnections();
+      await api.allClosed(lastRequestMs);
+    }
+    const startedAt = performance.now();
     const drained = this.#dispatcher.drain();
-    const closed = this.#servers === undefined ? [] : [closeServer(this.#servers.api)];
+    this.#servers?.api.close(); // Also ends Node's search for overdue requests.
     this.#servers?.api.closeIdleSockets();
     await within(drained, drainMs);
     const unfinished = this.#dispatcher.inFlight;

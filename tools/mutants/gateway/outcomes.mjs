@@ -191,4 +191,22 @@ export const outcomes = [
     breaks: "The first gateway of a rolling upgrade turns all older ones unready.",
     tests: ["real/store-versions.test.ts"],
   },
+  {
+    name: "connections-are-cut-at-the-end",
+    promise: "G3",
+    file: "packages/gateway/src/gateway.ts",
+    find: "await api.allClosed(lastRequestMs);",
+    replace: "await api.allClosed(Math.min(0, lastRequestMs));",
+    breaks: "A gateway that stops cuts connections on which requests are under way, and their outcome is unknown.",
+    tests: ["real/http-drain.test.ts"],
+  },
+  {
+    name: "begins-what-cannot-be-answered",
+    promise: "G3",
+    file: "packages/gateway/src/http/connection-state.ts",
+    find: "return tracked[ending] !== true && (tracked[working] ?? 0) <= 1;",
+    replace: "return tracked[ending] !== true || (tracked[working] ?? 0) >= 1;",
+    breaks: "A request behind the last answer of a connection is applied, and nobody is told.",
+    tests: ["real/http-drain.test.ts"],
+  },
 ];

@@ -5,10 +5,12 @@ import type { Socket } from "node:net";
 
 const working = Symbol("requests of this connection that are not answered yet");
 const receiving = Symbol("the one of them whose body is being read");
+const ending = Symbol("its last answer has been given");
 const discarding = Symbol("the last one that was answered before it had arrived");
 interface TrackedSocket extends Socket {
   [working]?: number;
   [receiving]?: IncomingMessage | undefined;
+  [ending]?: true;
   [discarding]?: IncomingMessage;
 }
 
@@ -33,6 +35,20 @@ export function markDiscarding(request: IncomingMessage): void {
 
 function isBeingDiscarded(request: IncomingMessage): boolean {
   return (request.socket as TrackedSocket)[discarding] === request;
+}
+
+/** The answer that is about to leave says Connection: close. */
+export function markEnding(socket: Socket): void {
+  (socket as TrackedSocket)[ending] = true;
+}
+
+/**
+ * While the gateway stops, each answer is the last one of its connection. A request behind it must
+ * not be begun, because its own answer would never leave.
+ */
+export function canBeAnswered(socket: Socket): boolean {
+  const tracked: TrackedSocket = socket;
+  return tracked[ending] !== true && (tracked[working] ?? 0) <= 1;
 }
 
 /** No request of this connection is unanswered. */

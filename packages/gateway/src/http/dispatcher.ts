@@ -6,7 +6,7 @@ import type { Metrics } from "../observe/metrics.js";
 import { type Answer, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
-import { beginWork, endWork } from "./connection-state.js";
+import { beginWork, canBeAnswered, endWork, markEnding } from "./connection-state.js";
 import { Problem, sendProblem } from "./problem.js";
 import { RequestContext, readHeaders, tooManyHeaders } from "./request-context.js";
 import { noPrincipal, type Principal } from "./scopes.js";
@@ -30,7 +30,7 @@ export interface DispatcherParts {
 export class Dispatcher {
   readonly #parts: DispatcherParts;
   #inFlight = 0;
-  #draining = false;
+  #state: "open" | "closing connections" | "refusing" = "open";
   #onIdle: (() => void) | undefined;
 
   constructor(parts: DispatcherParts) {
@@ -41,9 +41,14 @@ export class Dispatcher {
     return this.#inFlight;
   }
 
+  /** From now on each answer is the last one on its connection. */
+  closeConnections(): void {
+    this.#state = "closing connections";
+  }
+
   /** Accepts nothing new from now on; resolves when everything accepted has been answered. */
   drain(): Promise<void> {
-    this.#draining = true;
+    this.#state = "refusing";
     if (this.#inFlight === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#onIdle = resolve;
@@ -77,7 +82,8 @@ export class Dispatcher {
   #check(context: RequestContext): Principal | Problem | Promise<Principal | Problem> {
     const { request, headers } = context;
     if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
-    if (this.#draining) return busy("The gateway is shutting down.");
+    if (this.#state === "refusing" || (this.#state !== "open" && !canBeAnswered(request.socket)))
+      return busy("The gateway is shutting down.");
     if (this.#inFlight > this.#parts.maxRequests) return busy("Too many requests are being answered at once.");
     return this.#parts.authenticator.authenticate(headers.authorization, { headers, socket: request.socket });
   }
@@ -97,7 +103,8 @@ export class Dispatcher {
   #finish(route: string, context: RequestContext, result: Answer | Problem): void {
     const { request, response } = context;
     const neverToldToGoOn = awaitsContinue.has(request);
-    if (this.#draining || neverToldToGoOn) response.shouldKeepAlive = false;
+    if (this.#state !== "open") markEnding(request.socket);
+    if (this.#state !== "open" || neverToldToGoOn) response.shouldKeepAlive = false;
     if (!neverToldToGoOn) discardRest(request);
     if (result instanceof Problem) sendProblem(response, result, context.requestId);
     else sendAnswer(response, result, context.requestId);

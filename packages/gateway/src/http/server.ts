@@ -2,7 +2,7 @@
 // that never become a request. Such an answer is held back while an earlier request is unanswered
 // (see connection-state.ts).
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { Socket } from "node:net";
+import { Server as NetServer, type Socket } from "node:net";
 import type { Express } from "express";
 import { awaitsContinue } from "./body.js";
 import { isIdle, mustStaySilent } from "./connection-state.js";
@@ -19,6 +19,13 @@ export interface ServerLimits {
 }
 
 export interface GatewayServer extends Server {
+  /**
+   * Accepts no further connection and leaves those there are alone; resolves when the last one has
+   * ended. Node's own close() ends idle ones at once, on which a request may be under way.
+   */
+  stopListening(): Promise<void>;
+  /** Resolves when no connection is left, or after `limitMs`. */
+  allClosed(limitMs: number): Promise<void>;
   /**
    * Ends the connections without an unanswered request. Node's own closeIdleConnections spares
    * those that never sent one.
@@ -63,9 +70,26 @@ export function createGatewayServer(app: Express, limits: ServerLimits): Gateway
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
+    socket.once("close", () => {
+      sockets.delete(socket);
+      if (sockets.size === 0) onAllClosed();
+    });
   });
+  let onAllClosed = (): void => undefined;
   return Object.assign(server, {
+    stopListening: () =>
+      new Promise<void>((resolve) => {
+        NetServer.prototype.close.call(server, () => resolve());
+      }),
+    allClosed: (limitMs: number) =>
+      new Promise<void>((resolve) => {
+        if (sockets.size === 0) return resolve();
+        const timer = setTimeout(resolve, limitMs);
+        onAllClosed = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      }),
     closeIdleSockets: () => {
       for (const socket of sockets) if (isIdle(socket)) socket.destroy();
     },

@@ -35,6 +35,8 @@ export interface Settings {
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly idleTimeoutMs: number;
+  readonly unreadyMs: number;
+  readonly lastRequestMs: number;
   readonly drainMs: number;
   readonly poolSize: number | undefined;
   readonly statementsInFlight: number | undefined;
@@ -217,11 +219,23 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     fallback: 72_000,
     help: "How long a connection may be idle; longer than that of a load balancer in front.",
   }),
+  unreadyMs: number({
+    env: "PALISADE_UNREADY_MS",
+    range: [0, 600_000],
+    fallback: 0,
+    help: "How long after SIGTERM the gateway only says on /ready that it stops, until a load balancer in front has noticed.",
+  }),
+  lastRequestMs: number({
+    env: "PALISADE_LAST_REQUEST_MS",
+    range: [0, 600_000],
+    fallback: 1_000,
+    help: "How long open connections may then send one more request, which is answered with Connection: close.",
+  }),
   drainMs: number({
     env: "PALISADE_DRAIN_MS",
     range: [0, 600_000],
     fallback: 10_000,
-    help: "How long accepted requests may take to finish after SIGTERM.",
+    help: "How long accepted requests may take to finish after that.",
   }),
   poolSize: number({ env: "PALISADE_POOL_SIZE", ...storeRange("poolSize"), help: "Connections to Postgres that read." }),
   statementsInFlight: number({

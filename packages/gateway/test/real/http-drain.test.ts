@@ -1,3 +1,4 @@
+import { Agent, request } from "node:http";
 import { startChild } from "@palisade/testkit";
 import pg from "pg";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
@@ -30,7 +31,66 @@ async function heldWrite(
 
 const patient = { PALISADE_LOCK_WAIT_MS: "30000", PALISADE_WRITE_TIMEOUT_MS: "40000", PALISADE_DRAIN_MS: "30000" };
 
+/** Sends writes on one connection until the gateway is gone; tells how each of them ended. */
+async function keepWriting(url: string, thinkMs: number): Promise<readonly string[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const { hostname, port } = new URL(url);
+  const name = uniqueName();
+  const outcomes: string[] = [];
+  const headers = { "Content-Type": "application/json", "Fencing-Token": "1" };
+  const write = () =>
+    new Promise<string>((resolve) => {
+      const outgoing = request({ agent, hostname, port, method: "PUT", path: `/v1/resources/${name}`, headers });
+      outgoing.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+      outgoing.on("response", (incoming) => {
+        incoming.resume().on("end", () => resolve(`${incoming.statusCode} ${incoming.headers.connection}`));
+      });
+      outgoing.end("{}");
+    });
+  while (outcomes.at(-1) !== "ECONNREFUSED" && outcomes.length < 100_000) {
+    outcomes.push(await write());
+    if (thinkMs > 0) await new Promise((resolve) => setTimeout(resolve, thinkMs));
+  }
+  agent.destroy();
+  return outcomes;
+}
+
 describe("SIGTERM", () => {
+  test("G3 resets no connection of 64 clients that keep theirs: each is told to close it, and then meets a closed port", async ({
+    database,
+    gateway: reader,
+    startProgram,
+  }) => {
+    const gateway = await startProgram({
+      DATABASE_URL: database.url,
+      ...patient,
+      PALISADE_UNREADY_MS: "200",
+      PALISADE_LAST_REQUEST_MS: "30000",
+    });
+    const pipelined = new RawConnection(gateway.url);
+    const clients = Array.from({ length: 64 }, (_, index) => keepWriting(gateway.url, index % 4 === 0 ? 20 * (index % 9) : 0));
+    await eventually(
+      async () => (await (await fetch(`${gateway.adminUrl}/metrics`)).text()).match(/route="put",outcome="ok"} (\d+)/)?.[1],
+    ).toMatch(/\d{3}/);
+    gateway.child.signal("SIGTERM");
+    await eventually(async () => (await fetch(`${gateway.adminUrl}/ready`)).status).toBe(503);
+    const all = await Promise.all(clients);
+    for (const outcomes of all) {
+      expect(outcomes.slice(-2)).toEqual([expect.stringMatching(/^20[01] close$/), "ECONNREFUSED"]);
+      for (const outcome of outcomes.slice(0, -2)) expect(outcome).toMatch(/^20[01] keep-alive$/);
+    }
+    // Of two requests in one packet the second could not be answered, so it is not begun.
+    const [first, second] = [uniqueName(), uniqueName()];
+    const put = (name: string): string =>
+      `PUT /v1/resources/${name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nFencing-Token: 5\r\nContent-Length: 2\r\n\r\n{}`;
+    pipelined.send(put(first) + put(second));
+    await pipelined.closed;
+    expect(pipelined.received).toMatch(/^HTTP\/1.1 201 /);
+    expect(await get(reader.url, first)).toMatchObject({ status: 200 });
+    expect(await get(reader.url, second)).toMatchObject({ status: 404 });
+    expect(await gateway.child.waitForExit()).toEqual({ code: 0, signal: null });
+  });
+
   test("G3 lets the gateway finish what it accepted, refuse what comes after, and exit 0", async ({
     database,
     gateway: reader,

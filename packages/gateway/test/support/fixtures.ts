@@ -24,7 +24,7 @@ export function eventually(read: () => unknown): ReturnType<typeof expect.poll> 
   return expect.poll(read, { timeout: 30_000, interval: 10 });
 }
 
-export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", ...longTimeouts } as const;
+export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", lastRequestMs: 0, ...longTimeouts } as const;
 
 export const test = base
   .extend("databaseTemplate", { scope: "file" }, async () => ({ name: "gateway", migrate }))
