@@ -1,13 +1,13 @@
 // The table of settings: name, environment variable, rule, default, meaning. createGateway, the
 // environment, --help and the README are all read from it.
 import { z } from "zod";
-import { type ApiKeyFile, apiKeyFile } from "../http/auth.js";
 import { databaseUrlFault } from "../store/database-urls.js";
 import { storeRange } from "../store/store-limits.js";
-import { choice, list, number, parseJson, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
+import { type CredentialSettings, credentialSettings } from "./credential-settings.js";
+import { choice, list, number, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
 
 /** Every setting with its value. A setting without a default that was not given is undefined. */
-export interface Settings {
+export interface Settings extends CredentialSettings {
   readonly databaseUrl: string;
   readonly host: string;
   readonly port: number;
@@ -19,14 +19,6 @@ export interface Settings {
   readonly redisUrls: readonly string[] | undefined;
   readonly namespace: string | undefined;
   readonly verify: "off" | "open" | "closed" | undefined;
-  readonly apiKeysFile: string | undefined;
-  readonly apiKeys: ApiKeyFile["keys"] | undefined;
-  readonly jwtSecret: string | undefined;
-  readonly jwtJwksUrl: string | undefined;
-  readonly jwtJwksMaxAgeMs: number | undefined;
-  readonly jwtAudience: string | undefined;
-  readonly jwtIssuer: string | undefined;
-  readonly jwtAlgorithms: readonly string[] | undefined;
   readonly rateLimitPerSecond: number;
   readonly bodyLimitBytes: number;
   readonly bodyBudgetBytes: number;
@@ -53,8 +45,6 @@ export interface Settings {
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 }
 
-const sharedAlgorithms = ["HS256", "HS384", "HS512"];
-const publicKeyAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"];
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
 export const settings: { readonly [K in keyof Settings]: Setting } = {
@@ -122,55 +112,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     choices: ["off", "open", "closed"],
     help: "What happens to a raise while the lock cannot be asked: closed refuses it, open lets it through, off never asks. Closed when PALISADE_REDIS_URLS is set, else off.",
   }),
-  apiKeysFile: {
-    env: "PALISADE_API_KEYS_FILE",
-    schema: shortText,
-    mustBe: "the path of a JSON file",
-    help: "API keys, hashed, with their scopes; palisade-gateway keygen makes entries.",
-  },
-  apiKeys: secret({
-    env: "PALISADE_API_KEYS",
-    schema: apiKeyFile.shape.keys,
-    mustBe: 'a JSON array of keys such as [{"id":"worker","sha256":"…","scopes":["write:orders/"]}]',
-    help: "The same entries as JSON text, in place of a file.",
-    read: parseJson,
-  }),
-  jwtSecret: secret({
-    env: "PALISADE_JWT_SECRET",
-    schema: z.string().min(32),
-    mustBe: "at least 32 characters",
-    help: "Shared secret for JWTs.",
-  }),
-  jwtJwksUrl: {
-    env: "PALISADE_JWT_JWKS_URL",
-    schema: urlOf("http:", "https:"),
-    mustBe: "an http:// or https:// URL",
-    help: "Where the public keys for JWTs are fetched.",
-  },
-  jwtJwksMaxAgeMs: number({
-    env: "PALISADE_JWT_JWKS_MAX_AGE_MS",
-    range: [1_000, 86_400_000],
-    otherwise: 300_000,
-    help: "A public key that was withdrawn stops counting after at most this time; the keys are fetched again before.",
-  }),
-  jwtAudience: {
-    env: "PALISADE_JWT_AUDIENCE",
-    schema: shortText,
-    mustBe: "1 to 255 characters",
-    help: "The aud claim a JWT must carry; needed with either of the two above.",
-  },
-  jwtIssuer: {
-    env: "PALISADE_JWT_ISSUER",
-    schema: shortText,
-    mustBe: "1 to 255 characters",
-    help: "The iss claim a JWT must carry, where set.",
-  },
-  jwtAlgorithms: list({
-    env: "PALISADE_JWT_ALGORITHMS",
-    item: z.enum([...sharedAlgorithms, ...publicKeyAlgorithms]),
-    mustBe: `a comma-separated list out of ${[...sharedAlgorithms, ...publicKeyAlgorithms].join(", ")}`,
-    help: "Allowed algorithms; HS256 with a secret and RS256, ES256, EdDSA with public keys when absent.",
-  }),
+  ...credentialSettings,
   rateLimitPerSecond: number({
     env: "PALISADE_RATE_LIMIT_PER_SECOND",
     range: [0, 1_000_000],
