@@ -1,9 +1,31 @@
 // The calls of the client, one method per route: builds requests and reads answers.
 
 import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } from "./misuse.js";
-import type { CallOptions, GetOptions, ListOptions, Operation, SealOptions, TransactionOptions, WriteOptions } from "./options.js";
+import type {
+  CallOptions,
+  FenceChange,
+  GetOptions,
+  HistoryOptions,
+  ListOptions,
+  Operation,
+  SealOptions,
+  TransactionOptions,
+  WriteOptions,
+} from "./options.js";
 import { fencingHeader, jsonTextOf, resourcePath, tokenFor, tokenOf } from "./request-format.js";
-import type { DeleteResult, GetResult, ListResult, PatchResult, PutResult, Refusal, SealResult, TransactionResult } from "./results.js";
+import type {
+  DeleteResult,
+  FenceChangeResult,
+  FenceResult,
+  GetResult,
+  HistoryResult,
+  ListResult,
+  PatchResult,
+  PutResult,
+  Refusal,
+  SealResult,
+  TransactionResult,
+} from "./results.js";
 import { type Retried, type RetryPolicy, seenBefore, sendWithRetry } from "./retry.js";
 import { createTransport, type Success, type Transport } from "./transport.js";
 
@@ -25,6 +47,12 @@ export interface GatewayClient {
   seal<T = unknown>(resource: string, options: SealOptions): Promise<SealResult<T>>;
   transaction(operations: readonly Operation[], options?: TransactionOptions): Promise<TransactionResult>;
   list(options?: ListOptions): Promise<ListResult>;
+  /** Accepted writes, newest first; `not_found` where the gateway keeps no history. */
+  history(resource: string, options?: HistoryOptions): Promise<HistoryResult>;
+  /** The fence of a resource and its last holder, with or without a document. */
+  fence(resource: string, options?: CallOptions): Promise<FenceResult>;
+  /** Moves a fence by hand; the credential and the reason are kept. Needs an admin scope. */
+  changeFence(resource: string, change: FenceChange, options?: CallOptions): Promise<FenceChangeResult>;
 }
 
 /** Throws TypeError or RangeError when an option cannot be right; nothing is sent yet. */
@@ -32,7 +60,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   checkOptions("createGatewayClient", options, ["url", "apiKey", "fetch", "timeoutMs", "retry"]);
   checkApiKey(options.apiKey);
   checkMilliseconds("timeoutMs", options.timeoutMs);
-  if (options.retry !== undefined) checkOptions("retry", options.retry, ["attempts", "firstPauseMs", "longestPauseMs"]);
+  if (options.retry !== undefined) checkOptions("retry", options.retry, ["attempts", "forMs", "firstPauseMs", "longestPauseMs"]);
   return new HttpClient(createTransport(baseUrl(options.url), options.apiKey, options.fetch ?? globalThis.fetch), options);
 }
 
@@ -51,7 +79,7 @@ class HttpClient implements GatewayClient {
   constructor(transport: Transport, options: GatewayClientOptions) {
     this.#transport = transport;
     this.#timeoutMs = options.timeoutMs ?? 10_000;
-    this.#retry = { attempts: 5, firstPauseMs: 50, longestPauseMs: 2_000, ...options.retry };
+    this.#retry = { attempts: 1_000, forMs: 30_000, firstPauseMs: 50, longestPauseMs: 2_000, ...options.retry };
   }
 
   async put(resource: string, value: unknown, options: WriteOptions): Promise<PutResult> {
@@ -131,20 +159,42 @@ class HttpClient implements GatewayClient {
   }
 
   async list(options: ListOptions = {}): Promise<ListResult> {
-    checkOptions("list", options, [...ofCall, "prefix", "limit", "cursor", "include"]);
-    const query = new URLSearchParams();
-    for (const name of ["prefix", "limit", "cursor", "include"] as const) {
-      const value = options[name];
-      if (value !== undefined) query.set(name, String(value));
-    }
+    checkOptions("list", options, [...ofCall, "prefix", "limit", "cursor", "include", "tombstones"]);
+    const { prefix, limit, cursor, include, tombstones } = options;
+    return await this.#read(`/v1/resources${queryText({ prefix, limit, cursor, include, tombstones })}`, options);
+  }
+
+  async history(resource: string, options: HistoryOptions = {}): Promise<HistoryResult> {
+    checkOptions("history", options, [...ofCall, "limit", "before"]);
+    const { limit, before } = options;
+    return await this.#read(`/v1/history/${resourcePath(resource)}${queryText({ limit, before })}`, options);
+  }
+
+  async fence(resource: string, options: CallOptions = {}): Promise<FenceResult> {
+    checkOptions("fence", options, ofCall);
+    return await this.#read(`/v1/fences/${resourcePath(resource)}`, options);
+  }
+
+  async changeFence(resource: string, change: FenceChange, options: CallOptions = {}): Promise<FenceChangeResult> {
+    checkOptions("changeFence", change, ["action", "token", "reason"]);
+    checkOptions("changeFence", options, ofCall);
+    const { action, token, reason } = change;
     const answer = await this.#send({
       ...this.#call(options),
-      method: "GET",
-      path: `/v1/resources?${query}`,
-      headers: {},
-      repeatable: "yes",
+      method: "POST",
+      path: `/v1/fences/${resourcePath(resource)}`,
+      headers: json,
+      body: JSON.stringify({ action, token: tokenOf({ token }), reason }),
+      // A second try would be told that the fence is there already, and not by whom it was moved.
+      repeatable: "no",
     });
-    return answer.ok ? { ok: true, ...(JSON.parse(answer.text) as Omit<Extract<ListResult, { ok: true }>, "ok">) } : answer;
+    return answer.ok ? { ok: true, ...(JSON.parse(answer.text) as Omit<Extract<FenceChangeResult, { ok: true }>, "ok">) } : answer;
+  }
+
+  /** A read whose answer is one JSON object. */
+  async #read<T extends { readonly ok: true }>(path: string, options: CallOptions): Promise<T | Refusal> {
+    const answer = await this.#send({ ...this.#call(options), method: "GET", path, headers: {}, repeatable: "yes" });
+    return answer.ok ? ({ ok: true, ...(JSON.parse(answer.text) as object) } as T) : answer;
   }
 
   async #write(method: "PUT" | "PATCH" | "DELETE", resource: string, options: WriteOptions & Partial<Body>): Promise<Success | Refusal> {
@@ -186,6 +236,12 @@ function stored(
   { token, rev, replayed }: Success,
 ): { ok: true; resource: string; token: number; rev: number; replayed: boolean } {
   return { ok: true, resource, token, rev, replayed };
+}
+
+function queryText(parameters: Readonly<Record<string, string | number | undefined>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, String(value));
+  return query.size === 0 ? "" : `?${query}`;
 }
 
 /** The text of `value`, the last member of a receipt, with every digit. */

@@ -5,12 +5,16 @@ export {
   type GatewayClient,
   type GatewayClientOptions,
 } from "./gateway-client.js";
-export type { GetOptions, ListOptions, Operation, TransactionOptions, WriteOptions } from "./options.js";
+export type { FenceChange, GetOptions, HistoryOptions, ListOptions, Operation, TransactionOptions, WriteOptions } from "./options.js";
 export type { LeaseLike } from "./request-format.js";
 export { RawJson, rawJson } from "./request-format.js";
 export type {
   DeleteResult,
+  FenceChangeResult,
+  FenceResult,
   GetResult,
+  HistoryEntry,
+  HistoryResult,
   ListedResource,
   ListResult,
   PatchResult,

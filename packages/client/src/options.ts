@@ -32,6 +32,21 @@ export interface ListOptions extends CallOptions {
   readonly limit?: number | undefined;
   readonly cursor?: string | undefined;
   readonly include?: "fences" | "documents" | undefined;
+  /** Also the resources without a document: deleted, or sealed and never written. */
+  readonly tombstones?: "include" | undefined;
+}
+
+export interface HistoryOptions extends CallOptions {
+  readonly limit?: number | undefined;
+  /** Only revisions below this one: `nextBefore` of the page before. */
+  readonly before?: number | undefined;
+}
+
+/** raise: exclude all holders below the token. lower: let the holder of the token write again. */
+export interface FenceChange {
+  readonly action: "raise" | "lower";
+  readonly token: number;
+  readonly reason: string;
 }
 
 interface OperationHead {

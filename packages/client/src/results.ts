@@ -121,3 +121,25 @@ export interface ListedResource {
   readonly value?: unknown;
 }
 export type ListResult = { readonly ok: true; readonly items: readonly ListedResource[]; readonly nextCursor: string | null } | Refusal;
+
+export interface HistoryEntry {
+  readonly rev: number;
+  readonly op: "put" | "patch" | "delete";
+  readonly token: number;
+  readonly seq: number;
+  readonly holder: string | null;
+  readonly at: string;
+}
+export type HistoryResult =
+  | {
+      readonly ok: true;
+      readonly resource: string;
+      readonly entries: readonly HistoryEntry[];
+      /** `before` of the next page; null on the last one. */
+      readonly nextBefore: number | null;
+    }
+  | Refusal;
+export type FenceResult = ({ readonly ok: true } & Omit<ListedResource, "value">) | Refusal;
+export type FenceChangeResult =
+  | { readonly ok: true; readonly resource: string; readonly previousToken: number | null; readonly token: number }
+  | Refusal;

@@ -6,6 +6,11 @@ import { type Call, local, type Success, type Transport } from "./transport.js";
 export interface RetryPolicy {
   /** Tries in all; 1 is no retry. */
   readonly attempts: number;
+  /**
+   * No further try begins later than this after the first one. Longer than a restart of a gateway
+   * takes.
+   */
+  readonly forMs: number;
   readonly firstPauseMs: number;
   readonly longestPauseMs: number;
 }
@@ -22,6 +27,11 @@ export interface Retried extends Call {
 
 const passing = new Set(["unavailable", "verification_unavailable", "contention", "rate_limited", "idempotency_in_flight"]);
 const undecided = new Set(["outcome_unknown", "connection_failed", "timed_out"]);
+/**
+ * What a load balancer answers while it has no gateway to pass a request to, or lost the one it
+ * had.
+ */
+const betweenGateways = new Set([502, 503, 504]);
 
 /**
  * A refusal is only as certain as the tries before it: if one of them may have been applied,
@@ -29,6 +39,7 @@ const undecided = new Set(["outcome_unknown", "connection_failed", "timed_out"])
  */
 export async function sendWithRetry(transport: Transport, call: Retried, policy: RetryPolicy): Promise<Success | Refusal> {
   let outcome: Refusal["outcome"] = "not_applied";
+  const startedAt = performance.now();
   for (let attempts = 1; ; attempts++) {
     if (call.leaseSignal?.aborted === true) {
       return { ...local("lease_lost", "The lease is over, so nothing more was sent.", outcome), attempts: attempts - 1 };
@@ -36,14 +47,16 @@ export async function sendWithRetry(transport: Transport, call: Retried, policy:
     const result = await transport(call);
     if (result.ok) return result;
     if (result.outcome === "unknown") outcome = "unknown";
-    const isLast = attempts >= policy.attempts || !worthRetrying(result, call);
-    if (isLast || !(await pause(pauseMs(result, attempts, policy), call))) return { ...result, outcome, attempts };
+    const waitMs = pauseMs(result, attempts, policy);
+    const isOver = attempts >= policy.attempts || performance.now() - startedAt + waitMs > policy.forMs;
+    if (isOver || !worthRetrying(result, call) || !(await pause(waitMs, call))) return { ...result, outcome, attempts };
   }
 }
 
 function worthRetrying(refusal: Refusal, call: Retried): boolean {
   if (refusal.outcome === "not_applied") return passing.has(refusal.code) || refusal.code === "connection_failed";
-  return undecided.has(refusal.code) && call.repeatable === "yes";
+  const isPassing = undecided.has(refusal.code) || (refusal.code === "answer_not_understood" && betweenGateways.has(refusal.status ?? 0));
+  return isPassing && call.repeatable === "yes";
 }
 
 function pauseMs(refusal: Refusal, attempts: number, policy: RetryPolicy): number {

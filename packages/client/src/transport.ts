@@ -90,7 +90,8 @@ function success(response: Response, text: string): Success {
     ok: true,
     status: response.status,
     text,
-    rev: Number(/^"(\d+)"$/.exec(response.headers.get("etag") ?? "")?.[1] ?? 0),
+    // A proxy that compresses answers marks the tag as weak (W/).
+    rev: Number(/^(?:W\/)?"(\d+)"$/.exec(response.headers.get("etag") ?? "")?.[1] ?? 0),
     token: Number(response.headers.get("fencing-token") ?? 0),
     replayed: response.headers.get("idempotent-replayed") === "true",
   };
@@ -106,6 +107,8 @@ export function local(code: RefusalCode, detail: string, outcome: Refusal["outco
  */
 function refusalOf(base: string, response: Response, text: string): Refusal {
   const problem = parseProblem(text);
+  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+  const retryAfterMs = Number.isFinite(retryAfter) ? retryAfter * 1_000 : undefined;
   if (problem === undefined) {
     return {
       ...local(
@@ -114,9 +117,9 @@ function refusalOf(base: string, response: Response, text: string): Refusal {
         "unknown",
       ),
       status: response.status,
+      retryAfterMs,
     };
   }
-  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
   return {
     ok: false,
     code: problem.code,
@@ -130,7 +133,7 @@ function refusalOf(base: string, response: Response, text: string): Refusal {
     currentETag: problem.currentETag,
     operation: problem.operation,
     requestId: problem.requestId,
-    retryAfterMs: Number.isFinite(retryAfter) ? retryAfter * 1_000 : undefined,
+    retryAfterMs,
     attempts: 1,
   };
 }

@@ -52,6 +52,10 @@ export const listQuery = z.strictObject({
     .regex(/^[A-Za-z0-9_-]{1,1000}$/)
     .optional(),
   include: z.enum(["fences", "documents"]).default("fences"),
+  tombstones: z
+    .literal("include")
+    .optional()
+    .meta({ description: "Also resources without a document: deleted, or sealed and never written" }),
 });
 
 export const historyQuery = z.strictObject({

@@ -49,6 +49,11 @@ export class MigrationError extends Error {
 export async function migrate(databaseUrl: string): Promise<MigrationReport> {
   const files = await migrationFiles();
   return await withClient(databaseUrl, async (client) => {
+    const { rows } = await client.query("select current_setting('server_encoding') as encoding");
+    if (rows[0]?.encoding !== "UTF8")
+      throw new MigrationError(
+        `the database has the encoding ${rows[0]?.encoding}: names and documents need UTF8, so create one with that`,
+      );
     // A role without the right to create anything can still start a gateway on a database that is
     // up to date.
     if (missing(files, await appliedTo(client)).length === 0) return { applied: [], alreadyThere: files.length };

@@ -32,6 +32,8 @@ export type ListRequest = {
    * documents reach about 4 MB.
    */
   readonly include?: "fences" | "documents" | undefined;
+  /** Also resources without a document: deleted, or sealed and never written. */
+  readonly tombstones?: "include" | undefined;
 };
 export type ListItem = ResourceState & { readonly value?: string | undefined };
 export type ListResult = { readonly kind: "page"; readonly items: readonly ListItem[]; readonly nextCursor: string | null } | Unavailable;
@@ -97,7 +99,7 @@ export async function listResources(pool: ReadPool, request: ListRequest): Promi
       return db
         .select(columns)
         .from(resources)
-        .where(range(request.prefix ?? "", after))
+        .where(and(range(request.prefix ?? "", after), request.tombstones === "include" ? undefined : eq(resources.deleted, false)))
         .orderBy(asc(resources.resource))
         .limit(step + 1);
     });

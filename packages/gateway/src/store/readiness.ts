@@ -17,6 +17,7 @@ const facts = sql`
     current_setting('transaction_read_only') = 'on' as read_only,
     current_setting('fsync') = 'on' as fsync,
     current_setting('synchronous_standby_names') as standby_names,
+    current_setting('server_encoding') as encoding,
     -- Null where this role may not see it (it takes pg_read_all_stats).
     (select count(*) filter (where sync_state in ('sync', 'quorum')) from pg_stat_replication
       where pg_catalog.pg_has_role('pg_read_all_stats', 'usage')) as synchronous,
@@ -28,6 +29,7 @@ interface Facts {
   readonly read_only: boolean;
   readonly fsync: boolean;
   readonly standby_names: string;
+  readonly encoding: string;
   readonly synchronous: string | null;
   readonly sees_replication: boolean;
   readonly may_delete: boolean | null;
@@ -55,6 +57,9 @@ export async function readiness({ pool, durability, verify, statementFault }: Re
   return judged([
     check("database", "ok", `answers in ${tookMs.toFixed(1)} ms`),
     schemaCheck(schema),
+    seen.encoding === "UTF8"
+      ? check("encoding", "ok", "UTF8")
+      : check("encoding", "failed", `${seen.encoding}: names and documents need UTF8`),
     seen.standby || seen.read_only ? check("writable", "failed", "this server is a standby or read-only") : check("writable", "ok", "yes"),
     fault === undefined
       ? check("statements", "ok", "each was run once, without rows")

@@ -167,7 +167,7 @@ describe("the list", () => {
     const seen: { resource: string; value?: unknown }[] = [];
     let cursor = "";
     do {
-      const path: string = `/v1/resources?prefix=${encodeURIComponent(prefix)}&limit=3&include=documents${cursor}`;
+      const path: string = `/v1/resources?prefix=${encodeURIComponent(prefix)}&limit=3&include=documents&tombstones=include${cursor}`;
       const { json: page } = await send(url, { method: "GET", path });
       seen.push(...page.items);
       cursor = page.nextCursor === null ? "" : `&cursor=${page.nextCursor}`;

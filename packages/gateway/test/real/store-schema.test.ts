@@ -40,6 +40,26 @@ describe("migrations", () => {
     expect(new Set(reports.map((report) => report.applied.length + report.alreadyThere)).size).toBe(1);
   });
 
+  base("refuse a database with another encoding than UTF8 before anything is made in it, and so does a gateway", async ({ postgres }) => {
+    const name = `latin1_${process.pid}`;
+    const url = new URL(postgres.url);
+    const admin = new pg.Client({ connectionString: url.href });
+    await admin.connect();
+    try {
+      await admin.query(`create database ${name} encoding 'LATIN1' locale 'C' template template0`);
+      url.pathname = `/${name}`;
+      await expect(migrate(url.href)).rejects.toThrow(/encoding LATIN1: names and documents need UTF8/);
+      const store = await openStore({ databaseUrl: url.href });
+      const { ready, checks } = await store.ready();
+      expect(ready).toBe(false);
+      expect(checks).toContainEqual({ name: "encoding", status: "failed", detail: expect.stringContaining("LATIN1") });
+      await store.close();
+    } finally {
+      await admin.query(`drop database if exists ${name} with (force)`);
+      await admin.end();
+    }
+  });
+
   base("refuse a database whose files were changed after they were applied, or that is newer", async ({ postgres }) => {
     await using database = await postgres.createDatabase();
     const { applied } = await migrate(database.url);

@@ -53,7 +53,8 @@ export function listRoute(parts: StoreAccess): RouteHandler {
     const refused = prefixFault(context, query.prefix);
     if (refused !== undefined) return refused;
     const cursor = query.cursor === undefined ? undefined : Buffer.from(query.cursor, "base64url").toString("utf8");
-    const result = await parts.store.list({ prefix: query.prefix, limit: query.limit, cursor, include: query.include });
+    const { prefix, limit, include, tombstones } = query;
+    const result = await parts.store.list({ prefix, limit, cursor, include, tombstones });
     if (result.kind === "unavailable") return unavailableProblem(result);
     const next = result.nextCursor === null ? null : Buffer.from(result.nextCursor).toString("base64url");
     return new Answer(success.ok, `{"items":[${result.items.map(itemText).join(",")}],"nextCursor":${JSON.stringify(next)}}`);
