@@ -34,6 +34,7 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     "verify-with-lock.ts",
     "gateway.ts",
     "commands.ts",
+    "fence-commands.ts",
     "main.ts",
     "index.ts",
   ],

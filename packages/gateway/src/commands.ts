@@ -15,7 +15,7 @@ import { grantRoles } from "./store/migrate.js";
 
 const naming = (key: keyof Settings): string => table[key].env;
 
-function read(): EnvironmentSettings {
+export function read(): EnvironmentSettings {
   const environment = readEnvironment(process.env);
   for (const name of environment.unknownNames) console.error(`palisade-gateway: ${name} is not a setting of the gateway; it is ignored.`);
   return environment;
@@ -131,6 +131,9 @@ palisade-gateway migrate        bring the schema of the database up to date
 palisade-gateway grant          give the roles palisade_gateway and palisade_app their rights, as the owner of the schema
 palisade-gateway keygen --id NAME --scope ACTION:PREFIX [--scope …] [--expires-at TIME]
                                 make an API key; prints it once, with the entry for the key file
+palisade-gateway fences         list the fenced tables of the database
+palisade-gateway unfence TABLE  take the fence from a table, as its owner
+palisade-gateway doctor         name every way around the fences of the tables; 1 if one is open
 palisade-gateway --check-config say whether the environment is understood
 palisade-gateway --version
 palisade-gateway --help
@@ -140,6 +143,6 @@ Everything is configured by environment variables; an empty one counts as absent
 ${lines.join("\n")}`;
 }
 
-function noArguments(args: readonly string[]): void {
+export function noArguments(args: readonly string[]): void {
   if (args.length > 0) throw new GatewayConfigError([`${JSON.stringify(args[0])} is not understood here; --help lists what is.`]);
 }

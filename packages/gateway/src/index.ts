@@ -3,6 +3,8 @@
 export { createGateway, type Gateway, type GatewayOptions, type OpenOptions } from "./gateway.js";
 export { hashApiKey, makeApiKey, type NewApiKey } from "./http/auth.js";
 export { openApiDocument } from "./http/openapi.js";
+export { type FenceFinding, type FindingKind, inspectFences } from "./own-tables/doctor.js";
+export { type FencedTable, fencedTables, unfence } from "./own-tables/fenced-tables.js";
 export {
   type FencedLease,
   type FencedTransactionCode,

@@ -3,6 +3,7 @@
 // went. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration. A second signal leaves at
 // once.
 import { checkConfig, grant, keygen, printHelp, printVersion, runMigrations, serve } from "./commands.js";
+import { doctor, fences, unfenceTable } from "./fence-commands.js";
 import { GatewayConfigError } from "./settings/config.js";
 
 const commands: Readonly<Record<string, (args: readonly string[]) => Promise<number> | number>> = {
@@ -10,6 +11,9 @@ const commands: Readonly<Record<string, (args: readonly string[]) => Promise<num
   migrate: runMigrations,
   grant,
   keygen,
+  fences,
+  unfence: unfenceTable,
+  doctor,
   "--check-config": checkConfig,
   "--version": printVersion,
   "--help": printHelp,

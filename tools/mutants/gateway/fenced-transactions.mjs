@@ -86,4 +86,22 @@ export const fencedTransactions = [
     breaks: "A rollback that fails as well is reported in place of the error that led to it.",
     tests: ["real/own-tables-transactions.test.ts"],
   },
+  {
+    name: "doctor-overlooks-disabled-triggers",
+    promise: "G5",
+    file: "packages/gateway/src/own-tables/doctor.ts",
+    find: "where tgenabled in ('D', 'R')",
+    replace: "where tgenabled in ('R')",
+    breaks: "A table whose trigger is disabled is reported as fenced.",
+    tests: ["real/own-tables-doctor.test.ts"],
+  },
+  {
+    name: "doctor-overlooks-replaced-triggers",
+    promise: "G5",
+    file: "packages/gateway/src/own-tables/doctor.ts",
+    find: "then prosrc <> palisade.trigger_source(relation, prefix, key_columns) else true end",
+    replace: "then false else true end",
+    breaks: "A trigger function that lets everything pass is reported as a fence.",
+    tests: ["real/own-tables-doctor.test.ts"],
+  },
 ];

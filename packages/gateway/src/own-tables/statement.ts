@@ -34,9 +34,13 @@ export function execute(tx: OpenTransaction, text: string): PromiseLike<unknown>
 
 /** The value in the column `value` of the only row of one statement. */
 export async function readValue(tx: OpenTransaction, text: string): Promise<unknown> {
-  const answer = (await send(tx, text)) as readonly unknown[] | { readonly rows: readonly unknown[] };
-  const [row] = Array.isArray(answer) ? answer : (answer as { readonly rows: readonly unknown[] }).rows;
-  return (row as { readonly value?: unknown } | undefined)?.value;
+  const [row] = await readRows<{ readonly value: unknown }>(tx, text);
+  return row?.value;
+}
+
+export async function readRows<Row>(tx: OpenTransaction, text: string): Promise<readonly Row[]> {
+  const answer = (await send(tx, text)) as readonly Row[] | { readonly rows: readonly Row[] };
+  return "rows" in answer ? answer.rows : answer;
 }
 
 function send(tx: OpenTransaction, text: string): PromiseLike<unknown> {

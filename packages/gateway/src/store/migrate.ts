@@ -138,7 +138,8 @@ async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<
   return { applied: toApply.map((file) => file.name), alreadyThere: files.length - toApply.length };
 }
 
-async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+/** A connection of its own for one command of the program. */
+export async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const connectionString = await new DatabaseHost(databaseUrl).url();
   const client = new pg.Client({ connectionString, application_name: "palisade-migrate" });
   client.on("error", () => {}); // A lost connection also rejects the statement that waits on it.

@@ -1,0 +1,30 @@
+// Which tables of the user are fenced and how, and taking the fence from one.
+import { checkText } from "../fence/write-request.js";
+import { execute, literal, type OpenTransaction, readRows } from "./statement.js";
+
+export interface FencedTable {
+  /** As Postgres writes it in this session: with its schema, where the search path needs it. */
+  readonly table: string;
+  readonly prefix: string;
+  readonly keyColumns: readonly string[];
+  /** False after `alter table … disable trigger`: every write passes. */
+  readonly enabled: boolean;
+}
+
+const FENCED_TABLES = `
+  select relation::text as table, prefix, to_json(key_columns)::text as columns, enabled from palisade.fenced_tables order by 1`;
+
+/** `db` is a client, a pool or an open transaction of any library that the guard takes. */
+export async function fencedTables(db: OpenTransaction): Promise<readonly FencedTable[]> {
+  const rows = await readRows<Omit<FencedTable, "keyColumns"> & { readonly columns: string }>(db, FENCED_TABLES);
+  return rows.map(({ columns, ...table }) => ({ ...table, keyColumns: JSON.parse(columns) as string[] }));
+}
+
+/**
+ * Takes the fence from a table; the owner may. From then on every write passes. The fences of its
+ * resources stay, and hold again when the table is fenced again.
+ */
+export async function unfence(db: OpenTransaction, table: string): Promise<void> {
+  checkText({ text: table, what: "the name of a table", maxBytes: 512 });
+  await execute(db, `select palisade.unfence_table(${literal(table)})::text`);
+}

@@ -1,0 +1,194 @@
+// What is fenced, taking a fence away, and the doctor: each way around a fence is made, shown to let
+// a stale write pass where it does, and found by name.
+import { fencedTables, inspectFences, unfence } from "@palisade/gateway";
+import type { TestDatabase } from "@palisade/testkit";
+import pg from "pg";
+import { runProgram } from "../support/gateway-process.js";
+import { fencedTable, tableName, writeUnder } from "../support/own-table.js";
+import { type Connect, describe, expect, test } from "../support/store.js";
+
+async function table(connect: Connect): Promise<{ readonly client: pg.Client; readonly name: string }> {
+  const client = await connect();
+  const name = await fencedTable(client, "id integer primary key, amount integer not null", "id");
+  await writeUnder(client, [[`${name}/1`, 35]], `insert into ${name} values (1, 35)`);
+  return { client, name };
+}
+
+/** The ways found for this table, by name. */
+async function waysOf(client: pg.Client, name: string, kind = "open"): Promise<string[]> {
+  const findings = await inspectFences(client);
+  return findings.filter((finding) => finding.kind === kind && finding.table === name).map(({ way }) => way);
+}
+
+async function details(client: pg.Client, way: string): Promise<string> {
+  return (await inspectFences(client))
+    .filter((finding) => finding.way === way)
+    .map(({ kind, detail }) => `${kind}: ${detail}`)
+    .join("\n");
+}
+
+/** Roles belong to the whole server, so each has a name of its own and ends with its test. */
+async function withRole<T>(client: pg.Client, attributes: string, work: (role: string) => Promise<T>): Promise<T> {
+  const role = tableName("role");
+  await client.query(`create role ${role} ${attributes}`);
+  try {
+    return await work(role);
+  } finally {
+    await client.query(`drop owned by ${role}; drop role ${role}`);
+  }
+}
+
+function urlOf({ url }: TestDatabase, role: string): string {
+  const own = new URL(url);
+  own.username = role;
+  return own.href;
+}
+
+describe("what is fenced", () => {
+  test("is listed with its prefix and key, until the fence is taken away; its fences stay", async ({ connect }) => {
+    const { client, name } = await table(connect);
+    expect((await fencedTables(client)).filter((fenced) => fenced.table === name)).toEqual([
+      { table: name, prefix: `${name}/`, keyColumns: ["id"], enabled: true },
+    ]);
+    await unfence(client, name);
+    expect((await fencedTables(client)).filter((fenced) => fenced.table === name)).toEqual([]);
+    await client.query(`update ${name} set amount = 0`);
+    await client.query("select palisade.fence_table($1, $2, 'id')", [name, `${name}/`]);
+    await expect(writeUnder(client, [[`${name}/1`, 34]], `update ${name} set amount = 34`)).rejects.toMatchObject({ code: "PLS01" });
+    await expect(unfence(client, "no_such_table")).rejects.toMatchObject({ code: "42P01" });
+    await expect(unfence(client, "")).rejects.toThrow(RangeError);
+  });
+
+  test("and the ways around it can be asked by the program", async ({ connect, database }) => {
+    const { client, name } = await table(connect);
+    const run = (...args: string[]) => runProgram(args, { DATABASE_URL: database.url });
+    expect(await run("fences")).toMatchObject({ code: 0, out: expect.stringContaining(`${name}: ${name}/{id}\n`) });
+    expect(await run("doctor")).toMatchObject({ code: 0, out: expect.stringContaining("No way around the fences is open.") });
+    await client.query(`alter table ${name} disable trigger palisade_guard_row`);
+    const sick = await run("doctor");
+    expect(sick).toMatchObject({
+      code: 1,
+      out: expect.stringContaining(`open        ${name}: the trigger palisade_guard_row is disabled`),
+    });
+    expect(await run("fences")).toMatchObject({ out: expect.stringContaining(`${name}: ${name}/{id}; its trigger is disabled`) });
+    expect(await run("unfence", name)).toMatchObject({ code: 0 });
+    expect(await run("fences")).toMatchObject({ code: 0, out: expect.not.stringContaining(name) });
+    expect(await run("unfence")).toMatchObject({ code: 2, err: expect.stringContaining("needs the name of a table") });
+    expect(await run("unfence", name)).toMatchObject({ code: 1, err: expect.stringContaining("is not fenced") });
+  });
+});
+
+describe("the doctor", () => {
+  test("finds nothing open on a table that is fenced, and asks no right beyond palisade_app", async ({ connect, database }) => {
+    const { client, name } = await table(connect);
+    expect(await waysOf(client, name)).toEqual([]);
+    await withRole(client, "login", async (role) => {
+      // As grants.sql gives them to palisade_app.
+      await client.query(`grant usage on schema palisade to ${role}; grant select on palisade.fenced_tables to ${role}`);
+      const app = new pg.Client({ connectionString: urlOf(database, role) });
+      await app.connect();
+      try {
+        expect((await inspectFences(app)).map(({ way }) => way)).toEqual(expect.arrayContaining(["owner", "superuser"]));
+      } finally {
+        await app.end();
+      }
+    });
+  });
+
+  test("G5 names triggers that are disabled, or enabled for replication only", async ({ connect }) => {
+    const { client, name } = await table(connect);
+    await client.query(`alter table ${name} disable trigger palisade_guard_row`);
+    await client.query(`update ${name} set amount = 34`);
+    expect(await waysOf(client, name)).toEqual(["trigger_disabled"]);
+    await client.query(`alter table ${name} enable replica trigger palisade_guard_row`);
+    await client.query(`update ${name} set amount = 33`);
+    expect(await waysOf(client, name)).toEqual(["trigger_disabled"]);
+    await client.query(`alter table ${name} enable always trigger palisade_guard_row`);
+    await expect(client.query(`update ${name} set amount = 32`)).rejects.toMatchObject({ code: "PLS03" });
+    expect(await waysOf(client, name)).toEqual([]);
+  });
+
+  test("G5 names a trigger function that was replaced, and a key that was renamed", async ({ connect }) => {
+    const { client, name } = await table(connect);
+    const { rows } = await client.query<{ guard: string }>(
+      "select guarded_by::text as guard from palisade.fenced_tables where relation = $1::regclass",
+      [name],
+    );
+    await client.query(`create or replace function ${rows[0]?.guard} returns trigger language plpgsql as $$ begin return null; end $$`);
+    await client.query(`update ${name} set amount = 34`);
+    expect(await waysOf(client, name)).toEqual(["trigger_changed"]);
+    const renamed = await fencedTable(client, "id integer primary key", "id");
+    await client.query(`alter table ${renamed} rename column id to number`);
+    expect(await waysOf(client, renamed)).toEqual(["trigger_changed"]);
+  });
+
+  test("G5 names children and partitions that came after the fence", async ({ connect }) => {
+    const { client, name } = await table(connect);
+    await client.query(`create table ${name}_child () inherits (${name})`);
+    await client.query(`insert into ${name}_child values (7, 7)`);
+    expect(await waysOf(client, `${name}_child`)).toEqual(["part_not_fenced"]);
+    const parent = tableName("parted");
+    await client.query(`create table ${parent} (id integer, amount integer) partition by list (id)`);
+    await client.query("select palisade.fence_table($1, $2, 'id')", [parent, `${parent}/`]);
+    await client.query(`create table ${parent}_1 partition of ${parent} for values in (1)`);
+    await client.query(`truncate ${parent}_1`);
+    expect(await waysOf(client, `${parent}_1`)).toEqual(["part_not_fenced"]);
+    await client.query("select palisade.fence_table($1, $2, 'id')", [parent, `${parent}/`]);
+    expect(await waysOf(client, `${parent}_1`)).toEqual([]);
+  });
+
+  test("G5 names who switched triggers off: a session, a preset, a function, a right", async ({ connect }) => {
+    const { client, name } = await table(connect);
+    await client.query("set session_replication_role = replica");
+    await client.query(`update ${name} set amount = 34`);
+    expect(await details(client, "session_replication_role")).toContain("open: it is replica in this session");
+    await client.query("reset session_replication_role");
+    await client.query(`create function ${name}_past() returns void language sql set session_replication_role = replica as 'select'`);
+    await withRole(client, "login", async (role) => {
+      await client.query(
+        `alter role ${role} set session_replication_role = Replica; grant set on parameter session_replication_role to ${role}`,
+      );
+      const found = await details(client, "session_replication_role");
+      expect(found).toContain(`open: it is preset to replica for role ${role}: no trigger fires`);
+      expect(found).toContain(`open: the function ${name}_past() sets it to replica`);
+      expect(found).toMatch(new RegExp(`privileged: may switch triggers off for their session: .*${role}`));
+    });
+    await client.query(`drop function ${name}_past()`);
+    expect(await details(client, "session_replication_role")).not.toContain(name);
+  });
+
+  test("names owners, their members, superusers, BYPASSRLS, and roles that may write the fences", async ({ connect }) => {
+    const { client, name } = await table(connect);
+    await withRole(client, "nologin", (owner) =>
+      withRole(client, `login in role ${owner}`, (member) =>
+        withRole(client, "login bypassrls", (past) =>
+          withRole(client, "login superuser", async (root) => {
+            await client.query(`alter table ${name} owner to ${owner}; grant delete on palisade.resources to ${past}`);
+            const found = await inspectFences(client);
+            expect(found.find(({ way, table: of }) => way === "owner" && of === name)?.detail).toBe(
+              `${owner} owns it and may disable its triggers; so may: ${member}`,
+            );
+            expect(await details(client, "superuser")).toContain(root);
+            expect(await details(client, "bypassrls")).toContain(past);
+            expect(await details(client, "fences_writable")).toContain(past);
+            await client.query(`alter table ${name} owner to current_user; revoke delete on palisade.resources from ${past}`);
+          }),
+        ),
+      ),
+    );
+  });
+
+  test("G5 notes a foreign key that cascades: the fence holds, and its pairs are needed", async ({ connect }) => {
+    const client = await connect();
+    const parent = tableName("parent");
+    await client.query(`create table ${parent} (id integer primary key)`);
+    const child = await fencedTable(client, `id integer primary key, parent integer references ${parent} on delete cascade`, "id");
+    await client.query(`insert into ${parent} values (1)`);
+    await writeUnder(client, [[`${child}/7`, 35]], `insert into ${child} values (7, 1)`);
+    expect(await waysOf(client, child, "note")).toEqual(["cascade"]);
+    await expect(client.query(`delete from ${parent}`)).rejects.toMatchObject({ code: "PLS03" });
+    await expect(writeUnder(client, [[`${child}/7`, 34]], `delete from ${parent}`)).rejects.toMatchObject({ code: "PLS01" });
+    await writeUnder(client, [[`${child}/7`, 35]], `delete from ${parent}`);
+    expect((await client.query(`select from ${child}`)).rowCount).toBe(0);
+  });
+});
