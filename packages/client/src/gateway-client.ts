@@ -4,6 +4,7 @@ import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } fro
 import type {
   CallOptions,
   FenceChange,
+  FunctionOptions,
   GetOptions,
   HistoryOptions,
   ListOptions,
@@ -14,6 +15,7 @@ import type {
 } from "./options.js";
 import { fencingHeader, jsonTextOf, resourcePath, tokenFor, tokenOf } from "./request-format.js";
 import type {
+  CallResult,
   DeleteResult,
   FenceChangeResult,
   FenceResult,
@@ -53,6 +55,8 @@ export interface GatewayClient {
   fence(resource: string, options?: CallOptions): Promise<FenceResult>;
   /** Moves a fence by hand; the credential and the reason are kept. Needs an admin scope. */
   changeFence(resource: string, change: FenceChange, options?: CallOptions): Promise<FenceChangeResult>;
+  /** Calls a function of the database that the gateway allows, as schema.name. */
+  call<T = unknown>(called: string, values: Readonly<Record<string, unknown>>, options: FunctionOptions): Promise<CallResult<T>>;
 }
 
 /** Throws TypeError or RangeError when an option cannot be right; nothing is sent yet. */
@@ -156,6 +160,31 @@ class HttpClient implements GatewayClient {
     if (!answer.ok) return answer;
     const { results } = JSON.parse(answer.text) as Pick<Extract<TransactionResult, { ok: true }>, "results">;
     return { ok: true, results, replayed: answer.replayed };
+  }
+
+  async call<T>(called: string, values: Readonly<Record<string, unknown>>, options: FunctionOptions): Promise<CallResult<T>> {
+    checkOptions("call", options, [...ofCall, "leases"]);
+    if (typeof called !== "string" || called === "") throw new TypeError('call needs the name of a function, such as "billing.charge"');
+    const leases = options.leases.flatMap(({ resource, resources = [resource], token, seq }) => {
+      fencingHeader(tokenOf({ token }), seq); // Throws where one of them cannot be right.
+      return resources.map((name) => ({ resource: name, token, seq }));
+    });
+    const answer = await this.#send({
+      ...this.#call(options),
+      method: "POST",
+      path: `/v1/call/${encodeURIComponent(called)}`,
+      headers: json,
+      body: `{"leases":${JSON.stringify(leases)},"arguments":${jsonTextOf(values)}}`,
+      leaseSignals: options.leases.flatMap(({ signal }) => signal ?? []),
+      repeatable: leases.some(({ seq }) => seq !== undefined) ? "yes" : "no",
+    });
+    if (answer.ok) {
+      const text = memberText(answer.text) ?? "null";
+      return { ok: true, value: JSON.parse(text) as T, text, replayed: false };
+    }
+    const wasStored = answer.code === "sequence_out_of_order" && answer.outcome === "unknown";
+    const own = leases.find(({ resource }) => resource === answer.resource);
+    return wasStored && own?.seq !== undefined && own.seq === answer.currentSeq ? { ok: true, replayed: true } : answer;
   }
 
   async list(options: ListOptions = {}): Promise<ListResult> {

@@ -5,10 +5,21 @@ export {
   type GatewayClient,
   type GatewayClientOptions,
 } from "./gateway-client.js";
-export type { FenceChange, GetOptions, HistoryOptions, ListOptions, Operation, TransactionOptions, WriteOptions } from "./options.js";
+export type {
+  FenceChange,
+  FunctionOptions,
+  GetOptions,
+  GuardingLease,
+  HistoryOptions,
+  ListOptions,
+  Operation,
+  TransactionOptions,
+  WriteOptions,
+} from "./options.js";
 export type { LeaseLike } from "./request-format.js";
 export { RawJson, rawJson } from "./request-format.js";
 export type {
+  CallResult,
   DeleteResult,
   FenceChangeResult,
   FenceResult,

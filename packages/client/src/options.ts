@@ -65,3 +65,19 @@ export type Operation =
   | (OperationHead & { readonly op: "seal" });
 
 export type TransactionOptions = CallOptions & Partial<Holder> & { readonly idempotencyKey?: string | undefined };
+
+/** One lease of a call: of @palisade/lock, or its resource and token. */
+export interface GuardingLease {
+  readonly resource: string;
+  /** All resources of the lease, if it has more than one. */
+  readonly resources?: readonly string[] | undefined;
+  readonly token: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Position among the writes of this lease. Makes a retry after an unknown outcome safe. */
+  readonly seq?: number | undefined;
+}
+
+export type FunctionOptions = CallOptions & {
+  /** What the call is guarded by, all of it in its one transaction. */
+  readonly leases: readonly GuardingLease[];
+};

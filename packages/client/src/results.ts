@@ -14,6 +14,7 @@ export const problemCodes = [
   "forbidden_scope",
   "fencing_token_unissued",
   "not_found",
+  "function_unknown",
   "route_not_found",
   "method_not_allowed",
   "request_timeout",
@@ -26,6 +27,7 @@ export const problemCodes = [
   "body_too_large",
   "media_type_unsupported",
   "expectation_failed",
+  "function_failed",
   "idempotency_key_reused",
   "fencing_token_required",
   "rate_limited",
@@ -59,8 +61,10 @@ export interface Refusal {
   readonly currentToken?: number | undefined;
   readonly currentSeq?: number | undefined;
   readonly currentETag?: string | undefined;
-  /** Which operation of a transaction, counted from 0. */
+  /** Which operation of a transaction, or lease of a call, counted from 0. */
   readonly operation?: number | undefined;
+  /** Of the error that a called function ended with. */
+  readonly sqlState?: string | undefined;
   /** The id of this request in the gateway's log. */
   readonly requestId?: string | undefined;
   /** How long the gateway asks to wait before another try. */
@@ -109,6 +113,13 @@ export type TransactionResult =
       readonly results: readonly { readonly resource: string; readonly token: number; readonly rev: number; readonly value?: unknown }[];
       readonly replayed: boolean;
     }
+  | Refusal;
+
+export type CallResult<T = unknown> =
+  /** `text` is the value with every digit. */
+  | { readonly ok: true; readonly value: T; readonly text: string; readonly replayed: false }
+  /** An earlier try of this call was stored under its `seq`; what the function returned is lost. */
+  | { readonly ok: true; readonly replayed: true }
   | Refusal;
 
 export interface ListedResource {

@@ -23,6 +23,8 @@ export interface Retried extends Call {
    * waited for.
    */
   readonly leaseSignal?: AbortSignal | undefined;
+  /** Of further leases. */
+  readonly leaseSignals?: readonly AbortSignal[] | undefined;
 }
 
 const passing = new Set(["unavailable", "verification_unavailable", "contention", "rate_limited", "idempotency_in_flight"]);
@@ -41,7 +43,7 @@ export async function sendWithRetry(transport: Transport, call: Retried, policy:
   let outcome: Refusal["outcome"] = "not_applied";
   const startedAt = performance.now();
   for (let attempts = 1; ; attempts++) {
-    if (call.leaseSignal?.aborted === true) {
+    if (signalsOf(call).some(({ aborted }) => aborted)) {
       return { ...local("lease_lost", "The lease is over, so nothing more was sent.", outcome), attempts: attempts - 1 };
     }
     const result = await transport(call);
@@ -51,6 +53,10 @@ export async function sendWithRetry(transport: Transport, call: Retried, policy:
     const isOver = attempts >= policy.attempts || performance.now() - startedAt + waitMs > policy.forMs;
     if (isOver || !worthRetrying(result, call) || !(await pause(waitMs, call))) return { ...result, outcome, attempts };
   }
+}
+
+function signalsOf({ leaseSignal, leaseSignals = [] }: Retried): readonly AbortSignal[] {
+  return leaseSignal === undefined ? leaseSignals : [leaseSignal, ...leaseSignals];
 }
 
 function worthRetrying(refusal: Refusal, call: Retried): boolean {
@@ -68,7 +74,7 @@ function pauseMs(refusal: Refusal, attempts: number, policy: RetryPolicy): numbe
 
 /** False when the call or its lease was aborted during the pause. */
 function pause(ms: number, call: Retried): Promise<boolean> {
-  const signals = [call.signal, call.leaseSignal].filter((signal) => signal !== undefined);
+  const signals = [...signalsOf(call), ...(call.signal === undefined ? [] : [call.signal])];
   return new Promise((resolve) => {
     const settle = (waited: boolean): void => {
       clearTimeout(timer);

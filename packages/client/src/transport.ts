@@ -132,6 +132,7 @@ function refusalOf(base: string, response: Response, text: string): Refusal {
     currentSeq: problem.currentSeq,
     currentETag: problem.currentETag,
     operation: problem.operation,
+    sqlState: problem.sqlState,
     requestId: problem.requestId,
     retryAfterMs,
     attempts: 1,

@@ -6,6 +6,7 @@ import { Answer } from "./http/answer.js";
 import type { Dispatcher, RouteHandler } from "./http/dispatcher.js";
 import { allowed } from "./http/paths.js";
 import { Problem, success } from "./http/problem.js";
+import { callRoute } from "./http/routes/call.js";
 import { fenceChangeRoute } from "./http/routes/fence-change.js";
 import { fenceRoute, historyRoute, listRoute, readRoute } from "./http/routes/read.js";
 import { transactionRoute } from "./http/routes/transaction.js";
@@ -41,6 +42,10 @@ export function createApp(parts: AppParts): Express {
     .route(/^\/v1\/transactions$/)
     .post(dispatcher.authenticated("transaction", transactionRoute(parts)))
     .all(otherMethods(allowed.transaction));
+  app
+    .route(/^\/v1\/call\//)
+    .post(dispatcher.authenticated("call", callRoute(parts)))
+    .all(otherMethods(allowed.call));
   app
     .route(/^\/v1\/history\//)
     .get(dispatcher.authenticated("history", historyRoute(parts)))

@@ -1,5 +1,13 @@
 // The fenced store as the HTTP layer, the metrics and the tests see it: every question it answers.
-import type { TransactionRequest, TransactionVerdict, Unavailable, Verdict, WriteRequest } from "./fence/verdict.js";
+import type {
+  CallRequest,
+  CallVerdict,
+  TransactionRequest,
+  TransactionVerdict,
+  Unavailable,
+  Verdict,
+  WriteRequest,
+} from "./fence/verdict.js";
 import type { BatchEvent } from "./guard/group-commit.js";
 import type { RaiseEvent } from "./guard/raise-check.js";
 import type { FenceChange, FenceVerdict } from "./store/move-fence.js";
@@ -31,6 +39,8 @@ export type StoreStats = {
 export interface FencedStore {
   write(request: WriteRequest): Promise<Verdict>;
   transaction(request: TransactionRequest): Promise<TransactionVerdict>;
+  /** Every function is unknown where none is allowed. */
+  call(request: CallRequest): Promise<CallVerdict>;
   read(resource: string): Promise<ReadResult>;
   list(request: ListRequest): Promise<ListResult>;
   history(request: HistoryRequest): Promise<HistoryResult>;

@@ -1,8 +1,18 @@
 // The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are
 // asked through the `verify` hook only.
-import type { TransactionOperation, TransactionRequest, TransactionVerdict, Verdict, VerifyToken, WriteRequest } from "./fence/verdict.js";
-import { checkName, checkTransaction, checkWrite, isName } from "./fence/write-request.js";
+import type {
+  CallRequest,
+  CallVerdict,
+  TransactionOperation,
+  TransactionRequest,
+  TransactionVerdict,
+  Verdict,
+  VerifyToken,
+  WriteRequest,
+} from "./fence/verdict.js";
+import { checkCall, checkName, checkTransaction, checkWrite, isName } from "./fence/write-request.js";
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
+import { type CallConfig, type Calls, openCalls } from "./guard/call.js";
 import { fencedWrite } from "./guard/fenced-statement.js";
 import { GroupCommit } from "./guard/group-commit.js";
 import { RaiseCheck } from "./guard/raise-check.js";
@@ -28,20 +38,21 @@ import { SlowRows } from "./store/slow-rows.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
 import { SlotLine, WriteSlots } from "./store/write-slots.js";
 
-export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> & {
-  readonly databaseUrl: string;
-  readonly durability?: Durability | undefined;
-  readonly history?: "off" | "on" | undefined;
-  /** Absent: tokens are trusted. */
-  readonly verify?: VerifyToken | undefined;
-  /**
-   * What happens to a raise that could not be verified: refused (closed, the default) or accepted
-   * (open).
-   */
-  readonly verifyUnreachable?: "refuse" | "accept" | undefined;
-  /** For metrics and logs; must not throw. */
-  readonly observe?: ((event: StoreEvent) => void) | undefined;
-};
+export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> &
+  CallConfig & {
+    readonly databaseUrl: string;
+    readonly durability?: Durability | undefined;
+    readonly history?: "off" | "on" | undefined;
+    /** Absent: tokens are trusted. */
+    readonly verify?: VerifyToken | undefined;
+    /**
+     * What happens to a raise that could not be verified: refused (closed, the default) or accepted
+     * (open).
+     */
+    readonly verifyUnreachable?: "refuse" | "accept" | undefined;
+    /** For metrics and logs; must not throw. */
+    readonly observe?: ((event: StoreEvent) => void) | undefined;
+  };
 
 /**
  * Checks the configuration. Connects only when asked something: it resolves while Postgres is away,
@@ -64,6 +75,7 @@ class PostgresStore implements FencedStore {
   readonly #commit: GroupCommit;
   readonly #transactions: Transactions;
   readonly #raises: RaiseCheck;
+  readonly #calls: Calls | undefined;
   readonly #rehearsal: Rehearsal;
   readonly #observe: (event: StoreEvent) => void;
   /** The error last reported: one statement may have ended many writes. */
@@ -105,6 +117,7 @@ class PostgresStore implements FencedStore {
     this.#rehearsal = new Rehearsal({ lanes: this.#lanes, statements: all });
     this.#observe = observe;
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
+    this.#calls = openCalls(config, { durability, raises: this.#raises, limits, onIdleError });
     this.#retention = forgetUsedKeys({ pool: this.#pool, retentionMs: limits.idempotencyRetentionMs, onError: onIdleError });
   }
 
@@ -163,6 +176,11 @@ class PostgresStore implements FencedStore {
           this.#raises.accepted(operation.resource, operation.token, asked.has(operation) ? "asked" : "not asked");
       return verdict;
     }
+  }
+
+  async call(request: CallRequest): Promise<CallVerdict> {
+    checkCall(request);
+    return (await this.#calls?.call(request)) ?? { kind: "function_unknown", message: "No function may be called here." };
   }
 
   async #verifyAll(toAsk: readonly TransactionOperation[], operations: readonly TransactionOperation[]) {
@@ -225,7 +243,9 @@ class PostgresStore implements FencedStore {
 
   async ready(): Promise<Readiness> {
     const statementFault = () => this.#rehearsal.fault();
-    return await readiness({ pool: this.#pool, durability: this.#durability, verify: this.#verify, statementFault });
+    const found = await readiness({ pool: this.#pool, durability: this.#durability, verify: this.#verify, statementFault });
+    const calls = await this.#calls?.readiness();
+    return calls === undefined ? found : { ...found, checks: [...found.checks, calls] };
   }
 
   stats(): StoreStats {
@@ -258,7 +278,7 @@ class PostgresStore implements FencedStore {
     await drained;
     clearTimeout(timer);
     const timeoutMs = this.#limits.connectTimeoutMs;
-    await Promise.all([...this.#slots.map((slots) => slots.end(timeoutMs)), this.#pool.end()]);
+    await Promise.all([...this.#slots.map((slots) => slots.end(timeoutMs)), this.#pool.end(), this.#calls?.end()]);
   }
 
   get #slots(): readonly WriteSlots[] {

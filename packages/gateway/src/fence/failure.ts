@@ -51,8 +51,13 @@ export function failureOf(error: Error): Failure {
   const { code, severity } = error;
   if (mayBeCommitted({ code, severity })) return { kind: "unknown", reason: "connection_lost", error };
   if (races.has(code) || needsNewSession(error)) return { kind: "retry", code, error };
-  const reason = unavailable.find(([pattern]) => pattern.test(code))?.[1];
+  const reason = unavailableReason(code);
   return reason === undefined ? { kind: "retry_alone", code, error } : { kind: "unavailable", reason, error };
+}
+
+/** Undefined when another statement may pass. */
+export function unavailableReason(code: string): UnavailableReason | undefined {
+  return unavailable.find(([pattern]) => pattern.test(code))?.[1];
 }
 
 /** Whether this answer leaves open if what it is about was committed. */

@@ -172,3 +172,29 @@ export type TransactionVerdict =
    */
   | { readonly kind: "refused"; readonly refusals: readonly { readonly index: number; readonly refusal: Refused }[] }
   | Undecided;
+
+export type CallLease = Pick<WriteRequest, "resource" | "token" | "seq">;
+/** A function of the user's database, called under the guards of these leases. */
+export type CallRequest = {
+  /** Its schema and name, as in the list of those allowed. */
+  readonly function: string;
+  /** A resource may appear once. */
+  readonly leases: readonly CallLease[];
+  /** JSON text of an object: the arguments by name. */
+  readonly arguments: string;
+  readonly holder?: string | undefined;
+  /** A longer answer rolls the call back. */
+  readonly maxAnswerBytes: number;
+};
+
+export type CallVerdict =
+  /** JSON text of what the function returned. */
+  | { readonly kind: "called"; readonly value: string }
+  /** Nothing was applied. */
+  | { readonly kind: "refused"; readonly refusal: Stale | SequenceOutOfOrder | TokenUnissued | VerificationUnavailable | Contention }
+  /** The function is not in the list, or not in the database; or its arguments do not fit. */
+  | { readonly kind: "function_unknown" | "arguments_invalid"; readonly message: string }
+  /** The function failed, or answered too much. Nothing was applied. */
+  | { readonly kind: "function_failed"; readonly sqlState: string | undefined; readonly message: string }
+  | Unavailable
+  | OutcomeUnknown;

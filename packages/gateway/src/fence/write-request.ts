@@ -1,7 +1,14 @@
 // Whether a request may be sent to the store at all. Misuse is a RangeError or TypeError before any
 // I/O. The HTTP layer has its own checks with better messages; whatever passes here reaches
 // Postgres.
-import { type Idempotency, MAX_TOKEN, type TransactionOperation, type TransactionRequest, type WriteRequest } from "./verdict.js";
+import {
+  type CallRequest,
+  type Idempotency,
+  MAX_TOKEN,
+  type TransactionOperation,
+  type TransactionRequest,
+  type WriteRequest,
+} from "./verdict.js";
 
 const operations: ReadonlySet<string> = new Set(["put", "patch", "delete", "seal"]);
 /**
@@ -26,6 +33,13 @@ export function checkTransaction({ operations: list, idempotency }: TransactionR
   if (new Set(list.map((operation) => operation.resource)).size < list.length)
     throw new TypeError("a resource may appear once in a transaction");
   checkIdempotency(idempotency);
+}
+
+export function checkCall({ leases, holder }: CallRequest): void {
+  if (leases.length === 0 || leases.length > MAX_OPERATIONS)
+    throw new RangeError(`a call has 1 to ${MAX_OPERATIONS} leases, not ${leases.length}`);
+  for (const { resource, token, seq } of leases) checkOperation({ op: "seal", resource, token, seq, holder });
+  if (new Set(leases.map(({ resource }) => resource)).size < leases.length) throw new TypeError("a resource may appear once in a call");
 }
 
 export function checkToken(token: number): void {

@@ -120,6 +120,17 @@ export const operations: readonly OperationDescription[] = [
     problems: [...write, ...body, "not_found"],
   },
   {
+    method: "post",
+    path: "/v1/call/{function}",
+    id: "callFunction",
+    summary: "Call a function of the database in one transaction that is guarded by the leases first, where it is allowed",
+    parameters: ["Function", "SharedFencingToken"],
+    request: { mediaTypes: json, schema: schemas.callRequest },
+    answers: { 200: schemas.callReceipt },
+    answerHeaders: [],
+    problems: [...name, ...fence, ...body, "function_unknown", "function_failed"],
+  },
+  {
     method: "get",
     path: "/v1/history/{resource}",
     id: "getHistory",

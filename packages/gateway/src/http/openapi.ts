@@ -132,6 +132,13 @@ function parameters(): Json {
       description: `1 to ${MAX_NAME_BYTES} bytes of UTF-8 in normalization form C; may contain /, but no empty, . or .. segment and no control character`,
       schema: { type: "string", minLength: 1, maxLength: MAX_NAME_BYTES },
     },
+    Function: {
+      name: "function",
+      in: "path",
+      required: true,
+      description: "Schema and name, one of PALISADE_CALL_FUNCTIONS",
+      schema: { type: "string", pattern: "^[a-z_][a-z0-9_]*\\.[a-z_][a-z0-9_]*$" },
+    },
     FencingToken: {
       ...header("Fencing-Token", token, "The token of the lease, and optionally the position of this write under it: 34;seq=7"),
       required: true,

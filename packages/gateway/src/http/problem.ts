@@ -18,6 +18,7 @@ const problems = {
   forbidden_scope: [403, "The credential does not allow this"],
   fencing_token_unissued: [403, "The lock never issued this token"],
   not_found: [404, "The resource has no document"],
+  function_unknown: [404, "There is no such function to call"],
   route_not_found: [404, "There is no such route"],
   method_not_allowed: [405, "The method is not allowed here"],
   request_timeout: [408, "The request took too long to arrive"],
@@ -30,6 +31,7 @@ const problems = {
   body_too_large: [413, "The body is too large"],
   media_type_unsupported: [415, "The media type is not supported"],
   expectation_failed: [417, "The expectation cannot be met"],
+  function_failed: [422, "The function failed"],
   idempotency_key_reused: [422, "The idempotency key belongs to another request"],
   fencing_token_required: [428, "A fencing token is required"],
   rate_limited: [429, "Too many requests"],
@@ -55,6 +57,8 @@ export interface ProblemFacts {
   readonly outcome?: "not_applied" | "unknown";
   /** Which operation of a transaction, counted from 0. */
   readonly operation?: number;
+  /** Of the error that a called function ended with. */
+  readonly sqlState?: string;
   readonly allow?: string;
   readonly retryAfterSeconds?: number;
 }

@@ -91,6 +91,17 @@ export const transactionReceipt = z.object({
   results: z.array(z.object({ resource, token, rev, value: document.optional() })),
 });
 
+const callLease = z.strictObject({ resource: z.string(), token: token.optional(), seq: seq.optional() });
+const callArguments = z.record(z.string(), z.unknown()).meta({ description: "By the names of the parameters; numbers keep every digit" });
+export const callRequest = z.strictObject({
+  leases: z.array(callLease).min(1).max(MAX_OPERATIONS).meta({ description: "What the call is guarded by, in one transaction" }),
+  arguments: callArguments.optional(),
+});
+export const callReceipt = z.object({
+  leases: z.array(z.object({ resource, token })),
+  value: document.meta({ description: "What the function returned; null for void, an array for a set" }),
+});
+
 export const fenceChange = z.strictObject({ action: z.enum(["raise", "lower"]), token, reason: z.string().trim().min(1).max(1_000) });
 export const fenceReceipt = z.object({ resource, previousToken: token.nullable(), token });
 
@@ -106,6 +117,7 @@ export const problem = z.object({
   currentSeq: z.int().optional(),
   currentETag: z.string().optional(),
   outcome: z.enum(["not_applied", "unknown"]).optional(),
+  sqlState: z.string().optional().meta({ description: "Of the error that the called function ended with" }),
   operation: z.int().optional().meta({ description: "Which operation of a transaction, counted from 0" }),
   requestId: z.string().optional(),
 });
@@ -120,6 +132,8 @@ export const named: Readonly<Record<string, z.ZodType>> = {
   HistoryPage: historyPage,
   Transaction: transactionRequest,
   TransactionReceipt: transactionReceipt,
+  Call: callRequest,
+  CallReceipt: callReceipt,
   FenceChange: fenceChange,
   FenceReceipt: fenceReceipt,
   Problem: problem,

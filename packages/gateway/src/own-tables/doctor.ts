@@ -25,7 +25,7 @@ export async function inspectFences(db: OpenTransaction): Promise<readonly Fence
   return await readRows<FenceFinding>(db, FINDINGS);
 }
 
-/** The fenced tables with their partitions and children, and the login roles that are no superuser. */
+/** Fenced tables with their partitions and children, and login roles that are no superuser. */
 const SUBJECTS = `
   fenced as (select relation, prefix, key_columns, guarded_by from palisade.fenced_tables),
   part as (select distinct fenced.relation as whole, part::oid as oid from fenced, palisade.parts_of(fenced.relation) as part),

@@ -56,7 +56,7 @@ function checkSource(db: unknown): void {
 }
 
 /** The failure is wrapped, because undefined can be thrown. */
-interface Ended {
+export interface Ended {
   readonly failure?: { readonly error: unknown };
   /** Whether the connection is known to be outside of a transaction. */
   readonly reusable: boolean;
@@ -64,23 +64,32 @@ interface Ended {
 
 type ErrorEvents = (event: "error", listener: () => void) => unknown;
 
-async function onPool<Tx extends OpenTransaction>(pool: PgPool<Tx>, work: (tx: Tx) => Promise<unknown>): Promise<Ended> {
+/** `settings` are statements for the transaction, each with its semicolon; they go with BEGIN. */
+export async function onPool<Tx extends OpenTransaction>(
+  pool: PgPool<Tx>,
+  work: (tx: Tx) => Promise<unknown>,
+  settings = "",
+): Promise<Ended> {
   const client = await pool.connect();
   // The pool listens to idle clients only, and an error without a listener ends the process. A lost
   // connection also rejects the statement that waits on it.
   const events = client as { readonly on?: ErrorEvents; readonly off?: ErrorEvents };
   const ignore = (): void => undefined;
   events.on?.("error", ignore);
-  const ended = await onClient(client as unknown as PgClient & Tx, work);
+  const ended = await onClient(client as unknown as PgClient & Tx, work, settings);
   // A client that is thrown away may still report how its connection ended.
   if (ended.reusable) events.off?.("error", ignore);
   client.release(!ended.reusable);
   return ended;
 }
 
-async function onClient<Tx extends OpenTransaction>(client: PgClient & Tx, work: (tx: Tx) => Promise<unknown>): Promise<Ended> {
+async function onClient<Tx extends OpenTransaction>(
+  client: PgClient & Tx,
+  work: (tx: Tx) => Promise<unknown>,
+  settings = "",
+): Promise<Ended> {
   try {
-    await begin(client);
+    await begin(client, settings);
   } catch (error) {
     return { failure: { error }, reusable: false };
   }
@@ -101,8 +110,8 @@ async function onClient<Tx extends OpenTransaction>(client: PgClient & Tx, work:
  * BEGIN inside an open transaction is only a warning. What is sent together has one statement time,
  * and a transaction begins with the statement time of its first statement.
  */
-async function begin(client: PgClient): Promise<void> {
-  const answer = await client.query("begin; select transaction_timestamp() = statement_timestamp() as fresh");
+async function begin(client: PgClient, settings: string): Promise<void> {
+  const answer = await client.query(`begin; ${settings} select transaction_timestamp() = statement_timestamp() as fresh`);
   const last = (Array.isArray(answer) ? answer.at(-1) : answer) as { readonly rows: readonly { readonly fresh: boolean }[] };
   if (last.rows[0]?.fresh !== true) throw new TypeError(ALREADY_OPEN);
 }

@@ -83,8 +83,15 @@ function contradictions(settings: Settings, naming: Naming): string[] {
     const limit = `${statementTimeoutMs} ms, four fifths of ${naming("writeTimeoutMs")}`;
     refuse(`${naming("lockWaitMs")} is ${lockWaitMs} and must be below ${limit}: a write that waits longer is ended before it hears 409.`);
   }
-  problems.push(...jwtContradictions(settings, naming));
+  problems.push(...callContradictions(settings, naming), ...jwtContradictions(settings, naming));
   return problems;
+}
+
+function callContradictions({ callFunctions, callDatabaseUrl }: Settings, naming: Naming): string[] {
+  if ((callFunctions === undefined) === (callDatabaseUrl === undefined)) return [];
+  const [given, missing] =
+    callFunctions === undefined ? (["callDatabaseUrl", "callFunctions"] as const) : (["callFunctions", "callDatabaseUrl"] as const);
+  return [`${naming(given)} needs ${naming(missing)}: functions are called under a role of their own.`];
 }
 
 function jwtContradictions(settings: Settings, naming: Naming): string[] {

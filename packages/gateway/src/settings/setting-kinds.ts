@@ -1,5 +1,6 @@
 // How one setting is described, and the few kinds of settings.
 import { z } from "zod";
+import { databaseUrlFault } from "../store/database-urls.js";
 
 export interface Setting {
   readonly env: string;
@@ -67,3 +68,9 @@ export function parseJson(text: string): unknown {
     return text;
   }
 }
+
+export const aDatabase: Pick<Setting, "schema" | "fault" | "mustBe"> = {
+  schema: z.string().refine((text) => databaseUrlFault(text) === undefined),
+  fault: (given) => (typeof given === "string" ? databaseUrlFault(given) : undefined),
+  mustBe: "a postgres:// URL",
+};

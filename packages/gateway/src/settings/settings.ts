@@ -1,10 +1,9 @@
 // The table of settings: name, environment variable, rule, default, meaning. createGateway, the
 // environment, --help and the README are all read from it.
 import { z } from "zod";
-import { databaseUrlFault } from "../store/database-urls.js";
 import { storeRange } from "../store/store-limits.js";
 import { type CredentialSettings, credentialSettings } from "./credential-settings.js";
-import { choice, list, number, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
+import { aDatabase, choice, list, number, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
 
 /** Every setting with its value. A setting without a default that was not given is undefined. */
 export interface Settings extends CredentialSettings {
@@ -41,6 +40,8 @@ export interface Settings extends CredentialSettings {
   readonly connectTimeoutMs: number | undefined;
   readonly maxWaitMs: number | undefined;
   readonly maxQueuedBytes: number | undefined;
+  readonly callFunctions: readonly string[] | undefined;
+  readonly callDatabaseUrl: string | undefined;
   readonly idempotencyRetentionMs: number | undefined;
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 }
@@ -50,9 +51,7 @@ const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 export const settings: { readonly [K in keyof Settings]: Setting } = {
   databaseUrl: secret({
     env: "DATABASE_URL",
-    schema: z.string().refine((text) => databaseUrlFault(text) === undefined),
-    fault: (given) => (typeof given === "string" ? databaseUrlFault(given) : undefined),
-    mustBe: "a postgres:// URL",
+    ...aDatabase,
     help: "The Postgres that holds the resources. With several hosts (postgres://a,b/app) the one that can be written to is used.",
   }),
   host: {
@@ -234,6 +233,17 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     env: "PALISADE_MAX_QUEUED_BYTES",
     ...storeRange("maxQueuedBytes"),
     help: "Bytes of writes waiting for a statement; beyond it the answer is 503.",
+  }),
+  callFunctions: list({
+    env: "PALISADE_CALL_FUNCTIONS",
+    item: z.string().regex(/^[a-z_][a-z0-9_]{0,62}\.[a-z_][a-z0-9_]{0,62}$/),
+    mustBe: "a comma-separated list of functions, each as schema.name",
+    help: "The functions that POST /v1/call may call; none when absent.",
+  }),
+  callDatabaseUrl: secret({
+    env: "PALISADE_CALL_DATABASE_URL",
+    ...aDatabase,
+    help: "The same database under the role that these functions run as: palisade_app, and EXECUTE on them.",
   }),
   logLevel: choice({
     env: "PALISADE_LOG_LEVEL",

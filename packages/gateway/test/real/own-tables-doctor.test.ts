@@ -1,5 +1,5 @@
-// What is fenced, taking a fence away, and the doctor: each way around a fence is made, shown to let
-// a stale write pass where it does, and found by name.
+// What is fenced, taking a fence away, and the doctor: each way around a fence is made, shown to
+// let a stale write pass where it does, and found by name.
 import { fencedTables, inspectFences, unfence } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import pg from "pg";

@@ -188,6 +188,22 @@ describe("withFencedTransaction over pg", () => {
     expect(await stored()).toEqual([5]);
   });
 
+  test("G1 raises the fence before the work reads: it sees what the older holder committed", async ({ connect, database }) => {
+    const { client: older, driver, table } = await scene(drivers[0] as Driver, { connect, url: database.url });
+    const [observer, resource] = [await connect(), uniqueName()];
+    await older.query("begin");
+    await guard(older, { resource, token: 34 });
+    await older.query(`insert into ${table} values (34)`);
+    let seen: unknown;
+    const newer = driver.fenced({ resource, token: 35 }, async (tx) => {
+      seen = await readValue(tx, `select max(token) as value from ${table}`);
+    });
+    await untilSomebodyWaits(observer);
+    await older.query("commit");
+    await newer;
+    expect(seen).toBe(34);
+  });
+
   test("takes a client as well, and gives back what the work returned", async ({ connect }) => {
     const client = await connect();
     const resource = uniqueName();

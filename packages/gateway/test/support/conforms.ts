@@ -79,7 +79,7 @@ function operationOf(method: string, target: string): { readonly operation: Oper
   const templates = Object.keys(document.paths).sort((a, b) => b.length - a.length);
   for (const template of templates) {
     const operation = document.paths[template]?.[verb];
-    if (operation !== undefined && new RegExp(`^${template.replace("{resource}", ".+")}$`).test(path)) return { operation };
+    if (operation !== undefined && new RegExp(`^${template.replace(/\{\w+\}/, ".+")}$`).test(path)) return { operation };
   }
   return undefined;
 }

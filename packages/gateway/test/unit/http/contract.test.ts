@@ -21,6 +21,8 @@ describe("the contract", () => {
         "fencing_token_stale": 412,
         "fencing_token_unissued": 403,
         "forbidden_scope": 403,
+        "function_failed": 422,
+        "function_unknown": 404,
         "headers_too_many": 431,
         "idempotency_in_flight": 409,
         "idempotency_key_malformed": 400,

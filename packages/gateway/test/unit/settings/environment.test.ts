@@ -96,6 +96,14 @@ describe("the environment", () => {
       /HS256, which does not go with PALISADE_JWT_JWKS_URL/,
     ],
     [{ PALISADE_JWT_JWKS_URL: "https://a", PALISADE_JWT_AUDIENCE: "a", PALISADE_JWT_ALGORITHMS: "none" }, /^PALISADE_JWT_ALGORITHMS must/],
+    [
+      { PALISADE_CALL_FUNCTIONS: "bank.charge" },
+      /^PALISADE_CALL_FUNCTIONS needs PALISADE_CALL_DATABASE_URL: functions are called under a role/,
+    ],
+    [{ PALISADE_CALL_DATABASE_URL: "postgres://a/b" }, /^PALISADE_CALL_DATABASE_URL needs PALISADE_CALL_FUNCTIONS/],
+    [{ PALISADE_CALL_DATABASE_URL: "mysql://hunter2" }, /^PALISADE_CALL_DATABASE_URL must be a postgres:\/\/ URL\.$/],
+    [{ PALISADE_CALL_FUNCTIONS: "charge" }, /^PALISADE_CALL_FUNCTIONS must be a comma-separated list of functions, each as schema\.name/],
+    [{ PALISADE_CALL_FUNCTIONS: "a.b;drop" }, /^PALISADE_CALL_FUNCTIONS must/],
     [{ PALISADE_VERFY: "closed" }, /^PALISADE_VERFY is not a setting; did you mean PALISADE_VERIFY\?$/],
   ];
   test.each(wrong)("with %j stops the start with one sentence that names the variable", (env, sentence) => {
