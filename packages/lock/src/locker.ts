@@ -101,9 +101,11 @@ export class QuorumLocker implements Locker {
     const request = readLeaseRequest("using", this.#context.policy, { resources, options });
     const lease = await this.#calls.waitFor(request);
     try {
-      return await routine(lease);
+      const result = await routine(lease);
+      lease.assertLasted();
+      return result;
     } finally {
-      // Never throws, so the caller gets the routine's own result or error.
+      // Never throws, so the caller gets the routine's own error.
       await lease[Symbol.asyncDispose]();
     }
   }

@@ -96,6 +96,11 @@ export class HeldLease implements Lease, Deadline {
     if (this.#endIfOver()) throw this.#lost();
   }
 
+  /** After a routine's work: it counts if the lease is held, or was given away by the routine. */
+  assertLasted(): void {
+    if (!this.#isHandedOver && this.#ended !== "released") this.assertHeld();
+  }
+
   async extend(ttlMs?: number): Promise<Renewal> {
     if (ttlMs !== undefined) {
       checkTtl(this.#context.policy, ttlMs);
@@ -284,11 +289,7 @@ export class HeldLease implements Lease, Deadline {
 
   #lost(ballots: readonly Ballot[] = []): LockError {
     const reason = this.#ended ?? this.#trouble;
-    return new LockError("LEASE_LOST", describeLoss(this, reason, this.#lastsMs), {
-      resources: this.resources,
-      ballots,
-      reason,
-    });
+    return new LockError("LEASE_LOST", describeLoss(this, reason, this.#lastsMs), { resources: this.resources, ballots, reason });
   }
 }
 

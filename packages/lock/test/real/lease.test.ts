@@ -236,14 +236,28 @@ describe("using", () => {
     expect(error).toBe(mine);
   });
 
-  test("gives the routine's own result, although the lease was lost meanwhile", async ({ locker, eye }) => {
-    const result = await locker.using("r", { ttlMs: 4_000 }, async (lease) => {
+  test("L1 rejects with LEASE_LOST in place of the result of a routine whose lease was lost", async ({ locker, eye }) => {
+    const work = locker.using("r", { ttlMs: 4_000 }, async (lease) => {
       await expect.poll(() => eye.holders("r")).not.toContain(null);
       await eye.remove("r", [0, 1, 2, 3, 4]);
       await aborted(lease.signal);
       return "done";
     });
-    expect(result).toBe("done");
+    expect(await failure(work)).toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+  });
+
+  test("gives the result of a routine that released its lease itself, or handed it over", async ({ locker }) => {
+    const released = locker.using("r", async (lease) => {
+      await lease.release();
+      return "released";
+    });
+    expect(await released).toBe("released");
+    const handedOver = locker.using("s", { ttlMs: 1_000 }, async (lease) => {
+      lease.serialize();
+      await aborted(lease.signal);
+      return "handed over";
+    });
+    expect(await handedOver).toBe("handed over");
   });
 
   test("takes routines that do not return promises, and refuses what is no routine", async ({ locker }) => {
