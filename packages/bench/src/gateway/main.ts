@@ -1,5 +1,6 @@
 // The gateway's benchmarks, all on one Postgres.
 import { type ComparedServers, openServers } from "./compared-servers.js";
+import { measureOwnTables } from "./own-tables.js";
 import { comparePuts } from "./puts.js";
 import { measureRefusals } from "./refusals.js";
 import { measureStatement } from "./statement-cost.js";
@@ -13,6 +14,7 @@ const parts: Readonly<Record<string, (servers: ComparedServers) => Promise<void>
   },
   transactions: measureTransactions,
   statement: measureStatement,
+  "own-tables": measureOwnTables,
 };
 
 export const gatewayParts = Object.keys(parts);

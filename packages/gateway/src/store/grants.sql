@@ -30,7 +30,7 @@ grant execute on function palisade.move_fence(text, text, bigint, text, text) to
 -- the table that keeps it.
 grant usage on schema palisade to palisade_app;
 grant execute on function palisade.guard(text, bigint, bigint, text) to palisade_app;
-grant execute on function palisade.demand_pair(text) to palisade_app;
+grant execute on function palisade.holds_pair(text) to palisade_app;
 grant execute on function palisade.fence_of(text) to palisade_app;
 grant select on palisade.fenced_tables to palisade_app;
 

@@ -7,6 +7,26 @@
 -- no cleaning up: a transaction's number is never given again. A rolled back savepoint takes it back, and a prepared transaction keeps it.
 alter table palisade.resources add column guarded_by xid8;
 
+create function palisade.refuse_malformed(resource text, token bigint, seq bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if coalesce(octet_length($1), 0) not between 1 and 512 then
+    raise exception 'the name of a resource has 1 to 512 bytes' using errcode = 'PLS03';
+  end if;
+  if coalesce($2, 0) not between 1 and 999999999999999 then
+    raise exception 'the fencing token % is not an integer between 1 and 999999999999999', coalesce($2::text, 'null') using errcode = 'PLS03';
+  end if;
+  if $3 not between 1 and 999999999999999 then
+    raise exception 'the sequence number % is not an integer between 1 and 999999999999999', $3 using errcode = 'PLS03';
+  end if;
+  -- The lock starts at the Unix time in milliseconds and counts leases, so no lease would pass such a fence before the year 2100: a mistake or an attack. Where an
+  -- operator has moved the fence that far, the lock goes on from there.
+  if $2 > greatest(4102444800000, 1000000000000 + palisade.fence_of($1)) then
+    raise exception 'the fencing token % for % is beyond all that the lock issues before the year 2100', $2, $1 using errcode = 'PLS03';
+  end if;
+end
+$$;
+
 -- Proves a pair, and presents it for the rest of the transaction. The row of the resource stays locked until the transaction ends, so a stale holder's transaction
 -- fails here, and a newer holder waits here until the older one has committed. To be called before the first read; READ COMMITTED is enough, stricter levels answer
 -- 40001 in a race.
@@ -17,43 +37,38 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   known record;
 begin
-  if $1 is null or octet_length($1) not between 1 and 512 then
-    raise exception 'the name of a resource has 1 to 512 bytes' using errcode = 'PLS03';
+  if coalesce(octet_length($1), 0) not between 1 and 512 or coalesce($2, 0) not between 1 and 4102444800000 or $3 not between 1 and 999999999999999 then
+    perform palisade.refuse_malformed($1, $2, $3);
   end if;
-  if $2 is null or $2 not between 1 and 999999999999999 then
-    raise exception 'the fencing token % is not an integer between 1 and 999999999999999', coalesce($2::text, 'null') using errcode = 'PLS03';
-  end if;
-  -- The lock starts at the Unix time in milliseconds and counts leases. Further ahead no lease would pass the fence in a hundred years; that is a mistake or an attack.
-  if $2 > 1000 * extract(epoch from now()) + 3155760000000
-    and $2 > 3155760000000 + coalesce((select stored.token from palisade.resources as stored where stored.resource = $1), 0) then
-    raise exception 'the fencing token % for % is more than a hundred years ahead of the clock and of the fence', $2, $1 using errcode = 'PLS03';
-  end if;
-  if $3 not between 1 and 999999999999999 then
-    raise exception 'the sequence number % is not an integer between 1 and 999999999999999', $3 using errcode = 'PLS03';
-  end if;
-  insert into palisade.resources as stored (resource, token, seq, rev, born, op, deleted, holder, updated_at, guarded_by)
-  values ($1, $2, coalesce($3, 0), 0, 0, 'seal', true, $4, now(), pg_current_xact_id())
-  on conflict on constraint resources_pkey do update set
-    token = excluded.token,
-    seq = case when excluded.token > stored.token then excluded.seq else greatest(stored.seq, excluded.seq) end,
-    op = excluded.op,
-    expected = null,
-    holder = excluded.holder,
-    updated_at = excluded.updated_at,
-    guarded_by = excluded.guarded_by
-  where stored.token <= excluded.token
-    and (excluded.token > stored.token or excluded.seq = 0 or excluded.seq > stored.seq);
-  if not found then
-    -- A hint: this reads after the refusal, so it can show a later state than the one that refused.
+  loop
+    update palisade.resources as stored set
+      token = $2,
+      seq = case when $2 > stored.token then coalesce($3, 0) else greatest(stored.seq, $3) end,
+      op = 'seal',
+      expected = null,
+      holder = $4,
+      updated_at = now(),
+      guarded_by = pg_current_xact_id()
+    where stored.resource = $1 and stored.token <= $2 and ($2 > stored.token or $3 is null or $3 > stored.seq);
+    if found then
+      return $2;
+    end if;
+    insert into palisade.resources (resource, token, seq, rev, born, op, deleted, holder, updated_at, guarded_by)
+      values ($1, $2, coalesce($3, 0), 0, 0, 'seal', true, $4, now(), pg_current_xact_id()) on conflict on constraint resources_pkey do nothing;
+    if found then
+      return $2;
+    end if;
     select stored.token, stored.seq into known from palisade.resources as stored where stored.resource = $1;
-    if known.token = $2 then
+    if known.token > $2 then
+      raise exception 'token % for % is stale: the fence stands at %', $2, $1, known.token
+        using errcode = 'PLS01', detail = known.token::text, hint = 'The lease is lost for good: stop, do not retry.';
+    end if;
+    if known.token = $2 and $3 <= known.seq then
       raise exception 'sequence % of token % for % is out of order: % came before', $3, $2, $1, known.seq
         using errcode = 'PLS02', detail = known.seq::text;
     end if;
-    raise exception 'token % for % is stale: the fence stands at %', $2, $1, known.token
-      using errcode = 'PLS01', detail = known.token::text, hint = 'The lease is lost for good: stop, do not retry.';
-  end if;
-  return $2;
+    -- Another transaction made the row between the two statements.
+  end loop;
 end
 $$;
 
@@ -93,24 +108,26 @@ begin
 end
 $$;
 
--- What the row trigger asks. The time tells this transaction from one with the same number in another cluster, from which the row may have been copied.
+-- What the row trigger asks, with the names of the row before and after the write. The time tells this transaction from one with the same number in another cluster,
+-- from which the row may have been copied.
 -- Security definer: it reads a table that the caller may not read, and answers only whether the caller's own transaction holds the pair.
-create function palisade.demand_pair(resource text) returns void
+create function palisade.holds_pair(resource text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  if not exists (
+  return exists (
     select from palisade.resources as stored
     where stored.resource = $1 and stored.guarded_by = pg_current_xact_id() and stored.updated_at = now()
-  ) then
-    if $1 is null then
-      raise exception 'the fenced row has no value in a column of its key' using errcode = 'PLS03';
-    end if;
-    raise exception 'this transaction presented no token for %', $1
-      using errcode = 'PLS03', hint = 'Call palisade.guard(resource, token) first in this transaction; a row is written only under the token of its own resource.';
-  end if;
+  );
 end
 $$;
-revoke execute on function palisade.demand_pair(text) from public;
+revoke execute on function palisade.holds_pair(text) from public;
+
+create or replace function palisade.fence_of(resource text) returns bigint
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  return (select stored.token from palisade.resources as stored where stored.resource = $1);
+end
+$$;
 
 -- An overload in a schema of the user's search path can fit a call better than the function of Postgres, which takes any type.
 alter function palisade.merge_patch(jsonb, jsonb) set search_path = pg_catalog, pg_temp;
