@@ -59,7 +59,7 @@ const test = base
     await owner.query(`create role ${role} login`);
     // As grants.sql gives them to palisade_app, and what the functions need.
     await owner.query(`grant usage on schema palisade, bank to ${role};
-      grant execute on function palisade.guard(text, bigint, bigint, text), palisade.fence_of(text), palisade.demand_pair(text) to ${role};
+      grant execute on function palisade.guard(text, bigint, bigint, text), palisade.fence_of(text), palisade.holds_pair(text) to ${role};
       grant select, update on bank.accounts to ${role}; grant insert on bank.notes to ${role}`);
     onCleanup(async () => {
       await owner.query(`drop owned by ${role}; drop role ${role}`);
