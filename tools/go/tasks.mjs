@@ -12,8 +12,8 @@ const biome = [modules("@biomejs", "biome", "bin", "biome"), "check", "--error-o
 
 /**
  * @typedef {object} Task
- * @property {string | undefined} builds the folder that has to be compiled for it, with what it refers to; "." is everything
- * @property {false} [installs] it needs none of the dependencies
+ * @property {string | undefined} builds the folder that has to be compiled for it, with what it
+ * refers to; "." is everything @property {false} [installs] it needs none of the dependencies
  * @property {(args: readonly string[]) => Promise<number>} run the exit code
  */
 
@@ -27,6 +27,7 @@ export const tasks = {
   soak: program("packages/robustness/dist/soak.js"),
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages/main.mjs"),
+  openapi: program("tools/openapi/main.mjs"),
   fresh: { installs: false, builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },
   test: { builds: ".", run: vitest },
   lint: { builds: undefined, run: () => node(biome) },

@@ -4,10 +4,19 @@ import { z } from "zod";
 import type { ProblemCode } from "./problem.js";
 import * as schemas from "./schemas.js";
 
+export const tags = {
+  resources: "Documents, each behind its fence",
+  transactions: "Several operations, all or nothing",
+  history: "What was written, by whom",
+  fences: "Fences as an operator sees and moves them",
+  description: "This document",
+} as const;
+
 export interface OperationDescription {
   readonly method: "get" | "put" | "patch" | "delete" | "post";
   readonly path: string;
   readonly id: string;
+  readonly tag: keyof typeof tags;
   readonly summary: string;
   readonly parameters: readonly string[];
   readonly query?: z.ZodObject | undefined;
@@ -49,6 +58,7 @@ export const operations: readonly OperationDescription[] = [
     method: "put",
     path: "/v1/resources/{resource}",
     id: "putResource",
+    tag: "resources",
     summary: "Store a document",
     parameters: writeParameters,
     request: { mediaTypes: json, schema: anyDocument },
@@ -60,6 +70,7 @@ export const operations: readonly OperationDescription[] = [
     method: "patch",
     path: "/v1/resources/{resource}",
     id: "patchResource",
+    tag: "resources",
     summary: "Change a document by a JSON merge patch (RFC 7396)",
     parameters: writeParameters,
     request: { mediaTypes: ["application/merge-patch+json", ...json], schema: anyDocument },
@@ -71,6 +82,7 @@ export const operations: readonly OperationDescription[] = [
     method: "delete",
     path: "/v1/resources/{resource}",
     id: "deleteResource",
+    tag: "resources",
     summary: "Remove the document; the fence stays",
     parameters: writeParameters,
     answers: { 204: null },
@@ -81,6 +93,7 @@ export const operations: readonly OperationDescription[] = [
     method: "get",
     path: "/v1/resources/{resource}",
     id: "getResource",
+    tag: "resources",
     summary: "Read the document",
     parameters: ["Resource", "ReadIfNoneMatch"],
     answers: { 200: anyDocument, 304: null },
@@ -91,6 +104,7 @@ export const operations: readonly OperationDescription[] = [
     method: "post",
     path: "/v1/resources/{resource}/seal",
     id: "sealResource",
+    tag: "resources",
     summary: "Raise the fence without a write and read the document: after it, no older holder can change what was read",
     parameters: ["Resource", "FencingToken"],
     answers: { 200: schemas.sealReceipt },
@@ -101,6 +115,7 @@ export const operations: readonly OperationDescription[] = [
     method: "get",
     path: "/v1/resources",
     id: "listResources",
+    tag: "resources",
     summary: "Resources by name, in pages",
     parameters: [],
     query: schemas.listQuery,
@@ -112,6 +127,7 @@ export const operations: readonly OperationDescription[] = [
     method: "post",
     path: "/v1/transactions",
     id: "transact",
+    tag: "transactions",
     summary: "Several operations on different resources, all or nothing",
     parameters: ["SharedFencingToken", "IdempotencyKey"],
     request: { mediaTypes: json, schema: schemas.transactionRequest },
@@ -123,6 +139,7 @@ export const operations: readonly OperationDescription[] = [
     method: "post",
     path: "/v1/call/{function}",
     id: "callFunction",
+    tag: "transactions",
     summary: "Call a function of the database in one transaction that is guarded by the leases first, where it is allowed",
     parameters: ["Function", "SharedFencingToken"],
     request: { mediaTypes: json, schema: schemas.callRequest },
@@ -134,6 +151,7 @@ export const operations: readonly OperationDescription[] = [
     method: "get",
     path: "/v1/history/{resource}",
     id: "getHistory",
+    tag: "history",
     summary: "Accepted writes of a resource, newest first, where history is kept",
     parameters: ["Resource"],
     query: schemas.historyQuery,
@@ -145,6 +163,7 @@ export const operations: readonly OperationDescription[] = [
     method: "get",
     path: "/v1/fences/{resource}",
     id: "getFence",
+    tag: "fences",
     summary: "The fence of a resource and its last holder, with or without a document",
     parameters: ["Resource"],
     answers: { 200: schemas.fenceState },
@@ -155,6 +174,7 @@ export const operations: readonly OperationDescription[] = [
     method: "post",
     path: "/v1/fences/{resource}",
     id: "changeFence",
+    tag: "fences",
     summary: "Move a fence by hand; the credential and the reason are kept",
     parameters: ["Resource"],
     request: { mediaTypes: json, schema: schemas.fenceChange },
@@ -166,6 +186,7 @@ export const operations: readonly OperationDescription[] = [
     method: "get",
     path: "/openapi.json",
     id: "getDescription",
+    tag: "description",
     summary: "This document",
     parameters: [],
     answers: { 200: z.record(z.string(), z.unknown()) },

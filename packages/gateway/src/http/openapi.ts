@@ -2,7 +2,7 @@
 // table of problems, so that no rule is described twice.
 import { z } from "zod";
 import { MAX_NAME_BYTES } from "../fence/write-request.js";
-import { type OperationDescription, operations } from "./openapi-operations.js";
+import { type OperationDescription, operations, tags } from "./openapi-operations.js";
 import { type ProblemCode, statusOf } from "./problem.js";
 import * as schemas from "./schemas.js";
 
@@ -33,7 +33,19 @@ export function openApiDocument(): Json {
       description:
         "A fenced store: every write carries the fencing token of the lease it is made under, and a token below the highest one seen is refused.",
       license: { name: "MIT", identifier: "MIT" },
+      contact: { name: "Palisade" },
     },
+    servers: [
+      {
+        url: "http://{host}:{port}",
+        description: "A gateway, or the load balancer in front of several",
+        variables: {
+          host: { default: "127.0.0.1", description: "HOST" },
+          port: { default: "8080", description: "PORT" },
+        },
+      },
+    ],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
     security: [{ bearer: [] }, {}],
     components: {
@@ -57,6 +69,8 @@ function describe(operation: OperationDescription): Json {
   return {
     operationId: operation.id,
     summary: operation.summary,
+    description: `${operation.summary}.`,
+    tags: [operation.tag],
     parameters: [...named, ...query],
     ...(operation.request === undefined
       ? {}
@@ -66,9 +80,7 @@ function describe(operation: OperationDescription): Json {
 }
 
 function answers(operation: OperationDescription): Json {
-  const answerHeaders = Object.fromEntries(
-    ["X-Request-Id", ...operation.answerHeaders].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
-  );
+  const answerHeaders = headersNamed(["X-Request-Id", ...operation.answerHeaders]);
   return Object.fromEntries(
     Object.entries(operation.answers).map(([status, schema]) => [
       status,
@@ -81,6 +93,27 @@ function answers(operation: OperationDescription): Json {
   );
 }
 
+/** What a problem says in its header, besides the id of the request. */
+const problemHeaders: { readonly [Code in ProblemCode]?: readonly string[] } = {
+  unauthenticated: ["WWW-Authenticate"],
+  not_found: ["Fencing-Token"],
+  method_not_allowed: ["Allow"],
+  sequence_out_of_order: ["ETag"],
+  idempotency_in_flight: ["Retry-After"],
+  contention: ["Retry-After"],
+  fence_unchanged: ["Fencing-Token"],
+  fencing_token_stale: ["Fencing-Token"],
+  etag_mismatch: ["ETag"],
+  media_type_unsupported: ["Accept-Encoding", "Accept-Patch"],
+  rate_limited: ["Retry-After"],
+  unavailable: ["Retry-After"],
+  verification_unavailable: ["Retry-After"],
+};
+
+function headersNamed(names: readonly string[]): Json {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
 function problemAnswers(codes: readonly ProblemCode[]): Json {
   const byStatus = new Map<number, ProblemCode[]>();
   for (const code of codes) byStatus.set(statusOf(code), [...(byStatus.get(statusOf(code)) ?? []), code]);
@@ -89,6 +122,7 @@ function problemAnswers(codes: readonly ProblemCode[]): Json {
       status,
       {
         description: `Refused: ${list.join(", ")}`,
+        headers: headersNamed(["X-Request-Id", ...new Set(list.flatMap((code) => problemHeaders[code] ?? []))]),
         content: {
           "application/problem+json": {
             schema: {
@@ -145,7 +179,7 @@ function parameters(): Json {
     },
     SharedFencingToken: header("Fencing-Token", token, "For all operations that bring no token of their own"),
     IfMatch: header("If-Match", { type: "string" }, 'One strong entity tag, such as "12", or *'),
-    IfNoneMatch: header("If-None-Match", { const: "*" }, "Only if there is no document"),
+    IfNoneMatch: header("If-None-Match", { type: "string", const: "*" }, "Only if there is no document"),
     ReadIfNoneMatch: header("If-None-Match", { type: "string" }, "Entity tags the client already has"),
     IdempotencyKey: header(
       "Idempotency-Key",
@@ -162,7 +196,12 @@ function headers(): Json {
     "X-Request-Id": { description: "Names this request in the log", schema: { type: "string" } },
     "Idempotent-Replayed": {
       description: "Present when the answer is that of an earlier request with the same key",
-      schema: { const: "true" },
+      schema: { type: "string", const: "true" },
     },
+    "Retry-After": { description: "Seconds to wait before another try", schema: { type: "string", pattern: "^[1-9][0-9]*$" } },
+    "WWW-Authenticate": { description: "The scheme that is wanted", schema: { type: "string" } },
+    Allow: { description: "The methods of this route", schema: { type: "string" } },
+    "Accept-Encoding": { description: "The only encoding that is taken: none", schema: { type: "string", const: "identity" } },
+    "Accept-Patch": { description: "The media type of a patch", schema: { type: "string" } },
   };
 }

@@ -10,9 +10,23 @@ import { problemCodes } from "./problem.js";
 
 const MAX_PAGE_ITEMS = 1_000;
 
-const token = z.int().min(1).max(MAX_TOKEN).meta({ description: "A fencing token: only ever rises for one resource" });
-const seq = z.int().min(1).max(MAX_TOKEN).meta({ description: "Position among the writes of one holder; must rise within one token" });
-const rev = z.int().min(0).max(MAX_TOKEN).meta({ description: "Counts the accepted writes of the resource; 0 when there was none" });
+/** Without it, generated clients in Go, Java and others take 32 bits, and tokens have more. */
+const int64 = { format: "int64" } as const;
+const token = z
+  .int()
+  .min(1)
+  .max(MAX_TOKEN)
+  .meta({ ...int64, description: "A fencing token: only ever rises for one resource" });
+const seq = z
+  .int()
+  .min(1)
+  .max(MAX_TOKEN)
+  .meta({ ...int64, description: "Position among the writes of one holder; must rise within one token" });
+const rev = z
+  .int()
+  .min(0)
+  .max(MAX_TOKEN)
+  .meta({ ...int64, description: "Counts the accepted writes of the resource; 0 when there was none" });
 const resource = z.string().min(1).max(MAX_NAME_BYTES);
 const document = z.unknown().meta({ description: "Any JSON; numbers keep every digit" });
 
@@ -31,7 +45,7 @@ const item = z.object({
   resource,
   token,
   rev,
-  seq: z.int().min(0).max(MAX_TOKEN),
+  seq: z.int().min(0).max(MAX_TOKEN).meta(int64),
   holder: z.string().nullable().meta({ description: "The credential that wrote last" }),
   updatedAt: z.iso.datetime(),
   value: document.optional(),
@@ -67,10 +81,10 @@ export const historyQuery = z.strictObject({
     .optional(),
 });
 const historyEntry = z.object({
-  rev: z.int().min(1),
+  rev: z.int().min(1).meta(int64),
   op: z.enum(["put", "patch", "delete"]),
   token,
-  seq: z.int().min(0),
+  seq: z.int().min(0).meta(int64),
   holder: z.string().nullable(),
   at: z.iso.datetime(),
 });
@@ -78,7 +92,7 @@ export const historyPage = z.object({ resource, entries: z.array(historyEntry), 
 
 // `value` is left out here: it stays text (see operation-list.ts).
 const operationHead = { resource: z.string(), token: token.optional(), seq: seq.optional() };
-const ifMatch = z.union([z.int().min(1).max(MAX_TOKEN), z.string()]).optional();
+const ifMatch = z.union([z.int().min(1).max(MAX_TOKEN).meta(int64), z.string()]).optional();
 const conditions = { ifMatch, ifNoneMatch: z.literal("*").optional() };
 export const operation = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("put"), ...operationHead, ...conditions, value: document }),
@@ -114,7 +128,7 @@ export const problem = z.object({
   resource: resource.optional(),
   presentedToken: token.optional(),
   currentToken: token.optional(),
-  currentSeq: z.int().optional(),
+  currentSeq: z.int().meta(int64).optional(),
   currentETag: z.string().optional(),
   outcome: z.enum(["not_applied", "unknown"]).optional(),
   sqlState: z.string().optional().meta({ description: "Of the error that the called function ended with" }),

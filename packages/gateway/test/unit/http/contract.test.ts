@@ -85,8 +85,24 @@ describe("the contract", () => {
     expect(unnamed).toEqual(["route_not_found", "expectation_failed"]);
   });
 
+  test("marks every token, sequence number and revision as a number of 64 bits", () => {
+    const narrow: string[] = [];
+    const walk = (value: unknown, path: string): void => {
+      if (typeof value !== "object" || value === null) return;
+      const { type, format } = value as { type?: unknown; format?: unknown };
+      if (type === "integer" && format !== "int64") narrow.push(path);
+      for (const [key, member] of Object.entries(value)) walk(member, `${path}/${key}`);
+    };
+    walk(openApiDocument(), "");
+    // Neither counts anything that grows.
+    expect(narrow).toEqual([
+      expect.stringMatching(/\/Problem\/properties\/status$/),
+      expect.stringMatching(/\/Problem\/properties\/operation$/),
+    ]);
+  });
+
   test("publishes the problem as a schema that problems match", () => {
-    const validate = new Ajv2020().compile(at(openApiDocument(), "/components/schemas/Problem") as object);
+    const validate = new Ajv2020({ formats: { int64: true } }).compile(at(openApiDocument(), "/components/schemas/Problem") as object);
     const document = problemDocument(new Problem("fencing_token_stale", "Because.", { presentedToken: 1, currentToken: 2 }), "id-1");
     expect([validate(document), validate.errors]).toEqual([true, null]);
     expect(validate({ ...document, code: "other" })).toBe(false);
