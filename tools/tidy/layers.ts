@@ -32,6 +32,7 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     "app.ts",
     "migrate-at-start.ts",
     "verify-with-lock.ts",
+    "recover.ts",
     "gateway.ts",
     "commands.ts",
     "fence-commands.ts",

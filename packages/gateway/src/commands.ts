@@ -7,11 +7,13 @@ import { apiKeyFile, makeApiKey } from "./http/auth.js";
 import { firstIssue } from "./http/schemas.js";
 import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog } from "./observe/log.js";
+import { recover } from "./recover.js";
 import { GatewayConfigError, hasCredentials, verifyMode } from "./settings/config.js";
 import { loadCredentials } from "./settings/credentials.js";
 import { type EnvironmentSettings, readEnvironment } from "./settings/environment.js";
 import { type Settings, settings as table } from "./settings/settings.js";
 import { grantRoles } from "./store/migrate.js";
+import { connectToLock } from "./verify-with-lock.js";
 
 const naming = (key: keyof Settings): string => table[key].env;
 
@@ -77,6 +79,28 @@ export async function grant(args: readonly string[]): Promise<number> {
   return 0;
 }
 
+/**
+ * Raises the fences of a restored database to what the lock's nodes know. For the owner of the
+ * schema; prints what it did.
+ */
+export async function recoverFences(args: readonly string[]): Promise<number> {
+  const options = { reason: { type: "string" }, "nothing-lost": { type: "boolean" } } as const;
+  const { values } = parseArgs({ args: [...args], options, strict: true });
+  const { databaseUrl, redisUrls, namespace } = read().settings;
+  if (redisUrls === undefined) throw new GatewayConfigError([`${naming("redisUrls")} is missing: the lock's nodes know the fences.`]);
+  const reason = values.reason ?? "";
+  if (reason === "") throw new GatewayConfigError(["recover needs --reason TEXT; it is kept with the recovery."]);
+  const lock = await connectToLock(redisUrls, namespace);
+  try {
+    await lock.ready();
+    const lost = values["nothing-lost"] === true ? "nothing" : "unknown";
+    console.log(JSON.stringify(await recover({ databaseUrl, lock, by: "palisade-gateway recover", reason, lost })));
+  } finally {
+    await lock.close();
+  }
+  return 0;
+}
+
 export function checkConfig(args: readonly string[]): number {
   noArguments(args);
   const { settings } = read();
@@ -129,6 +153,9 @@ function helpText(): string {
   return `palisade-gateway [serve]        serve resources over HTTP until SIGTERM
 palisade-gateway migrate        bring the schema of the database up to date
 palisade-gateway grant          give the roles palisade_gateway and palisade_app their rights, as the owner of the schema
+palisade-gateway recover --reason TEXT [--nothing-lost]
+                                after a restore: raise all fences to what the lock's nodes know, as the owner of the schema;
+                                with --nothing-lost leave them, because no acknowledged write is missing
 palisade-gateway keygen --id NAME --scope ACTION:PREFIX [--scope …] [--expires-at TIME]
                                 make an API key; prints it once, with the entry for the key file
 palisade-gateway fences         list the fenced tables of the database

@@ -178,6 +178,7 @@ class RunningGateway implements Gateway {
     const { verify: _mode, ...settings } = this.#settings;
     return {
       ...settings,
+      memory: settings.restoreCheck === "on" ? this.#lock : undefined,
       verify: this.#lock === undefined ? undefined : verifyWith(this.#lock, this.#log),
       verifyUnreachable: verifyMode(this.#settings) === "open" ? "accept" : "refuse",
       observe: (event) => {

@@ -21,6 +21,7 @@ import { Transactions } from "./guard/transaction.js";
 import { DatabaseHost } from "./store/database-host.js";
 import { forgetUsedKeys } from "./store/key-retention.js";
 import { Lanes } from "./store/lanes.js";
+import { Lineage, type StoreMemory } from "./store/lineage.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
 import {
   type HistoryRequest,
@@ -50,6 +51,8 @@ export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: Store
      * (open).
      */
     readonly verifyUnreachable?: "refuse" | "accept" | undefined;
+    /** Where the state of the database is remembered outside of it; absent: not at all. */
+    readonly memory?: StoreMemory | undefined;
     /** For metrics and logs; must not throw. */
     readonly observe?: ((event: StoreEvent) => void) | undefined;
   };
@@ -77,6 +80,7 @@ class PostgresStore implements FencedStore {
   readonly #raises: RaiseCheck;
   readonly #calls: Calls | undefined;
   readonly #rehearsal: Rehearsal;
+  readonly #lineage: Lineage | undefined;
   readonly #observe: (event: StoreEvent) => void;
   /** The error last reported: one statement may have ended many writes. */
   #reported: Error | undefined;
@@ -89,8 +93,10 @@ class PostgresStore implements FencedStore {
     const { statementsInFlight, maxQueuedWrites, maxWaitMs, lockWaitMs, batchLockWaitMs } = limits;
     const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
     const host = new DatabaseHost(databaseUrl);
-    const slotsThatWait = (waitMs: number) =>
-      new WriteSlots(statementsInFlight, { ...limits, lockWaitMs: waitMs, host, durability, onIdleError });
+    const { memory } = config;
+    this.#lineage = memory === undefined ? undefined : new Lineage({ memory, unreachable: verifyUnreachable });
+    const connection = { ...limits, host, durability, onIdleError, lineage: this.#lineage };
+    const slotsThatWait = (waitMs: number) => new WriteSlots(statementsInFlight, { ...connection, lockWaitMs: waitMs });
     const form = { history, durability } as const;
     const statements = (rows: "any" | "known", scope: "each" | "all") => ({
       plain: fencedWrite({ ...form, rows, scope, keys: "none" }),
@@ -116,6 +122,7 @@ class PostgresStore implements FencedStore {
     const all = [single.any, single.known, whole].flatMap(({ plain, keyed }) => [plain, keyed]);
     this.#rehearsal = new Rehearsal({ lanes: this.#lanes, statements: all });
     this.#observe = observe;
+    this.#lineage?.start(this.#lanes);
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#calls = openCalls(config, { durability, raises: this.#raises, limits, onIdleError });
     this.#retention = forgetUsedKeys({ pool: this.#pool, retentionMs: limits.idempotencyRetentionMs, onError: onIdleError });
@@ -180,7 +187,10 @@ class PostgresStore implements FencedStore {
 
   async call(request: CallRequest): Promise<CallVerdict> {
     checkCall(request);
-    return (await this.#calls?.call(request)) ?? { kind: "function_unknown", message: "No function may be called here." };
+    return (
+      (await this.#lineage?.refusal(this.#pool)) ??
+      (await this.#calls?.call(request)) ?? { kind: "function_unknown", message: "No function may be called here." }
+    );
   }
 
   async #verifyAll(toAsk: readonly TransactionOperation[], operations: readonly TransactionOperation[]) {
@@ -191,6 +201,7 @@ class PostgresStore implements FencedStore {
   }
 
   #reportedIfUnavailable<V extends Verdict | TransactionVerdict>(verdict: V): V {
+    if (verdict.kind === "accepted" || verdict.kind === "committed") this.#lineage?.acknowledged();
     if (verdict.kind !== "unavailable" || verdict.cause === undefined || verdict.cause === this.#reported) return verdict;
     this.#reported = verdict.cause;
     this.#observe({ kind: "refused_by_database", error: verdict.cause });
@@ -243,7 +254,8 @@ class PostgresStore implements FencedStore {
 
   async ready(): Promise<Readiness> {
     const statementFault = () => this.#rehearsal.fault();
-    const found = await readiness({ pool: this.#pool, durability: this.#durability, verify: this.#verify, statementFault });
+    const parts = { pool: this.#pool, durability: this.#durability, verify: this.#verify, lineage: this.#lineage };
+    const found = await readiness({ ...parts, statementFault });
     const calls = await this.#calls?.readiness();
     return calls === undefined ? found : { ...found, checks: [...found.checks, calls] };
   }
@@ -269,6 +281,7 @@ class PostgresStore implements FencedStore {
 
   async #close(drainMs: number): Promise<void> {
     this.#retention.stop();
+    this.#lineage?.stop();
     const drained = Promise.all([this.#commit.drain(), this.#lanes.drain()]);
     const timer = setTimeout(() => {
       this.#commit.abandonQueue();

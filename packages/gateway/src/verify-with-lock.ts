@@ -6,13 +6,13 @@ import type { ReadinessCheck, VerifyToken } from "./fenced-store.js";
 import type { Log } from "./observe/log.js";
 
 /** The part of a locker that verification needs. */
-export type LockClient = Pick<Locker, "issued" | "ready" | "close">;
+export type LockClient = Pick<Locker, "issued" | "mark" | "ready" | "close">;
 
 // A write waits for the answer, so it must come soon or not at all.
 const ANSWER_WITHIN_MS = 1_000;
 
 // Imported only here: a gateway that trusts tokens needs no Redis client in its memory.
-export async function connectToLock(redisUrls: readonly string[], namespace: string | undefined): Promise<LockClient> {
+export async function connectToLock(redisUrls: readonly string[], namespace: string | undefined): Promise<Locker> {
   const { createLocker } = await import("@palisade/lock");
   return createLocker({
     nodes: redisUrls,

@@ -6,7 +6,21 @@ import { fileURLToPath } from "node:url";
 
 const folder = new URL("../src/redis/lua/", import.meta.url);
 const target = fileURLToPath(new URL("../src/redis/lua.generated.ts", import.meta.url));
-const scripts = ["grant", "seal", "extend", "heal", "release", "inspect", "raise", "status", "open-admission", "read-floor", "admit"];
+const scripts = [
+  "grant",
+  "seal",
+  "extend",
+  "heal",
+  "release",
+  "inspect",
+  "raise",
+  "status",
+  "open-admission",
+  "read-floor",
+  "admit",
+  "list-resources",
+  "mark",
+];
 
 function load(name) {
   const text = readFileSync(new URL(`${name}.lua`, folder), "utf8").replace(/^--@include ([\w-]+)$/gm, (_, part) => load(part));

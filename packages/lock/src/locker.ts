@@ -3,8 +3,8 @@
 import { readHandOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
 import { inspectAll, summarize } from "./lease/inspect.js";
-import { adoptionError, closedError, describeLost } from "./lease/messages.js";
-import { forceRelease, wasIssued } from "./lease/raise.js";
+import { adoptionError, closedError, describeBallots, describeLost } from "./lease/messages.js";
+import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
 import { renew } from "./lease/renew.js";
 import { retryAfterMs } from "./lease/time-until-free.js";
 import { readAdoptOptions, readLeaseRequest, readResource } from "./options/lease-request.js";
@@ -16,7 +16,7 @@ import { DeadlineHeap } from "./platform/deadline-heap.js";
 import { InFlight } from "./platform/in-flight.js";
 import { LockError } from "./protocol/errors.js";
 import { channels } from "./protocol/events.js";
-import type { Finding, Fleet, FleetState } from "./protocol/fleet.js";
+import type { Asked, Finding, Fleet, FleetState } from "./protocol/fleet.js";
 import type { Lease } from "./protocol/lease.js";
 import type {
   AcquireOptions,
@@ -150,6 +150,35 @@ export class QuorumLocker implements Locker {
     tokenOption(token);
     await this.#begin([resource]);
     return wasIssued(this.#context, resource, token);
+  }
+
+  async listResources(): Promise<readonly string[]> {
+    await this.#begin([]);
+    const names = this.#answersOf("the list of resources", await this.#fleet.listResources());
+    return [...new Set(names.flat())];
+  }
+
+  async highestToken(resource: string): Promise<number> {
+    readResource(resource);
+    await this.#begin([resource]);
+    return highestToken(this.#context, resource);
+  }
+
+  async mark(name: string, atLeast: number): Promise<number> {
+    wellFormedText("name", name, 1_024);
+    if (atLeast !== 0) tokenOption(atLeast);
+    await this.#begin([]);
+    return Math.max(...this.#answersOf(`the mark ${name}`, await this.#fleet.mark(name, atLeast)));
+  }
+
+  /** At least a quorum's. */
+  #answersOf<Answer>(what: string, asked: readonly Asked<Answer>[]): readonly Answer[] {
+    const { size, quorum } = this.#context.policy;
+    const answers = asked.flatMap((node) => (node.kind === "answered" ? [node.answer] : []));
+    if (answers.length >= quorum) return answers;
+    const ballots = asked.filter((node) => node.kind === "unreachable");
+    const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots)}`;
+    throw new LockError("LOCK_NO_QUORUM", message, { resources: [], ballots });
   }
 
   async doctor(): Promise<readonly Finding[]> {

@@ -187,4 +187,22 @@ export const votes = [
     breaks: "The lock vouches for tokens that it has never given out.",
     tests: ["real/operate.test.ts"],
   },
+  {
+    name: "highest-token-counts-no-silence",
+    promise: "T1",
+    file: "packages/lock/src/lease/raise.ts",
+    find: "Math.max(1, majority - (policy.size - tokens.length))",
+    replace: "Math.max(1, Math.min(majority, tokens.length))",
+    breaks: "A lease whose token a silent node has too is taken for one that never was: its write is forgotten by the recovery.",
+    tests: ["real/recovery.test.ts"],
+  },
+  {
+    name: "highest-token-is-not-raised",
+    promise: "T1",
+    file: "packages/lock/src/lease/raise.ts",
+    find: 'if (storing < policy.quorum) await raiseOnQuorum(context, { resource, token, remove: "nothing" });',
+    replace: 'if (storing < 0) await raiseOnQuorum(context, { resource, token, remove: "nothing" });',
+    breaks: "A fence is raised above the leases to come: their holders are refused.",
+    tests: ["real/recovery.test.ts"],
+  },
 ];

@@ -15,6 +15,8 @@ export interface GatewayOptions {
   /** Entries for PALISADE_API_KEYS, as JSON text. */
   readonly apiKeys?: string;
   readonly durability?: "local" | "sync";
+  /** Whether a restored database is refused until it was recovered. */
+  readonly restoreCheck?: "on" | "off";
   /** "long" when absent: in a scenario a slow machine must not look like a broken one. */
   readonly timeouts?: "long" | "usual";
 }
@@ -65,7 +67,7 @@ function reasonOf(child: Child): string {
 }
 
 function environmentOf(options: GatewayOptions): Record<string, string> {
-  const { databaseUrl, redisUrls, namespace, port = 0, adminPort = 0, apiKeys, durability, timeouts } = options;
+  const { databaseUrl, redisUrls, namespace, port = 0, adminPort = 0, apiKeys, durability, restoreCheck, timeouts } = options;
   // What was set for other gateways must not reach this one; an empty variable counts as absent.
   const inherited = Object.keys(process.env).filter((name) => name.startsWith("PALISADE_") || name === "ADMIN_HOST");
   return {
@@ -80,6 +82,7 @@ function environmentOf(options: GatewayOptions): Record<string, string> {
     ...(namespace === undefined ? {} : { PALISADE_NAMESPACE: namespace }),
     ...(apiKeys === undefined ? {} : { PALISADE_API_KEYS: apiKeys }),
     ...(durability === undefined ? {} : { PALISADE_DURABILITY: durability }),
+    ...(restoreCheck === undefined ? {} : { PALISADE_RESTORE_CHECK: restoreCheck }),
   };
 }
 

@@ -11,6 +11,7 @@ import { cronOnce, doubleSubmit } from "./once-only.js";
 import { ownerCheck } from "./owner-check.js";
 import { replicaFailover } from "./replica-failover.js";
 import { repliesInFlight } from "./replies-in-flight.js";
+import { restoredBackup } from "./restored-backup.js";
 import { storeFailover } from "./store-failover.js";
 import { threeItems } from "./three-items.js";
 
@@ -29,4 +30,5 @@ export const scenarios: readonly Scenario[] = [
   majorityDown,
   extend,
   storeFailover,
+  restoredBackup,
 ];

@@ -23,7 +23,9 @@ async function setUp(act: ActRun, replication: "sync" | "async"): Promise<Parts>
   const pair = act.own(await PostgresPair.start({ replication }));
   const { redisUrls, namespace } = act.environment;
   const durability = replication === "sync" ? "sync" : "local";
-  const options = { redisUrls, namespace, databaseUrl: pair.primary.url, durability } as const;
+  // What the control loses would be noticed otherwise (restored-backup).
+  const restoreCheck = replication === "sync" ? "on" : "off";
+  const options = { redisUrls, namespace, databaseUrl: pair.primary.url, durability, restoreCheck } as const;
   const first = act.own(await startGateway(options));
   await pair.caughtUp();
   const proxy = await FaultProxy.start({ upstream: hostOf(first.url) });
@@ -40,7 +42,7 @@ async function setUp(act: ActRun, replication: "sync" | "async"): Promise<Parts>
     await pair.primary.crash();
     await pair.promote();
     act.step("breaks", "store", { text: "the primary dies; the standby takes over" });
-    const second = act.own(await startGateway({ redisUrls, namespace, databaseUrl: pair.standby.url }));
+    const second = act.own(await startGateway({ redisUrls, namespace, databaseUrl: pair.standby.url, restoreCheck }));
     await proxy.serverUp(hostOf(second.url));
     proxy.cut();
   };

@@ -4,7 +4,16 @@ import { expect } from "@palisade/testkit/vitest";
 import { scenarios } from "../../src/scenarios/catalogue.js";
 import { run, scenario, test } from "../support/scenarios.js";
 
-const names = ["replies-in-flight", "clock-jump", "node-amnesia", "replica-failover", "majority-down", "extend", "store-failover"];
+const names = [
+  "replies-in-flight",
+  "clock-jump",
+  "node-amnesia",
+  "replica-failover",
+  "majority-down",
+  "extend",
+  "store-failover",
+  "restored-backup",
+];
 
 for (const name of names) {
   test(`${name}: ${scenario(name).proven}`, { timeout: 120_000 }, async ({ environment }) => {

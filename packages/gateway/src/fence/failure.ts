@@ -29,6 +29,7 @@ const SESSION_ENDS = /^(08|57P)/;
 const DOUBTFUL = /^(XX|58|F0)/;
 const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
   [/^25006$/, "read_only"],
+  [/^PLS10$/, "not_recovered"],
   [/^(53|42|3F|3D|28|0A)/, "refused"],
 ];
 

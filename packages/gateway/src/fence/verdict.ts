@@ -128,9 +128,10 @@ export type IdempotencyKeyReused = { readonly kind: "idempotency_key_reused" };
 
 /**
  * overloaded: the bounded queue is full. unreachable: no connection. refused: Postgres answered
- * that it cannot serve (53*, 57P03).
+ * that it cannot serve (53*, 57P03). not_recovered: it was restored, or nobody can tell that it was
+ * not.
  */
-export type UnavailableReason = "overloaded" | "closing" | "unreachable" | "read_only" | "refused" | "not_durable";
+export type UnavailableReason = "overloaded" | "closing" | "unreachable" | "read_only" | "refused" | "not_durable" | "not_recovered";
 /** Certainly not applied. */
 export type Unavailable = {
   readonly kind: "unavailable";

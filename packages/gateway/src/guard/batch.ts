@@ -159,6 +159,8 @@ async function failedAlone({ parts, sending, entry, failure: { code, error } }: 
   const { resource } = entry.request;
   // Another connection used the same key at the same time and committed first.
   if (code === "23505" && isKeyed(entry)) return (await explainRefused(parts, connection, [entry]))[0] as RowAnswer;
+  // The database was recovered, and the token is not above the floor of resources without a row.
+  if (code === "PLS01") return (await explainRefused(parts, connection, [entry]))[0] as RowAnswer;
   parts.slowRows.mark(resource); // In a batch, the next write of its resource could fail others.
   if (code === LOCK_TIMED_OUT) return lane === "fast" ? { kind: "retry", code, way: "slow" } : { kind: "contention", resource, code };
   if (rejectsValue(code)) return { kind: "value_rejected", resource, message: error.message };

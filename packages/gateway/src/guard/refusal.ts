@@ -69,8 +69,8 @@ const explainFor = (durability: Durability): Statement =>
   named(
     "palisade-explain",
     `
-  select seen.token, seen.seq, seen.rev, seen.deleted, used.key, used.fingerprint, used.outcome, ${durabilityDemand[durability]}
-  from unnest($1::text[], $2::text[]) with ordinality as asked(resource, key, place)
+  select coalesce(seen.token, nullif(lineage.fence_floor, 0)), seen.seq, seen.rev, coalesce(seen.deleted, true), used.key, used.fingerprint, used.outcome, ${durabilityDemand[durability]}
+  from unnest($1::text[], $2::text[]) with ordinality as asked(resource, key, place) cross join palisade.lineage
   left join lateral (
     select token, seq, rev, deleted from palisade.resources as found where found.resource = asked.resource limit 1
   ) as seen on true

@@ -95,7 +95,7 @@ export class Transactions {
     const { code, error } = failure;
     // Refused by the statement's own clause after a row was refused under its lock; or another
     // connection used the key at the same time.
-    if (code === "PLS05" || (code === "23505" && idempotency !== undefined)) return await this.#explain(attempt);
+    if (code === "PLS05" || code === "PLS01" || (code === "23505" && idempotency !== undefined)) return await this.#explain(attempt);
     if (code === LOCK_TIMED_OUT) return { kind: "held", rows: await this.#heldRows(attempt) };
     if (rejectsValue(code)) return await this.#findRejected(attempt, error.message);
     return unavailable("refused", error);

@@ -18,6 +18,7 @@ export interface Settings extends CredentialSettings {
   readonly redisUrls: readonly string[] | undefined;
   readonly namespace: string | undefined;
   readonly verify: "off" | "open" | "closed" | undefined;
+  readonly restoreCheck: "on" | "off";
   readonly rateLimitPerSecond: number;
   readonly bodyLimitBytes: number;
   readonly bodyBudgetBytes: number;
@@ -110,6 +111,12 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     env: "PALISADE_VERIFY",
     choices: ["off", "open", "closed"],
     help: "What happens to a raise while the lock cannot be asked: closed refuses it, open lets it through, off never asks. Closed when PALISADE_REDIS_URLS is set, else off.",
+  }),
+  restoreCheck: choice({
+    env: "PALISADE_RESTORE_CHECK",
+    choices: ["on", "off"],
+    fallback: "on",
+    help: "Whether a database that was restored from a backup is refused until palisade-gateway recover has run; needs PALISADE_REDIS_URLS.",
   }),
   ...credentialSettings,
   rateLimitPerSecond: number({

@@ -38,7 +38,8 @@ export class PoolerQuery extends Query {
     { text, values, settings }: PoolerStatement,
     settle: (error: Error | undefined, result: pg.QueryArrayResult | undefined) => void,
   ) {
-    super({ text, values, rowMode: "array" }, undefined, settle);
+    // Extended also where there are no values: a simple query would leave the settings out.
+    super({ text, values, rowMode: "array", queryMode: "extended" }, undefined, settle);
     this.#settings = settings;
   }
 

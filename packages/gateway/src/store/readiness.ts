@@ -3,6 +3,7 @@
 // written through is refused when it is opened (session.ts), and the statement itself refuses when
 // synchronous replication is switched off later.
 import { sql } from "drizzle-orm";
+import type { Lineage } from "./lineage.js";
 import { type SchemaState, schemaState } from "./migrate.js";
 import type { ReadPool } from "./read-pool.js";
 import type { Durability } from "./session.js";
@@ -39,20 +40,23 @@ export interface ReadinessParts {
   readonly pool: ReadPool;
   readonly durability: Durability;
   readonly verify: "on" | "off";
+  readonly lineage: Lineage | undefined;
   /** Why a statement of the store cannot be run here; undefined when all were. */
   readonly statementFault: () => Promise<string | undefined>;
 }
 
-export async function readiness({ pool, durability, verify, statementFault }: ReadinessParts): Promise<Readiness> {
+export async function readiness({ pool, durability, verify, lineage, statementFault }: ReadinessParts): Promise<Readiness> {
   const startedAt = performance.now();
   const found = await pool.read(async (db) => {
     const { rows } = await db.execute<Record<string, unknown>>(facts);
     const query = async (text: string) => ({ rows: (await db.execute<Record<string, unknown>>(sql.raw(text))).rows });
     const schema = await schemaState({ query }).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
-    return { facts: rows[0] as unknown as Facts, schema, tookMs: performance.now() - startedAt };
+    const tookMs = performance.now() - startedAt;
+    const lost = await lineageFault(lineage, query);
+    return { facts: rows[0] as unknown as Facts, schema, lost, tookMs };
   });
   if ("kind" in found) return judged([check("database", "failed", `no answer (${found.reason}): ${found.cause?.message ?? "none"}`)]);
-  const { facts: seen, schema, tookMs } = found;
+  const { facts: seen, schema, lost, tookMs } = found;
   const fault = await statementFault();
   return judged([
     check("database", "ok", `answers in ${tookMs.toFixed(1)} ms`),
@@ -64,6 +68,9 @@ export async function readiness({ pool, durability, verify, statementFault }: Re
     fault === undefined
       ? check("statements", "ok", "each was run once, without rows")
       : check("statements", "failed", `this database cannot run ${fault}`),
+    lost === undefined
+      ? check("restore", "ok", lineage === undefined ? "not looked for: no lock nodes are configured" : "none since the last beat")
+      : check("restore", "failed", `this database may lack fences: ${lost}`),
     durabilityCheck(seen, durability),
     seen.fsync
       ? check("fsync", "ok", "on")
@@ -94,6 +101,14 @@ function durabilityCheck(seen: Facts, durability: Durability): ReadinessCheck {
   if (seen.synchronous === null || Number(seen.synchronous) === 0)
     return check("durability", "failed", `sync: no synchronous standby of ${seen.standby_names} is connected; writes would wait for ever`);
   return check("durability", "ok", `sync: ${seen.synchronous} synchronous standby connected for ${seen.standby_names}`);
+}
+
+/** Before its migration a database has no lineage; the check of the schema says so. */
+async function lineageFault(
+  lineage: Lineage | undefined,
+  query: (text: string) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>,
+): Promise<string | undefined> {
+  return await lineage?.fault(async (text) => (await query(text)).rows).catch((error: unknown) => String(error));
 }
 
 function check(name: string, status: ReadinessCheck["status"], detail: string): ReadinessCheck {

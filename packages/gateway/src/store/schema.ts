@@ -2,7 +2,7 @@
 // migrations/ are what is applied; a test compares the two. Fenced writes have one statement, in
 // guard/fenced-statement.ts.
 import { sql } from "drizzle-orm";
-import { bigint, boolean, check, customType, index, jsonb, pgSchema, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, boolean, check, customType, index, jsonb, pgSchema, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
 
 /**
  * Text compared byte by byte, because prefix lists use the key. drizzle cannot express a collation.
@@ -82,6 +82,29 @@ export const fenceChanges = palisade.table("fence_changes", {
   token: count("token").notNull(),
   resource: name("resource").notNull(),
   changedBy: text("changed_by").notNull(),
+  reason: text("reason").notNull(),
+});
+
+export const lineage = palisade.table(
+  "lineage",
+  {
+    onlyRow: boolean("only_row").primaryKey().default(true),
+    id: uuid("id").notNull().defaultRandom(),
+    beat: count("beat").notNull().default(1),
+    // An unsigned number of 64 bits, and therefore no count.
+    systemIdentifier: bigint("system_identifier", { mode: "bigint" }).notNull(),
+    fenceFloor: count("fence_floor").notNull().default(0),
+  },
+  (table) => [check("lineage_only_row_check", sql`${table.onlyRow}`)],
+);
+
+export const recoveries = palisade.table("recoveries", {
+  id: count("id").primaryKey().generatedAlwaysAsIdentity(),
+  recoveredAt: instant("recovered_at").notNull().defaultNow(),
+  beat: count("beat").notNull(),
+  fenceFloor: count("fence_floor").notNull(),
+  raised: count("raised").notNull(),
+  recoveredBy: text("recovered_by").notNull(),
   reason: text("reason").notNull(),
 });
 

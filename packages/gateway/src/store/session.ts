@@ -41,8 +41,12 @@ const settings = (lasts: "session" | "transaction"): string => {
     set_config('enable_mergejoin', 'off', ${local})`;
 };
 
-/** For the transaction of one statement behind a pooler; in the same round trip. */
-export const TRANSACTION_SETTINGS = `select ${settings("transaction")}`;
+/**
+ * For the transaction of one statement behind a pooler; in the same round trip. The server behind
+ * it may have been restored without the connection to the pooler being lost: $3 is the beat that it
+ * must have.
+ */
+export const TRANSACTION_SETTINGS = `select palisade.demand_beat($3), ${settings("transaction")}`;
 
 /**
  * One round trip: set everything, and report what cannot be set. $3 is the process that this client

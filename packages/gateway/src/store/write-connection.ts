@@ -7,10 +7,19 @@ import type { DatabaseHost } from "./database-host.js";
 import { demandTransactions, PoolerQuery } from "./pooler-query.js";
 import { type Durability, OPEN_SESSION, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
 
+/** Whether the database was restored; see lineage.ts. */
+export interface RestoreCheck {
+  readonly least: number;
+  fault(query: (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>): Promise<string | undefined>;
+  refresh(): Promise<string | undefined>;
+}
+
 export interface WriteConnectionOptions extends SessionLimits {
   readonly host: DatabaseHost;
   readonly durability: Durability;
   readonly connectTimeoutMs: number;
+  /** Absent: whether the database was restored is not asked. */
+  readonly lineage?: RestoreCheck | undefined;
   /** From sending to answer. */
   readonly writeTimeoutMs: number;
   /** An error on a connection that was not in use. */
@@ -57,7 +66,7 @@ export class WriteConnection {
     this.#busy = true;
     try {
       const client = this.#client ?? (await this.#open());
-      const reply = client instanceof pg.Client ? await this.#send(client, statement) : { failure: client };
+      const reply = client instanceof pg.Client ? await this.#sendIfWhole(client, statement) : { failure: client };
       if (client instanceof pg.Client && "failure" in reply && endsSession(reply.failure)) this.destroy();
       this.#options.onReply?.(reply);
       return reply;
@@ -91,6 +100,11 @@ export class WriteConnection {
         discard(client);
         return { kind: "unavailable", reason: fault.reason, error: new Error(fault.message) };
       }
+      const lost = await this.#options.lineage?.fault(async (text) => (await (client as pg.Client).query(text)).rows);
+      if (lost !== undefined) {
+        discard(client);
+        return notRecovered(lost);
+      }
       if (report.isPooled) await demandTransactions(client);
       this.#isPooled = report.isPooled;
       this.#client = client;
@@ -102,6 +116,16 @@ export class WriteConnection {
     } finally {
       this.#opening = undefined;
     }
+  }
+
+  /** Behind a pooler no new connection tells of a server that was replaced. */
+  async #sendIfWhole(client: pg.Client, statement: BoundStatement): Promise<Reply> {
+    const lost = this.#isPooled ? await this.#options.lineage?.refresh() : undefined;
+    return lost === undefined ? await this.#send(client, statement) : { failure: notRecovered(lost) };
+  }
+
+  #transactionParameters(): string[] {
+    return [...sessionParameters(this.#options), String(this.#options.lineage?.least ?? 0)];
   }
 
   #listen(client: pg.Client): void {
@@ -137,7 +161,7 @@ export class WriteConnection {
         else if (error) resolve({ failure: failureOf(error) });
         else resolve({ rows: result?.rows ?? [] });
       };
-      if (this.#isPooled) client.query(new PoolerQuery({ text, values, settings: sessionParameters(this.#options) }, settle) as never);
+      if (this.#isPooled) client.query(new PoolerQuery({ text, values, settings: this.#transactionParameters() }, settle) as never);
       else client.query({ name, text, values: values as string[], rowMode: "array" }, settle as never);
     });
   }
@@ -161,6 +185,10 @@ export class WriteConnection {
     await client.end();
     clearTimeout(timer);
   }
+}
+
+function notRecovered(lost: string): Failure {
+  return { kind: "unavailable", reason: "not_recovered", error: new Error(`this database may lack fences: ${lost}`) };
 }
 
 /** pg would send Terminate and wait; destroying the socket ends it at once. */

@@ -11,7 +11,15 @@ import { grantRoles, MigrationError, migrate } from "../../src/store/migrate.js"
 import * as schema from "../../src/store/schema.js";
 import { test } from "../support/store.js";
 
-const tables = [schema.resources, schema.history, schema.usedKeys, schema.fenceChanges, schema.migrations];
+const tables = [
+  schema.resources,
+  schema.history,
+  schema.usedKeys,
+  schema.fenceChanges,
+  schema.lineage,
+  schema.recoveries,
+  schema.migrations,
+];
 
 describe("migrations", () => {
   test("make exactly the tables that the drizzle schema describes", async ({ connect }) => {

@@ -1,5 +1,6 @@
 // The nodes of one locker together: which of them are admitted, why the locker may not use them,
 // what is wrong with them.
+import type { Unreachable } from "./ballot.js";
 import type { LockNode } from "./node.js";
 
 /**
@@ -30,6 +31,9 @@ export interface FleetState {
   readonly maxTtlMs: number | undefined;
 }
 
+/** What a node answered outside of the algorithm. */
+export type Asked<Answer> = { readonly kind: "answered"; readonly node: string; readonly answer: Answer } | Unreachable;
+
 export interface Fleet {
   /** In the order of configuration, named n1, n2, … */
   readonly nodes: readonly LockNode[];
@@ -45,6 +49,10 @@ export interface Fleet {
    * rejects.
    */
   settled(): Promise<FleetState>;
+  /** The resources that have a counter, by node. Never rejects. */
+  listResources(): Promise<readonly Asked<readonly string[]>[]>;
+  /** Raises a mark on every node, and tells what each stores now. Never rejects. */
+  mark(name: string, atLeast: number): Promise<readonly Asked<number>[]>;
   /** Examines the configuration of every node. Never rejects. */
   probe(): Promise<readonly Finding[]>;
   close(): Promise<void>;

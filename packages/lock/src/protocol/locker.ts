@@ -154,6 +154,23 @@ export interface Locker extends AsyncDisposable {
    * `LOCK_NO_QUORUM` if too few nodes answered.
    */
   issued(resource: string, token: number): Promise<boolean>;
+  /**
+   * For the recovery of a store: the names of all resources that have had a lease within
+   * `retentionMs`, perhaps with others. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
+   */
+  listResources(): Promise<readonly string[]>;
+  /**
+   * For the recovery of a store: a token that no lease granted before the call exceeds, stored so
+   * that every later lease does. 0 if there was never a lease of any resource. Rejects with
+   * `LOCK_NO_QUORUM` if too few nodes answered.
+   */
+  highestToken(resource: string): Promise<number>;
+  /**
+   * Raises a number under a name of the caller's choice to at least `atLeast` on a quorum, and
+   * resolves with the highest that a quorum knows. It only rises, and is kept for ever; 0 only
+   * reads. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
+   */
+  mark(name: string, atLeast: number): Promise<number>;
   /** Examines the nodes and the fleet. Never rejects for what it finds. */
   doctor(): Promise<readonly Finding[]>;
   /**

@@ -12,6 +12,7 @@ import { openLink } from "./ioredis.js";
 import { keysOf } from "./keys.js";
 import type { OpenLink } from "./link.js";
 import { RedisNode } from "./node.js";
+import { listResourcesOf, markNodes } from "./recovery.js";
 
 export type { NodeSource } from "../options/node-source.js";
 export type { Finding } from "../protocol/fleet.js";
@@ -78,6 +79,8 @@ export function openNodes(options: OpenNodesOptions): Fleet {
       await ours.settled;
       return stateOf(nodes, ours);
     },
+    listResources: () => listResourcesOf({ nodes, keys }),
+    mark: (name: string, atLeast: number) => markNodes({ nodes, keys }, name, atLeast),
     probe: () => probeFleet({ nodes, admission: ours, keys, clock }),
     async close() {
       ours.close();

@@ -7,6 +7,7 @@ import type { Child } from "../process/child.js";
 import { keepFolder } from "../process/living-children.js";
 import { returnPort, takePort } from "../process/port-block.js";
 import { type PostgresInstallation, thisPostgres } from "../resolve/postgres.js";
+import { run } from "../resolve/postgres-cache.js";
 import { sweepAbandonedMemory } from "./abandoned-memory.js";
 import { boot, PortTaken } from "./boot.js";
 import { type DataFolder, makeStandby, newDataFolder } from "./data-folder.js";
@@ -85,6 +86,28 @@ class LocalPostgres implements PostgresHost {
     // Postgres calls this a fast shutdown: clients are cut, and all that was committed is
     // checkpointed.
     await this.#end("SIGINT");
+    await this.#bootHere();
+  }
+
+  async backUp(): Promise<void> {
+    await this.#end("SIGINT");
+    await rm(this.#backup, { recursive: true, force: true });
+    await run("cp", ["-a", this.#folder.data, this.#backup]);
+    await this.#bootHere();
+  }
+
+  async restoreBackup(): Promise<void> {
+    await this.crash();
+    await rm(this.#folder.data, { recursive: true });
+    await run("cp", ["-a", this.#backup, this.#folder.data]);
+    await this.#bootHere();
+  }
+
+  get #backup(): string {
+    return join(this.#folder.root, "backup");
+  }
+
+  async #bootHere(): Promise<void> {
     const givenUpAt = performance.now() + PORT_TIMEOUT_MS;
     for (;;) {
       try {

@@ -18,6 +18,12 @@ export interface PostgresHost extends Address {
   crash(): Promise<void>;
   /** Starts it again with the same data; one that is running is shut down cleanly first. */
   restart(): Promise<void>;
+  /**
+   * Local servers only. `backUp` stops the server, copies its data and starts it; `restoreBackup`
+   * ends it as `crash` does, and starts it with that copy.
+   */
+  backUp?(): Promise<void>;
+  restoreBackup?(): Promise<void>;
   pause(): Promise<void>;
   resume(): Promise<void>;
   /** Ends it and removes all it left. */

@@ -66,6 +66,18 @@ export class PostgresServer implements AsyncDisposable {
     await this.#host.restart();
   }
 
+  /** Stops it, copies its data, and starts it again. Of a server of this machine only. */
+  async backUp(): Promise<void> {
+    if (this.#host.backUp === undefined) throw new TypeError("only a local server can be backed up: start it with provider local");
+    await this.#host.backUp();
+  }
+
+  /** Ends it as `crash` does, and starts it with the data of the last backup. */
+  async restoreBackup(): Promise<void> {
+    if (this.#host.restoreBackup === undefined) throw new TypeError("only a local server has backups: start it with provider local");
+    await this.#host.restoreBackup();
+  }
+
   /** Connections stay open and nothing answers, until `resume`. */
   async pause(): Promise<void> {
     await this.#host.pause();

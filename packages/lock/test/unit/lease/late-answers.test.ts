@@ -104,6 +104,8 @@ describe("a lease that is adopted", () => {
       refusal: undefined,
       state: () => state,
       settled: async () => state,
+      listResources: async () => [],
+      mark: async () => [],
       probe: async () => [],
       close: async () => {},
     };

@@ -9,6 +9,7 @@ import { MAX_TOKEN } from "../../../src/protocol/token.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import * as generated from "../../../src/redis/lua.generated.js";
 import { admit, type NodeStatus, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
+import { mark, resourcesPage } from "../../../src/redis/recovery.js";
 import { requestScriptsFor } from "../../../src/redis/request-scripts.js";
 import * as requests from "../../../src/redis/requests.js";
 
@@ -112,11 +113,18 @@ describe("the Lua files", () => {
       "open-admission": openAdmission(keys, marked),
       "read-floor": readFloor(keys, "e"),
       admit: admit(keys, admitted),
+      "list-resources": resourcesPage(keys, "0"),
     };
     for (const [name, call] of Object.entries(calls)) {
       expect(call.args).toHaveLength(argumentsIn(name).length);
       expect(call.keys).toEqual([keys.node]);
     }
+  });
+
+  test("a mark has a key of its own, and the arguments that its head names", () => {
+    const { keys: named, args } = mark(keys, "store", 7);
+    expect(named).toEqual(["{ns}:mark:store"]);
+    expect(args).toHaveLength(argumentsIn("mark").length);
   });
 
   test("know the same number of wake slots, and the same highest token", () => {

@@ -1,0 +1,129 @@
+// Whether the database still has everything that its gateways saw in it. It counts beats while
+// writes are acknowledged, and the lock's nodes remember the last one: a restored backup has fewer,
+// and is not written through until an operator has recovered it (G7). What is promised and what is
+// not: docs/adr/0055.
+import { sql } from "drizzle-orm";
+import type { Unavailable } from "../fence/verdict.js";
+import type { Lanes } from "./lanes.js";
+import type { ReadPool } from "./read-pool.js";
+
+/** A number by name, on the lock's nodes, that only rises; 0 only reads. */
+export interface StoreMemory {
+  mark(name: string, atLeast: number): Promise<number>;
+}
+
+export interface LineageParts {
+  readonly memory: StoreMemory;
+  /** Whether to write while the nodes cannot be asked: as for tokens that raise a fence. */
+  readonly unreachable: "refuse" | "accept";
+}
+
+type Query = (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
+
+const BEAT_EVERY_MS = 1_000;
+/** A restore takes longer. */
+const FRESH_FOR_MS = 2_000;
+const LOOK = `select id, beat, system_identifier <> (select system_identifier from pg_control_system()) as is_moved from palisade.lineage`;
+const remedy = "run palisade-gateway recover";
+
+const BEAT = { name: "palisade-beat", text: "select palisade.beat()", values: [] };
+
+export const markOf = (id: string): string => `palisade-gateway/${id}`;
+
+export class Lineage {
+  readonly #parts: LineageParts;
+  /** The database that the nodes were asked about, and the highest beat seen by them or by us. */
+  #known: { readonly id: string; beat: number } | undefined;
+  #recalledAt = Number.NEGATIVE_INFINITY;
+  #judgedAt = Number.NEGATIVE_INFINITY;
+  #hasAcknowledged = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: LineageParts) {
+    this.#parts = parts;
+  }
+
+  /** The beat that the database must have. */
+  get least(): number {
+    return this.#known?.beat ?? 0;
+  }
+
+  /**
+   * Why this database must not be written through; undefined when it may. The nodes are asked each
+   * time: other gateways may have seen more of it.
+   */
+  async fault(query: Query): Promise<string | undefined> {
+    const [first] = await query(LOOK);
+    if (first === undefined) return "palisade.lineage has no row";
+    const unknown = await this.#recall(String(first.id));
+    if (unknown !== undefined) return unknown;
+    // Looked at again: a beat that another gateway has counted meanwhile is remembered already.
+    const row = Number(first.beat) < this.least ? (await query(LOOK))[0] : first;
+    const beat = Number(row?.beat);
+    if (row?.is_moved === true) return `it was restored into another cluster: ${remedy}`;
+    if (beat < this.least) return `it was restored: it is at beat ${beat}, and was at ${this.least} before: ${remedy}`;
+    if (this.#known !== undefined) this.#known.beat = beat;
+    return undefined;
+  }
+
+  /** For functions that are called on connections of their own, which do not look by themselves. */
+  async refusal(pool: ReadPool): Promise<Unavailable | undefined> {
+    if (performance.now() - this.#judgedAt < FRESH_FOR_MS) return undefined;
+    const rowsOf = async (db: ReadPool["db"], text: string) => (await db.execute<Record<string, unknown>>(sql.raw(text))).rows;
+    const found = await pool.read(async (db) => ({ lost: await this.fault((text) => rowsOf(db, text)) }));
+    if ("kind" in found) return found;
+    if (found.lost !== undefined)
+      return { kind: "unavailable", reason: "not_recovered", outcome: "not_applied", cause: new Error(found.lost) };
+    this.#judgedAt = performance.now();
+    return undefined;
+  }
+
+  /** Behind a pooler, before a statement: `least` is what the nodes remembered a moment ago. */
+  async refresh(): Promise<string | undefined> {
+    if (this.#known === undefined || performance.now() - this.#recalledAt < FRESH_FOR_MS) return undefined;
+    return await this.#recall(this.#known.id);
+  }
+
+  async #recall(id: string): Promise<string | undefined> {
+    try {
+      const remembered = await this.#parts.memory.mark(markOf(id), 0);
+      this.#known = { id, beat: this.#known?.id === id ? Math.max(this.#known.beat, remembered) : remembered };
+      this.#recalledAt = performance.now();
+      return undefined;
+    } catch (error) {
+      if (this.#parts.unreachable === "accept" || this.#known?.id === id) return undefined;
+      return `the lock could not be asked whether it is complete: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+
+  /** A write was acknowledged: the next beat makes it count. */
+  acknowledged(): void {
+    this.#hasAcknowledged = true;
+  }
+
+  /** Counts a beat a second while writes are acknowledged. */
+  start(lanes: Lanes): void {
+    this.#timer = setInterval(() => void this.#beat(lanes), BEAT_EVERY_MS);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #beat(lanes: Lanes): Promise<void> {
+    if (this.#known === undefined || !this.#hasAcknowledged) return;
+    this.#hasAcknowledged = false;
+    const done = await lanes.use([], async (connection) => ({ kind: "done", reply: await connection.run(BEAT) }) as const);
+    const known = this.#known;
+    if (done.kind !== "done" || !("rows" in done.reply)) {
+      this.#hasAcknowledged = true; // Tried again in a second.
+      return;
+    }
+    const beat = Number(done.reply.rows[0]?.[0]);
+    known.beat = Math.max(known.beat, beat);
+    await this.#parts.memory.mark(markOf(known.id), beat).catch(() => {
+      this.#hasAcknowledged = true; // The next beat is remembered instead.
+    });
+  }
+}

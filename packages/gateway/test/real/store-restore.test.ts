@@ -1,0 +1,206 @@
+// A restored backup must not forget fences (G7): a real cluster whose files are copied while it is
+// stopped and put back later, real nodes of the lock, and the program that recovers.
+import { createLocker, type Locker } from "@palisade/lock";
+import { Pgbouncer, PostgresPair, PostgresServer, type RedisFleet } from "@palisade/testkit";
+import pg from "pg";
+import type { FencedStore } from "../../src/fenced-store.js";
+import { openStore, type StoreConfig } from "../../src/postgres-store.js";
+import { markOf } from "../../src/store/lineage.js";
+import { migrate } from "../../src/store/migrate.js";
+import { runProgram } from "../support/gateway-process.js";
+import { longTimeouts } from "../support/long-timeouts.js";
+import { put } from "../support/statement.js";
+import { test as base, expect } from "../support/store.js";
+
+interface Site {
+  readonly server: PostgresServer;
+  readonly fleet: RedisFleet;
+  readonly locker: Locker;
+  open(config?: Partial<StoreConfig>): Promise<FencedStore>;
+  recover(...args: readonly string[]): ReturnType<typeof runProgram>;
+  query(text: string): Promise<readonly Record<string, unknown>[]>;
+  /** Until the nodes remember a beat above this one; resolves with it. */
+  beatAbove(beat: number): Promise<number>;
+}
+
+const test = base.extend("site", async ({ fleet: start }, { onCleanup }): Promise<Site> => {
+  const fleet = await start({ nodes: 3 });
+  const server = await PostgresServer.start({ provider: "local" });
+  const locker = createLocker({ nodes: fleet.urls, nodeTimeoutMs: 5_000, maxTtlMs: 60_000 });
+  const stores: FencedStore[] = [];
+  onCleanup(async () => {
+    await Promise.all(stores.map((store) => store.close({ drainMs: 0 })));
+    await locker.close();
+    await server.stop();
+  });
+  await migrate(server.url);
+  const query = async (text: string) => {
+    const client = new pg.Client({ connectionString: server.url });
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(text)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const [{ id } = {}] = await query("select id from palisade.lineage");
+  const beatAbove = async (beat: number): Promise<number> => {
+    let seen = 0;
+    const read = async () => {
+      seen = await locker.mark(markOf(String(id)), 0);
+      return seen;
+    };
+    await expect.poll(read, { interval: 20, timeout: 30_000 }).toBeGreaterThan(beat);
+    return seen;
+  };
+  const env = {
+    DATABASE_URL: server.url,
+    PALISADE_REDIS_URLS: fleet.urls.join(","),
+  };
+  return {
+    server,
+    fleet,
+    locker,
+    query,
+    beatAbove,
+    recover: (...args) => runProgram(["recover", ...args], env),
+    async open(config = {}) {
+      const verify = async (resource: string, token: number) => ((await locker.issued(resource, token)) ? "issued" : "unissued");
+      const store = await openStore({ databaseUrl: server.url, ...longTimeouts, memory: locker, verify, ...config });
+      stores.push(store);
+      return store;
+    },
+  };
+});
+
+const refused = { kind: "unavailable", reason: "not_recovered", outcome: "not_applied" };
+
+/** Backup, then 35 writes over 34, and a resource that the backup does not know has two holders. */
+async function writeAfterBackup({ server, locker, open, beatAbove }: Site) {
+  const store = await open();
+  const older = await locker.acquire("orders/1");
+  expect(await store.write(put("orders/1", older.token, '"before"'))).toMatchObject({ kind: "accepted" });
+  await older.release();
+  const beat = await beatAbove(0);
+  await server.backUp();
+  const [newer, first] = [await locker.acquire("orders/1"), await locker.acquire("orders/2")];
+  await first.release();
+  const second = await locker.acquire("orders/2");
+  const after = await open();
+  expect(await after.write(put("orders/1", newer.token, '"after"'))).toMatchObject({ kind: "accepted" });
+  expect(await after.write(put("orders/2", second.token, '"after"'))).toMatchObject({ kind: "accepted" });
+  await beatAbove(beat);
+  return { store, older, newer, first, second };
+}
+
+test("G7 after a restore nothing is written before the recovery, and afterwards no token below a fence that was acknowledged", async ({
+  site,
+}) => {
+  const { store, older, newer, first, second } = await writeAfterBackup(site);
+  await site.server.restoreBackup();
+  const fresh = await site.open();
+  for (const gateway of [store, fresh]) {
+    expect(await gateway.write(put("orders/1", older.token, '"late"'))).toMatchObject(refused);
+    expect(await gateway.ready()).toMatchObject({ ready: false });
+  }
+  const recovered = await site.recover("--reason", "the disk was lost");
+  expect(recovered).toMatchObject({ code: 0 });
+  expect(JSON.parse(recovered.out)).toMatchObject({ raised: 2, resources: 2 });
+  for (const gateway of [store, fresh]) {
+    expect(await gateway.ready()).toMatchObject({ ready: true });
+    expect(await gateway.write(put("orders/1", older.token, '"late"'))).toMatchObject({ kind: "stale", currentToken: newer.token });
+    expect(await gateway.write(put("orders/2", first.token, '"late"'))).toMatchObject({ kind: "stale", currentToken: second.token });
+    expect(await gateway.transaction({ operations: [put("orders/2", first.token, '"late"')] })).toMatchObject({ kind: "refused" });
+  }
+  // Who holds the lease now, and the next one, can write.
+  expect(await fresh.write(put("orders/1", newer.token, '"again"'))).toMatchObject({ kind: "accepted" });
+  await second.release();
+  expect(await fresh.write(put("orders/2", (await site.locker.acquire("orders/2")).token, "1"))).toMatchObject({ kind: "accepted" });
+  expect(await site.query("select raised::integer, reason from palisade.recoveries")).toEqual([{ raised: 2, reason: "the disk was lost" }]);
+});
+
+test("control: without the memory a restored database accepts the older token over the newer one's update", async ({ site }) => {
+  const { older } = await writeAfterBackup(site);
+  await site.server.restoreBackup();
+  const forgetful = await site.open({ memory: undefined });
+  expect(await forgetful.write(put("orders/1", older.token, '"late"'))).toMatchObject({ kind: "accepted" });
+});
+
+test("G7 a resource that neither the backup nor a counter of the lock knows stays closed to its old tokens", async ({ site }) => {
+  const { first, second } = await writeAfterBackup(site);
+  await second.release();
+  // As after retentionMs without use.
+  await Promise.all(site.fleet.nodes.map((node) => node.cli("DEL", "{palisade}:token:orders/2")));
+  await site.server.restoreBackup();
+  expect(await site.recover("--reason", "test")).toMatchObject({ code: 0 });
+  const store = await site.open();
+  expect(await store.read("orders/2")).toMatchObject({ kind: "unknown_resource" });
+  expect(await store.write(put("orders/2", first.token, "1"))).toMatchObject({ kind: "stale" });
+  expect(await store.transaction({ operations: [put("orders/2", second.token, "1")] })).toMatchObject({ kind: "refused" });
+  await expect(site.query(`select palisade.guard('orders/2', ${first.token})`)).rejects.toMatchObject({ code: "PLS01" });
+  expect(await store.write(put("orders/2", (await site.locker.acquire("orders/2")).token, "1"))).toMatchObject({ kind: "accepted" });
+});
+
+test("G7 behind a pooler a restored database is noticed by the statement, although no connection was lost", async ({ site }) => {
+  const pooler = await Pgbouncer.start({ databaseUrl: site.server.url, mode: "transaction" });
+  try {
+    const store = await site.open({ databaseUrl: pooler.urlOf(site.server.url), statementsInFlight: 1 });
+    const older = await site.locker.acquire("r");
+    expect(await store.write(put("r", older.token, "1"))).toMatchObject({ kind: "accepted" });
+    await site.beatAbove(1);
+    await site.query("update palisade.lineage set beat = 1");
+    expect(await store.write(put("r", older.token, "2"))).toMatchObject(refused);
+    await store.close();
+  } finally {
+    await pooler.stop();
+  }
+});
+
+test("an operator who knows that nothing is missing says so, with a reason, and the fences stay", async ({ site }) => {
+  const { newer, older } = await writeAfterBackup(site);
+  const store = await site.open();
+  await site.query("update palisade.lineage set beat = 1, system_identifier = 1");
+  expect(await (await site.open()).write(put("orders/1", newer.token, "1"))).toMatchObject(refused);
+  expect(await site.recover("--nothing-lost")).toMatchObject({ code: 2, err: expect.stringContaining("--reason") });
+  expect(await site.recover("--nothing-lost", "--reason", "pg_upgrade")).toMatchObject({ code: 0 });
+  expect(await store.write(put("orders/1", newer.token, "1"))).toMatchObject({ kind: "accepted" });
+  expect(await store.write(put("orders/1", older.token, "1"))).toMatchObject({ kind: "stale" });
+});
+
+test("a crash and a restart ask for no recovery", async ({ site }) => {
+  const { store, newer } = await writeAfterBackup(site);
+  await site.server.crash();
+  await site.server.restart();
+  await expect.poll(async () => (await store.write(put("orders/1", newer.token, "1"))).kind).toBe("accepted");
+  expect(await store.ready()).toMatchObject({ ready: true });
+});
+
+test("a failover to a synchronous standby asks for no recovery", async ({ site }) => {
+  const pair = await PostgresPair.start({ replication: "sync" });
+  try {
+    await migrate(pair.primary.url);
+    const store = await site.open({ databaseUrl: pair.primary.url, durability: "sync", verify: undefined });
+    expect(await store.write(put("r", 35, "1"))).toMatchObject({ kind: "accepted" });
+    const standby = new pg.Client({ connectionString: pair.standby.url });
+    await standby.connect();
+    const beat = async () => Number((await standby.query<{ beat: string }>("select beat from palisade.lineage")).rows[0]?.beat);
+    await expect.poll(beat, { interval: 20, timeout: 30_000 }).toBeGreaterThan(1);
+    await standby.end();
+    await pair.primary.crash();
+    await pair.promote();
+    const after = await site.open({ databaseUrl: pair.standby.url, verify: undefined });
+    expect(await after.write(put("r", 35, "2"))).toMatchObject({ kind: "accepted" });
+    expect(await after.ready()).toMatchObject({ ready: true });
+  } finally {
+    await pair.stop();
+  }
+});
+
+test("G7 while the lock cannot be asked what the database had, a new gateway writes only if the operator chose so", async ({ site }) => {
+  const silent = { mark: () => Promise.reject(new Error("no quorum")) };
+  const closed = await site.open({ memory: silent, verify: undefined });
+  expect(await closed.write(put("r", 1, "1"))).toMatchObject(refused);
+  expect(await closed.ready()).toMatchObject({ ready: false });
+  const open = await site.open({ memory: silent, verify: undefined, verifyUnreachable: "accept" });
+  expect(await open.write(put("r", 1, "1"))).toMatchObject({ kind: "accepted" });
+});

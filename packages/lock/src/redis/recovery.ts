@@ -1,0 +1,79 @@
+// What an operator's recovery of a store asks of the nodes, outside of the algorithm: which
+// resources have a counter, and marks, which are numbers that only rise.
+import type { Asked } from "../protocol/fleet.js";
+import { causeOf } from "./causes.js";
+import type { Keys } from "./keys.js";
+import { listResourcesScript, markScript } from "./lua.generated.js";
+import type { RedisNode } from "./node.js";
+import type { ScriptCall } from "./node-record.js";
+import { GarbageReply } from "./requests.js";
+
+interface Page {
+  readonly cursor: string;
+  readonly names: readonly string[];
+}
+
+const PATTERN_CHARACTERS = /[*?[\]\\^-]/g;
+
+export function resourcesPage(keys: Keys, cursor: string): ScriptCall<Page> {
+  const prefix = keys.token("");
+  return {
+    source: listResourcesScript,
+    keys: [keys.node],
+    args: [cursor, prefix.replace(PATTERN_CHARACTERS, "\\$&"), String(Buffer.byteLength(prefix))],
+    read(reply) {
+      if (reply === null) throw new Error("not admitted");
+      if (!Array.isArray(reply) || !reply.every((word) => typeof word === "string")) throw new GarbageReply(reply);
+      const [next = "0", ...names] = reply as string[];
+      return { cursor: next, names };
+    },
+  };
+}
+
+export function mark(keys: Keys, name: string, atLeast: number): ScriptCall<number> {
+  return {
+    source: markScript,
+    keys: [keys.mark(name)],
+    args: [String(atLeast)],
+    read(reply) {
+      if (typeof reply !== "string" || !/^\d{1,15}$/.test(reply)) throw new GarbageReply(reply);
+      return Number(reply);
+    },
+  };
+}
+
+interface Asking {
+  readonly nodes: readonly RedisNode[];
+  readonly keys: Keys;
+}
+
+export function listResourcesOf({ nodes, keys }: Asking): Promise<readonly Asked<readonly string[]>[]> {
+  return askEach(nodes, async (node) => {
+    const names: string[] = [];
+    let cursor = "0";
+    do {
+      const page = await node.connection.run(resourcesPage(keys, cursor));
+      names.push(...page.names);
+      cursor = page.cursor;
+    } while (cursor !== "0");
+    return names;
+  });
+}
+
+export function markNodes({ nodes, keys }: Asking, name: string, atLeast: number): Promise<readonly Asked<number>[]> {
+  return askEach(nodes, (node) => node.connection.run(mark(keys, name, atLeast)));
+}
+
+/** The connection rejects after nodeTimeoutMs, and at once where there is none. */
+function askEach<Answer>(nodes: readonly RedisNode[], ask: (node: RedisNode) => Promise<Answer>): Promise<readonly Asked<Answer>[]> {
+  return Promise.all(
+    nodes.map(async (node): Promise<Asked<Answer>> => {
+      try {
+        if (!node.connection.isUp) return { kind: "unreachable", node: node.name, cause: node.connection.cause };
+        return { kind: "answered", node: node.name, answer: await ask(node) };
+      } catch (error) {
+        return { kind: "unreachable", node: node.name, cause: causeOf(error) };
+      }
+    }),
+  );
+}

@@ -1,0 +1,62 @@
+// What the recovery of a store asks: which resources there were, a token that no lease exceeds, and
+// marks that only rise.
+import { describe, expect, test } from "./lock-test.js";
+
+const token = (resource: string) => `{palisade}:token:${resource}`;
+
+describe("highestToken", () => {
+  test("T1 is not below any lease so far, and below every later one, also where the counters differ", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const locker = open({ nodes: urls });
+    const lease = await locker.acquire("r");
+    await lease.release();
+    // A grant that only one node has stored was never a lease.
+    await nodes[0]?.cli("SET", token("r"), String(lease.token + 500));
+    expect(await locker.highestToken("r")).toBe(lease.token);
+    await nodes[2]?.kill();
+    // Now the third may have had it, so it may have been a lease.
+    await expect.poll(() => locker.highestToken("r")).toBe(lease.token + 500);
+    expect((await locker.acquire("r")).token).toBeGreaterThan(lease.token + 500);
+  });
+
+  test("T1 of a resource whose counter has run out is not below the lease that it had", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const locker = open({ nodes: urls });
+    const lease = await locker.acquire("r");
+    await lease.release();
+    await Promise.all(nodes.map((node) => node.cli("DEL", token("r"))));
+    const highest = await locker.highestToken("r");
+    expect(highest).toBeGreaterThanOrEqual(lease.token);
+    expect((await locker.acquire("r")).token).toBeGreaterThan(highest);
+  });
+
+  test("needs a quorum", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const locker = open({ nodes: urls });
+    await locker.ready();
+    await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
+    await expect(locker.highestToken("r")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+    await expect(locker.listResources()).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+    await expect(locker.mark("store", 1)).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+  });
+});
+
+test("listResources names every resource that had a lease, whatever its name, and those of no other namespace", async ({ redis, open }) => {
+  const [locker, other] = [`${redis.namespace}-`, `${redis.namespace}-x`].map((namespace) => open({ nodes: redis.urls, namespace }));
+  await other?.acquire("not ours");
+  const names = ["a", "a*[b]?", "größe/ü", ...Array.from({ length: 50 }, (_, n) => `many/${n}`)];
+  await Promise.all(names.map(async (name) => (await locker?.acquire(name))?.release()));
+  expect([...((await locker?.listResources()) ?? [])].sort()).toEqual(names.sort());
+});
+
+test("a mark only rises, and is known while a quorum answers", async ({ fleet, open }) => {
+  const { urls, nodes } = await fleet({ nodes: 3 });
+  const locker = open({ nodes: urls });
+  expect(await locker.mark("store", 0)).toBe(0);
+  expect(await locker.mark("store", 7)).toBe(7);
+  expect(await locker.mark("store", 5)).toBe(7);
+  expect(await locker.mark("other", 0)).toBe(0);
+  await nodes[1]?.kill();
+  await expect.poll(() => locker.mark("store", 0)).toBe(7);
+  await expect(locker.mark("store", -1)).rejects.toThrow(RangeError);
+});
