@@ -1,5 +1,4 @@
-// The program behind `npm run mutants`. Its exit code is 0 only if every mutant that was tried was
-// killed.
+// The program behind `npm run mutants`. Exit code 0 only if every tried mutant was killed.
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Interrupted, interrupt } from "../go/child.mjs";

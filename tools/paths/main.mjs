@@ -1,5 +1,4 @@
-// The program that traces the paths of the product on real servers: prints, as JSON, the files that
-// each operation runs.
+// Traces the paths of the product on real servers: prints the files of each operation as JSON.
 import { pathToFileURL } from "node:url";
 import { Coverage } from "./coverage.mjs";
 import { tracePaths } from "./operations.mjs";

@@ -1,5 +1,4 @@
-// Small programs that the tests run as real processes, and that end with their tests, whatever
-// becomes of those.
+// Small programs that the tests run as real processes, and that end with their tests.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,4 @@
-// Runs the model checker over spec/ and compares what it finds with the tables and the traces
-// there.
+// Runs the model checker over spec/ and compares its findings with the tables and traces there.
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";

@@ -1,5 +1,4 @@
-// No test is left out, alone, expected to fail or tried again: a suite that is green has run whole,
-// once.
+// No test is left out, alone, expected to fail or tried again: a green suite has run whole, once.
 import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 import { isNode, isRunner, memberName, type Node, nodesOf, rootName, testCalls } from "./syntax.js";

@@ -1,5 +1,4 @@
-// A path that a document names exists: relative links, and paths in backticks that start at the
-// root of the tree.
+// A path that a document names exists: relative links, and paths in backticks from the root.
 import { posix } from "node:path";
 import type { Checkout, SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";

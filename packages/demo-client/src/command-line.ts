@@ -1,5 +1,4 @@
-// What the user asks for, read from the arguments and checked before anything is started. A mistake
-// is one sentence.
+// The arguments, checked before anything is started. A mistake is one sentence.
 import { parseArgs } from "node:util";
 
 export interface DemoOptions {

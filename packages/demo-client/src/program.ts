@@ -2,8 +2,7 @@
 // failure is one sentence and an exit code that is not 0.
 import { errorPaint } from "./output/text.js";
 
-// Not SIGPIPE: a process that listens to it gets one for every socket that a dead server leaves
-// behind.
+// Not SIGPIPE: a process that listens to it gets one for every socket of a dead server.
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGPIPE: 141 } as const;
 
@@ -12,11 +11,9 @@ export type EndedBy = keyof typeof exitCodes;
 /** Runs the program; `signal` aborts when the user wants it to end. */
 export async function runProgram(program: (signal: AbortSignal) => Promise<void>): Promise<"finished" | "failed" | EndedBy> {
   const abort = new AbortController();
-  // A second signal is left to the testkit, which then ends all children at once, for users who do
-  // not want to wait.
+  // A second signal is left to the testkit, which then ends all children at once.
   for (const name of signals) process.once(name, () => abort.abort(name));
-  // The reader has gone (`| head -3`), or the disk is full. Node ignores SIGPIPE and reports an
-  // error of the stream.
+  // The reader has gone (`| head -3`), or the disk is full: Node reports an error of the stream.
   process.stdout.on("error", () => abort.abort("SIGPIPE"));
   process.stderr.on("error", () => abort.abort("SIGPIPE"));
   try {

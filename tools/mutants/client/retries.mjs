@@ -1,5 +1,4 @@
-// Mutants of the gateway's client: what it sends again, and what it tells its caller of the outcome
-// (G1, G3, L1).
+// Mutants of the gateway's client: what it sends again, and how it tells the outcome (G1, G3, L1).
 const retry = "packages/client/src/retry.ts";
 const transport = "packages/client/src/transport.ts";
 

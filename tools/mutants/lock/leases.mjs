@@ -1,5 +1,4 @@
-// Mutants of a lease that is held: its deadline, its renewal, its end, its way to another process
-// (L1, L2).
+// Mutants of a held lease: its deadline, renewal and end, its way to another process (L1, L2).
 const held = "packages/lock/src/lease/held-lease.ts";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */

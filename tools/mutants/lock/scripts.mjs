@@ -1,5 +1,4 @@
-// Mutants of what a node does with a request, and of how its memory comes to be believed (T1, T2,
-// L2).
+// Mutants of what a node does with a request, and of its admission (T1, T2, L2).
 const lua = (/** @type {string} */ name) => `packages/lock/src/redis/lua/${name}.lua`;
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */

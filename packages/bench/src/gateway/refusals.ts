@@ -1,5 +1,4 @@
-// What a refused write costs: its answer over HTTP, and the bytes that it leaves in the log of
-// Postgres.
+// What a refused write costs: its answer over HTTP, and its bytes in the log of Postgres.
 import pg from "pg";
 import { fixed, heading, table, whole } from "../report.js";
 import type { ComparedServers } from "./compared-servers.js";

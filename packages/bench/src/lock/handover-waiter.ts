@@ -1,5 +1,4 @@
-// The other process of handover.ts: acquires each lock it is sent the name of, reports when it has
-// it, and releases it.
+// The other process of handover.ts: acquires each lock it is told, reports that, and releases it.
 import { waiters } from "./peers.js";
 
 export interface AcquireRequest {

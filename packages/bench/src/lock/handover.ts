@@ -1,5 +1,4 @@
-// How soon a lock that one process releases is held by another that waits for it. Both read the
-// same monotonic clock.
+// How soon a released lock is held by another process, by the monotonic clock that both read.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -74,8 +74,7 @@ export class ActRun extends Owned implements Narrator {
   async worker(name: string, differing: Differing = {}): Promise<Worker> {
     const pool = this.environment.workers;
     const process = pool.take();
-    // A worker whose servers are broken may not be able to close its connections: it is not used
-    // again.
+    // A worker with broken servers may not be able to close its connections: it is not used again.
     const state = Object.keys(differing).length === 0 ? "reusable" : "spent";
     const joining = joinAct(this, process, { name, ...this.#config, ...differing });
     this.#leave.push(async () => {
@@ -161,8 +160,7 @@ export class ActRun extends Owned implements Narrator {
   }
 }
 
-// Runs the acts of a scenario one after the other. It is proven when every claim of every act came
-// true.
+// Runs the acts of a scenario in turn. It is proven when every claim of every act came true.
 export async function runScenario(scenario: Scenario, options: RunOptions): Promise<"proven" | "differs"> {
   const startedAt = performance.now();
   const { name, about, acts, proven } = scenario;

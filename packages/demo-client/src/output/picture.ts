@@ -1,5 +1,4 @@
-// The run as one HTML page without scripts and without network, light or dark as the reader's
-// system is.
+// The run as one HTML page without scripts and network, light or dark as the reader's system.
 import type { ActBegins, Check, DemoEvent, Output, ScenarioBegins, ScenarioEnds, Step } from "./events.js";
 import { drawAct, sharedBy } from "./picture-act.js";
 import { escaped } from "./text.js";

@@ -1,12 +1,10 @@
-// What several scenarios share: workers that all read, decide and write at the same moment, under a
-// lock or under none.
+// Workers that all read, decide and write at the same moment, under a lock or under none.
 import type { ActRun } from "../engine/act-run.js";
 import type { Worker } from "../engine/worker-handle.js";
 import type { PlainLockOptions } from "../worker/plain-lock.js";
 import type { Document, Resource } from "../worker/protocol.js";
 
-// No lease may run out in these scenarios, however slow the machine: they are about which worker
-// gets in.
+// No lease may run out here, however slow the machine: it is about which worker gets in.
 const LEASE_MS = 30_000;
 
 /** What keeps the workers apart. */

@@ -1,5 +1,4 @@
-// A worker writes in time, and its packet is late. A check by the worker, however late, would have
-// found a good lease.
+// A worker writes in time, and its packet is late: no check by the worker would have helped.
 import { FaultProxy } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
 import { UnexpectedOutcome } from "../worker/protocol.js";

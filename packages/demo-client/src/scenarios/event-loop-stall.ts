@@ -1,5 +1,4 @@
-// A worker computes without a break past the end of its lease: its own timers, signals and renewals
-// do not run meanwhile.
+// A worker computes past the end of its lease: its timers, signals and renewals do not run.
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import type { BeforeWriting } from "../worker/protocol.js";
 import { codeOf, expectLoss, expectRefusal, expectTurns, fenced, type Outcome, unfenced } from "./late-write.js";

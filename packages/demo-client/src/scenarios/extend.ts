@@ -41,8 +41,7 @@ async function renewed(act: ActRun): Promise<void> {
   const job = act.resource("jobs/long");
   const fleet = await PrivateFleet.start(act);
   const network = await fleet.networkOf("worker 1");
-  // Shorter than elsewhere: some nodes will be silent, and that has to be known before the lease is
-  // over.
+  // Short: some nodes will be silent, and that has to be known before the lease is over.
   const one = await act.worker("worker 1", { redisUrls: network.redisUrls, nodeTimeoutMs: 250 });
   const two = await act.worker("worker 2", { redisUrls: fleet.urls });
 

@@ -1,5 +1,4 @@
-// A worker is stopped after its last check and before its write; it wakes up after the end of its
-// lease and writes.
+// A worker is stopped between its last check and its write, and wakes after the end of its lease.
 import type { ActRun, Scenario } from "../engine/act-run.js";
 import { expectLoss, expectRefusal, expectTurns, fenced, type Leases, type Outcome, unfenced } from "./late-write.js";
 

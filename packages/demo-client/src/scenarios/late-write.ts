@@ -1,5 +1,4 @@
-// What several scenarios share: worker 1 writes late, after worker 2 has taken over, with a fence
-// and without one.
+// Worker 1 writes late, after worker 2 has taken over, with a fence and without one.
 import type { Act, ActRun } from "../engine/act-run.js";
 import type { Document, Granted, WriteResult } from "../worker/protocol.js";
 

@@ -5,8 +5,7 @@ import type { Worker } from "../engine/worker-handle.js";
 import { codeOf } from "./late-write.js";
 import { type Network, PrivateFleet } from "./private-fleet.js";
 
-// Longer than worker 1 stands still: the answers are waited for, and only the time tells that they
-// are of no use.
+// Longer than worker 1 stands still: it gets the answers, and only the time makes them useless.
 const NODE_TIMEOUT_MS = 60_000;
 
 interface Parts {

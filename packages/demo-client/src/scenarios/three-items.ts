@@ -1,5 +1,4 @@
-// Five requests at once, and a limit of three: each reads how many items there are, finds room, and
-// adds one.
+// Five requests at once, and a limit of three: each reads the items, finds room, and adds one.
 import type { Act, ActRun, Scenario } from "../engine/act-run.js";
 import type { Document } from "../worker/protocol.js";
 import { contest, type Guard } from "./contest.js";

@@ -1,5 +1,4 @@
-// The leases of a worker by resource: from its own locker, or from a plain lock. Reports renewals
-// and losses.
+// The leases of a worker, from its locker or from a plain lock. Reports renewals and losses.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
 import { PlainLock, type PlainLockOptions } from "./plain-lock.js";
@@ -31,8 +30,7 @@ export class Leases {
     this.#locker = createLocker({
       nodes: redisUrls,
       namespace,
-      // Every lease is asked for with its own ttl; the default only has to be no shorter than the
-      // wait for a node.
+      // Every lease has its own ttl; the default must be no shorter than the wait for a node.
       ttlMs: Math.max(ttlMs, nodeTimeoutMs),
       nodeTimeoutMs,
       label: name,

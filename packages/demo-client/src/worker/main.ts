@@ -1,5 +1,4 @@
-// The program of a worker: a process of its own that does what it is sent and answers what came of
-// it.
+// The program of a worker: a process that does what it is sent and answers what came of it.
 import { type Report, type Request, UnexpectedOutcome, type WorkerConfig } from "./protocol.js";
 import { Worker } from "./worker.js";
 

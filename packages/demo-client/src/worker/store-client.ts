@@ -24,8 +24,7 @@ export class StoreClient {
 
   constructor({ route, gatewayUrl, apiKey, databaseUrl, ttlMs }: Omit<WorkerConfig, "name">) {
     this.#route = route;
-    // Retried for twenty seconds: a machine that stands still must not look like a store that
-    // cannot be reached.
+    // Retried for long: a machine that stands still must not look like an unreachable store.
     const timeoutMs = 60_000 + 5 * ttlMs;
     this.#client = createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs, retry: { attempts: 15 } });
     this.#database = new pg.Pool({ connectionString: databaseUrl, max: 2, application_name: "palisade-demo" });

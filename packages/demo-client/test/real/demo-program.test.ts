@@ -1,5 +1,4 @@
-// The program itself: its arguments, its exit codes, what it prints for other programs, and what is
-// left of it.
+// The program: its arguments, exit codes, output for other programs, and what is left of it.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,5 +1,4 @@
-// What the user may ask for: every mistake is one sentence. The exit codes are tested with real
-// processes.
+// What the user may ask for. Every mistake is one sentence; real processes test the exit codes.
 import { expect, test } from "vitest";
 import { readCommandLine } from "../../src/command-line.js";
 

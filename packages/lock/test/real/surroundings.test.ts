@@ -51,8 +51,7 @@ test("an instance that its owner closes, before or after, does not take the lock
   expect((await locker.ready()).admitted).toHaveLength(5);
 });
 
-// Closing a locker at every moment of an acquisition: nothing is left on any node, and no
-// caller has a lease.
+// Closing at every moment of an acquisition leaves nothing on any node, and no lease.
 /** Calls back so many microtasks from now. */
 function inMicrotasks(count: number, run: () => void): void {
   if (count === 0) run();

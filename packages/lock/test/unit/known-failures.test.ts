@@ -1,5 +1,4 @@
-// docs/divergence.md names a test for each failure that other libraries have shown: the test
-// exists.
+// docs/divergence.md names a test for each failure that other libraries have shown.
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 

@@ -1,5 +1,4 @@
-// Every promise, held against the history of a run. A promise that a run does not touch has nothing
-// to judge there.
+// Every promise, held against the history of a run.
 import type { History } from "../history/history.js";
 import { type CounterSample, groupedBy, type Violation } from "../history/records.js";
 import { unbelievableAnswers } from "./answers.js";

@@ -1,5 +1,4 @@
-// Injects the planned faults, each at its time, while earlier ones may still last. Ends by undoing
-// all of them.
+// Injects the planned faults, each at its time, while others may last. Undoes all in the end.
 import { waited } from "../history/records.js";
 import type { Environment } from "../servers/environment.js";
 import type { Ambush } from "./ambush.js";

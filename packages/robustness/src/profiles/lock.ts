@@ -1,5 +1,4 @@
-// `npm run faults -- --lock`: many processes acquire one resource in turn while nodes, links and
-// clients break.
+// `npm run faults -- --lock`: processes acquire one resource while nodes, links, clients break.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, RedisFleet } from "@palisade/testkit";
 import type { Command } from "../harness/command.js";
@@ -130,8 +129,7 @@ async function untilDone(leases: () => number, done: Promise<unknown>, limitMs: 
 
 function ordersFor({ seed, isControl, leases, processes }: LockAsked, slot: number, folder: string): Omit<LockOrders, "redisUrls"> {
   const name = `c${slot}`;
-  // Each long hold keeps all others waiting, so a longer run has no more of them than a few per
-  // second.
+  // Each long hold keeps all others waiting: at most a few per second in a long run.
   const longHolds = Math.ceil(Math.min((processes * leases) / 20, 160) / processes);
   const journal = `${folder}/${journalName(name, 0)}`;
   const lock = isControl ? "unsealed" : "palisade";

@@ -84,8 +84,7 @@ export async function soak(asked: SoakAsked, { onFilled, onProgress, interrupted
   const onDisturbance = (what: string): void => samples.addDisturbance({ atMs: elapsedMs(), what });
   const failed = new AbortController();
   const takeRows = async (): Promise<void> => {
-    // On a machine that is too busy to take the rows in time, the same number of rows takes
-    // longer.
+    // On a busy machine the same number of rows takes longer.
     const noMore = AbortSignal.any([interrupted, failed.signal]);
     for (let row = 1; row <= Math.ceil(lastsMs / everyMs) && !noMore.aborted; row++) {
       await waited(Math.max(0, row * everyMs - elapsedMs()), noMore);

@@ -98,8 +98,7 @@ function key(name: string, i: number, y: number): string {
   return `<rect class="k${i % HUES}" x="${x}" y="${y + 16}" width="14" height="3"/><text x="${x + 19}" y="${y + 22}">${escaped(name)}</text>`;
 }
 
-// The curves of one panel over time, from zero, with the judged trend of the steepest, and the
-// verdict in words.
+// The curves of one panel over time, the judged trend of the steepest, the verdict in words.
 interface Frame {
   readonly plot: Box;
   /** The round values of the axis, from 0 to its top. */

@@ -1,5 +1,4 @@
-// Everything of a run that can be broken, in one place: servers, workers, and the links between
-// them.
+// All of a run that can be broken: servers, workers, and the links between them.
 import type { FaultProxy, FleetWay, RedisFleet } from "@palisade/testkit";
 import type { Workers } from "../harness/workers.js";
 import type { SelfReading } from "../traffic/probe.js";

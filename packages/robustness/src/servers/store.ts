@@ -1,5 +1,4 @@
-// Postgres, a primary and its synchronous standby, behind addresses that follow the one that is the
-// store.
+// Postgres, a primary and its synchronous standby, behind addresses that follow a failover.
 import { FaultProxy, PostgresPair, type PostgresServer } from "@palisade/testkit";
 import pg from "pg";
 

@@ -50,8 +50,7 @@ export async function documentTraffic(orders: DocumentOrders, process: Process):
     while ((await attempt(work, dependencies)) !== "stored") await sleep(20);
   };
   return {
-    // A replacement may start in the middle of a fault; every later call waits for the nodes as
-    // well.
+    // A replacement may start under a fault; every later call waits for the nodes as well.
     ready: () => lock.ready().catch(() => undefined),
     work: async () => {
       while (!isFinishing) {

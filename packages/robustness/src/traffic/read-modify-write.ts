@@ -156,8 +156,7 @@ async function writeSome({ chance, recorder, fenced, pause }: Dependencies, { ro
   for (let seq = 1; seq <= writes && seen !== undefined; seq++) {
     if (pauseMs !== undefined) await pause(pauseMs);
     else if (chance.happens(0.15)) await sleep(chance.between(1, ttlMs));
-    // Given the lease, the gateway's client checks it; given the token only, nothing but the fence
-    // stops a late write.
+    // Given the lease, the client checks it; given the token, only the fence stops a late write.
     const shows = fenced && chance.happens(0.3) ? "lease" : "token";
     const kind = seen.document === null || chance.happens(0.7) ? "put" : "patch";
     ({ seen } = await recorder.write(route, { kind, resource, seq, on: seen, lease, shows }));

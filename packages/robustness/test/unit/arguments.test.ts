@@ -1,5 +1,4 @@
-// The command lines of all runs: what may be asked for, and what is answered to what makes no
-// sense.
+// The command lines of all runs: what may be asked for, and the answers to what makes no sense.
 import { describe, expect, test } from "vitest";
 import type { Command } from "../../src/harness/command.js";
 import { readValues } from "../../src/harness/command.js";

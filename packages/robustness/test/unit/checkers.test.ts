@@ -1,5 +1,4 @@
-// Each checker of a run of the whole system against a sound history, and against the same with one
-// thing wrong.
+// Each checker against a sound history, and against the same with one thing wrong.
 import { describe, expect, test } from "vitest";
 import { judge } from "../../src/checkers/judge.js";
 import { type Entry, emptyHistory, type History, leasesOf, linesOf, operationsOf } from "../../src/history/history.js";

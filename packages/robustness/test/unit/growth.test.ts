@@ -1,5 +1,4 @@
-// What the judge of the soak calls flat, and what not: curves as processes draw them, with a leak
-// and without.
+// What the judge of the soak calls flat, and what not: curves with a leak and without.
 import { describe, expect, test } from "vitest";
 import { judge, type Rule, type Verdict } from "../../src/checkers/growth.js";
 import { trendOf } from "../../src/checkers/statistics.js";

@@ -1,5 +1,4 @@
-// What a soak writes down can be judged and drawn later, even if the run was killed in the middle
-// of a line.
+// What a soak writes down can be judged and drawn later, even if a kill cut it short.
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

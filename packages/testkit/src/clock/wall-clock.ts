@@ -1,5 +1,4 @@
-// The wall clock of one server process: a file with an offset that the process maps into its
-// memory.
+// The wall clock of one server: a file with an offset that the process maps into memory.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { endianness } from "node:os";
 import { clockShim, SHIM_FILE } from "./clock-shim.js";

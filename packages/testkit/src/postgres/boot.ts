@@ -67,8 +67,7 @@ export function settingsOf({ durable, settings }: HostOptions): Record<string, s
     fsync: flushes,
     full_page_writes: flushes,
     max_connections: "200",
-    // In the data folder, where it vanishes with it; the default leaves files in /dev/shm after a
-    // SIGKILL.
+    // In the data folder, and gone with it; the default leaves files in /dev/shm after a SIGKILL.
     dynamic_shared_memory_type: "mmap",
     // Readiness and failures of the server; errors of clients are the clients' business.
     log_min_messages: "log",

@@ -25,8 +25,7 @@ const templateDatabase = (name: string): string => `template_${name}`;
 /** One statement after another on a connection of its own, which is closed whatever happens. */
 export async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, application_name: "palisade-testkit" });
-  // A lost connection also rejects the statement that is waiting on it; without a listener it would
-  // end the process.
+  // The waiting statement rejects as well; without a listener this would end the process.
   client.on("error", () => {});
   await client.connect();
   try {

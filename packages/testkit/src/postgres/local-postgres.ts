@@ -1,5 +1,4 @@
-// One Postgres server as processes of this machine: its data folder, its port, and the ways to
-// break it.
+// One Postgres server of this machine: its data folder, its port, and the ways to break it.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -83,8 +82,7 @@ class LocalPostgres implements PostgresHost {
   }
 
   async restart(): Promise<void> {
-    // Postgres calls this a fast shutdown: clients are cut, and all that was committed is
-    // checkpointed.
+    // Postgres's fast shutdown: clients are cut, and all that was committed is checkpointed.
     await this.#end("SIGINT");
     await this.#bootHere();
   }
@@ -114,8 +112,7 @@ class LocalPostgres implements PostgresHost {
         this.#postmaster = await boot({ installation: this.#installation, data: this.#folder.data, port: this.port });
         return;
       } catch (error) {
-        // The address must not change, so wait until the program that took the port meanwhile has
-        // gone.
+        // The address must not change: a program that took the port meanwhile is waited for.
         if (!(error instanceof PortTaken) || performance.now() > givenUpAt) throw error;
         await sleep(20);
       }

@@ -1,5 +1,4 @@
-// Keeps the end of what a process wrote, so that an error can quote it. Its size does not grow with
-// the output.
+// Keeps the end of what a process wrote, in bounded size, so that an error can quote it.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 const LINES_KEPT = 200;

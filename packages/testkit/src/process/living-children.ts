@@ -12,8 +12,7 @@ interface Register {
   readonly folders: Set<string>;
 }
 
-// One register for the process, even when this module is loaded twice (from src by a test, from
-// dist by a package).
+// One register for the process, even when this module is loaded twice (from src and from dist).
 const key = Symbol.for("palisade.testkit.register");
 const holder = globalThis as unknown as Record<symbol, Register | undefined>;
 const register = ownRegister();
@@ -48,8 +47,7 @@ function ownRegister(): Register {
   process.once("exit", () => undoEverything(created));
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     const onSignal = (): void => {
-      // There is another listener: the program ends itself in its own order, and our exit handler
-      // does the rest.
+      // Another listener ends the program in its own order, and our exit handler does the rest.
       if (process.listenerCount(signal) > 1 + passiveListeners()) return;
       undoEverything(created);
       process.removeListener(signal, onSignal);

@@ -23,8 +23,7 @@ const STILL_OUR_CHILD = `[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"`;
 
 const kernelGuard: OrphanGuard = {
   name: "setpriv",
-  // setpriv runs after the spawn has changed uid and gid, because a change of credentials forgets
-  // the signal.
+  // setpriv runs after the change of uid and gid, which would make the kernel forget the signal.
   wrap: ({ command, args }) => ({
     command: "setpriv",
     args: ["--pdeathsig", "KILL", "--", "/bin/sh", "-c", STILL_OUR_CHILD, "sh", String(process.pid), command, ...args],

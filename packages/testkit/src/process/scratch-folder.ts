@@ -1,5 +1,4 @@
-// Temporary folders that go away with this process; what a killed process left behind goes with the
-// next one that starts.
+// Temporary folders that go with this process, or after a kill with the next one that starts.
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,8 +25,7 @@ function sweepOnce(root: string): void {
     try {
       rmSync(join(root, name), { recursive: true, force: true });
     } catch (cause) {
-      // Another user's folder, which that user's next run sweeps; or another process sweeps at this
-      // moment.
+      // Another user's folder, left to that user's next run; or another process sweeps just now.
       if (!["EACCES", "EPERM", "ENOENT", "ENOTEMPTY"].includes((cause as NodeJS.ErrnoException).code ?? "")) throw cause;
     }
   }

@@ -1,5 +1,4 @@
-// What the proxy does to traffic at the moment, as plain data, and the count of what it has done so
-// far. No sockets here.
+// What the proxy does to traffic now, as plain data, and the count of what it has done so far.
 
 /** Requests flow from the client to the server, replies the other way. */
 export type Direction = "requests" | "replies";

@@ -1,5 +1,4 @@
-// One raw command to one server over a connection of its own. Never retried: a test wants to know
-// what happened.
+// One raw command over a connection of its own; never retried: a test asks what happened.
 
 const COMMAND_TIMEOUT_MS = 5_000;
 

@@ -1,5 +1,4 @@
-// One server process on 127.0.0.1 with a data folder of its own: started, killed, paused, started
-// again.
+// One server process on 127.0.0.1 with a data folder: started, killed, paused, started again.
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";

@@ -76,8 +76,7 @@ export function directivesOf({ appendfsync, config }: RedisServerSpec, at: Addre
     save: "",
     appendonly: "yes",
     appendfsync,
-    // Lets tests look inside (DEBUG SLEEP, DEBUG RELOAD). Clients of a published port do not come
-    // from loopback.
+    // For DEBUG SLEEP and RELOAD; "yes", as clients of a published port are not on loopback.
     "enable-debug-command": "yes",
     // A cluster tells its clients where they find it, and does not know by itself.
     ...(config["cluster-enabled"] === "yes" ? announce(at) : {}),

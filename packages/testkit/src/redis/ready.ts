@@ -16,8 +16,7 @@ export interface Readiness extends Address {
 const FIRST_LOOK_MS = 4;
 const POLL_MS = 3;
 const READY_TIMEOUT_MS = 20_000;
-// Another program on the port may not answer at all; the next look tells whether the server has
-// given up meanwhile.
+// Another program on the port may not answer; the next look tells if the server has given up.
 const ANSWER_TIMEOUT_MS = 1_000;
 
 /** Resolves when the server answers PING and has loaded its data. */

@@ -1,5 +1,4 @@
-// One member of a fleet: a real server behind its own fault proxy, under one address that outlives
-// restarts.
+// One member of a fleet: a real server behind its fault proxy, whose address outlives restarts.
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import type { Direction } from "../proxy/rules.js";
 import { runCommand } from "../redis/command.js";

@@ -18,8 +18,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     // A shared node is never killed, so nothing has to reach its disk.
     RedisFleet.start({ nodes: SHARED_NODES, appendfsync: "no", clock: "real" }),
   );
-  // Made once here, and not by every worker at the same time; where it cannot be made, the tests
-  // that need it say why.
+  // Made once here, not by every worker at a time; tests that need it say if it cannot be made.
   await clockShim();
   project.provide("palisadeServers", { postgresUrl: postgres.url, redisUrls: fleet.urls });
   console.log(`shared servers, ready in ${Math.round(performance.now() - startedAt)} ms: ${postgres.description}; ${fleet.description}`);

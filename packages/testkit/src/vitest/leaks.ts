@@ -25,8 +25,7 @@ interface Watch {
   readonly sockets: Map<Socket, Connection>;
 }
 
-// One watch for the process, however often this module is loaded: by file after file, from src and
-// from dist.
+// One watch for the process, however often this module is loaded: per file, from src and dist.
 const key = Symbol.for("palisade.testkit.leaks");
 const holder = globalThis as unknown as Record<symbol, Watch | undefined>;
 

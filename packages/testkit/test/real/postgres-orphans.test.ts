@@ -1,5 +1,4 @@
-// A program that dies with a Postgres server of this machine running takes it along, however it
-// dies.
+// A program that dies with a Postgres server running takes it along, however it dies.
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -12,8 +12,7 @@ const patient = { timeout: 10_000 };
 let server: PostgresServer;
 
 beforeAll(async () => {
-  // The WAL writer sleeps for long, so that what was not flushed by its own commit is certainly not
-  // flushed by chance.
+  // The WAL writer sleeps for long: what its own commit did not flush is not flushed by chance.
   server = await PostgresServer.start({ settings: { wal_writer_delay: "10s" } });
   await query("create table writes (number int primary key)");
 });

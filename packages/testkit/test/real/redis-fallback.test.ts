@@ -1,5 +1,4 @@
-// On a machine where no Redis server can be had: a demo runs all the same and says on what, and
-// nothing else does.
+// Where no Redis server can be had, a demo runs all the same and says on what; nothing else does.
 import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

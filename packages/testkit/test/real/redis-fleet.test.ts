@@ -1,5 +1,4 @@
-// A fleet of this machine's own processes is so many servers that share nothing, quickly there and
-// gone without a trace.
+// A fleet is so many processes that share nothing, quickly there and gone without a trace.
 import { existsSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { Redis } from "ioredis";

@@ -1,5 +1,4 @@
-// The clock library is compiled with what there is, and a machine without a compiler says what
-// helps.
+// The clock library is compiled with what there is; without a compiler the error says what helps.
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -47,8 +47,7 @@ export async function endOwner(owner: ChildProcess, signal: NodeJS.Signals): Pro
   return ended(owner);
 }
 
-// Waits until processes have gone, for tests about orphans. A zombie that waits for its parent to
-// look has gone too.
+// Waits until processes have gone, zombies included, for tests about orphans.
 const DEADLINE_MS = 5_000;
 
 export async function untilGone(pids: readonly number[]): Promise<void> {

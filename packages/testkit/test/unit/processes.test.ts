@@ -111,8 +111,7 @@ test("a port that is given back is given out again, after all that were never us
   expect(next.indexOf(first)).toBe(48);
 });
 
-// What a killed process left behind is swept by the next one, also where another process has its
-// pid by now.
+// What a killed process left is swept by the next one, also where its pid is used again.
 test("a folder is swept unless the very process that made it still runs", async () => {
   const root = await mkdtemp(join(tmpdir(), "palisade-test-"));
   onTestFinished(() => rm(root, { recursive: true }));

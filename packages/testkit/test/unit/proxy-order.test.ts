@@ -1,5 +1,4 @@
-// Whatever faults come and go, a proxy never reorders, repeats or invents a byte, and never keeps
-// more than it may.
+// Under any faults a proxy never reorders, repeats or invents a byte, nor keeps more than it may.
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";

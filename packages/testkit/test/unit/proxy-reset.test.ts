@@ -1,5 +1,4 @@
-// A reset closes a socket in every state. One that is forgotten open would keep its process from
-// ever exiting.
+// A reset closes a socket in every state. One left open would keep its process from exiting.
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";

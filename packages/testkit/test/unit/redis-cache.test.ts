@@ -1,5 +1,4 @@
-// What is fetched or built once per machine is never seen half done, also when several build it at
-// the same time.
+// What is built once per machine is never seen half done, also when several build it at once.
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -133,8 +133,7 @@ describe("a node that cannot be asked", () => {
   test("a server that accepts connections and never says a word is unreachable after connectTimeoutMs", async () => {
     await using silent = await speakingServer(() => "");
     await using lock = await opened([silent.url], { namespace, connectTimeoutMs: 100 });
-    // A process that stands still just then takes a connection for one that was not made in time.
-    // It makes another one.
+    // A process that stands still just then gives its connection up, and makes another one.
     const question = asking("a");
     await expect.poll(() => lock.node("n1").grant(question)).toMatchObject({ cause: "TIMEOUT: no answer for 100 ms" });
   });

@@ -51,8 +51,7 @@ describe("together", () => {
     const questions = Array.from({ length: 100 }, (_unused, index) => asking(`a${index}`));
     await Promise.all(questions.map((question) => node.grant(question)));
     expect(await callsOf(server)).toBe(before + 1);
-    // Askers that go on when their answers arrive, each in a microtask of its own, travel together
-    // again.
+    // Callers that go on when answered, each in a microtask of its own, travel together again.
     await Promise.all(
       questions.map(async (question) => {
         await node.release(question);
@@ -122,8 +121,7 @@ describe("in time", () => {
     const server = nodes[0] as TestNode;
     const calls = await callsOf(server);
     const asked = lock.node("n1").grant(asking("a"));
-    // Let it be sent, then stand still until the answer is there, and for much longer than the node
-    // may take.
+    // Let it be sent, then stand still until the answer is there, and long past the timeout.
     await new Promise((resolve) => setImmediate(resolve));
     const until = performance.now() + 200;
     standStillUntil(calls + 1, server);
@@ -146,8 +144,7 @@ describe("in time", () => {
     const releases = Promise.all([...questions, more].map((question) => node.release(question)));
     server.deliver();
     expect(new Set((await grants).map(({ kind }) => kind))).toEqual(new Set(["granted"]));
-    // As many releases as questions still pass; the one too many is owed, and paid as soon as there
-    // is room.
+    // As many releases as questions pass; the one too many is sent as soon as there is room.
     expect((await releases).filter(({ kind }) => kind !== "released")).toEqual([
       expect.objectContaining({ cause: expect.stringMatching(/^overloaded/) }),
     ]);
@@ -201,8 +198,7 @@ describe("over breaks", () => {
     expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
     await lock.heard("disconnected", "n1");
     await node.release(question);
-    // Our socket is gone, a new one is in use, and only now the network delivers what the old one
-    // had sent.
+    // A new socket is in use, and only now the network delivers what the old one had sent.
     const next = asking("b");
     await expect.poll(() => node.grant(next)).toMatchObject({ kind: "granted" });
     await network.deliver();

@@ -100,8 +100,7 @@ export class Timeline {
   }
 }
 
-// The trace of a world: one line per event with time, actor and text. Keeping it changes nothing in
-// the world.
+// The trace of a world: a line per event. Keeping it changes nothing in the world.
 export class Trace {
   readonly lines: string[] = [];
   readonly #now: () => number;

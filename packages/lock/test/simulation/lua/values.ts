@@ -1,5 +1,4 @@
-// The values of Lua 5.1 and its operators. nil is undefined; booleans, numbers and strings are
-// JavaScript's own.
+// The values and operators of Lua 5.1. nil is undefined; the rest are JavaScript's own.
 import { Unsupported } from "../server/memory.js";
 
 export type Value = undefined | boolean | number | string | Table | LuaFunction;

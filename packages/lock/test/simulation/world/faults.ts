@@ -150,8 +150,7 @@ export class Faults {
       server.flushScripts();
       return () => {};
     }
-    // Without appendfsync always, the lock does not believe a memory after a crash, even if it is
-    // complete.
+    // Without appendfsync always, the lock believes no memory after a crash, even a whole one.
     const isKept = kind === "crash node" && this.#stage.scenario.appendfsync === "always";
     if (isKept) return this.#crash(machine, server.memory);
     if (!this.#mayForget(machine)) return undefined;

@@ -25,8 +25,7 @@ export function given(around: Surroundings, { client, driftFactor, lease, called
     lease,
     resources: lease.resources,
     token: lease.token,
-    // The request began when the lease's time began to count; a wall clock set ahead makes it look
-    // earlier.
+    // It began when the lease's time began to count; a wall clock set ahead makes it look earlier.
     beganAt: Math.max(calledAt, client.trueMoment(leftMs - lastsMs)),
     grantedAt: now(),
     validUntilAt: client.trueMoment(asks === "itself" ? lastsMs : leftMs),

@@ -1,5 +1,4 @@
-// A host of client processes: opens a locker over simulated connections, and another one after the
-// process has died.
+// A host of client processes: opens a locker over simulated connections for each.
 import { QuorumLocker } from "#lock/locker.js";
 import { type Policy, readPolicy } from "#lock/options/policy.js";
 import type { Fleet } from "#lock/protocol/fleet.js";
@@ -110,8 +109,7 @@ function policyOf(scenario: Scenario, rules: Rules, label: string): { readonly p
     namespace: NAMESPACE,
     ttlMs,
     maxTtlMs: ttlMs,
-    // In half of the worlds counters expire all the time and the floor takes over; in the others
-    // they stay.
+    // In half of the worlds counters expire and the floor takes over; in the others they stay.
     retentionMs: (scenario.chance % 2 === 0 ? 2 : 30) * ttlMs,
     nodeTimeoutMs: Math.min(nodeTimeoutMs, ttlMs),
     connectTimeoutMs: CONNECT_TIMEOUT_MS,

@@ -1,5 +1,4 @@
-// What travels in one call, that it is encoded once for all nodes, and when a pending reply calls
-// back.
+// What travels in one call, encoded once for all nodes, and when a pending reply calls back.
 import { describe, expect, test } from "vitest";
 import type { Ballot } from "../../../src/protocol/ballot.js";
 import { type Batch, BatchEncoder, endOfBatch, PendingReply } from "../../../src/redis/batch.js";

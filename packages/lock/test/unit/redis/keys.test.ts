@@ -1,5 +1,4 @@
-// Names: whatever a resource is called, its keys are its own, and all keys of a namespace share one
-// slot.
+// Names: the keys of a resource are its own, and all keys of a namespace share one slot.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Keys, keysOf } from "../../../src/redis/keys.js";

@@ -1,5 +1,4 @@
-// The foundations of the simulated world: the order of events and of bytes, and processes that
-// stop.
+// The simulated world's foundations: the order of events and bytes, and processes that stop.
 import { describe, expect, test } from "vitest";
 import { Chance } from "../../simulation/engine/chance.js";
 import { ClientProcess } from "../../simulation/engine/client-process.js";

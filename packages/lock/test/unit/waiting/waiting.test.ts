@@ -1,5 +1,4 @@
-// Waiting in one process: behind a crowd that keeps the nodes busy, in the local queue, and for
-// how long.
+// Waiting in one process: behind a crowd, in the local queue, and for how long.
 
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";

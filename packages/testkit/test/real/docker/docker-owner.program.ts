@@ -1,5 +1,4 @@
-// Starts a fleet in containers, says so, and stays until it is killed. With "stop" it ends its
-// fleet on SIGTERM.
+// Starts a fleet in containers and stays until it is killed. "stop": SIGTERM ends the fleet.
 import { RedisFleet } from "@palisade/testkit";
 
 const fleet = await RedisFleet.start({ nodes: 2, provider: "docker" });

@@ -1,5 +1,4 @@
-// Leaves nothing behind, though it ends its work only in an afterAll hook: the guard looks after
-// that.
+// Leaves nothing behind, though it cleans up in afterAll: the guard looks after that.
 import { connect, type Socket } from "node:net";
 import { type Child, startChild } from "@palisade/testkit";
 import { afterAll, test } from "@palisade/testkit/vitest";

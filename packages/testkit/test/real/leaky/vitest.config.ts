@@ -1,5 +1,4 @@
-// A run of its own for files that leak on purpose, with the servers and the guard of the real
-// project.
+// A run for files that leak on purpose, with the servers and the guard of the real project.
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 

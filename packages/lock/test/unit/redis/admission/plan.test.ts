@@ -81,8 +81,7 @@ describe("the plan", () => {
   test("T2 the visits for a rebuilding meet every quorum that may have stored a token, for every fleet size", () => {
     for (let size = 1; size <= 31; size++) {
       const majority = Math.floor(size / 2) + 1;
-      // A quorum that stored the token on the rebuilt node too has majority − 1 members among the
-      // size − 1 others.
+      // A quorum with the rebuilt node has majority − 1 members among the size − 1 others.
       expect(floorsNeeded(size) + (majority - 1)).toBeGreaterThan(size - 1);
       expect(floorsNeeded(size) - 1 + (majority - 1)).toBeLessThanOrEqual(size - 1);
     }
