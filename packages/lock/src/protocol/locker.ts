@@ -121,8 +121,8 @@ export interface Locker extends AsyncDisposable {
   tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted>;
   /**
    * Takes the resources, runs the routine with a lease that is renewed, and releases it, whatever
-   * happens. Settles with the routine's own result or error, never with one of the release. When the
-   * lease was lost while the routine ran, its result is not passed on: rejects with LockError
+   * happens. Settles with the routine's own result or error, never with one of the release. When
+   * the lease was lost while the routine ran, its result is not passed on: rejects with LockError
    * `LEASE_LOST`. A routine that released or serialized the lease itself has not lost it.
    */
   using<Result>(resources: Resources, routine: (lease: Lease) => Result | PromiseLike<Result>): Promise<Result>;
