@@ -29,7 +29,7 @@ export interface FillHooks {
 
 /** Ends early, without an error, when it is interrupted. */
 export async function fill({ redisUrls, gatewayUrl, namespace }: Filled, { onFilled, interrupted }: FillHooks): Promise<void> {
-  const gateway = createGatewayClient({ url: gatewayUrl, timeoutMs: TIMEOUT_MS });
+  const gateway = createGatewayClient({ url: gatewayUrl, timeoutMs: TIMEOUT_MS, retry: { attempts: 5 } });
   // The nodes forget these resources early, so that the curves of their memory and keys begin at
   // the level where they stay.
   const timeouts = { nodeTimeoutMs: TIMEOUT_MS / 5, waitMs: TIMEOUT_MS };

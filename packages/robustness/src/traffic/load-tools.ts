@@ -31,7 +31,7 @@ export class LoadTools {
     this.#orders = orders;
     this.chance = chanceOf(orders.seed, orders.name);
     this.locker = this.anotherLocker();
-    this.gateway = createGatewayClient({ url: orders.gatewayUrl, timeoutMs: 4_000 });
+    this.gateway = createGatewayClient({ url: orders.gatewayUrl, timeoutMs: 4_000, retry: { attempts: 5 } });
   }
 
   anotherLocker(): Locker {
