@@ -97,6 +97,7 @@ describe("nothing of the caller's runs as the owner of the fences", () => {
        from pg_proc where pronamespace = 'palisade'::regnamespace and prosecdef order by 1`,
     );
     expect(rows.map(({ name }) => name)).toEqual([
+      "beat()",
       "fence_of(resource text)",
       "forget_used_keys(older_than interval, at_most integer)",
       "guard(resource text, token bigint, seq bigint, holder text)",
