@@ -4,10 +4,10 @@
 import pg from "pg";
 import { isRace, mayBeCommitted, unavailableReason } from "../fence/failure.js";
 import type { CallRequest, CallVerdict, Issued, OutcomeUnknown, Unavailable, VerifyToken } from "../fence/verdict.js";
-import { FencedTransactionError, withFencedTransaction } from "../own-tables/fenced-transaction.js";
+import { type FencedLease, FencedTransactionError, fencedTransaction } from "../own-tables/fenced-transaction.js";
 import { GuardError } from "../own-tables/guard.js";
 import { type ServerError, serverErrorOf } from "../own-tables/server-error.js";
-import { onPool } from "../own-tables/transaction-source.js";
+import { onPool, type TransactionParts } from "../own-tables/transaction-source.js";
 import { DatabaseHost } from "../store/database-host.js";
 import type { ReadinessCheck } from "../store/readiness.js";
 import type { Durability } from "../store/session.js";
@@ -159,15 +159,10 @@ export class Calls {
     }
   }
 
-  async #run<T>(leases: Parameters<typeof withFencedTransaction>[1], work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  async #run<T>(leases: FencedLease | readonly FencedLease[], work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     let used: pg.PoolClient | undefined;
-    const source = {
-      transaction: async (inside: (client: pg.PoolClient) => Promise<unknown>) => {
-        const { failure } = await onPool(this.#pool, inside, this.#settings);
-        if (failure !== undefined) throw failure.error;
-      },
-    };
-    const value = await withFencedTransaction(source, leases, async (client: pg.PoolClient) => {
+    const run = async (parts: TransactionParts<pg.PoolClient>) => (await onPool(this.#pool, parts, this.#settings)).failure;
+    const value = await fencedTransaction(run, leases, async (client) => {
       used = client;
       return await work(client);
     });

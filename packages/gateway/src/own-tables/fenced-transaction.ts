@@ -1,12 +1,11 @@
 // A whole transaction under one or several leases: their guards first, then the caller's work, then
 // COMMIT, unless a lease has ended meanwhile. Every way in which it can end says whether something
 // may have been stored.
-import { randomUUID } from "node:crypto";
 import { mayBeCommitted } from "../fence/failure.js";
-import { checkRequest, type GuardRequest, guardAll } from "./guard.js";
+import { checkRequest, type GuardRequest, guardError, guardText, verifyRaise } from "./guard.js";
 import { serverErrorOf } from "./server-error.js";
-import { literal, type OpenTransaction, readValue } from "./statement.js";
-import { inTransaction, type TransactionSource } from "./transaction-source.js";
+import { literal, type OpenTransaction } from "./statement.js";
+import { inTransaction, type TransactionFailure, type TransactionParts, type TransactionSource } from "./transaction-source.js";
 
 /** The leases of @palisade/lock fit. */
 export interface FencedLease extends GuardRequest {
@@ -46,28 +45,43 @@ export async function withFencedTransaction<Tx extends OpenTransaction, T>(
   leases: FencedLease | readonly FencedLease[],
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
+  return await fencedTransaction((parts) => inTransaction(db, parts), leases, work);
+}
+
+type Run<Tx> = (parts: TransactionParts<Tx>) => Promise<TransactionFailure | undefined>;
+
+/** The same, with the transaction that `run` opens. */
+export async function fencedTransaction<Tx extends OpenTransaction, T>(
+  run: Run<Tx>,
+  leases: FencedLease | readonly FencedLease[],
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
   const list = Array.isArray(leases) ? (leases as readonly FencedLease[]) : [leases as FencedLease];
   const requests = requestsOf(list);
   checkHeld(list);
-  let failure: { readonly error: unknown } | undefined;
-  let done: { readonly value: T } | undefined;
-  try {
-    await inTransaction(db, async (tx) => {
-      try {
-        const value = await guarded(tx, requests, work);
-        checkHeld(list);
-        done = { value };
-      } catch (error) {
-        failure = { error };
-        throw error;
-      }
-    });
-  } catch (error) {
-    // A rollback that failed as well must not hide why it was sent.
-    if (failure !== undefined) throw (failure as { readonly error: unknown }).error;
-    throw done === undefined ? error : commitError(error);
-  }
-  return (done as unknown as { readonly value: T }).value;
+  const done: T[] = [];
+  const failure = await run({
+    first: async (tx) => {
+      for (const request of requests) await verifyRaise(tx, request);
+      return guardText(requests);
+    },
+    work: async (tx) => {
+      const value = await work(tx);
+      checkHeld(list);
+      done.push(value);
+    },
+    last: lastText(requests),
+  });
+  if (failure !== undefined) throw errorOf(failure, requests);
+  return done[0] as T;
+}
+
+/**
+ * Fails if the work has committed or rolled back by itself, because then the pair is gone, and if a
+ * statement had failed: Postgres would answer COMMIT with ROLLBACK, which looks like success.
+ */
+function lastText([request]: readonly GuardRequest[]): string {
+  return `select case when palisade.holds_pair(${literal(request?.resource)}) then '' else palisade.refuse_all() end`;
 }
 
 function requestsOf(leases: readonly FencedLease[]): readonly GuardRequest[] {
@@ -91,39 +105,22 @@ function checkHeld(leases: readonly FencedLease[]): void {
   });
 }
 
-const MARK = "palisade.fenced_transaction";
+const PAIR_IS_GONE = "PLS05";
+const TRANSACTION_FAILED = "25P02";
 
-/**
- * A mark that ends with the transaction: it is gone if the work committed or rolled back by itself,
- * and cannot be read if a statement failed. Both would otherwise look like success.
- */
-async function guarded<Tx extends OpenTransaction, T>(tx: Tx, requests: readonly GuardRequest[], work: (tx: Tx) => Promise<T>): Promise<T> {
-  const mark = randomUUID();
-  await guardAll(tx, requests, `select set_config('${MARK}', ${literal(mark)}, true)`);
-  const value = await work(tx);
-  if ((await readMark(tx)) === mark) return value;
-  throw new FencedTransactionError(
-    "transaction_ended",
-    "the work ended the transaction itself: what it wrote after that was not guarded, and may be stored",
-  );
-}
-
-async function readMark(tx: OpenTransaction): Promise<unknown> {
-  try {
-    return await readValue(tx, `select current_setting('${MARK}', true) as value`);
-  } catch (error) {
-    if (serverErrorOf(error)?.code !== "25P02") throw error;
-    throw new FencedTransactionError("transaction_failed", "a statement of the work failed: the transaction can only be rolled back", {
-      cause: error,
-    });
+function errorOf({ stage, error: cause }: TransactionFailure, requests: readonly GuardRequest[]): unknown {
+  if (stage === "first") return guardError(cause, requests);
+  if (stage !== "last" && stage !== "commit") return cause;
+  const server = serverErrorOf(cause);
+  if (server?.code === PAIR_IS_GONE) {
+    const message = "the work ended the transaction itself: what it wrote after that was not guarded, and may be stored";
+    return new FencedTransactionError("transaction_ended", message, { cause });
   }
-}
-
-/** What Postgres answered to COMMIT rolled everything back, unless it ended the session. */
-function commitError(error: unknown): unknown {
-  const server = serverErrorOf(error);
-  if (server !== undefined && !mayBeCommitted(server)) return error;
-  return new FencedTransactionError("outcome_unknown", "COMMIT was sent and not answered: what was written may be stored", {
-    cause: error,
-  });
+  if (server?.code === TRANSACTION_FAILED) {
+    const message = "a statement of the work had failed: the transaction could only be rolled back";
+    return new FencedTransactionError("transaction_failed", message, { cause });
+  }
+  // What Postgres answered to COMMIT rolled everything back, unless it ended the session.
+  if (stage === "last" || (server !== undefined && !mayBeCommitted(server))) return cause;
+  return new FencedTransactionError("outcome_unknown", "COMMIT was sent and not answered: what was written may be stored", { cause });
 }

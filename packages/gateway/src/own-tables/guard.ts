@@ -49,7 +49,12 @@ const NO_TRANSACTION = "25P01";
  */
 export async function guard(tx: OpenTransaction, request: GuardRequest): Promise<void> {
   checkRequest(request);
-  await guardAll(tx, [request]);
+  await verifyRaise(tx, request);
+  try {
+    await execute(tx, guardText([request]));
+  } catch (error) {
+    throw guardError(error, [request]);
+  }
 }
 
 export function checkRequest({ resource, token, seq, holder }: GuardRequest): void {
@@ -60,30 +65,26 @@ export function checkRequest({ resource, token, seq, holder }: GuardRequest): vo
 }
 
 /**
- * Several resources in one round trip, in the order in which every transaction takes them: two that
- * need the same ones cannot deadlock. `further` statements go with them.
+ * The guards as one text, in the order in which every transaction takes the resources: two that
+ * need the same ones cannot deadlock. A savepoint is refused outside of a transaction block, also in
+ * one that Postgres opens for statements sent together. So Postgres itself says whether the guard
+ * would hold, before it raises anything; on a pool, or on a client without BEGIN, it would end with
+ * its statement.
  */
-export async function guardAll(tx: OpenTransaction, requests: readonly GuardRequest[], ...further: readonly string[]): Promise<void> {
-  for (const request of requests) await verifyRaise(tx, request);
-  const sorted = requests.toSorted((a, b) => Buffer.compare(Buffer.from(a.resource), Buffer.from(b.resource)));
-  const calls = sorted.map(
-    ({ resource, token, seq, holder }) => `select palisade.guard(${literal(resource)}, ${token}, ${seq ?? "null"}, ${literal(holder)})`,
-  );
-  try {
-    // A savepoint is refused outside of a transaction block, also in one that Postgres opens for
-    // statements sent together. So Postgres itself says whether the guard would hold, before it
-    // raises anything; on a pool, or on a client without BEGIN, it would end with its statement.
-    await execute(tx, ["savepoint palisade_guard", "release savepoint palisade_guard", ...calls, ...further].join("; "));
-  } catch (error) {
-    throw guardError(error, sorted);
-  }
+export function guardText(requests: readonly GuardRequest[]): string {
+  const calls = requests
+    .toSorted((a, b) => Buffer.compare(Buffer.from(a.resource), Buffer.from(b.resource)))
+    .map(
+      ({ resource, token, seq, holder }) => `select palisade.guard(${literal(resource)}, ${token}, ${seq ?? "null"}, ${literal(holder)})`,
+    );
+  return ["savepoint palisade_guard", "release savepoint palisade_guard", ...calls].join("; ");
 }
 
 /**
  * The fence read here decides only whether to ask the lock; fences only rise, so at worst this asks
  * once too often.
  */
-async function verifyRaise(tx: OpenTransaction, { resource, token, verify }: GuardRequest): Promise<void> {
+export async function verifyRaise(tx: OpenTransaction, { resource, token, verify }: GuardRequest): Promise<void> {
   if (verify === undefined) return;
   const fence = await readValue(tx, `select palisade.fence_of(${literal(resource)})::text as value`);
   if (Number(fence ?? 0) >= token) return;
@@ -98,7 +99,8 @@ async function verifyRaise(tx: OpenTransaction, { resource, token, verify }: Gua
   });
 }
 
-function guardError(error: unknown, requests: readonly GuardRequest[]): unknown {
+/** What an error of these guards means; the error itself where it is none of theirs. */
+export function guardError(error: unknown, requests: readonly GuardRequest[]): unknown {
   const server = serverErrorOf(error);
   if (server?.code === NO_TRANSACTION)
     return new TypeError("guard needs an open transaction: pass the client after BEGIN, or what the library's transaction hands out", {

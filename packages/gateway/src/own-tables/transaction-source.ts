@@ -1,7 +1,6 @@
 // Opens, commits and rolls back a transaction with whichever library the user has: each library's
 // own function where there is one, BEGIN and COMMIT on a client of pg.
-import { serverErrorOf } from "./server-error.js";
-import { has, type OpenTransaction } from "./statement.js";
+import { execute, has, type OpenTransaction } from "./statement.js";
 
 export interface PgPool<Tx> {
   connect(): Promise<Tx & { release(destroy?: boolean): void }>;
@@ -24,18 +23,59 @@ export interface PrismaMethod<Tx> {
 }
 export type TransactionSource<Tx> = PgPool<Tx> | (PgClient & Tx) | TransactionMethod<Tx> | BeginMethod<Tx> | PrismaMethod<Tx>;
 
-/** COMMIT was sent when `work` had returned; a rejection after that is about COMMIT. */
+/** What a transaction consists of besides BEGIN and COMMIT. */
+export interface TransactionParts<Tx> {
+  /** Makes the statements that come first, separated by semicolons. */
+  readonly first: (tx: Tx) => Promise<string>;
+  readonly work: (tx: Tx) => Promise<unknown>;
+  /** The last statement: it fails when there must be no COMMIT. */
+  readonly last: string;
+}
+
+/** Where a transaction failed. `commit` includes `last` where both are sent together. */
+export interface TransactionFailure {
+  readonly stage: "begin" | "first" | "work" | "last" | "commit";
+  readonly error: unknown;
+}
+
+/** Undefined when it was committed. */
 export async function inTransaction<Tx extends OpenTransaction>(
   db: TransactionSource<Tx>,
-  work: (tx: Tx) => Promise<unknown>,
-): Promise<void> {
+  parts: TransactionParts<Tx>,
+): Promise<TransactionFailure | undefined> {
   checkSource(db);
-  if (has(db, "$transaction")) await (db as PrismaMethod<Tx>).$transaction(work);
-  else if (has(db, "begin")) await (db as BeginMethod<Tx>).begin(work);
-  else if (has(db, "transaction")) await (db as TransactionMethod<Tx>).transaction(work);
-  else {
-    const { failure } = await ("totalCount" in db ? onPool(db, work) : onClient(db as PgClient & Tx, work));
-    if (failure !== undefined) throw failure.error;
+  if (has(db, "$transaction")) return await inLibrary((work) => (db as PrismaMethod<Tx>).$transaction(work), parts);
+  if (has(db, "begin")) return await inLibrary((work) => (db as BeginMethod<Tx>).begin(work), parts);
+  if (has(db, "transaction")) return await inLibrary((work) => (db as TransactionMethod<Tx>).transaction(work), parts);
+  const { failure } = await ("totalCount" in db ? onPool(db, parts) : onClient(db as PgClient & Tx, parts));
+  return failure;
+}
+
+/** The library sends BEGIN, COMMIT and ROLLBACK. */
+async function inLibrary<Tx extends OpenTransaction>(
+  run: (work: (tx: Tx) => Promise<void>) => PromiseLike<unknown>,
+  { first, work, last }: TransactionParts<Tx>,
+): Promise<TransactionFailure | undefined> {
+  const reached: { stage: TransactionFailure["stage"]; failure?: TransactionFailure } = { stage: "begin" };
+  try {
+    await run(async (tx) => {
+      try {
+        reached.stage = "first";
+        await execute(tx, await first(tx));
+        reached.stage = "work";
+        await work(tx);
+        reached.stage = "last";
+        await execute(tx, last);
+        reached.stage = "commit";
+      } catch (error) {
+        reached.failure = { stage: reached.stage, error };
+        throw error;
+      }
+    });
+    return undefined;
+  } catch (error) {
+    // A rollback that failed as well must not hide why it was sent.
+    return reached.failure ?? { stage: reached.stage, error };
   }
 }
 
@@ -55,65 +95,56 @@ function checkSource(db: unknown): void {
     throw new TypeError("withFencedTransaction needs a database of pg, postgres.js, drizzle, Knex, TypeORM or Prisma");
 }
 
-/** The failure is wrapped, because undefined can be thrown. */
-export interface Ended {
-  readonly failure?: { readonly error: unknown };
+interface Ended {
+  readonly failure?: TransactionFailure;
   /** Whether the connection is known to be outside of a transaction. */
   readonly reusable: boolean;
 }
 
 type ErrorEvents = (event: "error", listener: () => void) => unknown;
 
-/** `settings` are statements for the transaction, each with its semicolon; they go with BEGIN. */
-export async function onPool<Tx extends OpenTransaction>(
-  pool: PgPool<Tx>,
-  work: (tx: Tx) => Promise<unknown>,
-  settings = "",
-): Promise<Ended> {
+/** `settings` are statements for the transaction, each with its semicolon. */
+export async function onPool<Tx extends OpenTransaction>(pool: PgPool<Tx>, parts: TransactionParts<Tx>, settings = ""): Promise<Ended> {
   const client = await pool.connect();
   // The pool listens to idle clients only, and an error without a listener ends the process. A lost
   // connection also rejects the statement that waits on it.
   const events = client as { readonly on?: ErrorEvents; readonly off?: ErrorEvents };
   const ignore = (): void => undefined;
   events.on?.("error", ignore);
-  const ended = await onClient(client as unknown as PgClient & Tx, work, settings);
+  const ended = await onClient(client as unknown as PgClient & Tx, parts, settings);
   // A client that is thrown away may still report how its connection ended.
   if (ended.reusable) events.off?.("error", ignore);
   client.release(!ended.reusable);
   return ended;
 }
 
+/** What comes first goes with BEGIN, and what comes last with COMMIT: no further round trip. */
 async function onClient<Tx extends OpenTransaction>(
   client: PgClient & Tx,
-  work: (tx: Tx) => Promise<unknown>,
+  { first, work, last }: TransactionParts<Tx>,
   settings = "",
 ): Promise<Ended> {
+  let stage: TransactionFailure["stage"] = "begin";
   try {
-    await begin(client, settings);
-  } catch (error) {
-    return { failure: { error }, reusable: false };
-  }
-  try {
+    const text = await first(client);
+    stage = "first";
+    // BEGIN inside an open transaction is only a warning. What is sent together has one statement
+    // time, and a transaction begins with the statement time of its first statement.
+    const answers = await client.query(`begin; select transaction_timestamp() = statement_timestamp() as fresh; ${settings} ${text}`);
+    if (!isFresh(answers)) return { failure: { stage, error: new TypeError(ALREADY_OPEN) }, reusable: true };
+    stage = "work";
     await work(client);
-  } catch (error) {
-    return { failure: { error }, reusable: await rolledBack(client) };
-  }
-  try {
-    await client.query("commit");
+    stage = "commit";
+    await client.query(`${last}; commit`);
     return { reusable: true };
   } catch (error) {
-    return { failure: { error }, reusable: serverErrorOf(error) !== undefined };
+    return { failure: { stage, error }, reusable: stage !== "begin" && (await rolledBack(client)) };
   }
 }
 
-/**
- * BEGIN inside an open transaction is only a warning. What is sent together has one statement time,
- * and a transaction begins with the statement time of its first statement.
- */
-async function begin(client: PgClient, settings: string): Promise<void> {
-  const answer = await client.query(`begin; ${settings} select transaction_timestamp() = statement_timestamp() as fresh`);
-  const last = (Array.isArray(answer) ? answer.at(-1) : answer) as { readonly rows: readonly { readonly fresh: boolean }[] };
-  if (last.rows[0]?.fresh !== true) throw new TypeError(ALREADY_OPEN);
+function isFresh(answers: unknown): boolean {
+  const [, answer] = answers as readonly { readonly rows: readonly { readonly fresh: boolean }[] }[];
+  return answer?.rows[0]?.fresh === true;
 }
 
 const ROLLBACK_WITHIN_MS = 1_000;

@@ -18,7 +18,7 @@ interface Bank {
 }
 
 const FUNCTIONS = ["charge", "exact", "shapes", "many", "nothing", "fail", "sleep", "large", "who", "variadic", "unfenced", "twice"];
-const callFunctions = [...FUNCTIONS.map((name) => `bank.${name}`), "bank.gone"];
+const callFunctions = [...FUNCTIONS.map((name) => `bank.${name}`), "bank.gone", "bank.run"];
 
 const SCHEMA = `
   create schema bank;
@@ -44,6 +44,7 @@ const SCHEMA = `
   create function bank.unfenced(account integer) returns void language sql as 'update bank.accounts set balance = 0 where id = account';
   create function bank.twice(n integer) returns integer language sql as 'select 1';
   create function bank.twice(n text) returns integer language sql as 'select 1';
+  create function bank.secret() returns integer language sql as 'select 1';
   create procedure bank.run() language sql as 'select 1'`;
 
 const test = base
@@ -287,7 +288,8 @@ describe("a call with an end that is in doubt", () => {
 describe("a call is refused", () => {
   const one = { leases: [{ resource: "x", token: 5 }] };
   const wrong: readonly (readonly [what: string, called: string, body: unknown, status: number, code: string])[] = [
-    ["to a function that is not in the list", "bank.run", one, 404, "function_unknown"],
+    ["to a procedure", "bank.run", one, 404, "function_unknown"],
+    ["to a function that its role may call and that is not in the list", "bank.secret", one, 404, "function_unknown"],
     ["to a function that is in the list and not in the database", "bank.gone", one, 404, "function_unknown"],
     ["to a function of two versions", "bank.twice", one, 404, "function_unknown"],
     ["to a variadic function", "bank.variadic", one, 404, "function_unknown"],
