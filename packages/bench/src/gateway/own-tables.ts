@@ -1,6 +1,7 @@
 // What the fence adds to a transaction on tables of the user's own: the guard in front of it, and
 // the trigger of a fenced table. With and without take turns over one connection.
 import { hrtime } from "node:process";
+import { withFencedTransaction } from "@palisade/gateway";
 import pg from "pg";
 import { ratio } from "../lock/uncontended.js";
 import { fixed, heading, median, progress, progressEnded, table } from "../report.js";
@@ -34,13 +35,24 @@ const read = named("read", "select balance from plain_accounts where id = $1");
 const write = named("write", "update plain_accounts set balance = balance + 1, changed = now() where id = $1");
 const record = named("record", "insert into entries (account, amount) values ($1, 1)");
 
+async function readWriteRecord(client: pg.Client, id: number): Promise<void> {
+  await client.query(read([id]));
+  await client.query(write([id]));
+  await client.query(record([id]));
+}
+
+async function fencedTransaction(client: pg.Client): Promise<number> {
+  const id = nextId();
+  const startedAt = hrtime.bigint();
+  await withFencedTransaction(client, { resource: `bench/${id}`, token: 7 }, (tx: pg.Client) => readWriteRecord(tx, id));
+  return Number(hrtime.bigint() - startedAt) / 1_000;
+}
+
 async function threeStatements(client: pg.Client, begin: (id: number) => readonly string[]): Promise<number> {
   const id = nextId();
   const startedAt = hrtime.bigint();
   for (const text of begin(id)) await client.query(text);
-  await client.query(read([id]));
-  await client.query(write([id]));
-  await client.query(record([id]));
+  await readWriteRecord(client, id);
   await client.query("commit");
   return Number(hrtime.bigint() - startedAt) / 1_000;
 }
@@ -62,6 +74,7 @@ type Way = readonly [name: string, once: (client: pg.Client) => Promise<number>]
 const transactions: readonly Way[] = [
   ["begin, read, update, insert, commit", (client) => threeStatements(client, () => ["begin"])],
   ["guard sent with begin", (client) => threeStatements(client, (id) => [`begin; ${guardOf(id)}`])],
+  ["withFencedTransaction", fencedTransaction],
   ["guard in a round trip of its own", (client) => threeStatements(client, (id) => ["begin", guardOf(id)])],
 ];
 const updates: readonly Way[] = [

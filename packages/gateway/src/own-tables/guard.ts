@@ -66,10 +66,10 @@ export function checkRequest({ resource, token, seq, holder }: GuardRequest): vo
 
 /**
  * The guards as one text, in the order in which every transaction takes the resources: two that
- * need the same ones cannot deadlock. A savepoint is refused outside of a transaction block, also in
- * one that Postgres opens for statements sent together. So Postgres itself says whether the guard
- * would hold, before it raises anything; on a pool, or on a client without BEGIN, it would end with
- * its statement.
+ * need the same ones cannot deadlock. A savepoint is refused outside of a transaction block, also
+ * in one that Postgres opens for statements sent together. So Postgres itself says whether the
+ * guard would hold, before it raises anything; on a pool, or on a client without BEGIN, it would
+ * end with its statement.
  */
 export function guardText(requests: readonly GuardRequest[]): string {
   const calls = requests
