@@ -4,7 +4,7 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pathOf } from "../programs.js";
 
 const architecture = readFileSync(pathOf("../ARCHITECTURE.md"), "utf8");
@@ -42,10 +42,13 @@ test("the algorithm can be read in one sitting", () => {
 
 describe("the files that run", () => {
   let paths: Readonly<Record<string, Files>>;
+  const tracing = new AbortController();
   beforeAll(async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [pathOf("paths/main.mjs")]);
+    const { stdout } = await promisify(execFile)(process.execPath, [pathOf("paths/main.mjs")], { signal: tracing.signal });
     paths = JSON.parse(stdout);
-  });
+  }, 300_000); // Seven seconds, and on a busy machine many times that.
+  // It is not left running when its time is up.
+  afterAll(() => tracing.abort());
   const ranBy = (operation: string, name: string): Files => {
     const { always = [], sometimes = [] } = paths[operation] ?? {};
     const ofPackage = (file: string): boolean => file.startsWith(`${name}/`);

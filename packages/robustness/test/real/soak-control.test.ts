@@ -45,7 +45,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** It takes fifteen seconds, and on a busy machine several times that. */
-const PATIENCE_MS = 100_000;
+const PATIENCE_MS = 300_000;
 /** Of these only the end counts: they need not be as busy as one whose curves are judged. */
 const endless = ["--minutes", "5", "--rate", "20"];
 

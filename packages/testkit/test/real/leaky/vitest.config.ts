@@ -13,6 +13,7 @@ export default defineConfig({
     setupFiles: [`${testkit}leak-guard.ts`],
     reporters: ["json"],
     testTimeout: 60_000, // Containers on a busy machine take their time.
+    hookTimeout: 60_000, // The guard looks at what is left in one.
     maxWorkers: 2, // So that some files share a process, as they do in the real project.
     isolate: false,
   },
