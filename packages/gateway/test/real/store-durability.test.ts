@@ -245,7 +245,7 @@ test("commits are acknowledged only when flushed, whatever the server's configur
   // through a trigger.
   await query(
     pair.standby.url,
-    "create table seen (setting text); create function see() returns trigger language plpgsql as 'begin insert into seen values (current_setting(''synchronous_commit'')); return new; end'; create trigger see before insert on palisade.resources for each row execute function see()",
+    "create table seen (setting text); create function see() returns trigger language plpgsql as 'begin insert into public.seen values (current_setting(''synchronous_commit'')); return new; end'; create trigger see before insert on palisade.resources for each row execute function see()",
   );
   await put(store, uniqueName(), 1);
   expect(await query(pair.standby.url, "select distinct setting from seen")).toEqual([{ setting: "on" }]);

@@ -269,11 +269,11 @@ test("a prepared statement that is gone is prepared again, and the write is appl
   await put(store, resource);
   // What a pooler's DISCARD ALL, or a migration under way, does to the session: here the
   // statement's result type changes.
-  await admin.query("alter table palisade.resources alter column rev type numeric");
+  await admin.query('alter table palisade.resources alter column resource type varchar collate "C"');
   try {
     expect(await put(store, resource)).toMatchObject({ kind: "accepted", rev: 2 });
   } finally {
-    await admin.query("alter table palisade.resources alter column rev type bigint");
+    await admin.query('alter table palisade.resources alter column resource type text collate "C"');
   }
   expect(await put(store, resource)).toMatchObject({ kind: "accepted", rev: 3 });
 });
