@@ -57,16 +57,16 @@ async function threeStatements(client: pg.Client, begin: (id: number) => readonl
   return Number(hrtime.bigint() - startedAt) / 1_000;
 }
 
-/** The update alone; the transaction around it is the same for both tables. */
-async function singleUpdate(client: pg.Client, name: "plain_accounts" | "fenced_accounts"): Promise<number> {
+/** Either ends with the update's answer or with the commit; both tables have the same guard. */
+async function singleUpdate(client: pg.Client, name: "plain_accounts" | "fenced_accounts", until: "update" | "commit"): Promise<number> {
   const id = nextId();
   const update = named(`update ${name}`, `update ${name} set balance = balance + 1, changed = now() where id = $1`);
   await client.query(`begin; ${guardOf(id)}`);
   const startedAt = hrtime.bigint();
   await client.query(update([id]));
-  const took = Number(hrtime.bigint() - startedAt) / 1_000;
+  const updatedAt = hrtime.bigint();
   await client.query("commit");
-  return took;
+  return Number((until === "update" ? updatedAt : hrtime.bigint()) - startedAt) / 1_000;
 }
 
 type Way = readonly [name: string, once: (client: pg.Client) => Promise<number>];
@@ -77,9 +77,9 @@ const transactions: readonly Way[] = [
   ["withFencedTransaction", fencedTransaction],
   ["guard in a round trip of its own", (client) => threeStatements(client, (id) => ["begin", guardOf(id)])],
 ];
-const updates: readonly Way[] = [
-  ["update of one row", (client) => singleUpdate(client, "plain_accounts")],
-  ["update of one row, fenced table", (client) => singleUpdate(client, "fenced_accounts")],
+const updates = (until: "update" | "commit"): readonly Way[] => [
+  [`update of one row, until the ${until}`, (client) => singleUpdate(client, "plain_accounts", until)],
+  ["the same, fenced table", (client) => singleUpdate(client, "fenced_accounts", until)],
 ];
 
 async function compare(client: pg.Client, ways: readonly Way[]): Promise<string[][]> {
@@ -106,7 +106,11 @@ export async function measureOwnTables({ gatewayDatabase }: ComparedServers): Pr
   await client.connect();
   try {
     await prepare(client);
-    const results = [...(await compare(client, transactions)), ...(await compare(client, updates))];
+    const results = [
+      ...(await compare(client, transactions)),
+      ...(await compare(client, updates("update"))),
+      ...(await compare(client, updates("commit"))),
+    ];
     console.log(table([{ title: "", align: "left" }, { title: "µs" }, { title: "ratio" }], results));
   } finally {
     await client.end();
