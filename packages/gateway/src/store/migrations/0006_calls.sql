@@ -12,6 +12,8 @@ declare
   wrong text;
   given text;
   passed text;
+  call text;
+  is_void boolean;
   result jsonb;
 begin
   if jsonb_typeof($2) is distinct from 'object' then
@@ -37,16 +39,21 @@ begin
   end if;
   select string_agg(format('%I %s', name, type), ', '), string_agg(format('%1$I => given.%1$I', name), ', ') into given, passed
     from unnest(names, types) as parameter(name, type) where $2 ? name;
-  perform set_config('search_path', $3, true);
-  passed := pg_catalog.format('%I.%I(%s)', known.nspname, known.proname, passed);
+  passed := format('%I.%I(%s)', known.nspname, known.proname, passed);
   given := ' from pg_catalog.jsonb_to_record($1) as given(' || given || ')';
-  if known.proretset then
-    given := case when given is null then ' from ' else given || ', lateral ' end;
-    execute 'select coalesce(pg_catalog.jsonb_agg(pg_catalog.to_jsonb(answer)), ''[]'')' || given || passed || ' as answer' into result using $2;
-  elsif known.prorettype operator(pg_catalog.=) 2278 then
-    execute 'select ' || passed || coalesce(given, '') using $2;
+  is_void := known.prorettype = 'void'::regtype;
+  call := case
+    when known.proretset then 'select coalesce(pg_catalog.jsonb_agg(pg_catalog.to_jsonb(answer)), ''[]'')'
+      || case when given is null then ' from ' else given || ', lateral ' end || passed || ' as answer'
+    when is_void then 'select ' || passed || coalesce(given, '')
+    else 'select pg_catalog.to_jsonb(' || passed || ')' || coalesce(given, '')
+  end;
+  -- From here on names and operators are looked up in the caller's schemas.
+  perform set_config('search_path', $3, true);
+  if is_void then
+    execute call using $2;
   else
-    execute 'select pg_catalog.to_jsonb(' || passed || ')' || coalesce(given, '') into strict result using $2;
+    execute call into strict result using $2;
   end if;
   return result;
 end
