@@ -25,6 +25,7 @@ export const problemCodes = [
   "fencing_token_stale",
   "etag_mismatch",
   "body_too_large",
+  "document_too_large",
   "media_type_unsupported",
   "expectation_failed",
   "function_failed",

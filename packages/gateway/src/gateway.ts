@@ -1,11 +1,11 @@
 // One gateway from start to stop: puts the parts together, opens the two ports, and closes
 // everything in the order that loses no accepted request.
-import { createServer, type Server } from "node:http";
+import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Express } from "express";
 import { createApp } from "./app.js";
 import type { FencedStore, Readiness } from "./fenced-store.js";
-import { createAdminApp } from "./http/admin.js";
+import { createAdminApp, MAX_ADMIN_CONNECTIONS } from "./http/admin.js";
 import { BodyBudget } from "./http/body.js";
 import { Dispatcher, RateLimit } from "./http/dispatcher.js";
 import { openApiText } from "./http/openapi.js";
@@ -119,7 +119,9 @@ class RunningGateway implements Gateway {
     await this.open({ credentials: this.#credentials.isOpen ? "none" : undefined });
     const { host, port, adminHost, adminPort } = this.#settings;
     const api = createGatewayServer(this.app, this.#settings);
-    const admin = createServer(createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text() }));
+    const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text() });
+    const maxConnections = Math.min(this.#settings.maxConnections, MAX_ADMIN_CONNECTIONS);
+    const admin = createGatewayServer(adminApp, { ...this.#settings, maxConnections });
     this.#servers = { api, admin };
     await listenOn(api, host, port);
     await listenOn(admin, adminHost ?? host, adminPort);

@@ -1,5 +1,6 @@
 // The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are
 // asked through the `verify` hook only.
+import { tooLargeToPut } from "./fence/document-limit.js";
 import type {
   CallRequest,
   CallVerdict,
@@ -19,7 +20,6 @@ import { RaiseCheck } from "./guard/raise-check.js";
 import { Rehearsal } from "./guard/rehearsal.js";
 import { Transactions } from "./guard/transaction.js";
 import { DatabaseHost } from "./store/database-host.js";
-import { forgetUsedKeys } from "./store/key-retention.js";
 import { Lanes } from "./store/lanes.js";
 import { Lineage, type StoreMemory } from "./store/lineage.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
@@ -34,6 +34,7 @@ import {
 } from "./store/read.js";
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
+import { forgetOld } from "./store/retention.js";
 import type { Durability } from "./store/session.js";
 import { SlowRows } from "./store/slow-rows.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
@@ -71,9 +72,7 @@ class PostgresStore implements FencedStore {
   readonly #history: "off" | "on";
   readonly #verify: "on" | "off";
   readonly #pool: ReadPool;
-  readonly #writeSlots: WriteSlots;
-  readonly #transactionSlots: WriteSlots;
-  readonly #slowSlots: WriteSlots;
+  readonly #slots: readonly WriteSlots[];
   readonly #lanes: Lanes;
   readonly #commit: GroupCommit;
   readonly #transactions: Transactions;
@@ -90,14 +89,14 @@ class PostgresStore implements FencedStore {
 
   constructor(config: StoreConfig, limits: StoreLimits) {
     const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
-    const { statementsInFlight, maxQueuedWrites, maxWaitMs, lockWaitMs, batchLockWaitMs } = limits;
+    const { statementsInFlight, maxQueuedWrites, maxWaitMs, lockWaitMs, batchLockWaitMs, documentLimitBytes } = limits;
     const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
     const host = new DatabaseHost(databaseUrl);
     const { memory } = config;
     this.#lineage = memory === undefined ? undefined : new Lineage({ memory, unreachable: verifyUnreachable });
     const connection = { ...limits, host, durability, onIdleError, lineage: this.#lineage };
     const slotsThatWait = (waitMs: number) => new WriteSlots(statementsInFlight, { ...connection, lockWaitMs: waitMs });
-    const form = { history, durability } as const;
+    const form = { history, durability, documentLimitBytes } as const;
     const statements = (rows: "any" | "known", scope: "each" | "all") => ({
       plain: fencedWrite({ ...form, rows, scope, keys: "none" }),
       keyed: fencedWrite({ ...form, rows, scope, keys: "named" }),
@@ -108,28 +107,30 @@ class PostgresStore implements FencedStore {
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
     this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
-    this.#writeSlots = slotsThatWait(batchLockWaitMs);
-    this.#transactionSlots = slotsThatWait(batchLockWaitMs);
-    this.#slowSlots = slotsThatWait(lockWaitMs);
-    const slow = new SlotLine(this.#slowSlots);
+    const [batchSlots, transactionSlots] = [slotsThatWait(batchLockWaitMs), slotsThatWait(batchLockWaitMs)];
+    const slowSlots = slotsThatWait(lockWaitMs);
+    this.#slots = [batchSlots, transactionSlots, slowSlots];
+    const slow = new SlotLine(slowSlots);
     const slowRows = new SlowRows();
     const waitLimits = { maxAccepted: maxQueuedWrites, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
-    this.#lanes = new Lanes({ fast: new SlotLine(this.#transactionSlots), slow, slowRows, limits: waitLimits });
-    const batches = { statements: single, durability, slowRows };
-    this.#commit = new GroupCommit({ ...batches, slots: this.#writeSlots, slowLine: slow, limits, observe });
+    this.#lanes = new Lanes({ fast: new SlotLine(transactionSlots), slow, slowRows, limits: waitLimits });
+    const batches = { statements: single, durability, slowRows, documentLimitBytes };
+    this.#commit = new GroupCommit({ ...batches, slots: batchSlots, slowLine: slow, limits, observe });
     const whole = statements("any", "all");
-    this.#transactions = new Transactions({ lanes: this.#lanes, statements: whole, durability, observe });
+    this.#transactions = new Transactions({ lanes: this.#lanes, statements: whole, durability, documentLimitBytes, observe });
     const all = [single.any, single.known, whole].flatMap(({ plain, keyed }) => [plain, keyed]);
     this.#rehearsal = new Rehearsal({ lanes: this.#lanes, statements: all });
     this.#observe = observe;
     this.#lineage?.start(this.#lanes);
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#calls = openCalls(config, { durability, raises: this.#raises, limits, onIdleError });
-    this.#retention = forgetUsedKeys({ pool: this.#pool, retentionMs: limits.idempotencyRetentionMs, onError: onIdleError });
+    this.#retention = forgetOld({ pool: this.#pool, limits, onError: onIdleError });
   }
 
   async write(request: WriteRequest): Promise<Verdict> {
     checkWrite(request);
+    const [tooLarge] = tooLargeToPut([request], this.#limits.documentLimitBytes);
+    if (tooLarge !== undefined) return tooLarge.refusal;
     return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#write(request)));
   }
 
@@ -160,6 +161,8 @@ class PostgresStore implements FencedStore {
 
   async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     checkTransaction(request);
+    const tooLarge = tooLargeToPut(request.operations, this.#limits.documentLimitBytes);
+    if (tooLarge.length > 0) return { kind: "refused", refusals: tooLarge };
     return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#transaction(request)));
   }
 
@@ -263,9 +266,8 @@ class PostgresStore implements FencedStore {
   stats(): StoreStats {
     const { writes, bytes } = this.#commit.queued;
     const { total, idle, waiting } = this.#pool.connections;
-    const slots = this.#slots;
-    const inFlight = slots.reduce((sum, { inFlight: running }) => sum + running, 0);
-    const open = slots.reduce((sum, { open: opened }) => sum + opened, 0);
+    const inFlight = this.#slots.reduce((sum, { inFlight: running }) => sum + running, 0);
+    const open = this.#slots.reduce((sum, { open: opened }) => sum + opened, 0);
     return {
       queuedWrites: writes,
       queuedBytes: bytes,
@@ -292,9 +294,5 @@ class PostgresStore implements FencedStore {
     clearTimeout(timer);
     const timeoutMs = this.#limits.connectTimeoutMs;
     await Promise.all([...this.#slots.map((slots) => slots.end(timeoutMs)), this.#pool.end(), this.#calls?.end()]);
-  }
-
-  get #slots(): readonly WriteSlots[] {
-    return [this.#writeSlots, this.#transactionSlots, this.#slowSlots];
   }
 }

@@ -1,4 +1,4 @@
-// Mutants of how long a writer waits for rows that others hold (G6).
+// Mutants of what one caller can do to the others: held rows, long patches, growth (G6).
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const waits = [
@@ -15,8 +15,8 @@ export const waits = [
     name: "each-retry-waits-anew",
     promise: "G6",
     file: "packages/gateway/src/store/bounded-wait.ts",
-    find: "Math.max(0, this.#limits.maxWaitMs - waiter.waitedMs)",
-    replace: "Math.max(0, this.#limits.maxWaitMs - 0 * waiter.waitedMs)",
+    find: "this.#limits.maxWaitMs - waiter.waitedMs;",
+    replace: "this.#limits.maxWaitMs;",
     breaks: "A write that is sent again may wait the whole time once more, each time.",
     tests: ["unit/store/bounded-wait.test.ts"],
   },
@@ -55,5 +55,59 @@ export const waits = [
     replace: "slow.use({ wait: this.#wait, waiter, subject: subject === undefined ? subject : undefined }, work)",
     breaks: "Many transactions of one held row keep a row that is free again from being written.",
     tests: ["real/guard-slow-rows.test.ts"],
+  },
+  {
+    name: "patch-copies-the-document-for-each-member",
+    promise: "G6",
+    file: "packages/gateway/src/store/migrations/0007_growth.sql",
+    find: "palisade.merge_patch(base -> given.key, given.value)",
+    replace: "palisade.merge_patch((base || jsonb_build_object('', null)) -> given.key, given.value)",
+    breaks: "A patch of ten thousand members takes longer than a write may.",
+    tests: ["real/guard-growth.test.ts"],
+  },
+  {
+    name: "patch-without-a-limit",
+    promise: "G6",
+    file: "packages/gateway/src/guard/fenced-statement.ts",
+    find: "palisade.within_limit(stored.value::text, ${documentLimitBytes}, stored.resource)",
+    replace: "palisade.within_limit(stored.value::text, ${documentLimitBytes} * 1000::bigint, stored.resource)",
+    breaks: "Patches make a document so large that no read of it succeeds.",
+    tests: ["real/guard-growth.test.ts"],
+  },
+  {
+    name: "put-without-a-limit",
+    promise: "G6",
+    file: "packages/gateway/src/fence/document-limit.ts",
+    find: "return bytes > limitBytes",
+    replace: "return bytes > 1_000 * limitBytes",
+    breaks: "A document above the limit is stored.",
+    tests: ["real/guard-growth.test.ts"],
+  },
+  {
+    name: "one-lot-is-forgotten-in-each-pause",
+    promise: "G6",
+    file: "packages/gateway/src/store/retention.ts",
+    find: "forgotten === MAX_AT_ONCE ? 0 : pauseMs",
+    replace: "forgotten === MAX_AT_ONCE ? pauseMs : pauseMs",
+    breaks: "Used keys grow for ever once more of them come than one lot in each pause.",
+    tests: ["real/guard-growth.test.ts"],
+  },
+  {
+    name: "each-probe-looks-for-itself",
+    promise: "G6",
+    file: "packages/gateway/src/http/shared-answer.ts",
+    find: "this.#next ??= this.#whenDue();",
+    replace: "this.#next = this.#whenDue();",
+    breaks: "Two hundred probes at once take the connections and the processor from those who read.",
+    tests: ["unit/http/admin.test.ts"],
+  },
+  {
+    name: "probe-is-told-what-was",
+    promise: "G6",
+    file: "packages/gateway/src/http/shared-answer.ts",
+    find: "this.#next = undefined;",
+    replace: "",
+    breaks: "A probe is told that all is well because it was once.",
+    tests: ["unit/http/admin.test.ts"],
   },
 ];

@@ -27,10 +27,12 @@ export interface Load {
 }
 
 export interface Request {
-  readonly method: "PUT" | "POST";
+  readonly method: "GET" | "PUT" | "POST";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** Changes the request each time it is sent. */
+  readonly setupRequest?: (request: Request) => Request;
 }
 
 export interface Measured {

@@ -1,6 +1,8 @@
 // The gateway's benchmarks, all on one Postgres.
 import { type ComparedServers, openServers } from "./compared-servers.js";
+import { measureGrowth } from "./growth.js";
 import { measureOwnTables } from "./own-tables.js";
+import { measureProbes } from "./probes.js";
 import { comparePuts } from "./puts.js";
 import { measureRefusals } from "./refusals.js";
 import { measureStatement } from "./statement-cost.js";
@@ -15,6 +17,8 @@ const parts: Readonly<Record<string, (servers: ComparedServers) => Promise<void>
   transactions: measureTransactions,
   statement: measureStatement,
   "own-tables": measureOwnTables,
+  probes: measureProbes,
+  growth: measureGrowth,
 };
 
 export const gatewayParts = Object.keys(parts);

@@ -22,7 +22,7 @@ interface Session {
 const compiled = (file: string): Promise<unknown> => import(new URL(`../../../gateway/dist/${file}`, import.meta.url).href);
 const { fencedWrite, parametersOf } = (await compiled("guard/fenced-statement.js")) as Guard;
 const { OPEN_SESSION, sessionParameters } = (await compiled("store/session.js")) as Session;
-const form = { rows: "known", scope: "each", keys: "none", history: "off", durability: "local" };
+const form = { rows: "known", scope: "each", keys: "none", history: "off", durability: "local", documentLimitBytes: 16_777_216 };
 
 function fenced(): { name: string; text: string } {
   return fencedWrite(form);

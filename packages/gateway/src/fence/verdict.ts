@@ -109,6 +109,13 @@ export type NotFound = { readonly kind: "not_found"; readonly resource: string }
  * deep). The message is Postgres's own and safe to show.
  */
 export type ValueRejected = { readonly kind: "value_rejected"; readonly resource: string; readonly message: string };
+/** Bytes of the document as it would have been stored: as sent (put) or as answered (patch). */
+export type DocumentTooLarge = {
+  readonly kind: "document_too_large";
+  readonly resource: string;
+  readonly bytes: number;
+  readonly limitBytes: number;
+};
 /** The lock never issued this token: it is forged or corrupt. */
 export type TokenUnissued = { readonly kind: "token_unissued"; readonly resource: string; readonly presentedToken: Token };
 /** The token would raise the fence, and the lock's nodes could not be asked. Not applied. */
@@ -154,6 +161,7 @@ export type Refused =
   | SequenceOutOfOrder
   | NotFound
   | ValueRejected
+  | DocumentTooLarge
   | TokenUnissued
   | VerificationUnavailable
   | Contention;

@@ -1,6 +1,7 @@
 // Sends one batch on one connection and finds the answer to each of its rows: accepted, refused and
 // why, unknown, or to be sent again by itself. A row that may have been applied is never sent again
 // (G3).
+import { DOCUMENT_TOO_LARGE, tooLargeAfterPatch } from "../fence/document-limit.js";
 import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import type { Accepted, WriteRequest } from "../fence/verdict.js";
 import { LOCK_TIMED_OUT } from "../store/lanes.js";
@@ -17,6 +18,7 @@ export interface BatchParts {
   readonly statements: Readonly<Record<"any" | "known", { readonly plain: Statement; readonly keyed: Statement }>>;
   readonly durability: "local" | "sync";
   readonly slowRows: SlowRows;
+  readonly documentLimitBytes: number;
 }
 
 export interface Sending {
@@ -163,6 +165,7 @@ async function failedAlone({ parts, sending, entry, failure: { code, error } }: 
   if (code === "PLS01") return (await explainRefused(parts, connection, [entry]))[0] as RowAnswer;
   parts.slowRows.mark(resource); // In a batch, the next write of its resource could fail others.
   if (code === LOCK_TIMED_OUT) return lane === "fast" ? { kind: "retry", code, way: "slow" } : { kind: "contention", resource, code };
+  if (code === DOCUMENT_TOO_LARGE) return tooLargeAfterPatch(error, parts.documentLimitBytes);
   if (rejectsValue(code)) return { kind: "value_rejected", resource, message: error.message };
   return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause: error };
 }

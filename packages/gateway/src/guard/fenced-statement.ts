@@ -29,6 +29,8 @@ export interface StatementForm {
   readonly keys: "none" | "named";
   readonly history: "off" | "on";
   readonly durability: "local" | "sync";
+  /** What a patch may make of a document, in bytes as it is answered. */
+  readonly documentLimitBytes: number;
 }
 
 export interface Statement {
@@ -132,8 +134,13 @@ const update = (form: StatementForm): string => `
   from ${requests(form)}
   where ${["stored.resource = request.resource", raisesNothing("stored"), admits("stored", "request"), ...extraConditions(form)].join("\n    and ")}`;
 
-const ANSWER_COLUMNS = `stored.resource, stored.rev, stored.op = 'put' and stored.born = stored.rev as created, stored.deleted,
-    case when stored.op in ('patch', 'seal') then stored.value::text end as value`;
+const answerColumns = ({
+  documentLimitBytes,
+}: StatementForm): string => `stored.resource, stored.rev, stored.op = 'put' and stored.born = stored.rev as created, stored.deleted,
+    case stored.op
+      when 'patch' then palisade.within_limit(stored.value::text, ${documentLimitBytes}, stored.resource)
+      when 'seal' then stored.value::text
+    end as value`;
 
 const RECORD_HISTORY = `recorded as (
   insert into palisade.history (rev, token, seq, written_at, resource, op, holder)
@@ -169,9 +176,9 @@ export function named(purpose: string, text: string): Statement {
 function textOf(form: StatementForm): string {
   const { rows, scope, keys, history } = form;
   const write = rows === "any" ? upsert(form) : update(form);
-  if (scope === "each" && keys === "none" && history === "off") return `${write}\n  returning ${ANSWER_COLUMNS}`;
+  if (scope === "each" && keys === "none" && history === "off") return `${write}\n  returning ${answerColumns(form)}`;
   const parts = [
-    `written as (${write}\n  returning ${ANSWER_COLUMNS}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
+    `written as (${write}\n  returning ${answerColumns(form)}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
   ];
   if (history === "on") parts.push(RECORD_HISTORY);
   if (keys === "named") parts.push(remembered[scope]);

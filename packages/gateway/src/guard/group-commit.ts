@@ -2,7 +2,7 @@
 // in flight. It decides when a batch starts and what happens to rows that must be sent again; the
 // queue decides what goes into a batch, and the statement which rows are accepted.
 import type { Unavailable, WriteRequest } from "../fence/verdict.js";
-import { BoundedWait, overloaded, waiterOf } from "../store/bounded-wait.js";
+import { BoundedWait, overloaded } from "../store/bounded-wait.js";
 import { LOCK_TIMED_OUT } from "../store/lanes.js";
 import type { WriteConnection } from "../store/write-connection.js";
 import type { SlotLine, WriteSlots } from "../store/write-slots.js";
@@ -46,7 +46,9 @@ export class GroupCommit {
   constructor(parts: GroupCommitParts) {
     const { maxQueuedWrites, maxQueuedBytes, maxWaitMs } = parts.limits;
     this.#parts = parts;
-    this.#wait = new BoundedWait({ maxAccepted: maxQueuedWrites, maxAcceptedBytes: maxQueuedBytes, maxWaitMs });
+    this.#wait = new BoundedWait({ maxAccepted: maxQueuedWrites, maxAcceptedBytes: maxQueuedBytes, maxWaitMs }, (entry, why) =>
+      this.#waitEnded(entry, why),
+    );
     this.#queue = new WriteQueue(parts.limits, parts.slowRows);
   }
 
@@ -56,13 +58,26 @@ export class GroupCommit {
 
   submit(request: WriteRequest, { verified, known }: Pick<Entry, "verified" | "known">): Promise<WriteOutcome> {
     return new Promise((settle) => {
-      const entry: Entry = { ...waiterOf(bytesOf(request)), request, verified, known, settle, attempts: 0, place: "behind" };
+      // Written out: an object that is spread into another costs five times as much as the rest.
+      const entry: Entry = {
+        bytes: bytesOf(request),
+        giveUp: undefined,
+        waitedMs: 0,
+        waitsSince: 0,
+        overdueAt: 0,
+        request,
+        verified,
+        known,
+        settle,
+        attempts: 0,
+        place: "behind",
+        next: undefined,
+      };
       const refusal = this.#wait.accept(entry);
       if (refusal !== undefined) {
         settle(refusal);
         return;
       }
-      this.#awaitTurn(entry);
       this.#queue.add(entry);
       this.#pumpAfterThisTurn();
     });
@@ -136,18 +151,15 @@ export class GroupCommit {
       this.#finish(entry, afterLastTry(entry.request.resource, answer));
       return;
     }
-    this.#awaitTurn(entry);
     this.#wait.wait(entry);
     this.#queue.again(entry, answer.way === "batch" && entry.attempts >= MAX_BATCHES ? "alone" : answer.way);
   }
 
-  /** What its own timer or the end of the gateway answers while it waits. */
-  #awaitTurn(entry: Entry): void {
-    entry.giveUp = (why: Unavailable) => {
-      const isHeld = why === overloaded && this.#parts.slowRows.has(entry.request.resource);
-      this.#finish(entry, isHeld ? this.#contention(entry) : why);
-      this.#pumpAfterThisTurn(); // The next write of its resource may start.
-    };
+  /** Its time to wait is over, or the gateway closes. */
+  #waitEnded(entry: Entry, why: Unavailable): void {
+    const isHeld = why === overloaded && this.#parts.slowRows.has(entry.request.resource);
+    this.#finish(entry, isHeld ? this.#contention(entry) : why);
+    this.#pumpAfterThisTurn(); // The next write of its resource may start.
   }
 
   #contention({ request: { resource } }: Entry): WriteOutcome & { readonly kind: "contention" } {

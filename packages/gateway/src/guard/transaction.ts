@@ -1,6 +1,7 @@
 // Several writes, all or nothing: the statement of a single write with one more clause, which fails
 // it when a row was refused. Decides how often a lost race is run again, and which operations were
 // refused.
+import { DOCUMENT_TOO_LARGE, tooLargeAfterPatch } from "../fence/document-limit.js";
 import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import type {
   OutcomeUnknown,
@@ -21,6 +22,7 @@ export interface TransactionParts {
   readonly lanes: Lanes;
   readonly statements: { readonly plain: Statement; readonly keyed: Statement };
   readonly durability: "local" | "sync";
+  readonly documentLimitBytes: number;
   readonly observe: (event: { readonly kind: "retried"; readonly code: string; readonly rows: number }) => void;
 }
 
@@ -88,7 +90,7 @@ export class Transactions {
   }
 
   async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Held | Retry> {
-    const { idempotency } = attempt.request;
+    const { operations, idempotency } = attempt.request;
     if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
     if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
     if (failure.kind === "retry") return { kind: "retry", code: failure.code, cause: failure.error };
@@ -97,6 +99,10 @@ export class Transactions {
     // connection used the key at the same time.
     if (code === "PLS05" || code === "PLS01" || (code === "23505" && idempotency !== undefined)) return await this.#explain(attempt);
     if (code === LOCK_TIMED_OUT) return { kind: "held", rows: await this.#heldRows(attempt) };
+    if (code === DOCUMENT_TOO_LARGE) {
+      const refusal = tooLargeAfterPatch(error, this.#parts.documentLimitBytes);
+      return { kind: "refused", refusals: [{ index: operations.findIndex(({ resource }) => resource === refusal.resource), refusal }] };
+    }
     if (rejectsValue(code)) return await this.#findRejected(attempt, error.message);
     return unavailable("refused", error);
   }

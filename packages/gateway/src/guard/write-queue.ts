@@ -21,7 +21,7 @@ export interface Entry extends Waiter {
   /** Used by the queue only. */
   place: "behind" | "first" | "answered";
   /** The next write of the same resource, which may start when this one is answered. */
-  next?: Entry;
+  next: Entry | undefined;
 }
 
 /**

@@ -1,27 +1,36 @@
 // The admin port: liveness, readiness, metrics. It needs no credential, so it tells nothing about
-// resources or callers.
+// resources or callers, and however many ask, it takes little from those who read and write.
 import express, { type Express } from "express";
 import type { Readiness } from "../fenced-store.js";
 import { statusOf, success } from "./problem.js";
+import { SharedAnswer } from "./shared-answer.js";
 
 export interface AdminParts {
   readonly ready: () => Promise<Readiness>;
   readonly metrics: () => Promise<string>;
 }
 
+/** Probes come every second or so; this is the least time between two answers of a route. */
+const MIN_INTERVAL_MS = 250;
+/** Open connections of the admin port; further ones are closed at once. */
+export const MAX_ADMIN_CONNECTIONS = 256;
+
 export function createAdminApp(parts: AdminParts): Express {
+  const live = new SharedAnswer(() => ({ live: true }), MIN_INTERVAL_MS);
+  const ready = new SharedAnswer(parts.ready, MIN_INTERVAL_MS);
+  const metrics = new SharedAnswer(parts.metrics, MIN_INTERVAL_MS);
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  app.get("/live", (_request, response) => {
-    response.json({ live: true });
+  app.get("/live", async (_request, response) => {
+    response.json(await live.get());
   });
   app.get("/ready", async (_request, response) => {
-    const readiness = await parts.ready();
+    const readiness = await ready.get();
     response.status(readiness.ready ? success.ok : statusOf("unavailable")).json(readiness);
   });
   app.get("/metrics", async (_request, response) => {
-    response.type("text/plain; version=0.0.4").send(await parts.metrics());
+    response.type("text/plain; version=0.0.4").send(await metrics.get());
   });
   return app;
 }

@@ -96,6 +96,14 @@ export function refusalProblem(refused: Refused): Problem {
       return new Problem("not_found", details.not_found, { resource });
     case "value_rejected":
       return new Problem("json_invalid", `The database cannot keep this document: ${refused.message}`, { resource });
+    case "document_too_large": {
+      const { bytes: documentBytes, limitBytes } = refused;
+      return new Problem("document_too_large", `The document would have ${documentBytes} bytes; at most ${limitBytes} are stored.`, {
+        resource,
+        documentBytes,
+        limitBytes,
+      });
+    }
     case "token_unissued":
       return new Problem("fencing_token_unissued", details.token_unissued, { resource, presentedToken: refused.presentedToken });
     case "verification_unavailable":

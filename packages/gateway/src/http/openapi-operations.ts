@@ -28,7 +28,7 @@ export interface OperationDescription {
 }
 
 const name: readonly ProblemCode[] = ["resource_name_invalid"];
-const body: readonly ProblemCode[] = ["json_invalid", "body_too_large", "media_type_unsupported"];
+const body: readonly ProblemCode[] = ["json_invalid", "body_too_large", "document_too_large", "media_type_unsupported"];
 const fence: readonly ProblemCode[] = [
   "fencing_token_malformed",
   "fencing_token_required",

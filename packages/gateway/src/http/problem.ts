@@ -29,6 +29,7 @@ const problems = {
   fencing_token_stale: [412, "A newer holder has written: this lease is lost"],
   etag_mismatch: [412, "The resource has changed"],
   body_too_large: [413, "The body is too large"],
+  document_too_large: [413, "The document would be too large"],
   media_type_unsupported: [415, "The media type is not supported"],
   expectation_failed: [417, "The expectation cannot be met"],
   function_failed: [422, "The function failed"],
@@ -53,6 +54,9 @@ export interface ProblemFacts {
   readonly presentedSeq?: number;
   readonly currentSeq?: number;
   readonly currentETag?: string;
+  /** Of the document that would have been stored. */
+  readonly documentBytes?: number;
+  readonly limitBytes?: number;
   /** Whether the request may have changed anything. */
   readonly outcome?: "not_applied" | "unknown";
   /** Which operation of a transaction, counted from 0. */

@@ -130,6 +130,8 @@ export const problem = z.object({
   currentToken: token.optional(),
   currentSeq: z.int().meta(int64).optional(),
   currentETag: z.string().optional(),
+  documentBytes: z.int().optional().meta({ description: "Of the document that would have been stored" }),
+  limitBytes: z.int().optional().meta({ description: "What a stored document may have" }),
   outcome: z.enum(["not_applied", "unknown"]).optional(),
   sqlState: z.string().optional().meta({ description: "Of the error that the called function ended with" }),
   operation: z.int().optional().meta({ description: "Which operation of a transaction, counted from 0" }),

@@ -44,6 +44,8 @@ export interface Settings extends CredentialSettings {
   readonly callFunctions: readonly string[] | undefined;
   readonly callDatabaseUrl: string | undefined;
   readonly idempotencyRetentionMs: number | undefined;
+  readonly historyRetentionMs: number | undefined;
+  readonly documentLimitBytes: number | undefined;
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 }
 
@@ -225,6 +227,16 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     env: "PALISADE_IDEMPOTENCY_RETENTION_MS",
     ...storeRange("idempotencyRetentionMs"),
     help: "How long a used Idempotency-Key is remembered.",
+  }),
+  historyRetentionMs: number({
+    env: "PALISADE_HISTORY_RETENTION_MS",
+    ...storeRange("historyRetentionMs"),
+    help: "How long an entry of the history is kept; ten years when absent.",
+  }),
+  documentLimitBytes: number({
+    env: "PALISADE_DOCUMENT_LIMIT_BYTES",
+    ...storeRange("documentLimitBytes"),
+    help: "Largest stored document, also after a patch; beyond it the answer is 413.",
   }),
   connectTimeoutMs: number({
     env: "PALISADE_CONNECT_TIMEOUT_MS",

@@ -1,5 +1,5 @@
 // How accepted work waits until it is started: bounded in number and in bytes, and each piece of it
-// in time, by a timer of its own. It keeps no order; the queues do.
+// in time, by a timer, whatever else happens. It keeps no order; the queues do.
 import type { Unavailable } from "../fence/verdict.js";
 
 export interface WaitLimits {
@@ -13,15 +13,15 @@ export interface WaitLimits {
 /** A piece of accepted work. The fields that change belong to BoundedWait. */
 export interface Waiter {
   readonly bytes: number;
-  /** Called when it has waited too long, or when the queue is abandoned. */
-  giveUp: (why: Unavailable) => void;
+  /** In place of the queue's own answer when its wait is ended. */
+  giveUp: ((why: Unavailable) => void) | undefined;
   waitedMs: number;
   waitsSince: number;
-  timer: NodeJS.Timeout | undefined;
+  overdueAt: number;
 }
 
 export function waiterOf(bytes: number): Waiter {
-  return { bytes, giveUp: () => {}, waitedMs: 0, waitsSince: 0, timer: undefined };
+  return { bytes, giveUp: undefined, waitedMs: 0, waitsSince: 0, overdueAt: 0 };
 }
 
 export const overloaded: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
@@ -29,18 +29,21 @@ export const closing: Unavailable = { kind: "unavailable", reason: "closing", ou
 
 export class BoundedWait<W extends Waiter = Waiter> {
   readonly #limits: WaitLimits;
+  readonly #onEnded: (waiter: W, why: Unavailable) => void;
   readonly #waiting = new Set<W>();
   #accepted = 0;
   #bytes = 0;
   #state: "open" | "closing" = "open";
   #onDrained: (() => void) | undefined;
-  readonly #expire = (waiter: W): void => {
-    this.start(waiter);
-    waiter.giveUp(overloaded);
-  };
+  // One timer for all, set for the first that will be overdue: one for each cost more than all else
+  // that the queue does.
+  #timer: NodeJS.Timeout | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
 
-  constructor(limits: WaitLimits) {
+  /** `onEnded`: it has waited too long, or the queue was abandoned. */
+  constructor(limits: WaitLimits, onEnded: (waiter: W, why: Unavailable) => void = () => {}) {
     this.#limits = limits;
+    this.#onEnded = onEnded;
   }
 
   /** Waiting and started. */
@@ -74,14 +77,34 @@ export class BoundedWait<W extends Waiter = Waiter> {
   /** It waits, or waits again: for what is left of its time. */
   wait(waiter: W): void {
     waiter.waitsSince = performance.now();
-    waiter.timer = setTimeout(this.#expire, Math.max(0, this.#limits.maxWaitMs - waiter.waitedMs), waiter);
+    waiter.overdueAt = waiter.waitsSince + this.#limits.maxWaitMs - waiter.waitedMs;
     this.#waiting.add(waiter);
+    if (waiter.overdueAt < this.#timerAt) this.#setTimer(waiter.overdueAt, waiter.waitsSince);
+  }
+
+  #setTimer(at: number, now: number): void {
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    this.#timer = setTimeout(() => this.#expire(), Math.max(0, at - now)).unref();
+  }
+
+  /** Looks through all at once, so at most a hundred times in the time of one wait. */
+  #expire(): void {
+    const now = performance.now();
+    const overdue: W[] = [];
+    let next = Number.POSITIVE_INFINITY;
+    for (const waiter of this.#waiting) {
+      if (waiter.overdueAt <= now) overdue.push(waiter);
+      else next = Math.min(next, waiter.overdueAt);
+    }
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    if (next < this.#timerAt) this.#setTimer(Math.max(next, now + this.#limits.maxWaitMs / 100), now);
+    for (const waiter of overdue) this.#end(waiter, overloaded);
   }
 
   /** Its wait is over. */
   start(waiter: W): void {
     if (!this.#waiting.delete(waiter)) return;
-    clearTimeout(waiter.timer);
     waiter.waitedMs += performance.now() - waiter.waitsSince;
   }
 
@@ -104,9 +127,12 @@ export class BoundedWait<W extends Waiter = Waiter> {
 
   /** Ends every wait now; what was started goes on. */
   abandon(): void {
-    for (const waiter of [...this.#waiting]) {
-      this.start(waiter);
-      waiter.giveUp(closing);
-    }
+    for (const waiter of [...this.#waiting]) this.#end(waiter, closing);
+  }
+
+  #end(waiter: W, why: Unavailable): void {
+    this.start(waiter);
+    if (waiter.giveUp === undefined) this.#onEnded(waiter, why);
+    else waiter.giveUp(why);
   }
 }

@@ -24,6 +24,7 @@ grant select, insert on palisade.history, palisade.used_keys to palisade_gateway
 revoke insert on palisade.fence_changes from palisade_gateway;
 grant select on palisade.fence_changes, palisade.migrations to palisade_gateway;
 grant execute on function palisade.forget_used_keys(interval, integer) to palisade_gateway;
+grant execute on function palisade.forget_history(interval, integer) to palisade_gateway;
 grant execute on function palisade.move_fence(text, text, bigint, text, text) to palisade_gateway;
 grant select on palisade.lineage, palisade.recoveries to palisade_gateway;
 grant execute on function palisade.beat() to palisade_gateway;

@@ -57,7 +57,7 @@ export const history = palisade.table(
     op: text("op", { enum: ["put", "patch", "delete"] }).notNull(),
     holder: text("holder"),
   },
-  (table) => [primaryKey({ name: "history_pkey", columns: [table.resource, table.rev] })],
+  (table) => [primaryKey({ name: "history_pkey", columns: [table.resource, table.rev] }), index("history_written_at").on(table.writtenAt)],
 );
 
 export const usedKeys = palisade.table(
@@ -70,7 +70,7 @@ export const usedKeys = palisade.table(
   },
   (table) => [
     primaryKey({ name: "used_keys_pkey", columns: [table.key] }),
-    index("used_keys_used_at").using("brin", table.usedAt).with({ pages_per_range: 16 }),
+    index("used_keys_used_at").on(table.usedAt),
     check("used_keys_key_check", sql`octet_length(${table.key}) between 1 and 512`),
   ],
 );

@@ -33,6 +33,10 @@ export interface StoreLimits {
   readonly batchLockWaitMs: number;
   /** How long a used idempotency key is remembered. */
   readonly idempotencyRetentionMs: number;
+  /** How long an entry of the history is kept. */
+  readonly historyRetentionMs: number;
+  /** Of a stored document: as sent when it is put, as answered when a patch makes it. */
+  readonly documentLimitBytes: number;
 }
 
 interface Range {
@@ -57,6 +61,8 @@ const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
   lockWaitMs: { preset: 500, from: 1, to: 600_000 },
   batchLockWaitMs: { preset: 100, from: 1, to: 600_000 },
   idempotencyRetentionMs: { preset: DAY_MS, from: 60_000, to: 365 * DAY_MS },
+  historyRetentionMs: { preset: 3_650 * DAY_MS, from: 60_000, to: 36_500 * DAY_MS },
+  documentLimitBytes: { preset: 16 * 1024 * 1024, from: 1, to: 256 * 1024 * 1024 },
 };
 
 /** Range and default of a limit, for the setting of the gateway that has its name. */

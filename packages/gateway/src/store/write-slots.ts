@@ -73,6 +73,7 @@ export class SlotLine {
     work: (connection: WriteConnection) => Promise<T>,
   ): Promise<T | Unavailable> {
     const connection = this.#take(subject) ?? (await this.#turn(waiter, subject));
+    waiter.giveUp = undefined;
     if ("kind" in connection) return connection;
     wait.start(waiter);
     try {

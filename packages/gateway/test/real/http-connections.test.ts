@@ -32,6 +32,14 @@ describe("a slow client", () => {
     expect(connection.received).toContain('"code":"request_timeout"');
   });
 
+  test("G6 of the admin port has no more time for its header", async ({ startGateway }) => {
+    const gateway = await startGateway(impatient);
+    const connection = new RawConnection(gateway.adminUrl);
+    connection.send("GET /ready HTTP/1.1\r\nHost: localh");
+    await connection.closed;
+    expect(connection.received).toMatch(statusLine(408));
+  });
+
   test("that was refused and never sends the rest is disconnected in time, after one answer", async ({ startGateway }) => {
     const gateway = await startGateway(impatient);
     const refused = async (): Promise<RawConnection> => {

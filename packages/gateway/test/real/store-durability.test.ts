@@ -9,7 +9,7 @@ import { fencedWrite } from "../../src/guard/fenced-statement.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { longTimeouts } from "../support/long-timeouts.js";
-import { statementValues } from "../support/statement.js";
+import { plainForm, statementValues } from "../support/statement.js";
 import { uniqueName } from "../support/store.js";
 
 const stores: FencedStore[] = [];
@@ -162,7 +162,7 @@ describe("with synchronous replication", () => {
     await client.connect();
     const accepts = async (durability: "local" | "sync", setting: string): Promise<boolean> => {
       await client.query(`set synchronous_commit = '${setting}'`);
-      const { text } = fencedWrite({ rows: "any", scope: "each", keys: "none", history: "off", durability });
+      const { text } = fencedWrite({ ...plainForm, rows: "any", durability });
       return (await client.query(text, statementValues([{ op: "put", resource: uniqueName(), token: 1, value: "1" }]))).rowCount === 1;
     };
     for (const setting of ["off", "local", "remote_write"]) expect([setting, await accepts("sync", setting)]).toEqual([setting, false]);

@@ -145,7 +145,7 @@ async function expectGatewayRights(url: string): Promise<void> {
   expect((await store.ready()).checks).toContainEqual({ name: "rights", status: "ok", detail: "this role cannot delete fences" });
   await store.close();
   await withRole(url, async (client) => {
-    await client.query("select palisade.forget_used_keys('1 day', 10)");
+    await client.query("select palisade.forget_used_keys('1 day', 10), palisade.forget_history('1 day', 10)");
     for (const table of tables) {
       const { name } = getTableConfig(table);
       for (const text of [`delete from palisade.${name}`, `truncate palisade.${name}`, `drop table palisade.${name}`])
@@ -164,6 +164,7 @@ async function expectAppRights(url: string): Promise<void> {
       "update palisade.resources set token = 1",
       "select palisade.move_fence('lower', 'app', 1, 'me', 'why')",
       "select palisade.forget_used_keys('1 day', 10)",
+      "select palisade.forget_history('1 day', 10)",
     ];
     for (const text of forbidden) await expect(client.query(text)).rejects.toMatchObject({ code: "42501" });
     await client.query("create table mine.orders (id integer)");

@@ -8,7 +8,7 @@ import { type FencedRow, fencedWrite, parametersOf } from "../../src/guard/fence
 export type Way = "any" | "known";
 export const ways: readonly Way[] = ["any", "known"];
 
-export const plainForm = { scope: "each", keys: "none", history: "off", durability: "local" } as const;
+export const plainForm = { scope: "each", keys: "none", history: "off", durability: "local", documentLimitBytes: 16_777_216 } as const;
 
 export function statementText(way: Way): string {
   return fencedWrite({ ...plainForm, rows: way }).text;

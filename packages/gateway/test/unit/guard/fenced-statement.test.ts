@@ -7,7 +7,7 @@ function* forms(): Generator<StatementForm> {
     for (const scope of ["each", "all"] as const)
       for (const keys of ["none", "named"] as const)
         for (const history of ["off", "on"] as const)
-          for (const durability of ["local", "sync"] as const) yield { rows, scope, keys, history, durability };
+          for (const durability of ["local", "sync"] as const) yield { rows, scope, keys, history, durability, documentLimitBytes: 1_000 };
 }
 
 test("G3 statements with different texts have different names, which Postgres does not cut off", () => {

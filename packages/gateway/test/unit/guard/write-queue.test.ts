@@ -10,7 +10,16 @@ const limits = { maxBatchRows: 4, maxBatchBytes: 100 };
 function entry(resource: string, rest: { readonly value?: string; readonly keyed?: boolean } = {}): Entry {
   const { value = "1", keyed = false } = rest;
   const request = { op: "put", resource, token: 1, value, ...(keyed ? { idempotency: { key: "k", fingerprint: "f" } } : {}) } as const;
-  return { ...waiterOf(bytesOf(request)), request, verified: true, known: false, settle: () => {}, attempts: 0, place: "behind" };
+  return {
+    ...waiterOf(bytesOf(request)),
+    request,
+    verified: true,
+    known: false,
+    settle: () => {},
+    attempts: 0,
+    place: "behind",
+    next: undefined,
+  };
 }
 
 function filled(entries: readonly Entry[], change: Partial<typeof limits> = {}): WriteQueue {

@@ -13,6 +13,7 @@ describe("the contract", () => {
       {
         "body_too_large": 413,
         "contention": 409,
+        "document_too_large": 413,
         "etag_mismatch": 412,
         "expectation_failed": 417,
         "fence_unchanged": 409,
@@ -94,9 +95,11 @@ describe("the contract", () => {
       for (const [key, member] of Object.entries(value)) walk(member, `${path}/${key}`);
     };
     walk(openApiDocument(), "");
-    // Neither counts anything that grows.
+    // None counts anything that grows.
     expect(narrow).toEqual([
       expect.stringMatching(/\/Problem\/properties\/status$/),
+      expect.stringMatching(/\/Problem\/properties\/documentBytes$/),
+      expect.stringMatching(/\/Problem\/properties\/limitBytes$/),
       expect.stringMatching(/\/Problem\/properties\/operation$/),
     ]);
   });

@@ -31,12 +31,12 @@ describe("accepted work", () => {
       for (const each of [overdue, started]) wait.accept(each);
       vi.advanceTimersByTime(600);
       wait.start(started);
-      vi.advanceTimersByTime(401);
+      vi.advanceTimersByTime(420);
       expect([overdue.heard, started.heard]).toEqual([[overloaded], []]);
       wait.wait(started);
-      vi.advanceTimersByTime(398);
+      vi.advanceTimersByTime(390);
       expect(started.heard).toEqual([]);
-      vi.advanceTimersByTime(3);
+      vi.advanceTimersByTime(30);
       expect(started.heard).toEqual([overloaded]);
     } finally {
       vi.useRealTimers();
