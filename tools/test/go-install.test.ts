@@ -37,12 +37,15 @@ function workspace(): string {
   return folder;
 }
 
+/** On a file system of its own pnpm would leave a store in the root of that. */
+const storeIn = (folder: string): NodeJS.ProcessEnv => ({ npm_config_store_dir: join(folder, "store") });
+
 test("the user's own settings change nothing in what is installed", async () => {
   const folder = workspace();
   const [node = "", ...script] = await pnpm();
   const { npm_config_userconfig: _, ...env } = process.env;
   const run = (args: readonly string[], more: NodeJS.ProcessEnv = {}): string =>
-    execFileSync(node, [...script, ...args], { cwd: folder, env: { ...env, ...more }, encoding: "utf8" });
+    execFileSync(node, [...script, ...args], { cwd: folder, env: { ...env, ...storeIn(folder), ...more }, encoding: "utf8" });
   run(["install", "--lockfile-only", "--offline"]);
 
   const home = join(folder, "home");
@@ -78,6 +81,9 @@ test("what is installed is not installed again, though pnpm makes no folder for 
   if (existsSync(pathOf("../.cache"))) symlinkSync(pathOf("../.cache"), join(clone, ".cache"));
   const module = JSON.stringify(pathToFileURL(join(clone, "tools", "go", "install.mjs")).href);
   const source = `const { install, isInstalled } = await import(${module}); await install(); console.log(isInstalled());`;
-  const said = execFileSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8" });
+  const said = execFileSync(process.execPath, ["--input-type=module", "-e", source], {
+    env: { ...process.env, ...storeIn(clone) },
+    encoding: "utf8",
+  });
   expect(said).toBe("true\n");
 });
