@@ -1,7 +1,7 @@
 // A folder for all that a task puts below TMPDIR, removed at its end: tests that are interrupted
 // are killed in the middle and cannot remove theirs, nor can vitest. Named after its process like
 // the folders of the testkit, so that a later run finds what a killed one has left.
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { accessSync, chmodSync, constants, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { diskFull } from "./explain.mjs";
@@ -10,7 +10,7 @@ import { Refusal } from "./refusal.mjs";
 
 const prefix = `palisade-${hostname()}-`;
 /** Servers keep their data in memory where there is some. */
-const roots = () => [tmpdir(), "/dev/shm"];
+const roots = () => [tmpdir(), "/var/tmp", "/dev/shm"];
 
 /**
  * @template T
@@ -31,12 +31,29 @@ export async function inScratchFolder(work) {
 
 function newFolder() {
   try {
-    const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}.${birthOf(process.pid)}-run-`));
+    // Tests put programs there, which a /tmp that is mounted noexec does not run.
+    const root = letsProgramsRun(tmpdir()) || !existsSync("/var/tmp") ? tmpdir() : "/var/tmp";
+    const folder = mkdtempSync(join(root, `${prefix}${process.pid}.${birthOf(process.pid)}-run-`));
     chmodSync(folder, 0o711); // The account that runs the servers of root must be able to enter.
     return folder;
   } catch (error) {
     const code = /** @type {NodeJS.ErrnoException} */ (error).code ?? "";
     throw diskFull(code) ?? new Refusal(`${tmpdir()} cannot be written (${code}). Set TMPDIR to a folder that can.`);
+  }
+}
+
+/** @param {string} root */
+function letsProgramsRun(root) {
+  const folder = mkdtempSync(join(root, ".palisade-probe-"));
+  try {
+    writeFileSync(join(folder, "program"), "", { mode: 0o700 });
+    accessSync(join(folder, "program"), constants.X_OK);
+    return true;
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EACCES") throw error;
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 }
 
