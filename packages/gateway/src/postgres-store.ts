@@ -1,6 +1,5 @@
 // The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are
 // asked through the `verify` hook only.
-import { tooLargeToPut } from "./fence/document-limit.js";
 import type {
   CallRequest,
   CallVerdict,
@@ -11,7 +10,7 @@ import type {
   VerifyToken,
   WriteRequest,
 } from "./fence/verdict.js";
-import { checkCall, checkName, checkTransaction, checkWrite, isName } from "./fence/write-request.js";
+import { checkCall, checkName, checkTransaction, checkWrite, isName, tooLargeToPut } from "./fence/write-request.js";
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
 import { type CallConfig, type Calls, openCalls } from "./guard/call.js";
 import { fencedWrite } from "./guard/fenced-statement.js";
@@ -36,9 +35,8 @@ import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
 import { forgetOld } from "./store/retention.js";
 import type { Durability } from "./store/session.js";
-import { SlowRows } from "./store/slow-rows.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
-import { SlotLine, WriteSlots } from "./store/write-slots.js";
+import { SlotLine, SlowRows, WriteSlots } from "./store/write-slots.js";
 
 export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> &
   CallConfig & {

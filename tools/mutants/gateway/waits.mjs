@@ -77,7 +77,7 @@ export const waits = [
   {
     name: "put-without-a-limit",
     promise: "G6",
-    file: "packages/gateway/src/fence/document-limit.ts",
+    file: "packages/gateway/src/fence/write-request.ts",
     find: "return bytes > limitBytes",
     replace: "return bytes > 1_000 * limitBytes",
     breaks: "A document above the limit is stored.",

@@ -3,6 +3,7 @@
 // Postgres.
 import {
   type CallRequest,
+  type DocumentTooLarge,
   type Idempotency,
   MAX_TOKEN,
   type TransactionOperation,
@@ -40,6 +41,19 @@ export function checkCall({ leases, holder }: CallRequest): void {
     throw new RangeError(`a call has 1 to ${MAX_OPERATIONS} leases, not ${leases.length}`);
   for (const { resource, token, seq } of leases) checkOperation({ op: "seal", resource, token, seq, holder });
   if (new Set(leases.map(({ resource }) => resource)).size < leases.length) throw new TypeError("a resource may appear once in a call");
+}
+
+/** Documents that are too large to be put, as they were sent, with their places in the list. */
+export function tooLargeToPut(
+  operations: readonly TransactionOperation[],
+  limitBytes: number,
+): { readonly index: number; readonly refusal: DocumentTooLarge }[] {
+  return operations.flatMap(({ op, resource, value = "" }, index) => {
+    // A character has at most three bytes in UTF-8 for each unit of length.
+    if (op !== "put" || value.length * 3 <= limitBytes) return [];
+    const bytes = Buffer.byteLength(value);
+    return bytes > limitBytes ? [{ index, refusal: { kind: "document_too_large", resource, bytes, limitBytes } }] : [];
+  });
 }
 
 export function checkToken(token: number): void {

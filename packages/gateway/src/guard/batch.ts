@@ -5,8 +5,8 @@ import { DOCUMENT_TOO_LARGE, tooLargeAfterPatch } from "../fence/document-limit.
 import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import type { Accepted, WriteRequest } from "../fence/verdict.js";
 import { LOCK_TIMED_OUT } from "../store/lanes.js";
-import type { SlowRows } from "../store/slow-rows.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
+import type { SlowRows } from "../store/write-slots.js";
 import { arrayOf, parametersOf, type Statement } from "./fenced-statement.js";
 import { heldRows } from "./held-rows.js";
 import { confirm, explain, explanationOf, refusalOf, replayOf, type StoredState, type UsedKey } from "./refusal.js";

@@ -2,8 +2,7 @@
 // per resource at a time. Bounded in rows and in bytes.
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
 import type { Waiter } from "../store/bounded-wait.js";
-import type { SlowRows } from "../store/slow-rows.js";
-import { Fifo } from "../store/write-slots.js";
+import { Fifo, type SlowRows } from "../store/write-slots.js";
 
 export interface BatchLimits {
   readonly maxBatchRows: number;

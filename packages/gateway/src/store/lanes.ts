@@ -3,9 +3,8 @@
 // connections wait longer. So held rows take no more connections than the slow lane has.
 import type { Unavailable } from "../fence/verdict.js";
 import { BoundedWait, overloaded, type Waiter, type WaitLimits, waiterOf } from "./bounded-wait.js";
-import type { SlowRows } from "./slow-rows.js";
 import type { WriteConnection } from "./write-connection.js";
-import type { SlotLine } from "./write-slots.js";
+import type { SlotLine, SlowRows } from "./write-slots.js";
 
 /** Nothing was done: another session holds a row. `rows` names those that are known. */
 export interface Held {

@@ -1,5 +1,6 @@
-// A fixed number of write connections, and the line for work that needs one to itself. Their number
-// bounds the statements in flight; it drops to one while Postgres does not answer.
+// A fixed number of write connections, the line for work that needs one to itself, and the rows for
+// which some are set aside. Their number bounds the statements in flight; it drops to one while
+// Postgres does not answer.
 import type { Unavailable } from "../fence/verdict.js";
 import type { BoundedWait, Waiter } from "./bounded-wait.js";
 import { WriteConnection, type WriteConnectionOptions } from "./write-connection.js";
@@ -111,6 +112,31 @@ export class SlotLine {
       this.#places.delete(place);
       place.go(free);
     }
+  }
+}
+
+/** Forgetting one costs a batch one short wait. */
+const MAX_REMEMBERED = 10_000;
+
+/**
+ * Resources whose row another session held for too long, or whose write took too long or failed its
+ * batch. Their writes go alone, on slots that are set aside for them, until one passes.
+ */
+export class SlowRows {
+  readonly #names = new Set<string>();
+
+  has(resource: string): boolean {
+    return this.#names.size > 0 && this.#names.has(resource);
+  }
+
+  mark(resource: string): void {
+    this.#names.add(resource);
+    const [oldest] = this.#names;
+    if (this.#names.size > MAX_REMEMBERED && oldest !== undefined) this.#names.delete(oldest);
+  }
+
+  passed(resource: string): void {
+    if (this.#names.size > 0) this.#names.delete(resource);
   }
 }
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { bytesOf, type Entry, WriteQueue } from "../../../src/guard/write-queue.js";
 import { waiterOf } from "../../../src/store/bounded-wait.js";
-import { SlowRows } from "../../../src/store/slow-rows.js";
+import { SlowRows } from "../../../src/store/write-slots.js";
 
 const limits = { maxBatchRows: 4, maxBatchBytes: 100 };
 
