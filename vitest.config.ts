@@ -1,4 +1,4 @@
-// Three projects: "unit" needs no server and belongs to `npm run check`; "models" needs none either, but ten seconds; "real" runs against real Redis and Postgres, started
+// Projects: "unit" needs no server and belongs to `npm run check`; "models" needs none either, but ten seconds; "real" runs against real Redis and Postgres, started
 // once for all of its files.
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
@@ -18,6 +18,15 @@ const shared = {
     pool: "forks", // A server dies with the thread that started it, so tests run in processes.
     isolate: false, // A new process for every file would cost more than most files take; what a file leaves behind fails it (leak-guard.ts).
   },
+} as const;
+
+/** Of tests on real servers. */
+const patient = {
+  globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],
+  setupFiles: ["packages/testkit/src/vitest/leak-guard.ts"],
+  expect: { poll: { timeout: 10_000 * slowness } },
+  testTimeout: patienceMs,
+  hookTimeout: patienceMs,
 } as const;
 
 export default defineConfig({
@@ -45,13 +54,11 @@ export default defineConfig({
           include: ["packages/*/test/real/**/*.test.ts", "tools/test/real/**/*.test.ts"],
           // What is true of containers only can be tested only on them.
           exclude: [...configDefaults.exclude, ...(inContainers ? [] : ["packages/testkit/test/real/docker/**"])],
-          globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],
-          setupFiles: ["packages/testkit/src/vitest/leak-guard.ts"],
-          expect: { poll: { timeout: 10_000 * slowness } },
-          testTimeout: patienceMs,
-          hookTimeout: patienceMs,
+          ...patient,
         },
       },
+      // Whole fault runs and soaks, with servers of their own: `npm test -- --project="*"` has them as well.
+      { ...shared, test: { ...shared.test, ...patient, name: "long", include: ["packages/*/test/long/**/*.test.ts"] } },
     ],
   },
 });

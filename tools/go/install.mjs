@@ -37,7 +37,9 @@ export async function install() {
   const first = !existsSync(inRoot("node_modules"));
   const command = [...(await pnpm()), ...installArguments()];
   await step(`installing dependencies${first ? " (first run)" : ""}`, async () => {
-    if (existsSync(marker)) await removeAll();
+    // Over another lockfile pnpm leaves out what it had skipped for another platform, also where a
+    // package needs it now.
+    if (existsSync(marker) || existsSync(stamp)) await removeAll();
     mkdirSync(inRoot("node_modules"), { recursive: true });
     rmSync(stamp, { force: true });
     writeFileSync(marker, "");

@@ -29,12 +29,18 @@ export const tasks = {
   packages: program("tools/packages/main.mjs"),
   openapi: program("tools/openapi/main.mjs"),
   fresh: { installs: false, builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },
-  test: { builds: ".", run: vitest },
+  test: { builds: ".", run: (args) => vitest([...usualProjects(args), ...args]) },
   lint: { builds: undefined, run: () => node(biome) },
   fix: { builds: undefined, run: () => node([...biome, "--write"]) },
   build: { builds: ".", run: async () => 0 },
   check: { builds: ".", run: check },
 };
+
+/** All but the long ones, unless projects or files are named. @param {readonly string[]} args */
+function usualProjects(args) {
+  const isNamed = args.some((arg) => arg.startsWith("--project") || !arg.startsWith("-"));
+  return isNamed ? [] : ["unit", "models", "real"].map((name) => `--project=${name}`);
+}
 
 /**
  * Both parts always run, so that one look shows everything there is to repair.

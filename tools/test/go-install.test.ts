@@ -60,7 +60,7 @@ test("the user's own settings change nothing in what is installed", async () => 
   }
 });
 
-test("what is installed is not installed again, though pnpm makes no folder for a package without dependencies", async () => {
+test("what is installed is not installed again, and starts from nothing when that changed, though pnpm makes no folder for a package without dependencies", async () => {
   await pnpm();
   const clone = mkdtempSync(join(tmpdir(), "palisade-install-"));
   onTestFinished(() => rmSync(clone, { recursive: true }));
@@ -81,9 +81,16 @@ test("what is installed is not installed again, though pnpm makes no folder for 
   if (existsSync(pathOf("../.cache"))) symlinkSync(pathOf("../.cache"), join(clone, ".cache"));
   const module = JSON.stringify(pathToFileURL(join(clone, "tools", "go", "install.mjs")).href);
   const source = `const { install, isInstalled } = await import(${module}); await install(); console.log(isInstalled());`;
-  const said = execFileSync(process.execPath, ["--input-type=module", "-e", source], {
-    env: { ...process.env, ...storeIn(clone) },
-    encoding: "utf8",
-  });
-  expect(said).toBe("true\n");
+  const installs = (): string =>
+    execFileSync(process.execPath, ["--input-type=module", "-e", source], { env: { ...process.env, ...storeIn(clone) }, encoding: "utf8" });
+  expect(installs()).toBe("true\n");
+
+  // Over another lockfile pnpm keeps what it had decided to skip, also where it is needed now.
+  const leftover = join(clone, "node_modules", "leftover");
+  writeFileSync(leftover, "");
+  expect(installs()).toBe("true\n");
+  expect(existsSync(leftover)).toBe(true);
+  writeFileSync(join(clone, "packages", "lonely", "package.json"), JSON.stringify({ name: "lonely", version: "1.0.0" }));
+  expect(installs()).toBe("true\n");
+  expect(existsSync(leftover)).toBe(false);
 });

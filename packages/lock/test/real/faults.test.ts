@@ -153,10 +153,12 @@ describe("what arrives late", () => {
   });
 
   test("a connection that breaks under a grant does not plant it after the reconnect", async ({ own }) => {
-    const { running, locker } = await own(3, { nodeTimeoutMs: 60 });
+    const { running, locker } = await own(3, { nodeTimeoutMs: 500 });
     await takeAndGiveBack(locker);
     await Promise.all(running.nodes.map((node) => node.partition()));
     expect(await locker.tryAcquire("r", { ttlMs: 30_000 })).toMatchObject({ ok: false, reason: "no_quorum" });
+    // Lost, and not still on its way to the proxy of a busy process, which would pass it on once healed.
+    await Promise.all(running.nodes.map(({ proxy }) => proxy.until(({ requests }) => requests.droppedBytes > 0)));
     for (const node of running.nodes) await node.heal();
     const lease = await locker.acquire("other");
     expect(lease.held).toBe(true);
