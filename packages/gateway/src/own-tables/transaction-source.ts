@@ -56,24 +56,30 @@ async function inLibrary<Tx extends OpenTransaction>(
   run: (work: (tx: Tx) => Promise<void>) => PromiseLike<unknown>,
   { first, work, last }: TransactionParts<Tx>,
 ): Promise<TransactionFailure | undefined> {
-  const reached: { stage: TransactionFailure["stage"]; failure?: TransactionFailure } = { stage: "begin" };
+  const reached: { stage: TransactionFailure["stage"]; failure?: TransactionFailure; working?: Promise<void> } = { stage: "begin" };
+  const steps = async (tx: Tx): Promise<void> => {
+    try {
+      reached.stage = "first";
+      await execute(tx, await first(tx));
+      reached.stage = "work";
+      await work(tx);
+      reached.stage = "last";
+      await execute(tx, last);
+      reached.stage = "commit";
+    } catch (error) {
+      reached.failure = { stage: reached.stage, error };
+      throw error;
+    }
+  };
   try {
-    await run(async (tx) => {
-      try {
-        reached.stage = "first";
-        await execute(tx, await first(tx));
-        reached.stage = "work";
-        await work(tx);
-        reached.stage = "last";
-        await execute(tx, last);
-        reached.stage = "commit";
-      } catch (error) {
-        reached.failure = { stage: reached.stage, error };
-        throw error;
-      }
+    await run((tx) => {
+      reached.working = steps(tx);
+      return reached.working;
     });
     return undefined;
   } catch (error) {
+    // postgres.js gives up when the connection is lost, and does not wait for the work.
+    await reached.working?.catch(() => undefined);
     // A rollback that failed as well must not hide why it was sent.
     return reached.failure ?? { stage: reached.stage, error };
   }
