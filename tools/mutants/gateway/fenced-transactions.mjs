@@ -142,13 +142,4 @@ export const fencedTransactions = [
     breaks: "A function whose answer is larger than the gateway sends is committed.",
     tests: ["real/http-calls.test.ts"],
   },
-  {
-    name: "lost-connection-outruns-the-work",
-    promise: "G3",
-    file: "packages/gateway/src/own-tables/transaction-source.ts",
-    find: "    await reached.working?.catch(() => undefined);\n",
-    replace: "",
-    breaks: "The caller hears of a lost connection while its own work still runs, and never why that failed.",
-    tests: ["real/own-tables-transactions.test.ts"],
-  },
 ];
