@@ -12,7 +12,7 @@ const privateModules = new Set([".vite", ".vite-temp"]);
 /** The scripts are embedded into the sources, so that nothing is read from disk at run time. */
 const embedder = join("packages", "lock", "scripts", "embed-lua.mjs");
 const embedded = join("packages", "lock", "src", "redis", "lua.generated.ts");
-const tested = ["packages/lock/test", "packages/gateway/test"];
+const tested = ["packages/lock/test", "packages/gateway/test", "packages/guard/test"];
 const leftOut = new Set([".git", ".cache"]);
 
 export class TreeCopy {

@@ -19,7 +19,7 @@ import { Session } from "node:inspector";
 
 /** @typedef {{ readonly file: string, readonly scriptId: string, readonly url: string, readonly start: number, readonly end: number }} Call */
 
-const COMPILED = /^packages\/(lock|gateway)\/dist\/(.+)\.js$/;
+const COMPILED = /^packages\/(lock|guard|gateway)\/dist\/(.+)\.js$/;
 
 export class Coverage {
   #session = new Session();

@@ -1,5 +1,5 @@
-// Which package may import which: the lock and the client none, the gateway the lock by its public
-// name, and none knows that tests exist.
+// Which package may import which: the lock, the client and the guard none, the gateway the lock and
+// the guard by their public names, and none knows that tests exist.
 import type { Checkout, SourceFile } from "./checkout.js";
 import { type Import, importsOf } from "./imports.js";
 import type { Finding, Rule } from "./rule.js";
@@ -8,15 +8,16 @@ import type { Finding, Rule } from "./rule.js";
 const allowed: Readonly<Record<string, readonly string[]>> = {
   lock: [],
   client: [],
-  gateway: ["@palisade/lock"],
+  guard: [],
+  gateway: ["@palisade/guard", "@palisade/guard/gateway", "@palisade/lock"],
   testkit: [],
 };
 const TEST_TOOLS = /^(vitest|@testcontainers\/|testcontainers|fast-check)(\/|$)/;
 
 export const importDirections: Rule = {
-  name: "imports point in one direction: lock and client → none, gateway → lock by name, none → tests",
+  name: "imports point in one direction: lock, client and guard → none, gateway → lock and guard by name, none → tests",
   findings: (checkout) =>
-    ["lock", "client", "gateway", "testkit", "demo-client", "bench", "robustness"].flatMap((name) => judgePackage(checkout, name)),
+    ["lock", "client", "guard", "gateway", "testkit", "demo-client", "bench", "robustness"].flatMap((name) => judgePackage(checkout, name)),
 };
 
 function judgePackage(checkout: Checkout, name: string): readonly Finding[] {
@@ -29,6 +30,6 @@ function judgeImport(name: string, file: SourceFile, { specifier, target, offset
   if (target !== undefined && !target.startsWith(`packages/${name}/src/`)) return [`${where} leaves the package's source`];
   if (specifier.startsWith("@palisade/") && !(allowed[name] ?? [specifier]).includes(specifier))
     return [`${where} is not for ${name} to know`];
-  if (["lock", "client", "gateway"].includes(name) && TEST_TOOLS.test(specifier)) return [`${where} belongs to tests`];
+  if (["lock", "client", "guard", "gateway"].includes(name) && TEST_TOOLS.test(specifier)) return [`${where} belongs to tests`];
   return [];
 }

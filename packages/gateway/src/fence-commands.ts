@@ -1,8 +1,7 @@
 // The commands about the user's own tables: what is fenced, taking a fence away, and every way
 // around them.
+import { fencedTables, inspectFences, unfence } from "@palisade/guard";
 import { noArguments, read } from "./commands.js";
-import { inspectFences } from "./own-tables/doctor.js";
-import { fencedTables, unfence } from "./own-tables/fenced-tables.js";
 import { GatewayConfigError } from "./settings/config.js";
 import { withClient } from "./store/migrate.js";
 

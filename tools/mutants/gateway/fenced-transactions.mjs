@@ -1,8 +1,8 @@
 // Mutants of the guard as TypeScript sends it through any driver, and of the transactions that it
 // opens itself (G1, G3).
-const guard = "packages/gateway/src/own-tables/guard.ts";
-const transaction = "packages/gateway/src/own-tables/fenced-transaction.ts";
-const source = "packages/gateway/src/own-tables/transaction-source.ts";
+const guard = "packages/guard/src/guard.ts";
+const transaction = "packages/guard/src/fenced-transaction.ts";
+const source = "packages/guard/src/transaction-source.ts";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const fencedTransactions = [
@@ -13,25 +13,25 @@ export const fencedTransactions = [
     find: '["savepoint palisade_guard", "release savepoint palisade_guard", ...calls]',
     replace: "[...calls]",
     breaks: "On a pool, or on a client without BEGIN, the guard is accepted and ends with its statement.",
-    tests: ["real/own-tables-drivers.test.ts"],
+    tests: ["real/drivers.test.ts"],
   },
   {
     name: "refusal-through-a-library-not-known",
     promise: "G1",
-    file: "packages/gateway/src/own-tables/server-error.ts",
+    file: "packages/guard/src/server-error.ts",
     find: 'const wrappers = ["cause", "driverError", "meta", "driverAdapterError"];',
     replace: 'const wrappers = ["driverError"];',
     breaks: "A stale holder behind drizzle or Prisma is not told that its lease is lost.",
-    tests: ["real/own-tables-drivers.test.ts"],
+    tests: ["real/drivers.test.ts"],
   },
   {
     name: "name-of-a-resource-not-escaped",
     promise: "G1",
-    file: "packages/gateway/src/own-tables/statement.ts",
+    file: "packages/guard/src/statement.ts",
     find: "/[^\\w./@ -]/gu",
     replace: "/[^\\w./@ -?]/gu",
     breaks: "A quote in the name of a resource ends the literal, and the rest of the name is SQL.",
-    tests: ["real/own-tables-drivers.test.ts"],
+    tests: ["real/drivers.test.ts"],
   },
   {
     name: "lost-lease-commits",
@@ -40,7 +40,7 @@ export const fencedTransactions = [
     find: "const value = await work(tx); checkHeld(list);",
     replace: "const value = await work(tx);",
     breaks: "A transaction is committed after the signal of its lease has aborted.",
-    tests: ["real/own-tables-transactions.test.ts"],
+    tests: ["real/transactions.test.ts"],
   },
   {
     name: "lost-commit-is-a-refusal",
@@ -49,7 +49,7 @@ export const fencedTransactions = [
     find: 'if (stage === "last" || (server !== undefined && !mayBeCommitted(server))) return cause;',
     replace: 'if (stage === "last" || server === undefined || !mayBeCommitted(server)) return cause;',
     breaks: "A connection lost during COMMIT looks like any other failure, although everything may be stored.",
-    tests: ["real/own-tables-transactions.test.ts"],
+    tests: ["real/transactions.test.ts"],
   },
   {
     name: "own-ended-session-is-a-refusal",
@@ -58,7 +58,7 @@ export const fencedTransactions = [
     find: 'if (stage === "last" || (server !== undefined && !mayBeCommitted(server))) return cause;',
     replace: 'if (stage === "last" || (server !== undefined && (!mayBeCommitted(server) || server.code === "57P01"))) return cause;',
     breaks: "A session that the server ends during COMMIT looks like a refusal.",
-    tests: ["real/own-tables-transactions.test.ts"],
+    tests: ["real/transactions.test.ts"],
   },
   {
     name: "rolled-back-is-called-committed",
@@ -67,7 +67,7 @@ export const fencedTransactions = [
     find: "await execute(tx, last);",
     replace: 'if (last === "") await execute(tx, last);',
     breaks: "A transaction whose failed statement was ignored is reported as committed; Postgres rolled it back.",
-    tests: ["real/own-tables-transactions.test.ts"],
+    tests: ["real/transactions.test.ts"],
   },
   {
     name: "unguarded-rest-is-called-committed",
@@ -76,7 +76,7 @@ export const fencedTransactions = [
     find: "then '' else palisade.refuse_all() end`;",
     replace: "then '' else '' end`;",
     breaks: "Work that commits by itself and goes on without a guard is reported as guarded.",
-    tests: ["real/own-tables-transactions.test.ts"],
+    tests: ["real/transactions.test.ts"],
   },
   {
     name: "rollback-hides-the-first-error",
@@ -85,25 +85,25 @@ export const fencedTransactions = [
     find: "return reached.failure ?? { stage: reached.stage, error };",
     replace: "return { stage: reached.stage, error };",
     breaks: "A rollback that fails as well is reported in place of the error that led to it.",
-    tests: ["real/own-tables-transactions.test.ts"],
+    tests: ["real/transactions.test.ts"],
   },
   {
     name: "doctor-overlooks-disabled-triggers",
     promise: "G5",
-    file: "packages/gateway/src/own-tables/doctor.ts",
+    file: "packages/guard/src/doctor.ts",
     find: "where tgenabled in ('D', 'R')",
     replace: "where tgenabled in ('R')",
     breaks: "A table whose trigger is disabled is reported as fenced.",
-    tests: ["real/own-tables-doctor.test.ts"],
+    tests: ["real/doctor.test.ts"],
   },
   {
     name: "doctor-overlooks-replaced-triggers",
     promise: "G5",
-    file: "packages/gateway/src/own-tables/doctor.ts",
+    file: "packages/guard/src/doctor.ts",
     find: "then prosrc <> palisade.trigger_source(relation, prefix, key_columns) else true end",
     replace: "then false else true end",
     breaks: "A trigger function that lets everything pass is reported as a fence.",
-    tests: ["real/own-tables-doctor.test.ts"],
+    tests: ["real/doctor.test.ts"],
   },
   {
     name: "any-function-may-be-called",
@@ -122,7 +122,7 @@ export const fencedTransactions = [
     replace:
       "${settings}`); if (!isFresh(answers)) return { failure: { stage, error: new TypeError(ALREADY_OPEN) }, reusable: true }; await work(client); await client.query(text);",
     breaks: "A called function, or the work of a transaction, reads what an older holder may still change.",
-    tests: ["real/http-calls.test.ts", "real/own-tables-transactions.test.ts"],
+    tests: ["real/transactions.test.ts"],
   },
   {
     name: "lost-call-is-a-refusal",

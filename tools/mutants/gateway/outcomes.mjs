@@ -32,11 +32,11 @@ export const outcomes = [
   {
     name: "ended-session-is-a-refusal",
     promise: "G3",
-    file: "packages/gateway/src/fence/failure.ts",
+    file: "packages/guard/src/server-error.ts",
     find: 'severity === "FATAL" || severity === "PANIC" || ',
     replace: "",
     breaks: "A session that Postgres ended with an ordinary code is said to have rolled back.",
-    tests: ["unit/fence/failure.test.ts"],
+    tests: ["unit/server-error.test.ts"],
   },
   {
     name: "unable-engine-is-asked-again",

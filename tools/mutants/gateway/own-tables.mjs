@@ -234,11 +234,11 @@ export const ownTables = [
   {
     name: "own-transaction-is-trusted",
     promise: "G4",
-    file: "packages/gateway/src/own-tables/guard.ts",
+    file: "packages/guard/src/guard.ts",
     find: "if (Number(fence ?? 0) >= token) return;",
     replace: "if (Number(fence ?? 0) >= 0 * token) return;",
     breaks: "A forged token raises a fence through the user's own transaction.",
-    tests: ["real/guard-own-tables.test.ts"],
+    tests: ["real/drivers.test.ts"],
   },
   {
     name: "raising-by-hand-lowers",

@@ -1,7 +1,7 @@
 // What the fence adds to a transaction on tables of the user's own: the guard in front of it, and
 // the trigger of a fenced table. With and without take turns over one connection.
 import { hrtime } from "node:process";
-import { withFencedTransaction } from "@palisade/gateway";
+import { withFencedTransaction } from "@palisade/guard";
 import pg from "pg";
 import { ratio } from "../lock/uncontended.js";
 import { fixed, heading, median, progress, progressEnded, table } from "../report.js";

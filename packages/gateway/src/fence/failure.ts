@@ -1,6 +1,7 @@
 // What an error of the connection or of Postgres means for the writes of the statement it ended:
 // not applied, unknown, or worth running again. "Not applied" is never said of something that may
 // have been committed (G3).
+import { mayBeCommitted } from "@palisade/guard/gateway";
 import pg from "pg";
 import type { UnavailableReason, UnknownReason } from "./verdict.js";
 
@@ -17,16 +18,6 @@ export type Failure =
    */
   | { readonly kind: "retry_alone"; readonly code: string; readonly error: Error };
 
-/**
- * SQLSTATEs that end the session: whether the commit came first is unknown. A connection pooler
- * that loses its server answers 08 as well.
- */
-const SESSION_ENDS = /^(08|57P)/;
-/**
- * Internal and system errors abort only the transaction unless they are FATAL; but the severity may
- * come in the server's language.
- */
-const DOUBTFUL = /^(XX|58|F0)/;
 const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
   [/^25006$/, "read_only"],
   [/^PLS10$/, "not_recovered"],
@@ -59,11 +50,6 @@ export function failureOf(error: Error): Failure {
 /** Undefined when another statement may pass. */
 export function unavailableReason(code: string): UnavailableReason | undefined {
   return unavailable.find(([pattern]) => pattern.test(code))?.[1];
-}
-
-/** Whether this answer leaves open if what it is about was committed. */
-export function mayBeCommitted({ code, severity }: { readonly code: string; readonly severity: string | undefined }): boolean {
-  return SESSION_ENDS.test(code) || severity === "FATAL" || severity === "PANIC" || (DOUBTFUL.test(code) && severity !== "ERROR");
 }
 
 /** Whether the session must not be used for another statement. */

@@ -1,20 +1,10 @@
 // What a caller may ask of the fenced store, and every answer to it. A verdict is a value: stale,
 // mismatched, unavailable and unknown are ordinary answers, each says whether something was
 // applied, and the store throws for none of them.
+import { type Issued, MAX_TOKEN, type Token, type VerifyToken } from "@palisade/guard/gateway";
 
-/**
- * An integer from 1 to 999 999 999 999 999 (exact in JavaScript, Lua and int8). The store checks it
- * again: anything else is a RangeError before any I/O.
- */
-export type Token = number;
-
-export const MAX_TOKEN = 999_999_999_999_999;
-
-export type Issued = "issued" | "unissued" | "unreachable";
-/**
- * Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable.
- */
-export type VerifyToken = (resource: string, token: Token) => Promise<Issued>;
+export type { Issued, Token, VerifyToken };
+export { MAX_TOKEN };
 
 export type WriteOperation = "put" | "patch" | "delete" | "seal";
 

@@ -1,6 +1,7 @@
 // Whether a request may be sent to the store at all. Misuse is a RangeError or TypeError before any
 // I/O. The HTTP layer has its own checks with better messages; whatever passes here reaches
 // Postgres.
+import { checkName, checkText, checkToken, isCount, isName, MAX_NAME_BYTES } from "@palisade/guard/gateway";
 import {
   type CallRequest,
   type DocumentTooLarge,
@@ -11,13 +12,9 @@ import {
   type WriteRequest,
 } from "./verdict.js";
 
+export { checkName, checkText, checkToken, isName, MAX_NAME_BYTES };
+
 const operations: ReadonlySet<string> = new Set(["put", "patch", "delete", "seal"]);
-/**
- * Lone surrogates would become U+FFFD on the way, so that two names become one; NUL cannot be
- * stored.
- */
-const UNSTORABLE = /\p{Surrogate}|\0/u;
-export const MAX_NAME_BYTES = 512;
 export const MAX_OPERATIONS = 1_000;
 
 export function checkWrite(request: WriteRequest): void {
@@ -56,25 +53,6 @@ export function tooLargeToPut(
   });
 }
 
-export function checkToken(token: number): void {
-  if (!isCount(token)) throw new RangeError(`a token is an integer from 1 to ${MAX_TOKEN}, not ${String(token)}`);
-}
-
-export function checkName(resource: string): void {
-  checkText({ text: resource, what: "a resource name", maxBytes: MAX_NAME_BYTES });
-}
-
-export function isName(text: string): boolean {
-  return text !== "" && Buffer.byteLength(text) <= MAX_NAME_BYTES && !UNSTORABLE.test(text);
-}
-
-export function checkText({ text, what, maxBytes }: { readonly text: string; readonly what: string; readonly maxBytes: number }): void {
-  if (typeof text !== "string") throw new TypeError(`${what} is a string`);
-  const bytes = Buffer.byteLength(text);
-  if (bytes === 0 || bytes > maxBytes) throw new RangeError(`${what} has 1 to ${maxBytes} bytes, not ${bytes}`);
-  if (UNSTORABLE.test(text)) throw new RangeError(`${what} contains NUL or half of a surrogate pair`);
-}
-
 function checkOperation({ op, resource, token, seq, expected, value, holder }: TransactionOperation): void {
   if (!operations.has(op)) throw new TypeError(`there is no operation ${String(op)}`);
   checkName(resource);
@@ -93,8 +71,4 @@ function checkIdempotency(idempotency: Idempotency | undefined): void {
   if (idempotency === undefined) return;
   checkText({ text: idempotency.key, what: "an idempotency key", maxBytes: MAX_NAME_BYTES });
   checkText({ text: idempotency.fingerprint, what: "a fingerprint", maxBytes: MAX_NAME_BYTES });
-}
-
-function isCount(value: number): boolean {
-  return Number.isInteger(value) && value >= 1 && value <= MAX_TOKEN;
 }

@@ -1,13 +1,11 @@
 // Calls a function of the user's database in one transaction whose first act is the guard. The
 // connections are of a role of their own, so that a function runs with that role's rights and not
 // with the gateway's. Until COMMIT is sent every failure is certainly not applied.
+import { type FencedLease, FencedTransactionError, GuardError } from "@palisade/guard";
+import { fencedTransaction, mayBeCommitted, onPool, type ServerError, serverErrorOf, type TransactionParts } from "@palisade/guard/gateway";
 import pg from "pg";
-import { isRace, mayBeCommitted, unavailableReason } from "../fence/failure.js";
+import { isRace, unavailableReason } from "../fence/failure.js";
 import type { CallRequest, CallVerdict, Issued, OutcomeUnknown, Unavailable, VerifyToken } from "../fence/verdict.js";
-import { type FencedLease, FencedTransactionError, fencedTransaction } from "../own-tables/fenced-transaction.js";
-import { GuardError } from "../own-tables/guard.js";
-import { type ServerError, serverErrorOf } from "../own-tables/server-error.js";
-import { onPool, type TransactionParts } from "../own-tables/transaction-source.js";
 import { DatabaseHost } from "../store/database-host.js";
 import type { ReadinessCheck } from "../store/readiness.js";
 import type { Durability } from "../store/session.js";

@@ -1,7 +1,7 @@
 // docs/own-tables.md is run, block by block: what it says is refused is refused with that SQLSTATE,
 // and everything else passes.
 import { readFile } from "node:fs/promises";
-import { guard } from "@palisade/gateway";
+import { guard } from "@palisade/guard";
 import type pg from "pg";
 import { expect, test } from "../support/store.js";
 

@@ -1,9 +1,9 @@
 // The fence inside the user's own transactions and on the user's own tables, from pg, from drizzle
 // and from plain SQL.
+import { GuardError, guard } from "@palisade/guard";
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { GuardError, guard } from "../../src/own-tables/guard.js";
 import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 
 async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 // The fence inside a transaction on a table of the client's own: guard, read, write, commit.
-import { guard } from "@palisade/gateway";
+import { guard } from "@palisade/guard";
 import pg from "pg";
 import { type Document, type Seen, successor } from "../history/records.js";
 import type { ReadAnswer } from "./route.js";

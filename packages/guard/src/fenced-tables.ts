@@ -1,5 +1,5 @@
 // Which tables of the user are fenced and how, and taking the fence from one.
-import { checkText } from "../fence/write-request.js";
+import { checkText } from "./checks.js";
 import { execute, literal, type OpenTransaction, readRows } from "./statement.js";
 
 export interface FencedTable {

@@ -1,11 +1,11 @@
 // What is fenced, taking a fence away, and the doctor: each way around a fence is made, shown to
 // let a stale write pass where it does, and found by name.
-import { fencedTables, inspectFences, unfence } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import pg from "pg";
-import { runProgram } from "../support/gateway-process.js";
-import { fencedTable, tableName, writeUnder } from "../support/own-table.js";
-import { type Connect, describe, expect, test } from "../support/store.js";
+import { fencedTable, tableName, writeUnder } from "../../../gateway/test/support/own-table.js";
+import { type Connect, describe, expect, test } from "../../../gateway/test/support/store.js";
+import { inspectFences } from "../../src/doctor.js";
+import { fencedTables, unfence } from "../../src/fenced-tables.js";
 
 async function table(connect: Connect): Promise<{ readonly client: pg.Client; readonly name: string }> {
   const client = await connect();
@@ -57,25 +57,6 @@ describe("what is fenced", () => {
     await expect(writeUnder(client, [[`${name}/1`, 34]], `update ${name} set amount = 34`)).rejects.toMatchObject({ code: "PLS01" });
     await expect(unfence(client, "no_such_table")).rejects.toMatchObject({ code: "42P01" });
     await expect(unfence(client, "")).rejects.toThrow(RangeError);
-  });
-
-  test("and the ways around it can be asked by the program", async ({ connect, database }) => {
-    const { client, name } = await table(connect);
-    const run = (...args: string[]) => runProgram(args, { DATABASE_URL: database.url });
-    const [listed, well] = await Promise.all([run("fences"), run("doctor")]);
-    expect(listed).toMatchObject({ code: 0, out: expect.stringContaining(`${name}: ${name}/{id}\n`) });
-    expect(well).toMatchObject({ code: 0, out: expect.stringContaining("No way around the fences is open.") });
-    await client.query(`alter table ${name} disable trigger palisade_guard_row`);
-    const [disabled, sick] = await Promise.all([run("fences"), run("doctor")]);
-    expect(disabled).toMatchObject({ out: expect.stringContaining(`${name}: ${name}/{id}; its trigger is disabled`) });
-    expect(sick).toMatchObject({
-      code: 1,
-      out: expect.stringContaining(`open        ${name}: the trigger palisade_guard_row is disabled`),
-    });
-    const [taken, nameless] = await Promise.all([run("unfence", name), run("unfence")]);
-    expect(taken).toMatchObject({ code: 0, out: expect.stringContaining(`${name} is not fenced any more`) });
-    expect(nameless).toMatchObject({ code: 2, err: expect.stringContaining("needs the name of a table") });
-    expect(await run("unfence", name)).toMatchObject({ code: 1, err: expect.stringContaining("is not fenced") });
   });
 });
 

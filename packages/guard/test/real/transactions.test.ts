@@ -3,12 +3,12 @@
 import { FaultProxy } from "@palisade/testkit";
 import pg from "pg";
 import { afterEach, describe, vi } from "vitest";
-import { type FencedLease, FencedTransactionError, withFencedTransaction } from "../../src/own-tables/fenced-transaction.js";
-import { guard } from "../../src/own-tables/guard.js";
-import { serverErrorOf } from "../../src/own-tables/server-error.js";
-import { execute, type OpenTransaction, readValue } from "../../src/own-tables/statement.js";
+import { type Connect, expect, test, uniqueName, untilSomebodyWaits } from "../../../gateway/test/support/store.js";
+import { type FencedLease, FencedTransactionError, withFencedTransaction } from "../../src/fenced-transaction.js";
+import { guard } from "../../src/guard.js";
+import { serverErrorOf } from "../../src/server-error.js";
+import { execute, type OpenTransaction, readValue } from "../../src/statement.js";
 import { type Driver, drivers, type OpenDriver } from "../support/drivers.js";
-import { type Connect, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 
 const opened: OpenDriver[] = [];
 afterEach(async () => {

@@ -4,10 +4,10 @@
 import pg from "pg";
 import secondCopy from "pg-second-copy";
 import { afterEach, describe } from "vitest";
-import { guard } from "../../src/own-tables/guard.js";
-import { execute, readValue } from "../../src/own-tables/statement.js";
+import { expect, test, uniqueName } from "../../../gateway/test/support/store.js";
+import { guard } from "../../src/guard.js";
+import { execute, readValue } from "../../src/statement.js";
 import { type Driver, drivers, type OpenDriver } from "../support/drivers.js";
-import { expect, test, uniqueName } from "../support/store.js";
 
 const opened: OpenDriver[] = [];
 afterEach(async () => {

@@ -31,3 +31,19 @@ export function serverErrorOf(error: unknown, depth = 0): ServerError | undefine
   }
   return undefined;
 }
+
+/**
+ * SQLSTATEs that end the session: whether the commit came first is unknown. A connection pooler
+ * that loses its server answers 08 as well.
+ */
+const SESSION_ENDS = /^(08|57P)/;
+/**
+ * Internal and system errors abort only the transaction unless they are FATAL; but the severity may
+ * come in the server's language.
+ */
+const DOUBTFUL = /^(XX|58|F0)/;
+
+/** Whether this answer leaves open if what it is about was committed. */
+export function mayBeCommitted({ code, severity }: { readonly code: string; readonly severity: string | undefined }): boolean {
+  return SESSION_ENDS.test(code) || severity === "FATAL" || severity === "PANIC" || (DOUBTFUL.test(code) && severity !== "ERROR");
+}

@@ -1,9 +1,8 @@
 // A whole transaction under one or several leases: their guards first, then the caller's work, then
 // COMMIT, unless a lease has ended meanwhile. Every way in which it can end says whether something
 // may have been stored.
-import { mayBeCommitted } from "../fence/failure.js";
 import { checkRequest, type GuardRequest, guardError, guardText, verifyRaise } from "./guard.js";
-import { serverErrorOf } from "./server-error.js";
+import { mayBeCommitted, serverErrorOf } from "./server-error.js";
 import { literal, type OpenTransaction } from "./statement.js";
 import { inTransaction, type TransactionFailure, type TransactionParts, type TransactionSource } from "./transaction-source.js";
 

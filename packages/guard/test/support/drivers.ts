@@ -10,8 +10,8 @@ import pg from "pg";
 import secondCopy from "pg-second-copy";
 import postgres, { type TransactionSql } from "postgres";
 import { DataSource, type EntityManager } from "typeorm";
-import { type FencedLease, withFencedTransaction } from "../../src/own-tables/fenced-transaction.js";
-import type { OpenTransaction } from "../../src/own-tables/statement.js";
+import { type FencedLease, withFencedTransaction } from "../../src/fenced-transaction.js";
+import type { OpenTransaction } from "../../src/statement.js";
 
 export type Work = (tx: OpenTransaction) => Promise<void>;
 

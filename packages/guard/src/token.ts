@@ -1,0 +1,15 @@
+// The number that a lease carries, and who can say whether it was ever issued.
+
+/**
+ * An integer from 1 to 999 999 999 999 999 (exact in JavaScript, Lua and int8). It is checked
+ * again: anything else is a RangeError before any I/O.
+ */
+export type Token = number;
+
+export const MAX_TOKEN = 999_999_999_999_999;
+
+export type Issued = "issued" | "unissued" | "unreachable";
+/**
+ * Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable.
+ */
+export type VerifyToken = (resource: string, token: Token) => Promise<Issued>;
