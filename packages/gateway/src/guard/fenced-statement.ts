@@ -104,20 +104,25 @@ const JOIN_SEEN_ROW = `left join lateral (
         select found.token, found.seq, found.rev, found.deleted from palisade.resources as found where found.resource = request.resource limit 1
       ) as seen on true`;
 
-/** What else must hold for the statement to write anything. */
-function* extraConditions({ scope, keys, durability }: StatementForm): Generator<string> {
-  // Commits that do not wait for the disk or for a standby would be acknowledged all the same.
-  yield durabilityDemand[durability];
-  if (keys === "named")
-    yield `not exists (select from palisade.used_keys as used where used.key = ${scope === "each" ? "request.key" : "$9::text"})`;
+/** What else must hold for the statement to write anything: once, or for each request. */
+function extraConditions({ scope, keys, durability }: StatementForm): { readonly once: string; readonly each: readonly string[] } {
+  return {
+    // Commits that do not wait for the disk or for a standby would be acknowledged all the same.
+    once: durabilityDemand[durability],
+    each:
+      keys === "named"
+        ? [`not exists (select from palisade.used_keys as used where used.key = ${scope === "each" ? "request.key" : "$9::text"})`]
+        : [],
+  };
 }
 
 function candidates(form: StatementForm): string {
-  const condition = [passes, ...extraConditions(form)].join("\n    and ");
-  if (form.scope === "each") return `${requests(form)} ${JOIN_SEEN_ROW}\n  where ${condition}`;
+  const { once, each } = extraConditions(form);
+  const condition = [passes, ...each].join("\n    and ");
+  if (form.scope === "each") return `${requests(form)} ${JOIN_SEEN_ROW}\n  where ${once}\n    and ${condition}`;
   return `(
       select request.*, bool_and(${condition}) over () as all_pass from ${requests(form)} ${JOIN_SEEN_ROW}
-    ) as request where all_pass`;
+    ) as request where all_pass and ${once}`;
 }
 
 const upsert = (form: StatementForm): string => `
@@ -129,10 +134,13 @@ const upsert = (form: StatementForm): string => `
   on conflict (resource) do update set ${effect("excluded")}
   where ${admits("stored", "excluded")}`;
 
-const update = (form: StatementForm): string => `
+const update = (form: StatementForm): string => {
+  const { once, each } = extraConditions(form);
+  return `
   update palisade.resources as stored set ${effect("request")}
   from ${requests(form)}
-  where ${["stored.resource = request.resource", raisesNothing("stored"), admits("stored", "request"), ...extraConditions(form)].join("\n    and ")}`;
+  where ${["stored.resource = request.resource", raisesNothing("stored"), admits("stored", "request"), once, ...each].join("\n    and ")}`;
+};
 
 const answerColumns = ({
   documentLimitBytes,
