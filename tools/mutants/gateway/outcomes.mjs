@@ -16,7 +16,7 @@ export const outcomes = [
     promise: "G3",
     file: "packages/gateway/src/guard/batch.ts",
     find: 'if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause };',
-    replace: 'if (failure.kind === "unknown") return { kind: "retry", code: "unknown" };',
+    replace: 'if (failure.kind === "unknown") return { kind: "retry", code: "unknown", way: "batch" };',
     breaks: "A batch that may have been committed is sent a second time.",
     tests: ["real/store-outcomes.test.ts"],
   },
