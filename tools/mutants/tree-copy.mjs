@@ -2,16 +2,22 @@
 // other. Sources and what was built from them are copied, installed dependencies are linked. The
 // tree itself is never written to.
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { basename, join, relative } from "node:path";
+import { basename, extname, join, relative } from "node:path";
 import { inRoot, root } from "../go/checkout.mjs";
 import { run } from "../go/child.mjs";
 import { mutated } from "./mutant.mjs";
 
 /** Caches that vitest keeps for each tree. */
 const privateModules = new Set([".vite", ".vite-temp"]);
-/** The scripts are embedded into the sources, so that nothing is read from disk at run time. */
-const embedder = join("packages", "lock", "scripts", "embed-lua.mjs");
-const embedded = join("packages", "lock", "src", "redis", "lua.generated.ts");
+/**
+ * By the ending of a file that is embedded into the sources, so that nothing is read from disk at
+ * run time: what embeds it, and into which file.
+ * @type {Readonly<Record<string, { readonly embedder: string, readonly embedded: string }>>}
+ */
+const embedding = {
+  ".lua": { embedder: "packages/lock/scripts/embed-lua.mjs", embedded: "packages/lock/src/redis/lua.generated.ts" },
+  ".sql": { embedder: "packages/gateway/scripts/embed-sql.mjs", embedded: "packages/gateway/src/store/migrations.generated.ts" },
+};
 const tested = ["packages/lock/test", "packages/gateway/test", "packages/guard/test"];
 const leftOut = new Set([".git", ".cache"]);
 
@@ -41,15 +47,15 @@ export class TreeCopy {
    * @returns {Promise<T>}
    */
   async with(mutant, work) {
-    const isScript = mutant.file.endsWith(".lua");
-    const originals = [mutant.file, ...(isScript ? [embedded] : [])].map((file) => ({
+    const script = embedding[extname(mutant.file)];
+    const originals = [mutant.file, ...(script === undefined ? [] : [script.embedded])].map((file) => ({
       path: join(this.folder, file),
       text: this.#read(file),
     }));
     writeFileSync(join(this.folder, mutant.file), mutated(mutant, this.#read(mutant.file)));
     try {
-      const embedding = isScript ? await this.#node(embedder) : { ok: true, output: "" };
-      return await work(embedding.ok ? await this.build() : embedding);
+      const scripted = script === undefined ? { ok: true, output: "" } : await this.#node(script.embedder);
+      return await work(scripted.ok ? await this.build() : scripted);
     } finally {
       for (const { path, text } of originals) writeFileSync(path, text);
     }

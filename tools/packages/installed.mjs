@@ -101,18 +101,19 @@ const rows = {
   ),
   "lock alone": (setting) => sizeOf(setting, "lock", { packages: 12, megabytes: 4 }),
   "client alone": (setting) => sizeOf(setting, "client", { packages: 1, megabytes: 0.5 }),
+  "guard alone": (setting) => sizeOf(setting, "guard", { packages: 1, megabytes: 0.5 }),
   "gateway alone": (setting) => sizeOf(setting, "gateway", { packages: 160, megabytes: 40 }),
   "typescript 5.2": (setting) => compiles(setting, "5.2.2", ["nodenext", "bundler"]),
   "typescript 5.9": (setting) => compiles(setting, "5.9.3", ["nodenext", "node20", "bundler"]),
   "typescript 7.0": (setting) => compiles(setting, "7.0.2", ["nodenext", "node20", "bundler"]),
-  esbuild: async (setting) => {
-    await must(["npm", "install", ...packagesOf({ ...setting, names: ["lock", "client"] }), "esbuild@0.28.2"], at(setting));
-    cpSync(join(users, "bundled.mjs"), join(setting.folder, "bundled.mjs"));
-    const bundle = join("node_modules", ".bin", "esbuild");
-    await must([bundle, "bundled.mjs", "--bundle", "--platform=node", "--format=cjs", "--outfile=bundle.cjs"], at(setting));
-    rmSync(join(setting.folder, "node_modules"), { recursive: true });
-    return (await must([process.execPath, "bundle.cjs"], at(setting))).trim();
-  },
+  "esbuild cjs": (setting) => bundles(setting, ["--format=cjs", "--outfile=bundle.cjs"]),
+  // What express requires, an ESM bundle has to get from somewhere.
+  "esbuild esm": (setting) =>
+    bundles(setting, [
+      "--format=esm",
+      "--outfile=bundle.mjs",
+      "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
+    ]),
 };
 
 /** @param {Setting} setting */
@@ -168,6 +169,23 @@ function bytesIn(folder) {
     const path = join(folder, entry.name);
     return sum + (entry.isDirectory() ? bytesIn(path) : entry.isFile() ? statSync(path).size : 0);
   }, 0);
+}
+
+/** Each program in one file, run where nothing is installed. @param {Setting} setting @param {readonly string[]} options */
+async function bundles(setting, options) {
+  await must(["npm", "install", ...packagesOf(setting), "pg@8.23.1", "esbuild@0.28.2"], at(setting));
+  const output = String(options.find((option) => option.startsWith("--outfile="))).slice("--outfile=".length);
+  const said = [];
+  for (const file of ["bundled.mjs", "bundled-gateway.mjs"]) {
+    cpSync(join(users, file), join(setting.folder, file));
+    const esbuild = join("node_modules", ".bin", "esbuild");
+    await must([esbuild, file, "--bundle", "--platform=node", "--log-level=warning", ...options], at(setting));
+    const alone = `${setting.folder}-alone`; // Beside it: no node_modules above.
+    mkdirSync(alone, { recursive: true });
+    cpSync(join(setting.folder, output), join(alone, output));
+    said.push((await must([process.execPath, output], { ...at(setting), cwd: alone })).trim());
+  }
+  return said.join("; ");
 }
 
 /** @param {Setting} setting @param {string} version @param {readonly string[]} modes */

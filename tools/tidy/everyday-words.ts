@@ -28,9 +28,9 @@ export const everydayWords = listed(`
   stall start state statement statistics status store stored style subscriptions syntax system
   table taken tally target tasks test text three time timeline tools transaction transport tree trend
   trust ttl uncontended unexpected unfenced unreachable unsealed until up updates urls usage validity
-  verifier verify versions view violation vocabulary votes wait waiter waiting wake wall wasm
+  verifier verify version versions view violation vocabulary votes wait waiter waiting wake wall wasm
   watch way with work write yield
-  bundled installed prepack registry tested use
+  bundled embedded installed prepack registry tested use
 `);
 
 /** Refused in the names of files and classes, also when the glossary has them. */

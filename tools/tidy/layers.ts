@@ -46,6 +46,7 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     "verify-with-lock.ts",
     "recover.ts",
     "gateway.ts",
+    "version.generated.ts",
     "commands.ts",
     "fence-commands.ts",
     "main.ts",

@@ -1,6 +1,5 @@
 // The commands of the program palisade-gateway. Each answers with its exit code; configuration
 // comes from the environment alone.
-import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { createGateway, type Gateway } from "./gateway.js";
 import { apiKeyFile, makeApiKey } from "./http/auth.js";
@@ -14,6 +13,7 @@ import { type EnvironmentSettings, readEnvironment } from "./settings/environmen
 import { type Settings, settings as table } from "./settings/settings.js";
 import { grantRoles } from "./store/migrate.js";
 import { connectToLock } from "./verify-with-lock.js";
+import { version } from "./version.generated.js";
 
 const naming = (key: keyof Settings): string => table[key].env;
 
@@ -135,8 +135,7 @@ export function keygen(args: readonly string[]): number {
 }
 
 export function printVersion(): number {
-  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
-  console.log(manifest.version);
+  console.log(version);
   return 0;
 }
 

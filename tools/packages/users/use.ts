@@ -1,6 +1,7 @@
 // A user's program in TypeScript: it has to compile, strictly, with each version that is promised.
 import { createGatewayClient, type GatewayClient, type PutResult, withResource } from "@palisade/client";
 import { createGateway, type Gateway } from "@palisade/gateway";
+import { GuardError, guard, type OpenTransaction, withFencedTransaction } from "@palisade/guard";
 import { createLocker, type Lease, LockError, type Locker } from "@palisade/lock";
 
 interface Account {
@@ -24,5 +25,15 @@ export async function run(nodes: string[]): Promise<number> {
   } catch (error) {
     if (error instanceof LockError && error.code === "LOCK_HELD") return 0;
     throw error;
+  }
+}
+
+/** The guard takes what a driver hands out, and its types name none. */
+export async function pay(db: { query(text: string): Promise<unknown> }, tx: OpenTransaction, lease: Lease): Promise<string> {
+  await guard(tx, { resource: "accounts/1", token: lease.token });
+  try {
+    return await withFencedTransaction(db, lease, async (open) => String(await open.query("select 1")));
+  } catch (error) {
+    return error instanceof GuardError ? error.code : "failed";
   }
 }

@@ -3,14 +3,11 @@
 // gateways still run on the schema it makes, so that they stay ready while a newer version is
 // rolled out.
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { connectionFault } from "./connection-fault.js";
 import { DatabaseHost } from "./database-host.js";
+import { grants, migrations } from "./migrations.generated.js";
 
-/** The SQL files are shipped in src, so this path holds from dist/ and from src/. */
-const folder = new URL("../../src/store/migrations/", import.meta.url);
-const grantsFile = new URL("../../src/store/grants.sql", import.meta.url);
 const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version uses the same.
 
 interface Migration {
@@ -47,7 +44,7 @@ export class MigrationError extends Error {
  * changed, or the database is newer than this version and says that this one does not run on it.
  */
 export async function migrate(databaseUrl: string): Promise<MigrationReport> {
-  const files = await migrationFiles();
+  const files = migrationFiles();
   return await withClient(databaseUrl, async (client) => {
     const { rows } = await client.query("select current_setting('server_encoding') as encoding");
     if (rows[0]?.encoding !== "UTF8")
@@ -66,13 +63,12 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
  * after `migrate`; may be repeated.
  */
 export async function grantRoles(databaseUrl: string): Promise<void> {
-  const text = await readFile(grantsFile, "utf8");
-  await withClient(databaseUrl, (client) => underLock(client, () => client.query(text)));
+  await withClient(databaseUrl, (client) => underLock(client, () => client.query(grants)));
 }
 
 /** Throws MigrationError where `migrate` would. */
 export async function schemaState(client: Queryable): Promise<SchemaState> {
-  const files = await migrationFiles();
+  const files = migrationFiles();
   const applied = await appliedTo(client);
   const known = new Set(files.map(({ name }) => name));
   return { pending: missing(files, applied).map(({ name }) => name), newer: [...applied.keys()].filter((name) => !known.has(name)) };
@@ -82,14 +78,13 @@ export interface Queryable {
   query(text: string): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
 }
 
-async function migrationFiles(): Promise<readonly Migration[]> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith(".sql")).sort();
-  return await Promise.all(
-    names.map(async (name) => {
-      const text = await readFile(new URL(name, folder), "utf8");
-      return { name, text, checksum: createHash("sha256").update(text).digest("hex"), runsWith: RUNS_WITH.exec(text)?.[1] };
-    }),
-  );
+function migrationFiles(): readonly Migration[] {
+  return migrations.map(({ name, text }) => ({
+    name,
+    text,
+    checksum: createHash("sha256").update(text).digest("hex"),
+    runsWith: RUNS_WITH.exec(text)?.[1],
+  }));
 }
 
 async function appliedTo(client: Queryable): Promise<ReadonlyMap<string, Applied>> {

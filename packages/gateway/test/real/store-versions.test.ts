@@ -1,26 +1,23 @@
 // Two versions of the gateway on one database, as during a rolling upgrade: the newer one is this
 // version with further migrations.
-import { cpSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { scratchFolder } from "@palisade/testkit";
+import { migrations } from "../../src/store/migrations.generated.js";
 import { describe, eventually, expect, test } from "../support/fixtures.js";
 import { type GatewayProcess, program } from "../support/gateway-process.js";
 import { put } from "../support/wire.js";
 
-const migrations = ["src", "store", "migrations"];
-const newestHere =
-  readdirSync(join(dirname(program), "..", ...migrations))
-    .sort()
-    .at(-1)
-    ?.slice(0, 4) ?? "";
+const newestHere = migrations.at(-1)?.name.slice(0, 4) ?? "";
 
 /** The program of a version that has these migrations as well. */
 function versionWith(files: Readonly<Record<string, string>>): string {
   const here = join(dirname(program), "..");
   const there = scratchFolder("gateway-version");
-  for (const part of ["dist", "src", "package.json"]) cpSync(join(here, part), join(there, part), { recursive: true });
+  for (const part of ["dist", "package.json"]) cpSync(join(here, part), join(there, part), { recursive: true });
   symlinkSync(join(here, "node_modules"), join(there, "node_modules"));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(there, ...migrations, name), text);
+  const further = Object.entries(files).map(([name, text]) => `\nmigrations.push(${JSON.stringify({ name, text })});`);
+  appendFileSync(join(there, "dist", "store", "migrations.generated.js"), further.join(""));
   return join(there, "dist", "main.js");
 }
 
