@@ -1,11 +1,11 @@
 // The locker: each public call reads what it was given, waits for the first contact with the nodes,
 // and hands over to the verb that does it.
+import { Adoptions } from "./lease/adopt.js";
 import { readHandOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
 import { inspectAll, summarize } from "./lease/inspect.js";
-import { adoptionError, closedError, describeBallots, describeLost } from "./lease/messages.js";
+import { closedError, describeBallots, describeLost } from "./lease/messages.js";
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
-import { renew } from "./lease/renew.js";
 import { retryAfterMs } from "./lease/time-until-free.js";
 import { readAdoptOptions, readLeaseRequest, readResource } from "./options/lease-request.js";
 import { shown, tokenOption, wellFormedText } from "./options/option.js";
@@ -44,6 +44,7 @@ export class QuorumLocker implements Locker {
   readonly #context: WaitContext;
   readonly #firstContact: FirstContact;
   readonly #calls: AcquireCalls;
+  readonly #adoptions: Adoptions;
   #closing: Promise<void> | undefined;
 
   constructor(fleet: Fleet, policy: Policy, clock: Clock) {
@@ -66,6 +67,7 @@ export class QuorumLocker implements Locker {
       waiters,
     };
     this.#calls = new AcquireCalls(this.#context, firstContact);
+    this.#adoptions = new Adoptions(this.#context);
   }
 
   ready(): Promise<FleetState> {
@@ -112,24 +114,19 @@ export class QuorumLocker implements Locker {
 
   async adopt(text: string, options?: KeepOptions): Promise<Lease> {
     const keeping = readAdoptOptions(options);
-    const { clock, policy, waiters } = this.#context;
-    const { namespace, ...handedOver } = readHandOver(text);
+    const { policy, waiters } = this.#context;
+    const handedOver = readHandOver(text);
+    const { namespace, resources, ttlMs } = handedOver;
     if (namespace !== policy.namespace) throw new RangeError(`this lease belongs to namespace ${namespace}, not ${policy.namespace}`);
-    checkTtl(policy, handedOver.ttlMs);
-    await this.#begin(handedOver.resources);
-    this.#context.checkFleetTtl(handedOver.ttlMs);
-    const startMonotonicMs = clock.monotonicMs();
-    const startWallMs = clock.wallMs();
-    let lease: HeldLease | undefined;
-    const { verdict, ballots } = await renew(this.#context, {
-      ...handedOver,
-      isWanted: () => !waiters.closed && lease?.held !== false,
+    checkTtl(policy, ttlMs);
+    await this.#begin(resources);
+    this.#context.checkFleetTtl(ttlMs);
+    return this.#adoptions.adopt(handedOver, {
+      ...keeping,
+      check: () => {
+        if (waiters.closed) throw closedError(resources);
+      },
     });
-    if (waiters.closed) throw closedError(handedOver.resources);
-    if (verdict !== "renewed") throw adoptionError(handedOver, { verdict, ballots });
-    lease = new HeldLease(this.#context, { ...handedOver, startMonotonicMs, startWallMs, votes: ballots }, keeping);
-    lease.assertHeld();
-    return lease;
   }
 
   async inspect(resource: string): Promise<Inspection> {

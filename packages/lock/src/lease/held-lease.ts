@@ -98,7 +98,7 @@ export class HeldLease implements Lease, Deadline {
 
   /** After a routine's work: it counts if the lease is held, or was given away by the routine. */
   assertLasted(): void {
-    if (!this.#isHandedOver && this.#ended !== "released") this.assertHeld();
+    if (this.#ended !== "released" && this.#ended !== "handed_over") this.assertHeld();
   }
 
   async extend(ttlMs?: number): Promise<Renewal> {
@@ -135,15 +135,12 @@ export class HeldLease implements Lease, Deadline {
   serialize(): string {
     this.assertHeld();
     this.#isHandedOver = true;
-    this.#renews = false;
     const { namespace } = this.#context.policy;
-    return writeHandOver({
-      namespace,
-      resources: this.resources,
-      owner: this.#owner,
-      token: this.token,
-      ttlMs: this.#ttlMs,
-    });
+    const { resources, token } = this;
+    const text = writeHandOver({ namespace, resources, owner: this.#owner, token, ttlMs: this.#ttlMs });
+    // The next holder may release it, and a third be granted it, before its time is over here (L2).
+    this.#end("handed_over");
+    return text;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -272,7 +269,8 @@ export class HeldLease implements Lease, Deadline {
     this.#context.deadlines.clear(this);
     this.#controller?.abort(this.#lost());
     const { resources, token } = this;
-    if (reason !== "released" && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason });
+    const isGivenAway = reason === "released" || reason === "handed_over";
+    if (!isGivenAway && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason });
     // An extension without an answer in time may have been executed, or be on its way: nodes would
     // hold for a whole ttl what has ended here.
     if (reason === "taken" || (this.#extensions > 0 && !this.#isHandedOver)) void this.#giveBack();

@@ -102,6 +102,7 @@ export function describeLoss(
   const what = `the lease of ${nameAll(lease.resources)} with token ${lease.token}`;
   const time = `${Math.round(lastedMs)} ms`;
   if (reason === "released") return `${what} was released by its holder`;
+  if (reason === "handed_over") return `${what} was handed over: it belongs to whoever adopts its text`;
   if (reason === "closed") return `${what} ended: its locker was closed`;
   if (reason === "taken") return `${what} was lost: too many nodes have another owner for it, or none; somebody else may hold it now`;
   if (reason === "expired") return `${what} was lost: its ${time} ran out without a renewal; somebody else may hold it now`;
@@ -164,12 +165,10 @@ export function adoptionError(lease: { readonly resources: readonly string[]; re
   const { ballots, verdict } = answer;
   const what = `the lease of ${nameAll(resources)} with token ${token}`;
   const answers = describeBallots(ballots);
-  if (verdict === "lost")
-    return new LockError("LEASE_LOST", `${what} is no longer held: ${answers}`, {
-      resources,
-      ballots,
-      reason: "taken",
-    });
+  if (verdict === "lost") {
+    const why = "it has ended, or its text was adopted before, which works once";
+    return new LockError("LEASE_LOST", `${what} was not adopted: ${why}; ${answers}`, { resources, ballots, reason: "taken" });
+  }
   return new LockError("LOCK_NO_QUORUM", `${what} was not adopted: too few nodes could be asked; ${answers}`, { resources, ballots });
 }
 

@@ -49,12 +49,19 @@ export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }:
  * node that refused this owner has nothing of it. Not waited for: a node that cannot be told now is
  * told when it comes back. Notifies no waiter: a part of the lock is of no use to it.
  */
-export function giveBack(context: LeaseContext, { resources, owner }: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
+export function giveBack(context: LeaseContext, lease: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
+  releaseOn(context, lease, (i) => {
+    const ballot = grants[i];
+    if (ballot?.kind === "held" || ballot?.kind === "quarantined") return false;
+    return ballot?.kind !== "unreachable" || !ballot.unsent;
+  });
+}
+
+/** On the nodes, by index, that may have keys of this owner. Not waited for; notifies no waiter. */
+export function releaseOn(context: LeaseContext, { resources, owner }: Ownership, mayHaveKeys: (node: number) => boolean): void {
   const question = { resources, owner, notifyFrom: 0 };
   for (const [i, node] of context.nodes.entries()) {
-    const ballot = grants[i];
-    if (ballot?.kind === "held" || ballot?.kind === "quarantined") continue;
-    if (ballot?.kind === "unreachable" && ballot.unsent) continue;
+    if (!mayHaveKeys(i)) continue;
     context.inFlight.begin();
     void node.release(question).then(() => context.inFlight.end());
   }

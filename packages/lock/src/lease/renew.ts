@@ -1,13 +1,17 @@
 // Asks the nodes to hold a lease longer. An extension never creates a key; a node that lost the key
-// gets it again (heal) only after a quorum confirmed the owner in this very round.
+// gets it again (heal) only after a quorum confirmed the owner in this very round. An adopted lease
+// gets a new owner in the same round.
 import type { ExtendBallot } from "../protocol/ballot.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
+import { releaseOn } from "./release.js";
 
 export interface RenewalQuestion {
   readonly resources: readonly string[];
   readonly owner: string;
+  /** Whose it is until now, if it is adopted. */
+  readonly giver?: string | undefined;
   readonly token: number;
   readonly ttlMs: number;
   /**
@@ -30,7 +34,8 @@ export interface RenewalAnswer {
 
 export async function renew(context: LeaseContext, question: RenewalQuestion): Promise<RenewalAnswer> {
   const { clock, nodes, policy } = context;
-  const { resources, owner, ttlMs } = question;
+  const { resources, owner, giver, ttlMs } = question;
+  const heir = giver === undefined ? undefined : { owner, label: policy.label };
   const ballots = noBallots<ExtendBallot>(nodes.length);
   let verdict: RenewalVerdict = "open";
   const startAt = clock.monotonicMs();
@@ -38,12 +43,15 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
     question: "extend",
     resources,
     ballots,
-    ask: (node) => node.extend({ resources, owner, ttlMs }),
+    ask: (node) => node.extend({ resources, owner: giver ?? owner, ttlMs, heir }),
     judge: (cast) => {
       verdict = tallyExtensions(cast, policy);
       return verdict;
     },
     onComplete: () => {
+      // What a node did not give to the new owner would outlast its release.
+      if (verdict === "renewed" && giver !== undefined)
+        releaseOn(context, { resources, owner: giver }, (i) => ballots[i]?.kind !== "extended");
       // For what is left of the ttl, not for a whole one: the key must not outlive the others by
       // the time that the slowest node took to answer.
       const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());

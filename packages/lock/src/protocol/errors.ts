@@ -13,9 +13,10 @@ export type LossReason = "held" | "no_quorum" | "too_slow";
  * Why a lease is no longer held. `expired`: its time ran out. `taken`: too many nodes have another
  * owner, or none, before its time was over. `unreachable`: its time ran out while too few nodes
  * could be asked to renew it. `quarantined`: the same, and some of them were up but not admitted.
- * `released`: by its holder. `closed`: the locker was closed.
+ * `released`: by its holder. `handed_over`: its holder serialized it. `closed`: the locker was
+ * closed.
  */
-export type LeaseLostReason = "expired" | "taken" | "unreachable" | "quarantined" | "released" | "closed";
+export type LeaseLostReason = "expired" | "taken" | "unreachable" | "quarantined" | "released" | "handed_over" | "closed";
 
 /** Stable names for what happened. */
 export type LockErrorCode = "LOCK_HELD" | "LOCK_NO_QUORUM" | "LOCK_TOO_SLOW" | "LOCK_ABORTED" | "LEASE_LOST" | "FLEET_MISMATCH";

@@ -55,10 +55,10 @@ export interface Lease extends AsyncDisposable {
    */
   onDanger(listener: (remainingMs: number) => void): () => void;
   /**
-   * The lease as text, for `adopt` in another process. The text is enough to extend and release the
-   * lease: treat it like a password. From now on this object neither renews the lease by itself nor
-   * releases it at the end of a scope or of the locker; its deadline stays, and `release` does what
-   * it says.
+   * The lease as text, for `adopt`, which works once. The text is enough to extend and release the
+   * lease: treat it like a password. The lease ends here with the reason `handed_over` and stays
+   * held on the nodes for what is left of its ttl; to keep it after all, adopt the text. The end of
+   * a scope or of the locker does not release it; `release` does, until the text was adopted.
    */
   serialize(): string;
 }

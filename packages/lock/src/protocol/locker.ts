@@ -132,9 +132,10 @@ export interface Locker extends AsyncDisposable {
     routine: (lease: Lease) => Result | PromiseLike<Result>,
   ): Promise<Result>;
   /**
-   * Takes over a lease that another process serialized: asks the nodes to hold it for its ttl from
-   * now. Rejects with LockError `LEASE_LOST` if the lease is no longer held, `LOCK_NO_QUORUM` if
-   * too few nodes could be asked.
+   * Takes over a lease that was serialized: asks the nodes to hold it for this holder, for its ttl
+   * from now. Of all who adopt one text at most one succeeds. Rejects with LockError `LEASE_LOST`
+   * if the lease is no longer held or its text was adopted before, `LOCK_NO_QUORUM` if too few
+   * nodes could be asked; then this locker may adopt the text again.
    */
   adopt(text: string, options?: KeepOptions): Promise<Lease>;
   /**

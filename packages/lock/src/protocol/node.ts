@@ -28,6 +28,12 @@ export interface GrantQuestion extends Ownership {
   readonly hasWaited?: true | undefined;
 }
 
+export interface ExtendQuestion extends Ownership {
+  readonly ttlMs: number;
+  /** The keys become this owner's, and are no longer the other's: a lease is adopted. */
+  readonly heir?: { readonly owner: string; readonly label: string } | undefined;
+}
+
 export interface ReleaseQuestion extends Ownership {
   /**
    * The wake slot to begin with when waiters are notified: the lease's token, which is the same on
@@ -80,7 +86,7 @@ export interface LockNode {
   /** Stores `token` for all resources if they all still have this owner. */
   seal(question: Ownership & { readonly token: number }): Reply<SealBallot>;
   /** Renews where the owner still has it; never creates a key. */
-  extend(question: Ownership & { readonly ttlMs: number }): Reply<ExtendBallot>;
+  extend(question: ExtendQuestion): Reply<ExtendBallot>;
   /**
    * Creates the key again where there is none; only after a quorum confirmed the owner in the same
    * round.

@@ -17,7 +17,7 @@ import type {
   Unreachable,
 } from "../protocol/ballot.js";
 import type { NodeEvent } from "../protocol/events.js";
-import type { GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply } from "../protocol/node.js";
+import type { ExtendQuestion, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply } from "../protocol/node.js";
 import { incarnationIn } from "./admission-record.js";
 import type { BatchEncoder } from "./batch.js";
 import { Connection } from "./connection.js";
@@ -150,7 +150,7 @@ export class RedisNode implements LockNode {
     return this.#ask(requests.seal, question);
   }
 
-  extend(question: requests.ExtendQuestion): Reply<ExtendBallot> {
+  extend(question: ExtendQuestion): Reply<ExtendBallot> {
     return this.#ask(requests.extend, question);
   }
 

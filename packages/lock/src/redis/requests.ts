@@ -3,7 +3,7 @@
 // the other side. A reply of another shape is an error with the cause "garbage reply".
 import { createHash } from "node:crypto";
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
-import type { GrantQuestion, Ownership, ReleaseQuestion } from "../protocol/node.js";
+import type { ExtendQuestion, GrantQuestion, Ownership, ReleaseQuestion } from "../protocol/node.js";
 import { MAX_TOKEN } from "../protocol/token.js";
 import type { Keys } from "./keys.js";
 
@@ -59,7 +59,6 @@ export type RaiseQuestion = {
   readonly remove: "holder" | "nothing";
 };
 export type SealQuestion = Ownership & { readonly token: number };
-export type ExtendQuestion = Ownership & { readonly ttlMs: number };
 export type HealQuestion = GrantQuestion & { readonly token: number };
 
 /**
@@ -183,9 +182,9 @@ export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
   name: "extend",
   resourcesOf: ofLease,
   sharedBy: ttlOf,
-  write(call, keys, { resources, owner }) {
+  write(call, keys, { resources, owner, heir }) {
     name(call, keys, resources);
-    call.args.push(`${owner}|`);
+    call.args.push(`${owner}|`, heir === undefined ? "" : `${heir.owner}|${heir.label}`);
   },
   read: readExtended,
 };

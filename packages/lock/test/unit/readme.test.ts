@@ -95,6 +95,7 @@ describe("the README", () => {
       unreachable: true,
       quarantined: true,
       released: true,
+      handed_over: true,
       closed: true,
     });
     expect(named(table("`LockError.reason` of `LEASE_LOST`")).toSorted()).toEqual(reasons.toSorted());

@@ -6,7 +6,7 @@ import { readPolicy } from "../../src/options/policy.js";
 import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
 import { InFlight } from "../../src/platform/in-flight.js";
 import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
-import type { GrantQuestion, LockNode, Ownership } from "../../src/protocol/node.js";
+import type { ExtendQuestion, GrantQuestion, LockNode, Ownership } from "../../src/protocol/node.js";
 import type { WaitContext } from "../../src/waiting/context.js";
 import { LocalQueue } from "../../src/waiting/local-queue.js";
 import { YieldAfterRelease } from "../../src/waiting/yield-after-release.js";
@@ -31,7 +31,7 @@ export class ScriptedNode implements LockNode {
     readonly answers: {
       readonly grant: (node: ScriptedNode, question: GrantQuestion) => GrantBallot | Promise<GrantBallot>;
       readonly seal?: (node: ScriptedNode, token: number) => SealBallot;
-      readonly extend?: (node: ScriptedNode) => ExtendBallot | Promise<ExtendBallot>;
+      readonly extend?: (node: ScriptedNode, question: ExtendQuestion) => ExtendBallot | Promise<ExtendBallot>;
     },
   ) {}
 
@@ -52,9 +52,10 @@ export class ScriptedNode implements LockNode {
     return this.answers.seal?.(this, token) ?? { kind: "sealed", node: this.name, epoch: this.now };
   }
 
-  async extend(): Promise<ExtendBallot> {
+  async extend(question: ExtendQuestion): Promise<ExtendBallot> {
     this.asked.push("extend");
-    return this.answers.extend?.(this) ?? { kind: "extended", node: this.name };
+    this.owners.push(question.heir?.owner ?? question.owner);
+    return this.answers.extend?.(this, question) ?? { kind: "extended", node: this.name };
   }
 
   async heal({ ttlMs }: GrantQuestion): Promise<ExtendBallot> {

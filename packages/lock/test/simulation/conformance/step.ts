@@ -50,7 +50,10 @@ const ttlMs = fc.integer({ min: 0, max: 4 }).map((grains) => String(grains * GRA
 const wordsOf: Readonly<Record<RequestName, (of: { owner: string; token: number; turn: number; choice: boolean }) => readonly string[]>> = {
   grant: ({ owner: name, choice }) => [`${name}|label of ${name}${choice ? "\n" : ""}`],
   seal: ({ owner: name, token: number }) => [`${name}|`, String(number)],
-  extend: ({ owner: name }) => [`${name}|`],
+  extend: ({ owner: name, token: number, choice }) => [
+    `${name}|`,
+    choice ? `${number % 2 === 0 ? "one-------------------" : "heir"}|heir` : "",
+  ],
   heal: ({ owner: name, token: number }) => [`${name}|label of ${name}`, String(number)],
   release: ({ owner: name, turn }) => [`${name}|${turn}`],
   inspect: () => [""],

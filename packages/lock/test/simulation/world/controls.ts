@@ -96,6 +96,7 @@ export const controls: Readonly<Record<string, Rules>> = {
     { find: "if holder and sub(holder, 1, #mine) ~= mine then", replace: "if false then" },
     { find: "call('GET', KEYS[key]) or value", replace: "value" },
   ),
+  "texts that work twice": edited("extend", { find: "if heir == '' then", replace: "if true then" }),
   "validity from the last reply": { ...allRules, countsFrom: "last reply" },
   "no allowance for drift": { ...allRules, policy: (policy) => ({ ...policy, driftFactor: -0.05 }) },
   "less than a majority": {

@@ -71,9 +71,13 @@ export class LeaseChecker {
     }
   }
 
-  /** A lease was handed over: the same token, and for a moment both may believe in it. */
-  handedOver(holding: Holding): void {
-    for (const resource of holding.resources) this.#of(resource).present.push(holding);
+  /** A lease was handed over: the same token, for one holder. */
+  adopted(holding: Holding): void {
+    for (const resource of holding.resources) {
+      const history = this.#of(resource);
+      this.#alone(resource, history, holding);
+      if (!history.tokens.has(holding.token)) this.break("T2", `${described(holding)} of ${resource} was adopted and never given`);
+    }
   }
 
   /** Tokens of leases asked for from now on must be above the fence. */
@@ -126,7 +130,7 @@ export class LeaseChecker {
     history.present = history.present.filter((other) => other.endedAt === undefined && other.validUntilAt > now + EXACT_MS);
     if (this.#judgesExclusion && holding.validUntilAt > now + EXACT_MS) {
       for (const other of history.present) {
-        if (history.forcedAt >= Math.min(other.beganAt, holding.beganAt) || other.token === holding.token || !believes(other)) continue;
+        if (history.forcedAt >= Math.min(other.beganAt, holding.beganAt) || !believes(other)) continue;
         const togetherMs = Math.min(other.validUntilAt, holding.validUntilAt) - now;
         this.break("L2", `${described(holding)} of ${resource} was given while ${described(other)} had ${togetherMs.toFixed(3)} ms left`);
       }

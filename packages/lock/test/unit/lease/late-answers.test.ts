@@ -5,6 +5,7 @@ import { describe, expect, test, vi } from "vitest";
 import { QuorumLocker } from "../../../src/locker.js";
 import { readPolicy } from "../../../src/options/policy.js";
 import type { ExtendBallot } from "../../../src/protocol/ballot.js";
+import { LockError } from "../../../src/protocol/errors.js";
 import type { Fleet } from "../../../src/protocol/fleet.js";
 import { ManualClock } from "../manual-clock.js";
 import { leaseOf, ScriptedNode } from "../scripted-node.js";
@@ -133,5 +134,20 @@ describe("a lease that is adopted", () => {
     await expect(adopterOf(nodes, new ManualClock()).adopt(text)).rejects.toMatchObject({
       code: "LOCK_NO_QUORUM",
     });
+  });
+
+  test("L2 that too few nodes confirmed is asked for by one owner again, and by another for whoever asks meanwhile", async () => {
+    const nodes = ["n1", "n2", "n3"].map((name) => {
+      return new ScriptedNode(name, {
+        grant: (node) => node.granted(7),
+        extend: () => ({ kind: "unreachable", node: name, cause: "TIMEOUT after 50 ms" }),
+      });
+    });
+    const adopter = adopterOf(nodes, new ManualClock());
+    await expect(adopter.adopt(text)).rejects.toThrow(LockError);
+    await Promise.allSettled([adopter.adopt(text), adopter.adopt(text)]);
+    const [first, again, meanwhile] = nodes[0]?.owners ?? [];
+    expect(again).toBe(first);
+    expect(meanwhile).not.toBe(first);
   });
 });

@@ -154,6 +154,11 @@ describe("what the worlds find out", () => {
     expect(found?.outcome.violations[0]?.promise).toMatch(/L2|T1|T2/);
   });
 
+  test("L2 two hold one lease when an adoption leaves the keys with the owner in the text", async () => {
+    const found = await firstBroken(controls["texts that work twice"] ?? allRules, 40);
+    expect(found?.outcome.violations[0]?.promise).toBe("L2");
+  });
+
   test("keys are left behind when a release deletes nothing", async () => {
     const found = await firstBroken(controls["release nothing"] ?? allRules, 20);
     expect(found?.outcome.violations[0]?.promise).toMatch(/left behind|forgotten/);
