@@ -1,7 +1,7 @@
 // A whole transaction under one or several leases: their guards first, then the caller's work, then
 // COMMIT, unless a lease has ended meanwhile. Every way in which it can end says whether something
 // may have been stored.
-import { checkRequest, type GuardRequest, guardError, guardText, verifyRaise } from "./guard.js";
+import { checkRequest, type GuardRequest, guardCalls, guardError, guardText, verifyRaise } from "./guard.js";
 import { mayBeCommitted, serverErrorOf } from "./server-error.js";
 import { literal, type OpenTransaction } from "./statement.js";
 import { inTransaction, type TransactionFailure, type TransactionParts, type TransactionSource } from "./transaction-source.js";
@@ -62,7 +62,7 @@ export async function fencedTransaction<Tx extends OpenTransaction, T>(
   const failure = await run({
     first: async (tx) => {
       for (const request of requests) await verifyRaise(tx, request);
-      return guardText(requests);
+      return { text: guardText(requests), calls: guardCalls(requests) };
     },
     work: async (tx) => {
       const value = await work(tx);

@@ -65,19 +65,25 @@ export function checkRequest({ resource, token, seq, holder }: GuardRequest): vo
 }
 
 /**
- * The guards as one text, in the order in which every transaction takes the resources: two that
- * need the same ones cannot deadlock. A savepoint is refused outside of a transaction block, also
- * in one that Postgres opens for statements sent together. So Postgres itself says whether the
- * guard would hold, before it raises anything; on a pool, or on a client without BEGIN, it would
- * end with its statement.
+ * The guards as expressions, in the order in which every transaction takes the resources: two
+ * that need the same ones cannot deadlock.
+ */
+export function guardCalls(requests: readonly GuardRequest[]): readonly string[] {
+  return requests
+    .toSorted((a, b) => Buffer.compare(Buffer.from(a.resource), Buffer.from(b.resource)))
+    .map(({ resource, token, seq, holder }) => `palisade.guard(${literal(resource)}, ${token}, ${seq ?? "null"}, ${literal(holder)})`);
+}
+
+/**
+ * The guards as one text. A savepoint is refused outside of a transaction block, also in one that
+ * Postgres opens for statements sent together. So Postgres itself says whether the guard would
+ * hold, before it raises anything; on a pool, or on a client without BEGIN, it would end with its
+ * statement.
  */
 export function guardText(requests: readonly GuardRequest[]): string {
-  const calls = requests
-    .toSorted((a, b) => Buffer.compare(Buffer.from(a.resource), Buffer.from(b.resource)))
-    .map(
-      ({ resource, token, seq, holder }) => `select palisade.guard(${literal(resource)}, ${token}, ${seq ?? "null"}, ${literal(holder)})`,
-    );
-  return ["savepoint palisade_guard", "release savepoint palisade_guard", ...calls].join("; ");
+  return ["savepoint palisade_guard", "release savepoint palisade_guard", ...guardCalls(requests).map((call) => `select ${call}`)].join(
+    "; ",
+  );
 }
 
 /**

@@ -109,6 +109,17 @@ describe.for(drivers)("withFencedTransaction through $name", (driver) => {
     expect(await stored()).toEqual([]);
   });
 
+  test("G1 says that its guards ended when the work commits by itself", async ({ connect, database }) => {
+    const { driver: open, table, stored } = await scene(driver, { connect, url: database.url });
+    const selfMade = open.fenced({ resource: uniqueName(), token: 5 }, async (tx) => {
+      await execute(tx, `insert into ${table} values (5)`);
+      await execute(tx, "commit and chain");
+      await execute(tx, `insert into ${table} values (6)`);
+    });
+    await expect(selfMade).rejects.toMatchObject({ code: "transaction_ended", outcome: "unknown" });
+    expect(await stored()).toEqual([5]);
+  });
+
   test("G3 calls a refused COMMIT by its own error: nothing is stored", async ({ connect, database }) => {
     const { client, driver: open, table, stored } = await scene(driver, { connect, url: database.url });
     await client.query(`alter table ${table} add constraint ${table}_once unique (token) deferrable initially deferred`);
@@ -176,18 +187,6 @@ async function commitsWaitFor(client: pg.Client, table: string): Promise<void> {
 }
 
 describe("withFencedTransaction over pg", () => {
-  test("G1 says that its guards ended when the work commits by itself", async ({ connect, database }) => {
-    const { driver, table, stored } = await scene(drivers[0] as Driver, { connect, url: database.url });
-    const selfMade = driver.fenced({ resource: uniqueName(), token: 5 }, async (tx) => {
-      await execute(tx, `insert into ${table} values (5)`);
-      await execute(tx, "commit");
-      await execute(tx, "begin");
-      await execute(tx, `insert into ${table} values (6)`);
-    });
-    await expect(selfMade).rejects.toMatchObject({ code: "transaction_ended", outcome: "unknown" });
-    expect(await stored()).toEqual([5]);
-  });
-
   test("G1 raises the fence before the work reads: it sees what the older holder committed", async ({ connect, database }) => {
     const { client: older, driver, table } = await scene(drivers[0] as Driver, { connect, url: database.url });
     const [observer, resource] = [await connect(), uniqueName()];
@@ -249,6 +248,16 @@ describe("withFencedTransaction over pg", () => {
 });
 
 describe("withFencedTransaction is misuse", () => {
+  test("G1 on a client whose transaction is open already: no fence is raised in that one", async ({ connect }) => {
+    const client = await connect();
+    const leases = [uniqueName(), uniqueName()].map((resource) => ({ resource, token: 5 }));
+    await client.query("begin");
+    await expect(withFencedTransaction(client, leases, async () => undefined)).rejects.toThrow("opens the transaction itself");
+    await client.query("commit");
+    for (const { resource } of leases)
+      expect((await client.query("select palisade.fence_of($1) as fence", [resource])).rows).toEqual([{ fence: null }]);
+  });
+
   test.for(drivers)("inside an open transaction of $name", async (driver, { database }) => {
     const open = await driver.open(database.url);
     opened.push(open);
