@@ -5,6 +5,7 @@ import { checkoutOf } from "../tidy/checkout.js";
 import { clockOnly } from "../tidy/clock-only.js";
 import { commentWidth, openingComments } from "../tidy/comments.js";
 import { importDirections } from "../tidy/directions.js";
+import { documentedExports } from "../tidy/documentation.js";
 import { oneEntry } from "../tidy/entries.js";
 import { honestTests } from "../tidy/honest-tests.js";
 import { layers } from "../tidy/layers.js";
@@ -186,6 +187,22 @@ const samples: readonly Sample[] = [
     })),
   },
   {
+    rule: documentedExports,
+    breaks: [
+      "export interface Lease { readonly token: number }",
+      "/** A lease. */\nexport interface Lease { readonly token: number }",
+      "/* A lease. */\nexport type Lease = number;",
+      "/** A lease. */\nexport class Lease { constructor(readonly token: number) {} }",
+      "/** A lease. */\nexport class Lease { release(): void {} }",
+      "/** Another. */\nexport type Other = number;\nexport type Lease = number;",
+    ].map((text) => ({ "packages/lock/src/index.ts": 'export type { Lease } from "./locker.js";', ...inLock(text) })),
+    keeps: [
+      "/** A lease. */\nexport interface Lease { /** Its token. */ readonly token: number }",
+      "/** A lease. */\nexport class Lease { readonly #token = 1; constructor(/** Its token. */ readonly token: number) {} }",
+      "/** A lease. */\nexport const Lease = 1;\nexport type Inner = number;",
+    ].map((text) => ({ "packages/lock/src/index.ts": 'export { Lease } from "./locker.js";', ...inLock(text) })),
+  },
+  {
     rule: testedVersions,
     breaks: [
       ...["^1.2.3", "~1.2.3", "1.2", "latest", "*", "npm:redlock@^4.0.0"].map((version) => ({
@@ -194,6 +211,7 @@ const samples: readonly Sample[] = [
       ...["1.2.3", "~1.2.3", "workspace:*", "latest"].map((version) => ({
         "packages/lock/package.json": `{ "dependencies": { "x": "${version}" } }`,
       })),
+      { "examples/transfer/package.json": '{ "private": true, "devDependencies": { "x": "1.2.3" } }' },
     ],
     keeps: [
       ...["1.2.3", "5.0.0-beta.2", "workspace:*", "npm:redlock@4.2.0"].map((version) => ({
@@ -201,6 +219,7 @@ const samples: readonly Sample[] = [
       })),
       { "packages/lock/package.json": '{ "dependencies": { "x": "^1.2.3", "y": "workspace:^" } }' },
       { "packages/bench/package.json": '{ "private": true, "dependencies": { "x": "1.2.3" } }' },
+      { "examples/transfer/package.json": '{ "private": true, "dependencies": { "x": "^1.2.3" } }' },
     ],
   },
   {

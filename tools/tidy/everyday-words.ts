@@ -4,21 +4,21 @@
 const listed = (text: string): ReadonlySet<string> => new Set(text.match(/[a-z]+/g));
 
 export const everydayWords = listed(`
-  compared credential configured database reload writable abandoned explain abort acquire acquisition admin admission admit after amnesia ancestors answer api app
-  apply apt arguments at attempt auth batch block body boot born budget build built cache call
+  account compared credential configured database reload writable abandoned explain abort acquire acquisition admin admission admit after amnesia ancestors answer api app
+  apply apt arguments at attempt auth batch block body boot born budget build built bulk cache call
   cases catalogue causes chance change checkout child children choose client clock close collect
   command comment commit config configuration connection contact container contest contestant
-  context copy cost counter coverage credentials curve data databases deadline delayed dev die
-  directions directives distribution docker doctor document does down drawing each encoded encoder
-  end engine entries environment error event everyday exact express extend failover failure fault
+  context copy cost counter coverage credentials cron curve data databases deadline delayed dev die
+  directions directives distribution docker doctor document documentation does down drawing each encoded encoder
+  end engine entries environment error event everyday exact example express extend failover failure fault
   fenced fetch fifo figures file fill first fixtures flight folder for forgotten format free frozen
   garbage gateway gauges gc global go group growth guard guarded hand handle handover heal heap
-  held history home honest host http id images imports in index injector inspect install interrupt
-  interrupted intruder ioredis items journal json judge jump jwt key keyring kinds lane last late
+  held history home honest host http id images import in index injector inspect install interrupt
+  interrupted intruder ioredis items job journal json judge jump jwt key keyring kinds lane language last late
   latency layers leak leftovers limit line linearizability link list listener living load local
   locker log loop loss lua main majority malformed members memory messages misuse metrics migrate
   migration modify move mutant name native network no not notify npm once one only open openapi
-  operation option orphan outcome over own owned pacing packages page pair palisade panel parent
+  operation option orphan other outcome over own owned pacing packages page pair palisade panel parent
   paths pause peers pending picture pipeline place plan pnpm policy pool port postgres
   preconditions private probe problem process program progress promises protocol prototypes
   provider proxy puts query queue raise rate raw read readiness readmission ready reaper record
@@ -26,7 +26,7 @@ export const everydayWords = listed(`
   reporter request response results retention retry root rows rule run running sampler samples
   schedule schema scopes scratch scripts server session setting setup shared sizes slot source
   stall start state statement statistics status store stored style subscriptions syntax system
-  table taken tally target tasks test text three time timeline tools transaction transport tree trend
+  table taken tally target tasks test text three time timeline tools transaction transfer transport tree trend
   trust ttl uncontended unexpected unfenced unreachable unsealed until up updates urls usage validity
   verifier verify version versions view violation vocabulary votes wait waiter waiting wake wall wasm
   watch way with work write yield

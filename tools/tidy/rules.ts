@@ -2,6 +2,7 @@
 import { clockOnly } from "./clock-only.js";
 import { commentWidth, openingComments } from "./comments.js";
 import { importDirections } from "./directions.js";
+import { documentedExports } from "./documentation.js";
 import { oneEntry } from "./entries.js";
 import { honestTests } from "./honest-tests.js";
 import { layers } from "./layers.js";
@@ -24,6 +25,7 @@ export const rules: readonly Rule[] = [
   oneEntry,
   openingComments,
   commentWidth,
+  documentedExports,
   honestTests,
   fileUrls,
   nothingLeftOver,

@@ -13,7 +13,7 @@ import type {
   TransactionOptions,
   WriteOptions,
 } from "./options.js";
-import { fencingHeader, jsonTextOf, resourcePath, tokenFor, tokenOf } from "./request-format.js";
+import { fencingHeader, jsonTextOf, queryText, resourcePath, tokenFor, tokenOf } from "./request-format.js";
 import type {
   CallResult,
   DeleteResult,
@@ -31,23 +31,41 @@ import type {
 import { type Retried, type RetryPolicy, seenBefore, sendWithRetry } from "./retry.js";
 import { createTransport, type Success, type Transport } from "./transport.js";
 
+/** What createGatewayClient takes. */
 export interface GatewayClientOptions {
+  /** Where the gateway listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
+  /** An API key or a JWT, sent as `Authorization: Bearer`. */
   readonly apiKey?: string | undefined;
   /** In place of the global one: for tests, proxies, tracing. */
   readonly fetch?: typeof fetch | undefined;
   /** For one try; 10 seconds when absent. */
   readonly timeoutMs?: number | undefined;
+  /** How often and how long a call is repeated that is safe to repeat. */
   readonly retry?: Partial<RetryPolicy> | undefined;
 }
 
+/**
+ * The calls of the gateway, one method per route. A refusal is an answer with `ok: false`; a call
+ * throws only when its arguments cannot be right, before anything is sent.
+ */
 export interface GatewayClient {
+  /** Stores a document, in place of the one that is there. */
   put(resource: string, value: unknown, options: WriteOptions): Promise<PutResult>;
+  /** Changes members of a document by a JSON merge patch (RFC 7396). */
   patch<T = unknown>(resource: string, mergePatch: unknown, options: WriteOptions): Promise<PatchResult<T>>;
+  /** Deletes a document; its fence and revision stay. */
   delete(resource: string, options: WriteOptions): Promise<DeleteResult>;
+  /** Reads a document. Needs no lease; what a writer reads should come from `seal`. */
   get<T = unknown>(resource: string, options?: GetOptions): Promise<GetResult<T>>;
+  /**
+   * Raises the fence to the token without writing, and reads: no older holder can change what it
+   * returns.
+   */
   seal<T = unknown>(resource: string, options: SealOptions): Promise<SealResult<T>>;
+  /** Several writes and seals of one or several resources, all or none. */
   transaction(operations: readonly Operation[], options?: TransactionOptions): Promise<TransactionResult>;
+  /** Names, fences or documents under a prefix, a page at a time. */
   list(options?: ListOptions): Promise<ListResult>;
   /** Accepted writes, newest first; `not_found` where the gateway keeps no history. */
   history(resource: string, options?: HistoryOptions): Promise<HistoryResult>;
@@ -265,12 +283,6 @@ function stored(
   { token, rev, replayed }: Success,
 ): { ok: true; resource: string; token: number; rev: number; replayed: boolean } {
   return { ok: true, resource, token, rev, replayed };
-}
-
-function queryText(parameters: Readonly<Record<string, string | number | undefined>>): string {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, String(value));
-  return query.size === 0 ? "" : `?${query}`;
 }
 
 /** The text of `value`, the last member of a receipt, with every digit. */

@@ -8,6 +8,7 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+/** Options of `put`, `patch` and `delete`: the holder, as `lease` or as `token`, and conditions. */
 export type WriteOptions = CallOptions &
   Holder & {
     /** Position among the writes of this lease. Makes a retry after an unknown outcome safe. */
@@ -22,21 +23,29 @@ export type WriteOptions = CallOptions &
 
 export type SealOptions = CallOptions & Holder;
 
+/** Options of `get`. */
 export interface GetOptions extends CallOptions {
   /** The revision the caller already has. */
   readonly ifNoneMatch?: number | undefined;
 }
 
+/** Options of `list`. */
 export interface ListOptions extends CallOptions {
+  /** Only names that begin with this. */
   readonly prefix?: string | undefined;
+  /** Entries of a page at most. */
   readonly limit?: number | undefined;
+  /** `nextCursor` of the page before. */
   readonly cursor?: string | undefined;
+  /** What each entry has besides its name: fences (the default) or the document as well. */
   readonly include?: "fences" | "documents" | undefined;
   /** Also the resources without a document: deleted, or sealed and never written. */
   readonly tombstones?: "include" | undefined;
 }
 
+/** Options of `history`. */
 export interface HistoryOptions extends CallOptions {
+  /** Entries of a page at most. */
   readonly limit?: number | undefined;
   /** Only revisions below this one: `nextBefore` of the page before. */
   readonly before?: number | undefined;
@@ -44,8 +53,11 @@ export interface HistoryOptions extends CallOptions {
 
 /** raise: exclude all holders below the token. lower: let the holder of the token write again. */
 export interface FenceChange {
+  /** Which way the fence moves. */
   readonly action: "raise" | "lower";
+  /** Where the fence is to stand. */
   readonly token: number;
+  /** Kept with the change, for people. */
   readonly reason: string;
 }
 
@@ -59,24 +71,30 @@ interface Conditions {
   readonly ifMatch?: number | "*" | undefined;
   readonly ifNoneMatch?: "*" | undefined;
 }
+/** One operation of a transaction. */
 export type Operation =
   | (OperationHead & Conditions & { readonly op: "put" | "patch"; readonly value: unknown })
   | (OperationHead & Conditions & { readonly op: "delete" })
   | (OperationHead & { readonly op: "seal" });
 
+/** Options of `transaction`: a holder for all operations that name no token of their own. */
 export type TransactionOptions = CallOptions & Partial<Holder> & { readonly idempotencyKey?: string | undefined };
 
 /** One lease of a call: of @palisade/lock, or its resource and token. */
 export interface GuardingLease {
+  /** The resource, or the first of several. */
   readonly resource: string;
   /** All resources of the lease, if it has more than one. */
   readonly resources?: readonly string[] | undefined;
+  /** The token of the lease. */
   readonly token: number;
+  /** Aborts when the lease ends; nothing is sent after that. */
   readonly signal?: AbortSignal | undefined;
   /** Position among the writes of this lease. Makes a retry after an unknown outcome safe. */
   readonly seq?: number | undefined;
 }
 
+/** Options of `call`. */
 export type FunctionOptions = CallOptions & {
   /** What the call is guarded by, all of it in its one transaction. */
   readonly leases: readonly GuardingLease[];

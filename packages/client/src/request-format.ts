@@ -5,7 +5,9 @@ const MAX_TOKEN = 999_999_999_999_999;
 
 /** The part of a lease the client needs; the leases of @palisade/lock fit. */
 export interface LeaseLike {
+  /** The fencing token that the write carries. */
   readonly token: number;
+  /** Aborts when the lease ends; nothing is sent after that. */
   readonly signal: AbortSignal;
   /** When present, the lease is refused for any other resource. */
   readonly resources?: readonly string[] | undefined;
@@ -60,11 +62,21 @@ function encodeSegment(segment: string): string {
   return encodeURIComponent(segment);
 }
 
-/** JSON that is already text: JSON.parse would round 12345678901234567890. */
-export class RawJson {
-  constructor(readonly text: string) {}
+/** The query of a URL; parameters that are undefined are left out. */
+export function queryText(parameters: Readonly<Record<string, string | number | undefined>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, String(value));
+  return query.size === 0 ? "" : `?${query}`;
 }
 
+/** JSON that is already text: JSON.parse would round 12345678901234567890. */
+export class RawJson {
+  constructor(/** Sent as it is. */ readonly text: string) {}
+}
+
+/**
+ * A document as text, so that its numbers keep every digit. Throws SyntaxError unless it is JSON.
+ */
 export function rawJson(text: string): RawJson {
   JSON.parse(text);
   return new RawJson(text);

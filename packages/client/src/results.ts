@@ -46,10 +46,14 @@ export const problemCodes = [
  */
 export type LocalCode = "connection_failed" | "timed_out" | "aborted" | "lease_lost" | "answer_not_understood";
 
+/** All codes of refusals: of the gateway, and of the client itself. */
 export type RefusalCode = (typeof problemCodes)[number] | LocalCode;
 
+/** Why a call did not succeed, and whether it may have changed something. */
 export interface Refusal {
+  /** Tells it from a success. */
   readonly ok: false;
+  /** What to act on. */
   readonly code: RefusalCode;
   /** One or two sentences for a log. */
   readonly detail: string;
@@ -57,10 +61,15 @@ export interface Refusal {
   readonly outcome: "not_applied" | "unknown";
   /** Undefined when no answer came. */
   readonly status?: number | undefined;
+  /** The resource that was refused. */
   readonly resource?: string | undefined;
+  /** The token of the call. */
   readonly presentedToken?: number | undefined;
+  /** The fence that it met. */
   readonly currentToken?: number | undefined;
+  /** The sequence number of the last write under that fence. */
   readonly currentSeq?: number | undefined;
+  /** The revision that is stored, in quotes as HTTP has it. */
   readonly currentETag?: string | undefined;
   /** Which operation of a transaction, or lease of a call, counted from 0. */
   readonly operation?: number | undefined;
@@ -88,7 +97,9 @@ interface Stored {
   readonly replayed: boolean;
 }
 
+/** The answer of `put`; `created` where there was no document before. */
 export type PutResult = (Stored & { readonly created: boolean }) | Refusal;
+/** The answer of `delete`. */
 export type DeleteResult = Stored | Refusal;
 /** `value` and `text` are present for callers with a read scope. */
 export type PatchResult<T = unknown> = (Stored & { readonly value?: T; readonly text?: string }) | Refusal;
@@ -103,11 +114,13 @@ export type SealResult<T = unknown> =
       readonly text: string;
     }
   | Refusal;
+/** The answer of `get`. */
 export type GetResult<T = unknown> =
   | { readonly ok: true; readonly modified: true; readonly token: number; readonly rev: number; readonly value: T; readonly text: string }
   /** The stored revision is still the one of `ifNoneMatch`. */
   | { readonly ok: true; readonly modified: false; readonly token: number; readonly rev: number }
   | Refusal;
+/** The answer of `transaction`: what is stored for each operation, in their order. */
 export type TransactionResult =
   | {
       readonly ok: true;
@@ -116,6 +129,7 @@ export type TransactionResult =
     }
   | Refusal;
 
+/** The answer of `call`. */
 export type CallResult<T = unknown> =
   /** `text` is the value with every digit. */
   | { readonly ok: true; readonly value: T; readonly text: string; readonly replayed: false }
@@ -123,25 +137,42 @@ export type CallResult<T = unknown> =
   | { readonly ok: true; readonly replayed: true }
   | Refusal;
 
+/** One resource of a list. */
 export interface ListedResource {
+  /** Its name. */
   readonly resource: string;
+  /** Its fence. */
   readonly token: number;
+  /** Its revision; 0 when nothing was ever written. */
   readonly rev: number;
+  /** The sequence number of the last write under this token. */
   readonly seq: number;
+  /** The id of the credential that wrote or sealed last; null where there was none. */
   readonly holder: string | null;
+  /** When that was, as ISO 8601. */
   readonly updatedAt: string;
+  /** The document, where it was asked for. */
   readonly value?: unknown;
 }
+/** The answer of `list`. */
 export type ListResult = { readonly ok: true; readonly items: readonly ListedResource[]; readonly nextCursor: string | null } | Refusal;
 
+/** One accepted write. */
 export interface HistoryEntry {
+  /** The revision that it made. */
   readonly rev: number;
+  /** What it was. */
   readonly op: "put" | "patch" | "delete";
+  /** The token of its writer. */
   readonly token: number;
+  /** Its sequence number within that token; 0 without one. */
   readonly seq: number;
+  /** The id of the credential that wrote it; null where there was none. */
   readonly holder: string | null;
+  /** When, as ISO 8601. */
   readonly at: string;
 }
+/** The answer of `history`. */
 export type HistoryResult =
   | {
       readonly ok: true;
@@ -151,7 +182,9 @@ export type HistoryResult =
       readonly nextBefore: number | null;
     }
   | Refusal;
+/** The answer of `fence`. */
 export type FenceResult = ({ readonly ok: true } & Omit<ListedResource, "value">) | Refusal;
+/** The answer of `changeFence`: where the fence stood and where it stands. */
 export type FenceChangeResult =
   | { readonly ok: true; readonly resource: string; readonly previousToken: number | null; readonly token: number }
   | Refusal;

@@ -7,13 +7,16 @@ import { checkOptions } from "./misuse.js";
 import type { LeaseLike } from "./request-format.js";
 import type { Refusal, RefusalCode } from "./results.js";
 
+/** A lease that is released by disposing of it; those of @palisade/lock fit. */
 export interface HeldLease extends LeaseLike, AsyncDisposable {}
 
 /** The part of a locker that is needed; the lockers of @palisade/lock fit. */
 export interface LockerLike<Options extends object = object> {
+  /** Waits for the resources and takes them. */
   acquire(resource: string | readonly string[], options?: Options): Promise<HeldLease>;
 }
 
+/** Options of withResource. */
 export interface WithResourceOptions {
   /** Passed on to acquire(); the lease is renewed while the routine runs. */
   readonly acquire?: object | undefined;
@@ -25,26 +28,32 @@ export interface WithResourceOptions {
 export interface ResourceWork<Rev = number> {
   /** Aborts when the lease is lost: a result returned after that is not stored. */
   readonly signal: AbortSignal;
+  /** The lease that the routine runs under. */
   readonly lease: LeaseLike;
   /** The stored revision; 0 when nothing was ever written. */
   readonly rev: Rev;
 }
 
+/** What withResource answers when it has stored. */
 export interface ResourceResult<T, Rev = number> {
   /** What the routine returned. */
   readonly value: T;
   /** The revision that is stored now. */
   readonly rev: Rev;
+  /** The token that it was stored under. */
   readonly token: number;
 }
 
 /** The document was not stored, or it is unknown whether it was: `outcome` says which. */
 export class GatewayError extends Error {
   override readonly name = "GatewayError";
+  /** The code of the refusal. */
   readonly code: RefusalCode;
+  /** `unknown`: the document may or may not be stored. */
   readonly outcome: Refusal["outcome"];
   constructor(
     message: string,
+    /** The whole answer. */
     readonly refusal: Refusal,
   ) {
     super(`${message}: ${refusal.code}. ${refusal.detail}`);
@@ -101,6 +110,11 @@ interface WithResource {
 
 type Call = readonly [LockerLike, Client, string | readonly string[], (document: never, work: never) => unknown, WithResourceOptions?];
 
+/**
+ * Acquires, seals, reads, runs the routine, stores what it returns, and releases. Throws
+ * GatewayError when the gateway refuses or the lease is lost, and what the locker throws when it
+ * grants no lease.
+ */
 export const withResource = (async (...[locker, client, resource, routine, options = {}]: Call) => {
   checkOptions("withResource", options, ["acquire", "timeoutMs"]);
   const run = routine as (document: unknown, work: ResourceWork<unknown>) => unknown;

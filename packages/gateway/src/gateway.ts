@@ -19,6 +19,7 @@ import { type Credentials, loadCredentials } from "./settings/credentials.js";
 import type { Settings } from "./settings/settings.js";
 import { connectToLock, type LockClient, lockReadiness, verifyWith } from "./verify-with-lock.js";
 
+/** One gateway of this process, not yet listening. */
 export interface Gateway {
   /** The Express application, to mount elsewhere: then call open() in place of listen(). */
   readonly app: Express;
@@ -30,7 +31,9 @@ export interface Gateway {
   open(options?: OpenOptions): Promise<void>;
   /** open(), then both ports. */
   listen(): Promise<void>;
+  /** Where the API listens, after `listen`. */
   readonly url: string;
+  /** Where the probes and metrics listen, after `listen`. */
   readonly adminUrl: string;
   /**
    * Reads the API key file and the public keys of JWTs again. A gateway looks at its key file by
@@ -44,11 +47,13 @@ export interface Gateway {
   close(): Promise<{ readonly unfinished: number }>;
 }
 
+/** What `open` takes. */
 export interface OpenOptions {
   /** Must be there when no credentials are configured. */
   readonly credentials?: "none" | undefined;
 }
 
+/** What createGateway takes besides the settings. */
 export interface GatewayOptions {
   /** In place of one made from `logLevel`. */
   readonly log?: Log | undefined;

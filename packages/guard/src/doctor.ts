@@ -8,12 +8,15 @@ import { type OpenTransaction, readRows } from "./statement.js";
  */
 export type FindingKind = "open" | "privileged" | "note";
 
+/** One way around the fences, or something that surprises. */
 export interface FenceFinding {
+  /** How urgent it is. */
   readonly kind: FindingKind;
   /** A short name of the way, such as `trigger_disabled`. */
   readonly way: string;
   /** Null where it concerns every fenced table. */
   readonly table: string | null;
+  /** What it is and what to do about it. */
   readonly detail: string;
 }
 

@@ -2,10 +2,13 @@
 import { checkText } from "./checks.js";
 import { execute, literal, type OpenTransaction, readRows } from "./statement.js";
 
+/** A table whose rows are written only under the pairs of their resources. */
 export interface FencedTable {
   /** As Postgres writes it in this session: with its schema, where the search path needs it. */
   readonly table: string;
+  /** What the names of its resources begin with. */
   readonly prefix: string;
+  /** The columns that complete the name of a row's resource. */
   readonly keyColumns: readonly string[];
   /** False after `alter table … disable trigger`: every write passes. */
   readonly enabled: boolean;

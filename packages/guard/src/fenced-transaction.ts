@@ -21,8 +21,10 @@ export interface FencedLease extends GuardRequest {
  */
 export type FencedTransactionCode = "lease_lost" | "transaction_failed" | "transaction_ended" | "outcome_unknown";
 
+/** The transaction was not committed, or it is not known whether it was. */
 export class FencedTransactionError extends Error {
   override readonly name = "FencedTransactionError";
+  /** How it ended. */
   readonly code: FencedTransactionCode;
   /** `unknown`: what was written may be stored. */
   readonly outcome: "not_applied" | "unknown";

@@ -6,10 +6,17 @@ import { serverErrorOf } from "./server-error.js";
 import { execute, literal, type OpenTransaction, readValue } from "./statement.js";
 import type { Token, VerifyToken } from "./token.js";
 
+/**
+ * What a transaction proves before its first read: one resource and the token that was won for it.
+ */
 export interface GuardRequest {
+  /** The resource, or the first of a lease of several. */
   readonly resource: string;
+  /** The token of the lease. */
   readonly token: Token;
+  /** Position among the writes of this lease; it must rise. */
   readonly seq?: number | undefined;
+  /** Kept beside the fence, for people. */
   readonly holder?: string | undefined;
   /**
    * Asked when the token would raise the fence, as the gateway does; without it tokens are trusted.
@@ -17,6 +24,10 @@ export interface GuardRequest {
   readonly verify?: VerifyToken | undefined;
 }
 
+/**
+ * Why a guard refuses: a newer holder has come, the sequence number was used, the token was never
+ * issued, or the lock could not be asked.
+ */
 export type GuardRefusal = "fencing_token_stale" | "sequence_out_of_order" | "fencing_token_unissued" | "verification_unavailable";
 
 /**
@@ -25,8 +36,11 @@ export type GuardRefusal = "fencing_token_stale" | "sequence_out_of_order" | "fe
  */
 export class GuardError extends Error {
   override readonly name = "GuardError";
+  /** Why the guard refused. */
   readonly code: GuardRefusal;
+  /** The resource that was refused. */
   readonly resource: string;
+  /** The token of the call. */
   readonly presentedToken: Token;
   /** A hint: it can only be too low. */
   readonly currentToken: Token | undefined;

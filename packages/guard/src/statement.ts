@@ -5,25 +5,32 @@
 
 /** pg, TypeORM, and anything else wrapped as `{ query: (text) => … }`. */
 export interface PgTransaction {
+  /** Sends plain SQL. */
   query(text: string): PromiseLike<unknown>;
 }
 /** What drizzle passes to the callback of `db.transaction`, over pg or postgres.js. */
 export interface DrizzleTransaction {
+  /** Sends plain SQL. */
   execute(query: string): PromiseLike<unknown>;
 }
 /** What postgres.js passes to the callback of `sql.begin`. */
 export interface PostgresJsTransaction {
+  /** Sends plain SQL. */
   unsafe(text: string): PromiseLike<unknown>;
 }
 /** What Knex passes to the callback of `knex.transaction`. */
 export interface KnexTransaction {
+  /** Sends plain SQL. */
   raw(text: string): PromiseLike<unknown>;
 }
 /** What Prisma passes to the callback of `prisma.$transaction`. */
 export interface PrismaTransaction {
+  /** Sends plain SQL whose rows are not read. */
   $executeRawUnsafe(text: string): PromiseLike<unknown>;
+  /** Sends plain SQL and reads its rows. */
   $queryRawUnsafe(text: string): PromiseLike<unknown>;
 }
+/** What the guard takes: whatever the library hands out inside of a transaction. */
 export type OpenTransaction = PgTransaction | DrizzleTransaction | PostgresJsTransaction | KnexTransaction | PrismaTransaction;
 
 /** One or more statements, whose results are not needed. */

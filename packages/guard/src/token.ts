@@ -8,6 +8,7 @@ export type Token = number;
 
 export const MAX_TOKEN = 999_999_999_999_999;
 
+/** What the lock says about a token; `unreachable` when too few of its nodes answered. */
 export type Issued = "issued" | "unissued" | "unreachable";
 /**
  * Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable.

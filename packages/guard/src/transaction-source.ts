@@ -2,25 +2,37 @@
 // own function where there is one, BEGIN and COMMIT on a client of pg.
 import { execute, has, type OpenTransaction } from "./statement.js";
 
+/** A pool of pg. */
 export interface PgPool<Tx> {
+  /** Takes a client out of the pool. */
   connect(): Promise<Tx & { release(destroy?: boolean): void }>;
+  /** By which a pool is told from a client. */
   readonly totalCount: number;
 }
 /** A client of pg without an open transaction. */
 export interface PgClient {
+  /** Sends plain SQL. */
   query(text: string): Promise<unknown>;
 }
 /** drizzle, Knex, TypeORM. */
 export interface TransactionMethod<Tx> {
+  /** Runs the work in a transaction. */
   transaction(work: (tx: Tx) => Promise<unknown>): PromiseLike<unknown>;
 }
 /** postgres.js. */
 export interface BeginMethod<Tx> {
+  /** Runs the work in a transaction. */
   begin(work: (tx: Tx) => Promise<unknown>): PromiseLike<unknown>;
 }
+/** Prisma. */
 export interface PrismaMethod<Tx> {
+  /** Runs the work in a transaction. */
   $transaction(work: (tx: Tx) => Promise<unknown>): PromiseLike<unknown>;
 }
+/**
+ * What withFencedTransaction takes: a database of pg, postgres.js, drizzle, Knex, TypeORM or
+ * Prisma.
+ */
 export type TransactionSource<Tx> = PgPool<Tx> | (PgClient & Tx) | TransactionMethod<Tx> | BeginMethod<Tx> | PrismaMethod<Tx>;
 
 /** What a transaction consists of besides BEGIN and COMMIT. */

@@ -120,16 +120,21 @@ export const apiKeyFile = z.strictObject({
 });
 export type ApiKeyFile = z.infer<typeof apiKeyFile>;
 
+/** A key and its hash. */
 export interface NewApiKey {
+  /** For the caller; it is stored nowhere. */
   readonly key: string;
+  /** For the key file. */
   readonly sha256: string;
 }
 
+/** A new random key. */
 export function makeApiKey(): NewApiKey {
   const key = API_KEY_PREFIX + randomBytes(32).toString("base64url");
   return { key, sha256: hashApiKey(key) };
 }
 
+/** The SHA-256 of a key in hex, as the key file has it. */
 export function hashApiKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }

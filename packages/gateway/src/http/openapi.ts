@@ -20,6 +20,7 @@ const everywhere: readonly ProblemCode[] = [
   "unavailable",
 ];
 
+/** The OpenAPI 3.1 description that a gateway serves at /openapi.json. */
 export function openApiDocument(): Json {
   const paths: Record<string, Json> = {};
   for (const operation of operations) {

@@ -10,8 +10,9 @@ export type GatewayConfig = { readonly [K in keyof Settings]?: Settings[K] | und
 /** The configuration cannot work. Each problem is one sentence that names the setting. */
 export class GatewayConfigError extends Error {
   override readonly name = "GatewayConfigError";
+  /** Tells it from other errors. */
   readonly code = "GATEWAY_CONFIG_INVALID";
-  constructor(readonly problems: readonly string[]) {
+  constructor(/** One sentence per setting that is wrong. */ readonly problems: readonly string[]) {
     super(problems.join("\n"));
   }
 }

@@ -33,8 +33,10 @@ export interface SchemaState {
 
 const RUNS_WITH = /^-- Runs with gateways from (\d{4}) on\.$/m;
 
+/** The files that were applied, and how many were there already. */
 export type MigrationReport = { readonly applied: readonly string[]; readonly alreadyThere: number };
 
+/** The database cannot be brought up to date by this version. */
 export class MigrationError extends Error {
   override readonly name = "MigrationError";
 }

@@ -7,7 +7,9 @@
  * executed the request.
  */
 export interface Unreachable {
+  /** Which of the answers it is. */
   readonly kind: "unreachable";
+  /** The name of the node: n1, n2, … in the order of `nodes`. */
   readonly node: string;
   /** Short and stable: ECONNREFUSED, TIMEOUT after 50 ms, NOAUTH, READONLY, garbage reply… */
   readonly cause: string;
@@ -22,7 +24,9 @@ export interface Unreachable {
  * stored.
  */
 export interface Quarantined {
+  /** Which of the answers it is. */
   readonly kind: "quarantined";
+  /** The name of the node: n1, n2, … in the order of `nodes`. */
   readonly node: string;
   /** Earliest moment from now at which it can be admitted, where known. */
   readonly readyInMs?: number;
@@ -30,7 +34,9 @@ export interface Quarantined {
 
 /** Yes: this node granted all resources of the request. */
 export interface Granted {
+  /** Which of the answers it is. */
   readonly kind: "granted";
+  /** The name of the node: n1, n2, … in the order of `nodes`. */
   readonly node: string;
   /** The highest token this node has now stored for the resources of the request. */
   readonly token: number;
@@ -40,14 +46,18 @@ export interface Granted {
 
 /** No: at least one of the resources has another owner on this node. */
 export interface Held {
+  /** Which of the answers it is. */
   readonly kind: "held";
+  /** The name of the node: n1, n2, … in the order of `nodes`. */
   readonly node: string;
   /**
    * The first resource of the request that has another owner, the label of that owner, and for how
    * long at most.
    */
   readonly resource: string;
+  /** The label of the other owner. */
   readonly holder: string;
+  /** For how long that owner has it at most, in milliseconds. */
   readonly remainingMs: number;
 }
 
@@ -58,7 +68,9 @@ export interface Held {
  * incarnations; never sent by a node.
  */
 export interface EpochMoved {
+  /** Which of the answers it is. */
   readonly kind: "epoch_moved";
+  /** The name of the node: n1, n2, … in the order of `nodes`. */
   readonly node: string;
 }
 

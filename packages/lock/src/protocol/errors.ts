@@ -23,10 +23,15 @@ export type LockErrorCode = "LOCK_HELD" | "LOCK_NO_QUORUM" | "LOCK_TOO_SLOW" | "
 
 /** What a LockError carries besides its code and message. */
 export interface LockErrorDetails {
+  /** All resources of the call. */
   readonly resources?: readonly string[];
+  /** What each node answered. */
   readonly ballots?: readonly Ballot[];
+  /** With `LEASE_LOST`: why. */
   readonly reason?: LeaseLostReason;
+  /** With `LOCK_HELD`: when to try again at the earliest, in milliseconds. */
   readonly retryAfterMs?: number;
+  /** The error behind this one. */
   readonly cause?: unknown;
 }
 
@@ -36,6 +41,7 @@ export interface LockErrorDetails {
  */
 export class LockError extends Error {
   override readonly name = "LockError";
+  /** Which of the failures it is: for programs. */
   readonly code: LockErrorCode;
   /** All resources of the call. */
   readonly resources: readonly string[];

@@ -9,7 +9,9 @@ import type { LeaseLostReason, LossReason } from "./errors.js";
  * a success with nodes down.
  */
 export interface AttemptEvent {
+  /** The resources of the call or lease. */
   readonly resources: readonly string[];
+  /** `won`, or why nothing was acquired. */
   readonly outcome: "won" | LossReason;
   /** Present if won. */
   readonly token?: number;
@@ -23,40 +25,57 @@ export interface AttemptEvent {
 
 /** One request to every node, published when the last has answered it or run out of time. */
 export interface RoundEvent {
+  /** What the nodes were asked. */
   readonly question: "grant" | "seal" | "extend" | "release" | "inspect" | "raise";
+  /** The resources of the call or lease. */
   readonly resources: readonly string[];
+  /** What each node answered. */
   readonly ballots: readonly Ballot[];
 }
 
 /** One extension of a lease, by `extend` or by automatic renewal. */
 export interface RenewalEvent {
+  /** The resources of the call or lease. */
   readonly resources: readonly string[];
+  /** The token of the lease. */
   readonly token: number;
+  /** `renewed`: a quorum holds it on. `lost`: it has ended. `unknown`: too few nodes answered. */
   readonly outcome: "renewed" | "lost" | "unknown";
   /** What is left of the lease afterwards. */
   readonly remainingMs: number;
+  /** What each node answered. */
   readonly ballots: readonly Ballot[];
 }
 
 /** A lease is close to its end and was not renewed. */
 export interface DangerEvent {
+  /** The resources of the call or lease. */
   readonly resources: readonly string[];
+  /** The token of the lease. */
   readonly token: number;
+  /** What is left of the lease, in milliseconds. */
   readonly remainingMs: number;
 }
 
 /** A lease ended otherwise than by its release. */
 export interface LossEvent {
+  /** The resources of the call or lease. */
   readonly resources: readonly string[];
+  /** The token of the lease. */
   readonly token: number;
+  /** Why it ended. */
   readonly reason: LeaseLostReason;
 }
 
 /** An operator removed a holder. */
 export interface ForceReleaseEvent {
+  /** The resource that was freed. */
   readonly resource: string;
+  /** What the operator gave as the reason. */
   readonly reason: string;
+  /** Every later lease of the resource has a higher token. */
   readonly fence: number;
+  /** Labels of the holders that were removed. */
   readonly removed: readonly string[];
 }
 

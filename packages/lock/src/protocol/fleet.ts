@@ -19,13 +19,17 @@ export interface FleetRefusal {
  * How each node stood when last heard. Every configured node is in exactly one of the three lists.
  */
 export interface FleetState {
+  /** Nodes that vote. */
   readonly admitted: readonly string[];
+  /** Nodes that are up and do not vote yet, with the reason. */
   readonly quarantined: readonly {
     readonly node: string;
     readonly readyInMs?: number;
     readonly reason: string;
   }[];
+  /** Nodes that could not be asked, with the cause. */
   readonly unreachable: readonly { readonly node: string; readonly cause: string }[];
+  /** Why this locker must not use the fleet; undefined where it may. */
   readonly refusal: FleetRefusal | undefined;
   /** The longest lease the fleet allows, once known. */
   readonly maxTtlMs: number | undefined;
@@ -60,6 +64,9 @@ export interface Fleet {
 
 /** Something that is wrong or risky with a node or the fleet, and what to do about it. */
 export interface Finding {
+  /**
+   * `error`: a promise or the service is at risk now. `warning`: it may be. `info`: good to know.
+   */
   readonly severity: "error" | "warning" | "info";
   /** "fleet" for what is about all of them. */
   readonly node: string;
@@ -69,6 +76,8 @@ export interface Finding {
    * clock_skew, settings_hidden, subscription.
    */
   readonly code: string;
+  /** What is wrong, with numbers. */
   readonly message: string;
+  /** What to do about it. */
   readonly remedy: string;
 }

@@ -65,14 +65,20 @@ export interface Lease extends AsyncDisposable {
 
 /** What became of an extension. */
 export interface Renewal {
+  /**
+   * `renewed`: a quorum holds it on. `unknown`: too few nodes answered, and its end has not moved.
+   */
   readonly outcome: "renewed" | "unknown";
   /** What is left of the lease now, in milliseconds. */
   readonly remainingMs: number;
+  /** What each node answered. */
   readonly ballots: readonly Ballot[];
 }
 
 /** What became of a release. */
 export interface Release {
+  /** `free`: a quorum does not have it any more. `unconfirmed`: too few nodes could be told. */
   readonly outcome: "free" | "unconfirmed";
+  /** What each node answered. */
   readonly ballots: readonly Ballot[];
 }

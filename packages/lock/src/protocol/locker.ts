@@ -42,6 +42,7 @@ export type UsingOptions = Omit<AcquireOptions, "renew">;
 
 /** What the nodes store of a resource. */
 export interface Inspection {
+  /** The resource that was asked about. */
   readonly resource: string;
   /**
    * `held`: one holder on a quorum. `free`: a quorum has none. `split`: neither can be true.
@@ -69,6 +70,7 @@ export interface ForcedRelease {
    * this token) to keep the old holder's writes out at once.
    */
   readonly fence: number;
+  /** What each node answered. */
   readonly ballots: readonly RaiseBallot[];
 }
 
