@@ -9,6 +9,7 @@ import { inRoot } from "../go/checkout.mjs";
 import { run } from "../go/child.mjs";
 import { pnpm } from "../go/pnpm.mjs";
 import { Refusal } from "../go/refusal.mjs";
+import { examplesIn } from "./examples.mjs";
 import { fetched, startRegistry } from "./registry.mjs";
 
 const YARN = "1.22.22";
@@ -114,6 +115,7 @@ const rows = {
       "--outfile=bundle.mjs",
       "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
     ]),
+  examples: examplesIn,
 };
 
 /** @param {Setting} setting */

@@ -71,7 +71,7 @@ export async function fetched(name, version, file) {
 }
 
 /** @returns {Promise<number>} */
-function freePort() {
+export function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer().once("error", reject);
     server.listen(0, "127.0.0.1", () => {
@@ -82,7 +82,7 @@ function freePort() {
 }
 
 /** @param {string} url @param {() => boolean} isOver */
-async function answers(url, isOver) {
+export async function answers(url, isOver) {
   for (const endsAt = performance.now() + READY_WITHIN_MS; performance.now() < endsAt && !isOver(); ) {
     const answer = await fetch(url).catch(() => undefined);
     if (answer?.ok) return;

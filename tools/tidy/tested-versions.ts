@@ -1,6 +1,6 @@
 // What this workspace runs has exact versions: a range is a version nobody has tested. What a
-// published package needs is a range of what was tested, so that a user gets a fix of a dependency
-// without waiting for a release of ours.
+// published package or an example needs is a range of what was tested, so that a user gets a fix of
+// a dependency without waiting for a release of ours.
 import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 
@@ -12,13 +12,14 @@ interface Manifest extends Partial<Record<string, Record<string, string> | boole
 }
 
 export const testedVersions: Rule = {
-  name: "dependencies have exact versions, those of published packages caret ranges",
+  name: "dependencies have exact versions, those of published packages and examples caret ranges",
   findings: (checkout) => checkout.files.filter((file) => /(^|\/)package\.json$/.test(file.path)).flatMap(unfit),
 };
 
 function unfit(file: SourceFile): readonly Finding[] {
   const manifest = JSON.parse(file.text) as Manifest;
-  const isPublished = /^packages\//.test(file.path) && manifest.private !== true;
+  const isExample = file.path.startsWith("examples/");
+  const isPublished = isExample || (file.path.startsWith("packages/") && manifest.private !== true);
   const judge = (section: string, allowed: RegExp): readonly Finding[] =>
     Object.entries((manifest[section] ?? {}) as Record<string, string>).flatMap(([name, version]) =>
       allowed.test(version)
@@ -28,6 +29,6 @@ function unfit(file: SourceFile): readonly Finding[] {
   return [
     ...judge("dependencies", isPublished ? RANGE : EXACT),
     ...judge("optionalDependencies", isPublished ? RANGE : EXACT),
-    ...judge("devDependencies", EXACT),
+    ...judge("devDependencies", isExample ? RANGE : EXACT),
   ];
 }

@@ -1,0 +1,36 @@
+// Adopts the lease that comes in on its standard input, and adds up the numbers of the job: one
+// fenced write per step, so another worker can go on where this one stopped.
+import { text } from "node:stream/consumers";
+import { createGatewayClient } from "@palisade/client";
+import { createLocker } from "@palisade/lock";
+
+const nodes = process.env.REDIS_URLS?.split(",") ?? [7001, 7002, 7003, 7004, 7005].map((port) => `redis://127.0.0.1:${port}`);
+const client = createGatewayClient({
+  url: process.env.GATEWAY_URL ?? "http://127.0.0.1:8080",
+  apiKey: process.env.GATEWAY_KEY ?? "palisade-on-this-machine-only",
+});
+const locker = createLocker({ nodes });
+const lease = await locker.adopt(await text(process.stdin), { renew: true });
+try {
+  await work(lease);
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+} finally {
+  await lease.release();
+  await locker.close();
+}
+
+async function work({ resource }) {
+  // The seal comes before the read: from here on no older holder can change the job.
+  const sealed = await client.seal(resource, { lease });
+  if (!sealed.ok) throw new Error(`not sealed: ${sealed.code}`);
+  const { numbers, done = 0, sum = 0 } = sealed.value;
+  const job = { numbers, done, sum };
+  while (job.done < numbers.length) {
+    job.sum += numbers[job.done++];
+    const stored = await client.put(resource, job, { lease, seq: job.done });
+    if (!stored.ok) throw new Error(`step ${job.done} was not stored: ${stored.code}`);
+    console.log(`step ${job.done} of ${numbers.length}`);
+  }
+}
