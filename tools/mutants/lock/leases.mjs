@@ -130,6 +130,15 @@ export const leases = [
     tests: ["unit/lease/late-answers.test.ts"],
   },
   {
+    name: "several-block-the-line-of-one",
+    promise: "W1",
+    file: "packages/lock/src/waiting/wait-for-lease.ts",
+    find: '[...resources].sort().join("\\n")',
+    replace: '(resources[0] ?? "")',
+    breaks: "A call for two resources that waits for one of them keeps the other from its process, as held.",
+    tests: ["real/waiting.test.ts"],
+  },
+  {
     name: "heal-without-a-quorum",
     promise: "L2",
     file: "packages/lock/src/lease/renew.ts",

@@ -7,7 +7,7 @@ import type { YieldAfterRelease } from "./yield-after-release.js";
 
 export interface WaitContext extends LeaseContext {
   readonly yieldAfterRelease: YieldAfterRelease;
-  /** By resource: only the first caller asks the nodes. */
+  /** By what is wanted: of the callers that want the same only the first asks the nodes. */
   readonly resourceQueue: LocalQueue;
   readonly waiters: Waiters;
 }

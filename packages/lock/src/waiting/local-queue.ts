@@ -1,6 +1,5 @@
 // First in, first out inside one process. Under each key so many callers may be inside at the same
-// time: of those that want one resource only the first asks the nodes; of all calls of a locker, 1
-// 024.
+// time: of those that want the same only the first asks the nodes; of all calls of a locker, 1 024.
 import type { Lost } from "../protocol/outcome.js";
 
 interface Line {

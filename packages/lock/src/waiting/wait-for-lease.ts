@@ -64,22 +64,19 @@ export class AcquireCalls {
     const { resources } = request;
     const { clock, inFlight, policy, resourceQueue, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, request);
-    // In the same order for every caller: of two that want several resources, one gets them all.
-    const order = resources.length === 1 ? resources : [...resources].sort();
-    let entered = 0;
+    const line = lineOf(resources);
+    let isInside = false;
     if (this.#calls >= policy.maxWaiters) throw tooManyError(resources, policy.maxWaiters);
     this.#calls++;
     inFlight.begin();
     try {
       budget.check(resources);
       if (!this.#firstContact.isDone) await this.#firstContact.wait(request.signal);
-      for (const resource of order) {
-        if (!resourceQueue.tryEnter(resource)) await this.#queueFor(resource, request, budget);
-        entered++;
-      }
+      if (!resourceQueue.tryEnter(line)) await this.#queueIn(line, request, budget);
+      isInside = true;
       return await this.#contend(request, budget);
     } finally {
-      for (const resource of order.slice(0, entered)) resourceQueue.leave(resource);
+      if (isInside) resourceQueue.leave(line);
       this.#calls--;
       inFlight.end();
     }
@@ -103,7 +100,7 @@ export class AcquireCalls {
         const wanted = wakeUp === undefined ? request : { ...request, hasWaited: true as const };
         const outcome = await this.#acquire(wanted, budget);
         if (outcome instanceof HeldLease) return outcome;
-        for (const resource of resources) resourceQueue.noteLoss(resource, outcome);
+        resourceQueue.noteLoss(lineOf(resources), outcome);
         if (tries >= policy.retry.tries || budget.leftMs === 0) throw lossError(resources, outcome, policy);
         wakeUp ??= new WakeUp(this.#context, resources, budget);
         await wakeUp.sleep(outcome);
@@ -114,12 +111,12 @@ export class AcquireCalls {
   }
 
   // Behind others of this process. Returns when this caller is the first.
-  async #queueFor(resource: string, { resources }: LeaseRequest, budget: WaitBudget): Promise<void> {
+  async #queueIn(line: string, { resources }: LeaseRequest, budget: WaitBudget): Promise<void> {
     const { policy, resourceQueue } = this.#context;
-    const inFront = resourceQueue.length(resource) + 1;
-    if (await hasTurn(resourceQueue, resource, budget)) return;
+    const inFront = resourceQueue.length(line) + 1;
+    if (await hasTurn(resourceQueue, line, budget)) return;
     budget.check(resources);
-    throw queueError(resources, { inFront, last: resourceQueue.lastLoss(resource) }, policy);
+    throw queueError(resources, { inFront, last: resourceQueue.lastLoss(line) }, policy);
   }
 
   async #acquire(request: LeaseRequest & Wanted, budget: WaitBudget): Promise<HeldLease | Lost> {
@@ -159,6 +156,14 @@ export class AcquireCalls {
     }
     return new HeldLease(this.#context, won, request);
   }
+}
+
+/**
+ * Callers of several resources queue only behind those of the very same: in the line of each they
+ * would keep others from one that is free while they wait for the rest. The nodes take all or none.
+ */
+function lineOf(resources: readonly string[]): string {
+  return resources.length === 1 ? (resources[0] ?? "") : [...resources].sort().join("\n");
 }
 
 /** Queues up and sleeps. False if the budget ended first; then the caller has left the queue. */

@@ -34,6 +34,42 @@ test("one process sends one contender: however many callers wait, the nodes are 
   await lease.release();
 });
 
+test("W1 a caller that waits for one of several resources keeps none of the others from callers of its process", async ({ shared }) => {
+  const holder = shared();
+  const locker = shared();
+  const lease = await holder.acquire("b", { ttlMs: 60_000 });
+  using attempts = listen<AttemptEvent>("attempt", ({ resources }) => resources.length === 2);
+  const both = locker.acquire(["a", "b"], { waitMs: 60_000 });
+  await until(() => attempts.events.some(({ outcome }) => outcome === "held"), "b was found held");
+  for (let i = 0; i < 3; i++) await (await locker.acquire("a", { waitMs: 5_000 })).release();
+  const behind = failure(locker.acquire("b", { waitMs: 0 }));
+  expect(await behind).toMatchObject({ code: "LOCK_HELD", resource: "b" });
+  await lease.release();
+  expect((await both).resources).toEqual(["a", "b"]);
+});
+
+test("W1 callers of overlapping sets of resources all finish, in whichever order they name them", async ({ shared }) => {
+  const lockers = [0, 1].map(() => shared({ waitMs: 60_000 }));
+  const sets = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"], ["a"], ["b"]];
+  const holders = new Map<string, number>();
+  let finished = 0;
+  const work = lockers.flatMap((locker) =>
+    sets.map(async (resources) => {
+      for (let i = 0; i < 4; i++) {
+        await locker.using(resources, ({ token }) => {
+          for (const resource of resources) {
+            expect(holders.get(resource) ?? 0).toBeLessThan(token);
+            holders.set(resource, token);
+          }
+        });
+        finished++;
+      }
+    }),
+  );
+  await Promise.all(work);
+  expect(finished).toBe(48);
+});
+
 test("a lock released in one process is taken over in another, long before any poll", async ({ shared }) => {
   const lockers = [0, 1].map(() => shared({ retry: { minDelayMs: 20_000, maxDelayMs: 60_000 } })) as [Locker, Locker];
   let held = await lockers[0].acquire("r", { ttlMs: 60_000 });
