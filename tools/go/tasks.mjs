@@ -21,7 +21,7 @@ const biome = [modules("@biomejs", "biome", "bin", "biome"), "check", "--error-o
 export const tasks = {
   // For people who have just cloned: they do not wait for tests and benchmarks to be compiled.
   demo: program("packages/demo-client/dist/main.js", "packages/demo-client"),
-  dev: program("packages/demo-client/dist/dev.js", "packages/demo-client"),
+  dev: program("packages/dev/dist/main.js", "packages/dev"),
   bench: program("packages/bench/dist/main.js"),
   faults: program("packages/robustness/dist/main.js"),
   soak: program("packages/robustness/dist/soak.js"),

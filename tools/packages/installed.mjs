@@ -49,7 +49,12 @@ export async function installed(tarballs, chosen) {
     try {
       let well = true;
       for (const name of chosen.length > 0 ? chosen : Object.keys(rows))
-        well = (await perform(name, { folder, env: { ...env, ...servers.env }, names: tarballs.map((one) => one.name) })) && well;
+        well =
+          (await perform(name, {
+            folder,
+            env: { ...env, ...servers.env },
+            names: tarballs.map((one) => one.name).filter((one) => one !== "dev"),
+          })) && well;
       return well;
     } finally {
       await servers.stop();
@@ -159,6 +164,7 @@ async function sizeOf(setting, name, most) {
 /** @param {Tree} tree @returns {Set<string>} */
 function namesIn({ dependencies = {} }, found = new Set()) {
   for (const [name, one] of Object.entries(dependencies)) {
+    if (one.version === undefined) continue; // An optional peer that is not there.
     found.add(`${name}@${one.version}`);
     namesIn(one, found);
   }

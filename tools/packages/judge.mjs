@@ -6,11 +6,14 @@ import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/co
 import { filterProblems, problemKindInfo } from "@arethetypeswrong/core/problems";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import { inRoot } from "../go/checkout.mjs";
 
-/** @param {string} tarball @returns {Promise<readonly string[]>} one line per finding */
-export async function judge(tarball) {
+/** @param {string} name @param {string} tarball @returns {Promise<readonly string[]>} one line per finding */
+export async function judge(name, tarball) {
   const bytes = readFileSync(tarball);
-  return [...(await judgeManifest(bytes)), ...(await judgeTypes(bytes))];
+  const { exports } = JSON.parse(readFileSync(inRoot("packages", name, "package.json"), "utf8"));
+  // A program has no types.
+  return [...(await judgeManifest(bytes)), ...("." in exports ? await judgeTypes(bytes) : [])];
 }
 
 /** @param {Buffer} bytes */

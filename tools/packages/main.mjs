@@ -13,7 +13,7 @@ import { installed } from "./installed.mjs";
 import { judge } from "./judge.mjs";
 
 /** In the order in which they can be published. */
-const published = ["lock", "client", "guard", "gateway"];
+const published = ["lock", "client", "guard", "gateway", "dev"];
 
 try {
   process.exitCode = await packages(process.argv.slice(2));
@@ -32,7 +32,7 @@ async function packages(args) {
     const tarballs = [];
     for (const name of published) tarballs.push(await packed(name, directory));
     const wells = [];
-    for (const { name, tarball } of tarballs) wells.push(report(name, await judge(tarball)));
+    for (const { name, tarball } of tarballs) wells.push(report(name, await judge(name, tarball)));
     if (out !== undefined) console.log(`\n${tarballs.map(({ tarball }) => tarball).join("\n")}`);
     if (install) wells.push(await installed(tarballs, names));
     return wells.every((well) => well) ? 0 : 1;

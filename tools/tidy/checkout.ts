@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { type Program, parse } from "./syntax.js";
 
-const generated = new Set(["node_modules", "dist", ".build", ".cache", ".git", "pnpm-lock.yaml", "package-lock.json"]);
+const generated = new Set(["node_modules", "dist", "bundle", ".build", ".cache", ".git", "pnpm-lock.yaml", "package-lock.json"]);
 const TEXTUAL = /(\.(ts|mts|mjs|js|json|md|yml|yaml|lua|sql|sh|c|tla|cfg|patch)|Dockerfile|\/run|LICENSE)$/;
 /** They are there, and documents show them; there is nothing in them to read. */
 const PICTURE = /\.(png|svg)$/;

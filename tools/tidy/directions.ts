@@ -17,7 +17,9 @@ const TEST_TOOLS = /^(vitest|@testcontainers\/|testcontainers|fast-check)(\/|$)/
 export const importDirections: Rule = {
   name: "imports point in one direction: lock, client and guard → none, gateway → lock and guard by name, none → tests",
   findings: (checkout) =>
-    ["lock", "client", "guard", "gateway", "testkit", "demo-client", "bench", "robustness"].flatMap((name) => judgePackage(checkout, name)),
+    ["lock", "client", "guard", "gateway", "testkit", "dev", "demo-client", "bench", "robustness"].flatMap((name) =>
+      judgePackage(checkout, name),
+    ),
 };
 
 function judgePackage(checkout: Checkout, name: string): readonly Finding[] {

@@ -25,7 +25,7 @@ export const everydayWords = listed(`
   recorded recorder redis references refusal register release renew renewal replica reply report
   reporter request response results retention retry root rows rule run running sampler samples
   schedule schema scopes scratch scripts server session setting setup shared sizes slot source
-  stall start state statement statistics status store stored style subscriptions syntax system
+  stack stall start state statement statistics status store stored style subscriptions syntax system
   table taken tally target tasks test text three time timeline tools transaction transfer transport tree trend
   trust ttl uncontended unexpected unfenced unreachable unsealed until up updates urls usage validity
   verifier verify version versions view violation vocabulary votes wait waiter waiting wake wall wasm

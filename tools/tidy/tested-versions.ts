@@ -5,7 +5,8 @@ import type { SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 
 const EXACT = /^(workspace:\*|(npm:(@[^/]+\/)?[^@]+@)?\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?)$/;
-const RANGE = /^(workspace:\^|\^\d+\.\d+\.\d+)$/;
+/** A prerelease is exact here too: a range of one takes any later prerelease. */
+const RANGE = /^(workspace:\^|\^\d+\.\d+\.\d+|\d+\.\d+\.\d+-[0-9A-Za-z.-]+)$/;
 
 interface Manifest extends Partial<Record<string, Record<string, string> | boolean>> {
   readonly private?: boolean;

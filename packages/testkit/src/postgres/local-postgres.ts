@@ -22,7 +22,7 @@ export const localPostgres: PostgresProvider = {
   start: async (options) => {
     const installation = await thisPostgres();
     const [folder] = await Promise.all([newDataFolder(installation, options), sweepAbandonedMemory(installation.account?.uid)]);
-    return await LocalPostgres.startOn(installation, folder);
+    return await LocalPostgres.startOn(installation, folder, options.port);
   },
   startStandby: async (options, upstream) => {
     const installation = await thisPostgres();
@@ -53,15 +53,15 @@ class LocalPostgres implements PostgresHost {
   }
 
   /** The folder belongs to the server from here on, and is removed with it. */
-  static async startOn(installation: PostgresInstallation, folder: DataFolder): Promise<LocalPostgres> {
+  static async startOn(installation: PostgresInstallation, folder: DataFolder, wanted?: number): Promise<LocalPostgres> {
     for (let attempt = 1; ; attempt += 1) {
-      const port = await takePort();
+      const port = wanted ?? (await takePort());
       try {
         const postmaster = await boot({ installation, data: folder.data, port });
         return new LocalPostgres(installation, folder, { port, postmaster });
       } catch (error) {
         // By a program that does not know of our claim.
-        if (error instanceof PortTaken && attempt < PORT_ATTEMPTS) continue;
+        if (error instanceof PortTaken && attempt < PORT_ATTEMPTS && wanted === undefined) continue;
         await removeFolder(folder.root);
         throw error;
       }

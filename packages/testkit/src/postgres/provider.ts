@@ -5,6 +5,8 @@ export interface HostOptions {
   readonly durable: boolean;
   /** More settings of postgresql.conf, which win over the testkit's own. */
   readonly settings: Readonly<Record<string, string>>;
+  /** Where it must listen; any free port when absent. For local servers only. */
+  readonly port?: number | undefined;
 }
 
 export interface Address {

@@ -92,7 +92,7 @@ export class LocalRedisServer implements RedisServer {
   async stop(): Promise<void> {
     await this.kill();
     await rm(this.#folder, { recursive: true, force: true });
-    if (this.#port !== 0) returnPort(this.#port);
+    if (this.#port !== 0 && this.#spec.port === undefined) returnPort(this.#port);
     this.#port = 0;
   }
 
@@ -106,6 +106,11 @@ export class LocalRedisServer implements RedisServer {
   }
 
   async #startSomewhere(): Promise<void> {
+    if (this.#spec.port !== undefined) {
+      this.#port = this.#spec.port;
+      if ((await this.#startHere()) === "ready") return;
+      throw new Error(`port ${this.#port} of ${this.host} is taken by another program`);
+    }
     for (let attempt = 1; attempt <= OTHER_ADDRESS_ATTEMPTS; attempt += 1) {
       this.#port = await takePort();
       if ((await this.#startHere()) === "ready") return;

@@ -9,6 +9,8 @@ export interface RedisServerSpec {
   readonly config: Readonly<Record<string, string>>;
   /** "shiftable": `shiftClock` can move the server's wall clock, where this machine can do it. */
   readonly clock: "shiftable" | "real";
+  /** Where it must listen; any free port when absent. For local servers only. */
+  readonly port?: number | undefined;
 }
 
 export interface Address {

@@ -23,6 +23,16 @@ const remedy = [
   "or set PALISADE_TEST_PROVIDER=docker.",
 ].join(" ");
 
+export class NoPostgres extends Error {
+  /** Where it was looked for, and why each was no good. */
+  readonly tried: string;
+
+  constructor(tried: string) {
+    super(`no Postgres can be had on this machine. Tried: ${tried}. ${remedy}`);
+    this.tried = tried;
+  }
+}
+
 /** The version of a bin folder; throws what is wrong with it. */
 async function probe(binFolder: string, account: Account | undefined): Promise<string> {
   const answers = await Promise.all(
@@ -99,7 +109,7 @@ export async function resolvePostgres(sources: Sources): Promise<PostgresInstall
     }
   }
   if (noPlace !== undefined) throw noPlace;
-  throw new Error(`no Postgres can be had on this machine. Tried: ${refusals.join("; ")}; PATH and ${sources.distributionRoot}. ${remedy}`);
+  throw new NoPostgres(`${refusals.join("; ")}; PATH and ${sources.distributionRoot}`);
 }
 
 let resolved: Promise<PostgresInstallation> | undefined;

@@ -1,0 +1,70 @@
+// What the program can be told, read before anything is started.
+import { parseArgs } from "node:util";
+
+export interface DevOptions {
+  /** Of the gateway; its probes answer on the next one. 0 takes any free ones. */
+  readonly port: number;
+  /** Of the first of five nodes; the others follow. 0 takes any free ones. */
+  readonly redisPort: number;
+  readonly postgresPort: number;
+  /** Servers that run already and are used in place of own ones. */
+  readonly redisUrls: readonly string[] | undefined;
+  readonly databaseUrl: string | undefined;
+}
+
+export class UsageError extends Error {}
+
+export const usage = `palisade-dev: five Redis masters, Postgres and the gateway on this machine, until Ctrl-C.
+
+  --port N           of the gateway, and N + 1 for its probes. Default: 8080. 0 takes any free ones.
+  --redis-port N     of the first of five Redis masters. Default: 7001. 0 takes any free ones.
+  --postgres-port N  Default: 7432. 0 takes any free one.
+  --redis URL,URL    uses these nodes and starts none
+  --postgres URL     uses this database and starts none`;
+
+const options = {
+  port: { type: "string", default: "8080" },
+  "redis-port": { type: "string", default: "7001" },
+  "postgres-port": { type: "string", default: "7432" },
+  redis: { type: "string" },
+  postgres: { type: "string" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
+/** "help" when that was asked for. */
+export function readArguments(args: readonly string[]): DevOptions | "help" {
+  const values = parsed(args);
+  if (values.help === true) return "help";
+  return {
+    port: portOf("--port", values.port, 1),
+    redisPort: portOf("--redis-port", values["redis-port"], 4),
+    postgresPort: portOf("--postgres-port", values["postgres-port"], 0),
+    redisUrls: values.redis === undefined ? undefined : urlsOf("--redis", values.redis, /^rediss?:\/\/./),
+    databaseUrl: values.postgres === undefined ? undefined : urlsOf("--postgres", values.postgres, /^postgres(ql)?:\/\/./)[0],
+  };
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, strict: true }).values;
+  } catch (error) {
+    const [reason] = (error as Error).message.split(". ");
+    throw new UsageError(`${reason}.\n\n${usage}`);
+  }
+}
+
+/** `further` are the ports after it that are taken as well. */
+function portOf(name: string, text: string, further: number): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port + further <= 65_535) return port;
+  throw new UsageError(`${name} is a port from 0 to ${65_535 - further}, not ${JSON.stringify(text)}.`);
+}
+
+function urlsOf(name: string, text: string, shape: RegExp): readonly string[] {
+  const urls = text.split(",").map((url) => url.trim());
+  const wrong = urls.find((url) => !shape.test(url));
+  if (wrong === undefined) return urls;
+  throw new UsageError(
+    `${name} takes ${name === "--redis" ? "redis:// URLs, with commas between them" : "a postgres:// URL"}, not ${JSON.stringify(wrong)}.`,
+  );
+}

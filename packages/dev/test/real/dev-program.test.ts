@@ -1,0 +1,76 @@
+// The program palisade-dev: its stack works, ends on a signal, and leaves nothing behind.
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { createGatewayClient } from "@palisade/client";
+import { createLocker } from "@palisade/lock";
+import { type Child, startChild } from "@palisade/testkit";
+import { expect, test } from "@palisade/testkit/vitest";
+
+const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
+const anyPorts = ["--port", "0", "--redis-port", "0", "--postgres-port", "0"];
+
+function start(args: readonly string[]): { readonly child: Child; readonly said: () => string } {
+  const lines: string[] = [];
+  const child = startChild({
+    command: process.execPath,
+    args: [program, ...args],
+    name: "palisade-dev",
+    onLine: (line) => lines.push(line),
+  });
+  return { child, said: () => lines.join("\n") };
+}
+
+const listens = (url: string): Promise<boolean> =>
+  fetch(url).then(
+    () => true,
+    () => false,
+  );
+
+test("G1 stores under a lease, refuses a stale token, and ends on SIGTERM with everything it started", async () => {
+  const { child, said } = start(anyPorts);
+  try {
+    await expect.poll(said, { timeout: 60_000 }).toContain("Ready after");
+    const address = (name: string): string => new RegExp(`^${name} +(\\S+)`, "m").exec(said())?.[1] ?? "";
+    const [url, nodes] = [address("gateway"), address("redis").split(",")];
+    expect(nodes).toHaveLength(5);
+    const locker = createLocker({ nodes });
+    const client = createGatewayClient({ url, apiKey: "palisade-on-this-machine-only" });
+    const older = await locker.acquire("accounts/7");
+    await older.release();
+    const stored = await locker.using("accounts/7", (lease) => client.put("accounts/7", { n: 1 }, { lease }));
+    expect(stored).toMatchObject({ ok: true });
+    expect(await client.put("accounts/7", { n: 2 }, { token: older.token })).toMatchObject({ code: "fencing_token_stale" });
+    await locker.close();
+    child.signal("SIGTERM");
+    expect(await child.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(await listens(url)).toBe(false);
+  } finally {
+    await child.kill();
+  }
+});
+
+test("a port that is taken is one sentence with the option that helps, and ends the rest", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => taken.once("listening", resolve));
+  const { port } = taken.address() as { readonly port: number };
+  const { child, said } = start([...anyPorts.slice(0, 4), "--postgres-port", String(port)]);
+  try {
+    expect(await child.waitForExit()).toEqual({ code: 1, signal: null });
+    expect(said()).toMatch(new RegExp(`^palisade-dev: .*${port}.*is taken.*Choose another port with --postgres-port\\.`, "s"));
+  } finally {
+    await child.kill();
+    taken.close();
+  }
+});
+
+test("a database that is not there is one sentence, and the nodes are ended", async ({ postgres }) => {
+  const missing = new URL(postgres.url);
+  missing.pathname = "/no-such-database";
+  const { child, said } = start(["--port", "0", "--redis-port", "0", "--postgres", missing.href]);
+  try {
+    expect(await child.waitForExit()).toEqual({ code: 1, signal: null });
+    expect(said()).toMatch(/palisade-dev: .*no-such-database.* does not exist/);
+  } finally {
+    await child.kill();
+  }
+});
