@@ -1,5 +1,6 @@
 // All mutants there are, in the order in which a full run tries them. A mutant leaves this list
 // only with the code it is about, never because it survives.
+import { commands } from "./cli/commands.mjs";
 import { retries } from "./client/retries.mjs";
 import { fencedTransactions } from "./gateway/fenced-transactions.mjs";
 import { outcomes } from "./gateway/outcomes.mjs";
@@ -23,6 +24,7 @@ export const catalogue = [
   ...fencedTransactions,
   ...waits,
   ...retries,
+  ...commands,
   ...votes,
   ...leases,
   ...nodes,

@@ -18,7 +18,7 @@ const embedding = {
   ".lua": { embedder: "packages/lock/scripts/embed-lua.mjs", embedded: "packages/lock/src/redis/lua.generated.ts" },
   ".sql": { embedder: "packages/gateway/scripts/embed-sql.mjs", embedded: "packages/gateway/src/store/migrations.generated.ts" },
 };
-const tested = ["packages/lock/test", "packages/gateway/test", "packages/guard/test"];
+const tested = ["packages/lock/test", "packages/gateway/test", "packages/guard/test", "packages/cli/test"];
 const leftOut = new Set([".git", ".cache"]);
 
 export class TreeCopy {

@@ -106,6 +106,7 @@ const rows = {
     ]),
   ),
   "lock alone": (setting) => sizeOf(setting, "lock", { packages: 12, megabytes: 4 }),
+  "cli alone": (setting) => sizeOf(setting, "cli", { packages: 18, megabytes: 5 }),
   "client alone": (setting) => sizeOf(setting, "client", { packages: 1, megabytes: 0.5 }),
   "guard alone": (setting) => sizeOf(setting, "guard", { packages: 1, megabytes: 0.5 }),
   "gateway alone": (setting) => sizeOf(setting, "gateway", { packages: 160, megabytes: 40 }),

@@ -13,7 +13,7 @@ import { installed } from "./installed.mjs";
 import { judge } from "./judge.mjs";
 
 /** In the order in which they can be published. */
-const published = ["lock", "client", "guard", "gateway", "dev"];
+const published = ["lock", "client", "cli", "guard", "gateway", "dev"];
 
 try {
   process.exitCode = await packages(process.argv.slice(2));

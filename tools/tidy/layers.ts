@@ -32,6 +32,7 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     "index.ts",
     "for-gateway.ts",
   ],
+  cli: ["text.ts", "report.ts", "failure.ts", "settings.ts", "context.ts", "commands/", "command-list.ts", "usage.ts", "run.ts", "main.ts"],
   gateway: [
     "fence/",
     "store/",

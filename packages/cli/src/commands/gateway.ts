@@ -1,0 +1,44 @@
+// The commands that ask the gateway about a resource: fence, history, raise.
+import { answered, type Context, type Flags } from "../context.js";
+import { UsageError } from "../failure.js";
+import type { Report } from "../report.js";
+import { printable } from "../text.js";
+import { limitOf, tokenFrom } from "./lock.js";
+
+export async function fence({ gateway }: Context, [resource = ""]: readonly string[]): Promise<Report> {
+  const { ok: _, ...found } = answered(await gateway.fence(resource));
+  const { token, rev, holder, updatedAt } = found;
+  const by = holder === null ? "" : `, last by ${printable(holder)}`;
+  return { json: found, lines: [`The fence of ${printable(resource)} stands at ${token}, revision ${rev}${by}, ${updatedAt}`] };
+}
+
+export async function history({ gateway }: Context, [resource = ""]: readonly string[], flags: Flags): Promise<Report> {
+  const limit = limitOf(flags.limit ?? 50);
+  const { entries, nextBefore } = answered(await gateway.history(resource, { limit }));
+  const rows = entries.map(({ at, rev, op, token, seq, holder }) => [
+    at,
+    String(rev),
+    op,
+    String(token),
+    seq === 0 ? "" : String(seq),
+    holder ?? "",
+  ]);
+  const more = nextBefore === null ? "" : `; there are older ones (--limit)`;
+  return {
+    json: { resource, entries, nextBefore },
+    table: { columns: ["at", "rev", "op", "token", "seq", "holder"], rows, widest: 5 },
+    lines: [`${entries.length} accepted ${entries.length === 1 ? "write" : "writes"} of ${printable(resource)}, newest first${more}`],
+  };
+}
+
+export async function raise({ gateway }: Context, [resource = "", text = ""]: readonly string[], flags: Flags): Promise<Report> {
+  const token = tokenFrom(text);
+  const reason = typeof flags.reason === "string" ? flags.reason.trim() : "";
+  if (reason === "") throw new UsageError("raise needs --reason TEXT; the gateway keeps it with the change.");
+  const { previousToken, token: now } = answered(await gateway.changeFence(resource, { action: "raise", token, reason }));
+  const before = previousToken === null ? "it had none" : `it stood at ${previousToken}`;
+  return {
+    json: { resource, previousToken, token: now },
+    lines: [{ text: `The fence of ${printable(resource)} stands at ${now}; ${before}.`, colour: "green" }],
+  };
+}

@@ -1,0 +1,152 @@
+// The commands that ask the lock's nodes about resources: inspect, ls, issued, force-release.
+import type { Inspection } from "@palisade/lock";
+import { parseToken } from "@palisade/lock";
+import { answered, type Context, type Flags } from "../context.js";
+import { UsageError } from "../failure.js";
+import type { Cell, Report } from "../report.js";
+import { duration, printable } from "../text.js";
+
+const stateColours = { held: "yellow", free: "green", split: "red", unknown: "red" } as const;
+
+export async function inspect({ locker }: Context, [resource = ""]: readonly string[]): Promise<Report> {
+  const inspection = await locker.inspect(resource);
+  const rows = inspection.ballots.map((ballot) =>
+    ballot.kind === "seen"
+      ? [
+          ballot.node,
+          ballot.holder ?? "free",
+          ballot.remainingMs === null ? "" : duration(ballot.remainingMs),
+          String(ballot.token),
+          ballot.owner ?? "",
+        ]
+      : [ballot.node, { text: silence(ballot), colour: "red" as const }, "", "", ""],
+  );
+  return {
+    json: inspection,
+    table: { columns: ["node", "holder", "left", "token", "owner"], rows, widest: 1 },
+    lines: [stateLine(inspection)],
+    exitCode: inspection.state === "unknown" ? 1 : 0,
+  };
+}
+
+type Silent = Exclude<Inspection["ballots"][number], { readonly kind: "seen" }>;
+
+function silence(ballot: Silent): string {
+  if (ballot.kind === "unreachable") return `no answer: ${ballot.cause}`;
+  return ballot.readyInMs === undefined ? "does not vote yet" : `does not vote for ${duration(ballot.readyInMs)}`;
+}
+
+function stateLine({ resource, state, holder, remainingMs, token }: Inspection): Cell {
+  const name = printable(resource);
+  const text = {
+    held: `${name} is held by ${printable(holder ?? "")} for ${duration(remainingMs ?? 0)} more at most; highest token ${token}`,
+    free: token === 0 ? `${name} is free and never had a lease that is still remembered` : `${name} is free; highest token ${token}`,
+    split: `${name} is split: no holder has a quorum, and none can get one before these leases end`,
+    unknown: `${name}: too few nodes answered to tell`,
+  }[state];
+  return { text, colour: stateColours[state] };
+}
+
+/** So many are asked about at once; their questions share round trips. */
+const AT_ONCE = 256;
+
+export interface ListOptions {
+  readonly prefix: string;
+  readonly limit: number;
+}
+
+export interface Holding {
+  readonly resource: string;
+  readonly state: Inspection["state"];
+  readonly holder?: string | undefined;
+  readonly remainingMs?: number | undefined;
+  readonly token: number;
+}
+
+/** What is held now, by the word of a quorum for each resource, in the order of the names. */
+export async function holdings(
+  context: Context,
+  { prefix, limit }: ListOptions,
+): Promise<{ readonly held: readonly Holding[]; readonly asked: number; readonly more: boolean }> {
+  const names = (await context.locker.listResources()).filter((name) => name.startsWith(prefix)).sort();
+  const held: Holding[] = [];
+  for (let start = 0; start < names.length; start += AT_ONCE) {
+    const some = await Promise.all(names.slice(start, start + AT_ONCE).map((name) => context.locker.inspect(name)));
+    for (const { resource, state, holder, remainingMs, token } of some)
+      if (state !== "free") held.push({ resource, state, holder, remainingMs, token });
+    if (held.length > limit) return { held: held.slice(0, limit), asked: start + some.length, more: true };
+  }
+  return { held, asked: names.length, more: false };
+}
+
+export async function list(context: Context, [prefix = ""]: readonly string[], flags: Flags): Promise<Report> {
+  const limit = limitOf(flags.limit);
+  const { held, asked, more } = await holdings(context, { prefix, limit });
+  const of = prefix === "" ? "" : ` that begin with ${printable(prefix)}`;
+  const rest = more ? `; only the first ${limit} are shown (--limit)` : "";
+  const lines = [`${held.length} held of ${asked} resources${of} that the nodes remember${rest}`];
+  return { json: { held, asked, more }, table: holdingsTable(held), lines };
+}
+
+export function holdingsTable(held: readonly Holding[]): NonNullable<Report["table"]> {
+  const rows = held.map(({ resource, state, holder = "", remainingMs, token }) => [
+    resource,
+    state === "held" ? holder : { text: state, colour: stateColours[state] },
+    remainingMs === undefined ? "" : duration(remainingMs),
+    String(token),
+  ]);
+  return { columns: ["resource", "holder", "left", "token"], rows, widest: 0 };
+}
+
+export function limitOf(given: unknown): number {
+  const limit = given === undefined ? 1_000 : Number(given);
+  if (!Number.isInteger(limit) || limit < 1) throw new UsageError(`--limit is a whole number above 0; not ${JSON.stringify(given)}.`);
+  return limit;
+}
+
+export async function issued({ locker }: Context, [resource = "", text = ""]: readonly string[]): Promise<Report> {
+  const token = tokenFrom(text);
+  const wasIssued = await locker.issued(resource, token);
+  const said = wasIssued ? "was issued, or a higher one was" : "was never issued: whoever presents it made it up";
+  const line: Cell = { text: `Token ${token} of ${printable(resource)} ${said}`, colour: wasIssued ? "green" : "red" };
+  return { json: { resource, token, issued: wasIssued }, lines: [line], exitCode: wasIssued ? 0 : 1 };
+}
+
+export function tokenFrom(text: string): number {
+  const token = parseToken(text);
+  if (token === undefined)
+    throw new UsageError(`${JSON.stringify(text)} is no token: a token is a whole number from 1 to 999999999999999.`);
+  return token;
+}
+
+export async function forceRelease(context: Context, [resource = ""]: readonly string[], flags: Flags): Promise<Report> {
+  const reason = typeof flags.reason === "string" ? flags.reason.trim() : "";
+  if (reason === "") throw new UsageError("force-release needs --reason TEXT; it is published with the event.");
+  const before = await context.locker.inspect(resource);
+  if (before.state === "free")
+    return { json: { resource, removed: [], before }, lines: [{ text: `Nothing was changed: ${stateLine(before).text}` }], exitCode: 1 };
+  if (flags.yes !== true) {
+    const answer = await context.ask(
+      `${stateLine(before).text}.\nIts next write is refused and it loses the lock. Type the resource's name to take it away: `,
+    );
+    if (answer === undefined) throw new UsageError("force-release asks on a terminal; without one, give --yes.");
+    if (answer !== resource) return { json: { resource, removed: [], before }, lines: ["Nothing was changed."], exitCode: 1 };
+  }
+  const { fence, removed } = await context.locker.forceRelease(resource, { reason });
+  const lines: (string | Cell)[] = [
+    {
+      text: `Removed: ${removed.map(printable).join(", ") || "nobody"}. Every later lease has a token above ${fence - 1}.`,
+      colour: "green",
+    },
+  ];
+  if (!context.hasGateway) {
+    lines.push({
+      text: `No gateway was given: the old holder is refused only once a store has seen token ${fence}. Seal the resource with it.`,
+      colour: "yellow",
+    });
+    return { json: { resource, fence, removed, before, sealed: false }, lines };
+  }
+  const { token } = answered(await context.gateway.seal(resource, { token: fence }));
+  lines.push({ text: `The gateway's fence stands at ${token}: writes with a lower token are refused from now on.`, colour: "green" });
+  return { json: { resource, fence, removed, before, sealed: true }, lines };
+}

@@ -1,0 +1,53 @@
+// What is held, again and again: repainted on a terminal, one line for each change where the output
+// is piped. Ends by a signal.
+import { setTimeout as pause } from "node:timers/promises";
+import type { Context, Flags } from "../context.js";
+import { UsageError } from "../failure.js";
+import { render, type Style } from "../report.js";
+import { printable } from "../text.js";
+import { type Holding, holdings, holdingsTable, limitOf } from "./lock.js";
+
+const CLEAR = "\u001b[H\u001b[2J\u001b[3J";
+
+export async function watch(context: Context, [prefix = ""]: readonly string[], flags: Flags): Promise<0> {
+  const { style } = context;
+  const everyMs = intervalOf(flags.every);
+  const limit = limitOf(flags.limit ?? (style.columns === undefined ? undefined : 50));
+  const stopped = new AbortController();
+  const stop = () => stopped.abort();
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  let before = new Map<string, Holding>();
+  try {
+    while (!stopped.signal.aborted) {
+      const found = await holdings(context, { prefix, limit });
+      const now = new Map(found.held.map((holding) => [holding.resource, holding]));
+      context.terminal.output.write(style.columns === undefined ? changes(before, now) : `${CLEAR}${picture(found, style)}`);
+      before = now;
+      await pause(everyMs, undefined, { signal: stopped.signal }).catch(() => undefined);
+    }
+  } finally {
+    process.off("SIGINT", stop).off("SIGTERM", stop);
+  }
+  return 0;
+}
+
+function picture({ held, asked, more }: Awaited<ReturnType<typeof holdings>>, style: Style): string {
+  const line = `${new Date().toISOString().slice(11, 19)}  ${held.length}${more ? " and more" : ""} held of ${asked} resources; Ctrl-C ends`;
+  return render({ json: {}, table: holdingsTable(held), lines: [{ text: line, colour: "dim" }] }, style);
+}
+
+/** One line each, cells parted by tabs: when, what, which, who, token. */
+function changes(before: ReadonlyMap<string, Holding>, now: ReadonlyMap<string, Holding>): string {
+  const at = new Date().toISOString();
+  const line = (what: string, { resource, holder = "", token }: Holding) =>
+    `${[at, what, printable(resource), printable(holder), token].join("\t")}\n`;
+  const ended = [...before.values()].filter(({ resource, token }) => now.get(resource)?.token !== token);
+  const taken = [...now.values()].filter(({ resource, token }) => before.get(resource)?.token !== token);
+  return [...ended.map((holding) => line("ended", holding)), ...taken.map((holding) => line(holding.state, holding))].join("");
+}
+
+function intervalOf(given: unknown): number {
+  const seconds = given === undefined ? 1 : Number(given);
+  if (!(seconds >= 0.2 && seconds <= 3_600)) throw new UsageError(`--every is in seconds, from 0.2 to 3600; not ${JSON.stringify(given)}.`);
+  return seconds * 1_000;
+}

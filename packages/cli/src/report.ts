@@ -1,0 +1,74 @@
+// What a command found, and how it is shown: a table or lines for people, JSON for programs, cells
+// parted by tabs where the output is piped.
+import { padded, printable, shortened, widthOf } from "./text.js";
+
+export type Colour = "red" | "green" | "yellow" | "dim" | "bold";
+export interface Cell {
+  readonly text: string;
+  readonly colour?: Colour | undefined;
+}
+export interface Table {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly (string | Cell)[])[];
+  /** Shortened first where the terminal is narrow. */
+  readonly widest: number;
+}
+
+export interface Report {
+  /** For --json. */
+  readonly json: unknown;
+  readonly table?: Table;
+  /** Shown below the table; not where the output is piped and there is a table. */
+  readonly lines?: readonly (string | Cell)[];
+  readonly exitCode?: 0 | 1;
+}
+
+/** How this output is written: with colours, and within so many columns. */
+export interface Style {
+  readonly colours: boolean;
+  /** Undefined: piped. */
+  readonly columns: number | undefined;
+}
+
+const codes: Readonly<Record<Colour, readonly [number, number]>> = {
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  dim: [2, 22],
+  bold: [1, 22],
+};
+
+export function render(report: Report, style: Style): string {
+  const { table, lines = [] } = report;
+  const shown = table !== undefined && style.columns === undefined ? [] : lines;
+  return [
+    ...(table === undefined || table.rows.length === 0 ? [] : tableLines(table, style)),
+    ...shown.map((line) => painted(asCell(line), style)),
+  ]
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+function tableLines({ columns, rows, widest }: Table, style: Style): string[] {
+  const cells = rows.map((row) => row.map((cell) => ({ ...asCell(cell), text: printable(asCell(cell).text) })));
+  if (style.columns === undefined) return cells.map((row) => row.map(({ text }) => text).join("\t"));
+  const widths = columns.map((title, at) => Math.max(widthOf(title), ...cells.map((row) => widthOf(row[at]?.text ?? ""))));
+  const others = widths.reduce((sum, width, at) => sum + (at === widest ? 0 : width + 2), 0);
+  widths[widest] = Math.max(8, Math.min(widths[widest] ?? 0, style.columns - others));
+  const line = (row: readonly Cell[]) =>
+    row
+      .map((cell, at) => painted({ ...cell, text: padded(shortened(cell.text, widths[at] ?? 0), widths[at] ?? 0) }, style))
+      .join("  ")
+      .trimEnd();
+  return [line(columns.map((text) => ({ text, colour: "dim" }))), ...cells.map(line)];
+}
+
+function asCell(cell: string | Cell): Cell {
+  return typeof cell === "string" ? { text: cell } : cell;
+}
+
+function painted({ text, colour }: Cell, { colours }: Style): string {
+  if (!colours || colour === undefined) return text;
+  const [on, off] = codes[colour];
+  return `\u001b[${on}m${text}\u001b[${off}m`;
+}

@@ -1,0 +1,102 @@
+// One run of the program: arguments to a command, its report to the output, what went wrong to the
+// errors.
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { type Command, commands, flagHelp, generalFlags } from "./command-list.js";
+import { Context, type Terminal } from "./context.js";
+import { exitCodeOf, UsageError } from "./failure.js";
+import { render, type Style } from "./report.js";
+import { type Environment, type GeneralFlags, settingsFrom } from "./settings.js";
+import { printable } from "./text.js";
+import { commandHelp, completionScript, helpText } from "./usage.js";
+
+export interface Program extends Terminal {
+  readonly args: readonly string[];
+  readonly env: Environment;
+}
+
+export async function run(program: Program): Promise<number> {
+  try {
+    return await started(program);
+  } catch (error) {
+    program.errors.write(`palisade: ${printable(error instanceof Error ? error.message : String(error))}\n`);
+    return exitCodeOf(error);
+  }
+}
+
+type Given = Readonly<Record<string, string | boolean | undefined>>;
+
+async function started(program: Program): Promise<number> {
+  const { values, positionals } = parsed(program.args);
+  const [name, ...words] = positionals;
+  const say = (text: string): 0 => {
+    program.output.write(text);
+    return 0;
+  };
+  if (values.version === true) return say(`${version()}\n`);
+  if (name === undefined) {
+    if (values.help === true) return say(helpText());
+    throw new UsageError("no command was given; palisade --help lists them.");
+  }
+  if (name === "completion") return say(completionFor(words));
+  const command = commandNamed(name);
+  if (values.help === true) return say(commandHelp(name, command));
+  checkWords(name, command, words);
+  checkFlags(name, command, values);
+  const style = styleOf(program, values);
+  await using context = new Context(settingsFrom(values as GeneralFlags, program.env), program, style);
+  const report = await command.run(context, words, values);
+  if (report === 0) return 0;
+  program.output.write(values.json === true ? `${JSON.stringify(report.json, null, 2)}\n` : render(report, style));
+  return report.exitCode ?? 0;
+}
+
+function parsed(args: readonly string[]): { readonly values: Given; readonly positionals: readonly string[] } {
+  const known = Object.entries({ ...generalFlags, ...flagHelp });
+  const options = Object.fromEntries(
+    known.map(([flag, { value }]) => [flag, { type: value === undefined ? "boolean" : "string" } as const]),
+  );
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+  } catch (error) {
+    const [said = ""] = (error instanceof Error ? error.message : String(error)).split(/\.?\s*\n|\. To /);
+    throw new UsageError(`${said}; palisade --help lists what there is.`);
+  }
+}
+
+function commandNamed(name: string): Command {
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command !== undefined) return command;
+  const near = Object.keys(commands).find((known) => known.slice(0, 3) === name.slice(0, 3));
+  throw new UsageError(
+    `${JSON.stringify(name)} is no command${near === undefined ? ";" : `; did you mean ${near}?`} palisade --help lists them.`,
+  );
+}
+
+function checkWords(name: string, { words }: Command, given: readonly string[]): void {
+  const needed = words.filter((word) => !word.startsWith("["));
+  if (given.length < needed.length) throw new UsageError(`${name} needs ${needed[given.length]}: palisade ${[name, ...words].join(" ")}`);
+  if (given.length > words.length)
+    throw new UsageError(`${JSON.stringify(given[words.length])} is not understood: palisade ${[name, ...words].join(" ")}`);
+}
+
+function checkFlags(name: string, { flags }: Command, values: Given): void {
+  const foreign = Object.keys(flagHelp).find((flag) => values[flag] !== undefined && !flags.includes(flag as keyof typeof flagHelp));
+  if (foreign !== undefined) throw new UsageError(`${name} has no --${foreign}; palisade ${name} --help says what it has.`);
+}
+
+function completionFor([shell = "", ...rest]: readonly string[]): string {
+  const script = rest.length === 0 ? completionScript(shell) : undefined;
+  if (script === undefined) throw new UsageError("completion needs the name of a shell: bash or zsh.");
+  return script;
+}
+
+function styleOf({ output, env }: Program, values: Given): Style {
+  if (output.isTTY !== true) return { colours: false, columns: undefined };
+  const colours = values["no-color"] !== true && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb";
+  return { colours, columns: Math.max(20, output.columns ?? 80) };
+}
+
+function version(): string {
+  return (JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }).version;
+}

@@ -1,0 +1,133 @@
+// The program on a real fleet and a real gateway, at an incident: who holds it, take it away, prove
+// that the old holder is fenced.
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { createGatewayClient } from "@palisade/client";
+import { createGateway, type Gateway, migrate } from "@palisade/gateway";
+import { createLocker, type Locker } from "@palisade/lock";
+import { test as base, describe, expect, type SharedRedis } from "@palisade/testkit/vitest";
+import { palisade } from "../support/terminal.js";
+
+const patient = { ttlMs: 60_000, waitMs: 50_000, nodeTimeoutMs: 5_000 } as const;
+const environment = ({ urls, namespace }: SharedRedis) => ({ PALISADE_REDIS_URLS: urls.join(","), PALISADE_NAMESPACE: namespace });
+
+const test = base
+  .extend("databaseTemplate", { scope: "file" }, async () => ({ name: "gateway", migrate }))
+  .extend("locker", async ({ redis }, { onCleanup }): Promise<Locker> => {
+    const locker = createLocker({ nodes: redis.urls, namespace: redis.namespace, label: "worker-7", ...patient });
+    onCleanup(() => locker.close());
+    return locker;
+  })
+  .extend("gateway", async ({ database }, { onCleanup }): Promise<Gateway> => {
+    const config = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", lastRequestMs: 0, history: "on" } as const;
+    const gateway = createGateway({ ...config, databaseUrl: database.url });
+    await gateway.listen();
+    onCleanup(async () => void (await gateway.close()));
+    return gateway;
+  });
+
+describe("an incident", () => {
+  test("inspect and ls say who holds it; force-release takes it away and fences the holder", async ({ redis, locker, gateway }) => {
+    const env = { ...environment(redis), PALISADE_GATEWAY_URL: gateway.url };
+    const client = createGatewayClient({ url: gateway.url });
+    const lease = await locker.acquire("orders/42");
+    await client.put("orders/42", { n: 1 }, { lease });
+
+    const seen = await palisade(["inspect", "orders/42"], { env, columns: 100 });
+    expect(seen.exitCode).toBe(0);
+    expect(seen.output).toContain("orders/42 is held by worker-7");
+    expect((await palisade(["ls", "orders/"], { env })).output).toMatch(new RegExp(`^orders/42\tworker-7\t.*\t${lease.token}\n$`));
+    expect((await palisade(["ls", "other/"], { env, columns: 80 })).output).toContain("0 held of 0 resources that begin with other/");
+
+    const released = await palisade(["force-release", "orders/42", "--reason", "host is gone", "--yes"], { env, columns: 100 });
+    expect(released).toMatchObject({ exitCode: 0, errors: "" });
+    expect(released.output).toContain("Removed: worker-7");
+    expect(released.output).toMatch(/fence stands at \d+: writes with a lower token are refused/);
+    expect(await client.put("orders/42", { n: 2 }, { token: lease.token })).toMatchObject({ ok: false, code: "fencing_token_stale" });
+    expect((await palisade(["ls"], { env, columns: 80 })).output).toContain("0 held of 1 resources");
+
+    const again = await palisade(["force-release", "orders/42", "--reason", "again", "--yes"], { env, columns: 100 });
+    expect(again).toMatchObject({ exitCode: 1, output: expect.stringContaining("Nothing was changed") });
+  });
+
+  test("force-release asks for the name on a terminal, and changes nothing without it", async ({ redis, locker }) => {
+    const env = environment(redis);
+    const lease = await locker.acquire("jobs/1");
+    const force = ["force-release", "jobs/1", "--reason", "x"];
+    expect(await palisade(force, { env })).toMatchObject({ exitCode: 2, errors: expect.stringContaining("give --yes") });
+    expect(await palisade(force, { env, columns: 80, typed: "yes\n" })).toMatchObject({ exitCode: 1, output: "Nothing was changed.\n" });
+    await lease.extend();
+    const done = await palisade(force, { env, columns: 80, typed: "jobs/1\n" });
+    expect(done).toMatchObject({ exitCode: 0, output: expect.stringContaining("No gateway was given") });
+    await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
+  });
+
+  test("issued, fence, history and raise answer from the lock and the gateway", async ({ redis, locker, gateway }) => {
+    const env = { ...environment(redis), PALISADE_GATEWAY_URL: gateway.url };
+    const lease = await locker.acquire("orders/7");
+    await createGatewayClient({ url: gateway.url }).put("orders/7", { n: 1 }, { lease });
+    const { token } = lease;
+    expect(await palisade(["issued", "orders/7", String(token)], { env })).toMatchObject({ exitCode: 0 });
+    expect(await palisade(["issued", "orders/7", "999999999999999"], { env })).toMatchObject({
+      exitCode: 1,
+      output: expect.stringContaining("was never issued"),
+    });
+    expect((await palisade(["fence", "orders/7"], { env })).output).toContain(`stands at ${token}, revision 1`);
+    const history = await palisade(["history", "orders/7", "--json"], { env });
+    expect(JSON.parse(history.output)).toMatchObject({ resource: "orders/7", entries: [{ rev: 1, op: "put", token }] });
+    const raised = await palisade(["raise", "orders/7", String(token + 5), "--reason", "drill"], { env });
+    expect(raised).toMatchObject({ exitCode: 0, output: expect.stringContaining(`stands at ${token + 5}; it stood at ${token}`) });
+    expect(await palisade(["fence", "nowhere/1"], { env })).toMatchObject({ exitCode: 1, errors: expect.stringContaining("not_found") });
+  });
+});
+
+test("a name that steers terminals is shown, never obeyed", async ({ redis, locker }) => {
+  const name = "orders/\u001b[2J\u202e42";
+  await locker.acquire(name);
+  const { output } = await palisade(["ls", "--no-color"], { env: environment(redis), columns: 100 });
+  expect(output).toContain("orders/\\u{1b}[2J\\u{202e}42");
+  expect(output).not.toContain("\u001b");
+});
+
+test("nodes and doctor say which node is silent, without a password, and when nothing can be granted", async ({ fleet }) => {
+  const { nodes, urls } = await fleet({ nodes: 3 });
+  await Promise.all(nodes.map((node) => node.cli("CONFIG", "SET", "requirepass", "s3cret")));
+  const env = { PALISADE_REDIS_URLS: urls.map((url) => url.replace("redis://", "redis://:s3cret@")).join(",") };
+  const shown = async (args: readonly string[]) => await palisade(args, { env, columns: 100 });
+  expect(await shown(["nodes"])).toMatchObject({ exitCode: 0, output: expect.stringContaining("3 of 3 nodes vote") });
+  await nodes[0]?.kill();
+  const two = await shown(["nodes"]);
+  expect(two).toMatchObject({ exitCode: 0, output: expect.stringContaining("2 of 3 nodes vote") });
+  expect(two.output).toMatch(/n1 .*silent/);
+  expect(await shown(["doctor"])).toMatchObject({ exitCode: 1, output: expect.stringContaining("n1") });
+  await nodes[1]?.kill();
+  const none = await shown(["nodes"]);
+  expect(none).toMatchObject({ exitCode: 1, output: expect.stringContaining("no lease can be granted now") });
+  expect(await shown(["issued", "r", "5", "--timeout", "1"])).toMatchObject({ exitCode: 3 });
+  expect(`${two.output}${none.output}${none.errors}`).not.toContain("s3cret");
+});
+
+test("ls shows so many as were asked for of many, and says that there are more", async ({ redis, locker }) => {
+  await Promise.all(Array.from({ length: 300 }, (_, i) => locker.acquire(`bulk/${String(i).padStart(3, "0")}`)));
+  const { output } = await palisade(["ls", "bulk/", "--limit", "10"], { env: environment(redis), columns: 100 });
+  expect(output.match(/^bulk\//gm)).toHaveLength(10);
+  expect(output).toContain("only the first 10 are shown");
+  const all = await palisade(["ls", "--json"], { env: environment(redis) });
+  expect(JSON.parse(all.output).held).toHaveLength(300);
+});
+
+test("watch as a program of its own prints each change, and ends by SIGINT", async ({ redis, locker }) => {
+  const main = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
+  const child = spawn(process.execPath, [main, "watch", "--every", "0.2"], { env: { ...process.env, ...environment(redis) } });
+  let output = "";
+  child.stdout.on("data", (chunk) => {
+    output += String(chunk);
+  });
+  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const lease = await locker.acquire("w");
+  await expect.poll(() => output).toMatch(new RegExp(`\theld\tw\tworker-7\t${lease.token}\n`));
+  await lease.release();
+  await expect.poll(() => output).toMatch(new RegExp(`\tended\tw\tworker-7\t${lease.token}\n`));
+  child.kill("SIGINT");
+  expect(await ended).toBe(0);
+});

@@ -1,0 +1,61 @@
+// What the program makes of its arguments, before anything is asked.
+import { writeFileSync } from "node:fs";
+import { scratchFolder } from "@palisade/testkit";
+import { describe, expect, test } from "vitest";
+import { commands } from "#cli/command-list.js";
+import { palisade } from "../support/terminal.js";
+
+const wrong: readonly (readonly [readonly string[], string])[] = [
+  [[], "no command was given"],
+  [["inspekt", "r"], "did you mean inspect?"],
+  [["frobnicate"], "is no command; palisade --help"],
+  [["inspect"], "inspect needs RESOURCE: palisade inspect RESOURCE"],
+  [["inspect", "a", "b"], '"b" is not understood'],
+  [["inspect", "a", "--reason", "x"], "inspect has no --reason"],
+  [["inspect", "a", "--resaon", "x"], "--resaon"],
+  [["issued", "a", "5.5"], '"5.5" is no token'],
+  [["issued", "a", "0"], '"0" is no token'],
+  [["ls", "--limit", "many"], "--limit is a whole number above 0"],
+  [["watch", "--every", "0"], "--every is in seconds"],
+  [["force-release", "a"], "force-release needs --reason"],
+  [["raise", "a", "7"], "raise needs --reason"],
+  [["inspect", "a", "--timeout", "0"], "--timeout is in seconds"],
+  [["inspect", "a", "--env-file", "/nowhere/at-all"], "--env-file /nowhere/at-all cannot be read"],
+  [["inspect", "a", "--nodes", "redis://:secret@n1:6379"], "--nodes holds a password"],
+  [["completion", "fish"], "bash or zsh"],
+];
+
+describe("arguments that cannot be right", () => {
+  test.each(wrong)("%j: says so and what to do, with exit code 2", async (args, said) => {
+    const env = { PALISADE_REDIS_URLS: "redis://127.0.0.1:1", PALISADE_GATEWAY_URL: "http://127.0.0.1:1" };
+    const ran = await palisade(args, { env });
+    expect(ran).toMatchObject({ exitCode: 2, output: "" });
+    expect(ran.errors).toContain(said);
+    expect(ran.errors).not.toContain("secret");
+  });
+
+  test("names the setting that is missing", async () => {
+    expect(await palisade(["inspect", "a"])).toMatchObject({ exitCode: 2, errors: expect.stringContaining("set PALISADE_REDIS_URLS") });
+    expect(await palisade(["fence", "a"])).toMatchObject({ exitCode: 2, errors: expect.stringContaining("set PALISADE_GATEWAY_URL") });
+  });
+});
+
+test("settings come from a flag, else the environment, else the file", async () => {
+  const file = `${scratchFolder("cli")}/env`;
+  writeFileSync(file, 'PALISADE_GATEWAY_URL="http://127.0.0.1:3"\n');
+  const asked = async (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+    (await palisade(["fence", "a", "--timeout", "0.2", "--env-file", file, ...args], { env })).errors;
+  expect(await asked([])).toContain("127.0.0.1:3");
+  expect(await asked([], { PALISADE_GATEWAY_URL: "http://127.0.0.1:2" })).toContain("127.0.0.1:2");
+  expect(await asked(["--gateway", "http://127.0.0.1:1"], { PALISADE_GATEWAY_URL: "http://127.0.0.1:2" })).toContain("127.0.0.1:1");
+});
+
+test("help of the program and of each command, and the version", async () => {
+  const { output } = await palisade(["--help"]);
+  expect(output).toContain("Exit codes:");
+  for (const name of Object.keys(commands)) {
+    expect(output).toContain(`\n  ${name} `);
+    expect(await palisade([name, "--help"])).toMatchObject({ exitCode: 0, output: expect.stringContaining(`palisade ${name}`) });
+  }
+  expect((await palisade(["--version"])).output).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
