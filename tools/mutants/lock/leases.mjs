@@ -130,6 +130,15 @@ export const leases = [
     tests: ["unit/lease/late-answers.test.ts"],
   },
   {
+    name: "refused-release-is-forgotten",
+    promise: "W1",
+    file: "packages/lock/src/redis/pipeline.ts",
+    find: 'if (typeof reply === "string") this.#keepRefused(pending);',
+    replace: "",
+    breaks: "A release that a node refuses inside the script of several is never executed: the key stays for its whole ttl.",
+    tests: ["real/redis/traffic.test.ts"],
+  },
+  {
     name: "several-block-the-line-of-one",
     promise: "W1",
     file: "packages/lock/src/waiting/wait-for-lease.ts",

@@ -25,7 +25,8 @@ import type { Keys } from "./keys.js";
 import type { OpenLink } from "./link.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
 import { PendingReleases } from "./pending-releases.js";
-import { type NotAdmitted, Pipeline } from "./pipeline.js";
+import { Pipeline } from "./pipeline.js";
+import type { NotAdmitted } from "./pipeline-settings.js";
 import * as requests from "./requests.js";
 import { Subscriptions } from "./subscriptions.js";
 

@@ -1,7 +1,7 @@
-// Releases whose outcome is unknown: asked while the node could not be asked, or on their way when
-// the connection was lost. They are sent when the node is back, however late: a node that stood
-// still executes what it had received when it goes on, so a key may be younger than its release.
-// Bounded: beyond the bound the time to live frees the resource.
+// Releases whose outcome is unknown, or that the node refused to execute: asked while it could not
+// be asked, or on their way when the connection was lost. They are sent when the node is back, however
+// late: a node that stood still executes what it had received when it goes on, so a key may be
+// younger than its release. Bounded: beyond the bound the time to live frees the resource.
 import type { ReleaseQuestion } from "../protocol/node.js";
 
 interface PendingRelease {
@@ -15,6 +15,7 @@ export class PendingReleases {
   readonly #lifeMs: number;
   readonly #onDropped: (count: number, reason: string) => void;
   #releases: PendingRelease[] = [];
+  readonly #refusedSince = new WeakMap<ReleaseQuestion, number>();
   #dropped = 0;
   /** How many there are. A field, since every reply reads it. */
   size = 0;
@@ -32,6 +33,16 @@ export class PendingReleases {
     if (this.#releases.length >= MAX_PENDING) this.#dropped++;
     else this.#releases.push({ question, until: now + this.#lifeMs });
     this.size = this.#releases.length;
+  }
+
+  /**
+   * The node answers, so its keys run out: after the longest life of a key there is nothing to
+   * release.
+   */
+  addRefused(question: ReleaseQuestion, now: number): void {
+    const since = this.#refusedSince.get(question) ?? now;
+    this.#refusedSince.set(question, since);
+    if (now - since <= this.#lifeMs) this.add(question, now);
   }
 
   /** Removes and returns the oldest so many. */

@@ -2,44 +2,13 @@
 // sent until it is answered, and gives every request a ballot in time. Requests are sent in the
 // order in which they were asked, and never again; only a release whose outcome is unknown is kept
 // and sent later.
-import type { Clock, Timer } from "../platform/clock.js";
+import type { Timer } from "../platform/clock.js";
 import type { Ballot, Unreachable } from "../protocol/ballot.js";
 import type { ReleaseQuestion, Reply } from "../protocol/node.js";
-import { type Batch, type BatchEncoder, type EncodedCall, endOfBatch, PendingReply } from "./batch.js";
+import { type Batch, endOfBatch, PendingReply } from "./batch.js";
 import { causeOf, causeOfText } from "./causes.js";
-import type { PendingReleases } from "./pending-releases.js";
+import type { NotAdmitted, PipelineSettings } from "./pipeline-settings.js";
 import { type CallReply, type Heard, type RequestKind, readCall, release } from "./requests.js";
-
-/** The connection the calls go into. */
-export interface Stream {
-  readonly isUp: boolean;
-  readonly cause: string;
-  send(call: EncodedCall, record: string | undefined): Promise<unknown>;
-  teachAgain(): Promise<void>;
-  breakOff(cause: string): void;
-}
-
-export interface PipelineSettings {
-  readonly node: string;
-  readonly encoder: BatchEncoder;
-  readonly clock: Clock;
-  readonly nodeTimeoutMs: number;
-  readonly stream: Stream;
-  readonly pendingReleases: PendingReleases;
-  /** The node's admission record as last heard; undefined if it is not known. */
-  readonly record: () => string | undefined;
-  /**
-   * Called with the record in every reply, late ones included, in the order of the replies. Empty:
-   * quarantined. Returns the incarnation.
-   */
-  readonly onRecord: (record: string) => string;
-}
-
-/** What a node answers that is not admitted; RedisNode makes a ballot of it. */
-export interface NotAdmitted {
-  readonly kind: "quarantined";
-  readonly node: string;
-}
 
 interface SentBatch {
   readonly requests: Batch;
@@ -61,6 +30,8 @@ const MAX_UNANSWERED = 8_192;
 const GRACE_MS = 1;
 /** Under steady load the queue is never empty: some pending releases travel with every turn. */
 const RELEASES_PER_REPLY = 64;
+/** A node that refuses releases is sent them again so often, whatever else it is asked. */
+const REFUSED_AGAIN_MS = 250;
 const SILENCE_TIMEOUTS = 10;
 const SILENCE_MIN_MS = 500;
 
@@ -72,6 +43,7 @@ export class Pipeline {
   #lastSent: SentBatch | undefined;
   #unanswered = 0;
   #timer: Timer | undefined;
+  #refusedTimer: Timer | undefined;
   /** A node that goes on answering is not silent, however long the queue in front of a request. */
   #lastHeardAt = Number.NEGATIVE_INFINITY;
   readonly #flush = (): void => this.#flushQueue();
@@ -112,6 +84,7 @@ export class Pipeline {
 
   close(): void {
     this.#settings.clock.clearTimer(this.#timer);
+    this.#settings.clock.clearTimer(this.#refusedTimer);
     this.#timer = undefined;
     this.#flushQueue();
     this.lost("closed");
@@ -194,10 +167,13 @@ export class Pipeline {
     }
     const { record, replies } = answer;
     const heard: Heard = { node, incarnation: record === undefined ? "" : onRecord(record) };
-    if (batch.isLate) return;
     let index = 0;
-    for (const pending of batch.requests) pending.resolve(this.#read(pending, heard, replies[index++]));
-    if (pendingReleases.size > 0) this.resendReleases(RELEASES_PER_REPLY);
+    for (const pending of batch.requests) {
+      const reply = replies[index++];
+      if (typeof reply === "string") this.#keepRefused(pending);
+      if (!batch.isLate) pending.resolve(this.#read(pending, heard, reply));
+    }
+    if (pendingReleases.size > 0 && this.#refusedTimer === undefined) this.resendReleases(RELEASES_PER_REPLY);
   }
 
   #read({ kind, question }: PendingReply, heard: Heard, reply: unknown): Ballot {
@@ -241,8 +217,17 @@ export class Pipeline {
 
   #lose(batch: SentBatch, error: unknown): void {
     const { stream } = this.#settings;
+    if (!this.#settle(batch)) return;
     // While the connection is lost ioredis only says that it is.
-    if (this.#settle(batch)) this.#giveUp(batch, stream.isUp ? causeOf(error) : stream.cause);
+    if (!stream.isUp) {
+      this.#giveUp(batch, stream.cause);
+      return;
+    }
+    const ballot = this.#unreachable(causeOf(error));
+    for (const pending of batch.requests) {
+      this.#keepRefused(pending);
+      if (!batch.isLate) pending.resolve(ballot);
+    }
   }
 
   #giveUp(batch: SentBatch, cause: string): void {
@@ -255,6 +240,16 @@ export class Pipeline {
 
   #keepRelease(kind: RequestKind<unknown, Ballot>, question: unknown): void {
     if (kind === release) this.#settings.pendingReleases.add(question as ReleaseQuestion, this.#settings.clock.monotonicMs());
+  }
+
+  #keepRefused({ kind, question }: PendingReply): void {
+    const { clock, pendingReleases, stream } = this.#settings;
+    if (kind !== release) return;
+    pendingReleases.addRefused(question as ReleaseQuestion, clock.monotonicMs());
+    this.#refusedTimer ??= clock.setBackgroundTimer(REFUSED_AGAIN_MS, () => {
+      this.#refusedTimer = undefined;
+      if (stream.isUp) this.resendReleases(RELEASES_PER_REPLY);
+    });
   }
 
   #unreachable(cause: string): Unreachable {

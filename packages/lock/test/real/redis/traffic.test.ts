@@ -152,6 +152,31 @@ describe("in time", () => {
   });
 });
 
+describe("refused", () => {
+  const whatIsReleased = [
+    ["two in one call", [asking("a"), asking("b")]],
+    ["of several resources", [asking(["a", "b"])]],
+    ["of a lock that others wait for", [asking("a")]],
+    ["one alone", [asking("a")]],
+  ] as const;
+
+  test.for(whatIsReleased)("W1 a release that the node refuses is sent until it is executed: %s", async ([which, leases], { fleet }) => {
+    const { server, node } = await oneNode(fleet);
+    for (const lease of leases) await node.grant(lease);
+    if (which.includes("wait")) expect(await node.grant(asking("a"))).toMatchObject({ kind: "held" });
+    await server.cli("CONFIG", "SET", "min-replicas-to-write", "1");
+    const released = await Promise.all(leases.map((lease) => node.release(lease)));
+    for (const ballot of released) expect(ballot).toMatchObject({ kind: "unreachable", cause: expect.stringMatching(/^NOREPLICAS/) });
+    // Not in a hot loop meanwhile, whatever else is asked.
+    const calls = await callsOf(server);
+    for (let i = 0; i < 20; i++) await node.inspect("c");
+    expect(await callsOf(server)).toBeLessThan(calls + 30);
+    expect(await keysLeft(server)).not.toEqual([]);
+    await server.cli("CONFIG", "SET", "min-replicas-to-write", "0");
+    await expect.poll(() => keysLeft(server), { timeout: 10_000 }).toEqual([]);
+  });
+});
+
 describe("over breaks", () => {
   test("a killed node is unreachable with its cause at once, and what was released meanwhile is released when it is back", async ({
     fleet,
