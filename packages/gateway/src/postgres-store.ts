@@ -119,7 +119,7 @@ class PostgresStore implements FencedStore {
     const all = [single.any, single.known, whole].flatMap(({ plain, keyed }) => [plain, keyed]);
     this.#rehearsal = new Rehearsal({ lanes: this.#lanes, statements: all });
     this.#observe = observe;
-    this.#lineage?.start(this.#lanes);
+    this.#lineage?.start(this.#lanes, this.#pool);
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#calls = openCalls(config, { durability, raises: this.#raises, limits, onIdleError });
     this.#retention = forgetOld({ pool: this.#pool, limits, onError: onIdleError });

@@ -26,9 +26,15 @@ export interface GuardRequest {
 
 /**
  * Why a guard refuses: a newer holder has come, the sequence number was used, the token was never
- * issued, or the lock could not be asked.
+ * issued, the lock could not be asked, or no gateway has confirmed yet that the database was not
+ * restored: then try again in a second.
  */
-export type GuardRefusal = "fencing_token_stale" | "sequence_out_of_order" | "fencing_token_unissued" | "verification_unavailable";
+export type GuardRefusal =
+  | "fencing_token_stale"
+  | "sequence_out_of_order"
+  | "fencing_token_unissued"
+  | "verification_unavailable"
+  | "not_recovered";
 
 /**
  * The transaction has failed or must be rolled back. After fencing_token_stale the lease is lost
@@ -54,7 +60,11 @@ export class GuardError extends Error {
   }
 }
 
-const refusals: Readonly<Record<string, GuardRefusal>> = { PLS01: "fencing_token_stale", PLS02: "sequence_out_of_order" };
+const refusals: Readonly<Record<string, GuardRefusal>> = {
+  PLS01: "fencing_token_stale",
+  PLS02: "sequence_out_of_order",
+  PLS10: "not_recovered",
+};
 const NO_TRANSACTION = "25P01";
 
 /**

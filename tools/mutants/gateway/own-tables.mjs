@@ -1,6 +1,7 @@
 // Mutants of the fence inside the user's own transactions, on the user's own tables, of the rights
 // of roles, and of moving a fence by hand (G1, G2, G4, G5).
 const pairs = "packages/gateway/src/store/migrations/0004_pairs.sql";
+const guard = "packages/gateway/src/store/migrations/0010_confirmed_lineage.sql";
 const tables = "packages/gateway/src/store/migrations/0005_fenced_tables.sql";
 const grants = "packages/gateway/src/store/grants.sql";
 
@@ -9,7 +10,7 @@ export const ownTables = [
   {
     name: "own-transaction-not-fenced",
     promise: "G1",
-    file: pairs,
+    file: guard,
     find: "stored.token <= $2 and ($2 > stored.token",
     replace: "stored.token > 0 and ($2 > stored.token",
     breaks: "The guard lets a stale holder's own transaction through; only the table's trigger stops it from lowering the fence.",
@@ -18,9 +19,9 @@ export const ownTables = [
   {
     name: "own-sequence-may-repeat",
     promise: "G1",
-    file: pairs,
-    find: "or $3 > stored.seq);",
-    replace: "or $3 >= stored.seq);",
+    file: guard,
+    find: "or $3 > stored.seq)",
+    replace: "or $3 >= stored.seq)",
     breaks: "A delayed copy of a holder's own transaction commits a second time.",
     tests: ["real/guard-own-tables.test.ts"],
   },

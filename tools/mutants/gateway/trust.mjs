@@ -1,6 +1,8 @@
 // Mutants of the question whether the lock ever issued a token (G4), and of credentials: a caller
 // without them moves fences (G1) or writes without a lease (G2).
 
+const confirmed = "packages/gateway/src/store/migrations/0010_confirmed_lineage.sql";
+
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const trust = [
   {
@@ -181,6 +183,52 @@ export const trust = [
     find: "String(this.#options.lineage?.least ?? 0)",
     replace: "String(this.#options.lineage?.least === undefined ? 0 : 0)",
     breaks: "Behind a pooler a restored database is written through, because no connection was lost.",
+    tests: ["real/store-restore.test.ts"],
+  },
+  {
+    name: "own-tables-of-a-restored-database",
+    promise: "G7",
+    file: confirmed,
+    find: "or $3 > stored.seq) and exists (select from palisade.confirmed_lineage);",
+    replace: "or $3 > stored.seq);",
+    breaks: "Before the recovery an older holder's transaction on own tables passes the fence of the backup.",
+    tests: ["real/store-restore.test.ts"],
+  },
+  {
+    name: "new-resource-of-a-restored-database",
+    promise: "G7",
+    file: confirmed,
+    find: "pg_current_xact_id() where exists (select from palisade.confirmed_lineage)",
+    replace: "pg_current_xact_id()",
+    breaks: "Before the recovery a resource that is newer than the backup is guarded under any token.",
+    tests: ["real/store-restore.test.ts"],
+  },
+  {
+    name: "any-start-is-confirmed",
+    promise: "G7",
+    file: confirmed,
+    find: "confirmed_start is null or confirmed_start = pg_postmaster_start_time()",
+    replace: "confirmed_start is null or confirmed_start <= pg_postmaster_start_time()",
+    breaks: "The word that a gateway gave before the backup counts after the restore.",
+    tests: ["real/store-restore.test.ts"],
+  },
+  {
+    name: "restored-database-is-confirmed",
+    promise: "G7",
+    file: "packages/gateway/src/store/lineage.ts",
+    find: "const unknown = await this.#recall(String(first.id));",
+    replace:
+      "if (first.is_confirmed === false) await query(`select palisade.confirm_lineage(0)`); const unknown = await this.#recall(String(first.id));",
+    breaks: "A gateway confirms a restored database before it has asked the lock's nodes.",
+    tests: ["real/store-restore.test.ts"],
+  },
+  {
+    name: "nobody-confirms-a-restart",
+    promise: "G7",
+    file: "packages/gateway/src/store/lineage.ts",
+    find: "if (row?.is_confirmed === false) await this.fault(",
+    replace: "if (row === undefined) await this.fault(",
+    breaks: "After a restart own tables are refused until somebody writes through a gateway.",
     tests: ["real/store-restore.test.ts"],
   },
   {

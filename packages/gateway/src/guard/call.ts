@@ -226,6 +226,8 @@ function guardRefusal(error: GuardError): CallVerdict {
       return { kind: "refused", refusal: { kind: "token_unissued", resource, presentedToken } };
     case "verification_unavailable":
       return { kind: "refused", refusal: { kind: "verification_unavailable", resource, presentedToken } };
+    case "not_recovered":
+      return { kind: "unavailable", reason: "not_recovered", outcome: "not_applied", cause: error };
   }
 }
 

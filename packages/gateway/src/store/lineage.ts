@@ -23,12 +23,20 @@ type Query = (text: string) => Promise<readonly Readonly<Record<string, unknown>
 const BEAT_EVERY_MS = 1_000;
 /** A restore takes longer. */
 const FRESH_FOR_MS = 2_000;
-const LOOK = `select id, beat, system_identifier <> (select system_identifier from pg_control_system()) as is_moved from palisade.lineage`;
+const LOOK = `
+  select id, beat, system_identifier <> (select system_identifier from pg_control_system()) as is_moved,
+    confirmed_start is not null and exists (select from palisade.confirmed_lineage)
+      or pg_catalog.current_setting('transaction_read_only') = 'on' as is_confirmed
+  from palisade.lineage`;
 const remedy = "run palisade-gateway recover";
 
 const BEAT = { name: "palisade-beat", text: "select palisade.beat()", values: [] };
 
 export const markOf = (id: string): string => `palisade-gateway/${id}`;
+
+async function rowsOf(db: ReadPool["db"], text: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  return (await db.execute<Record<string, unknown>>(sql.raw(text))).rows;
+}
 
 export class Lineage {
   readonly #parts: LineageParts;
@@ -63,13 +71,14 @@ export class Lineage {
     if (row?.is_moved === true) return `it was restored into another cluster: ${remedy}`;
     if (beat < this.least) return `it was restored: it is at beat ${beat}, and was at ${this.least} before: ${remedy}`;
     if (this.#known !== undefined) this.#known.beat = beat;
+    // Transactions on the user's own tables wait for this word.
+    if (row?.is_confirmed === false) await query(`select palisade.confirm_lineage(${this.least})`);
     return undefined;
   }
 
   /** For functions that are called on connections of their own, which do not look by themselves. */
   async refusal(pool: ReadPool): Promise<Unavailable | undefined> {
     if (performance.now() - this.#judgedAt < FRESH_FOR_MS) return undefined;
-    const rowsOf = async (db: ReadPool["db"], text: string) => (await db.execute<Record<string, unknown>>(sql.raw(text))).rows;
     const found = await pool.read(async (db) => ({ lost: await this.fault((text) => rowsOf(db, text)) }));
     if ("kind" in found) return found;
     if (found.lost !== undefined)
@@ -101,14 +110,24 @@ export class Lineage {
     this.#hasAcknowledged = true;
   }
 
-  /** Counts a beat a second while writes are acknowledged. */
-  start(lanes: Lanes): void {
-    this.#timer = setInterval(() => void this.#beat(lanes), BEAT_EVERY_MS);
+  /**
+   * Each second counts a beat if writes were acknowledged, and else looks whether the server was
+   * started anew: transactions on the user's own tables wait until a gateway has confirmed that.
+   */
+  start(lanes: Lanes, pool: ReadPool): void {
+    this.#timer = setInterval(() => void (this.#hasAcknowledged ? this.#beat(lanes) : this.#confirm(pool)), BEAT_EVERY_MS);
     this.#timer.unref();
   }
 
   stop(): void {
     clearInterval(this.#timer);
+  }
+
+  async #confirm(pool: ReadPool): Promise<void> {
+    await pool.read(async (db) => {
+      const [row] = await rowsOf(db, LOOK);
+      if (row?.is_confirmed === false) await this.fault((text) => rowsOf(db, text));
+    });
   }
 
   async #beat(lanes: Lanes): Promise<void> {

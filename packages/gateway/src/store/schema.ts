@@ -40,8 +40,6 @@ export const resources = palisade.table(
     check("resources_token_check", sql`${table.token} between 1 and 999999999999999`),
     check("resources_seq_check", sql`${table.seq} between 0 and 999999999999999`),
     check("resources_rev_check", sql`${table.rev} >= 0`),
-    check("resources_resource_check", sql`octet_length(${table.resource}) between 1 and 512`),
-    check("resources_op_check", sql`${table.op} in ('put', 'patch', 'delete', 'seal')`),
     check("resources_deleted_check", sql`${table.deleted} = (${table.value} is null)`),
   ],
 );
@@ -94,6 +92,9 @@ export const lineage = palisade.table(
     // An unsigned number of 64 bits, and therefore no count.
     systemIdentifier: bigint("system_identifier", { mode: "bigint" }).notNull(),
     fenceFloor: count("fence_floor").notNull().default(0),
+    confirmedStart: instant("confirmed_start"),
+    confirmedTable: count("confirmed_table"),
+    confirmedDatabase: count("confirmed_database"),
   },
   (table) => [check("lineage_only_row_check", sql`${table.onlyRow}`)],
 );

@@ -98,6 +98,7 @@ describe("nothing of the caller's runs as the owner of the fences", () => {
     );
     expect(rows.map(({ name }) => name)).toEqual([
       "beat()",
+      "confirm_lineage(at_least bigint)",
       "fence_of(resource text)",
       "forget_history(older_than interval, at_most integer)",
       "forget_used_keys(older_than interval, at_most integer)",

@@ -1,5 +1,6 @@
 // A restored backup must not forget fences (G7): a real cluster whose files are copied while it is
 // stopped and put back later, real nodes of the lock, and the program that recovers.
+import { withFencedTransaction } from "@palisade/guard";
 import { createLocker, type Locker } from "@palisade/lock";
 import { Pgbouncer, PostgresPair, PostgresServer, type RedisFleet } from "@palisade/testkit";
 import pg from "pg";
@@ -19,8 +20,21 @@ interface Site {
   open(config?: Partial<StoreConfig>): Promise<FencedStore>;
   recover(...args: readonly string[]): ReturnType<typeof runProgram>;
   query(text: string): Promise<readonly Record<string, unknown>[]>;
+  /** A transaction on a fenced table of the user's own, past every gateway: row 1 is orders/1. */
+  writeOwn(token: number): Promise<unknown>;
   /** Until the nodes remember a beat above this one; resolves with it. */
   beatAbove(beat: number): Promise<number>;
+}
+
+async function writeOwn(connectionString: string, token: number): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  try {
+    const write = (tx: pg.Client) => tx.query("update orders set token = $1", [token]);
+    await withFencedTransaction(client, { resource: "orders/1", token }, write);
+  } finally {
+    await client.end();
+  }
 }
 
 const test = base.extend("site", async ({ fleet: start }, { onCleanup }): Promise<Site> => {
@@ -43,6 +57,8 @@ const test = base.extend("site", async ({ fleet: start }, { onCleanup }): Promis
       await client.end();
     }
   };
+  await query("create table orders (id integer primary key, token bigint); insert into orders values (1, 0)");
+  await query("select palisade.fence_table('orders', 'orders/', 'id')");
   const [{ id } = {}] = await query("select id from palisade.lineage");
   const beatAbove = async (beat: number): Promise<number> => {
     let seen = 0;
@@ -53,17 +69,14 @@ const test = base.extend("site", async ({ fleet: start }, { onCleanup }): Promis
     await expect.poll(read, { interval: 20, timeout: 30_000 }).toBeGreaterThan(beat);
     return seen;
   };
-  const env = {
-    DATABASE_URL: server.url,
-    PALISADE_REDIS_URLS: fleet.urls.join(","),
-  };
   return {
     server,
     fleet,
     locker,
     query,
+    writeOwn: (token) => writeOwn(server.url, token),
     beatAbove,
-    recover: (...args) => runProgram(["recover", ...args], env),
+    recover: (...args) => runProgram(["recover", ...args], { DATABASE_URL: server.url, PALISADE_REDIS_URLS: fleet.urls.join(",") }),
     async open(config = {}) {
       const verify = async (resource: string, token: number) => ((await locker.issued(resource, token)) ? "issued" : "unissued");
       const store = await openStore({ databaseUrl: server.url, ...longTimeouts, memory: locker, verify, ...config });
@@ -154,6 +167,70 @@ test("G7 behind a pooler a restored database is noticed by the statement, althou
   } finally {
     await pooler.stop();
   }
+});
+
+test("G7 after a restore no transaction on the user's own tables is guarded before the recovery", async ({ site }) => {
+  const { store, older, newer } = await writeAfterBackup(site);
+  await site.writeOwn(newer.token);
+  await site.server.restoreBackup();
+  const late = { name: "GuardError", code: "not_recovered" };
+  await expect(site.writeOwn(older.token)).rejects.toMatchObject(late);
+  // A gateway that asks the nodes does not confirm it either, nor for a resource without a row.
+  expect(await store.ready()).toMatchObject({ ready: false });
+  await expect(site.writeOwn(older.token)).rejects.toMatchObject(late);
+  await expect(site.query(`select palisade.guard('orders/2', ${older.token})`)).rejects.toMatchObject({ code: "PLS10" });
+  expect(await site.recover("--reason", "the disk was lost")).toMatchObject({ code: 0 });
+  await expect(site.writeOwn(older.token)).rejects.toMatchObject({ code: "fencing_token_stale", currentToken: newer.token });
+  await site.writeOwn(newer.token);
+  expect(await site.query("select token::float from orders")).toEqual([{ token: newer.token }]);
+});
+
+test("control: own tables of a restored database that nobody watches take the older token", async ({ site }) => {
+  const { older } = await writeAfterBackup(site);
+  await site.server.restoreBackup();
+  await site.query("update palisade.lineage set confirmed_start = null");
+  await site.writeOwn(older.token);
+});
+
+test("G7 a called function is refused before the recovery, and not called", async ({ site }) => {
+  await site.query("create function public.touch() returns void language sql as 'update orders set token = -1'");
+  const calling = { callFunctions: ["public.touch"], callDatabaseUrl: site.server.url };
+  const { older, newer } = await writeAfterBackup(site);
+  const request = (token: number) => ({
+    function: "public.touch",
+    arguments: "{}",
+    leases: [{ resource: "orders/1", token }],
+    holder: "test",
+    maxAnswerBytes: 1_000,
+  });
+  const store = await site.open(calling);
+  expect(await store.call(request(newer.token))).toMatchObject({ kind: "called" });
+  await site.server.restoreBackup();
+  expect(await store.call(request(older.token))).toMatchObject(refused);
+  expect(await (await site.open(calling)).call(request(older.token))).toMatchObject(refused);
+  // The guard itself refuses, should the gateway have looked just before.
+  expect(await (await site.open({ ...calling, memory: undefined })).call(request(older.token))).toMatchObject(refused);
+  expect(await site.query("select token::float from orders")).toEqual([{ token: 0 }]);
+  await site.recover("--reason", "test");
+  expect(await store.call(request(older.token))).toMatchObject({ kind: "refused", refusal: { kind: "stale" } });
+  expect(await store.call(request(newer.token))).toMatchObject({ kind: "called" });
+});
+
+test("after a restart a gateway confirms own tables by itself, and one without lock nodes leaves them alone", async ({ site }) => {
+  await site.open({ memory: undefined });
+  await site.writeOwn(1);
+  await site.server.restart();
+  await site.writeOwn(1);
+  const store = await site.open();
+  expect(await store.ready()).toMatchObject({ ready: true });
+  await site.server.crash();
+  await site.server.restart();
+  const confirmed = () =>
+    site.writeOwn(2).then(
+      () => "written",
+      ({ code }: { readonly code: string }) => code,
+    );
+  await expect.poll(confirmed, { interval: 50, timeout: 30_000 }).toBe("written");
 });
 
 test("an operator who knows that nothing is missing says so, with a reason, and the fences stay", async ({ site }) => {
