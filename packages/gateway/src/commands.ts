@@ -2,7 +2,8 @@
 // comes from the environment alone.
 import { parseArgs } from "node:util";
 import { createGateway, type Gateway } from "./gateway.js";
-import { apiKeyFile, makeApiKey } from "./http/auth.js";
+import { apiKeyFile } from "./http/api-key-file.js";
+import { makeApiKey } from "./http/api-keys.js";
 import { firstIssue } from "./http/schemas.js";
 import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog } from "./observe/log.js";

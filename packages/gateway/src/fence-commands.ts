@@ -3,7 +3,7 @@
 import { fencedTables, inspectFences, unfence } from "@palisade/guard";
 import { noArguments, read } from "./commands.js";
 import { GatewayConfigError } from "./settings/config.js";
-import { withClient } from "./store/migrate.js";
+import { withClient } from "./store/with-client.js";
 
 export async function fences(args: readonly string[]): Promise<number> {
   noArguments(args);

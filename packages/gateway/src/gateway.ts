@@ -1,6 +1,6 @@
 // One gateway from start to stop: puts the parts together, opens the two ports, and closes
 // everything in the order that loses no accepted request.
-import type { Server } from "node:http";
+import type { RequestListener, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Express } from "express";
 import { createApp } from "./app.js";
@@ -22,7 +22,7 @@ import { connectToLock, type LockClient, lockReadiness, verifyWith } from "./ver
 /** One gateway of this process, not yet listening. */
 export interface Gateway {
   /** The Express application, to mount elsewhere: then call open() in place of listen(). */
-  readonly app: Express;
+  readonly app: RequestListener;
   /**
    * Migrates and opens the store, without a port. The server that `app` is mounted in may listen
    * anywhere, so a gateway without credentials wants the word that this is meant; it still answers

@@ -1,7 +1,7 @@
 // The public API of the gateway as a library.
 
 export { createGateway, type Gateway, type GatewayOptions, type OpenOptions } from "./gateway.js";
-export { hashApiKey, makeApiKey, type NewApiKey } from "./http/auth.js";
+export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
 export { openApiDocument } from "./http/openapi.js";
 export { type GatewayConfig, GatewayConfigError } from "./settings/config.js";
 export { grantRoles, MigrationError, type MigrationReport, migrate } from "./store/migrate.js";

@@ -32,7 +32,7 @@ export async function run(nodes: string[]): Promise<number> {
 export async function pay(db: { query(text: string): Promise<unknown> }, tx: OpenTransaction, lease: Lease): Promise<string> {
   await guard(tx, { resource: "accounts/1", token: lease.token });
   try {
-    return await withFencedTransaction(db, lease, async (open) => String(await open.query("select 1")));
+    return await withFencedTransaction(db, lease, async (open: typeof db) => String(await open.query("select 1")));
   } catch (error) {
     return error instanceof GuardError ? error.code : "failed";
   }

@@ -1,8 +1,8 @@
 // Who is calling, from the Authorization header alone, and whether that caller may do what it asks.
 // Runs before the body is read. An answer does not say whether a credential was unknown, wrong or
 // revoked, and no credential reaches a log or an answer.
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { z } from "zod";
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { ApiKeyFile } from "./api-keys.js";
 import type { JwtVerifier } from "./jwt.js";
 import { Problem } from "./problem.js";
 import { type Action, allows, everything, type Principal, parseScope } from "./scopes.js";
@@ -92,52 +92,10 @@ function unauthenticated(detail: string): Problem {
   return new Problem("unauthenticated", detail);
 }
 
-const API_KEY_PREFIX = "palisade_";
 // 256 random bits in base64url. A key made elsewhere is accepted if it is long enough to hold 128
 // bits; a shorter one could be found from its hash.
 const MIN_KEY_LENGTH = 22;
 const KEY_SHAPE = /^[A-Za-z0-9\-._~+/]+=*$/;
-
-const scopeText = z.string().refine((text) => parseScope(text) !== undefined, {
-  error: 'must be read, write, seal or admin, a colon and a prefix, such as "write:orders/"',
-});
-const keyHash = z.string().regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the key in 64 lower-case hexadecimal digits" });
-const instant = z.iso.datetime({ offset: true, error: 'must be a time such as "2027-01-31T00:00:00Z"' });
-/**
- * `previous` is the key that the entry had before: while callers change over, both are the same
- * caller, whose idempotency keys and name stay.
- */
-export const apiKeyFile = z.strictObject({
-  keys: z.array(
-    z.strictObject({
-      id: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, { error: "must be 1 to 64 letters, digits, dots, dashes or underscores" }),
-      sha256: keyHash,
-      scopes: z.array(scopeText).min(1, { error: "must hold at least one scope" }),
-      expiresAt: instant.optional(),
-      previous: z.strictObject({ sha256: keyHash, expiresAt: instant }).optional(),
-    }),
-  ),
-});
-export type ApiKeyFile = z.infer<typeof apiKeyFile>;
-
-/** A key and its hash. */
-export interface NewApiKey {
-  /** For the caller; it is stored nowhere. */
-  readonly key: string;
-  /** For the key file. */
-  readonly sha256: string;
-}
-
-/** A new random key. */
-export function makeApiKey(): NewApiKey {
-  const key = API_KEY_PREFIX + randomBytes(32).toString("base64url");
-  return { key, sha256: hashApiKey(key) };
-}
-
-/** The SHA-256 of a key in hex, as the key file has it. */
-export function hashApiKey(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
-}
 
 interface StoredKey {
   readonly hash: Buffer;

@@ -1,7 +1,7 @@
 // What createGateway accepts, and whether it makes sense. Reads no file and no network: whether a
 // key file exists or a database answers is found out at start.
 import { storeLimits } from "../store/store-limits.js";
-import type { Setting } from "./setting-kinds.js";
+import type { Setting } from "./setting.js";
 import { type Settings, settings } from "./settings.js";
 
 /** What createGateway takes: only `databaseUrl` must be there. */

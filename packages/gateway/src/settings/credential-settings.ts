@@ -1,7 +1,9 @@
 // The part of the table of settings that says who may call.
 import { z } from "zod";
-import { type ApiKeyFile, apiKeyFile } from "../http/auth.js";
-import { list, number, parseJson, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
+import { apiKeyFile } from "../http/api-key-file.js";
+import type { ApiKeyFile } from "../http/api-keys.js";
+import type { Setting } from "./setting.js";
+import { list, number, parseJson, secret, shortText, urlOf } from "./setting-kinds.js";
 
 export interface CredentialSettings {
   readonly apiKeysFile: string | undefined;

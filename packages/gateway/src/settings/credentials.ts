@@ -3,7 +3,9 @@
 // runs, so that a key can be changed or withdrawn without a restart.
 import { readFileSync, type StatsListener, unwatchFile, watchFile } from "node:fs";
 import type { ReadinessCheck } from "../fenced-store.js";
-import { type ApiKeyFile, ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
+import { apiKeyFile } from "../http/api-key-file.js";
+import type { ApiKeyFile } from "../http/api-keys.js";
+import { ApiKeyring, type Authenticator, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
 import { JwtVerifier } from "../http/jwt.js";
 import { firstIssue } from "../http/schemas.js";
 import { GatewayConfigError, hasCredentials, hasJwt, type Naming } from "./config.js";

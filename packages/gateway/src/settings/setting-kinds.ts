@@ -1,27 +1,7 @@
-// How one setting is described, and the few kinds of settings.
+// The few kinds of settings.
 import { z } from "zod";
 import { databaseUrlFault } from "../store/database-urls.js";
-
-export interface Setting {
-  readonly env: string;
-  readonly schema: z.ZodType;
-  /** Completes the sentence "NAME must be …". */
-  readonly mustBe: string;
-  readonly help: string;
-  /**
-   * In place of `mustBe`: what is wrong with a value that the schema refuses, without showing it.
-   */
-  readonly fault?: (given: unknown) => string | undefined;
-  readonly fallback?: unknown;
-  /** The default where another part of the gateway decides it. */
-  readonly otherwise?: unknown;
-  /** Its value may hold a password or key and is never shown. */
-  readonly secret?: boolean;
-  /**
-   * How the text of an environment variable becomes a value for the schema; as it is when absent.
-   */
-  readonly read?: (text: string) => unknown;
-}
+import type { Setting } from "./setting.js";
 
 type Described<K extends keyof Setting> = Pick<Setting, "env" | "help" | "fallback" | "otherwise" | K>;
 

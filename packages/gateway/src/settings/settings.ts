@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { storeRange } from "../store/store-limits.js";
 import { type CredentialSettings, credentialSettings } from "./credential-settings.js";
-import { aDatabase, choice, list, number, type Setting, secret, shortText, urlOf } from "./setting-kinds.js";
+import type { Setting } from "./setting.js";
+import { aDatabase, choice, list, number, secret, shortText, urlOf } from "./setting-kinds.js";
 
 /** Every setting with its value. A setting without a default that was not given is undefined. */
 export interface Settings extends CredentialSettings {

@@ -3,10 +3,9 @@
 // gateways still run on the schema it makes, so that they stay ready while a newer version is
 // rolled out.
 import { createHash } from "node:crypto";
-import pg from "pg";
-import { connectionFault } from "./connection-fault.js";
-import { DatabaseHost } from "./database-host.js";
+import type pg from "pg";
 import { grants, migrations } from "./migrations.generated.js";
+import { withClient } from "./with-client.js";
 
 const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version uses the same.
 
@@ -133,21 +132,6 @@ async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<
     await client.query("insert into palisade.migrations (name, checksum, runs_with) values ($1, $2, $3)", values);
   }
   return { applied: toApply.map((file) => file.name), alreadyThere: files.length - toApply.length };
-}
-
-/** A connection of its own for one command of the program. */
-export async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const connectionString = await new DatabaseHost(databaseUrl).url();
-  const client = new pg.Client({ connectionString, application_name: "palisade-migrate" });
-  client.on("error", () => {}); // A lost connection also rejects the statement that waits on it.
-  await client.connect().catch((error: unknown) => {
-    throw connectionFault(error, client);
-  });
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
 }
 
 /**

@@ -1,7 +1,8 @@
 // API keys, scopes, JWTs and the rate limit.
 import { SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
-import { ApiKeyring, credentialAuthenticator, hashApiKey, makeApiKey, openAuthenticator } from "../../../src/http/auth.js";
+import { hashApiKey, makeApiKey } from "../../../src/http/api-keys.js";
+import { ApiKeyring, credentialAuthenticator, openAuthenticator } from "../../../src/http/auth.js";
 import { RateLimit } from "../../../src/http/dispatcher.js";
 import { JwtVerifier } from "../../../src/http/jwt.js";
 import { allows, parseScope } from "../../../src/http/scopes.js";
