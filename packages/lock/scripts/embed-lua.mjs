@@ -20,6 +20,10 @@ const scripts = [
   "admit",
   "list-resources",
   "mark",
+  "readmit",
+  "promise",
+  "accept",
+  "enter",
 ];
 
 function load(name) {

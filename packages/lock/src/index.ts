@@ -1,7 +1,6 @@
 // The public API of @palisade/lock: named exports, no logic.
 
 export { createLocker } from "./locker.js";
-export type { NodeSource } from "./options/node-source.js";
 export type { LockerOptions, RetryOptions } from "./options/policy.js";
 export type {
   Ballot,
@@ -28,7 +27,7 @@ export {
   type RenewalEvent,
   type RoundEvent,
 } from "./protocol/events.js";
-export type { Finding, FleetState } from "./protocol/fleet.js";
+export type { Finding, FleetMembers, FleetState, MemberChange } from "./protocol/fleet.js";
 export type { Lease, Release, Renewal } from "./protocol/lease.js";
 export type {
   AcquireOptions,
@@ -37,8 +36,10 @@ export type {
   Inspection,
   KeepOptions,
   Locker,
+  ReconfigureOptions,
   Resources,
   TryAcquireOptions,
   UsingOptions,
 } from "./protocol/locker.js";
+export type { NodeSource } from "./protocol/node-source.js";
 export { compareTokens, formatToken, isToken, MAX_TOKEN, parseToken } from "./protocol/token.js";

@@ -8,6 +8,8 @@ import { closedError, describeBallots, describeLost } from "./lease/messages.js"
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
 import { retryAfterMs } from "./lease/time-until-free.js";
 import { readAdoptOptions, readLeaseRequest, readResource } from "./options/lease-request.js";
+import { readMemberChange, readNames, readReconfigureWaitMs } from "./options/member-change.js";
+import { policyFor } from "./options/member-policy.js";
 import { shown, tokenOption, wellFormedText } from "./options/option.js";
 import { checkTtl, type LockerOptions, type Policy, readPolicy } from "./options/policy.js";
 import type { Clock } from "./platform/clock.js";
@@ -16,7 +18,7 @@ import { DeadlineHeap } from "./platform/deadline-heap.js";
 import { InFlight } from "./platform/in-flight.js";
 import { LockError } from "./protocol/errors.js";
 import { channels } from "./protocol/events.js";
-import type { Asked, Finding, Fleet, FleetState } from "./protocol/fleet.js";
+import type { Asked, Finding, Fleet, FleetMembers, FleetState, MemberChange } from "./protocol/fleet.js";
 import type { Lease } from "./protocol/lease.js";
 import type {
   AcquireOptions,
@@ -25,6 +27,7 @@ import type {
   Inspection,
   KeepOptions,
   Locker,
+  ReconfigureOptions,
   Resources,
   TryAcquireOptions,
   UsingOptions,
@@ -36,6 +39,12 @@ import { LocalQueue } from "./waiting/local-queue.js";
 import type { WaitBudget } from "./waiting/wait-budget.js";
 import { AcquireCalls } from "./waiting/wait-for-lease.js";
 import { YieldAfterRelease } from "./waiting/yield-after-release.js";
+
+/** The admission of one member changes every incarnation once. */
+const MARK_TRIES = 4;
+
+const answersIn = <Answer>(asked: readonly Asked<Answer>[]): readonly Answer[] =>
+  asked.flatMap((node) => (node.kind === "answered" ? [node.answer] : []));
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
@@ -51,23 +60,25 @@ export class QuorumLocker implements Locker {
     const resourceQueue = new LocalQueue(1);
     const yieldAfterRelease = new YieldAfterRelease(clock, (resource) => resourceQueue.isOccupied(resource));
     const waiters = { closed: false, sleeping: new Set<WaitBudget>() };
-    const firstContact = new FirstContact({ clock, policy, waiters }, fleet);
-    this.#fleet = fleet;
-    this.#firstContact = firstContact;
-    this.#context = {
-      nodes: fleet.nodes,
-      policy,
+    const present = () => ({ nodes: fleet.nodes, policy: policyFor(fleet.nodes.length, policy), fleetMaxTtlMs: fleet.maxTtlMs });
+    const context: WaitContext = {
+      ...present(),
       clock,
       deadlines: new DeadlineHeap(clock),
       inFlight: new InFlight(),
-      checkFleetTtl: (ttlMs) => firstContact.checkTtl(ttlMs),
+      checkFleetTtl: (ttlMs) => this.#firstContact.checkTtl(ttlMs),
       onReleased: (resources, ballots) => yieldAfterRelease.released(resources, ballots),
       yieldAfterRelease,
       resourceQueue,
       waiters,
     };
-    this.#calls = new AcquireCalls(this.#context, firstContact);
-    this.#adoptions = new Adoptions(this.#context);
+    this.#fleet = fleet;
+    this.#context = context;
+    this.#firstContact = new FirstContact(context, fleet);
+    this.#calls = new AcquireCalls(context, this.#firstContact);
+    this.#adoptions = new Adoptions(context);
+    // Fields, since every acquisition reads them.
+    fleet.onChange(() => Object.assign(context, present()));
   }
 
   ready(): Promise<FleetState> {
@@ -165,13 +176,16 @@ export class QuorumLocker implements Locker {
     wellFormedText("name", name, 1_024);
     if (atLeast !== 0) tokenOption(atLeast);
     await this.#begin([]);
-    return Math.max(...this.#answersOf(`the mark ${name}`, await this.#fleet.mark(name, atLeast)));
+    let asked = await this.#fleet.mark(name, atLeast);
+    for (let tries = 1; tries < MARK_TRIES && answersIn(asked).length < this.#context.policy.quorum; tries++)
+      asked = await this.#fleet.mark(name, atLeast);
+    return Math.max(...this.#answersOf(`the mark ${name}`, asked));
   }
 
   /** At least a quorum's. */
   #answersOf<Answer>(what: string, asked: readonly Asked<Answer>[]): readonly Answer[] {
     const { size, quorum } = this.#context.policy;
-    const answers = asked.flatMap((node) => (node.kind === "answered" ? [node.answer] : []));
+    const answers = answersIn(asked);
     if (answers.length >= quorum) return answers;
     const ballots = asked.filter((node) => node.kind === "unreachable");
     const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots)}`;
@@ -182,6 +196,28 @@ export class QuorumLocker implements Locker {
     if (this.#context.waiters.closed) throw closedError([]);
     await this.#firstContact.wait();
     return this.#fleet.probe();
+  }
+
+  async members(): Promise<FleetMembers> {
+    await this.#begin([]);
+    const members = this.#fleet.members();
+    if (members !== undefined) return members;
+    const { nodes, maxTtlMs } = this.#fleet;
+    return { generation: 0, members: nodes.map(({ address }) => address), maxTtlMs: maxTtlMs ?? this.#context.policy.ttlMs };
+  }
+
+  async reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers> {
+    const asked = readMemberChange(change);
+    const waitMs = readReconfigureWaitMs(options);
+    await this.#begin([]);
+    return this.#fleet.reconfigure(asked, waitMs);
+  }
+
+  async foundWithout(absent: readonly string[]): Promise<FleetMembers> {
+    const names = readNames(absent);
+    if (!this.#firstContact.isDone) await this.#firstContact.wait();
+    if (this.#context.waiters.closed) throw closedError([]);
+    return this.#fleet.foundWithout(names);
   }
 
   close(): Promise<void> {

@@ -4,6 +4,15 @@ const held = "packages/lock/src/lease/held-lease.ts";
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const leases = [
   {
+    name: "planted-on-former-members",
+    promise: "L2",
+    file: "packages/lock/src/lease/renew.ts",
+    find: "plantMs > 0 && planted !== present.nodes;",
+    replace: "plantMs > 0 && planted === undefined;",
+    breaks: "Answers of the present members are counted against the number of the former ones.",
+    tests: ["unit/lease/renew.test.ts"],
+  },
+  {
     name: "no-allowance-for-drift",
     promise: "L2",
     file: "packages/lock/src/quorum/validity-after-drift.ts",

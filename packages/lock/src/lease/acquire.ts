@@ -43,9 +43,11 @@ class Acquisition {
   #allAnswered = false;
 
   constructor(context: LeaseContext, wanted: Wanted) {
-    const { clock, nodes } = context;
-    this.#context = context;
-    this.#wanted = wanted;
+    const { clock, nodes, fleetMaxTtlMs = wanted.ttlMs } = context;
+    // As it is now: only the members of the generation in which it begins are counted.
+    this.#context = { ...context };
+    // Checked when the caller came; it may have been lowered since.
+    this.#wanted = wanted.ttlMs > fleetMaxTtlMs ? { ...wanted, ttlMs: fleetMaxTtlMs } : wanted;
     this.#owner = clock.secret();
     this.#grants = noBallots(nodes.length);
     this.#incarnations = nodes.map((node) => node.incarnation());
@@ -119,14 +121,14 @@ class Acquisition {
   // The lease counts from before the first byte was sent: the nodes' keys began to run later, so
   // they outlast it (L2).
   #inTime(token: number): Outcome {
-    const { clock, policy } = this.#context;
+    const { clock, nodes, policy } = this.#context;
     const { resources, ttlMs } = this.#wanted;
     const startMonotonicMs = this.#startMonotonicMs;
     const startWallMs = this.#startWallMs;
     const lastsMs = validityMs(ttlMs, policy.driftFactor);
     const leftMs = remainingMs(lastsMs, clock.monotonicMs() - startMonotonicMs, clock.wallMs() - startWallMs);
     if (leftMs < minValidityMs(policy.minValidityMs, ttlMs)) return this.#lose("too_slow", "no", leftMs);
-    return { kind: "won", resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, votes: this.#grants };
+    return { kind: "won", resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, nodes, votes: this.#grants };
   }
 
   #lose(reason: LossReason, verdict: Settled, leftMs?: number): Lost {

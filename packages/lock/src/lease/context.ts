@@ -9,11 +9,17 @@ import type { LockNode } from "../protocol/node.js";
 import type { Ballots } from "../quorum/round.js";
 
 export interface LeaseContext {
+  /**
+   * The members of the present generation, and the policy with their number. Both are replaced when
+   * the members change: a verb reads them once, before its first round.
+   */
   readonly nodes: readonly LockNode[];
   readonly policy: Policy;
   readonly clock: Clock;
   readonly deadlines: DeadlineHeap;
   readonly inFlight: InFlight;
+  /** The longest lease the fleet allows now; undefined while it is not known. */
+  readonly fleetMaxTtlMs: number | undefined;
   /** Throws RangeError if the fleet is known to allow only shorter leases. */
   checkFleetTtl(ttlMs: number): void;
   /** Called when a held lease was given back, with what the nodes answered until then. */

@@ -9,7 +9,7 @@ import type { Ballot } from "../protocol/ballot.js";
 import { type LeaseLostReason, LockError } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
 import type { Lease, Release, Renewal } from "../protocol/lease.js";
-import type { GrantedLease } from "../protocol/outcome.js";
+import type { GrantedLease, Won } from "../protocol/outcome.js";
 import { castBallots } from "../quorum/round.js";
 import { neededTtlMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import type { LeaseContext } from "./context.js";
@@ -37,6 +37,8 @@ export class HeldLease implements Lease, Deadline {
   #startWallMs: number;
   #lastsMs: number;
   #ttlMs: number;
+  /** The members that granted or renewed it last. */
+  #nodes: LeaseContext["nodes"];
   #renews: boolean;
   #renewAt = Number.POSITIVE_INFINITY;
   #isWarned = false;
@@ -59,6 +61,7 @@ export class HeldLease implements Lease, Deadline {
     this.#owner = grant.owner;
     this.#ttlMs = grant.ttlMs;
     this.#votes = grant.votes;
+    this.#nodes = "nodes" in grant ? (grant as Won).nodes : context.nodes;
     this.#startMonotonicMs = grant.startMonotonicMs;
     this.#startWallMs = grant.startWallMs;
     this.#holdUntilAt = grant.startMonotonicMs + keeping.maxHoldMs;
@@ -168,8 +171,10 @@ export class HeldLease implements Lease, Deadline {
   }
 
   async #extend(): Promise<Renewal> {
-    const { clock, policy } = this.#context;
+    const { clock, policy, nodes } = this.#context;
     const extension = ++this.#extensions;
+    // A node that loses its memory waits only for as long as a lease may last now.
+    this.#ttlMs = Math.min(this.#ttlMs, this.#context.fleetMaxTtlMs ?? this.#ttlMs);
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
     const lastsMs = this.#validityFrom(startMonotonicMs);
@@ -181,12 +186,14 @@ export class HeldLease implements Lease, Deadline {
       owner: this.#owner,
       token: this.token,
       ttlMs: Math.min(this.#ttlMs, Math.ceil(neededTtlMs(lastsMs, policy.driftFactor))),
+      plantMs: this.#nodes === nodes ? 0 : Math.floor(neededTtlMs(this.#leftMs(), policy.driftFactor)),
       isWanted: () => this.#ended === undefined && this.#extensions === extension,
     });
     if (verdict === "renewed") {
       this.#trouble = "expired";
       this.#unknowns = 0;
       this.#isWarned = false;
+      this.#nodes = nodes;
       if (this.#ended === undefined) this.#restart(startMonotonicMs, startWallMs, lastsMs);
       this.#planRenewal(renewInMs(lastsMs, clock.random()));
     } else if (verdict === "lost") {
@@ -277,11 +284,8 @@ export class HeldLease implements Lease, Deadline {
   }
 
   #giveBack(): Promise<Release> {
-    this.#release ??= releaseEverywhere(this.#context, {
-      resources: this.resources,
-      owner: this.#owner,
-      token: this.token,
-    });
+    const { resources, token } = this;
+    this.#release ??= releaseEverywhere(this.#context, { resources, owner: this.#owner, token });
     return this.#release;
   }
 

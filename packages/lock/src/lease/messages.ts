@@ -68,6 +68,7 @@ function describeBallot(ballot: Ballot, isOfMany: boolean): [words: string, forM
     case "unreachable":
       return [`unreachable (${ballot.cause})`];
     case "quarantined":
+      if (ballot.reason !== undefined) return [`not admitted: ${ballot.reason}`];
       return ballot.readyInMs === undefined
         ? ["quarantined after a restart"]
         : ["quarantined after a restart for # ms more", ballot.readyInMs];

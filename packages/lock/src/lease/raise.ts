@@ -105,8 +105,8 @@ export async function forceRelease(context: LeaseContext, resource: string, reas
  * a quorum did it in the incarnation in which it began.
  */
 async function raiseOnQuorum(context: LeaseContext, question: Raise): Promise<readonly RaiseBallot[]> {
-  const { quorum, size } = context.policy;
   for (let tries = 1; ; tries++) {
+    const { quorum, size } = context.policy;
     const ballots = castBallots(await raiseOnce(context, question));
     const raised = ballots.filter(({ kind }) => kind === "raised").length;
     if (raised >= quorum) return ballots.filter((ballot) => ballot.kind !== "epoch_moved");

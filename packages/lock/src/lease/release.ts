@@ -18,15 +18,16 @@ export type ReleaseVerdict = "free" | "unconfirmed" | "open";
  * be told. Waiters are notified from the token's wake slot on.
  */
 export async function releaseEverywhere(context: LeaseContext, lease: Ownership & { readonly token: number }): Promise<Release> {
+  const { nodes, policy } = context;
   const { resources, owner, token } = lease;
   const question = { resources, owner, notifyFrom: token };
-  const ballots = noBallots<ReleaseBallot>(context.nodes.length);
+  const ballots = noBallots<ReleaseBallot>(nodes.length);
   const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(context, {
     question: "release",
     resources,
     ballots,
     ask: (node) => node.release(question),
-    judge: (cast) => tallyReleases(cast, context.policy),
+    judge: (cast) => tallyReleases(cast, policy),
   });
   context.onReleased(resources, ballots);
   return { outcome, ballots: castBallots(ballots) };

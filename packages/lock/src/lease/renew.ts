@@ -2,6 +2,7 @@
 // gets it again (heal) only after a quorum confirmed the owner in this very round. An adopted lease
 // gets a new owner in the same round.
 import type { ExtendBallot } from "../protocol/ballot.js";
+import type { Ownership } from "../protocol/node.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
@@ -14,6 +15,12 @@ export interface RenewalQuestion {
   readonly giver?: string | undefined;
   readonly token: number;
   readonly ttlMs: number;
+  /**
+   * Where other nodes are members now than those that granted it: for how long its key is created,
+   * before they are asked, on those that lack it. Of three nodes two may hold it, and of five that
+   * is no quorum. No longer than what is left of the lease.
+   */
+  readonly plantMs?: number;
   /**
    * Whether the lease is still held and was not extended again since: checked before any key is
    * created.
@@ -33,13 +40,19 @@ export interface RenewalAnswer {
 }
 
 export async function renew(context: LeaseContext, question: RenewalQuestion): Promise<RenewalAnswer> {
-  const { clock, nodes, policy } = context;
-  const { resources, owner, giver, ttlMs } = question;
+  const { resources, owner, giver, token, ttlMs, plantMs = 0 } = question;
+  // The members that are asked must be those of the generation in which their answers count.
+  let present = { ...context };
+  for (let planted: LeaseContext["nodes"] | undefined; plantMs > 0 && planted !== present.nodes; present = { ...context }) {
+    planted = present.nodes;
+    await plant(present, { resources, owner, token, ttlMs: plantMs });
+  }
+  const { clock, nodes, policy } = present;
   const heir = giver === undefined ? undefined : { owner, label: policy.label };
   const ballots = noBallots<ExtendBallot>(nodes.length);
   let verdict: RenewalVerdict = "open";
   const startAt = clock.monotonicMs();
-  verdict = await askAll<ExtendBallot, Exclude<RenewalVerdict, "open">>(context, {
+  verdict = await askAll<ExtendBallot, Exclude<RenewalVerdict, "open">>(present, {
     question: "extend",
     resources,
     ballots,
@@ -51,11 +64,11 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
     onComplete: () => {
       // What a node did not give to the new owner would outlast its release.
       if (verdict === "renewed" && giver !== undefined)
-        releaseOn(context, { resources, owner: giver }, (i) => ballots[i]?.kind !== "extended");
+        releaseOn(present, { resources, owner: giver }, (i) => ballots[i]?.kind !== "extended");
       // For what is left of the ttl, not for a whole one: the key must not outlive the others by
       // the time that the slowest node took to answer.
       const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());
-      if (verdict === "renewed" && question.isWanted()) heal(context, { ...question, ttlMs: leftMs }, ballots);
+      if (verdict === "renewed" && question.isWanted()) heal(present, { ...question, ttlMs: leftMs }, ballots);
     },
   });
   return { verdict, ballots: castBallots(ballots) };
@@ -75,6 +88,16 @@ export function tallyExtensions(ballots: Ballots<ExtendBallot>, { size, quorum }
   if (yes >= quorum) return "renewed";
   if (size - no < quorum) return "lost";
   return yes + open >= quorum || size - no - open < quorum ? "open" : "unknown";
+}
+
+async function plant(
+  { inFlight, nodes, policy }: LeaseContext,
+  lease: Ownership & { readonly token: number; readonly ttlMs: number },
+): Promise<void> {
+  inFlight.begin();
+  const question = { ...lease, label: policy.label };
+  await Promise.all(nodes.map((node) => new Promise((resolve) => node.heal(question).then(resolve))));
+  inFlight.end();
 }
 
 // Not waited for: a heal that fails changes nothing, and the next renewal sees that.

@@ -2,13 +2,10 @@
 // ioredis would take for another server (localhost, mostly) or would refuse only when it connects
 // is refused here. No message shows a value that may be a secret.
 import type { Cluster, Redis, RedisOptions } from "ioredis";
+import type { NodeSource } from "../protocol/node-source.js";
 import { shown } from "./option.js";
 
-/**
- * redis:// or rediss:// URL, ioredis options, or the user's own instance (which is duplicated,
- * never used or closed).
- */
-export type NodeSource = string | RedisOptions | Redis | Cluster;
+export type { NodeSource };
 
 export type Client = Redis | Cluster;
 
@@ -18,8 +15,7 @@ type Fields = Readonly<Record<string, unknown>>;
  * TypeError or RangeError if it is neither a URL of Redis, nor ioredis options that name a server,
  * nor an ioredis instance.
  */
-export function checkSource(source: unknown, index: number): void {
-  const name = `nodes[${index}]`;
+export function checkSource(source: unknown, name: string): void {
   if (typeof source === "string") checkUrl(source, name);
   else if (typeof source === "object" && source !== null && !Array.isArray(source)) checkObject(source as Fields, name);
   else throw new TypeError(`${name} must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
@@ -119,6 +115,22 @@ function addressOfUrl(text: string): string {
 function addressOfOptions(given: RedisOptions): string {
   if (given.sentinels) return `sentinel ${given.name}`;
   return given.path ? given.path : `${(given.host ?? "localhost").toLowerCase()}:${given.port ?? 6379}`;
+}
+
+/**
+ * The same way (user, password, TLS, database) to another address; undefined where only the user
+ * can say how: sentinels, clusters, sockets.
+ */
+export function sourceAt(address: string, like: NodeSource): NodeSource | undefined {
+  const [, host, port] = /^(.+):(\d+)$/.exec(address) ?? [];
+  if (host === undefined || port === undefined || /[ /]/.test(host) || hasFailover(like)) return undefined;
+  if (typeof like === "string") {
+    const url = new URL(like);
+    url.host = `${host}:${port}`;
+    return url.href;
+  }
+  const { path: _, ...options } = isInstance(like) ? (like as Redis).options : like;
+  return { ...options, host: host.replace(/^\[(.*)\]$/, "$1"), port: Number(port) };
 }
 
 /**

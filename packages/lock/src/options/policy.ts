@@ -179,7 +179,7 @@ function readSize(nodes: unknown): number {
   if (nodes.length === 0 || nodes.length > MAX_NODES)
     throw new RangeError(`nodes must name 1 to ${MAX_NODES} Redis masters, not ${nodes.length}`);
   // Not forEach, which skips holes.
-  for (let i = 0; i < nodes.length; i++) checkSource(nodes[i], i);
+  for (let i = 0; i < nodes.length; i++) checkSource(nodes[i], `nodes[${i}]`);
   return nodes.length;
 }
 

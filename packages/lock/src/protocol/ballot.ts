@@ -30,6 +30,8 @@ export interface Quarantined {
   readonly node: string;
   /** Earliest moment from now at which it can be admitted, where known. */
   readonly readyInMs?: number;
+  /** Why nothing can be done for it now, where that is so. */
+  readonly reason?: string;
 }
 
 /** Yes: this node granted all resources of the request. */

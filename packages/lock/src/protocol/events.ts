@@ -106,6 +106,8 @@ export type NodeEvent =
    */
   | { readonly kind: "admission_blocked"; readonly nodes: readonly string[]; readonly reason: string }
   | { readonly kind: "fleet_refused"; readonly reason: string }
+  /** Other nodes are members of the fleet than those that this process was configured with. */
+  | { readonly kind: "members_differ"; readonly generation: number; readonly members: readonly string[]; readonly message: string }
   /** Releases whose outcome is unknown were given up: too many were waiting for the node. */
   | {
       readonly kind: "release_dropped";

@@ -2,6 +2,7 @@
 // what is wrong with them.
 import type { Unreachable } from "./ballot.js";
 import type { LockNode } from "./node.js";
+import type { NodeSource } from "./node-source.js";
 
 /**
  * Why this locker must not use this fleet. `ttl` is thrown as a RangeError, `mismatch` as
@@ -38,14 +39,41 @@ export interface FleetState {
 /** What a node answered outside of the algorithm. */
 export type Asked<Answer> = { readonly kind: "answered"; readonly node: string; readonly answer: Answer } | Unreachable;
 
+/** The members of a fleet. */
+export interface FleetMembers {
+  /** Rises with each change; 0 where the nodes do not store it (records of format 1). */
+  readonly generation: number;
+  /** As they were named when the fleet was founded or when they were added. */
+  readonly members: readonly string[];
+  /** The longest lease. */
+  readonly maxTtlMs: number;
+}
+
+/**
+ * One change of the members of a fleet. `remove` and `replace` name a member by its address, or by
+ * the name that this locker gives it.
+ */
+export type MemberChange =
+  | { readonly add: NodeSource }
+  | { readonly remove: string }
+  | { readonly replace: string; readonly by: NodeSource }
+  | { readonly maxTtlMs: number };
+
 export interface Fleet {
-  /** In the order of configuration, named n1, n2, … */
+  /**
+   * The members: first in the order of configuration, named n1, n2, … Another array as soon as
+   * other nodes are members.
+   */
   readonly nodes: readonly LockNode[];
+  /** The longest lease, once known. */
+  readonly maxTtlMs: number | undefined;
   /**
    * Kept current; read before every acquisition. The nodes of a refused fleet answer every request
    * but a release with `unreachable`.
    */
   readonly refusal: FleetRefusal | undefined;
+  /** Calls the one listener when `nodes` or `maxTtlMs` has become another. */
+  onChange(listener: () => void): void;
   state(): FleetState;
   /**
    * Resolves once every node has been reached (or could not be) and every node that can be admitted
@@ -57,6 +85,9 @@ export interface Fleet {
   listResources(): Promise<readonly Asked<readonly string[]>[]>;
   /** Raises a mark on every node, and tells what each stores now. Never rejects. */
   mark(name: string, atLeast: number): Promise<readonly Asked<number>[]>;
+  members(): FleetMembers | undefined;
+  reconfigure(change: MemberChange, waitMs: number): Promise<FleetMembers>;
+  foundWithout(absent: readonly string[]): Promise<FleetMembers>;
   /** Examines the configuration of every node. Never rejects. */
   probe(): Promise<readonly Finding[]>;
   close(): Promise<void>;
@@ -72,8 +103,8 @@ export interface Finding {
   readonly node: string;
   /**
    * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, unknown_format,
-   * same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable, replicated,
-   * clock_skew, settings_hidden, subscription.
+   * members, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable,
+   * replicated, clock_skew, settings_hidden, subscription.
    */
   readonly code: string;
   /** What is wrong, with numbers. */

@@ -3,7 +3,7 @@
 
 import type { Ballot, InspectBallot, RaiseBallot } from "./ballot.js";
 import type { LossReason } from "./errors.js";
-import type { Finding, FleetState } from "./fleet.js";
+import type { Finding, FleetMembers, FleetState, MemberChange } from "./fleet.js";
 import type { Lease } from "./lease.js";
 
 /** How a lease is kept once it is held. Times are in milliseconds. */
@@ -39,6 +39,15 @@ export interface AcquireOptions extends TryAcquireOptions {
 
 /** Options of using, which always renews. */
 export type UsingOptions = Omit<AcquireOptions, "renew">;
+
+/** Options of reconfigure. */
+export interface ReconfigureOptions {
+  /**
+   * How long to try, in milliseconds: a change has to outwait the leases of the generation before
+   * the present one. Default 120 000.
+   */
+  readonly waitMs?: number;
+}
 
 /** What the nodes store of a resource. */
 export interface Inspection {
@@ -174,6 +183,22 @@ export interface Locker extends AsyncDisposable {
    * reads. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
    */
   mark(name: string, atLeast: number): Promise<number>;
+  /** The members of the fleet now. Rejects like `ready`. */
+  members(): Promise<FleetMembers>;
+  /**
+   * For operators: adds, removes or replaces one member, or changes the longest lease, while leases
+   * are taken and held. Resolves with the members once a majority of the former ones has agreed;
+   * calling it again finishes a change that was interrupted, and does nothing where it is done.
+   * Rejects with `LOCK_NO_QUORUM` if that takes longer than waitMs, with RangeError if the newcomer
+   * belongs to another fleet.
+   */
+  reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers>;
+  /**
+   * For operators: founds a new fleet while these of its nodes are down. They are admitted when
+   * they come, like nodes that lost their memory. Only if they have never been used: what they
+   * remember is not asked for.
+   */
+  foundWithout(absent: readonly string[]): Promise<FleetMembers>;
   /** Examines the nodes and the fleet. Never rejects for what it finds. */
   doctor(): Promise<readonly Finding[]>;
   /**

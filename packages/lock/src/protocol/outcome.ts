@@ -1,6 +1,7 @@
 // What became of one acquisition: won, or lost and why.
 import type { Ballot, EpochMoved, GrantBallot, SealBallot } from "./ballot.js";
 import type { LossReason } from "./errors.js";
+import type { LockNode } from "./node.js";
 
 /** What is acquired. */
 export interface Wanted {
@@ -28,6 +29,8 @@ export interface GrantedLease {
 
 export interface Won extends GrantedLease {
   readonly kind: "won";
+  /** The nodes that were asked. */
+  readonly nodes: readonly LockNode[];
   readonly votes: readonly (GrantBallot | EpochMoved | undefined)[];
 }
 

@@ -12,12 +12,15 @@ import { type CallText, type RequestKind, type RequestName, writeCall } from "./
 export class PendingReply implements Reply<Ballot> {
   readonly kind: RequestKind<unknown, Ballot>;
   readonly question: unknown;
+  /** The generation in which it was asked: an answer of another one does not count. */
+  readonly generation: string;
   #ballot: Ballot | undefined;
   #callback: ((ballot: Ballot) => void) | undefined;
 
-  constructor(kind: RequestKind<unknown, Ballot>, question: unknown) {
+  constructor(kind: RequestKind<unknown, Ballot>, question: unknown, generation: string) {
     this.kind = kind;
     this.question = question;
+    this.generation = generation;
   }
 
   // biome-ignore lint/suspicious/noThenProperty: to be awaited is what it is for.

@@ -45,6 +45,12 @@ export function causeOfText(message: string): string {
   return shorten(message);
 }
 
+/** The cause where a node voted with other members than those that were asked. */
+export function otherGeneration(its: string, ours: string): string {
+  const named = (generation: string): string => (generation === "" ? "no generation" : `generation ${Number.parseInt(generation, 10)}`);
+  return `GENERATION: it votes in ${named(its)}, and was asked in ${named(ours)}`;
+}
+
 function explain(word: string, message: string): string {
   const command = /'([\w|]+)' command/.exec(message)?.[1];
   return `${word}: ${meanings[word]}${word === "NOPERM" && command !== undefined ? ` (+${command})` : ""}`;

@@ -6,12 +6,13 @@ import type { Finding, FleetRefusal } from "../protocol/fleet.js";
 import type { Admission } from "./admission/admission.js";
 import { isDurable } from "./admission/steps.js";
 import { causeOf } from "./causes.js";
+import { difference, type FleetNodes } from "./fleet-nodes.js";
 import type { Keys } from "./keys.js";
 import type { RedisNode } from "./node.js";
 import { type NodeStatus, status } from "./node-record.js";
 
 export interface DoctorSettings {
-  readonly nodes: readonly RedisNode[];
+  readonly fleet: FleetNodes;
   readonly admission: Admission;
   readonly keys: Keys;
   readonly clock: Clock;
@@ -31,11 +32,11 @@ const refusalRemedies: Readonly<Record<FleetRefusal["code"], string>> = {
 /** Asks every node, all at once. Never rejects. */
 export async function probeFleet(settings: DoctorSettings): Promise<readonly Finding[]> {
   const findings: Finding[] = [...fleetFindings(settings)];
-  const perNode = await Promise.all(settings.nodes.map((node) => probeNode(settings, node)));
+  const perNode = await Promise.all(settings.fleet.members.map((node) => probeNode(settings, node)));
   return findings.concat(...perNode);
 }
 
-function fleetFindings({ nodes, admission }: DoctorSettings): readonly Finding[] {
+function fleetFindings({ fleet, admission }: DoctorSettings): readonly Finding[] {
   const findings: Finding[] = [];
   const report = reporter(findings, "fleet");
   const { refusal } = admission;
@@ -46,6 +47,15 @@ function fleetFindings({ nodes, admission }: DoctorSettings): readonly Finding[]
       message: refusal.message,
       remedy: refusalRemedies[refusal.code],
     });
+  const message = difference(fleet);
+  if (message !== undefined)
+    report({
+      severity: "warning",
+      code: "members",
+      message: `${message}; this process goes on with those that it can reach`,
+      remedy: "Give this process the members of the fleet as its nodes.",
+    });
+  const nodes = fleet.members;
   if (nodes.length % 2 === 0) {
     const tolerated = nodes.length / 2 - 1;
     report({

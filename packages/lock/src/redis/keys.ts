@@ -17,8 +17,8 @@ export interface Keys {
   wakeSlot(resource: string, slot: number): string;
   /** The counter: the highest token stored for the resource. */
   token(resource: string): string;
-  /** A number of the caller's that only rises. */
-  mark(name: string): string;
+  /** Numbers of the caller's that only rise, by name. */
+  readonly marks: string;
 }
 
 /** The keys of a namespace, which must not be empty nor contain braces. */
@@ -30,7 +30,7 @@ export function keysOf(namespace: string): Keys {
     node: `{${namespace}}:node`,
     lock: (resource) => lockPrefix + resource,
     token: (resource) => tokenPrefix + resource,
-    mark: (name) => `{${namespace}}:mark:${name}`,
+    marks: `{${namespace}}:marks`,
     wakeSlot: (resource, slot) => `{${namespace}}:seat:${slot}:${resource}`,
   };
 }

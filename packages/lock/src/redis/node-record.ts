@@ -1,9 +1,10 @@
 // The scripts that read and change a node's record (who it is, for which run of its server it was
 // admitted): their arguments and replies. When they are called is decided in admission/.
-import { paddedRunId, readAdmissionRecord } from "./admission-record.js";
+import { type AdmissionRecord, paddedRunId, readAdmissionRecord } from "./admission-record.js";
 import type { Keys } from "./keys.js";
-import { admitScript, openAdmissionScript, readFloorScript, statusScript } from "./lua.generated.js";
+import { admitScript, markScript, openAdmissionScript, readFloorScript, readmitScript, statusScript } from "./lua.generated.js";
 import { GarbageReply } from "./requests.js";
+import { generationOf, type Roster, readRoster, writeRoster } from "./roster.js";
 
 /** One script call of its own, outside the pipeline. */
 export interface ScriptCall<Reply> {
@@ -24,30 +25,46 @@ export interface NodeStatus {
    */
   readonly isReplicated: boolean;
   readonly timeMs: number;
-  readonly floor: number | undefined;
-  /** The field as it stands, or empty; it says admittedRunId, incarnation and counterFloor. */
-  readonly admitted: string;
-  readonly admittedRunId: string | undefined;
-  readonly id: string | undefined;
-  readonly fleet: string | undefined;
-  readonly size: number | undefined;
-  readonly maxTtlMs: number | undefined;
-  readonly incarnation: string | undefined;
-  readonly counterFloor: number | undefined;
-  /** Recorded at its admission: everything it answered was on disk. */
-  readonly wasDurable: boolean;
+  readonly format: "1" | "2";
   /** A format that this version does not know, as it stands; then no other field is read. */
   readonly unknownFormat: string | undefined;
+  readonly floor: number | undefined;
+  /** The field as it stands, or empty. */
+  readonly admitted: string;
+  readonly admission: AdmissionRecord | undefined;
+  readonly id: string | undefined;
+  readonly fleet: string | undefined;
+  /** Of a fleet in format 1. */
+  readonly size: number | undefined;
+  readonly maxTtlMs: number | undefined;
+  /** Recorded at its admission: everything it answered was on disk. */
+  readonly wasDurable: boolean;
+  /** The members it was told last; that set was agreed upon. */
+  readonly roster: Roster | undefined;
+  /** How long it has voted in that generation, by its own clock. */
+  readonly openForMs: number;
+  /** The ballot that it has promised for the next generation. */
+  readonly promised: number;
 }
 
-/** The format that this version reads and writes; records that name none have it, too. */
-export const FORMAT = "1";
+/** The formats that this version reads; records that name none have format 1. */
+export const FORMATS: readonly string[] = ["1", "2"];
+
+/** Its memory is that of this run of the server, whether it votes or is closed. */
+export function isOfThisRun({ runId, admission, floor, format }: NodeStatus): boolean {
+  if (admission === undefined || floor === undefined) return false;
+  const kept = paddedRunId(runId);
+  return paddedRunId(admission.runId) === (format === "2" ? paddedRunId(kept.slice(0, -1)) : kept);
+}
 
 /** Admitted since its server started. The Lua scripts decide by the same rule. */
 export function isAdmitted(status: NodeStatus): boolean {
-  const { runId, admittedRunId, incarnation, counterFloor, floor } = status;
-  const isComplete = incarnation !== undefined && counterFloor !== undefined && floor !== undefined;
-  return isComplete && admittedRunId !== undefined && paddedRunId(admittedRunId) === paddedRunId(runId);
+  return status.admission?.mark === "votes" && isOfThisRun(status);
+}
+
+/** It has accepted a generation that was not opened here yet. */
+export function isClosed(status: NodeStatus): boolean {
+  return status.admission?.mark === "closed" && isOfThisRun(status);
 }
 
 function words(reply: unknown, length: number): readonly string[] {
@@ -59,42 +76,48 @@ const text = (word: string | undefined): string | undefined => (word === "" ? un
 
 function number(word: string | undefined): number | undefined {
   if (word === "" || word === undefined) return undefined;
-  if (/^\d{1,15}$/.test(word)) return Number(word);
+  if (/^\d{1,16}$/.test(word)) return Number(word);
   throw new GarbageReply(word);
 }
+
+const STATUS_WORDS = 18;
 
 export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
   source: statusScript,
   keys: [keys.node],
   args: [],
   read(reply) {
-    const answer = words(reply, 13);
-    const [runId, version, role, replicated, time] = answer;
-    const format = answer[12];
-    const unknownFormat = format === "" || format === FORMAT ? undefined : format;
-    const [floor, admitted = "", id, fleet, size, maxTtlMs, durable] = unknownFormat === undefined ? answer.slice(5) : [];
+    const [runId, version, role, replicated, time, format = "", ...record] = words(reply, STATUS_WORDS);
     if (!runId || !version || !role) throw new GarbageReply(reply);
-    const record = admitted === "" ? undefined : readAdmissionRecord(admitted);
+    const isKnown = format === "" || FORMATS.includes(format);
+    const timeMs = number(time) ?? 0;
     return {
-      runId,
-      version,
-      role,
-      isReplicated: replicated === "1",
-      timeMs: number(time) ?? 0,
-      unknownFormat,
-      floor: number(floor),
-      admitted,
-      admittedRunId: record?.runId,
-      id: text(id),
-      fleet: text(fleet),
-      size: number(size),
-      maxTtlMs: number(maxTtlMs),
-      incarnation: record?.incarnation,
-      counterFloor: record?.counterFloor,
-      wasDurable: durable === "1",
+      ...{ runId, version, role, isReplicated: replicated === "1", timeMs },
+      unknownFormat: isKnown ? undefined : format,
+      ...readRecord(isKnown ? record : [], format === "2" ? "2" : "1", timeMs),
     };
   },
 });
+
+type RecordFields = Omit<NodeStatus, "runId" | "version" | "role" | "isReplicated" | "timeMs" | "unknownFormat">;
+
+function readRecord(record: readonly string[], format: "1" | "2", timeMs: number): RecordFields {
+  const [floor, admitted = "", id, fleet, size, maxTtlMs, durable, members = "", since, promised] = record;
+  return {
+    format,
+    floor: number(floor),
+    admitted,
+    admission: admitted === "" ? undefined : readAdmissionRecord(admitted, format),
+    id: text(id),
+    fleet: text(fleet),
+    size: format === "1" ? number(size) : undefined,
+    maxTtlMs: number(maxTtlMs),
+    wasDurable: durable === "1",
+    roster: members === "" ? undefined : readRoster(members),
+    openForMs: Math.max(0, timeMs - (number(since) ?? 0)),
+    promised: number(promised) ?? 0,
+  };
+}
 
 export interface OpenAdmissionArguments {
   readonly nonce: string;
@@ -104,6 +127,10 @@ export interface OpenAdmissionArguments {
   /** The locker that would lead the admission, and for how long. */
   readonly lead: string;
   readonly leadMs: number;
+  /** The number of the generation from which on an admission of this node counts. */
+  readonly since: number;
+  /** The fleet that this locker would found, by the ids of its nodes; empty: none. */
+  readonly founding: string;
 }
 
 /** An open admission: every locker that looks at the node now sees the same. */
@@ -124,16 +151,27 @@ export interface OpenAdmission {
    * number of calls.
    */
   readonly leads: boolean;
+  /** The fleet that its first founders would found. Others with this node are not founded. */
+  readonly founding: string;
 }
 
 /** Opens the admission, or undefined if the node is admitted. */
 export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): ScriptCall<OpenAdmission | undefined> => ({
   source: openAdmissionScript,
   keys: [keys.node],
-  args: [given.nonce, given.id, String(given.wallMs), String(given.maxTtlMs), given.lead, String(given.leadMs)],
+  args: [
+    given.nonce,
+    given.id,
+    String(given.wallMs),
+    String(given.maxTtlMs),
+    given.lead,
+    String(given.leadMs),
+    String(given.since),
+    given.founding,
+  ],
   read(reply) {
     if (Array.isArray(reply) && reply[0] === "1") return undefined;
-    const [, runId = "", id = "", nonce = "", sinceOpened, sinceStart, floor, maxTtlMs, leads] = words(reply, 9);
+    const [, runId = "", id = "", nonce = "", sinceOpened, sinceStart, floor, maxTtlMs, leads, founding = ""] = words(reply, 10);
     return {
       runId,
       id,
@@ -142,31 +180,61 @@ export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): Script
       proposedFloor: number(floor) ?? 0,
       proposedMaxTtlMs: number(maxTtlMs) ?? 0,
       leads: leads === "1",
+      founding,
     };
   },
 });
 
+/** What is read of a node for the admission of another. */
+export interface Visited {
+  readonly floor: number;
+  readonly promised: number;
+}
+
 /**
- * The floor of an admitted node, which gets the new incarnation in the same step; or undefined if
- * it is not admitted.
+ * The floor of an admitted node of this generation, which gets the new incarnation in the same
+ * step; or undefined if it is none.
  */
-export const readFloor = (keys: Keys, incarnation: string): ScriptCall<number | undefined> => ({
+export const readFloor = (keys: Keys, incarnation: string, generation: string): ScriptCall<Visited | undefined> => ({
   source: readFloorScript,
   keys: [keys.node],
-  args: [incarnation],
-  read: (reply) => (reply === null ? undefined : number(words([reply], 1)[0])),
+  args: [incarnation, generation],
+  read(reply) {
+    if (reply === null) return undefined;
+    const [floor, promised] = words(reply, 2);
+    return { floor: number(floor) ?? 0, promised: number(promised) ?? 0 };
+  },
 });
 
-export interface AdmitArguments {
+/** What the admission of a node names: the memory that is admitted, and above which floor. */
+export interface AdmittedMemory {
   readonly runId: string;
   readonly nonce: string;
   readonly floor: number;
   readonly incarnation: string;
+}
+
+export interface AdmitArguments extends AdmittedMemory {
   readonly id: string;
   readonly fleet: string;
+  /** How many members the fleet has, where there is no roster: format 1. */
   readonly size: number;
   readonly maxTtlMs: number;
   readonly durable: "durable" | "not durable";
+  readonly roster: Roster | undefined;
+  /** The highest ballot that those have promised from which it was rebuilt. */
+  readonly promised: number;
+  /** What the founders of a new fleet have agreed on; empty where none is founded. */
+  readonly founding: string;
+}
+
+function readAdmitted(reply: unknown): number | undefined {
+  if (!Array.isArray(reply)) throw new GarbageReply(reply);
+  return reply[0] === "1" ? number(words(reply, 2)[1]) : undefined;
+}
+
+function memoryOf({ runId, nonce, floor, incarnation }: AdmittedMemory): readonly string[] {
+  return [runId, nonce, String(floor), incarnation];
 }
 
 /**
@@ -177,18 +245,49 @@ export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | un
   source: admitScript,
   keys: [keys.node],
   args: [
-    given.runId,
-    given.nonce,
-    String(given.floor),
-    given.incarnation,
+    ...memoryOf(given),
     given.id,
     given.fleet,
-    String(given.size),
+    String(given.roster === undefined ? given.size : 0),
     String(given.maxTtlMs),
     given.durable === "durable" ? "1" : "0",
+    given.roster === undefined ? "" : generationOf(given.roster),
+    given.roster === undefined ? "" : writeRoster(given.roster),
+    String(given.promised),
+    given.founding,
   ],
-  read(reply) {
-    if (!Array.isArray(reply)) throw new GarbageReply(reply);
-    return reply[0] === "1" ? number(words(reply, 2)[1]) : undefined;
-  },
+  read: readAdmitted,
 });
+
+/** The same for a node that kept everything: nothing in its record changes but the admission. */
+export const readmit = (keys: Keys, given: AdmittedMemory): ScriptCall<number | undefined> => ({
+  source: readmitScript,
+  keys: [keys.node],
+  args: memoryOf(given),
+  read: readAdmitted,
+});
+
+export type Marks = ReadonlyMap<string, number>;
+
+/** What a node stores now, and the field admitted, empty where the node is not. */
+export interface StoredMarks {
+  readonly admitted: string;
+  readonly marks: Marks;
+}
+
+/** Raises these marks, and tells all that are stored. */
+export function mark(keys: Keys, raised: Marks): ScriptCall<StoredMarks> {
+  return {
+    source: markScript,
+    keys: [keys.node, keys.marks],
+    args: [...raised].flatMap(([name, atLeast]) => [name, String(atLeast)]),
+    read(reply) {
+      if (!Array.isArray(reply) || reply.length % 2 === 0 || !reply.every((word) => typeof word === "string"))
+        throw new GarbageReply(reply);
+      const [admitted = "", ...words] = reply as string[];
+      const marks = new Map<string, number>();
+      for (let i = 0; i < words.length; i += 2) marks.set(words[i] ?? "", Number(words[i + 1]));
+      return { admitted, marks };
+    },
+  };
+}

@@ -18,7 +18,7 @@ import type {
 } from "../protocol/ballot.js";
 import type { NodeEvent } from "../protocol/events.js";
 import type { ExtendQuestion, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply } from "../protocol/node.js";
-import { incarnationIn } from "./admission-record.js";
+import { generationIn, incarnationIn } from "./admission-record.js";
 import type { BatchEncoder } from "./batch.js";
 import { Connection } from "./connection.js";
 import type { Keys } from "./keys.js";
@@ -26,7 +26,7 @@ import type { OpenLink } from "./link.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
 import { PendingReleases } from "./pending-releases.js";
 import { Pipeline } from "./pipeline.js";
-import type { NotAdmitted } from "./pipeline-settings.js";
+import type { NotAdmitted, Vote } from "./pipeline-settings.js";
 import * as requests from "./requests.js";
 import { Subscriptions } from "./subscriptions.js";
 
@@ -46,7 +46,11 @@ export interface RedisNodeSettings {
   readonly connectionName: string;
   /** Must not throw: it is called before pending requests and releases are dealt with. */
   readonly onEvent: (event: NodeEvent) => void;
-  /** The node was reached (again), or it answered that it is not admitted. */
+  /** The generation whose votes this locker counts; empty in format 1. */
+  readonly votingIn: { readonly generation: string };
+  /**
+   * The node was reached (again), or it answered that it is not admitted or in which generation.
+   */
   readonly onNews: () => void;
 }
 
@@ -61,10 +65,13 @@ export class RedisNode implements LockNode {
   readonly #subscriptions: Subscriptions;
   /** The admission record as last heard, and the incarnation in it. */
   #record: string | undefined;
-  #incarnation: string | undefined;
+  #vote: Vote | undefined;
+  /** The id of the member that was once found here: it stays when the memory is lost. */
+  seat: string | undefined;
   #status: NodeStatus | undefined;
   #isQuarantined = false;
   #readyAt: number | undefined;
+  #blockedBecause: string | undefined;
   /** Why this locker must not use the fleet. */
   #exclusion: string | undefined;
   /** The cause last reported: a node that stays away is reported once. */
@@ -98,7 +105,13 @@ export class RedisNode implements LockNode {
   }
 
   incarnation(): string | undefined {
-    return this.#incarnation;
+    const vote = this.#vote;
+    return vote === undefined || vote.generation !== this.#settings.votingIn.generation ? undefined : vote.incarnation;
+  }
+
+  /** It is admitted, and votes in the generation that this locker counts. */
+  get isVoter(): boolean {
+    return !this.#isQuarantined && this.#vote?.generation === this.#settings.votingIn.generation;
   }
 
   /** As last read. */
@@ -119,6 +132,11 @@ export class RedisNode implements LockNode {
     return this.#subscriptions.trouble;
   }
 
+  /** Another server answers in its place, or this locker must not use the fleet. */
+  get isExcluded(): boolean {
+    return this.#exclusion !== undefined;
+  }
+
   /** In how many milliseconds it can be admitted, where known. */
   get readyInMs(): number | undefined {
     return this.#readyAt === undefined ? undefined : Math.max(0, Math.ceil(this.#readyAt - this.#settings.clock.monotonicMs()));
@@ -127,8 +145,18 @@ export class RedisNode implements LockNode {
   /** Called by the admission with what it has just read of this node. */
   noteStatus(status: NodeStatus): void {
     this.#status = status;
-    if (isAdmitted(status)) this.#noteRecord(status.admitted);
-    else this.#notAdmitted();
+    this.noteAdmitted(isAdmitted(status) ? status.admitted : "");
+  }
+
+  /** The field admitted as a script has just told it; empty where it is not admitted. */
+  noteAdmitted(record: string): void {
+    if (record === "") this.#notAdmitted();
+    else this.#noteRecord(record);
+  }
+
+  /** Why nothing can be done for it. */
+  noteBlocked(reason: string): void {
+    this.#blockedBecause = reason;
   }
 
   noteReadyIn(ms: number | undefined): void {
@@ -202,7 +230,9 @@ export class RedisNode implements LockNode {
 
   #withReadyIn<B extends Ballot>(ballot: B | NotAdmitted | Unreachable): B | Quarantined | Unreachable {
     const readyInMs = this.readyInMs;
-    return ballot.kind === "quarantined" && readyInMs !== undefined ? { ...ballot, readyInMs } : ballot;
+    if (ballot.kind !== "quarantined") return ballot;
+    const reason = this.#blockedBecause;
+    return { ...ballot, ...(readyInMs === undefined ? {} : { readyInMs }), ...(reason === undefined ? {} : { reason }) };
   }
 
   #up(status: NodeStatus): void {
@@ -219,24 +249,26 @@ export class RedisNode implements LockNode {
     this.#pipeline.lost(cause);
   }
 
-  #noteRecord(record: string): string {
-    if (record === this.#record) return this.#incarnation ?? "";
+  #noteRecord(record: string): Vote | undefined {
+    if (record === this.#record && this.#vote !== undefined) return this.#vote;
     const incarnation = incarnationIn(record);
     if (incarnation === "") {
       this.#notAdmitted();
-      return "";
+      return undefined;
     }
     this.#record = record;
-    this.#incarnation = incarnation;
+    this.#vote = { incarnation, generation: generationIn(incarnation) };
     this.#isQuarantined = false;
-    return incarnation;
+    this.#blockedBecause = undefined;
+    if (this.#vote.generation !== this.#settings.votingIn.generation) this.#settings.onNews();
+    return this.#vote;
   }
 
   #notAdmitted(): void {
     if (this.#isQuarantined) return;
     this.#isQuarantined = true;
     this.#record = undefined;
-    this.#incarnation = undefined;
+    this.#vote = undefined;
     this.#readyAt = undefined;
     this.#settings.onEvent({ kind: "quarantined", node: this.name });
     this.#settings.onNews();

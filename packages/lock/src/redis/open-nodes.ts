@@ -1,17 +1,21 @@
 // Opens the nodes that were configured, and the fleet they form. The only file of redis/ that is
 // imported from outside.
 
-import { checkedAddresses, type NodeSource } from "../options/node-source.js";
+import { addressOf, checkedAddresses, type NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import type { NodeEvent } from "../protocol/events.js";
-import type { Fleet, FleetRefusal, FleetState } from "../protocol/fleet.js";
+import type { Fleet, FleetRefusal, FleetState, MemberChange } from "../protocol/fleet.js";
+import type { LockNode } from "../protocol/node.js";
 import { Admission } from "./admission/admission.js";
+import { foundWithout, membersOf, reconfigure } from "./admission/reconfigure.js";
+import type { AdmissionSettings } from "./admission/steps.js";
 import { BatchEncoder } from "./batch.js";
 import { probeFleet } from "./doctor.js";
+import { FleetNodes } from "./fleet-nodes.js";
 import { openLink } from "./ioredis.js";
 import { keysOf } from "./keys.js";
 import type { OpenLink } from "./link.js";
-import { RedisNode } from "./node.js";
+import { RedisNode, type RedisNodeSettings } from "./node.js";
 import { listResourcesOf, markNodes } from "./recovery.js";
 
 export type { NodeSource } from "../options/node-source.js";
@@ -33,6 +37,8 @@ export interface OpenNodesOptions {
   /** How long a counter outlives its last use. At least maxTtlMs. */
   readonly retentionMs: number;
   readonly clock: Clock;
+  /** Of the records of a fleet that is founded here. Default: "2"; tests have older ones. */
+  readonly format?: "1" | "2";
   /** Must not throw: reporting never changes what a node does next. */
   readonly onEvent: (event: NodeEvent) => void;
 }
@@ -47,61 +53,110 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
   const addresses = checkedAddresses(options.nodes);
   const keys = keysOf(namespace);
-  const encoder = new BatchEncoder(keys);
   let admission: Admission | undefined;
-  const nodes = options.nodes.map(
-    (source, index) =>
-      new RedisNode({
-        openLink,
-        ...options,
-        maxTtlMs: maxTtlMs ?? DAY_MS,
-        source,
-        keys,
-        encoder,
-        name: `n${index + 1}`,
-        address: addresses[index] ?? "",
-        connectionName: `palisade:${namespace}`,
-        onNews: () => admission?.onNews(),
-      }),
-  );
-  const expected = { size: nodes.length, maxTtlMs };
-  // A field of the fleet, since every acquisition reads it.
+  let listener = (): void => {};
+  // What every request reads is kept in fields.
+  const votingIn = { generation: "" };
+  const nodes = new FleetNodes({
+    sources: options.nodes,
+    votingIn,
+    open: opener(options, { votingIn, onNews: () => admission?.onNews() }),
+  });
+  const expected = { size: addresses.length, maxTtlMs };
   const onRefusal = (refusal: FleetRefusal | undefined): void => {
     fleet.refusal = refusal;
   };
-  const ours = new Admission({ nodes, keys, clock, expected, lead: clock.secret(), onEvent, onRefusal });
+  const onMembers = (): void => {
+    fleet.nodes = nodes.members;
+    listener();
+    // A newcomer has to be admitted, and may have said long ago that it is not.
+    admission?.onNews();
+  };
+  const onMaxTtl = (longestMs: number | undefined): void => {
+    fleet.maxTtlMs = longestMs;
+    listener();
+  };
+  const settings = {
+    fleet: nodes,
+    keys,
+    clock,
+    expected,
+    format: options.format ?? "2",
+    lead: clock.secret(),
+    onEvent,
+    onRefusal,
+    onMembers,
+    onMaxTtl,
+  };
+  const ours = new Admission(settings);
   admission = ours;
   const fleet = {
-    nodes,
+    nodes: nodes.members as readonly LockNode[],
     refusal: undefined as FleetRefusal | undefined,
+    maxTtlMs: undefined as number | undefined,
+    onChange(given: () => void) {
+      listener = given;
+    },
     state: () => stateOf(nodes, ours),
     async settled() {
       await ours.settled;
       return stateOf(nodes, ours);
     },
-    listResources: () => listResourcesOf({ nodes, keys }),
-    mark: (name: string, atLeast: number) => markNodes({ nodes, keys }, name, atLeast),
-    probe: () => probeFleet({ nodes, admission: ours, keys, clock }),
+    ...forOperators(settings, ours),
     async close() {
       ours.close();
-      await Promise.all(nodes.map((node) => node.close()));
+      await Promise.all(nodes.all.map((node) => node.close()));
     },
   };
   return fleet;
 }
 
-function stateOf(nodes: readonly RedisNode[], admission: Admission): FleetState {
-  const up = nodes.filter(({ connection }) => connection.isUp);
+function forOperators(settings: AdmissionSettings, admission: Admission) {
+  const { fleet, keys, clock } = settings;
   return {
-    admitted: up.filter(({ isQuarantined }) => !isQuarantined).map(({ name }) => name),
+    listResources: () => listResourcesOf({ nodes: fleet.members, keys }),
+    mark: (name: string, atLeast: number) => markNodes({ nodes: fleet.members, keys }, name, atLeast),
+    members: () => (fleet.roster === undefined ? undefined : membersOf(fleet.roster)),
+    reconfigure: (change: MemberChange, waitMs: number) => reconfigure(settings, { change, waitMs }),
+    foundWithout: (absent: readonly string[]) => foundWithout(settings, absent),
+    probe: () => probeFleet({ fleet, admission, keys, clock }),
+  };
+}
+
+/** Opens single nodes of one fleet. */
+function opener(
+  options: OpenNodesOptions,
+  heard: Pick<RedisNodeSettings, "votingIn" | "onNews">,
+): (source: NodeSource, name: string) => RedisNode {
+  const keys = keysOf(options.namespace);
+  const encoder = new BatchEncoder(keys);
+  return (source, name) =>
+    new RedisNode({
+      openLink,
+      ...options,
+      ...heard,
+      maxTtlMs: options.maxTtlMs ?? DAY_MS,
+      source,
+      keys,
+      encoder,
+      name,
+      address: addressOf(source),
+      connectionName: `palisade:${options.namespace}`,
+    });
+}
+
+function stateOf({ members }: FleetNodes, admission: Admission): FleetState {
+  const up = members.filter(({ connection }) => connection.isUp);
+  return {
+    admitted: up.filter(({ isVoter }) => isVoter).map(({ name }) => name),
     quarantined: up
-      .filter(({ isQuarantined }) => isQuarantined)
+      .filter(({ isVoter }) => !isVoter)
       .map(({ name, readyInMs }) => ({
         node: name,
         ...(readyInMs === undefined ? {} : { readyInMs }),
         reason: admission.blockedBecause ?? (readyInMs ? "waiting until every lease it may have forgotten is over" : "being admitted"),
       })),
-    unreachable: nodes
+    unreachable: members
       .filter(({ connection }) => !connection.isUp)
       .map(({ name, connection }) => ({ node: name, cause: connection.cause })),
     refusal: admission.refusal,

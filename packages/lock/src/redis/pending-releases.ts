@@ -1,7 +1,7 @@
 // Releases whose outcome is unknown, or that the node refused to execute: asked while it could not
-// be asked, or on their way when the connection was lost. They are sent when the node is back, however
-// late: a node that stood still executes what it had received when it goes on, so a key may be
-// younger than its release. Bounded: beyond the bound the time to live frees the resource.
+// be asked, or on their way when the connection was lost. They are sent when the node is back,
+// however late: a node that stood still executes what it had received when it goes on, so a key may
+// be younger than its release. Bounded: beyond the bound the time to live frees the resource.
 import type { ReleaseQuestion } from "../protocol/node.js";
 
 interface PendingRelease {

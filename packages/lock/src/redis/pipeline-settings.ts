@@ -1,4 +1,4 @@
-// What the pipeline of one node is given.
+// What the pipeline of one node is given, and how it tells what a node said of itself.
 import type { Clock } from "../platform/clock.js";
 import type { BatchEncoder, EncodedCall } from "./batch.js";
 import type { PendingReleases } from "./pending-releases.js";
@@ -23,13 +23,21 @@ export interface PipelineSettings {
   readonly record: () => string | undefined;
   /**
    * Called with the record in every reply, late ones included, in the order of the replies. Empty:
-   * quarantined. Returns the incarnation.
+   * quarantined.
    */
-  readonly onRecord: (record: string) => string;
+  readonly onRecord: (record: string) => Vote | undefined;
+  /** The generation whose votes count now. */
+  readonly votingIn: { readonly generation: string };
 }
 
 /** What a node answers that is not admitted; RedisNode makes a ballot of it. */
 export interface NotAdmitted {
   readonly kind: "quarantined";
   readonly node: string;
+}
+
+/** The incarnation and the generation in which a node answered. */
+export interface Vote {
+  readonly incarnation: string;
+  readonly generation: string;
 }

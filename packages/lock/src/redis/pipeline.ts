@@ -6,8 +6,8 @@ import type { Timer } from "../platform/clock.js";
 import type { Ballot, Unreachable } from "../protocol/ballot.js";
 import type { ReleaseQuestion, Reply } from "../protocol/node.js";
 import { type Batch, endOfBatch, PendingReply } from "./batch.js";
-import { causeOf, causeOfText } from "./causes.js";
-import type { NotAdmitted, PipelineSettings } from "./pipeline-settings.js";
+import { causeOf, causeOfText, otherGeneration } from "./causes.js";
+import type { NotAdmitted, PipelineSettings, Vote } from "./pipeline-settings.js";
 import { type CallReply, type Heard, type RequestKind, readCall, release } from "./requests.js";
 
 interface SentBatch {
@@ -61,7 +61,7 @@ export class Pipeline {
       return Promise.resolve({ ...this.#unreachable(refusal), unsent: true });
     }
     if (this.#queue.length === 0) this.#settings.encoder.atTurnEnd(this.#flush);
-    const pending = new PendingReply(kind as RequestKind<unknown, Ballot>, question);
+    const pending = new PendingReply(kind as RequestKind<unknown, Ballot>, question, this.#settings.votingIn.generation);
     this.#queue.push(pending);
     return pending as Reply<Ballot> as Reply<B>;
   }
@@ -166,14 +166,21 @@ export class Pipeline {
       return;
     }
     const { record, replies } = answer;
-    const heard: Heard = { node, incarnation: record === undefined ? "" : onRecord(record) };
+    const vote = record === undefined ? undefined : onRecord(record);
+    const heard: Heard = { node, incarnation: vote?.incarnation ?? "" };
     let index = 0;
     for (const pending of batch.requests) {
       const reply = replies[index++];
       if (typeof reply === "string") this.#keepRefused(pending);
-      if (!batch.isLate) pending.resolve(this.#read(pending, heard, reply));
+      if (!batch.isLate) pending.resolve(this.#uncounted(pending, vote) ?? this.#read(pending, heard, reply));
     }
     if (pendingReleases.size > 0 && this.#refusedTimer === undefined) this.resendReleases(RELEASES_PER_REPLY);
+  }
+
+  /** A vote of other members, who may have a quorum of their own, does not count (M1). */
+  #uncounted(pending: PendingReply, vote: Vote | undefined): Unreachable | undefined {
+    if (vote === undefined || vote.generation === pending.generation) return undefined;
+    return this.#unreachable(otherGeneration(vote.generation, pending.generation));
   }
 
   #read({ kind, question }: PendingReply, heard: Heard, reply: unknown): Ballot {

@@ -3,9 +3,9 @@
 import type { Asked } from "../protocol/fleet.js";
 import { causeOf } from "./causes.js";
 import type { Keys } from "./keys.js";
-import { listResourcesScript, markScript } from "./lua.generated.js";
+import { listResourcesScript } from "./lua.generated.js";
 import type { RedisNode } from "./node.js";
-import type { ScriptCall } from "./node-record.js";
+import { mark, type ScriptCall } from "./node-record.js";
 import { GarbageReply } from "./requests.js";
 
 interface Page {
@@ -13,6 +13,7 @@ interface Page {
   readonly names: readonly string[];
 }
 
+const MOVED = "answered while members were being admitted, which does not count";
 const PATTERN_CHARACTERS = /[*?[\]\\^-]/g;
 
 export function resourcesPage(keys: Keys, cursor: string): ScriptCall<Page> {
@@ -26,18 +27,6 @@ export function resourcesPage(keys: Keys, cursor: string): ScriptCall<Page> {
       if (!Array.isArray(reply) || !reply.every((word) => typeof word === "string")) throw new GarbageReply(reply);
       const [next = "0", ...names] = reply as string[];
       return { cursor: next, names };
-    },
-  };
-}
-
-export function mark(keys: Keys, name: string, atLeast: number): ScriptCall<number> {
-  return {
-    source: markScript,
-    keys: [keys.mark(name)],
-    args: [String(atLeast)],
-    read(reply) {
-      if (typeof reply !== "string" || !/^\d{1,15}$/.test(reply)) throw new GarbageReply(reply);
-      return Number(reply);
     },
   };
 }
@@ -60,8 +49,18 @@ export function listResourcesOf({ nodes, keys }: Asking): Promise<readonly Asked
   });
 }
 
+/**
+ * An answer counts only in the incarnation that was noted before, like a grant: a mark that is
+ * stored after another node was rebuilt from this one is not known there.
+ */
 export function markNodes({ nodes, keys }: Asking, name: string, atLeast: number): Promise<readonly Asked<number>[]> {
-  return askEach(nodes, (node) => node.connection.run(mark(keys, name, atLeast)));
+  return askEach(nodes, async (node) => {
+    const noted = node.incarnation();
+    const { admitted, marks } = await node.connection.run(mark(keys, new Map([[name, atLeast]])));
+    node.noteAdmitted(admitted);
+    if (noted === undefined || node.incarnation() !== noted) throw new Error(admitted === "" ? "not admitted" : MOVED);
+    return marks.get(name) ?? 0;
+  });
 }
 
 /** The connection rejects after nodeTimeoutMs, and at once where there is none. */

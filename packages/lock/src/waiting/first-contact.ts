@@ -15,7 +15,6 @@ export class FirstContact {
   readonly #context: Context;
   readonly #fleet: Fleet;
   #contact: Promise<void> | undefined;
-  #maxTtlMs: number | undefined;
   isDone = false;
 
   constructor(context: Context, fleet: Fleet) {
@@ -39,8 +38,8 @@ export class FirstContact {
    * waitMs.
    */
   async ready(): Promise<FleetState> {
-    const { clock, policy, waiters } = this.#context;
-    const budget = new WaitBudget(clock, waiters, { waitMs: policy.waitMs, signal: undefined });
+    const { clock, waiters } = this.#context;
+    const budget = new WaitBudget(clock, waiters, { waitMs: this.#context.policy.waitMs, signal: undefined });
     // All nodes, not only a quorum: a node of another fleet is to be found now rather than later.
     // It cannot vote before it is found.
     await this.#await(this.#fleet.settled());
@@ -48,6 +47,7 @@ export class FirstContact {
       budget.check([]);
       this.check();
       const state = this.#fleet.state();
+      const { policy } = this.#context;
       if (state.admitted.length >= policy.quorum) return state;
       if (budget.leftMs === 0) throw new LockError("LOCK_NO_QUORUM", describeState(state, policy));
       await budget.sleep(POLL_MS);
@@ -67,11 +67,9 @@ export class FirstContact {
    * the resource again (L2).
    */
   checkTtl(ttlMs: number): void {
-    this.#maxTtlMs ??= this.#fleet.state().maxTtlMs;
-    if (this.#maxTtlMs === undefined || ttlMs <= this.#maxTtlMs) return;
-    throw new RangeError(
-      `ttlMs ${ttlMs} is longer than this fleet's leases may be: ${this.#maxTtlMs} ms (maxTtlMs, stored when the fleet was founded)`,
-    );
+    const { maxTtlMs } = this.#fleet;
+    if (maxTtlMs === undefined || ttlMs <= maxTtlMs) return;
+    throw new RangeError(`ttlMs ${ttlMs} is longer than this fleet's leases may be: ${maxTtlMs} ms (maxTtlMs, stored with the fleet)`);
   }
 
   /** Connecting and the first requests may each take connectTimeoutMs. */
@@ -91,7 +89,7 @@ export class FirstContact {
       const { clock, policy } = this.#context;
       let isQuorumReached = false;
       const look = (): void => {
-        if (isQuorumReached || this.#fleet.state().admitted.length < policy.quorum) return;
+        if (isQuorumReached || this.#fleet.state().admitted.length < this.#context.policy.quorum) return;
         isQuorumReached = true;
         // A lease on all nodes outlives more failures than one on a bare quorum: the others have a
         // moment to catch up.

@@ -1,6 +1,12 @@
 // What the recovery of a store asks: which resources there were, a token that no lease exceeds, and
 // marks that only rise.
+import { keysOf } from "../../src/redis/keys.js";
+import { readFloor, status } from "../../src/redis/node-record.js";
+import { generationOf } from "../../src/redis/roster.js";
 import { describe, expect, test } from "./lock-test.js";
+import { opened } from "./redis/opened-fleet.js";
+
+const soon = { timeout: 30_000 };
 
 const token = (resource: string) => `{palisade}:token:${resource}`;
 
@@ -49,6 +55,37 @@ test("listResources names every resource that had a lease, whatever its name, an
   const names = ["a", "a*[b]?", "größe/ü", ...Array.from({ length: 50 }, (_, n) => `many/${n}`)];
   await Promise.all(names.map(async (name) => (await locker?.acquire(name))?.release()));
   expect([...((await locker?.listResources()) ?? [])].sort()).toEqual(names.sort());
+});
+
+test("G7 a mark is known to a node that was rebuilt, and to one that took a member's place", async ({ fleet, open }) => {
+  const { urls, nodes } = await fleet({ nodes: 4 });
+  const [n1, n2, n3, n4] = nodes;
+  const locker = open({ nodes: urls.slice(0, 3), ttlMs: 200, maxTtlMs: 200 });
+  await locker.ready();
+  await n1?.partition();
+  await expect.poll(() => locker.mark("store", 7), soon).toBe(7);
+  await n1?.heal();
+  await expect.poll(async () => (await locker.ready()).admitted.length, soon).toBe(3);
+  // Only the second and the third have it.
+  await n3?.restart({ forget: true });
+  await expect.poll(() => n3?.cli("HGET", "{palisade}:marks", "store"), soon).toBe("7");
+  await locker.reconfigure({ replace: new URL(urls[1] ?? "").host, by: urls[3] ?? "" });
+  await expect.poll(() => n4?.cli("HGET", "{palisade}:marks", "store"), soon).toBe("7");
+  await Promise.all([n2, n3].map((node) => node?.kill()));
+  await expect.poll(() => locker.mark("store", 0), soon).toBe(7);
+});
+
+test("G7 a mark does not count where it was stored after another node was rebuilt from that one", async ({ fleet }) => {
+  const { urls, nodes } = await fleet({ nodes: 3 });
+  await using lock = await opened(urls, { namespace: "palisade" });
+  const keys = keysOf("palisade");
+  const { roster } = status(keys).read(await nodes[0]?.cli("EVAL", status(keys).source, "1", keys.node));
+  const { source, args } = readFloor(keys, "another", roster === undefined ? "" : generationOf(roster));
+  await nodes[0]?.cli("EVAL", source, "1", keys.node, ...args);
+  const asked = await lock.fleet.mark("store", 7);
+  expect(asked[0]).toMatchObject({ kind: "unreachable", cause: expect.stringMatching(/being admitted, which does not count$/) });
+  expect(asked.slice(1)).toMatchObject([{ answer: 7 }, { answer: 7 }]);
+  expect((await lock.fleet.mark("store", 0)).map(({ kind }) => kind)).toEqual(["answered", "answered", "answered"]);
 });
 
 test("a mark only rises, and is known while a quorum answers", async ({ fleet, open }) => {

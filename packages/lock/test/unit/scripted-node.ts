@@ -31,6 +31,7 @@ export class ScriptedNode implements LockNode {
     readonly answers: {
       readonly grant: (node: ScriptedNode, question: GrantQuestion) => GrantBallot | Promise<GrantBallot>;
       readonly seal?: (node: ScriptedNode, token: number) => SealBallot;
+      readonly onHeal?: () => void;
       readonly extend?: (node: ScriptedNode, question: ExtendQuestion) => ExtendBallot | Promise<ExtendBallot>;
     },
   ) {}
@@ -60,6 +61,7 @@ export class ScriptedNode implements LockNode {
 
   async heal({ ttlMs }: GrantQuestion): Promise<ExtendBallot> {
     this.asked.push(`heal ${ttlMs}`);
+    this.answers.onHeal?.();
     return { kind: "extended", node: this.name };
   }
 
@@ -78,6 +80,7 @@ export function contextOf(nodes: readonly LockNode[], clock = new ManualClock())
     nodes,
     clock,
     policy: readPolicy({ nodes: nodes.map((_, i) => `redis://127.0.0.1:${7000 + i}`) }),
+    fleetMaxTtlMs: undefined,
     checkFleetTtl: () => {},
     deadlines: new DeadlineHeap(clock),
     inFlight: new InFlight(),

@@ -20,9 +20,9 @@ export async function readmitted(node: RedisNode, signal: AbortSignal): Promise<
   return false;
 }
 
-/** A record begins with the server's run id. So does the ticket of an open admission. */
+/** The field begins with a mark, 2 where the node votes, and the run id without its last digit. */
 function isAdmitted(runId: string, record: readonly string[]): boolean {
-  return record.some((value, i) => i % 2 === 1 && value.startsWith(runId) && record[i - 1]?.startsWith("ticket") === false);
+  return record[record.indexOf("admitted") + 1]?.startsWith(`2${runId.slice(0, -1)}`) ?? false;
 }
 
 /** The lock keys on all nodes, as "node key". */

@@ -5,14 +5,20 @@
 // docs/adr/0001.
 import type { Timer } from "../../platform/clock.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
+import { difference } from "../fleet-nodes.js";
 import type { RedisNode } from "../node.js";
-import { fleetMaxTtlMs, fleetRefusal, type MetNode } from "./fleet-check.js";
+import { isClosed } from "../node-record.js";
+import { agree, leadIn } from "./change.js";
+import { fleetMaxTtlMs, fleetRefusal, type MetNode, notTheMember, outOfReach, rosterRefusal } from "./fleet-check.js";
+import { found } from "./founding.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
-import { type AdmissionSettings, admitAll, examineNode, found, readStatuses } from "./steps.js";
+import { type AdmissionSettings, admitAll, examineNode, type ReadStatus, readStatuses } from "./steps.js";
 
 const OTHERS_LEAD_POLL_MS = 40;
 const BLOCKED_POLL_MS = 1_000;
 const SILENT_POLL_MS = 500;
+/** A changer needs two round trips from the first node that closes until the first that opens. */
+const FINISH_AFTER_MS = 400;
 
 /** When to examine the fleet again: at once, after some time, or when there is news. */
 type Next = "now" | number | "on news";
@@ -26,6 +32,11 @@ export class Admission {
   #isClosed = false;
   #refusal: FleetRefusal | undefined;
   #blockedBecause: string | undefined;
+  #toldMaxTtlMs: number | undefined;
+  /** The longest lease of the generation that this locker met first. */
+  #longestMs: number | undefined;
+  /** Since when a node was seen that had accepted a generation which is not open. */
+  #changingSince: number | undefined;
   #settle: (() => void) | undefined;
   /** Resolves when nothing more could be done at once. */
   readonly settled: Promise<void>;
@@ -35,7 +46,7 @@ export class Admission {
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
-    void Promise.all(settings.nodes.map((node) => node.met())).then(() => {
+    void Promise.all(settings.fleet.configured.map((node) => node.met())).then(() => {
       this.#hasMetAll = true;
       this.#examine();
     });
@@ -47,7 +58,7 @@ export class Admission {
 
   /** The longest lease the fleet allows, once known. */
   get maxTtlMs(): number | undefined {
-    return fleetMaxTtlMs(this.#met());
+    return this.#settings.fleet.roster?.maxTtlMs ?? fleetMaxTtlMs(metOf(this.#settings.fleet.configured));
   }
 
   get blockedBecause(): string | undefined {
@@ -73,20 +84,52 @@ export class Admission {
     this.#settle?.();
   }
 
-  #met(): readonly MetNode[] {
-    return this.#settings.nodes.flatMap(({ name, address, status }) => (status === undefined ? [] : [{ name, address, status }]));
-  }
-
   #check(): void {
+    const { fleet, onEvent, onMembers, onMaxTtl } = this.#settings;
+    if (fleet.consider()) {
+      onMembers();
+      const message = difference(fleet);
+      const addresses = fleet.members.map(({ address }) => address);
+      if (message !== undefined)
+        onEvent({ kind: "members_differ", generation: fleet.roster?.generation ?? 0, members: addresses, message });
+    }
+    const { maxTtlMs } = this;
+    if (maxTtlMs !== this.#toldMaxTtlMs) onMaxTtl(maxTtlMs);
+    this.#toldMaxTtlMs = maxTtlMs;
     const before = this.#refusal;
-    const refusal = fleetRefusal(this.#met(), this.#settings.expected);
+    const refusal = this.#findRefusal();
+    this.#silence(refusal);
     if (refusal?.message === before?.message) return;
     this.#refusal = refusal;
     this.#settings.onRefusal(refusal);
-    const exclusion = refusal === undefined ? undefined : `FLEET_MISMATCH: ${refusal.message}`;
-    for (const node of this.#settings.nodes) node.exclude(exclusion);
     // The same mismatch, seen at another node, is not published again.
-    if (refusal !== undefined && refusal.code !== before?.code) this.#settings.onEvent({ kind: "fleet_refused", reason: refusal.message });
+    if (refusal !== undefined && refusal.code !== before?.code) onEvent({ kind: "fleet_refused", reason: refusal.message });
+  }
+
+  #findRefusal(): FleetRefusal | undefined {
+    const { fleet, expected } = this.#settings;
+    const { roster, members, beyondReach } = fleet;
+    if (beyondReach !== undefined) return outOfReach(beyondReach);
+    if (roster === undefined) return fleetRefusal(metOf(fleet.configured), expected);
+    // Later generations may allow less: then single calls are refused, not the process.
+    this.#longestMs ??= roster.maxTtlMs;
+    return rosterRefusal(metOf(members), Math.max(this.#longestMs, roster.maxTtlMs), expected);
+  }
+
+  /**
+   * All nodes of a fleet that must not be used; otherwise only who is not the member in whose place
+   * it answers.
+   */
+  #silence(refusal: FleetRefusal | undefined): void {
+    const { fleet } = this.#settings;
+    const before: MetNode[] = [];
+    for (const node of fleet.members) {
+      const [met] = metOf([node]);
+      const stranger = met === undefined || fleet.fleet === undefined ? undefined : notTheMember(met, { fleet: fleet.fleet, before });
+      const cause = refusal?.message ?? stranger;
+      node.exclude(cause === undefined ? undefined : `FLEET_MISMATCH: ${cause}`);
+      if (met !== undefined && stranger === undefined) before.push(met);
+    }
   }
 
   #examineIn(ms: number): void {
@@ -111,17 +154,48 @@ export class Admission {
   /** Never rejects: nodes that cannot be asked are not seen. */
   async #takeSteps(): Promise<Next> {
     const settings = this.#settings;
+    const { members } = settings.fleet;
+    await Promise.all(members.map((node) => node.met()));
     const statuses = await readStatuses(settings);
     this.#check();
     if (this.#isClosed) return "on news";
+    if (settings.fleet.members !== members) return "now";
     // The mismatch may be repaired: a status may be old, and an operator may be about to clear the
     // node.
     if (this.#refusal !== undefined) return BLOCKED_POLL_MS;
-    const opened = await Promise.all(statuses.map(({ node, status }) => examineNode(settings, node, status)));
+    if (await this.#takePartInChange(statuses)) return "now";
+    const { fleet } = settings;
+    const ours = statuses.filter(({ node }) => fleet.members.includes(node) && !node.isExcluded);
+    const opened = await Promise.all(
+      ours.filter(({ status }) => !isClosed(status)).map(({ node, status }) => examineNode(settings, node, status)),
+    );
     const seen = opened.filter((node) => node !== undefined && node !== "changed since");
-    const steps = planAdmission({ size: settings.expected.size, seen });
+    const unseen = fleet.members
+      .filter(({ name }) => !seen.some((node) => node.name === name))
+      .map(({ name, address }) => `${name} at ${address}`);
+    const steps = planAdmission({ size: fleet.members.length, roster: fleet.roster, seen, unseen });
     if (steps.length > 0) return this.#carryOut(steps);
     return opened.includes("changed since") ? "now" : this.#rest();
+  }
+
+  /**
+   * Leads members that were away into the present generation, and finishes a change whose changer
+   * has stopped half-way. True if the fleet looks otherwise now.
+   */
+  async #takePartInChange(statuses: readonly ReadStatus[]): Promise<boolean> {
+    const settings = this.#settings;
+    if (await leadIn(settings, statuses)) return true;
+    const isChanging = statuses.some(({ node, status }) => isClosed(status) && settings.fleet.members.includes(node));
+    if (!isChanging) {
+      this.#changingSince = undefined;
+      return false;
+    }
+    const now = settings.clock.monotonicMs();
+    this.#changingSince ??= now;
+    if (now - this.#changingSince < FINISH_AFTER_MS) return false;
+    this.#changingSince = undefined;
+    const outcome = await agree(settings, statuses, () => undefined);
+    return outcome.kind === "agreed";
   }
 
   /**
@@ -130,20 +204,27 @@ export class Admission {
    */
   #rest(): Next {
     this.#blockedBecause = undefined;
+    if (this.#changingSince !== undefined) return FINISH_AFTER_MS / 2;
     return this.#isAnySilent([]) ? SILENT_POLL_MS : "on news";
   }
 
   /** Quarantined and silent, besides the nodes that these steps wait for. */
   #isAnySilent(steps: readonly { readonly node: SeenNode }[]): boolean {
     const awaited = new Set(steps.map(({ node }) => node.name));
-    return this.#settings.nodes.some(({ name, isQuarantined, connection }) => isQuarantined && connection.isUp && !awaited.has(name));
+    return this.#settings.fleet.members.some(
+      ({ name, isQuarantined, connection }) => isQuarantined && connection.isUp && !awaited.has(name),
+    );
   }
 
   async #carryOut(steps: readonly Step[]): Promise<Next> {
     const [first] = steps;
     if (first?.kind === "blocked") return this.#blocked(first);
     this.#blockedBecause = undefined;
-    if (first?.kind === "found") return (await found(this.#settings, first.nodes)) ? "now" : OTHERS_LEAD_POLL_MS;
+    if (first?.kind === "found") {
+      const outcome = await found(this.#settings, first.nodes);
+      if (outcome.kind === "blocked") return this.#blocked(outcome);
+      return outcome.kind === "founded" ? "now" : OTHERS_LEAD_POLL_MS;
+    }
     const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
     for (const step of singles) this.#nodeOf(step.node)?.noteReadyIn(waitOf(step));
     const due = singles.filter((step) => waitOf(step) === 0);
@@ -155,6 +236,7 @@ export class Admission {
   }
 
   #blocked({ nodes, reason }: Extract<Step, { kind: "blocked" }>): Next {
+    for (const { name } of nodes) this.#nodeOf({ name })?.noteBlocked(reason);
     if (reason !== this.#blockedBecause) {
       this.#blockedBecause = reason;
       this.#settings.onEvent({ kind: "admission_blocked", nodes: nodes.map(({ name }) => name), reason });
@@ -162,9 +244,13 @@ export class Admission {
     return BLOCKED_POLL_MS;
   }
 
-  #nodeOf({ name }: SeenNode): RedisNode | undefined {
-    return this.#settings.nodes.find((node) => node.name === name);
+  #nodeOf({ name }: Pick<SeenNode, "name">): RedisNode | undefined {
+    return this.#settings.fleet.members.find((node) => node.name === name);
   }
+}
+
+function metOf(nodes: readonly RedisNode[]): readonly MetNode[] {
+  return nodes.flatMap(({ name, address, status }) => (status === undefined ? [] : [{ name, address, status }]));
 }
 
 function waitOf(step: Exclude<Step, { kind: "found" | "blocked" }>): number {

@@ -4,7 +4,7 @@
 // (spec/assumptions.md).
 
 import type { FleetRefusal } from "../../protocol/fleet.js";
-import { FORMAT, type NodeStatus } from "../node-record.js";
+import { FORMATS, type NodeStatus } from "../node-record.js";
 
 /** A node that was reached, with its status. */
 export interface MetNode {
@@ -20,9 +20,36 @@ export interface Expected {
   readonly maxTtlMs: number | undefined;
 }
 
-/** Why not, or undefined if it may. */
+/** Why not, or undefined if it may: where no roster is known. */
 export function fleetRefusal(met: readonly MetNode[], expected: Expected): FleetRefusal | undefined {
-  return otherFormat(met) ?? twins(met) ?? otherSize(met, expected.size) ?? otherFleet(met) ?? tooLong(met, expected.maxTtlMs);
+  return (
+    otherFormat(met) ?? twins(met) ?? otherSize(met, expected.size) ?? otherFleet(met) ?? tooLong(fleetMaxTtlMs(met), expected.maxTtlMs)
+  );
+}
+
+/** The same where the roster says who is a member, and how long a lease may last. */
+export function rosterRefusal(met: readonly MetNode[], longestMs: number, expected: Expected): FleetRefusal | undefined {
+  return otherFormat(met) ?? tooLong(longestMs, expected.maxTtlMs);
+}
+
+/** Members that this locker cannot reach by itself: no way leads there from those it was given. */
+export function outOfReach(addresses: readonly string[]): FleetRefusal {
+  return {
+    kind: "mismatch",
+    code: "fleet_mismatch",
+    message: `the members of this fleet have changed, and this process knows no way to ${addresses.join(" and ")}; add what leads there to its list of nodes`,
+  };
+}
+
+/** Why the server that answers in a member's place has no vote; undefined if it may have. */
+export function notTheMember(
+  node: MetNode,
+  { fleet, before }: { readonly fleet: string; readonly before: readonly MetNode[] },
+): string | undefined {
+  const { status } = node;
+  if (status.fleet !== undefined && status.fleet !== fleet)
+    return `${called(node)} belongs to fleet ${status.fleet}, the other members to fleet ${fleet}; correct its address, or clear it`;
+  return twins([...before, node])?.message;
 }
 
 /** The longest lease the fleet allows, once known. */
@@ -41,7 +68,7 @@ function otherFormat(met: readonly MetNode[]): FleetRefusal | undefined {
   return {
     kind: "mismatch",
     code: "unknown_format",
-    message: `${called(newer)} has a record of format ${newer.status.unknownFormat}, and this version of the lock knows format ${FORMAT}; upgrade this process`,
+    message: `${called(newer)} has a record of format ${newer.status.unknownFormat}, and this version of the lock knows ${FORMATS.join(" and ")}; upgrade this process`,
   };
 }
 
@@ -80,8 +107,7 @@ function otherFleet(met: readonly MetNode[]): FleetRefusal | undefined {
   };
 }
 
-function tooLong(met: readonly MetNode[], maxTtlMs: number | undefined): FleetRefusal | undefined {
-  const stored = fleetMaxTtlMs(met);
+function tooLong(stored: number | undefined, maxTtlMs: number | undefined): FleetRefusal | undefined {
   if (stored === undefined || maxTtlMs === undefined || maxTtlMs <= stored) return undefined;
   return {
     kind: "ttl",

@@ -1,7 +1,9 @@
 // What can be done now for nodes that are not admitted? Pure: what was seen of the fleet in, steps
 // out. In order of preference: admit a node that kept everything; rebuild a node from enough
 // others; only when those can never be enough, fall back to the wall clock.
+import { generationNumber } from "../admission-record.js";
 import type { NodeStatus, OpenAdmission } from "../node-record.js";
+import { longestLeaseMs, type Member, type Roster } from "../roster.js";
 
 /** A node that answered when the fleet was examined. */
 export interface SeenNode {
@@ -11,10 +13,16 @@ export interface SeenNode {
   readonly opened?: OpenAdmission;
   /** Append-only log, fsync always, now. */
   readonly isDurable?: boolean;
+  /** Which member it is; undefined where there is no roster. */
+  readonly member?: Member;
 }
 
 export interface FleetView {
   readonly size: number;
+  /** undefined: format 1, or a fleet that is not founded. */
+  readonly roster?: Roster | undefined;
+  /** Those that did not answer, with their addresses. */
+  readonly unseen: readonly string[];
   readonly seen: readonly SeenNode[];
 }
 
@@ -65,7 +73,7 @@ export function planAdmission(view: FleetView): readonly Step[] {
   const needed = floorsNeeded(view.size);
   if (admitted >= needed) return quarantined.map((node) => ({ kind: "rebuilt", node, needed, waitMs: waitMs(node, view) }));
   if (admitted === 0 && view.seen.length === view.size) return [{ kind: "found", nodes: quarantined }];
-  const isKnownFleet = view.seen.some(({ status }) => status.fleet !== undefined);
+  const isKnownFleet = view.roster !== undefined || view.seen.some(({ status }) => status.fleet !== undefined);
   // Even if all that we do not see are admitted, they are too few.
   if (isKnownFleet && view.size - quarantined.length < needed) {
     return quarantined.map((node) => ({
@@ -78,23 +86,48 @@ export function planAdmission(view: FleetView): readonly Step[] {
   return [{ kind: "blocked", nodes: quarantined, reason: blockedReason(view, admitted, isKnownFleet) }];
 }
 
-function keptEverything({ status, isDurable }: SeenNode, view: FleetView): boolean {
-  const { admittedRunId, id, fleet, size, maxTtlMs, incarnation, counterFloor, floor } = status;
-  const isComplete =
-    [admittedRunId, id, fleet, maxTtlMs, incarnation, counterFloor, floor].every((field) => field !== undefined) && size === view.size;
+function keptEverything({ status, isDurable, member }: SeenNode, view: FleetView): boolean {
+  const { admission, id, fleet, size, maxTtlMs, floor, roster, format } = status;
+  const isComplete = [admission, id, fleet, maxTtlMs, floor].every((field) => field !== undefined);
+  // In the place of a member whose memory this is, and since then without a break.
+  const isInPlace =
+    format === "1"
+      ? size === view.size
+      : roster !== undefined && member !== undefined && id === member.id && generationNumber(admission?.generation ?? "") >= member.since;
   // A copy of another node's disk has the same id.
   const isAlone = view.seen.filter((other) => other.status.id === id).length === 1;
-  return isDurable === true && status.wasDurable && isComplete && isAlone;
+  return isDurable === true && status.wasDurable && isComplete && isInPlace && isAlone;
 }
 
-function waitMs({ opened }: SeenNode, view: FleetView): number {
+function waitMs(node: SeenNode, view: FleetView): number {
   const stored = view.seen.flatMap(({ status }) => status.maxTtlMs ?? []);
-  const maxTtlMs = Math.max(0, ...(stored.length > 0 ? stored : [opened?.proposedMaxTtlMs ?? 0]));
-  return Math.max(0, forgottenLeasesEndMs(maxTtlMs) - (opened?.lostForMs ?? 0));
+  const longestMs =
+    view.roster === undefined
+      ? Math.max(0, ...(stored.length > 0 ? stored : [node.opened?.proposedMaxTtlMs ?? 0]))
+      : longestLeaseMs(view.roster);
+  const endMs = forgottenLeasesEndMs(longestMs);
+  return Math.max(0, isNew(node) ? 0 : endMs - (node.opened?.lostForMs ?? 0), endMs - replacedForMs(node, view));
+}
+
+/**
+ * The memory with which it was made a member, in which it never voted: it has forgotten nothing.
+ */
+function isNew({ member, opened, status }: SeenNode): boolean {
+  return member !== undefined && member.since > 1 && opened?.id === member.id && status.admitted === "";
+}
+
+/**
+ * For how long the member whose place it took has had no vote, at least: those that vote with the
+ * new one entered its generation after a majority had closed the one before.
+ */
+function replacedForMs({ member }: SeenNode, { seen }: FleetView): number {
+  if (member?.inPlaceOf === undefined) return Number.POSITIVE_INFINITY;
+  return Math.min(...seen.flatMap(({ opened, status }) => (opened === undefined ? [status.openForMs] : [])));
 }
 
 function blockedReason(view: FleetView, admitted: number, isKnownFleet: boolean): string {
-  const unseen = view.size - view.seen.length;
-  if (!isKnownFleet) return `a new fleet is founded only when all ${view.size} nodes can be reached; ${unseen} cannot`;
-  return `${admitted} of ${view.size} nodes are admitted, ${floorsNeeded(view.size)} are needed to rebuild another; ${unseen} cannot be reached`;
+  const unseen = `${view.unseen.join(" and ")} ${view.unseen.length === 1 ? "is" : "are"} not`;
+  if (!isKnownFleet)
+    return `a new fleet is founded only when all ${view.size} nodes can be reached; ${unseen}; locker.foundWithout founds it all the same`;
+  return `${admitted} of ${view.size} nodes are admitted, ${floorsNeeded(view.size)} are needed to rebuild another; ${view.unseen.join(" and ")} cannot be reached`;
 }

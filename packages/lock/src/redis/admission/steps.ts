@@ -3,34 +3,44 @@
 // memory of the node and the run of its server. Then the floors of the others are read, and those
 // nodes get new incarnations in the same script. Only then the floor is raised and the node
 // admitted, if it still has that memory and its server that run.
-import { createHash } from "node:crypto";
 import type { Clock } from "../../platform/clock.js";
 import type { AdmissionWay, NodeEvent } from "../../protocol/events.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
+import type { FleetNodes } from "../fleet-nodes.js";
 import type { Keys } from "../keys.js";
 import type { RedisNode } from "../node.js";
 import {
   type AdmitArguments,
   admit,
   isAdmitted,
+  type Marks,
+  mark,
   type NodeStatus,
   type OpenAdmission,
   openAdmission,
   readFloor,
+  readmit,
   status,
+  type Visited,
 } from "../node-record.js";
 import type { Expected } from "./fleet-check.js";
 import type { SeenNode, Step } from "./plan.js";
 
 export interface AdmissionSettings {
-  readonly nodes: readonly RedisNode[];
+  readonly fleet: FleetNodes;
   readonly keys: Keys;
   readonly clock: Clock;
   readonly expected: Expected;
+  /** Of fleets that this locker founds. */
+  readonly format: "1" | "2";
   /** The name under which this locker leads admissions, so that others need not. */
   readonly lead: string;
   readonly onEvent: (event: NodeEvent) => void;
   readonly onRefusal: (refusal: FleetRefusal | undefined) => void;
+  /** Other nodes are members now. */
+  readonly onMembers: () => void;
+  /** The longest lease the fleet allows is another now. */
+  readonly onMaxTtl: (maxTtlMs: number | undefined) => void;
 }
 
 /** What a new fleet allows if no locker was configured with another. */
@@ -38,8 +48,13 @@ const DEFAULT_MAX_TTL_MS = 60_000;
 /** How long the other lockers leave an admission to the one that leads it. */
 const LEAD_MS = 1_000;
 
+export interface ReadStatus {
+  readonly node: RedisNode;
+  readonly status: NodeStatus;
+}
+
 /** Reads the status of every node that can be asked. One that does not answer is not seen. */
-export async function readStatuses({ nodes, keys }: AdmissionSettings): Promise<readonly { node: RedisNode; status: NodeStatus }[]> {
+export async function readStatuses({ fleet, keys }: AdmissionSettings, nodes = fleet.all): Promise<readonly ReadStatus[]> {
   const statuses = await Promise.all(
     nodes.map(async (node) => {
       const answer = await answered(() => node.connection.run(status(keys)), node);
@@ -60,18 +75,23 @@ export async function examineNode(
   node: RedisNode,
   seen: NodeStatus,
 ): Promise<SeenNode | "changed since" | undefined> {
-  if (isAdmitted(seen)) return { name: node.name, status: seen };
+  const { fleet } = settings;
+  const member = fleet.memberAt(node);
+  const named = { name: node.name, status: seen, ...(member === undefined ? {} : { member }) };
+  if (isAdmitted(seen) && seen.admission?.generation === fleet.generation) return named;
   return answered(async () => {
     const made = await openAdmissionOf(settings, node);
     // Since the status was read it was admitted by another locker, its server was restarted, or its
     // memory was lost (its id is new): the status says nothing about the memory that the nonce
     // pins.
     if (made === undefined || made.runId !== seen.runId || (seen.id !== undefined && made.id !== seen.id)) return "changed since";
-    return { name: node.name, status: seen, opened: made, isDurable: await isDurable(node, seen) };
+    return { ...named, opened: made, isDurable: await isDurable(node, seen) };
   }, node);
 }
 
-function openAdmissionOf({ keys, clock, expected, lead }: AdmissionSettings, node: RedisNode): Promise<OpenAdmission | undefined> {
+/** Also asks the node to join the fleet that this locker would found. */
+export function openAdmissionOf(settings: AdmissionSettings, node: RedisNode, founding = ""): Promise<OpenAdmission | undefined> {
+  const { keys, clock, expected, lead, fleet } = settings;
   const given = {
     nonce: clock.secret(),
     id: clock.secret(),
@@ -79,6 +99,9 @@ function openAdmissionOf({ keys, clock, expected, lead }: AdmissionSettings, nod
     maxTtlMs: expected.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
     lead,
     leadMs: LEAD_MS,
+    // What it was admitted for before it became a member, or became one again, counts no more.
+    since: fleet.memberAt(node)?.since ?? 0,
+    founding,
   };
   return node.connection.run(openAdmission(keys, given));
 }
@@ -87,17 +110,23 @@ function openAdmissionOf({ keys, clock, expected, lead }: AdmissionSettings, nod
  * Whether there was a moment at which all of these stood as they were seen: not admitted, and with
  * the same memory. Their admissions were opened one by one, and the first may be admitted when the
  * last is opened; but if every nonce is still there after the last was stored, they were all there
- * together then.
+ * together then. Otherwise those that did not, or that join another fleet.
  */
-async function stoodTogether(settings: AdmissionSettings, seen: readonly SeenNode[]): Promise<boolean> {
-  const held = await Promise.all(
-    seen.map(async ({ name, opened: made }) => {
-      const node = settings.nodes.find((each) => each.name === name);
-      const now = node === undefined ? undefined : await answered(() => openAdmissionOf(settings, node), node);
-      return now !== undefined && now.runId === made?.runId && now.nonce === made.nonce;
+export async function notTogether(settings: AdmissionSettings, seen: readonly SeenNode[], founding = ""): Promise<readonly NotTogether[]> {
+  const looks = await Promise.all(
+    seen.map(async ({ name, opened: made }): Promise<NotTogether | undefined> => {
+      const node = nodeCalled(settings, name);
+      const now = node === undefined ? undefined : await answered(() => openAdmissionOf(settings, node, founding), node);
+      if (now === undefined || now.runId !== made?.runId || now.nonce !== made.nonce) return { name, why: "changed" };
+      return now.founding === founding ? undefined : { name, why: "another fleet" };
     }),
   );
-  return !held.includes(false);
+  return looks.flatMap((look) => look ?? []);
+}
+
+export interface NotTogether {
+  readonly name: string;
+  readonly why: "changed" | "another fleet";
 }
 
 /**
@@ -115,6 +144,10 @@ export async function isDurable({ connection, hasFailover }: RedisNode, { isRepl
   }
 }
 
+export function nodeCalled({ fleet }: AdmissionSettings, name: string): RedisNode | undefined {
+  return fleet.members.find((node) => node.name === name);
+}
+
 /** Takes the steps that need not wait any more; true if a node was admitted. */
 export async function admitAll(
   settings: AdmissionSettings,
@@ -122,34 +155,25 @@ export async function admitAll(
 ): Promise<boolean> {
   // The wall clock is right only if so many had lost their memory at the same time.
   const among = steps.find((step) => step.kind === "outlived")?.among;
-  if (among !== undefined && !(await stoodTogether(settings, among))) return false;
-  const floors = await readFloors(settings, steps);
-  const highest = Math.max(0, ...floors.values());
+  if (among !== undefined && (await notTogether(settings, among)).length > 0) return false;
+  const visits = await readFloors(settings, steps);
+  // After the visits: a mark that is stored from then on does not count there.
+  const marks = await readMarks(settings, visits);
+  const highest = Math.max(0, ...[...visits.values()].map(({ floor }) => floor));
+  const promised = Math.max(0, ...[...visits.values()].map((visited) => visited.promised));
   const admitted = await Promise.all(
-    steps.map((step) => {
-      const others = [...floors.keys()].filter((name) => name !== step.node.name).length;
+    steps.map(async (step) => {
+      const others = [...visits.keys()].filter((name) => name !== step.node.name).length;
       if (step.kind === "rebuilt" && others < step.needed) return false;
+      if (!(await giveMarks(settings, step.node, marks))) return false;
       const floor = Math.max(highest, step.kind === "outlived" ? lowestByClock(step) : 0);
       return admitOne(settings, step.node, {
         floor,
+        promised,
         way: step.kind === "outlived" ? "bootstrap" : step.kind,
       });
     }),
   );
-  return admitted.includes(true);
-}
-
-/**
- * Founds the fleet: every locker that does so at the same time reads the same open admissions, and
- * so founds the same fleet with the same floor.
- */
-export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[]): Promise<boolean> {
-  // A node whose admission was opened after another had been admitted may have forgotten leases of
-  // this very fleet.
-  if (!(await stoodTogether(settings, nodes))) return false;
-  const opened = nodes.flatMap(({ opened: made }) => made ?? []);
-  const floor = Math.max(...opened.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
-  const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way: "bootstrap", founders: nodes })));
   return admitted.includes(true);
 }
 
@@ -162,73 +186,94 @@ function lowestByClock({ node, among }: Extract<Step, { kind: "outlived" }>): nu
 }
 
 async function readFloors(
-  settings: AdmissionSettings,
+  { fleet, keys, clock }: AdmissionSettings,
   steps: readonly { readonly node: SeenNode }[],
-): Promise<ReadonlyMap<string, number>> {
-  const { nodes, keys, clock } = settings;
+): Promise<Map<string, Visited>> {
   const asking = new Set(steps.map(({ node }) => node.name));
-  const floors = new Map<string, number>();
+  const visits = new Map<string, Visited>();
   await Promise.all(
-    nodes.map(async (node) => {
+    fleet.members.map(async (node) => {
       if (asking.has(node.name)) return;
-      const floor = await answered(() => node.connection.run(readFloor(keys, clock.secret())), node);
-      if (floor !== undefined) floors.set(node.name, floor);
+      const visited = await answered(() => node.connection.run(readFloor(keys, clock.secret(), fleet.generation)), node);
+      if (visited !== undefined) visits.set(node.name, visited);
     }),
   );
-  return floors;
+  return visits;
 }
 
-interface Admission {
+/** The highest marks of those that were visited; one that does not answer was not visited. */
+async function readMarks({ fleet, keys }: AdmissionSettings, visits: Map<string, Visited>): Promise<Marks> {
+  const highest = new Map<string, number>();
+  await Promise.all(
+    fleet.members.map(async (node) => {
+      if (!visits.has(node.name)) return;
+      const stored = await answered(() => node.connection.run(mark(keys, new Map())), node);
+      if (stored === undefined) visits.delete(node.name);
+      for (const [name, number] of stored?.marks ?? []) highest.set(name, Math.max(number, highest.get(name) ?? 0));
+    }),
+  );
+  return highest;
+}
+
+async function giveMarks(settings: AdmissionSettings, { name }: SeenNode, marks: Marks): Promise<boolean> {
+  const node = nodeCalled(settings, name);
+  if (node === undefined || marks.size === 0) return node !== undefined;
+  return (await answered(() => node.connection.run(mark(settings.keys, marks)), node)) !== undefined;
+}
+
+/** `isNew`: the members have the ids with which their admissions were opened. */
+export type Membership = Pick<AdmitArguments, "fleet" | "maxTtlMs" | "roster"> & { readonly isNew?: true };
+
+interface Admitting {
   readonly floor: number;
+  readonly promised: number;
   readonly way: AdmissionWay;
-  /** All nodes of a fleet that is being founded. */
-  readonly founders?: readonly SeenNode[];
+  /** Of a fleet that is being founded. */
+  readonly membership?: Membership;
+  readonly founding?: string;
 }
 
-async function admitOne(settings: AdmissionSettings, seen: SeenNode, { floor, way, founders }: Admission): Promise<boolean> {
-  const node = settings.nodes.find(({ name }) => name === seen.name);
+export async function admitOne(settings: AdmissionSettings, seen: SeenNode, admitting: Admitting): Promise<boolean> {
+  const { keys, clock, fleet, expected } = settings;
+  const node = nodeCalled(settings, seen.name);
   if (node === undefined || seen.opened === undefined) return false;
+  const { floor, way, promised, founding = "", membership = knownFleet(settings) } = admitting;
+  const { isNew, ...fleetOf } = membership;
+  const { runId, nonce, id } = seen.opened;
+  const memory = { runId, nonce, floor, incarnation: clock.secret() };
   const given: AdmitArguments = {
-    runId: seen.opened.runId,
-    nonce: seen.opened.nonce,
-    floor,
-    incarnation: settings.clock.secret(),
-    id: isCopy(settings, node, seen.opened.id) ? settings.clock.secret() : seen.opened.id,
-    size: settings.expected.size,
+    ...memory,
+    id: (isNew ? undefined : seen.member?.id) ?? (isCopy(fleet.members, node, id) ? clock.secret() : id),
+    size: expected.size,
     durable: seen.isDurable === true ? "durable" : "not durable",
-    ...(founders === undefined ? knownFleet(settings) : newFleet(founders)),
+    promised,
+    founding,
+    ...fleetOf,
   };
-  const admittedAt = await answered(() => node.connection.run(admit(settings.keys, given)), node);
+  const call = way === "durable" ? readmit(keys, memory) : admit(keys, given);
+  const admittedAt = await answered(() => node.connection.run(call), node);
   if (admittedAt === undefined) return false;
   settings.onEvent({ kind: "admitted", node: node.name, way, floor: admittedAt });
   return true;
 }
 
 /** Another node has this id already: the disk of one was copied to the other. */
-function isCopy({ nodes }: AdmissionSettings, node: RedisNode, id: string): boolean {
+function isCopy(nodes: readonly RedisNode[], node: RedisNode, id: string): boolean {
   return nodes.some((other) => other !== node && other.status?.id === id);
 }
 
-type Membership = Pick<AdmitArguments, "fleet" | "maxTtlMs">;
-
-function knownFleet({ nodes }: AdmissionSettings): Membership {
-  const member = nodes.find(({ status: seen }) => seen?.fleet !== undefined)?.status;
-  return { fleet: member?.fleet ?? "", maxTtlMs: member?.maxTtlMs ?? DEFAULT_MAX_TTL_MS };
-}
-
-function newFleet(founders: readonly SeenNode[]): Membership {
-  const member = founders.find(({ status: seen }) => seen.fleet !== undefined)?.status;
-  if (member?.fleet !== undefined && member.maxTtlMs !== undefined) return { fleet: member.fleet, maxTtlMs: member.maxTtlMs };
-  const opened = founders.flatMap(({ opened: made }: { opened?: OpenAdmission }) => made ?? []);
-  const ids = opened.map(({ id }) => id).sort();
+function knownFleet({ fleet: { members, roster, fleet } }: AdmissionSettings): Membership {
+  const member = members.find(({ status: seen }) => seen?.fleet !== undefined)?.status;
   return {
-    fleet: createHash("sha256").update(ids.join(" ")).digest("base64url").slice(0, 16),
-    maxTtlMs: Math.max(...opened.map(({ proposedMaxTtlMs }) => proposedMaxTtlMs)),
+    fleet: fleet ?? member?.fleet ?? "",
+    maxTtlMs: roster?.maxTtlMs ?? member?.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
+    // Generation 0 is that of a fleet in format 1.
+    roster: roster?.generation === 0 ? undefined : roster,
   };
 }
 
 /** The node's answer, or undefined if it cannot be asked: the next status says why. */
-async function answered<T>(ask: () => Promise<T>, { connection }: RedisNode): Promise<T | undefined> {
+export async function answered<T>(ask: () => Promise<T>, { connection }: RedisNode): Promise<T | undefined> {
   if (!connection.isUp) return undefined;
   try {
     return await ask();

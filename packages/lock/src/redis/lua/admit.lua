@@ -2,18 +2,30 @@
 --        to. Its floor rises first, and becomes the counter floor, below which none of its own
 --        counters is believed.
 -- KEYS   1 {ns}:node
--- ARGV   run_id, nonce, lowest floor, incarnation, id, fleet, size, maxTtlMs, durable ('1' or '0')
+-- ARGV   run_id, nonce, lowest floor, incarnation, id, fleet, size, maxTtlMs, durable ('1' or '0'),
+--        generation ('': format 1), members, promised, founding ('' or what the founders agreed on)
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the server was restarted, the memory
---        was lost or the nonce was used since
--- Note   The nonce is stored in the field ticket.
+--        was lost or the nonce was used since, or others found another fleet with this node
+-- Note   The nonce is stored in the field ticket. Versions before the field format read the size
+--        and refuse a fleet of 0 nodes.
 --@include format
 --@include run-id
-if runId ~= padded(ARGV[1]) or redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2] then
+local record = redis.call('HMGET', KEYS[1], 'ticket', 'floor', 'founding')
+if run ~= ARGV[1] or record[1] ~= ARGV[2] or (ARGV[13] ~= '' and record[3] ~= ARGV[13]) then
   return { '0' }
 end
-local floor = math.max(tonumber(redis.call('HGET', KEYS[1], 'floor') or 0), tonumber(ARGV[3]))
+local floor = math.max(tonumber(record[2] or 0), tonumber(ARGV[3]))
 local text = string.format('%.0f', floor)
+local time = redis.call('TIME')
+local mark = ARGV[10] == '' and '' or '2'
 -- The fields that every grant reads come first: a small hash is searched from the front.
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'admitted', admittedAs(floor, ARGV[4]), 'floor', text, 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9], 'format', '1')
+redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, floor, ARGV[10], ARGV[4]), 'floor', text, 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9])
+if mark == '' then
+  redis.call('HSET', KEYS[1], 'format', '1')
+else
+  -- Nothing precedes the first generation, so the next one need not outwait it.
+  local since = string.sub(ARGV[10], 1, 2) == '1-' and 0 or time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('HSET', KEYS[1], 'format', '2', 'members', ARGV[11], 'promised', ARGV[12], 'since', string.format('%.0f', since))
+end
 return { '1', text }

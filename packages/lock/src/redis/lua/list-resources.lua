@@ -6,8 +6,8 @@
 --        has a counter from the first page to the last is on one of them; others may be.
 --@include format
 --@include run-id
-local run = admission(redis.call('HGET', KEYS[1], 'admitted'))
-if run ~= runId then
+local mark, isOfRun = admission(redis.call('HGET', KEYS[1], 'admitted'), format)
+if not isOfRun or mark == '-' then
   return false
 end
 local page = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2] .. '*', 'COUNT', '1000')

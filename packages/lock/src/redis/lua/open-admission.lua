@@ -3,10 +3,12 @@
 --        one admits nothing. All is set if absent: lockers that race read the same nonce and the
 --        same proposals.
 -- KEYS   1 {ns}:node
--- ARGV   a fresh nonce, a fresh id, Unix milliseconds, maxTtlMs, the locker to lead, its lead in ms
+-- ARGV   a fresh nonce, a fresh id, Unix milliseconds, maxTtlMs, the locker to lead, its lead in
+--        ms, the number of the generation from which on its admission counts, founding ('' or the
+--        fleet that this locker would found)
 -- Reply  { '0', run_id, id, nonce, ms since the nonce was set, ms since the server started (0:
---        cannot be told), proposed floor, proposed maxTtlMs, '1' if that locker leads now, else '0'
---        }, or { '1' } if the node is admitted
+--        cannot be told), proposed floor, proposed maxTtlMs, '1' if that locker leads now, else
+--        '0', the fleet that its founders found, or '' }, or { '1' } if the node is admitted
 -- Note   The nonce is stored in the fields ticket, ticketRun and ticketAt, the lead in claim and
 --        claimUntil. The proposed floor is the later of two clocks, the locker's when it asked and
 --        the server's when the nonce is stored: the call may have been long under way. A lead that
@@ -19,12 +21,12 @@
 --@include run-id
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil')
-local run = string.match(server, 'run_id:(%w+)')
-local admittedIn = admission(record[1])
-if admittedIn == runId and record[2] then
+local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil', 'founding')
+local mark, isOfRun, _, _, number = admission(record[1], format)
+if isOfRun and record[2] and number >= tonumber(ARGV[7]) then
   return { '1' }
 end
+local founding = record[11]
 local id, nonce, openedAt, proposedFloor, proposedMaxTtlMs = record[3], record[4], record[6], record[7], record[8]
 if not id then
   id = ARGV[2]
@@ -32,7 +34,15 @@ if not id then
 end
 if not nonce or record[5] ~= run then
   nonce, openedAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), string.format('%.0f', math.max(now, ARGV[3])), ARGV[4]
+  founding = nil
+  redis.call('HDEL', KEYS[1], 'founding')
   redis.call('HSET', KEYS[1], 'ticket', nonce, 'ticketRun', run, 'ticketAt', openedAt, 'proposedFloor', proposedFloor, 'proposedMaxTtlMs', proposedMaxTtlMs)
+end
+-- Of founders with different lists the first decide, for as long as the nonce lasts: no node is
+-- founded into two. Those with the same list, by the 16 characters at the end, correct each other.
+if ARGV[8] ~= '' and (not founding or string.sub(founding, -16) == string.sub(ARGV[8], -16)) then
+  founding = ARGV[8]
+  redis.call('HSET', KEYS[1], 'founding', founding)
 end
 local leads = '0'
 if not record[9] or record[9] == ARGV[5] or tonumber(record[10]) <= now or tonumber(record[10]) > now + ARGV[6] then
@@ -41,7 +51,7 @@ if not record[9] or record[9] == ARGV[5] or tonumber(record[10]) <= now or tonum
 end
 local sinceStart = 0
 local wasReplica = string.find(redis.call('INFO', 'replication'), 'master_replid2:0*[1-9a-f]')
-if admittedIn and admittedIn ~= runId and not wasReplica then
+if mark and not isOfRun and not wasReplica then
   -- Whole seconds, cut off at both ends: one less is certain.
   sinceStart = math.max(0, (string.match(server, 'uptime_in_seconds:(%d+)') - 1) * 1000)
 end
@@ -55,4 +65,5 @@ return {
   proposedFloor,
   proposedMaxTtlMs,
   leads,
+  founding or '',
 }

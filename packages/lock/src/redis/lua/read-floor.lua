@@ -2,14 +2,15 @@
 --        incarnation in the same script: a token stored here from now on is not in the floor that
 --        is read, and no acquisition that began before this moment may count it (T2).
 -- KEYS   1 {ns}:node
--- ARGV   a fresh incarnation
--- Reply  the floor, or nil if the node is not admitted itself
+-- ARGV   a fresh incarnation, generation
+-- Reply  { floor, the ballot it has promised or '0' }, or nil if the node is not admitted itself or
+--        votes in another generation
 --@include format
 --@include run-id
-local node = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
-local run, counterFloor = admission(node[1])
-if run ~= runId or not node[2] then
+local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised')
+local mark, isOfRun, counterFloor, generation = admission(record[1], format)
+if not isOfRun or not record[2] or mark == '-' or generation ~= ARGV[2] then
   return false
 end
-redis.call('HSET', KEYS[1], 'admitted', admittedAs(counterFloor, ARGV[1]))
-return node[2]
+redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, counterFloor, generation, ARGV[1]))
+return { record[2], record[3] or '0' }

@@ -12,7 +12,11 @@ local record = call('HMGET', KEYS[1], 'admitted', 'floor')
 local admitted, floor, counterFloor = record[1] or '', tonumber(record[2] or ''), nil
 if floor then
   local run = sub(admitted, 1, 40)
-  if run == RUN or (not RUN and string.find(call('INFO', 'server'), 'run_id:' .. string.match(run, '^%S*') .. '\r\n', 1, true)) then
+  local server = not RUN and call('INFO', 'server')
+  -- In format 2 the field begins with a mark and 39 characters of the run_id (see run-id.lua).
+  if run == RUN or (RUN and run == '2' .. sub(RUN, 1, 39))
+    or (server and string.find(server, 'run_id:' .. string.match(run, '^%S*') .. '\r\n', 1, true))
+    or (server and sub(run, 1, 1) == '2' and string.find(server, 'run_id:' .. string.match(sub(run, 2), '^%S*'), 1, true)) then
     -- Counters up to this one were written before the last admission and may be stale (an old
     -- backup); the floor of that admission replaces them.
     counterFloor = tonumber(sub(admitted, 41, 55))

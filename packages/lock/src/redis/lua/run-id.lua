@@ -1,24 +1,34 @@
--- What   Part of the scripts of the admission: the run_id of this server in 40 characters, and the
---        field admitted, which holds run_id, counter floor and incarnation.
+-- What   Part of the scripts of the admission: the run_id of this server, and the field admitted,
+--        which holds a mark, the run_id, counter floor, generation and incarnation.
 -- KEYS   1 {ns}:node
 -- ARGV   none of its own
 -- Reply  none of its own
-local function padded(run)
-  return string.format('%-40.40s', run)
-end
-
+-- Note   In format 2 the field begins with a mark and the first 39 characters of the run_id: 2, or
+--        - while the node has accepted the next generation and does not vote. Format 1 has 40
+--        characters of the run_id and no generation. So the scripts of format 1 read no admission
+--        in a record of format 2.
 local server = redis.call('INFO', 'server')
-local runId = padded(string.match(server, 'run_id:(%w+)') or '')
+local run = string.match(server, 'run_id:(%w+)') or ''
 
--- The run_id for which the node was admitted, the counter floor, the incarnation; nothing if it
--- never was admitted.
-local function admission(text)
-  local counterFloor = tonumber(string.sub(text or '', 41, 55))
-  if counterFloor and #text > 55 then
-    return string.sub(text, 1, 40), counterFloor, string.sub(text, 56)
-  end
+local function head(mark)
+  return string.sub(mark .. string.format('%-40.40s', run), 1, 40)
 end
 
-local function admittedAs(counterFloor, incarnation)
-  return runId .. string.format('%015.0f', counterFloor) .. incarnation
+-- The mark, whether it was written in this run of the server, the counter floor, the generation,
+-- its number; nothing if the node never was admitted.
+local function admission(text, format)
+  local counterFloor = tonumber(string.sub(text or '', 41, 55))
+  if not counterFloor or #text <= 55 then
+    return nil
+  end
+  if format ~= '2' then
+    return '', string.sub(text, 1, 40) == head(''), counterFloor, '', 0
+  end
+  local mark, generation = string.sub(text, 1, 1), string.match(string.sub(text, 56), '([^:]*):') or ''
+  return mark, string.sub(text, 1, 40) == head(mark), counterFloor, generation, tonumber(string.match(generation, '(%d+)') or '0')
+end
+
+local function admittedAs(mark, counterFloor, generation, incarnation)
+  local within = generation == '' and '' or generation .. ':'
+  return head(mark) .. string.format('%015.0f', counterFloor) .. within .. incarnation
 end

@@ -69,6 +69,10 @@ describe("the simulated server", () => {
     ["extend", edited("extend", { find: "if missing then", replace: "if false then" })],
     ["heal", controls["heal over another's key"]],
     ["readFloor", controls["epochs that nobody moves"]],
+    ["promise", edited("promise", { find: "promised >= tonumber(ARGV[2])", replace: "promised > tonumber(ARGV[2])" })],
+    ["accept", edited("accept", { find: " or record[3] ~= ARGV[2] then", replace: " then" })],
+    ["enter", edited("enter", { find: "number < tonumber(ARGV[7])", replace: "number > tonumber(ARGV[7])" })],
+    ["mark", edited("mark", { find: "> stored then", replace: "~= stored then" })],
   ])("is found out when it answers %s in another way", async ([, rules], { fleet }) => {
     const [node] = (await fleet({ nodes: 1 })).nodes;
     const otherwise = { edit: rules?.edit ?? ((_: unknown, text: string) => text) };

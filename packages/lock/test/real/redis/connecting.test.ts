@@ -82,7 +82,7 @@ describe("a node that cannot be asked", () => {
   test("works for a user who may do only what the lock needs", async ({ fleet }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     const commands =
-      "+eval +evalsha +info +time +get +set +append +incr +decr +del +pttl +pexpire +hget +hset +hdel +hmget +publish +pubsub|numsub +subscribe +unsubscribe";
+      "+eval +evalsha +info +time +get +set +append +incr +decr +del +pttl +pexpire +hget +hgetall +hset +hdel +hmget +publish +pubsub|numsub +subscribe +unsubscribe";
     await nodes[0]?.cli("ACL", "SETUSER", "least", "on", ">p", `~{${namespace}}:*`, `&{${namespace}}:*`, "-@all", ...commands.split(" "));
     await using lock = await opened([withUser(urls[0] ?? "", "least:p")], { namespace });
     const question = asking("a");
@@ -120,8 +120,8 @@ describe("a node that cannot be asked", () => {
   });
 
   test("says that it is too old", async () => {
-    const words = ["0123abcd", "6.0.16", "master", "0", "1700000000000", ...Array.from({ length: 7 }, () => "")];
-    const reply = `*13\r\n${[...words, ""].map((word) => `$${word.length}\r\n${word}\r\n`).join("")}`;
+    const words = ["0123abcd", "6.0.16", "master", "0", "1700000000000", ...Array.from({ length: 12 }, () => "")];
+    const reply = `*18\r\n${[...words, ""].map((word) => `$${word.length}\r\n${word}\r\n`).join("")}`;
     await using old = await speakingServer((commands) => reply.repeat(commands));
     await using lock = await opened([old.url], { namespace });
     expect(await lock.node("n1").grant(asking("a"))).toMatchObject({

@@ -154,6 +154,8 @@ describe("nonces", () => {
     maxTtlMs,
     lead: "c1",
     leadMs: 60_000,
+    since: 0,
+    founding: "",
   };
 
   async function asked<Reply>(redis: Redis, call: ScriptCall<Reply>): Promise<Reply> {
@@ -171,6 +173,9 @@ describe("nonces", () => {
       size: 3,
       maxTtlMs,
       durable: "durable",
+      roster: undefined,
+      promised: 0,
+      founding: "",
     };
   }
 
@@ -192,6 +197,8 @@ describe("nonces", () => {
         maxTtlMs: 5,
         lead: "c2",
         leadMs: 60_000,
+        since: 0,
+        founding: "",
       }),
     );
     expect(first).toMatchObject({
@@ -251,17 +258,18 @@ describe("nonces", () => {
 
   test("reading a floor changes the incarnation in the same script, and needs an admitted node", async ({ fleet }) => {
     await using it = await alone(fleet);
-    expect(await asked(it.redis, readFloor(keys, "e2"))).toBe(undefined);
+    expect(await asked(it.redis, readFloor(keys, "e2", ""))).toBe(undefined);
     expect(await it.redis.exists(keys.node)).toBe(0);
     const made = (await asked(it.redis, openAdmission(keys, arrived))) as OpenAdmission;
-    expect(await asked(it.redis, readFloor(keys, "e2"))).toBe(undefined);
+    expect(await asked(it.redis, readFloor(keys, "e2", ""))).toBe(undefined);
     await asked(it.redis, admit(keys, admitting(made)));
-    expect(await asked(it.redis, readFloor(keys, "e2"))).toBe(100);
+    expect(await asked(it.redis, readFloor(keys, "e2", "2-another"))).toBe(undefined);
+    expect(await asked(it.redis, readFloor(keys, "e2", ""))).toEqual({ floor: 100, promised: 0 });
     const admitted = (await it.redis.hget(keys.node, "admitted")) ?? "";
-    expect(readAdmissionRecord(admitted)).toMatchObject({ counterFloor: 100, incarnation: "e2" });
+    expect(readAdmissionRecord(admitted, "1")).toMatchObject({ counterFloor: 100, incarnation: "e2" });
     const inAnotherLife = `another life`.padEnd(40) + admitted.slice(40);
     await it.redis.hset(keys.node, "admitted", inAnotherLife);
-    expect(await asked(it.redis, readFloor(keys, "e3"))).toBe(undefined);
+    expect(await asked(it.redis, readFloor(keys, "e3", ""))).toBe(undefined);
     expect(await it.redis.hget(keys.node, "admitted")).toBe(inAnotherLife);
   });
 
@@ -273,7 +281,9 @@ describe("nonces", () => {
     await third.partition();
     await third.restart({ forget: true });
     const redis = new Redis(third.directUrl);
-    await asked(redis, openAdmission(keys, { ...arrived, lead: "somebody who died", leadMs: 1_000 })).finally(() => redis.disconnect());
+    await asked(redis, openAdmission(keys, { ...arrived, lead: "somebody who died", leadMs: 1_000, since: 1 })).finally(() =>
+      redis.disconnect(),
+    );
     await third.heal();
     await later.heard("quarantined", "n3");
     // When its claim has run out.

@@ -1,8 +1,9 @@
 // Which nodes are one fleet, and what the doctor says: a locker that is configured for another
 // fleet is kept silent, and risky settings are named.
 import { describe, expect, test } from "@palisade/testkit/vitest";
+import { accept, enter, promise } from "../../../src/redis/generation-record.js";
 import { keysOf } from "../../../src/redis/keys.js";
-import { admit, openAdmission, readFloor } from "../../../src/redis/node-record.js";
+import { admit, openAdmission, readFloor, readmit } from "../../../src/redis/node-record.js";
 import { asking, opened } from "./opened-fleet.js";
 
 const namespace = "fleets";
@@ -23,7 +24,7 @@ describe("a locker that must not vote", () => {
     await early.node("n1").inspect("a");
     for (const lock of [late, early]) {
       await expect.poll(() => lock.fleet.refusal).toMatchObject({ kind: "mismatch", code: "unknown_format" });
-      expect(lock.fleet.refusal?.message).toMatch(/^n1 \(.*\) has a record of format 99, and this version of the lock knows format 1; /);
+      expect(lock.fleet.refusal?.message).toMatch(/^n1 \(.*\) has a record of format 99, and this version of the lock knows 1 and 2; /);
       expect(await lock.node("n2").grant(asking("a"))).toMatchObject({ kind: "unreachable" });
     }
     expect(await late.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", code: "unknown_format" }));
@@ -35,19 +36,29 @@ describe("a locker that must not vote", () => {
     const [node] = servers.nodes;
     const record = `{${namespace}}:node`;
     await node?.cli("HSET", record, "format", "99", "floor", "7");
-    const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1 };
-    const admitted = { runId: "r", nonce: "t", floor: 1, incarnation: "e", id: "i", fleet: "f", size: 1, maxTtlMs: 1 } as const;
-    const calls = [openAdmission(keys, given), readFloor(keys, "e"), admit(keys, { ...admitted, durable: "durable" })];
+    const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1, since: 0, founding: "" };
+    const memory = { runId: "r", nonce: "t", floor: 1, incarnation: "e" };
+    const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
+    const admitted = { ...memory, id: "i", fleet: "f", size: 1, maxTtlMs: 1, promised: 0, founding: "", durable: "durable" } as const;
+    const calls = [
+      openAdmission(keys, given),
+      readFloor(keys, "e", ""),
+      admit(keys, { ...admitted, roster }),
+      readmit(keys, memory),
+      promise(keys, "", 1),
+      accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" }),
+      enter(keys, { roster, floor: 1, incarnation: "e", since: 0 }),
+    ];
     for (const { source, keys: named, args } of calls) {
       expect(await node?.cli("EVAL", source, String(named.length), ...named, ...args).catch(String)).toContain("FORMAT");
     }
     expect(await node?.cli("HGETALL", record)).toEqual(["format", "99", "floor", "7"]);
   });
 
-  test("is one that is configured with another number of nodes", async ({ fleet }) => {
+  test("is one that is configured with another number of nodes, where they store no list of them", async ({ fleet }) => {
     const { urls } = await fleet({ nodes: 3 });
-    await using right = await opened(urls, { namespace });
-    await using wrong = await opened(urls.slice(0, 2), { namespace });
+    await using right = await opened(urls, { namespace, format: "1" });
+    await using wrong = await opened(urls.slice(0, 2), { namespace, format: "1" });
     const refusal = wrong.fleet.refusal;
     expect(refusal).toMatchObject({ kind: "mismatch", code: "fleet_mismatch" });
     expect(refusal?.message).toMatch(/^n1 \(127\.0\.0\.1:\d+\) belongs to a fleet of 3 nodes, but 2 are configured here; /);
@@ -76,9 +87,9 @@ describe("a locker that must not vote", () => {
   test("looks again while it is refused, and votes as soon as a node of another fleet was cleared", async ({ fleet }) => {
     const servers = await fleet({ nodes: 2 });
     const [first = "", second = ""] = servers.urls;
-    for (const url of [first, second]) await (await opened([url], { namespace, maxTtlMs: 50 })).fleet.close();
+    for (const url of [first, second]) await (await opened([url], { namespace, maxTtlMs: 50, format: "1" })).fleet.close();
     for (const node of servers.nodes) await node.cli("HSET", `{${namespace}}:node`, "size", "2");
-    await using both = await opened([first, second], { namespace, maxTtlMs: 50 });
+    await using both = await opened([first, second], { namespace, maxTtlMs: 50, format: "1" });
     expect(both.fleet.refusal).toMatchObject({ code: "fleet_mismatch" });
     await servers.nodes[1]?.cli("DEL", `{${namespace}}:node`);
     await expect.poll(() => both.fleet.refusal, { timeout: 5_000 }).toBe(undefined);

@@ -3,6 +3,7 @@
 // themselves.
 import { expect, test as plain } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
+import { readAdmissionRecord } from "../../../src/redis/admission-record.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import { readFloor } from "../../../src/redis/node-record.js";
 import { asking, opened } from "./opened-fleet.js";
@@ -37,9 +38,10 @@ test("T1 tokens of a known resource rise by one", async ({ it }) => {
 });
 
 test("T2 a grant says in which epoch it was given, also when the asker believes in another", async ({ it }) => {
-  const call = readFloor(keys, "another epoch");
+  const before = readAdmissionRecord((await it.redis.hget(keys.node, "admitted")) ?? "", "2");
+  const call = readFloor(keys, "another epoch", before?.generation ?? "");
   await it.redis.eval(call.source, call.keys.length, ...call.keys, ...call.args);
-  expect(await it.node.grant(question())).toMatchObject({ kind: "granted", epoch: "another epoch" });
+  expect(await it.node.grant(question())).toMatchObject({ kind: "granted", epoch: `${before?.generation}:another epoch` });
 });
 
 test("T2 a counter that is older than the last admission does not count", async ({ it }) => {

@@ -4,7 +4,7 @@
 import { keysOf } from "#lock/redis/keys.js";
 import * as lua from "#lock/redis/lua.generated.js";
 import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
-import { GRAIN_MS, NAMESPACE, PAST_RUN, PRESENT_RUN, RETENTION_MS, type Step } from "./step.js";
+import { GRAIN_MS, NAMESPACE, NOTED, PAST_RUN, PRESENT_RUN, RETENTION_MS, type Step } from "./step.js";
 
 export interface StoredKey {
   readonly key: string;
@@ -33,6 +33,11 @@ const nodeScripts = {
   openAdmission: lua.openAdmissionScript,
   readFloor: lua.readFloorScript,
   admit: lua.admitScript,
+  readmit: lua.readmitScript,
+  promise: lua.promiseScript,
+  accept: lua.acceptScript,
+  enter: lua.enterScript,
+  mark: lua.markScript,
 };
 
 export class ComparedServer {
@@ -51,7 +56,12 @@ export class ComparedServer {
     const answer = await this.#answer(step).catch((error: unknown) => `error ${withoutPlace((error as Error).message).split(" ", 1)[0]}`);
     const result = { answer, heard: await this.#server.heard(), stored: await this.#server.stored() };
     const text = JSON.stringify(result, (_, value: unknown) => comparable(value));
-    return this.#runIds.reduce((sofar, runId, i) => sofar.replaceAll(runId, `run ${i}`), text);
+    // In a record 39 characters follow a mark; the digit behind them may be the one that was cut.
+    const marked = /(?<="[2-])(\w{39})/g;
+    return this.#runIds.reduce(
+      (sofar, runId, i) => sofar.replace(marked, (cut) => (runId.startsWith(cut) ? `run ${i}, cut` : cut)).replaceAll(runId, `run ${i}`),
+      text,
+    );
   }
 
   async #answer(step: Step): Promise<unknown> {
@@ -80,8 +90,10 @@ export class ComparedServer {
   }
 
   async #nodeScript({ name, args }: Step & { readonly kind: "node script" }): Promise<unknown> {
-    const words = args.map((word) => this.#runIdIn(word));
-    const reply = await this.#server.eval(nodeScripts[name], [keys.node], words);
+    const isNoted = args.includes(NOTED);
+    const noted = isNoted ? await this.#server.eval("return redis.call('HGET', KEYS[1], 'admitted') or ''", [keys.node], []) : "";
+    const words = args.map((word) => (word === NOTED ? String(noted) : this.#runIdIn(word)));
+    const reply = await this.#server.eval(nodeScripts[name], name === "mark" ? [keys.node, keys.marks] : [keys.node], words);
     if (name !== "openAdmission" || !Array.isArray(reply)) return reply;
     // Times since the admission was opened and since the server was started.
     return reply.map((word, i) => (i === 4 || i === 5 ? Math.round(Number(word) / GRAIN_MS) : word));

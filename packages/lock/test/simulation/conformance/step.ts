@@ -10,6 +10,8 @@ export const RETENTION_MS = 6 * GRAIN_MS + GRAIN_MS / 2;
 /** Scripts of requests; they are loaded for one life of the server. */
 export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
 
+export type NodeScriptName = "status" | "openAdmission" | "readFloor" | "admit" | "readmit" | "promise" | "accept" | "enter" | "mark";
+
 export type Step =
   | { readonly kind: "greet" }
   | {
@@ -20,7 +22,7 @@ export type Step =
     }
   | {
       readonly kind: "node script";
-      readonly name: "status" | "openAdmission" | "readFloor" | "admit";
+      readonly name: NodeScriptName;
       readonly args: readonly string[];
     }
   | { readonly kind: "lua"; readonly source: string; readonly args: readonly string[] }
@@ -33,6 +35,8 @@ export type Step =
 /** Placeholders for run_ids. */
 export const PRESENT_RUN = "<present>";
 export const PAST_RUN = "<past>";
+/** For the field admitted as it stands. */
+export const NOTED = "<noted>";
 export const NAMESPACE = "conformance";
 
 const lockKey = (resource: string): string => `{${NAMESPACE}}:lock:${resource}`;
@@ -89,7 +93,7 @@ const openAdmission = fc
     maxTtlMs: fc.constantFrom("10000", "20000"),
     lead: fc.constantFrom("me", "you"),
   })
-  .map((given) => [given.nonce, given.id, given.wallMs, given.maxTtlMs, given.lead, String(GRAIN_MS + GRAIN_MS / 2)]);
+  .map((given) => [given.nonce, given.id, given.wallMs, given.maxTtlMs, given.lead, String(GRAIN_MS + GRAIN_MS / 2), "0", ""]);
 
 const admit = fc
   .record({
@@ -99,9 +103,35 @@ const admit = fc
     incarnation: fc.constantFrom("incarnation1", "incarnation2"),
     id: fc.constantFrom("id1", "id2"),
   })
-  .map((given) => [given.runId, given.nonce, given.floor, given.incarnation, given.id, "fleet", "3", "20000", "1"]);
+  .map((given) => [
+    given.runId,
+    given.nonce,
+    given.floor,
+    given.incarnation,
+    given.id,
+    "fleet",
+    "0",
+    "20000",
+    "1",
+    "1-g",
+    "members",
+    "0",
+    "",
+  ]);
 
-const nodeScript = (name: "status" | "openAdmission" | "readFloor" | "admit", args: fc.Arbitrary<readonly string[]>): fc.Arbitrary<Step> =>
+const readmit = admit.map((words) => words.slice(0, 4));
+const noted = fc.constantFrom(NOTED, NOTED, NOTED, "another");
+const ballot = fc.constantFrom("10", "20", "30");
+const promise = fc.tuple(noted, ballot);
+const accept = fc
+  .tuple(noted, ballot, fc.constantFrom("members2", "members3"), fc.constantFrom("0", String(3 * GRAIN_MS + GRAIN_MS / 2)))
+  .map((words) => [...words, "incarnation5"]);
+const enter = fc
+  .record({ generation: fc.constantFrom("2", "3"), floor: fc.constantFrom("1", "50"), since: fc.constantFrom("1", "1", "2") })
+  .map(({ generation, floor, since }) => [`${generation}-g`, generation, "members2", "20000", floor, "incarnation6", since]);
+const mark = fc.constantFrom([], ["store", "0"], ["store", "7"], ["store", "5", "other", "1"]);
+
+const nodeScript = (name: NodeScriptName, args: fc.Arbitrary<readonly string[]>): fc.Arbitrary<Step> =>
   args.map((words) => ({ kind: "node script", name, args: words }));
 
 const stringKey = fc.oneof(resource.map(lockKey), resource.map(tokenKey));
@@ -198,8 +228,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.constant({ kind: "greet" as const }) },
   { weight: 2, arbitrary: nodeScript("status", fc.constant([])) },
   { weight: 4, arbitrary: nodeScript("openAdmission", openAdmission) },
-  { weight: 2, arbitrary: nodeScript("readFloor", fc.constantFrom(["incarnation3"], ["incarnation4"])) },
+  { weight: 2, arbitrary: nodeScript("readFloor", fc.constantFrom(["incarnation3", "1-g"], ["incarnation4", "1-g"])) },
   { weight: 5, arbitrary: nodeScript("admit", admit) },
+  { weight: 2, arbitrary: nodeScript("readmit", readmit) },
+  { weight: 5, arbitrary: nodeScript("promise", promise) },
+  { weight: 5, arbitrary: nodeScript("accept", accept) },
+  { weight: 3, arbitrary: nodeScript("enter", enter) },
+  { weight: 2, arbitrary: nodeScript("mark", mark) },
   {
     weight: 5,
     arbitrary: fc.integer({ min: 1, max: 4 }).map((grains): Step => ({ kind: "wait", ms: grains * GRAIN_MS })),

@@ -111,7 +111,14 @@ export const commands: Commands = {
     const hash = memory.hash(key, nowMs);
     return fields.map((field) => hash?.get(field) ?? null);
   }),
+  HGETALL: taking(1, ({ memory, nowMs }, [key = ""]) => [...(memory.hash(key, nowMs) ?? [])].flat()),
   HSET: taking({ least: 3 }, hset),
+  HDEL: taking({ least: 2 }, ({ memory, nowMs }, [key = "", ...fields]) => {
+    const hash = memory.hash(key, nowMs);
+    const removed = fields.filter((field) => hash?.delete(field)).length;
+    if (hash?.size === 0) memory.delete(key);
+    return removed;
+  }),
   TIME: taking(0, ({ nowMs }) => [String(Math.floor(nowMs / 1_000)), String((nowMs % 1_000) * 1_000)]),
   INFO: taking(1, ({ host }, [section = ""]) => host.info(section)),
   PUBLISH: taking(2, ({ host }, [channel = "", news = ""]) => host.publish(channel, news)),

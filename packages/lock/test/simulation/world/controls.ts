@@ -14,12 +14,12 @@ const NODE_KEY = "{sim}:node";
 function votesAtOnce(server: SimServer, before: Memory): void {
   const nowMs = server.wallMs();
   const known = before.hash(NODE_KEY, nowMs);
-  const admission = readAdmissionRecord(known?.get("admitted") ?? "");
+  const admission = readAdmissionRecord(known?.get("admitted") ?? "", "2");
   if (known === undefined || admission === undefined) return;
   const record = server.memory.madeHash(NODE_KEY, nowMs);
   const floor = record.get("floor") ?? "0";
   for (const [field, value] of known) record.set(field, value);
-  record.set("admitted", `${paddedRunId(server.runId)}${"0".repeat(15)}${admission.incarnation}`).set("floor", floor);
+  record.set("admitted", `2${paddedRunId(server.runId).slice(0, -1)}${"0".repeat(15)}${admission.incarnation}`).set("floor", floor);
 }
 
 /** A founder's second look at a node repeats the answer of its first. */
@@ -32,7 +32,7 @@ function answersAsBefore(): (executed: Executed) => Reply {
     firstLooks.set(server.memory, looks);
     const before = looks.get(locker);
     looks.delete(locker);
-    if (before !== undefined && reply[3] !== before[3]) return before;
+    if (before !== undefined && reply[3] !== before[3]) return [...before.slice(0, -1), args[7] ?? ""];
     if (reply[0] === "0") looks.set(locker, reply);
     return reply;
   };
@@ -77,19 +77,19 @@ export const controls: Readonly<Record<string, Rules>> = {
     find: "string.format('%.0f', math.max(0, now - openedAt))",
     replace: "'99999999'",
   }),
-  "readmission without floors": edited("readFloor", { find: "return node[2]", replace: "return '1'" }),
+  "readmission without floors": edited("readFloor", { find: "return { record[2],", replace: "return { '1'," }),
   "founders that look once": { ...allRules, answer: answersAsBefore() },
   "tickets ignored": edited("admit", {
-    find: "redis.call('HGET', KEYS[1], 'ticket') ~= ARGV[2]",
-    replace: "admission(redis.call('HGET', KEYS[1], 'admitted')) == runId",
+    find: "record[1] ~= ARGV[2]",
+    replace: "redis.call('HGET', KEYS[1], 'admitted') and string.sub(redis.call('HGET', KEYS[1], 'admitted'), 1, 40) == head('2')",
   }),
   "epochs that nobody moves": edited("readFloor", {
-    find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(counterFloor, ARGV[1]))",
+    find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, counterFloor, generation, ARGV[1]))",
     replace: "",
   }),
   "old counters believed": edited("admit", {
-    find: "admittedAs(floor, ARGV[4])",
-    replace: "admittedAs(0, ARGV[4])",
+    find: "admittedAs(mark, floor, ARGV[10], ARGV[4])",
+    replace: "admittedAs(mark, 0, ARGV[10], ARGV[4])",
   }),
   "heal over another's key": edited(
     "heal",

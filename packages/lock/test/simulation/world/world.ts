@@ -275,5 +275,5 @@ export class World {
 function isBelieved(server: SimServer): boolean {
   const record = server.memory.hash(`{${NAMESPACE}}:node`, server.wallMs());
   const admitted = record?.get("admitted") ?? "";
-  return incarnationIn(admitted) !== "" && admitted.startsWith(paddedRunId(server.runId));
+  return incarnationIn(admitted) !== "" && admitted.startsWith(`2${paddedRunId(server.runId).slice(0, -1)}`);
 }

@@ -107,6 +107,11 @@ describe("a lease that is adopted", () => {
       settled: async () => state,
       listResources: async () => [],
       mark: async () => [],
+      maxTtlMs: 60_000,
+      onChange: () => {},
+      members: () => undefined,
+      reconfigure: () => Promise.reject(new Error("not asked for here")),
+      foundWithout: () => Promise.reject(new Error("not asked for here")),
       probe: async () => [],
       close: async () => {},
     };

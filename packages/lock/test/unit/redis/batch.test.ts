@@ -8,11 +8,11 @@ import { grant, inspect, type RequestKind, release } from "../../../src/redis/re
 const lease = { resources: ["é"], owner: "o", label: "l", ttlMs: 7, token: 2, notifyFrom: 3 };
 
 function pending(kind: typeof grant | typeof release, question: object = lease): PendingReply {
-  return new PendingReply(kind as unknown as RequestKind<unknown, never>, { ...lease, ...question });
+  return new PendingReply(kind as unknown as RequestKind<unknown, never>, { ...lease, ...question }, "");
 }
 
 /** The same requests for another node. */
-const again = (batch: Batch): Batch => batch.map(({ kind, question }) => new PendingReply(kind, question)) as unknown as Batch;
+const again = (batch: Batch): Batch => batch.map(({ kind, question }) => new PendingReply(kind, question, "")) as unknown as Batch;
 
 describe("an encoded call", () => {
   test("is the very same one for every node that is sent the same, and for no other", () => {
@@ -24,7 +24,7 @@ describe("an encoded call", () => {
     expect(encoder.encode(again(grants))).toBe(call);
     expect(encoder.encode([grants[0]])).not.toBe(call);
     expect(encoder.encode([pending(grant), pending(grant)])).not.toBe(call);
-    expect(encoder.encode([new PendingReply(releases[0].kind, grants[0].question)])).not.toBe(call);
+    expect(encoder.encode([new PendingReply(releases[0].kind, grants[0].question, "")])).not.toBe(call);
   });
 
   test("consists of the bytes that Redis reads", () => {
@@ -75,7 +75,7 @@ describe("a run", () => {
 
 describe("a pending reply", () => {
   const ballot: Ballot = { kind: "quarantined", node: "n1" };
-  const inspection = (): PendingReply => new PendingReply(inspect as unknown as RequestKind<unknown, Ballot>, "r");
+  const inspection = (): PendingReply => new PendingReply(inspect as unknown as RequestKind<unknown, Ballot>, "r", "");
 
   test("calls back at once if the callback was there before the ballot", () => {
     const reply = inspection();

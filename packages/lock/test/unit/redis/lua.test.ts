@@ -6,10 +6,11 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { WAKE_SLOTS } from "../../../src/protocol/node.js";
 import { MAX_TOKEN } from "../../../src/protocol/token.js";
+import { accept, enter, promise } from "../../../src/redis/generation-record.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import * as generated from "../../../src/redis/lua.generated.js";
-import { admit, type NodeStatus, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
-import { mark, resourcesPage } from "../../../src/redis/recovery.js";
+import { admit, mark, type NodeStatus, openAdmission, readFloor, readmit, status } from "../../../src/redis/node-record.js";
+import { resourcesPage } from "../../../src/redis/recovery.js";
 import { requestScriptsFor } from "../../../src/redis/request-scripts.js";
 import * as requests from "../../../src/redis/requests.js";
 
@@ -28,7 +29,7 @@ function headOf(name: string): string {
 
 /** The arguments that the head names. */
 function argumentsIn(name: string): readonly string[] {
-  const line = /^-- ARGV +(.*)$/m.exec(headOf(name))?.[1] ?? "";
+  const line = (/^-- ARGV +([\s\S]*?)\n-- Reply/m.exec(headOf(name))?.[1] ?? "").replaceAll(/\n-- +/g, " ");
   const own = line.replace(/\(.*?\)/g, "").replace(/^(?:(\w+), then )?per request: /, (_, shared) => (shared ? `${shared},` : ""));
   return own === "none" ? [] : own.split(",");
 }
@@ -96,7 +97,8 @@ describe("the Lua files", () => {
   );
 
   test("the scripts of the admission are asked with the arguments that their heads name", () => {
-    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1 };
+    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1, since: 0, founding: "" };
+    const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
     const admitted = {
       runId: "r",
       nonce: "t",
@@ -107,13 +109,20 @@ describe("the Lua files", () => {
       size: 1,
       maxTtlMs: 1,
       durable: "durable" as const,
+      roster,
+      promised: 0,
+      founding: "",
     };
     const calls = {
       status: status(keys),
       "open-admission": openAdmission(keys, marked),
-      "read-floor": readFloor(keys, "e"),
+      "read-floor": readFloor(keys, "e", "g"),
       admit: admit(keys, admitted),
       "list-resources": resourcesPage(keys, "0"),
+      readmit: readmit(keys, admitted),
+      promise: promise(keys, "", 1),
+      accept: accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" }),
+      enter: enter(keys, { roster, floor: 1, incarnation: "e", since: 0 }),
     };
     for (const [name, call] of Object.entries(calls)) {
       expect(call.args).toHaveLength(argumentsIn(name).length);
@@ -121,9 +130,9 @@ describe("the Lua files", () => {
     }
   });
 
-  test("a mark has a key of its own, and the arguments that its head names", () => {
-    const { keys: named, args } = mark(keys, "store", 7);
-    expect(named).toEqual(["{ns}:mark:store"]);
+  test("marks have a key of their own, and the arguments that the script's head names", () => {
+    const { keys: named, args } = mark(keys, new Map([["store", 7]]));
+    expect(named).toEqual(["{ns}:node", "{ns}:marks"]);
     expect(args).toHaveLength(argumentsIn("mark").length);
   });
 

@@ -26,7 +26,8 @@ function scripted() {
     nodeTimeoutMs: 100,
     pendingReleases: new PendingReleases(1_000, () => {}),
     record: () => undefined,
-    onRecord: () => "",
+    onRecord: () => ({ incarnation: "", generation: "" }),
+    votingIn: { generation: "" },
     stream: {
       isUp: true,
       cause: "",

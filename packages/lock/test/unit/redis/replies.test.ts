@@ -3,8 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { causeOf, causeOfText } from "../../../src/redis/causes.js";
+import { accept, enter, promise } from "../../../src/redis/generation-record.js";
 import { keysOf } from "../../../src/redis/keys.js";
-import { admit, openAdmission, readFloor, status } from "../../../src/redis/node-record.js";
+import { admit, openAdmission, readFloor, readmit, type ScriptCall, status } from "../../../src/redis/node-record.js";
 import * as requests from "../../../src/redis/requests.js";
 
 const heard = { node: "n1", incarnation: "e" };
@@ -67,6 +68,7 @@ describe("replies", () => {
 
   test("the scripts of the admission read what they expect or say that the reply is garbage", () => {
     const keys = keysOf("ns");
+    const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
     const admitted = {
       runId: "r",
       nonce: "t",
@@ -77,15 +79,27 @@ describe("replies", () => {
       size: 1,
       maxTtlMs: 1,
       durable: "durable" as const,
+      roster,
+      promised: 0,
+      founding: "",
     };
-    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1 };
-    const calls = [status(keys), openAdmission(keys, marked), readFloor(keys, "e"), admit(keys, admitted)];
+    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1, since: 0, founding: "" };
+    const given = { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" };
+    const entering = { roster, floor: 1, incarnation: "e", since: 0 };
+    const calls: ScriptCall<unknown>[] = [
+      status(keys),
+      openAdmission(keys, marked),
+      readFloor(keys, "e", "g"),
+      admit(keys, admitted),
+      readmit(keys, admitted),
+    ];
+    calls.push(promise(keys, "", 1), accept(keys, given), enter(keys, entering));
     fc.assert(
       fc.property(anything, (reply) => {
         for (const call of calls) {
           try {
             const read = call.read(reply);
-            expect(["undefined", "number", "object"]).toContain(typeof read);
+            expect(["undefined", "number", "object", "boolean"]).toContain(typeof read);
           } catch (error) {
             expect(error).toBeInstanceOf(requests.GarbageReply);
           }

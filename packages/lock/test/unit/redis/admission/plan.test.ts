@@ -16,28 +16,30 @@ function statusOf(kind: Kind, name: string, size: number): NodeStatus {
     role: "master",
     isReplicated: false,
     timeMs: 0,
+    format: "1" as const,
+    roster: undefined,
+    openForMs: 0,
+    promised: 0,
   };
   const nothing = {
     floor: undefined,
-    admittedRunId: undefined,
+    admission: undefined,
     id: undefined,
     fleet: undefined,
     size: undefined,
     maxTtlMs: undefined,
     unknownFormat: undefined,
   };
-  if (kind === "wiped") return { ...server, ...nothing, incarnation: undefined, counterFloor: undefined, wasDurable: false };
-  const admittedRunId = kind === "admitted" ? server.runId : "an earlier run";
+  if (kind === "wiped") return { ...server, ...nothing, wasDurable: false };
+  const runId = kind === "admitted" ? server.runId : "an earlier run";
   return {
     ...server,
     floor: 1,
-    admittedRunId,
+    admission: { mark: "votes", runId, counterFloor: 1, generation: "", incarnation: "e" },
     id: name,
     fleet: "f",
     size,
     maxTtlMs,
-    incarnation: "e",
-    counterFloor: 1,
     wasDurable: true,
     unknownFormat: undefined,
   };
@@ -54,6 +56,7 @@ function seen(kind: Kind, name: string, size: number): SeenNode {
     proposedFloor: 1,
     proposedMaxTtlMs: maxTtlMs,
     leads: true,
+    founding: "",
   };
   return { name, status, opened, isDurable: kind === "durable" };
 }
@@ -61,6 +64,7 @@ function seen(kind: Kind, name: string, size: number): SeenNode {
 function viewOf(fleet: readonly Kind[]): FleetView {
   return {
     size: fleet.length,
+    unseen: fleet.flatMap((kind, index) => (kind === "unseen" ? [`n${index + 1}`] : [])),
     seen: fleet.flatMap((kind, index) => (kind === "unseen" ? [] : [seen(kind, `n${index + 1}`, fleet.length)])),
   };
 }
@@ -137,9 +141,11 @@ describe("the plan", () => {
 
   test("says why nothing can be done", () => {
     const reasonOf = (...fleet: Kind[]) => planAdmission(viewOf(fleet)).map((step) => (step.kind === "blocked" ? step.reason : step.kind));
-    expect(reasonOf("wiped", "wiped", "unseen")).toEqual(["a new fleet is founded only when all 3 nodes can be reached; 1 cannot"]);
+    expect(reasonOf("wiped", "wiped", "unseen")).toEqual([
+      "a new fleet is founded only when all 3 nodes can be reached; n3 is not; locker.foundWithout founds it all the same",
+    ]);
     expect(reasonOf("admitted", "admitted", "wiped", "unseen", "unseen")).toEqual([
-      "2 of 5 nodes are admitted, 3 are needed to rebuild another; 2 cannot be reached",
+      "2 of 5 nodes are admitted, 3 are needed to rebuild another; n4 and n5 cannot be reached",
     ]);
   });
 
@@ -152,7 +158,7 @@ describe("the plan", () => {
       }).map(({ kind }) => kind);
     expect(planned({})).toEqual(["durable"]);
     expect(planned({}, { isDurable: false })).toEqual(["rebuilt"]);
-    const gaps = ["admittedRunId", "id", "fleet", "maxTtlMs", "incarnation", "counterFloor", "floor", "size"] as const;
+    const gaps = ["admission", "id", "fleet", "maxTtlMs", "floor", "size"] as const;
     for (const change of [{ wasDurable: false }, { size: 5 }, ...gaps.map((field) => ({ [field]: undefined }))])
       expect([change, planned(change)]).toEqual([change, ["rebuilt"]]);
   });

@@ -1,16 +1,31 @@
 // An admission during which nodes fall silent: what was seen when it was planned is not there any
 // more when it is carried out.
 import { expect, test } from "vitest";
-import { admitAll, found } from "../../../../src/redis/admission/steps.js";
+import { found } from "../../../../src/redis/admission/founding.js";
+import { admitAll } from "../../../../src/redis/admission/steps.js";
+import type { FleetNodes } from "../../../../src/redis/fleet-nodes.js";
 import { keysOf } from "../../../../src/redis/keys.js";
 import { admitScript, openAdmissionScript } from "../../../../src/redis/lua.generated.js";
 import type { RedisNode } from "../../../../src/redis/node.js";
 import type { NodeStatus, OpenAdmission, ScriptCall } from "../../../../src/redis/node-record.js";
 import { ManualClock } from "../../manual-clock.js";
 
+function fleetOf(nodes: readonly RedisNode[]): FleetNodes {
+  return {
+    members: nodes,
+    configured: nodes,
+    all: nodes,
+    generation: "",
+    roster: undefined,
+    fleet: undefined,
+    memberAt: () => undefined,
+  } as Partial<FleetNodes> as FleetNodes;
+}
+
 function settingsOf(nodes: readonly RedisNode[]) {
   const expected = { size: 3, maxTtlMs: 1 };
-  return { nodes, keys: keysOf("n"), clock: new ManualClock(), expected, lead: "c", onEvent: () => {}, onRefusal: () => {} };
+  const settings = { fleet: fleetOf(nodes), format: "1" as const, onMembers: () => {}, onMaxTtl: () => {} };
+  return { ...settings, keys: keysOf("n"), clock: new ManualClock(), expected, lead: "c", onEvent: () => {}, onRefusal: () => {} };
 }
 
 /**
@@ -20,15 +35,15 @@ function settingsOf(nodes: readonly RedisNode[]) {
 async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promise<{ admitted: boolean; floors: number[] }> {
   const given: number[] = [];
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
-    const run = async ({ source, args }: ScriptCall<unknown>): Promise<number | undefined> => {
-      if (source !== admitScript) return floors[i];
+    const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
+      if (source !== admitScript) return floors[i] === undefined ? undefined : { floor: floors[i], promised: 0 };
       given.push(Number(args[2]));
       return Number(args[2]);
     };
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
   });
   const lost = { lostForMs: 0, proposedFloor: 1, proposedMaxTtlMs: 1 };
-  const opened: OpenAdmission = { runId: "r", id: "i", nonce: "t", ...lost, leads: true };
+  const opened: OpenAdmission = { runId: "r", id: "i", nonce: "t", ...lost, leads: true, founding: "" };
   const node = { name: "n3", status: {} as NodeStatus, opened };
   return {
     admitted: await admitAll(settingsOf(nodes), [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]),
@@ -52,13 +67,13 @@ async function believedTogether(
   const admitted: string[] = [];
   const markOf = (name: string, nonce: string): OpenAdmission => ({
     ...{ runId: `run of ${name}`, id: name, nonce, lostForMs: 1_000 },
-    ...{ proposedFloor: 7, proposedMaxTtlMs: 1, leads: true },
+    ...{ proposedFloor: 7, proposedMaxTtlMs: 1, leads: true, founding: "" },
   });
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
       if (now[i] === "silent") throw new Error("TIMEOUT");
       if (source === openAdmissionScript) return now[i] === "admitted" ? undefined : markOf(name, now[i] === "wiped" ? "another" : "t");
-      if (source !== admitScript) return 10;
+      if (source !== admitScript) return { floor: 10, promised: 0 };
       admitted.push(`${name} ${args[2]}`);
       return 10;
     };

@@ -1,0 +1,24 @@
+-- What   Second round: this node accepts the next generation and closes. It does not vote until
+--        that generation, or one after it, is opened; so its floor, told now, is above every token
+--        that it helps to issue in the present one.
+-- KEYS   1 {ns}:node
+-- ARGV   the field admitted as it was noted, ballot, members, how many ms the present generation
+--        must have been open here, incarnation
+-- Reply  { '1', floor } | { '0', '' } if the promise or the field has changed | { '2', how many ms
+--        are missing }
+--@include format
+--@include run-id
+local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised', 'since')
+local mark, isOfRun, counterFloor, generation = admission(record[1], format)
+if not isOfRun or not record[2] or record[1] ~= ARGV[1] or record[3] ~= ARGV[2] then
+  return { '0', '' }
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local missing = tonumber(record[4] or '0') + tonumber(ARGV[4]) - now
+if mark ~= '-' and missing > 0 then
+  return { '2', string.format('%.0f', missing) }
+end
+local present = generation == '' and '0' or generation
+redis.call('HSET', KEYS[1], 'format', '2', 'admitted', admittedAs('-', counterFloor, present, ARGV[5]), 'accepted', ARGV[2], 'acceptedMembers', ARGV[3])
+return { '1', record[2] }

@@ -1,0 +1,17 @@
+-- What   Admit a node that kept everything, as it was: its generation, and what it has promised and
+--        accepted for the next one, stay.
+-- KEYS   1 {ns}:node
+-- ARGV   run_id, nonce, lowest floor, incarnation
+-- Reply  as admit.lua says
+--@include format
+--@include run-id
+local record = redis.call('HMGET', KEYS[1], 'ticket', 'floor', 'admitted')
+local mark, _, _, generation = admission(record[3], format)
+if run ~= ARGV[1] or record[1] ~= ARGV[2] or not mark or not record[2] then
+  return { '0' }
+end
+local floor = math.max(tonumber(record[2]), tonumber(ARGV[3]))
+local text = string.format('%.0f', floor)
+redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, floor, generation, ARGV[4]), 'floor', text)
+redis.call('HDEL', KEYS[1], 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil', 'founding')
+return { '1', text }

@@ -1,0 +1,148 @@
+// Which nodes are members of a fleet: lockers with other lists, members replaced, added and removed
+// while leases are taken and held.
+import { setImmediate as immediate } from "node:timers/promises";
+import type { Lease, Locker } from "@palisade/lock";
+import { describe, expect, test } from "./lock-test.js";
+
+const patient = { timeout: 60_000 };
+
+const ttlMs = 300;
+
+/**
+ * What callers see: which tokens were given, and whether a lease was given while another was held.
+ */
+class Witness {
+  leases = 0;
+  duplicates = 0;
+  overlaps = 0;
+  longestMs = 0;
+  readonly #given = new Set<string>();
+  readonly #last = new Map<string, Lease>();
+
+  /** Takes one lease after the other until it is over. */
+  async work(locker: Locker, resource: string, isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      const askedAt = performance.now();
+      const lease = await locker.acquire(resource).catch(() => undefined);
+      await immediate();
+      if (lease === undefined) continue;
+      this.longestMs = Math.max(this.longestMs, performance.now() - askedAt);
+      this.leases++;
+      if (this.#given.has(`${resource} ${lease.token}`)) this.duplicates++;
+      this.#given.add(`${resource} ${lease.token}`);
+      if (this.#last.get(resource)?.held) this.overlaps++;
+      this.#last.set(resource, lease);
+      await lease.release();
+    }
+  }
+
+  all(lockers: readonly Locker[], isOver: () => boolean): Promise<unknown> {
+    return Promise.all(lockers.flatMap((locker) => ["a", "b", "c"].map((resource) => this.work(locker, resource, isOver))));
+  }
+
+  get broken(): object {
+    return { duplicates: this.duplicates, overlaps: this.overlaps };
+  }
+}
+
+const unbroken = { duplicates: 0, overlaps: 0 };
+
+describe("lockers with different lists", () => {
+  test("M1 T2 L2 half of them with n1, n2, n3 and half with n1, n2, n4 hold no lease twice and give no token twice", async ({
+    fleet,
+    open,
+  }) => {
+    const servers = await fleet({ nodes: 4 });
+    const [n1 = "", n2 = "", n3 = "", n4 = ""] = servers.urls;
+    const right = Array.from({ length: 2 }, () => open({ nodes: [n1, n2, n3], ttlMs, maxTtlMs: ttlMs, waitMs: 5_000 }));
+    await Promise.all(right.map((locker) => locker.ready()));
+    const wrong = Array.from({ length: 2 }, () => open({ nodes: [n1, n2, n4], ttlMs, maxTtlMs: ttlMs, waitMs: 5_000 }));
+    await Promise.all(wrong.map((locker) => locker.ready()));
+    // Longer than a node that lost its memory would have to wait.
+    const endsAt = performance.now() + 6 * ttlMs;
+    const witness = new Witness();
+    await witness.all([...right, ...wrong], () => performance.now() > endsAt);
+    expect(witness.leases).toBeGreaterThan(10);
+    expect(witness.broken).toEqual(unbroken);
+    const findings = await wrong[0]?.doctor();
+    expect(findings).toContainEqual(
+      expect.objectContaining({ code: "members", message: expect.stringMatching(/^generation 1 has n4 \(.*\) in place of n3 \(.*\)/) }),
+    );
+  });
+});
+
+test("M1 a member that lost its memory is the node that is configured, where the roster has another way to it", async ({ fleet, open }) => {
+  const { urls, nodes } = await fleet({ nodes: 3 });
+  const options = { ttlMs: 2_000, maxTtlMs: 2_000 };
+  const founder = open({ nodes: urls, ...options });
+  await founder.ready();
+  await founder.close();
+  await nodes[2]?.restart({ forget: true });
+  const locker = open({ nodes: nodes.map(({ directUrl }) => directUrl), ...options });
+  expect((await locker.ready()).quarantined).toMatchObject([{ node: "n3" }]);
+  await Promise.all(nodes.map((node) => node.partition()));
+  await expect.poll(async () => (await locker.ready()).admitted, { timeout: 30_000 }).toEqual(["n1", "n2", "n3"]);
+  const findings = await locker.doctor();
+  expect(findings.filter(({ code }) => code === "members" || code === "same_server")).toEqual([]);
+});
+
+const addressOf = (url: string): string => new URL(url).host;
+
+test("a first call while a node is down is told that a new fleet needs all, which one is missing, and the way out", async ({
+  fleet,
+  open,
+}) => {
+  const { urls, nodes } = await fleet({ nodes: 3 });
+  await nodes[2]?.kill();
+  const locker = open({ nodes: urls, waitMs: 0 });
+  const told = expect.stringMatching(
+    /a new fleet is founded only when all 3 nodes can be reached; n3 at \S+ is not; locker\.foundWithout founds it all the same/,
+  );
+  await expect(locker.acquire("a")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: told });
+  await expect(locker.ready()).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: told });
+  await locker.foundWithout(["n3"]);
+  expect((await locker.acquire("a", { waitMs: 5_000 })).held).toBe(true);
+});
+
+describe("reconfigure", () => {
+  test(
+    "M1 T1 T2 L2 adds, replaces and removes members while leases are taken, and none that is held is lost",
+    patient,
+    async ({ fleet, open }) => {
+      const servers = await fleet({ nodes: 6 });
+      const [n1 = "", n2 = "", n3 = "", n4 = "", n5 = "", n6 = ""] = servers.urls;
+      const lockers = Array.from({ length: 3 }, () => open({ nodes: [n1, n2, n3], ttlMs: 2_000, maxTtlMs: 2_000, waitMs: 5_000 }));
+      const [operator] = lockers as [Locker, ...Locker[]];
+      await operator.ready();
+      const held = await operator.acquire("held", { renew: true });
+      const witness = new Witness();
+      let isOver = false;
+      const work = witness.all(lockers, () => isOver);
+      const sizes: number[] = [];
+      for (const change of [
+        { add: n4 },
+        { add: n5 },
+        { replace: addressOf(n1), by: n6 },
+        { remove: addressOf(n2) },
+        { remove: addressOf(n3) },
+      ]) {
+        const { members, generation } = await operator.reconfigure(change);
+        sizes.push(members.length);
+        expect(generation).toBe(sizes.length + 1);
+      }
+      expect(sizes).toEqual([4, 5, 5, 4, 3]);
+      isOver = true;
+      await work;
+      expect(witness.broken).toEqual(unbroken);
+      expect(held.held).toBe(true);
+      for (const locker of lockers) {
+        const { generation, members } = await locker.members();
+        expect([generation, [...members].sort()]).toEqual([6, [n4, n5, n6].map(addressOf).sort()]);
+      }
+      await held.release();
+      // None of the nodes it was configured with is a member any more.
+      await using late = open({ nodes: [n4, n5, n6], ttlMs: 1_000 });
+      expect((await late.ready()).admitted).toHaveLength(3);
+    },
+  );
+});

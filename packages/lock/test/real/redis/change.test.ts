@@ -1,0 +1,204 @@
+// How the next generation of members is agreed upon: who may accept what, when, and what a changer
+// that stops half-way leaves behind.
+import type { RedisNode as TestNode } from "@palisade/testkit";
+import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
+import { generationNumber, readAdmissionRecord } from "../../../src/redis/admission-record.js";
+import { accept, enter, promise } from "../../../src/redis/generation-record.js";
+import { keysOf } from "../../../src/redis/keys.js";
+import { isAdmitted, isClosed, type NodeStatus, type ScriptCall, status } from "../../../src/redis/node-record.js";
+import { changed, generationOf, type Roster } from "../../../src/redis/roster.js";
+import { asking, type Opened, opened } from "./opened-fleet.js";
+
+const namespace = "change";
+const keys = keysOf(namespace);
+const maxTtlMs = 200;
+const patient = { timeout: 60_000 };
+const soon = { timeout: 30_000 };
+
+async function run<Reply>(server: TestNode | undefined, call: ScriptCall<Reply>): Promise<Reply> {
+  const { source, keys: named, args } = call;
+  return call.read(await server?.cli("EVAL", source, String(named.length), ...named, ...args));
+}
+
+const statusOf = (server: TestNode | undefined): Promise<NodeStatus> => run(server, status(keys));
+
+interface Story extends AsyncDisposable {
+  readonly servers: readonly TestNode[];
+  readonly urls: readonly string[];
+  readonly roster: Roster;
+  readonly lock: Opened;
+}
+
+/** Three members, and a fourth server. */
+async function founded(fleet: StartFleet): Promise<Story> {
+  const { nodes: servers, urls } = await fleet({ nodes: 4 });
+  const lock = await opened(urls.slice(0, 3), { namespace, maxTtlMs });
+  const { roster } = await statusOf(servers[0]);
+  if (roster === undefined) throw new Error("a new fleet has a roster");
+  return { servers, urls, roster, lock, [Symbol.asyncDispose]: () => lock.fleet.close() };
+}
+
+/** The next generation, without the member at this server. */
+async function without(it: Story, server: TestNode | undefined): Promise<Roster> {
+  return changed(it.roster, { remove: (await statusOf(server)).id ?? "" });
+}
+
+async function promises(server: TestNode | undefined, ballot: number) {
+  const noted = (await statusOf(server)).admitted;
+  return { noted, answer: await run(server, promise(keys, noted, ballot)) };
+}
+
+function accepts(server: TestNode | undefined, roster: Roster, given: { ballot: number; noted: string; openForMs?: number }) {
+  return run(server, accept(keys, { openForMs: 0, incarnation: "i", roster, ...given }));
+}
+
+describe("a member", () => {
+  test("M1 accepts only what it has promised last, and tells the next changer what it accepted", async ({ fleet }) => {
+    await using it = await founded(fleet);
+    const [n1, n2, n3] = it.servers;
+    const [mine, yours] = [await without(it, n2), await without(it, n3)];
+    const { noted } = await promises(n1, 10);
+    expect((await promises(n1, 10)).answer).toEqual({ kind: "refused", promised: 10 });
+    await promises(n1, 20);
+    expect(await accepts(n1, mine, { ballot: 10, noted })).toEqual({ kind: "refused" });
+    expect(await accepts(n1, yours, { ballot: 20, noted })).toMatchObject({ kind: "accepted" });
+    expect((await promises(n1, 30)).answer).toMatchObject({ kind: "promised", accepted: 20, roster: yours });
+  });
+
+  test("M1 T1 that has accepted does not vote, and its floor stands", async ({ fleet }) => {
+    await using it = await founded(fleet);
+    const [n1, n2] = it.servers;
+    const { noted } = await promises(n1, 10);
+    const before = await it.lock.node("n1").grant(asking("a"));
+    expect(before).toMatchObject({ kind: "granted" });
+    const accepted = await accepts(n1, await without(it, n2), { ballot: 10, noted });
+    expect(accepted.kind === "accepted" && before.kind === "granted" && accepted.floor >= before.token).toBe(true);
+    expect(isClosed(await statusOf(n1))).toBe(true);
+    expect(await it.lock.node("n1").grant(asking("b"))).toMatchObject({ kind: "quarantined" });
+  });
+
+  test(
+    "M1 that was visited since has promised nothing that counts, and the one rebuilt from it keeps its promise",
+    patient,
+    async ({ fleet }) => {
+      await using it = await founded(fleet);
+      const [n1, n2, n3] = it.servers;
+      const { noted } = await promises(n1, 10);
+      const later = it.lock.fromNow();
+      await n3?.cli("FLUSHALL");
+      await it.lock.node("n3").inspect("a");
+      expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
+      expect(await accepts(n1, await without(it, n2), { ballot: 10, noted })).toEqual({ kind: "refused" });
+      expect((await promises(n3, 10)).answer).toEqual({ kind: "refused", promised: 10 });
+    },
+  );
+
+  test("L2 accepts nothing while leases of the generation before its own may run", async ({ fleet }) => {
+    await using it = await founded(fleet);
+    const [n1, n2] = it.servers;
+    const { noted } = await promises(n1, 10);
+    const next = await without(it, n2);
+    await accepts(n1, next, { ballot: 10, noted });
+    await it.lock.fleet.close();
+    expect(await run(n1, enter(keys, { roster: next, floor: 0, incarnation: "i", since: 1 }))).toBe(true);
+    const again = (await promises(n1, 10)).noted;
+    const third = changed(next, { maxTtlMs: 7 });
+    expect(await accepts(n1, third, { ballot: 10, noted: again, openForMs: 60_000 })).toMatchObject({ kind: "too early" });
+    expect(await accepts(n1, third, { ballot: 10, noted: again })).toMatchObject({ kind: "accepted" });
+  });
+
+  test("T1 enters a generation above the highest floor that was told for it, and none that it has been in or came to later", async ({
+    fleet,
+  }) => {
+    await using it = await founded(fleet);
+    const [n1, n2] = it.servers;
+    const next = await without(it, n2);
+    const { floor = 0 } = await statusOf(n1);
+    const entering = { roster: next, floor: floor + 1_000, incarnation: "i" };
+    expect(await run(n1, enter(keys, { ...entering, since: 2 }))).toBe(false);
+    expect(await run(n1, enter(keys, { ...entering, since: 1 }))).toBe(true);
+    expect(await run(n1, enter(keys, { ...entering, since: 1 }))).toBe(false);
+    const after = await statusOf(n1);
+    expect(readAdmissionRecord(after.admitted, "2")).toMatchObject({ generation: generationOf(next), counterFloor: floor + 1_000 });
+    expect(await it.lock.node("n1").grant(asking("a"))).toMatchObject({
+      kind: "unreachable",
+      cause: "GENERATION: it votes in generation 2, and was asked in generation 1",
+    });
+  });
+});
+
+describe("a change", () => {
+  test("M1 that was left half-way is finished by any locker, if a member has accepted it", patient, async ({ fleet }) => {
+    await using it = await founded(fleet);
+    const [n1, n2, n3] = it.servers;
+    const next = await without(it, n3);
+    const { noted } = await promises(n1, 10);
+    await accepts(n1, next, { ballot: 10, noted });
+    // Any question tells the locker that n1 is closed.
+    await it.lock.node("n1").inspect("a");
+    await expect.poll(() => it.lock.fleet.members()?.generation, soon).toBe(2);
+    expect(it.lock.fleet.nodes).toHaveLength(2);
+    for (const server of [n1, n2]) await expect.poll(async () => isAdmitted(await statusOf(server)), soon).toBe(true);
+  });
+
+  test("M1 that was left half-way is done by asking again, and taken back by asking for the contrary", patient, async ({ fleet }) => {
+    await using it = await founded(fleet);
+    const [n1, , n3] = it.servers;
+    const [, , third = "", fourth = ""] = it.urls;
+    const { noted } = await promises(n1, 10);
+    await accepts(n1, await without(it, n3), { ballot: 10, noted });
+    const address = new URL(third).host;
+    const removed = await it.lock.fleet.reconfigure({ remove: address }, 30_000);
+    expect(removed).toMatchObject({ generation: 2, members: expect.not.arrayContaining([address]) });
+    const back = await it.lock.fleet.reconfigure({ add: third }, 30_000);
+    expect(back).toMatchObject({ generation: 3, members: expect.arrayContaining([address]) });
+    const replaced = await it.lock.fleet.reconfigure({ replace: address, by: fourth }, 30_000);
+    expect(replaced.members).toContain(new URL(fourth).host);
+    await expect.poll(() => it.lock.fleet.state().admitted.length, soon).toBe(3);
+  });
+
+  test("M1 leads a member that was away into the present generation when it is back", patient, async ({ fleet }) => {
+    await using it = await founded(fleet);
+    const [, , n3] = it.servers;
+    const numberAt = async () => generationNumber((await statusOf(n3)).admission?.generation ?? "");
+    await n3?.partition();
+    await it.lock.fleet.reconfigure({ maxTtlMs: 300 }, 30_000);
+    expect(await numberAt()).toBe(1);
+    await n3?.heal();
+    await expect.poll(numberAt, soon).toBe(2);
+    expect(it.lock.fleet.maxTtlMs).toBe(300);
+  });
+});
+
+test("T1 T2 a fleet of an older version is used by lockers of both, until its members are changed", patient, async ({ fleet }) => {
+  const { urls } = await fleet({ nodes: 4 });
+  const three = urls.slice(0, 3);
+  await using old = await opened(three, { namespace, maxTtlMs, format: "1" });
+  await using lock = await opened(three, { namespace, maxTtlMs });
+  for (const locker of [old, lock]) expect(locker.fleet.state().admitted).toEqual(["n1", "n2", "n3"]);
+  expect(await old.node("n1").grant(asking("a"))).toMatchObject({ kind: "granted" });
+  expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "held" });
+  expect(lock.fleet.members()).toBe(undefined);
+  const { generation } = await lock.fleet.reconfigure({ add: urls[3] ?? "" }, 30_000);
+  expect(generation).toBe(1);
+  await expect.poll(() => lock.fleet.state().admitted.length, soon).toBe(4);
+  expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "held" });
+});
+
+test(
+  "a fleet is founded without a member that is down on the operator's word, and takes it in when it comes",
+  patient,
+  async ({ fleet }) => {
+    const { nodes: servers, urls } = await fleet({ nodes: 3 });
+    await servers[2]?.kill();
+    await using lock = await opened(urls, { namespace, maxTtlMs });
+    expect(lock.fleet.state().quarantined[0]?.reason).toMatch(
+      /^a new fleet is founded only when all 3 nodes can be reached; n3 at .* is not/,
+    );
+    const { members } = await lock.fleet.foundWithout(["n3"]);
+    expect(members).toHaveLength(3);
+    await expect.poll(() => lock.fleet.state().admitted, soon).toEqual(["n1", "n2"]);
+    await servers[2]?.restart();
+    await expect.poll(() => lock.fleet.state().admitted, soon).toEqual(["n1", "n2", "n3"]);
+  },
+);
