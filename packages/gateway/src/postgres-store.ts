@@ -29,7 +29,7 @@ import {
   listResources,
   type ReadResult,
   readHistory,
-  readResource,
+  resourceReader,
 } from "./store/read.js";
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
@@ -70,6 +70,7 @@ class PostgresStore implements FencedStore {
   readonly #history: "off" | "on";
   readonly #verify: "on" | "off";
   readonly #pool: ReadPool;
+  readonly #readOne: (resource: string) => Promise<ReadResult>;
   readonly #slots: readonly WriteSlots[];
   readonly #lanes: Lanes;
   readonly #commit: GroupCommit;
@@ -105,6 +106,7 @@ class PostgresStore implements FencedStore {
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
     this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
+    this.#readOne = resourceReader(this.#pool);
     const [batchSlots, transactionSlots] = [slotsThatWait(batchLockWaitMs), slotsThatWait(batchLockWaitMs)];
     const slowSlots = slotsThatWait(lockWaitMs);
     this.#slots = [batchSlots, transactionSlots, slowSlots];
@@ -229,7 +231,7 @@ class PostgresStore implements FencedStore {
 
   async read(resource: string): Promise<ReadResult> {
     checkName(resource);
-    return await readResource(this.#pool, resource);
+    return await this.#readOne(resource);
   }
 
   async list(request: ListRequest): Promise<ListResult> {
