@@ -17,6 +17,7 @@ import { openStore, type StoreConfig } from "./postgres-store.js";
 import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
 import type { Settings } from "./settings/settings.js";
+import { MigrationError } from "./store/migrate.js";
 import { connectToLock, type LockClient, lockReadiness, verifyWith } from "./verify-with-lock.js";
 
 /** One gateway of this process, not yet listening. */
@@ -176,6 +177,11 @@ class RunningGateway implements Gateway {
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
     this.#store = await openStore(this.#storeConfig());
     const { checks } = await this.#store.ready();
+    const encoding = checks.find(({ name, status }) => name === "encoding" && status === "failed");
+    if (encoding !== undefined) {
+      await Promise.all([this.#store.close(), this.#lock?.close()]);
+      throw new MigrationError(`the database has the encoding ${encoding.detail}`);
+    }
     for (const { name, status, detail } of checks)
       if (status === "failed") this.#log.error({ check: name, detail }, "not ready: writes may be refused");
     this.#credentials.watch(() => void this.reloadCredentials());

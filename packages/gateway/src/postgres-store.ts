@@ -248,11 +248,11 @@ class PostgresStore implements FencedStore {
   }
 
   async raiseFence(change: FenceChange): Promise<FenceVerdict> {
-    return await moveFence(this.#lanes, "raise", change);
+    return await moveFence({ lanes: this.#lanes, durability: this.#durability }, "raise", change);
   }
 
   async lowerFence(change: FenceChange): Promise<FenceVerdict> {
-    return await moveFence(this.#lanes, "lower", change);
+    return await moveFence({ lanes: this.#lanes, durability: this.#durability }, "lower", change);
   }
 
   async ready(): Promise<Readiness> {

@@ -268,4 +268,13 @@ export const ownTables = [
     breaks: "The gateway's role takes a fence from its resource by giving it another name.",
     tests: ["real/guard-rights.test.ts"],
   },
+  {
+    name: "moved-fence-demands-no-standby",
+    promise: "G3",
+    file: "packages/gateway/src/store/move-fence.ts",
+    find: "$5) where ${durabilityDemand[durability]}`",
+    replace: "$5) where ${durabilityDemand[durability]} is not null`",
+    breaks: "A fence that an operator raised is acknowledged without the standby, and a failover lowers it again.",
+    tests: ["real/store-durability.test.ts"],
+  },
 ];

@@ -3,6 +3,7 @@
 import type { Contention, OutcomeUnknown, Token, Unavailable } from "../fence/verdict.js";
 import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "../fence/write-request.js";
 import { type Held, type Lanes, LOCK_TIMED_OUT } from "./lanes.js";
+import { type Durability, durabilityDemand } from "./session.js";
 
 /** Kept for ever: which credential moved the fence, and why. */
 export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
@@ -14,19 +15,35 @@ export type FenceVerdict =
   | OutcomeUnknown
   | Contention;
 
-const MOVE_FENCE = "select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5)";
+/** No row when the transaction would not be as durable as demanded: then nothing was called. */
+const moveFenceText = (durability: Durability): string =>
+  `select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5) where ${durabilityDemand[durability]}`;
 
-export async function moveFence(lanes: Lanes, direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
+export interface FenceMover {
+  readonly lanes: Lanes;
+  readonly durability: Durability;
+}
+
+export async function moveFence(
+  { lanes, durability }: FenceMover,
+  direction: "raise" | "lower",
+  change: FenceChange,
+): Promise<FenceVerdict> {
   const { resource, token, by, reason } = change;
   checkName(resource);
   checkToken(token);
   checkText({ text: by, what: "who moves a fence", maxBytes: MAX_NAME_BYTES });
   checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
-  const statement = { name: "palisade-move-fence", text: MOVE_FENCE, values: [direction, resource, String(token), by, reason] };
+  const statement = {
+    name: `palisade-move-fence-${durability}`,
+    text: moveFenceText(durability),
+    values: [direction, resource, String(token), by, reason],
+  };
   const verdict = await lanes.use([resource], async (connection): Promise<FenceVerdict | Held> => {
     const reply = await connection.run(statement);
     if ("rows" in reply) {
-      const [changed, previous] = reply.rows[0] ?? [];
+      if (reply.rows[0] === undefined) return { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
+      const [changed, previous] = reply.rows[0];
       const previousToken = typeof previous === "number" ? previous : null;
       return changed === true
         ? { kind: "changed", resource, previousToken, token }

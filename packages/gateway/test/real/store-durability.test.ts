@@ -190,6 +190,10 @@ describe("with synchronous replication", () => {
       kind: "unavailable",
       reason: "not_durable",
     });
+    expect(await store.raiseFence({ resource, token: 9, by: "alice", reason: "test" })).toMatchObject({
+      kind: "unavailable",
+      reason: "not_durable",
+    });
     const fresh = await open(pair.primary.url);
     expect(await put(fresh, resource, 2)).toMatchObject({ kind: "unavailable", reason: "not_durable" });
     expect(await checkOf(store, "durability")).toMatchObject({ status: "failed" });
@@ -197,6 +201,7 @@ describe("with synchronous replication", () => {
     await admin(String(names));
     await pair.joined();
     await expect.poll(async () => (await put(store, resource, 2)).kind, { interval: 5 }).toBe("accepted");
+    expect(await store.raiseFence({ resource, token: 9, by: "alice", reason: "test" })).toMatchObject({ kind: "changed" });
   });
 
   // The last test of this pair: afterwards there are two primaries.

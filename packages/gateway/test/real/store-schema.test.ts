@@ -6,6 +6,7 @@ import { PostgresServer } from "@palisade/testkit";
 import { test as base, describe, expect } from "@palisade/testkit/vitest";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import pg from "pg";
+import { createGateway } from "../../src/gateway.js";
 import { openStore } from "../../src/postgres-store.js";
 import { grantRoles, MigrationError, migrate } from "../../src/store/migrate.js";
 import * as schema from "../../src/store/schema.js";
@@ -62,6 +63,11 @@ describe("migrations", () => {
       expect(ready).toBe(false);
       expect(checks).toContainEqual({ name: "encoding", status: "failed", detail: expect.stringContaining("LATIN1") });
       await store.close();
+      for (const migrations of ["on", "off"] as const) {
+        const gateway = createGateway({ databaseUrl: url.href, migrations, host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent" });
+        await expect(gateway.listen()).rejects.toThrow(/encoding LATIN1: names and documents need UTF8/);
+        await gateway.close();
+      }
     } finally {
       await admin.query(`drop database if exists ${name} with (force)`);
       await admin.end();
