@@ -16,7 +16,7 @@ import { Metrics } from "./observe/metrics.js";
 import { openStore, type StoreConfig } from "./postgres-store.js";
 import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
-import type { Settings } from "./settings/settings.js";
+import type { Settings } from "./settings/setting-values.js";
 import { MigrationError } from "./store/migrate.js";
 import { connectToLock, type LockClient, lockReadiness, verifyWith } from "./verify-with-lock.js";
 

@@ -2,7 +2,8 @@
 // key file exists or a database answers is found out at start.
 import { storeLimits } from "../store/store-limits.js";
 import type { Setting } from "./setting.js";
-import { type Settings, settings } from "./settings.js";
+import type { Settings } from "./setting-values.js";
+import { settings } from "./settings.js";
 
 /** What createGateway takes: only `databaseUrl` must be there. */
 export type GatewayConfig = { readonly [K in keyof Settings]?: Settings[K] | undefined } & { readonly databaseUrl: string };

@@ -1,20 +1,9 @@
 // The part of the table of settings that says who may call.
 import { z } from "zod";
 import { apiKeyFile } from "../http/api-key-file.js";
-import type { ApiKeyFile } from "../http/api-keys.js";
 import type { Setting } from "./setting.js";
 import { list, number, parseJson, secret, shortText, urlOf } from "./setting-kinds.js";
-
-export interface CredentialSettings {
-  readonly apiKeysFile: string | undefined;
-  readonly apiKeys: ApiKeyFile["keys"] | undefined;
-  readonly jwtSecret: string | undefined;
-  readonly jwtJwksUrl: string | undefined;
-  readonly jwtJwksMaxAgeMs: number | undefined;
-  readonly jwtAudience: string | undefined;
-  readonly jwtIssuer: string | undefined;
-  readonly jwtAlgorithms: readonly string[] | undefined;
-}
+import type { CredentialSettings } from "./setting-values.js";
 
 const sharedAlgorithms = ["HS256", "HS384", "HS512"];
 const publicKeyAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"];

@@ -9,7 +9,7 @@ import { ApiKeyring, type Authenticator, credentialAuthenticator, openAuthentica
 import { JwtVerifier } from "../http/jwt.js";
 import { firstIssue } from "../http/schemas.js";
 import { GatewayConfigError, hasCredentials, hasJwt, type Naming } from "./config.js";
-import type { Settings } from "./settings.js";
+import type { Settings } from "./setting-values.js";
 
 export interface Credentials {
   readonly authenticator: Authenticator;

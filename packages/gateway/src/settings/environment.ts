@@ -1,7 +1,8 @@
 // Environment variables to settings. An empty variable counts as absent. A misspelled PALISADE_
 // name is refused, because the intended setting would silently keep its default.
 import { GatewayConfigError, resolveSettings } from "./config.js";
-import { type Settings, settings } from "./settings.js";
+import type { Settings } from "./setting-values.js";
+import { settings } from "./settings.js";
 
 export interface EnvironmentSettings {
   readonly settings: Settings;

@@ -2,53 +2,10 @@
 // environment, --help and the README are all read from it.
 import { z } from "zod";
 import { storeRange } from "../store/store-limits.js";
-import { type CredentialSettings, credentialSettings } from "./credential-settings.js";
+import { credentialSettings } from "./credential-settings.js";
 import type { Setting } from "./setting.js";
 import { aDatabase, choice, list, number, secret, shortText, urlOf } from "./setting-kinds.js";
-
-/** Every setting with its value. A setting without a default that was not given is undefined. */
-export interface Settings extends CredentialSettings {
-  readonly databaseUrl: string;
-  readonly host: string;
-  readonly port: number;
-  readonly adminHost: string | undefined;
-  readonly adminPort: number;
-  readonly migrations: "on" | "off";
-  readonly durability: "local" | "sync";
-  readonly history: "off" | "on";
-  readonly redisUrls: readonly string[] | undefined;
-  readonly namespace: string | undefined;
-  readonly verify: "off" | "open" | "closed" | undefined;
-  readonly restoreCheck: "on" | "off";
-  readonly rateLimitPerSecond: number;
-  readonly bodyLimitBytes: number;
-  readonly bodyBudgetBytes: number;
-  readonly maxConnections: number;
-  readonly maxRequests: number;
-  readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
-  readonly idleTimeoutMs: number;
-  readonly unreadyMs: number;
-  readonly lastRequestMs: number;
-  readonly drainMs: number;
-  readonly poolSize: number | undefined;
-  readonly statementsInFlight: number | undefined;
-  readonly maxBatchRows: number | undefined;
-  readonly maxQueuedWrites: number | undefined;
-  readonly writeTimeoutMs: number | undefined;
-  readonly readTimeoutMs: number | undefined;
-  readonly lockWaitMs: number | undefined;
-  readonly batchLockWaitMs: number | undefined;
-  readonly connectTimeoutMs: number | undefined;
-  readonly maxWaitMs: number | undefined;
-  readonly maxQueuedBytes: number | undefined;
-  readonly callFunctions: readonly string[] | undefined;
-  readonly callDatabaseUrl: string | undefined;
-  readonly idempotencyRetentionMs: number | undefined;
-  readonly historyRetentionMs: number | undefined;
-  readonly documentLimitBytes: number | undefined;
-  readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
-}
+import type { Settings } from "./setting-values.js";
 
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 

@@ -1,7 +1,5 @@
-// Each curl example of the README is run, in order, and its table of settings is the table of the
-// program.
+// Each curl example of the README is run, in order.
 import { readFileSync } from "node:fs";
-import { settings } from "../../src/settings/settings.js";
 import { curl } from "../support/curl.js";
 import { describe, expect, test } from "../support/fixtures.js";
 
@@ -13,9 +11,6 @@ const pairs = [...readme.matchAll(/```sh\n(curl [\s\S]*?)```\s+```http\n([\s\S]*
 
 /** Header names are compared without case. */
 const lowerCaseName = (header: string): string => header.replace(/^[^:]+/, (name) => name.toLowerCase());
-
-/** Column widths of tables are ignored. */
-const unaligned = (line: string): string => line.replaceAll(/ +/g, " ");
 
 interface Parts {
   readonly status: string;
@@ -42,13 +37,6 @@ describe("the README", () => {
       for (const header of wanted.headers) expect([command, got.headers]).toEqual([command, expect.arrayContaining([header])]);
       if (wanted.body !== "") expect([command, JSON.parse(got.body)]).toMatchObject([command, JSON.parse(wanted.body)]);
       if (wanted.body.includes("12345678901234567890")) expect(got.body).toBe(wanted.body);
-    }
-  });
-
-  test("names every setting with its default and meaning", () => {
-    const lines = readme.split("\n").map(unaligned);
-    for (const { env, help, fallback, otherwise = fallback } of Object.values(settings)) {
-      expect(lines).toContain(unaligned(`| \`${env}\` | ${otherwise === undefined ? "" : `\`${String(otherwise)}\``} | ${help} |`));
     }
   });
 });
