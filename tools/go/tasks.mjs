@@ -28,6 +28,7 @@ export const tasks = {
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages/main.mjs"),
   openapi: program("tools/openapi/main.mjs"),
+  site: program("tools/site/main.mjs"),
   fresh: { installs: false, builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },
   test: { builds: ".", run: (args) => vitest([...usualProjects(args), ...args]) },
   lint: { builds: undefined, run: () => node(biome) },

@@ -5,14 +5,14 @@ import type { Checkout, SourceFile } from "./checkout.js";
 import type { Finding, Rule } from "./rule.js";
 import { isNode, type Node } from "./syntax.js";
 
-const entries = ["lock", "client", "guard", "gateway"].map((name) => `packages/${name}/src/index.ts`);
-
 export const documentedExports: Rule = {
   name: "everything that a published package exports has a comment of its own",
   findings: (checkout) =>
-    entries.flatMap((path) => {
-      const entry = checkout.file(path);
-      return entry === undefined ? [] : [...exported(checkout, entry)].flatMap(([file, name]) => undocumented(file, name));
+    checkout.files.flatMap((manifest) => {
+      const [, folder] = /^(packages\/[^/]+)\/package\.json$/.exec(manifest.path) ?? [];
+      const entry = checkout.file(`${folder}/src/index.ts`);
+      if (entry === undefined || (JSON.parse(manifest.text) as { readonly private?: boolean }).private === true) return [];
+      return [...exported(checkout, entry)].flatMap(([file, name]) => undocumented(file, name));
     }),
 };
 

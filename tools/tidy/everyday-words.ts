@@ -8,7 +8,7 @@ export const everydayWords = listed(`
   apply apt arguments at attempt auth batch block body boot born budget build built bulk cache call
   cases catalogue causes chance change checkout child children choose client clock close collect
   command comment commit config configuration connection contact container contest contestant
-  context copy cost counter coverage credentials cron curve data databases deadline delayed dev die
+  context copy cost counter coverage credentials cron curve data databases dead deadline delayed dev die
   directions directives distribution docker doctor document documentation does down drawing each encoded encoder
   end engine entries environment error event everyday exact example express extend failover failure fault
   fenced fetch fifo figures file fill first fixtures flight folder for forgotten format free frozen
@@ -22,12 +22,12 @@ export const everydayWords = listed(`
   paths pause peers pending picture pipeline place plan pnpm policy pool port postgres
   preconditions private probe problem process program progress promises protocol prototypes
   provider proxy puts query queue raise rate raw read readiness readmission ready reaper record
-  recorded recorder redis references refusal register release renew renewal replica reply report
+  recorded recorder redis reference refusal register release renew renewal replica reply report
   reporter request response results retention retry root rows rule run running sampler samples
   schedule schema scopes scratch scripts server session setting setup shared sizes slot source
-  stack stall start state statement statistics status store stored style subscriptions syntax system
+  stack stage stall start state statement statistics status store stored style subscriptions syntax system
   table taken tally target tasks test text three time timeline tools transaction transfer transport tree trend
-  trust ttl uncontended unexpected unfenced unreachable unsealed until up updates urls usage validity
+  trust ttl uncontended unexpected unfenced unreachable unsealed until up updates urls usage validity value
   verifier verify version versions view violation vocabulary votes wait waiter waiting wake wall wasm
   watch way with work write yield
   bundled embedded installed prepack registry tested use

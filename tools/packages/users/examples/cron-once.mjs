@@ -1,7 +1,7 @@
 // Five machines at the same minute: one runs the command. A machine that was paused while it ran
 // it does not overwrite what the next one stored.
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { client, folderOf, locker, refusesStale, run, start, until } from "./run-example.mjs";
 
@@ -15,6 +15,7 @@ assert.match(await run(example, ["once.js", "report", "monday", process.execPath
 assert.equal((await client.get("jobs/report/monday")).value.output, "42\n");
 
 const at = (file) => join(folderOf(example), file);
+for (const file of ["started", "go"]) rmSync(at(file), { force: true });
 const untilTold = `
   require("fs").writeFileSync("started", "");
   const timer = setInterval(() => require("fs").existsSync("go") && (clearInterval(timer), console.log("paused")), 20);`;

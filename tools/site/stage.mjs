@@ -1,0 +1,104 @@
+// Copies the pages of the site to where VitePress builds it. A link to a page of the site stays;
+// one to a file that is no page becomes its name in code.
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+import { inRoot } from "../go/checkout.mjs";
+
+/** The sidebar: titles of groups, and the pages of each by their paths in the repository. */
+const groups = {
+  Start: ["README.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md"],
+  Packages: ["lock", "client", "guard", "gateway", "dev", "cli"].map((name) => `packages/${name}/README.md`),
+  Reference: ["docs/settings.md", "docs/errors.md", "spec/wire.md", "docs/glossary.md"],
+  Operating: ["docs/operating.md", "docs/failure-modes.md", "docs/containers.md", "SECURITY.md"],
+  Verification: [
+    "docs/verification.md",
+    "spec/invariants.md",
+    "spec/assumptions.md",
+    "spec/README.md",
+    "docs/divergence.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+  ],
+};
+/** Little besides one long table. */
+const wide = new Set(["docs/settings.md", "docs/errors.md", "spec/wire.md"]);
+/** The README has the picture of the front page, so it is not the front page itself. */
+const renamed = new Map([["README.md", "overview.md"]]);
+const LINK = /(!?)\[([^\]]*)\]\(([^)\s]+)\)/g;
+const PICTURE = /(src(?:set)?=")([^":]+)"/g;
+
+/**
+ * @param {string} folder where the pages go
+ * @returns {readonly { text: string, items: readonly { text: string, link: string }[] }[]} the sidebar
+ */
+export function stagePages(folder) {
+  const pages = [...new Set([...Object.values(groups).flat(), ...examples(), ...decisions(), ...models()])];
+  for (const page of pages) {
+    const text = linked(page, readFileSync(inRoot(page), "utf8"), new Set(pages));
+    write(join(folder, renamed.get(page) ?? page), wide.has(page) ? `---\npageClass: wide\naside: false\n---\n\n${text}` : text);
+  }
+  for (const picture of readdirSync(inRoot("docs")).filter((name) => /\.(png|svg)$/.test(name)))
+    copyFileSync(inRoot("docs", picture), join(folder, "docs", picture));
+  write(join(folder, "index.md"), readFileSync(inRoot("site", "index.md"), "utf8"));
+  return sidebar(pages);
+}
+
+/** @param {readonly string[]} pages */
+function sidebar(pages) {
+  const item = (/** @type {string} */ page) => ({ text: titleOf(page), link: addressOf(page) });
+  const inFolder = (/** @type {RegExp} */ pattern) => pages.filter((page) => pattern.test(page)).map(item);
+  const listed = Object.entries(groups).map(([text, list]) => ({ text, items: list.map(item) }));
+  const api = ["lock", "client", "guard", "gateway"].map((name) => ({ text: `@palisade/${name}`, link: `/api/${name}/` }));
+  return [
+    ...listed.slice(0, 2),
+    { text: "Examples", collapsed: true, items: inFolder(/^examples\/.+\/README\.md$/) },
+    { text: "API", items: api },
+    ...listed.slice(2),
+    { text: "Models", collapsed: true, items: inFolder(/^spec\/models\//) },
+    { text: "Decisions", collapsed: true, items: inFolder(/^docs\/adr\//) },
+  ];
+}
+
+/** @param {string} page */
+function addressOf(page) {
+  return `/${(renamed.get(page) ?? page).replace(/README\.md$/, "").replace(/\.md$/, "")}`;
+}
+
+/** @param {string} page */
+function titleOf(page) {
+  return /^# (.+)$/m.exec(readFileSync(inRoot(page), "utf8"))?.[1]?.replaceAll("`", "") ?? page;
+}
+
+/** @param {string} page @param {string} text @param {ReadonlySet<string>} pages */
+function linked(page, text, pages) {
+  const at = (/** @type {string} */ path) => posix.join(posix.dirname(page), path);
+  const shown = text.replace(LINK, (...[whole, bang, label, target]) => {
+    if (bang === "!" || /^(https?:|mailto:|#)/.test(target)) return whole;
+    const [path, anchor] = target.split("#");
+    const found = [at(path), posix.join(at(path), "README.md")].find((one) => pages.has(one));
+    if (found !== undefined) return `[${label}](${addressOf(found)}${anchor === undefined ? "" : `#${anchor}`})`;
+    if (!existsSync(inRoot(at(path)))) throw new Error(`${page}: ${target} does not exist`);
+    return label.includes("`") ? label : `\`${label}\``;
+  });
+  return shown.replace(PICTURE, (_whole, attribute, path) => `${attribute}./${at(path)}"`);
+}
+
+/** @param {string} path @param {string} text */
+function write(path, text) {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+function examples() {
+  return readdirSync(inRoot("examples"), { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? [`examples/${entry.name}/README.md`] : [],
+  );
+}
+
+function decisions() {
+  return readdirSync(inRoot("docs", "adr")).map((name) => `docs/adr/${name}`);
+}
+
+function models() {
+  return readdirSync(inRoot("spec", "models")).flatMap((name) => (name.endsWith(".md") ? [`spec/models/${name}`] : []));
+}

@@ -1,0 +1,99 @@
+// The TypeScript of the documents compiles against the packages. What a page takes for granted,
+// such as the locker of its first lines, is declared here.
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const gateway = 'import type { GatewayClient } from "@palisade/client"; declare const client: GatewayClient;';
+const postgres = 'import type { PoolClient } from "pg"; declare const client: PoolClient;';
+
+/** On every page; a block may declare its own. */
+const everywhere = `import type { Lease, Locker } from "@palisade/lock"; import type { Pool } from "pg";
+  declare global { const locker: Locker; const lease: Lease; const pool: Pool; }`;
+
+/** By page, for all of its blocks or for one. */
+const given: Readonly<Record<string, string>> = {
+  "docs/own-tables.md": postgres,
+  "docs/drivers.md 1": 'import type { PoolClient } from "pg";',
+  "docs/drivers.md 2": `${postgres} import { guard } from "@palisade/guard";
+    import type { NodePgDatabase } from "drizzle-orm/node-postgres"; declare const db: NodePgDatabase;
+    import type { Sql } from "postgres"; declare const sql: Sql;
+    import type { Knex } from "knex"; declare const knex: Knex;
+    import type { DataSource } from "typeorm"; declare const dataSource: DataSource;
+    import type { PrismaTransaction } from "@palisade/guard";
+    declare const prisma: { $transaction<T>(work: (tx: PrismaTransaction) => Promise<T>): Promise<T> };
+    declare const otherDriver: { run(text: string): Promise<unknown> };`,
+  "packages/lock/README.md": `declare const document: unknown;
+    declare const store: { write(name: string, value: unknown, options: { token: number; signal: AbortSignal }): Promise<void> };`,
+  "packages/client/README.md": "interface Order { status: string } interface Account { balance: number }",
+  "packages/gateway/README.md 2": gateway,
+};
+
+async function pages(): Promise<readonly string[]> {
+  const found = await Promise.all(
+    ["", "docs", "docs/adr", "spec", "examples", ...(await folders("packages")), ...(await folders("examples"))].map(async (folder) =>
+      (await readdir(join(root, folder))).filter((name) => name.endsWith(".md")).map((name) => join(folder, name)),
+    ),
+  );
+  return found.flat();
+}
+
+async function folders(parent: string): Promise<readonly string[]> {
+  const entries = await readdir(join(root, parent), { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => `${parent}/${name}`);
+}
+
+/** Each block as a module, under a name that leads back to its page. */
+async function blocks(): Promise<ReadonlyMap<string, string>> {
+  const modules = new Map([["everywhere.ts", everywhere]]);
+  for (const page of await pages()) {
+    const text = await readFile(join(root, page), "utf8");
+    [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].forEach(([, code = ""], index) => {
+      const prelude = (given[page] ?? "") + (given[`${page} ${index + 1}`] ?? "");
+      modules.set(`${page.replaceAll("/", "-")}-${index + 1}.ts`, `${prelude.replaceAll("\n", " ")}\n${code}\nexport {};\n`);
+    });
+  }
+  return modules;
+}
+
+async function compile(modules: ReadonlyMap<string, string>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "palisade-blocks-"));
+  try {
+    for (const [name, code] of modules) await writeFile(join(folder, name), code);
+    const drivers = join(root, "packages/guard/node_modules");
+    const paths = {
+      "@palisade/*": [join(root, "packages/*/dist/index.d.ts")],
+      pg: [join(drivers, "@types/pg")],
+      "*": [join(drivers, "*")],
+    };
+    const compilerOptions = {
+      ...{ module: "esnext", moduleResolution: "bundler", target: "es2022", lib: ["es2022", "esnext.disposable"] },
+      ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true, noEmit: true, paths },
+      ...{ types: ["node"], typeRoots: [join(root, "node_modules/@types")] },
+    };
+    await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    return await promisify(execFile)(process.execPath, [tsc, "--pretty", "false", "-p", folder], { cwd: folder }).then(
+      () => "",
+      (error: { readonly stdout: string }) => error.stdout,
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+test("every block of TypeScript in the documents compiles against the packages", async () => {
+  const modules = await blocks();
+  expect(modules.size).toBeGreaterThan(8);
+  expect(await compile(modules)).toBe("");
+});
+
+test("a block that calls what a package does not have is found", async () => {
+  const wrong = 'import { createLocker } from "@palisade/lock";\nawait createLocker({ nodes: [] }).aquire("orders/42");\nexport {};\n';
+  expect(await compile(new Map([["page-1.ts", wrong]]))).toContain("page-1.ts(2");
+});

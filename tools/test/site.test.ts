@@ -1,0 +1,56 @@
+// What of the site can be said without building it; `npm run site` builds it and checks its links.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { deadLinks } from "../site/dead-links.mjs";
+import { stagePages } from "../site/stage.mjs";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "palisade-site-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function put(path: string, text: string): void {
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), text);
+}
+
+describe("the links of a built site", () => {
+  test("are found where they lead to no page, no place on it, or no picture", () => {
+    put("index.html", '<a class="x" href="/docs/a">A</a><a href="/docs/b">B</a><a href="#there">T</a><h2 id="there">');
+    put(
+      "docs/a.html",
+      '<a href="/">home</a><a href="../docs/a.html#nowhere">N</a><a href="https://example.com/x">out</a><img alt="" src="/none.png">',
+    );
+    expect(deadLinks(folder)).toEqual(["index.html: /docs/b", "docs/a.html: ../docs/a.html#nowhere", "docs/a.html: /none.png"]);
+  });
+});
+
+interface Item {
+  readonly text: string;
+  readonly link?: string;
+  readonly items?: readonly Item[];
+}
+
+describe("the pages of the site", () => {
+  const linksOf = (items: readonly Item[]): readonly string[] =>
+    items.flatMap(({ link, items: inner = [] }) => [...(link === undefined ? [] : [link]), ...linksOf(inner)]);
+  const fileOf = (link: string): string => join(folder, link.endsWith("/") ? `${link}README.md` : `${link}.md`);
+
+  test("are those of the sidebar, and every document is one", () => {
+    const links = linksOf(stagePages(folder));
+    for (const link of links.filter((one) => !one.startsWith("/api/"))) expect([link, existsSync(fileOf(link))]).toEqual([link, true]);
+    const documents = readdirSync(new URL("../../docs", import.meta.url)).filter((name) => name.endsWith(".md"));
+    expect(links).toEqual(expect.arrayContaining(documents.map((name) => `/docs/${name.replace(".md", "")}`)));
+  });
+
+  test("link to pages of the site only; what is no page is named", () => {
+    stagePages(folder);
+    const overview = readFileSync(join(folder, "overview.md"), "utf8");
+    expect(overview).toContain("(/spec/invariants)");
+    expect(overview).not.toContain("(LICENSE)");
+    expect(overview).toContain("`MIT`");
+  });
+});
