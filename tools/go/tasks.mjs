@@ -27,6 +27,7 @@ export const tasks = {
   soak: program("packages/robustness/dist/soak.js"),
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages/main.mjs"),
+  release: program("tools/release/main.mjs"),
   openapi: program("tools/openapi/main.mjs"),
   site: program("tools/site/main.mjs"),
   fresh: { installs: false, builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },

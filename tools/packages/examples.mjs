@@ -1,7 +1,7 @@
 // Copies every example into one folder, installs them there from the registry of this run in one
 // go, and checks each on real servers.
 import { spawn } from "node:child_process";
-import { cpSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inRoot } from "../go/checkout.mjs";
@@ -34,7 +34,8 @@ export async function examplesIn({ folder, env }) {
   const where = { cwd: folder, env };
   cpSync(inRoot("examples"), join(folder, "examples"), { recursive: true, filter: (path) => !path.includes("node_modules") });
   cpSync(fileURLToPath(new URL("users/examples/", import.meta.url)), join(folder, "checks"), { recursive: true });
-  const dependencies = { "@palisade/gateway": "^0.1.0" };
+  const { version } = JSON.parse(readFileSync(inRoot("package.json"), "utf8"));
+  const dependencies = { "@palisade/gateway": `^${version}` };
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, workspaces: ["examples/*"], dependencies }));
   // Scripts of dependencies would download engines that the examples do not use.
   await must(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"], where);

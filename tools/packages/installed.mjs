@@ -9,7 +9,9 @@ import { inRoot } from "../go/checkout.mjs";
 import { run } from "../go/child.mjs";
 import { pnpm } from "../go/pnpm.mjs";
 import { Refusal } from "../go/refusal.mjs";
+import { publish } from "../release/publish.mjs";
 import { examplesIn } from "./examples.mjs";
+import { quickstartIn } from "./quickstart.mjs";
 import { fetched, startRegistry } from "./registry.mjs";
 
 const YARN = "1.22.22";
@@ -43,8 +45,7 @@ export async function installed(tarballs, chosen) {
     npm_config_cache: join(folder, "cache"),
   };
   try {
-    for (const { tarball } of tarballs) await must(["npm", "publish", tarball, "--provenance=false"], { cwd: folder, env });
-    console.log(`published ${tarballs.length} packages to a registry of this run`);
+    await publish(tarballs, { env, provenance: false });
     const servers = await startServers();
     try {
       let well = true;
@@ -122,6 +123,7 @@ const rows = {
       "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
     ]),
   examples: examplesIn,
+  quickstart: quickstartIn,
 };
 
 /** @param {Setting} setting */

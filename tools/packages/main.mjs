@@ -1,19 +1,13 @@
 // `npm run packages [-- --out DIR] [-- --install [NAME…]]`: packs the published packages as they
 // would be uploaded and judges the tarballs; keeps them in a folder, or publishes them to a
 // registry of its own and installs and uses them from there.
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { inRoot } from "../go/checkout.mjs";
-import { run } from "../go/child.mjs";
-import { pnpm } from "../go/pnpm.mjs";
 import { Refusal } from "../go/refusal.mjs";
 import { installed } from "./installed.mjs";
-import { judge } from "./judge.mjs";
-
-/** In the order in which they can be published. */
-const published = ["lock", "client", "cli", "guard", "gateway", "dev"];
+import { packAll } from "./pack.mjs";
 
 try {
   process.exitCode = await packages(process.argv.slice(2));
@@ -28,14 +22,10 @@ async function packages(args) {
   const { out, install, names } = chosen(args);
   const directory = out ?? mkdtempSync(join(tmpdir(), "palisade-packages-"));
   try {
-    mkdirSync(directory, { recursive: true });
-    const tarballs = [];
-    for (const name of published) tarballs.push(await packed(name, directory));
-    const wells = [];
-    for (const { name, tarball } of tarballs) wells.push(report(name, await judge(name, tarball)));
+    const { tarballs, well } = await packAll(directory);
     if (out !== undefined) console.log(`\n${tarballs.map(({ tarball }) => tarball).join("\n")}`);
-    if (install) wells.push(await installed(tarballs, names));
-    return wells.every((well) => well) ? 0 : 1;
+    const isUsable = install ? await installed(tarballs, names) : true;
+    return well && isUsable ? 0 : 1;
   } finally {
     if (out === undefined) rmSync(directory, { recursive: true, force: true });
   }
@@ -52,20 +42,4 @@ function chosen(args) {
     const [reason] = /** @type {Error} */ (error).message.split(". ");
     throw new Refusal(`${reason}. Usage: npm run packages -- [--out DIR] [--install [name…]]`);
   }
-}
-
-/** @param {string} name @param {string} directory */
-async function packed(name, directory) {
-  const tarball = join(directory, `palisade-${name}.tgz`);
-  const { code, output } = await run([...(await pnpm()), "pack", "--out", tarball], { output: "kept", cwd: inRoot("packages", name) });
-  if (code !== 0) throw new Refusal(`@palisade/${name} cannot be packed:\n${output}`);
-  return { name, tarball };
-}
-
-/** @param {string} name @param {readonly string[]} findings */
-function report(name, findings) {
-  const verdict = findings.length === 0 ? "publint and are-the-types-wrong find nothing" : `${findings.length} findings`;
-  console.log(`@palisade/${name}: ${verdict}`);
-  for (const finding of findings) console.log(`  ${finding}`);
-  return findings.length === 0;
 }

@@ -30,7 +30,7 @@ export const everydayWords = listed(`
   trust ttl uncontended unexpected unfenced unreachable unsealed until up updates urls usage validity value
   verifier verify version versions view violation vocabulary votes wait waiter waiting wake wall wasm
   watch way with work write yield
-  bundled embedded installed prepack registry tested use
+  bundled changelog embedded installed pack publish published quickstart prepack registry tested use
 `);
 
 /** Refused in the names of files and classes, also when the glossary has them. */
