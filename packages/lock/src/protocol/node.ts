@@ -65,6 +65,8 @@ export interface ReleaseListener {
    * may have been missed.
    */
   listening(): void;
+  /** The connection was lost: nothing is heard until listening begins again. */
+  deaf(): void;
 }
 
 export interface LockNode {

@@ -43,7 +43,7 @@ export class Subscriptions {
     const [common, ours] = [keys.lock(resource), keys.wakeSlot(resource, wakeSlot)];
     // On the common channel waiters are only counted. Joined first, so that a waiter that knows it
     // is listening is counted.
-    const counted = { released() {}, listening() {} };
+    const counted = { released() {}, listening() {}, deaf() {} };
     this.#join(common, counted);
     this.#join(ours, listener);
     return () => {
@@ -68,7 +68,7 @@ export class Subscriptions {
     channel.listeners.add(listener);
     if (!channel.isHeard) return;
     queueMicrotask(() => {
-      if (channel.listeners.has(listener)) listener.listening();
+      if (channel.isHeard && channel.listeners.has(listener)) listener.listening();
     });
   }
 
@@ -103,7 +103,11 @@ export class Subscriptions {
 
   #lost(): void {
     this.#isReady = false;
-    for (const channel of this.#channels.values()) channel.isHeard = false;
+    for (const channel of this.#channels.values()) {
+      if (!channel.isHeard) continue;
+      channel.isHeard = false;
+      for (const listener of [...channel.listeners]) listener.deaf();
+    }
   }
 
   #released(name: string, message: string): void {

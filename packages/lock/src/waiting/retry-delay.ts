@@ -56,6 +56,20 @@ export function safetyPollMs(retry: BackOff, chance: number): number {
 }
 
 /**
+ * Milliseconds times nodes, so that every node is asked equally often, however many there are: a
+ * look at one node costs it five commands (the call, and four in the script), so a waiter costs
+ * each node less than one a second.
+ */
+const LOOK_MS = 6_000;
+
+/**
+ * How long a waiter that would be notified by a quorum sleeps before it looks at one of the nodes.
+ */
+export function lookMs(nodes: number, retry: BackOff, chance: number): number {
+  return Math.max(safetyPollMs(retry, chance), (LOOK_MS / nodes) * (0.9 + 0.2 * chance));
+}
+
+/**
  * How long to sleep for a lock that runs out in so many milliseconds: a little longer, since nodes
  * expire in whole milliseconds, and spread over its waiters.
  */

@@ -35,6 +35,11 @@ export class WaitBudget {
     return Math.max(0, this.#endsAt - this.#clock.monotonicMs());
   }
 
+  /** No time is left, or the caller gave up, or the locker was closed. */
+  get isOver(): boolean {
+    return this.#waiters.closed || this.#signal?.aborted === true || this.leftMs === 0;
+  }
+
   /** Throws LOCK_ABORTED if the caller gave up or the locker was closed. */
   check(resources: readonly string[]): void {
     if (this.#waiters.closed) throw closedError(resources);

@@ -1,6 +1,6 @@
 // When a caller that waits for a held resource asks again: after a release that a quorum of nodes
-// published, when enough holders run out, after a lost vote, and at a poll in case every notice was
-// lost.
+// published, when enough holders run out, after a lost vote, and in case every notice was lost:
+// while a quorum would notify, one node is looked at now and then; otherwise all are polled.
 //
 // A release does not wake all waiters. They spread over a few wake slots; a node notifies one slot
 // and a second one as its backup. The first slot follows from the token of the released lease: the
@@ -9,8 +9,11 @@ import { retryAfterMs } from "../lease/time-until-free.js";
 import { type ReleaseNotice, WAKE_SLOTS } from "../protocol/node.js";
 import type { Lost } from "../protocol/outcome.js";
 import type { WaitContext } from "./context.js";
-import { afterExpiryMs, backOffMs, backupDelayMs, safetyPollMs, spreadDelayMs } from "./retry-delay.js";
+import { afterExpiryMs, backOffMs, backupDelayMs, lookMs, safetyPollMs, spreadDelayMs } from "./retry-delay.js";
 import type { WaitBudget } from "./wait-budget.js";
+
+/** Timers have whole milliseconds, and may fire by a part of one too early. */
+const TIMER_MS = 1;
 
 export class WakeUp {
   readonly #context: WaitContext;
@@ -20,6 +23,11 @@ export class WakeUp {
   readonly #notifiedFirst = new Set<number>();
   readonly #notified = new Set<number>();
   readonly #listeningTo = new Set<number>();
+  /** By node: the resources whose releases it would publish to this waiter now. */
+  readonly #heard: readonly Set<string>[];
+  readonly #resources: readonly string[];
+  /** When what was heard makes it worth asking again. */
+  #dueAt = Number.POSITIVE_INFINITY;
   #listeners = 0;
   #failures = 0;
   #isYielding = false;
@@ -27,12 +35,15 @@ export class WakeUp {
   constructor(context: WaitContext, resources: readonly string[], budget: WaitBudget) {
     this.#context = context;
     this.#budget = budget;
+    this.#resources = resources;
+    this.#heard = context.nodes.map(() => new Set());
     const wakeSlot = Math.floor(context.clock.random() * WAKE_SLOTS);
     for (const resource of resources) {
       for (const [i, node] of context.nodes.entries()) {
         const listener = {
           released: (notice: ReleaseNotice) => this.#released(i, notice),
-          listening: () => this.#listening(i),
+          listening: () => this.#listening(i, resource),
+          deaf: () => this.#deaf(i, resource),
         };
         this.#stops.push(node.onReleased(resource, wakeSlot, listener));
       }
@@ -62,10 +73,47 @@ export class WakeUp {
     // caller had part of it, too few answered, it took too long) may change in a moment, but may
     // also be this caller's own doing: back off, further each time.
     const isPlainlyHeld = lost.reason === "held" && lost.grants === 0;
+    if (isPlainlyHeld && this.#isHeard()) return this.#watch(lost);
     if (!isPlainlyHeld) forMs = Math.min(forMs, this.#backOffMs());
     const freeInMs = retryAfterMs(lost, policy);
     if (freeInMs !== undefined) forMs = Math.min(forMs, afterExpiryMs(freeInMs, clock.random()));
     await this.#budget.sleep(Math.min(forMs, this.#noticeDelayMs()));
+  }
+
+  // Looks at one of the nodes, in turn, and returns when it has no holder any more, or another:
+  // then waiters may not have been notified, or the lock not be marked as having any.
+  async #watch(lost: Lost): Promise<void> {
+    const { clock, nodes, policy } = this.#context;
+    const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
+    const seeing = [...nodes];
+    let freeAt = clock.monotonicMs() + (retryAfterMs(lost, policy) ?? Number.POSITIVE_INFINITY);
+    let owner: string | null | undefined;
+    this.#dueAt = clock.monotonicMs() + this.#noticeDelayMs();
+    for (let turn = Math.floor(clock.random() * seeing.length); seeing.length > 0; turn++) {
+      const now = clock.monotonicMs();
+      const restMs = Math.min(lookMs(policy.size, policy.retry, clock.random()), afterExpiryMs(freeAt - now, clock.random()));
+      await this.#budget.sleep(Math.max(0, Math.min(restMs, this.#dueAt - now)));
+      if (this.#budget.isOver || clock.monotonicMs() >= this.#dueAt - TIMER_MS) return;
+      const place = turn % seeing.length;
+      const ballot = await seeing[place]?.inspect(resource);
+      if (ballot?.kind !== "seen") seeing.splice(place, 1);
+      else if (ballot.holder === null || ballot.owner !== (owner ?? ballot.owner)) return;
+      else {
+        owner = ballot.owner;
+        freeAt = clock.monotonicMs() + (ballot.remainingMs ?? 0);
+      }
+    }
+  }
+
+  /** Would a quorum notify this waiter of every release? */
+  #isHeard(): boolean {
+    const nodes = this.#heard.filter(({ size }) => size === this.#resources.length).length;
+    return nodes >= this.#context.policy.quorum;
+  }
+
+  #wakeWithin(inMs: number): void {
+    this.#dueAt = Math.min(this.#dueAt, this.#context.clock.monotonicMs() + inMs);
+    this.#budget.wakeWithin(inMs);
   }
 
   stop(): void {
@@ -93,20 +141,28 @@ export class WakeUp {
     if (wasFirst || (wasNotified && this.#notifiedFirst.size < quorum)) return;
     if (this.#notified.size >= quorum) {
       this.#failures = 0;
-      this.#budget.wakeWithin(this.#noticeDelayMs());
+      this.#wakeWithin(this.#noticeDelayMs());
     } else if (this.#notified.size === 1) {
       // The notices of the other nodes may be lost with their connections.
-      this.#budget.wakeWithin(this.#backOffMs() + (rank === 0 ? 0 : backupDelayMs(0)));
+      this.#wakeWithin(this.#backOffMs() + (rank === 0 ? 0 : backupDelayMs(0)));
     }
   }
 
   // A notice published before listening began is lost: ask once more when enough nodes would
   // notify.
-  #listening(node: number): void {
+  #listening(node: number, resource: string): void {
+    this.#heard[node]?.add(resource);
     const before = this.#listeningTo.size;
     this.#listeningTo.add(node);
     const { quorum } = this.#context.policy;
-    if (!this.#isYielding && before < quorum && this.#listeningTo.size >= quorum) this.#budget.wakeWithin(0);
+    if (!this.#isYielding && before < quorum && this.#listeningTo.size >= quorum) this.#wakeWithin(0);
+  }
+
+  #deaf(node: number, resource: string): void {
+    const { clock, policy } = this.#context;
+    const wasHeard = this.#isHeard();
+    this.#heard[node]?.delete(resource);
+    if (wasHeard && !this.#isHeard()) this.#wakeWithin(safetyPollMs(policy.retry, clock.random()));
   }
 
   #backOffMs(): number {

@@ -2,6 +2,7 @@
 // callers that give up.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AttemptEvent, LockError, type Locker } from "@palisade/lock";
+import { Redis } from "ioredis";
 import { describe, expect, failure, listen, test, timed, until } from "./lock-test.js";
 
 /** What is told of attempts to take one resource. */
@@ -87,6 +88,66 @@ test("a lock released in one process is taken over in another, long before any p
   times.sort((a, b) => a - b);
   // The shortest delay that is not ended by news is a tenth of minDelayMs.
   expect(times[10]).toBeLessThan(1_800);
+});
+
+/** Commands that all nodes have executed, those of scripts included. */
+async function commandsOf(nodes: readonly { cli(...words: string[]): Promise<unknown> }[]): Promise<number> {
+  const stats = await Promise.all(nodes.map((node) => node.cli("INFO", "commandstats")));
+  return [...stats.join("").matchAll(/calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+}
+
+test("W1 a waiter costs each node less than a command a second while a quorum would notify it", async ({ own, open }) => {
+  const { running, nodes, locker } = await own(3);
+  const lease = await locker.acquire("idle", { ttlMs: 60_000 });
+  const waiters = 12;
+  using attempts = attemptsOn("idle");
+  const waiting = Array.from({ length: waiters }, () => open({ nodes: running.urls }).acquire("idle", { waitMs: 60_000 }));
+  // One refusal, and one more when a quorum listens.
+  await until(() => attempts.events.length >= 2 * waiters, "all wait", 20_000);
+  await sleep(1_000);
+  const [commands, startedAt] = [await commandsOf(nodes), performance.now()];
+  await sleep(6_000);
+  const perSecond = (await commandsOf(nodes)) - commands;
+  const forS = (performance.now() - startedAt) / 1_000;
+  expect(perSecond / forS / waiters / nodes.length).toBeLessThan(1);
+  await lease.release();
+  for (const next of waiting) void next.then((held) => held.release());
+  await Promise.all(waiting);
+});
+
+test("W1 a waiter whose subscriptions are lost polls again", async ({ own, open }) => {
+  const { running, nodes, locker } = await own(3);
+  const lease = await locker.acquire("r", { ttlMs: 60_000 });
+  using attempts = attemptsOn("r");
+  const waiting = open({ nodes: running.urls }).acquire("r", { waitMs: 60_000 });
+  await until(() => attempts.events.length >= 2, "it waits and is heard");
+  for (const node of nodes) {
+    await node.cli("ACL", "SETUSER", "default", "-subscribe");
+    await node.cli("CLIENT", "KILL", "TYPE", "pubsub");
+  }
+  const before = attempts.events.length;
+  await until(() => attempts.events.length >= before + 4, "it polls");
+  await lease.release();
+  await (await waiting).release();
+});
+
+test("W1 a waiter that is not notified of a release is not forgotten: the notified ones may do nothing", async ({ shared, redis, eye }) => {
+  const [holder, waiter] = [shared(), shared()];
+  const idlers = redis.urls.map((url) => new Redis(url));
+  const { namespace } = redis;
+  const seats = Array.from({ length: 16 }, (_, seat) => `{${namespace}}:seat:${seat}:r`);
+  await Promise.all(idlers.map((idler) => idler.subscribe(`{${namespace}}:lock:r`, ...seats)));
+  for (let i = 0; i < 4; i++) {
+    const lease = await holder.acquire("r", { ttlMs: 60_000 });
+    const waiting = waiter.acquire("r", { waitMs: 60_000 });
+    await until(async () => (await eye.holders("r")).every((value) => value?.endsWith("\n")), "it was refused");
+    await sleep(50);
+    await lease.release();
+    const { tookMs, result } = await timed(() => waiting);
+    expect(tookMs).toBeLessThan(5_000);
+    await result.release();
+  }
+  for (const idler of idlers) idler.disconnect();
 });
 
 test("a lock whose holder vanished is taken over when its time is over, without a message", async ({ shared }) => {

@@ -92,6 +92,7 @@ describe("a node that cannot be asked", () => {
     lock.node("n1").onReleased("a", 3, {
       listening: () => heard.push("listening"),
       released: () => heard.push("released"),
+      deaf: () => {},
     });
     await expect.poll(() => heard).toEqual(["listening"]);
     // Refused, it marks the lock as wanted.

@@ -8,6 +8,7 @@ import { asking, type Opened, opened } from "./opened-fleet.js";
 function writing(heard: string[], who: string): ReleaseListener {
   return {
     listening: () => heard.push(`${who} listens`),
+    deaf: () => heard.push(`${who} is deaf`),
     released: ({ rank, listeners }) => heard.push(`${who} is told, rank ${rank} of ${listeners}`),
   };
 }
@@ -149,7 +150,7 @@ describe("listening", () => {
     lock.node("n1").onReleased("a", 2, writing(heard, "one"));
     await expect.poll(() => heard).toEqual(["one listens"]);
     nodes[0]?.cut();
-    await expect.poll(() => heard).toEqual(["one listens", "one listens"]);
+    await expect.poll(() => heard).toEqual(["one listens", "one is deaf", "one listens"]);
   });
 
   test("is confirmed at once to a waiter that joins those that listen already", async ({ redis }) => {
