@@ -214,6 +214,15 @@ export const nodes = [
     tests: ["real/recovery.test.ts"],
   },
   {
+    name: "former-member-stays-closed",
+    promise: "M1",
+    file: "packages/lock/src/redis/admission/admission.ts",
+    find: 'generationNumber(status.admission?.generation ?? "") >= since;',
+    replace: 'generationNumber(status.admission?.generation ?? "") >= Math.min(since, 0);',
+    breaks: "A node that was removed, and is made a member again, never votes.",
+    tests: ["real/redis/change.test.ts"],
+  },
+  {
     name: "configured-way-is-not-preferred",
     promise: "M1",
     file: "packages/lock/src/redis/fleet-nodes.ts",

@@ -19,6 +19,7 @@ export class FleetNodes {
   #opened: RedisNode[] = [];
   #members: readonly RedisNode[];
   #named: number;
+  #isClosed = false;
   #fleet: string | undefined;
   #roster: Roster | undefined;
   #beyondReach: readonly string[] | undefined;
@@ -29,6 +30,15 @@ export class FleetNodes {
     this.#named = settings.sources.length;
     this.configured = settings.sources.map((source, index) => settings.open(source, `n${index + 1}`));
     this.#members = this.configured;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.all.map((node) => node.close()));
   }
 
   /** In the order of the roster; those that were configured while there is none. */

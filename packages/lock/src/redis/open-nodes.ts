@@ -105,7 +105,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
     ...forOperators(settings, ours),
     async close() {
       ours.close();
-      await Promise.all(nodes.all.map((node) => node.close()));
+      await nodes.close();
     },
   };
   return fleet;

@@ -104,6 +104,18 @@ test("a first call while a node is down is told that a new fleet needs all, whic
   expect((await locker.acquire("a", { waitMs: 5_000 })).held).toBe(true);
 });
 
+test("reconfigure of a locker that is closed rejects with LOCK_ABORTED, and can be asked for again", async ({ fleet, open }) => {
+  const { urls, nodes } = await fleet({ nodes: 4 });
+  const [first, second] = [open({ nodes: urls.slice(0, 3) }), open({ nodes: urls.slice(0, 3) })];
+  await first.ready();
+  await nodes[3]?.partition();
+  const asked = expect(first.reconfigure({ add: urls[3] ?? "" })).rejects.toMatchObject({ code: "LOCK_ABORTED" });
+  await first.close();
+  await asked;
+  await nodes[3]?.heal();
+  expect((await second.reconfigure({ add: urls[3] ?? "" })).members).toHaveLength(4);
+});
+
 describe("reconfigure", () => {
   test(
     "M1 T1 T2 L2 adds, replaces and removes members while leases are taken, and none that is held is lost",

@@ -33,6 +33,8 @@ export class NodeFaults {
   readonly #wiped = new Set<RedisNode>();
   readonly #memories = new Map<RedisNode, number>();
   readonly #afterwards = new Set<Promise<void>>();
+  /** Nodes that are no members, or are about to leave. */
+  readonly #spared = new Set<RedisNode>();
   #clockIsFixed = false;
   #isQuiet = false;
 
@@ -47,6 +49,27 @@ export class NodeFaults {
   /** How often it has lost its memory. */
   memoryOf(node: RedisNode): number {
     return this.#memories.get(node) ?? 0;
+  }
+
+  /** It is no member: it is not broken, since no locker would readmit it. */
+  spare(node: RedisNode): void {
+    this.#spared.add(node);
+  }
+
+  /** For a change of members: false if one of them is broken, or as many are as may be. */
+  hold(newcomer: RedisNode | undefined, leaving: RedisNode | undefined): boolean {
+    const isBroken = [newcomer, leaving].some((node) => node !== undefined && this.#busy.has(node));
+    if (isBroken || (newcomer !== undefined && this.#busy.size >= SPARED_NODES)) return false;
+    if (newcomer !== undefined) this.#busy.add(newcomer);
+    if (leaving !== undefined) this.#spared.add(leaving);
+    return true;
+  }
+
+  /** The change is done, and the newcomer votes. */
+  letGo(newcomer: RedisNode | undefined): void {
+    if (newcomer === undefined) return;
+    this.#busy.delete(newcomer);
+    this.#spared.delete(newcomer);
   }
 
   async kill(index: number, lastsMs: number, limit: number): Promise<void> {
@@ -162,7 +185,8 @@ export class NodeFaults {
     const { fleet, log } = this.#settings;
     const nodes = indexes.map((index) => fleet.nodes[index]).filter((node) => node !== undefined);
     if (by === "plan" && this.#isQuiet) return log.leaveOut(kind);
-    if (nodes.some((node) => this.#busy.has(node)) || this.#busy.size + nodes.length > limit) return log.leaveOut(kind);
+    if (nodes.some((node) => this.#busy.has(node) || this.#spared.has(node)) || this.#busy.size + nodes.length > limit)
+      return log.leaveOut(kind);
     for (const node of nodes) this.#busy.add(node);
     const ends = nodes.map(({ name }) => log.begin({ kind, place: "nodes", target: name }));
     try {

@@ -2,11 +2,12 @@
 
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type RedisNode, scratchFolder } from "@palisade/testkit";
+import { type RedisFleet, type RedisNode, scratchFolder } from "@palisade/testkit";
 import { judge } from "../checkers/judge.js";
 import { Ambush, judgeAmbush } from "../faults/ambush.js";
 import { FaultLog } from "../faults/fault-log.js";
 import { inject } from "../faults/injector.js";
+import { MemberChanges } from "../faults/members.js";
 import { NodeFaults } from "../faults/redis-nodes.js";
 import { type Plan, schedule } from "../faults/schedule.js";
 import { type Command, progressEnded, progressLines, type ReportFiles } from "../harness/command.js";
@@ -39,6 +40,8 @@ export interface FaultProfile {
   /** Between two traps, at most; undefined in a control, which has none. */
   readonly ambushRestMs: number | undefined;
   readonly killKeepsMemory: boolean;
+  /** With how many of the nodes the fleet is founded, if its members change meanwhile. */
+  readonly founders?: number;
   /** Whose counters are watched on the nodes. */
   readonly watched?: string;
   start(closers: Closers, folder: string): Promise<Environment>;
@@ -121,14 +124,24 @@ async function injectAll(profile: FaultProfile, { environment, log, injected, cl
   }
   const { ambush } = injected;
   const faults = inject({ environment, plan: schedule(seed, plan), log, nodes, ambush, ttlMs, limit, giveUp }, over);
+  const changes = await changesOf(profile, { fleet, log, faults: nodes });
   const read = async (): Promise<void> => {
     if (watched !== undefined) injected.counters.push(...(await readCounters(fleet, watched, nodes)));
   };
   const watch = async (): Promise<void> => {
     for (; watched !== undefined && !over.aborted; await sleep(COUNTERS_EVERY_MS)) await read();
   };
-  await Promise.all([faults, watch()]);
+  await Promise.all([faults, watch(), changes?.goOn(over, giveUp)]);
   await read();
+}
+
+async function changesOf(
+  { seed, maxTtlMs, founders }: FaultProfile,
+  { fleet, log, faults }: { readonly fleet: RedisFleet; readonly log: FaultLog; readonly faults: NodeFaults },
+): Promise<MemberChanges | undefined> {
+  if (founders === undefined) return undefined;
+  const way = await fleet.anotherWay();
+  return new MemberChanges({ way, nodes: fleet.nodes, founders, faults, log, chance: chanceOf(seed, "members"), maxTtlMs });
 }
 
 interface Evidence {

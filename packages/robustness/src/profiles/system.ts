@@ -25,6 +25,7 @@ const usage = `npm run faults -- [options]          the whole system: clients, l
   --seed S           what to repeat (from the clock)
   --clients N        client processes (10)
   --short            about two minutes with everything
+  --members          members of the lock's fleet are replaced, added and removed meanwhile
   --control          the same without the fence: must be found wanting
   --json FILE        the report and the whole history as JSON
 ${REPORT_USAGE}
@@ -34,12 +35,15 @@ npm run faults -- --sim [options]    the lock's code in a simulated world`;
 export interface SystemAsked extends ReportFiles {
   readonly seed: string;
   readonly isControl: boolean;
+  readonly changesMembers: boolean;
   readonly clients: number;
   readonly durationMs: number;
 }
 
 const SHORT_MINUTES = 1.5;
 const NODES = 5;
+/** Servers beside the members, where these change. */
+const SPARES = 2;
 const GATEWAYS = 2;
 const REPORT_EVERY_MS = 500;
 const RECOVERY_MS = 60_000;
@@ -54,6 +58,7 @@ export function readSystemArguments(values: Values): SystemAsked {
   return {
     seed: seedOf(values),
     isControl: values.has("control"),
+    changesMembers: values.has("members"),
     clients,
     durationMs: positive(values, "minutes", isShort ? SHORT_MINUTES : 5) * 60_000,
     ...reportFiles(values),
@@ -63,19 +68,19 @@ export function readSystemArguments(values: Values): SystemAsked {
 export const systemCommand: Command<SystemAsked> = faultCommand({
   usage,
   texts: ["minutes", "seed", "clients"],
-  flags: ["short", "control"],
+  flags: ["short", "control", "members"],
   read: readSystemArguments,
   profile: systemProfile,
-  repeat: ({ seed, isControl, clients, durationMs }) =>
-    `npm run faults -- --minutes ${durationMs / 60_000} --clients ${clients} --seed ${seed}${isControl ? " --control" : ""}`,
+  repeat: ({ seed, isControl, changesMembers, clients, durationMs }) =>
+    `npm run faults -- --minutes ${durationMs / 60_000} --clients ${clients} --seed ${seed}${isControl ? " --control" : ""}${changesMembers ? " --members" : ""}`,
   isFoundWanting: (violations) => violations.some(({ lostUpdates = 0 }) => lostUpdates > 0),
   expected: "lose updates",
 });
 
-export function systemPlan(durationMs: number, clients: number): Plan {
+export function systemPlan(durationMs: number, clients: number, nodes = NODES): Plan {
   return {
     durationMs,
-    nodes: NODES,
+    nodes,
     gateways: GATEWAYS,
     clients,
     weights: {
@@ -108,15 +113,17 @@ export function systemPlan(durationMs: number, clients: number): Plan {
 }
 
 function systemProfile(asked: SystemAsked): FaultProfile {
-  const { seed, isControl, clients, durationMs } = asked;
+  const { seed, isControl, changesMembers, clients, durationMs } = asked;
   return {
     seed,
-    plan: systemPlan(durationMs, clients),
+    plan: systemPlan(durationMs, clients, serversFor(asked)),
+    ...(changesMembers ? { founders: NODES } : {}),
     ttlMs: documentTimes.ttlMs,
     maxTtlMs: documentTimes.maxTtlMs,
     recoveryMs: RECOVERY_MS,
     limit: Number.POSITIVE_INFINITY,
-    ambushRestMs: isControl ? undefined : 4_000,
+    // Its traps need to know who is a member.
+    ambushRestMs: isControl || changesMembers ? undefined : 4_000,
     killKeepsMemory: true,
     readmitted,
     start: (closers, folder) => startSystem(asked, closers, folder),
@@ -138,8 +145,17 @@ async function untilOverwritten({ tally }: Workers): Promise<void> {
     await sleep(REPORT_EVERY_MS, undefined, { ref: false });
 }
 
+function serversFor({ changesMembers }: SystemAsked): number {
+  return changesMembers ? NODES + SPARES : NODES;
+}
+
+/** What processes are configured with, whoever is a member later. */
+function listed(urls: readonly string[]): readonly string[] {
+  return urls.slice(0, NODES);
+}
+
 async function startSystem(asked: SystemAsked, closers: Closers, folder: string): Promise<Environment> {
-  const [fleet, store] = await Promise.all([RedisFleet.start({ nodes: NODES }), Store.start()]);
+  const [fleet, store] = await Promise.all([RedisFleet.start({ nodes: serversFor(asked) }), Store.start()]);
   closers.use(fleet);
   closers.use(store);
   await Promise.all([store.query(GUARDED_TABLES), store.query(UNFENCED_TABLES), found(fleet)]);
@@ -151,7 +167,7 @@ async function startSystem(asked: SystemAsked, closers: Closers, folder: string)
     const nodes = await fleet.anotherWay();
     const { url, proxy } = await store.link();
     gatewayLinks.push({ nodes, store: proxy });
-    gateways.push(closers.use(new Gateway({ name: `gateway ${index + 1}`, env: gatewayEnv(url, nodes.urls, keys) })));
+    gateways.push(closers.use(new Gateway({ name: `gateway ${index + 1}`, env: gatewayEnv(url, listed(nodes.urls), keys) })));
   }
   await Promise.all(gateways.map((gateway) => gateway.start()));
   const clientLinks: ClientLinks[] = [];
@@ -162,7 +178,7 @@ async function startSystem(asked: SystemAsked, closers: Closers, folder: string)
     const toGateways = await Promise.all(gateways.map((gateway) => gateway.link()));
     clientLinks.push({ nodes, gateways: toGateways.map(({ proxy }) => proxy), store: toStore.proxy });
     const gatewayUrls = toGateways.map(({ url }) => url);
-    places.push(clientPlace(options, { name, slot, redisUrls: nodes.urls, gatewayUrls, storeUrl: toStore.url }));
+    places.push(clientPlace(options, { name, slot, redisUrls: listed(nodes.urls), gatewayUrls, storeUrl: toStore.url }));
   }
   if (!asked.isControl)
     for (const intruder of ["forger", "careless"] as const) {
@@ -176,7 +192,7 @@ async function startSystem(asked: SystemAsked, closers: Closers, folder: string)
 
 /** The first contact with a new fleet settles the longest ttl, which a gateway does not know. */
 async function found({ urls }: RedisFleet): Promise<void> {
-  await using locker = createLocker({ nodes: urls, maxTtlMs: documentTimes.maxTtlMs, label: "founder" });
+  await using locker = createLocker({ nodes: listed(urls), maxTtlMs: documentTimes.maxTtlMs, label: "founder" });
   await locker.ready();
 }
 

@@ -20,6 +20,16 @@ export async function readmitted(node: RedisNode, signal: AbortSignal): Promise<
   return false;
 }
 
+/** Resolves when the node votes in that generation or a later one; false if the signal came. */
+export async function votesIn(node: RedisNode, generation: number, signal: AbortSignal): Promise<boolean> {
+  for (; !signal.aborted; await sleep(LOOK_EVERY_MS)) {
+    const admitted = String(await node.cli("HGET", NODE_KEY, "admitted").catch(noAnswer));
+    // Behind the mark, the run id and the counter floor.
+    if (admitted.startsWith("2") && Number.parseInt(admitted.slice(55), 10) >= generation) return true;
+  }
+  return false;
+}
+
 /** The field begins with a mark, 2 where the node votes, and the run id without its last digit. */
 function isAdmitted(runId: string, record: readonly string[]): boolean {
   return record[record.indexOf("admitted") + 1]?.startsWith(`2${runId.slice(0, -1)}`) ?? false;

@@ -67,6 +67,13 @@ describe("a run of the whole system", { timeout: PATIENCE_MS }, () => {
     expect(code).toBe(0);
   });
 
+  test.concurrent("M1 T1 T2 L2 G1 nothing is broken while members are replaced, added and removed besides", async () => {
+    const { code, text } = await outcome("--minutes", "0.15", "--clients", "2", "--seed", "test", "--members");
+    expect(text).toMatch(/^No violation of T1, T2, L1, L2, G1, G2, G3, G4/m);
+    expect(text).toMatch(/member (added|replaced) \d/);
+    expect(code).toBe(0);
+  });
+
   test.concurrent("G1 without the fence loses updates, as it should: this is the control", async () => {
     const { code, text } = await outcome("--minutes", "0.06", "--clients", "4", "--seed", "test", "--control");
     expect(text).toMatch(/violations, \d+ updates lost/);

@@ -5,6 +5,7 @@
 // docs/adr/0001.
 import type { Timer } from "../../platform/clock.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
+import { generationNumber } from "../admission-record.js";
 import { difference } from "../fleet-nodes.js";
 import type { RedisNode } from "../node.js";
 import { isClosed } from "../node-record.js";
@@ -167,7 +168,7 @@ export class Admission {
     const { fleet } = settings;
     const ours = statuses.filter(({ node }) => fleet.members.includes(node) && !node.isExcluded);
     const opened = await Promise.all(
-      ours.filter(({ status }) => !isClosed(status)).map(({ node, status }) => examineNode(settings, node, status)),
+      ours.filter((read) => !this.#isChanging(read)).map(({ node, status }) => examineNode(settings, node, status)),
     );
     const seen = opened.filter((node) => node !== undefined && node !== "changed since");
     const unseen = fleet.members
@@ -179,13 +180,23 @@ export class Admission {
   }
 
   /**
+   * A member that has accepted the next generation. One that left then, and is a member again, is
+   * rebuilt like a new one.
+   */
+  #isChanging({ node, status }: ReadStatus): boolean {
+    const { fleet } = this.#settings;
+    const since = fleet.memberAt(node)?.since ?? 0;
+    return isClosed(status) && fleet.members.includes(node) && generationNumber(status.admission?.generation ?? "") >= since;
+  }
+
+  /**
    * Leads members that were away into the present generation, and finishes a change whose changer
    * has stopped half-way. True if the fleet looks otherwise now.
    */
   async #takePartInChange(statuses: readonly ReadStatus[]): Promise<boolean> {
     const settings = this.#settings;
     if (await leadIn(settings, statuses)) return true;
-    const isChanging = statuses.some(({ node, status }) => isClosed(status) && settings.fleet.members.includes(node));
+    const isChanging = statuses.some((read) => this.#isChanging(read));
     if (!isChanging) {
       this.#changingSince = undefined;
       return false;

@@ -1,6 +1,7 @@
 // What an operator asks of a fleet: to change its members or its longest lease, and to be founded
 // without a member that is down. Repeated until it is done: a change that another began comes
 // first.
+import { closedError } from "../../lease/messages.js";
 import type { NodeSource } from "../../options/node-source.js";
 import { LockError } from "../../protocol/errors.js";
 import type { FleetMembers, MemberChange } from "../../protocol/fleet.js";
@@ -17,6 +18,8 @@ export interface Reconfiguration {
 }
 
 const AGAIN_MS = 40;
+/** How soon it notices that the locker was closed. */
+const LOOK_EVERY_MS = 500;
 
 /**
  * Resolves with the members once they are as asked for; LockError `LOCK_NO_QUORUM` if that takes
@@ -28,6 +31,7 @@ export async function reconfigure(settings: AdmissionSettings, { change, waitMs 
   const newcomer = "add" in change ? nodeFor(settings, change.add) : "replace" in change ? nodeFor(settings, change.by) : undefined;
   for (;;) {
     const statuses = await readStatuses(settings);
+    if (fleet.isClosed) throw closedError([]);
     if (fleet.consider()) onMembers();
     const step = await planOf(settings, change, newcomer);
     if (step.kind === "done") return membersOf(step.roster);
@@ -35,7 +39,7 @@ export async function reconfigure(settings: AdmissionSettings, { change, waitMs 
     if (outcome.kind === "agreed" && fleet.adopt(outcome.roster)) onMembers();
     const missingMs = outcome.kind === "too early" ? outcome.missingMs : outcome.kind === "agreed" ? 0 : AGAIN_MS * (1 + clock.random());
     if (clock.monotonicMs() + missingMs > until) throw notChanged(outcome, fleet.roster);
-    if (missingMs > 0) await new Promise<void>((resolve) => clock.setTimer(missingMs, resolve));
+    if (missingMs > 0) await new Promise<void>((resolve) => clock.setTimer(Math.min(missingMs, LOOK_EVERY_MS), resolve));
   }
 }
 

@@ -157,6 +157,18 @@ describe("a change", () => {
     await expect.poll(() => it.lock.fleet.state().admitted.length, soon).toBe(3);
   });
 
+  test("M1 takes a former member in again, with the memory of its former days", patient, async ({ fleet }) => {
+    await using it = await founded(fleet);
+    const [first = "", , , fourth = ""] = it.urls;
+    const address = new URL(fourth).host;
+    const admitted = () => it.lock.fleet.state().admitted.length;
+    await it.lock.fleet.reconfigure({ add: fourth }, 30_000);
+    await expect.poll(admitted, soon).toBe(4);
+    await it.lock.fleet.reconfigure({ remove: address }, 30_000);
+    await it.lock.fleet.reconfigure({ replace: new URL(first).host, by: fourth }, 30_000);
+    await expect.poll(admitted, soon).toBe(3);
+  });
+
   test("M1 leads a member that was away into the present generation when it is back", patient, async ({ fleet }) => {
     await using it = await founded(fleet);
     const [, , n3] = it.servers;
