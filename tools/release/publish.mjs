@@ -48,7 +48,11 @@ function manifestOf(name) {
 
 /** @param {string} spec @param {Record<string, string | undefined>} env */
 async function isThere(spec, env) {
-  const { code, output } = await run(["npm", "view", spec, "version"], { output: "kept", cwd: tmpdir(), env });
+  const { code, output } = await run(["npm", "view", spec, "version", "--json", "--loglevel=error"], {
+    output: "kept",
+    cwd: tmpdir(),
+    env,
+  });
   if (code === 0) return output.trim() !== "";
   if (output.includes("E404")) return false;
   throw new Refusal(`the registry cannot be asked for ${spec}:\n${output}`);

@@ -9,6 +9,7 @@ import { Problem, success } from "./http/problem.js";
 import { callRoute } from "./http/routes/call.js";
 import { fenceChangeRoute } from "./http/routes/fence-change.js";
 import { fenceRoute, historyRoute, listRoute, readRoute } from "./http/routes/read.js";
+import { isSeal } from "./http/routes/target.js";
 import { transactionRoute } from "./http/routes/transaction.js";
 import { deleteRoute, patchRoute, putRoute, sealRoute, type WriteParts } from "./http/routes/write.js";
 
@@ -32,8 +33,8 @@ export function createApp(parts: AppParts): Express {
     .get(dispatcher.authenticated("get", readRoute(parts)))
     .patch(dispatcher.authenticated("patch", patchRoute(parts)))
     .delete(dispatcher.authenticated("delete", deleteRoute(parts)))
-    .post(dispatcher.authenticated("seal", sealRoute(parts, otherMethod(allowed.resource))))
-    .all(otherMethods(allowed.resource));
+    .post(dispatcher.authenticated("seal", sealRoute(parts, otherMethodOfResource)))
+    .all(dispatcher.anonymous("other", otherMethodOfResource));
   app
     .route(/^\/v1\/resources$/)
     .get(dispatcher.authenticated("list", listRoute(parts)))
@@ -71,6 +72,14 @@ export function createApp(parts: AppParts): Express {
   });
   return app;
 }
+
+/** POST raises a fence, and is answered only under the name of a seal. */
+const otherMethodOfResource: RouteHandler = (context) => {
+  const answer = otherMethod(isSeal(context) ? allowed.seal : allowed.resource)(context);
+  if (context.request.method !== "POST") return answer;
+  const detail = `POST /v1/resources/{name}/seal raises the fence; the methods of this path are ${allowed.resource}.`;
+  return new Problem("method_not_allowed", detail, { allow: allowed.resource });
+};
 
 function otherMethod(allow: string): RouteHandler {
   const options = new Answer(success.noContent, undefined, { headers: ["Allow", allow] });

@@ -79,6 +79,7 @@ class RunningGateway implements Gateway {
   readonly #dispatcher: Dispatcher;
   #store: FencedStore | undefined;
   #lock: LockClient | undefined;
+  readonly #ending = new AbortController();
   #opening: Promise<void> | undefined;
   #servers: { readonly api: GatewayServer; readonly admin: Server } | undefined;
   #closing: Promise<{ readonly unfinished: number }> | undefined;
@@ -172,7 +173,7 @@ class RunningGateway implements Gateway {
       this.#log.warn(
         "NO CREDENTIALS ARE CONFIGURED: every caller that reaches this port may read, write and move fences; it listens on loopback only",
       );
-    if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log);
+    if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
     if (settings.redisUrls !== undefined && verifyMode(settings) !== "off")
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
     this.#store = await openStore(this.#storeConfig());
@@ -215,6 +216,7 @@ class RunningGateway implements Gateway {
 
   async #close(): Promise<{ readonly unfinished: number }> {
     const { drainMs, unreadyMs, lastRequestMs } = this.#settings;
+    this.#ending.abort();
     this.#credentials.close();
     const closed: Promise<void>[] = [];
     if (this.#servers !== undefined) {

@@ -39,6 +39,7 @@ export const awaitsContinue = new WeakSet<IncomingMessage>();
 export function readBody(context: RequestContext, limitBytes: number, budget: BodyBudget): Promise<string | Problem> {
   const { request, response } = context;
   if (Number(context.headers.contentLength ?? 0) > limitBytes) return Promise.resolve(tooLarge(limitBytes));
+  if (request.readableDidRead || request.readableEnded) return Promise.resolve(readElsewhere());
   // Gone before the first listener (the credential was checked asynchronously): no event would ever
   // come.
   if (request.destroyed) return Promise.resolve(truncated());
@@ -83,6 +84,12 @@ export function discardRest(request: IncomingMessage): void {
     length += chunk.length;
     if (length > MAX_DISCARDED_BYTES) request.destroy();
   });
+}
+
+function readElsewhere(): Problem {
+  const detail =
+    "The body was read before it reached the gateway: mount gateway.app before express.json() and other body parsers, or keep them from its paths.";
+  return new Problem("internal", detail, { outcome: "not_applied" });
 }
 
 function toText(chunks: readonly Buffer[], length: number): string | Problem {

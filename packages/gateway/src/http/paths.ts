@@ -7,7 +7,9 @@ export const CALL_PREFIX = "/v1/call/";
 
 /** The Allow header of each route. */
 export const allowed = {
-  resource: "GET, HEAD, PUT, PATCH, DELETE, POST",
+  resource: "GET, HEAD, PUT, PATCH, DELETE",
+  /** The name of a resource may end so, too. */
+  seal: "GET, HEAD, PUT, PATCH, DELETE, POST",
   read: "GET, HEAD",
   transaction: "POST",
   call: "POST",

@@ -1,5 +1,6 @@
 // What createGateway accepts, and whether it makes sense. Reads no file and no network: whether a
 // key file exists or a database answers is found out at start.
+import { databaseUrlsOf } from "../store/database-urls.js";
 import { storeLimits } from "../store/store-limits.js";
 import type { Setting } from "./setting.js";
 import type { Settings } from "./setting-values.js";
@@ -76,6 +77,11 @@ function contradictions(settings: Settings, naming: Naming): string[] {
   if (settings.verify !== undefined && settings.verify !== "off" && settings.redisUrls === undefined) {
     refuse(`${naming("verify")} is ${settings.verify}, which needs ${naming("redisUrls")}.`);
   }
+  const twice = repeated((settings.redisUrls ?? []).flatMap((url) => addressOf(url)));
+  if (twice !== undefined)
+    refuse(`${naming("redisUrls")} names ${twice} twice: each node is a Redis master of its own, and one server must not vote twice.`);
+  const host = repeated(databaseUrlsOf(settings.databaseUrl).flatMap((url) => addressOf(url, "5432")));
+  if (host !== undefined) refuse(`${naming("databaseUrl")} names ${host} twice.`);
   if (settings.port !== 0 && settings.port === settings.adminPort)
     refuse(`${naming("port")} and ${naming("adminPort")} are both ${settings.port}.`);
   if (settings.bodyBudgetBytes < settings.bodyLimitBytes)
@@ -87,6 +93,17 @@ function contradictions(settings: Settings, naming: Naming): string[] {
   }
   problems.push(...callContradictions(settings, naming), ...jwtContradictions(settings, naming));
   return problems;
+}
+
+/** Host and port, which may be shown; user and password may not. */
+function addressOf(url: string, usualPort = "6379"): readonly string[] {
+  if (!URL.canParse(url)) return [];
+  const { hostname, port } = new URL(url);
+  return [`${hostname.toLowerCase()}:${port === "" ? usualPort : port}`];
+}
+
+function repeated(values: readonly string[]): string | undefined {
+  return values.find((value, index) => values.indexOf(value) !== index);
 }
 
 function callContradictions({ callFunctions, callDatabaseUrl }: Settings, naming: Naming): string[] {

@@ -106,10 +106,20 @@ class ConfiguredCredentials implements Credentials {
 
   #load(): ApiKeyring {
     const keyring = loadKeyring(this.#settings, this.#naming);
-    if (keyring.size === 0 && this.jwt === undefined)
-      throw new GatewayConfigError([`${this.#naming("apiKeysFile")} holds no key, so every call would be refused.`]);
+    if (keyring.size === 0 && this.jwt === undefined) throw noKeys(this.#settings, this.#naming);
     return keyring;
   }
+}
+
+function noKeys({ apiKeysFile }: Settings, naming: Naming): GatewayConfigError {
+  const reason = "holds no key, so every call would be refused";
+  if (apiKeysFile !== undefined) return unusable(apiKeysFile, naming("apiKeysFile"), reason);
+  return new GatewayConfigError([`${naming("apiKeys")} ${reason}.`]);
+}
+
+function unusable(path: string, source: string, reason: string): GatewayConfigError {
+  const advice = 'it is a JSON file {"keys":[ENTRY, …]}, and palisade-gateway keygen makes an ENTRY';
+  return new GatewayConfigError([`${source} names ${path}, which ${reason}; ${advice}.`]);
 }
 
 function loadKeyring(settings: Settings, naming: Naming): ApiKeyring {
@@ -124,7 +134,7 @@ function loadKeyring(settings: Settings, naming: Naming): ApiKeyring {
 }
 
 function readKeyFile(path: string, source: string): ApiKeyFile {
-  const refuse = (reason: string): GatewayConfigError => new GatewayConfigError([`${source} names ${path}, which ${reason}.`]);
+  const refuse = (reason: string): GatewayConfigError => unusable(path, source, reason);
   let text: string;
   try {
     text = readFileSync(path, "utf8");

@@ -54,8 +54,13 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
       );
     // A role without the right to create anything can still start a gateway on a database that is
     // up to date.
-    if (missing(files, await appliedTo(client)).length === 0) return { applied: [], alreadyThere: files.length };
-    return await underLock(client, () => applyTo(client, files));
+    const known = await appliedTo(client).catch((error: unknown) => {
+      throw withoutRights(error, client, GRANT);
+    });
+    if (missing(files, known).length === 0) return { applied: [], alreadyThere: files.length };
+    return await underLock(client, () => applyTo(client, files)).catch((error: unknown) => {
+      throw withoutRights(error, client, MIGRATE);
+    });
   });
 }
 
@@ -86,6 +91,18 @@ function migrationFiles(): readonly Migration[] {
     checksum: createHash("sha256").update(text).digest("hex"),
     runsWith: RUNS_WITH.exec(text)?.[1],
   }));
+}
+
+const MIGRATE =
+  "Run `palisade-gateway migrate` with the DATABASE_URL of the database's owner, and set PALISADE_MIGRATIONS=off for gateways that run as another role";
+const GRANT = "run `palisade-gateway grant` as the owner of the schema, and `grant palisade_gateway to ROLE`";
+const INSUFFICIENT_PRIVILEGE = "42501";
+
+/** An error that is about rights says which command helps. */
+function withoutRights(error: unknown, { user = "" }: pg.Client, command: string): unknown {
+  if (!(error instanceof Error) || (error as { readonly code?: string }).code !== INSUFFICIENT_PRIVILEGE) return error;
+  const what = command === GRANT ? "read the schema palisade" : "bring the schema up to date";
+  return new MigrationError(`the role ${user} may not ${what}: ${error.message}. ${command.replace("ROLE", user)}.`, { cause: error });
 }
 
 async function appliedTo(client: Queryable): Promise<ReadonlyMap<string, Applied>> {

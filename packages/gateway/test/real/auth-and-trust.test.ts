@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createGateway, makeApiKey } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
+import express from "express";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { afterAll, beforeAll, describe, eventually, expect, quiet, test, uniqueName } from "../support/fixtures.js";
 import { type Answer, get, put, RawConnection, remove, seal, send } from "../support/wire.js";
@@ -138,6 +139,31 @@ describe("without keys", () => {
     expect(await lower()).toMatchObject(forbidden);
     address = "127.0.0.1";
     expect(await lower()).toMatchObject({ status: 200 });
+  });
+});
+
+test("a body that somebody's express.json() has read already is answered with where to mount the gateway", async ({
+  database,
+  onTestFinished,
+}) => {
+  const gateway = createGateway({ ...quiet, databaseUrl: database.url });
+  const outer = express().use(express.json()).use(gateway.app);
+  const server = createServer(outer);
+  onTestFinished(async () => {
+    await new Promise((resolve) => server.close(resolve));
+    await gateway.close();
+  });
+  await gateway.open({ credentials: "none" });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const put = (type: string) =>
+    fetch(`${url}/v1/resources/mounted/1`, { method: "PUT", headers: { "Content-Type": type, "Fencing-Token": "5" }, body: '{"n":1}' });
+  const read = await put("application/json");
+  expect(read.status).toBe(500);
+  expect(await read.json()).toMatchObject({
+    code: "internal",
+    outcome: "not_applied",
+    detail: expect.stringMatching(/read before it reached the gateway.*mount gateway\.app before express\.json\(\)/),
   });
 });
 

@@ -157,9 +157,20 @@ describe.for([
 
 describe("what is allowed is told", () => {
   test("with the methods of the route, to a wrong method and to OPTIONS", async ({ gateway: { url } }) => {
-    const allow = "GET, HEAD, PUT, PATCH, DELETE, POST";
+    const allow = "GET, HEAD, PUT, PATCH, DELETE";
     expect(await send(url, { method: "PURGE", path: "/v1/resources/x" })).toMatchObject({ headers: { allow } });
     expect(await send(url, { method: "BREW", path: "/v1/resources/x" })).toMatchObject({ status: 405, headers: { allow } });
+  });
+
+  test("and POST only where it works: on the seal of a resource", async ({ gateway: { url } }) => {
+    const post = await send(url, { method: "POST", path: "/v1/resources/x" });
+    expect(post).toMatchObject({ status: 405, headers: { allow: "GET, HEAD, PUT, PATCH, DELETE" } });
+    expect(post.json.detail).toContain("POST /v1/resources/{name}/seal");
+    const everything = "GET, HEAD, PUT, PATCH, DELETE, POST";
+    expect(await send(url, { method: "PURGE", path: "/v1/resources/x/seal" })).toMatchObject({
+      status: 405,
+      headers: { allow: everything },
+    });
   });
 });
 

@@ -30,8 +30,12 @@ const SEAL_SUFFIX = "/seal";
  */
 export function sealTargetOf(context: RequestContext, prefix: string): string | Problem | undefined {
   const path = pathOf(context.request.url ?? "/");
-  if (!path.endsWith(SEAL_SUFFIX)) return undefined;
+  if (!isSeal(context)) return undefined;
   return authorizedName(context, path.slice(prefix.length, -SEAL_SUFFIX.length), "seal");
+}
+
+export function isSeal(context: RequestContext): boolean {
+  return pathOf(context.request.url ?? "/").endsWith(SEAL_SUFFIX);
 }
 
 /** For routes with a query: the name ends where the query begins. */

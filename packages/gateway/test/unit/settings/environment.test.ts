@@ -1,6 +1,9 @@
 // The environment: what is understood, and that everything else stops the start with a sentence
 // that names it.
-import { describe, expect, test } from "vitest";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
 import { keygen } from "../../../src/commands.js";
 import { createGateway } from "../../../src/gateway.js";
 import { GatewayConfigError, verifyMode } from "../../../src/settings/config.js";
@@ -104,6 +107,11 @@ describe("the environment", () => {
     [{ PALISADE_CALL_DATABASE_URL: "mysql://hunter2" }, /^PALISADE_CALL_DATABASE_URL must be a postgres:\/\/ URL\.$/],
     [{ PALISADE_CALL_FUNCTIONS: "charge" }, /^PALISADE_CALL_FUNCTIONS must be a comma-separated list of functions, each as schema\.name/],
     [{ PALISADE_CALL_FUNCTIONS: "a.b;drop" }, /^PALISADE_CALL_FUNCTIONS must/],
+    [
+      { PALISADE_REDIS_URLS: "redis://a:7001,redis://b,redis://:secret@A:7001/2" },
+      /^PALISADE_REDIS_URLS names a:7001 twice: each node is a Redis master of its own, and one server must not vote twice\.$/,
+    ],
+    [{ DATABASE_URL: "postgres://user:hunter2@a,b:5433,a:5432/app" }, /^DATABASE_URL names a:5432 twice\.$/],
     [{ PALISADE_VERFY: "closed" }, /^PALISADE_VERFY is not a setting; did you mean PALISADE_VERIFY\?$/],
   ];
   test.each(wrong)("with %j stops the start with one sentence that names the variable", (env, sentence) => {
@@ -130,6 +138,27 @@ describe("the environment", () => {
   });
 });
 
+describe("a key file", () => {
+  const folder = mkdtempSync(join(tmpdir(), "palisade-key-file-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  test.each([
+    ["a folder", undefined, "cannot be read \\(EISDIR\\)"],
+    ["nothing", "", "is not JSON"],
+    ["a private key", "-----BEGIN PRIVATE KEY-----", "is not JSON"],
+    ["a list without its name", '[{"id":"a"}]', "is not a list of keys: .*"],
+    ["the output of keygen itself", '{"key":"palisade_x","entry":{}}', "is not a list of keys: .*"],
+    ["no key at all", '{"keys":[]}', "holds no key, so every call would be refused"],
+  ])("that is %s is refused with its path and what makes one", (what, text, reason) => {
+    const path = join(folder, what.replaceAll(" ", "-"));
+    if (text === undefined) mkdirSync(path);
+    else writeFileSync(path, text);
+    const advice = '; it is a JSON file \\{"keys":\\[ENTRY, …\\]\\}, and palisade-gateway keygen makes an ENTRY\\.$';
+    expect(() => createGateway({ databaseUrl, apiKeysFile: path })).toThrow(
+      new RegExp(`^apiKeysFile names ${path}, which ${reason}${advice}`),
+    );
+  });
+});
+
 describe("keygen", () => {
   test("wants a name and at least one scope that means something", () => {
     for (const args of [
@@ -150,7 +179,7 @@ describe("createGateway", () => {
     expect(() => createGateway({ databaseUrl, ...{ prot: 1 } })).toThrow("prot is not a setting of the gateway.");
     expect(() => createGateway({} as { databaseUrl: string })).toThrow("databaseUrl is missing");
     expect(() => createGateway({ databaseUrl, apiKeysFile: "missing.json" })).toThrow(
-      "apiKeysFile names missing.json, which cannot be read (ENOENT).",
+      "apiKeysFile names missing.json, which cannot be read (ENOENT)",
     );
     expect(() => createGateway({ databaseUrl, apiKeys: [] })).toThrow("holds no key");
   });

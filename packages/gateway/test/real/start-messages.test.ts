@@ -1,0 +1,75 @@
+// A start that cannot come about says what is missing, where, and what to do; and ends.
+import { createServer } from "node:net";
+import { PostgresServer, startChild } from "@palisade/testkit";
+import { expect, test as plain } from "@palisade/testkit/vitest";
+import pg from "pg";
+import { bringUpToDate } from "../../src/migrate-at-start.js";
+import { createLog } from "../../src/observe/log.js";
+import { grantRoles, migrate } from "../../src/store/migrate.js";
+import { program, runProgram } from "../support/gateway-process.js";
+
+/** A port of this machine that nothing answers at. */
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { readonly port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+plain("while Postgres is not there, one line a second names the host; SIGTERM ends the wait at once", async () => {
+  const port = await closedPort();
+  const lines: { readonly msg: string; readonly reason: string; readonly time: string }[] = [];
+  const child = startChild({
+    command: process.execPath,
+    args: [program],
+    env: { DATABASE_URL: `postgres://a@127.0.0.1:${port}/b`, PORT: "0", ADMIN_PORT: "0" },
+    name: "palisade-gateway",
+    onLine: (line) => line.startsWith("{") && lines.push(JSON.parse(line)),
+  });
+  try {
+    const waiting = () => lines.filter(({ msg }) => msg === "Postgres is not there yet");
+    await expect.poll(() => waiting().length, { timeout: 30_000 }).toBe(3);
+    expect(waiting()[0]?.reason).toBe(`nothing answers at host and port 127.0.0.1:${port} (ECONNREFUSED)`);
+    const [first, second, third] = waiting().map(({ time }) => Date.parse(time));
+    expect(Number(third) - Number(first)).toBeGreaterThan(1_900);
+    expect(Number(second)).toBeGreaterThan(Number(first));
+    child.signal("SIGTERM");
+    const toldAt = performance.now();
+    expect(await child.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - toldAt).toBeLessThan(900); // Before the next try.
+  } finally {
+    await child.kill();
+  }
+});
+
+plain("a Postgres that does not come ends the start with its host and how long it was waited for", async () => {
+  const port = await closedPort();
+  const start = bringUpToDate(`postgres://a@127.0.0.1:${port}/b`, createLog("silent"), { maxWaitMs: 10 });
+  await expect(start).rejects.toThrow(
+    new RegExp(`^Postgres was not there within 0\\.\\d s: nothing answers at host and port 127\\.0\\.0\\.1:${port}`),
+  );
+});
+
+plain("a role without the rights is told the command, and whose it is", async () => {
+  const server = await PostgresServer.start();
+  const owner = new pg.Client({ connectionString: server.url });
+  try {
+    await owner.connect();
+    await owner.query("create role nobody login");
+    const url = Object.assign(new URL(server.url), { username: "nobody" }).href;
+    const env = { DATABASE_URL: url, PORT: "0", ADMIN_PORT: "0" };
+    const advice = "Run `palisade-gateway migrate` with the DATABASE_URL of the database's owner";
+    expect(await runProgram(["serve"], env)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(new RegExp(`palisade-gateway: the role nobody may not .*permission denied.*${advice}`)),
+    });
+    await migrate(server.url);
+    await grantRoles(server.url);
+    const grant = "run `palisade-gateway grant` as the owner of the schema, and `grant palisade_gateway to nobody`";
+    expect(await runProgram(["serve"], env)).toMatchObject({ code: 1, err: expect.stringContaining(grant) });
+  } finally {
+    await owner.end();
+    await server.stop();
+  }
+});
