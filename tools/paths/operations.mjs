@@ -58,9 +58,11 @@ async function traceLeases({ lock, coverage }, fleet) {
       repetitions: REPETITIONS,
       prepare: async () => {
         const lease = await take();
-        const refused = nextEvent(lock.channelNames.attempt, ({ outcome }) => outcome === "held");
+        // Refused at once, and again when a quorum of nodes would notify it.
+        let refusals = 0;
+        const listens = nextEvent(lock.channelNames.attempt, ({ outcome }) => outcome === "held" && ++refusals === 2);
         const next = second.acquire(lease.resources, { waitMs: TTL_MS });
-        await refused;
+        await listens;
         return { lease, next };
       },
       operation: ({ lease, next }) => Promise.all([lease.release(), next]),
