@@ -2,8 +2,10 @@
 // and everything else passes.
 import { readFile } from "node:fs/promises";
 import { guard } from "@palisade/guard";
-import type pg from "pg";
-import { expect, test } from "../support/store.js";
+import { PostgresServer } from "@palisade/testkit";
+import pg from "pg";
+import { grantRoles, migrate } from "../../src/store/migrate.js";
+import { expect, test } from "../support/fixtures.js";
 
 interface Block {
   readonly language: string;
@@ -40,10 +42,17 @@ async function runTypeScript(text: string, names: Readonly<Record<string, unknow
   await module.default(names);
 }
 
-test("every statement of the document on one's own tables does what the document says", async ({ connect }) => {
-  const client = await connect();
+test("every statement of the document on one's own tables does what the document says", async () => {
+  await using server = await PostgresServer.start(); // Roles are the server's, not the database's.
+  await migrate(server.url);
+  await grantRoles(server.url);
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query("create role my_app");
   const lease = { resource: "accounts/7", token: 34 };
-  const blocks = await blocksOf("../../../../docs/own-tables.md");
+  const [grants, ...blocks] = await blocksOf("../../../../docs/own-tables.md");
+  await runSql(client, grants?.text ?? "");
+  await client.query("set role my_app"); // No more rights than the document gives.
   let refused = 0;
   for (const { language, text } of blocks) {
     if (language === "sql") refused += await runSql(client, text);
@@ -52,4 +61,5 @@ test("every statement of the document on one's own tables does what the document
   expect(refused).toBe(7);
   expect(blocks.filter(({ language }) => language === "ts")).toHaveLength(1);
   expect((await client.query("select balance from accounts")).rows).toEqual([{ balance: 80 }]); // In TypeScript and in SQL once each.
+  await client.end();
 });
