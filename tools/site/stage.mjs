@@ -24,6 +24,8 @@ const groups = {
 const wide = new Set(["docs/settings.md", "docs/errors.md", "spec/wire.md"]);
 /** The README has the picture of the front page, so it is not the front page itself. */
 const renamed = new Map([["README.md", "overview.md"]]);
+/** Where the sidebar says something else than the heading of the page. */
+const titles = new Map([["README.md", "Quickstart"]]);
 const LINK = /(!?)\[([^\]]*)\]\(([^)\s]+)\)/g;
 const PICTURE = /(src(?:set)?=")([^":]+)"/g;
 
@@ -66,7 +68,7 @@ function addressOf(page) {
 
 /** @param {string} page */
 function titleOf(page) {
-  return /^# (.+)$/m.exec(readFileSync(inRoot(page), "utf8"))?.[1]?.replaceAll("`", "") ?? page;
+  return titles.get(page) ?? /^# (.+)$/m.exec(readFileSync(inRoot(page), "utf8"))?.[1]?.replaceAll("`", "") ?? page;
 }
 
 /** @param {string} page @param {string} text @param {ReadonlySet<string>} pages */
