@@ -2,7 +2,7 @@
 // ioredis would take for another server (localhost, mostly) or would refuse only when it connects
 // is refused here. No message shows a value that may be a secret.
 import type { Cluster, Redis, RedisOptions } from "ioredis";
-import type { NodeSource } from "../protocol/node-source.js";
+import type { IoredisInstance, NodeSource } from "../protocol/node-source.js";
 import { shown } from "./option.js";
 
 export type { NodeSource };
@@ -35,6 +35,8 @@ function checkObject(source: Fields, name: string): void {
     // Other clients have that method, too.
     if (typeof source.status !== "string" || typeof source.call !== "function")
       throw new TypeError(`${name} is a client, but not one of ioredis: give its URL instead`);
+    const { options } = source as { readonly options?: Fields & { readonly redisOptions?: Fields } };
+    checkPrefix(options?.keyPrefix || options?.redisOptions?.keyPrefix, name);
     return;
   }
   checkOptions(source, name);
@@ -50,9 +52,18 @@ function checkOptions(options: Fields, name: string): void {
       throw new TypeError(`${name}.${field} must be a string, not a ${typeof value}`);
   }
   if (host === "" || path === "") throw new TypeError(`${name} names no server: ${host === "" ? "host" : "path"} is empty`);
+  checkPrefix(options.keyPrefix, name);
   checkNumber(port, `${name}.port`, { min: 1, max: 65_535 });
   checkNumber(db, `${name}.db`, { min: 0, max: 2_147_483_647 });
   if (sentinels !== undefined && sentinels !== null) checkSentinels(options, name);
+}
+
+/** Dropped, two systems that a prefix kept apart would be one. */
+function checkPrefix(keyPrefix: unknown, name: string): void {
+  if (keyPrefix === undefined || keyPrefix === null || keyPrefix === "") return;
+  throw new TypeError(
+    `${name} has the keyPrefix ${JSON.stringify(keyPrefix)}, and the lock's keys have none: use the option namespace, and an instance without it`,
+  );
 }
 
 /** ioredis takes digits for a number, as they come from the environment. */
@@ -71,9 +82,14 @@ function checkSentinels({ sentinels, name: group }: Fields, name: string): void 
   if (typeof group !== "string" || group === "") throw new TypeError(`${name}.name must be the name of the group that the sentinels watch`);
 }
 
-export function isInstance(source: Exclude<NodeSource, string>): source is Client {
+export function isInstance(source: Exclude<NodeSource, string>): source is IoredisInstance {
   // Not instanceof: the user's ioredis may be another copy than ours.
   return typeof (source as { duplicate?: unknown }).duplicate === "function";
+}
+
+/** ioredis 4 and 5 differ from 6 in nothing that the lock uses. */
+export function clientOf(source: IoredisInstance): Client {
+  return source as unknown as Client;
 }
 
 export function isCluster(client: Client): client is Cluster {
@@ -87,15 +103,17 @@ export function isCluster(client: Client): client is Cluster {
 export function hasFailover(source: NodeSource): boolean {
   if (typeof source === "string") return false;
   if (!isInstance(source)) return Boolean(source.sentinels);
-  return isCluster(source) || Boolean(source.options.sentinels);
+  const client = clientOf(source);
+  return isCluster(client) || Boolean(client.options.sentinels);
 }
 
 /** Where the source leads, without credentials: host:port, or a socket's path. */
 export function addressOf(source: NodeSource): string {
   if (typeof source === "string") return addressOfUrl(source);
   if (!isInstance(source)) return addressOfOptions(source);
-  if (!isCluster(source)) return addressOfOptions(source.options);
-  const [first] = Reflect.get(source, "startupNodes") as readonly unknown[];
+  const client = clientOf(source);
+  if (!isCluster(client)) return addressOfOptions(client.options);
+  const [first] = Reflect.get(client, "startupNodes") as readonly unknown[];
   if (typeof first === "string") return `cluster ${addressOfUrl(first)}`;
   return typeof first === "object" && first !== null ? `cluster ${addressOfOptions(first)}` : `cluster localhost:${String(first)}`;
 }
@@ -129,7 +147,7 @@ export function sourceAt(address: string, like: NodeSource): NodeSource | undefi
     url.host = `${host}:${port}`;
     return url.href;
   }
-  const { path: _, ...options } = isInstance(like) ? (like as Redis).options : like;
+  const { path: _, ...options } = isInstance(like) ? (clientOf(like) as Redis).options : like;
   return { ...options, host: host.replace(/^\[(.*)\]$/, "$1"), port: Number(port) };
 }
 

@@ -102,7 +102,8 @@ export interface Finding {
   /** "fleet" for what is about all of them. */
   readonly node: string;
   /**
-   * Stable: unreachable, replica, password, acl, version, not_redis, quarantined, unknown_format,
+   * Stable: unreachable, refuses_writes, replica, password, acl,
+   * version, not_redis, quarantined, unknown_format,
    * members, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable,
    * replicated, clock_skew, settings_hidden, subscription.
    */

@@ -199,7 +199,10 @@ export interface Locker extends AsyncDisposable {
    * remember is not asked for.
    */
   foundWithout(absent: readonly string[]): Promise<FleetMembers>;
-  /** Examines the nodes and the fleet. Never rejects for what it finds. */
+  /**
+   * Examines the nodes and the fleet. Takes and releases a lock of its own on each node, so that
+   * missing rights show. Never rejects for what it finds.
+   */
   doctor(): Promise<readonly Finding[]>;
   /**
    * Rejects waiting calls with `LOCK_ABORTED`, ends and releases the leases held here (except those

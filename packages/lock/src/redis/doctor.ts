@@ -1,5 +1,5 @@
-// What is wrong, or risky, with how the nodes are configured. Changes nothing; each finding names
-// the node and the remedy.
+// What is wrong, or risky, with how the nodes are configured. Takes and releases a lock of its own
+// on each node, and changes nothing else; each finding names the node and the remedy.
 
 import type { Clock } from "../platform/clock.js";
 import type { Finding, FleetRefusal } from "../protocol/fleet.js";
@@ -9,7 +9,8 @@ import { causeOf } from "./causes.js";
 import { difference, type FleetNodes } from "./fleet-nodes.js";
 import type { Keys } from "./keys.js";
 import type { RedisNode } from "./node.js";
-import { type NodeStatus, status } from "./node-record.js";
+import { isAdmitted, type NodeStatus, status } from "./node-record.js";
+import { probeLock } from "./probe-lock.js";
 
 export interface DoctorSettings {
   readonly fleet: FleetNodes;
@@ -21,6 +22,8 @@ export interface DoctorSettings {
 type Report = (finding: Omit<Finding, "node">) => void;
 
 const SKEW_MS = 1_000;
+/** How long a node may take to confirm a subscription. */
+const LISTENING_MS = 1_000;
 
 const refusalRemedies: Readonly<Record<FleetRefusal["code"], string>> = {
   unknown_format: "Upgrade this process: the fleet was written by a newer version.",
@@ -81,6 +84,9 @@ async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<rea
     checkClock(report, seen, { askedAt, answeredAt: settings.clock.wallMs() });
     checkAdmission(report, node, settings.admission);
     await checkSettings(report, node, seen);
+    const isProbed = isAdmitted(seen) && !node.isExcluded;
+    const cause = isProbed ? await probeLock(node, settings.clock, LISTENING_MS) : undefined;
+    if (cause !== undefined) reportUnreachable(report, node, cause);
   } catch (error) {
     reportUnreachable(report, node, causeOf(error));
   }
@@ -114,6 +120,10 @@ function checkClock(
 
 function checkAdmission(report: Report, node: RedisNode, { blockedBecause }: Admission): void {
   if (!node.isQuarantined) return;
+  if (node.blockedBecause?.startsWith("NOPERM")) {
+    reportUnreachable(report, node, node.blockedBecause);
+    return;
+  }
   const wait = node.readyInMs === undefined ? "" : `, admitted in ${node.readyInMs} ms at the earliest`;
   const why = blockedBecause === undefined ? "" : `: ${blockedBecause}`;
   report({
@@ -182,6 +192,9 @@ const troubles: readonly (readonly [cause: string, code: string, remedy: string]
     "acl",
     "Allow the user the commands of the lock's scripts (docs/operating.md lists them), the keys {namespace}:* and those channels.",
   ],
+  ["MISCONF", "refuses_writes", "Let the server save again: look at its log and its disk."],
+  ["OOM", "refuses_writes", "Give the server more memory, or remove what is not the lock's."],
+  ["NOREPLICAS", "refuses_writes", "CONFIG SET min-replicas-to-write 0: the lock needs no replicas."],
   ["version", "version", "Upgrade it to Redis 6.2 or newer, or to Valkey."],
   ["garbage", "not_redis", "Check host and port: something else answers there."],
 ];

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { Command, Redis } from "ioredis";
 import type { Client, NodeSource } from "../options/node-source.js";
-import { isCluster, isInstance } from "../options/node-source.js";
+import { clientOf, isCluster, isInstance } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import { bulkString, type EncodedCall } from "./batch.js";
 import type { ConnectSettings, Link } from "./link.js";
@@ -128,9 +128,10 @@ export function openClient(source: NodeSource, settings: ConnectSettings): Clien
   const ours = options(settings);
   if (typeof source === "string") return new Redis(source, ours);
   if (!isInstance(source)) return new Redis({ ...source, ...ours });
-  if (!isCluster(source)) return source.duplicate(ours);
+  const client = clientOf(source);
+  if (!isCluster(client)) return client.duplicate(ours);
   const { retryStrategy, enableOfflineQueue, readOnly, lazyConnect, keyPrefix, enableAutoPipelining, ...redisOptions } = ours;
-  return source.duplicate([], {
+  return client.duplicate([], {
     // Given twice: an empty prefix of the cluster gives way to that of its connections.
     redisOptions: { ...redisOptions, keyPrefix },
     enableOfflineQueue,

@@ -159,6 +159,10 @@ export class RedisNode implements LockNode {
     this.#blockedBecause = reason;
   }
 
+  get blockedBecause(): string | undefined {
+    return this.#blockedBecause;
+  }
+
   noteReadyIn(ms: number | undefined): void {
     this.#readyAt = ms === undefined ? undefined : this.#settings.clock.monotonicMs() + ms;
   }

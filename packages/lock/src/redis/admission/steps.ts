@@ -6,6 +6,7 @@
 import type { Clock } from "../../platform/clock.js";
 import type { AdmissionWay, NodeEvent } from "../../protocol/events.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
+import { causeOf } from "../causes.js";
 import type { FleetNodes } from "../fleet-nodes.js";
 import type { Keys } from "../keys.js";
 import type { RedisNode } from "../node.js";
@@ -273,11 +274,13 @@ function knownFleet({ fleet: { members, roster, fleet } }: AdmissionSettings): M
 }
 
 /** The node's answer, or undefined if it cannot be asked: the next status says why. */
-export async function answered<T>(ask: () => Promise<T>, { connection }: RedisNode): Promise<T | undefined> {
-  if (!connection.isUp) return undefined;
+export async function answered<T>(ask: () => Promise<T>, node: RedisNode): Promise<T | undefined> {
+  if (!node.connection.isUp) return undefined;
   try {
     return await ask();
-  } catch {
+  } catch (error) {
+    const cause = causeOf(error);
+    if (cause.startsWith("NOPERM")) node.noteBlocked(cause);
     return undefined;
   }
 }

@@ -1,0 +1,44 @@
+// What the doctor finds where a node refuses what the lock needs: each command of the requests is
+// executed for it, by a lock that is taken and released.
+import { describe, expect, test } from "./lock-test.js";
+
+/** Of the requests; the others belong to the admission of a node. */
+const OF_REQUESTS = "evalsha set incr get append pttl pexpire del hset pubsub|numsub publish".split(" ");
+const OF_ADMISSIONS = "eval info time hmget hget hdel hset del".split(" ");
+
+async function without(command: string, nodes: readonly { cli(...words: string[]): Promise<unknown> }[], urls: readonly string[]) {
+  await Promise.all(nodes.map((node) => node.cli("ACL", "SETUSER", "poor", "on", ">p", "~*", "&*", "+@all", `-${command}`)));
+  return urls.map((url) => url.replace("redis://", "redis://poor:p@"));
+}
+
+const missing = expect.objectContaining({ severity: "error", code: "acl", message: expect.stringMatching(/NOPERM: the user lacks/) });
+
+describe("the doctor", () => {
+  test.for(OF_REQUESTS)("names a missing right to %s on nodes that are admitted", async (command, { fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 1 });
+    await open({ nodes: urls }).ready();
+    expect(await open({ nodes: await without(command, nodes, urls) }).doctor()).toContainEqual(missing);
+  });
+
+  test.for(OF_ADMISSIONS)(
+    "names a missing right to %s on new nodes, and so does the refusal of a call",
+    async (command, { fleet, open }) => {
+      const { urls, nodes } = await fleet({ nodes: 1 });
+      const locker = open({ nodes: await without(command, nodes, urls), waitMs: 200 });
+      expect(await locker.doctor()).toContainEqual(missing);
+      await expect(locker.acquire("r")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: expect.stringContaining("NOPERM") });
+    },
+  );
+
+  test("says that releases are not heard, and that writes are refused", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 1 });
+    await open({ nodes: urls }).ready();
+    expect(await open({ nodes: await without("subscribe", nodes, urls) }).doctor()).toContainEqual(
+      expect.objectContaining({ code: "subscription" }),
+    );
+    const locker = open({ nodes: urls });
+    expect((await locker.doctor()).filter(({ severity }) => severity !== "info")).toEqual([]);
+    await nodes[0]?.cli("CONFIG", "SET", "min-replicas-to-write", "1");
+    expect(await locker.doctor()).toContainEqual(expect.objectContaining({ severity: "error", code: "refuses_writes" }));
+  });
+});
