@@ -1,5 +1,4 @@
 // The calls of the client, one method per route: builds requests and reads answers.
-
 import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } from "./misuse.js";
 import type {
   CallOptions,
@@ -9,11 +8,12 @@ import type {
   HistoryOptions,
   ListOptions,
   Operation,
+  RefusedOptions,
   SealOptions,
   TransactionOptions,
   WriteOptions,
 } from "./options.js";
-import { fencingHeader, jsonTextOf, queryText, resourcePath, tokenFor, tokenOf } from "./request-format.js";
+import { fencingHeader, jsonTextOf, memberText, queryText, resourcePath, tokenFor, tokenOf } from "./request-format.js";
 import type {
   CallResult,
   DeleteResult,
@@ -25,10 +25,12 @@ import type {
   PatchResult,
   PutResult,
   Refusal,
+  RefusedResult,
   SealResult,
   TransactionResult,
 } from "./results.js";
 import { type Retried, type RetryPolicy, seenBefore, sendWithRetry } from "./retry.js";
+import { operationText } from "./transaction-body.js";
 import { createTransport, type Success, type Transport } from "./transport.js";
 
 /** What createGatewayClient takes. */
@@ -69,6 +71,8 @@ export interface GatewayClient {
   list(options?: ListOptions): Promise<ListResult>;
   /** Accepted writes, newest first; `not_found` where the gateway keeps no history. */
   history(resource: string, options?: HistoryOptions): Promise<HistoryResult>;
+  /** Refused writes, newest first; `not_found` where none are kept. */
+  refused(options?: RefusedOptions): Promise<RefusedResult>;
   /** The fence of a resource and its last holder, with or without a document. */
   fence(resource: string, options?: CallOptions): Promise<FenceResult>;
   /** Moves a fence by hand; the credential and the reason are kept. Needs an admin scope. */
@@ -217,6 +221,12 @@ class HttpClient implements GatewayClient {
     return await this.#read(`/v1/history/${resourcePath(resource)}${queryText({ limit, before })}`, options);
   }
 
+  async refused(options: RefusedOptions = {}): Promise<RefusedResult> {
+    checkOptions("refused", options, [...ofCall, "prefix", "since", "limit", "before"]);
+    const { prefix, since, limit, before } = options;
+    return await this.#read(`/v1/refused${queryText({ prefix, since: since?.toISOString(), limit, before })}`, options);
+  }
+
   async fence(resource: string, options: CallOptions = {}): Promise<FenceResult> {
     checkOptions("fence", options, ofCall);
     return await this.#read(`/v1/fences/${resourcePath(resource)}`, options);
@@ -283,18 +293,4 @@ function stored(
   { token, rev, replayed }: Success,
 ): { ok: true; resource: string; token: number; rev: number; replayed: boolean } {
   return { ok: true, resource, token, rev, replayed };
-}
-
-/** The text of `value`, the last member of a receipt, with every digit. */
-function memberText(receipt: string): string | undefined {
-  // The gateway writes the members before it, and a resource name cannot contain an unescaped
-  // quote.
-  const start = receipt.indexOf(',"value":');
-  return start === -1 ? undefined : receipt.slice(start + ',"value":'.length, -1);
-}
-
-function operationText(operation: Operation): string {
-  const { value, ...head } = operation as Operation & { readonly value?: unknown };
-  const text = JSON.stringify(head);
-  return operation.op === "put" || operation.op === "patch" ? `${text.slice(0, -1)},"value":${jsonTextOf(value)}}` : text;
 }

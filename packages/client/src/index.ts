@@ -13,6 +13,7 @@ export type {
   HistoryOptions,
   ListOptions,
   Operation,
+  RefusedOptions,
   TransactionOptions,
   WriteOptions,
 } from "./options.js";
@@ -32,6 +33,8 @@ export type {
   PutResult,
   Refusal,
   RefusalCode,
+  RefusedEntry,
+  RefusedResult,
   SealResult,
   TransactionResult,
 } from "./results.js";

@@ -51,6 +51,18 @@ export interface HistoryOptions extends CallOptions {
   readonly before?: number | undefined;
 }
 
+/** Which refused writes to read. */
+export interface RefusedOptions extends CallOptions {
+  /** Only resources whose names begin with it. */
+  readonly prefix?: string | undefined;
+  /** Only those that were refused at this time or later. */
+  readonly since?: Date | undefined;
+  /** How many at most; 100 when absent. */
+  readonly limit?: number | undefined;
+  /** Only ids below this one: `nextBefore` of the page before. */
+  readonly before?: number | undefined;
+}
+
 /** raise: exclude all holders below the token. lower: let the holder of the token write again. */
 export interface FenceChange {
   /** Which way the fence moves. */

@@ -1,4 +1,5 @@
 // How a resource, a document and a token are written into a request.
+
 import { checkDocument, checkLease, shown } from "./misuse.js";
 
 const MAX_TOKEN = 999_999_999_999_999;
@@ -95,4 +96,12 @@ export function jsonTextOf(value: unknown): string {
   }
   checkDocument(value);
   return text;
+}
+
+/** The text of `value`, the last member of a receipt, with every digit. */
+export function memberText(receipt: string): string | undefined {
+  // The gateway writes the members before it, and a resource name cannot contain an unescaped
+  // quote.
+  const start = receipt.indexOf(',"value":');
+  return start === -1 ? undefined : receipt.slice(start + ',"value":'.length, -1);
 }

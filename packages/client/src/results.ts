@@ -182,6 +182,34 @@ export type HistoryResult =
       readonly nextBefore: number | null;
     }
   | Refusal;
+/** One refused write. */
+export interface RefusedEntry {
+  /** Rises with time; the place of a page. */
+  readonly id: number;
+  /** When, as ISO 8601. */
+  readonly at: string;
+  /** What was to be written. */
+  readonly resource: string;
+  /** What was answered. */
+  readonly code: RefusalCode;
+  /** The token that was presented. */
+  readonly presentedToken: number | null;
+  /** The fence that refused it, where that was the reason. */
+  readonly currentToken: number | null;
+  /** The id of the credential. */
+  readonly caller: string;
+  /** How many refusals since the entry before were not kept. */
+  readonly missed: number;
+}
+/** The answer of `refused`. */
+export type RefusedResult =
+  | {
+      readonly ok: true;
+      readonly entries: readonly RefusedEntry[];
+      /** `before` of the next page; null on the last one. */
+      readonly nextBefore: number | null;
+    }
+  | Refusal;
 /** The answer of `fence`. */
 export type FenceResult = ({ readonly ok: true } & Omit<ListedResource, "value">) | Refusal;
 /** The answer of `changeFence`: where the fence stood and where it stands. */

@@ -1,7 +1,7 @@
 // The Express application: which route answers which method and path. Paths are regular expressions
 // without groups, so that Express neither decodes nor folds them: names are parsed from the raw
 // target, once.
-import express, { type Express, type NextFunction, type Request, type Response } from "express";
+import express, { type Express, type NextFunction, type Request, type RequestHandler, type Response } from "express";
 import { Answer } from "./http/answer.js";
 import type { Dispatcher, RouteHandler } from "./http/dispatcher.js";
 import { allowed } from "./http/paths.js";
@@ -9,6 +9,7 @@ import { Problem, success } from "./http/problem.js";
 import { callRoute } from "./http/routes/call.js";
 import { fenceChangeRoute } from "./http/routes/fence-change.js";
 import { fenceRoute, historyRoute, listRoute, readRoute } from "./http/routes/read.js";
+import { refusedRoute } from "./http/routes/refusals.js";
 import { isSeal } from "./http/routes/target.js";
 import { transactionRoute } from "./http/routes/transaction.js";
 import { deleteRoute, patchRoute, putRoute, sealRoute, type WriteParts } from "./http/routes/write.js";
@@ -47,15 +48,7 @@ export function createApp(parts: AppParts): Express {
     .route(/^\/v1\/call\//)
     .post(dispatcher.authenticated("call", callRoute(parts)))
     .all(otherMethods(allowed.call));
-  app
-    .route(/^\/v1\/history\//)
-    .get(dispatcher.authenticated("history", historyRoute(parts)))
-    .all(otherMethods(allowed.read));
-  app
-    .route(/^\/v1\/fences\//)
-    .get(dispatcher.authenticated("fence", fenceRoute(parts)))
-    .post(dispatcher.authenticated("fence_change", fenceChangeRoute(parts)))
-    .all(otherMethods(allowed.fence));
+  addReports(app, parts, otherMethods);
   const description = new Answer(success.ok, parts.description);
   app
     .route(/^\/openapi\.json$/)
@@ -80,6 +73,24 @@ const otherMethodOfResource: RouteHandler = (context) => {
   const detail = `POST /v1/resources/{name}/seal raises the fence; the methods of this path are ${allowed.resource}.`;
   return new Problem("method_not_allowed", detail, { allow: allowed.resource });
 };
+
+/** What was written, what was refused, and the fences. */
+function addReports(app: Express, parts: AppParts, otherMethods: (allow: string) => RequestHandler): void {
+  const { dispatcher } = parts;
+  app
+    .route(/^\/v1\/history\//)
+    .get(dispatcher.authenticated("history", historyRoute(parts)))
+    .all(otherMethods(allowed.read));
+  app
+    .route(/^\/v1\/refused$/)
+    .get(dispatcher.authenticated("refused", refusedRoute(parts)))
+    .all(otherMethods(allowed.read));
+  app
+    .route(/^\/v1\/fences\//)
+    .get(dispatcher.authenticated("fence", fenceRoute(parts)))
+    .post(dispatcher.authenticated("fence_change", fenceChangeRoute(parts)))
+    .all(otherMethods(allowed.fence));
+}
 
 function otherMethod(allow: string): RouteHandler {
   const options = new Answer(success.noContent, undefined, { headers: ["Allow", allow] });

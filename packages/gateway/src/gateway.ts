@@ -9,6 +9,7 @@ import { createAdminApp, MAX_ADMIN_CONNECTIONS } from "./http/admin.js";
 import { BodyBudget } from "./http/body.js";
 import { Dispatcher, RateLimit } from "./http/dispatcher.js";
 import { openApiText } from "./http/openapi.js";
+import { noteRefused } from "./http/routes/refusals.js";
 import { createGatewayServer, type GatewayServer } from "./http/server.js";
 import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog, type Log } from "./observe/log.js";
@@ -101,6 +102,7 @@ class RunningGateway implements Gateway {
       maxRequests: settings.maxRequests,
       log,
       metrics: this.#metrics,
+      onRefusal: (problem, context) => noteRefused(this.#store?.refusals, problem, context),
     });
     this.app = this.#createApp();
   }

@@ -7,12 +7,11 @@ import type {
   TransactionRequest,
   TransactionVerdict,
   Verdict,
-  VerifyToken,
   WriteRequest,
 } from "./fence/verdict.js";
 import { checkCall, checkName, checkTransaction, checkWrite, isName, tooLargeToPut } from "./fence/write-request.js";
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
-import { type CallConfig, type Calls, openCalls } from "./guard/call.js";
+import { type Calls, openCalls } from "./guard/call.js";
 import { fencedWrite } from "./guard/fenced-statement.js";
 import { GroupCommit } from "./guard/group-commit.js";
 import { RaiseCheck } from "./guard/raise-check.js";
@@ -20,7 +19,7 @@ import { Rehearsal } from "./guard/rehearsal.js";
 import { Transactions } from "./guard/transaction.js";
 import { DatabaseHost } from "./store/database-host.js";
 import { Lanes } from "./store/lanes.js";
-import { Lineage, type StoreMemory } from "./store/lineage.js";
+import { Lineage } from "./store/lineage.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
 import {
   type HistoryRequest,
@@ -33,28 +32,14 @@ import {
 } from "./store/read.js";
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
+import { RefusalLog } from "./store/refusal-log.js";
 import { forgetOld } from "./store/retention.js";
 import type { Durability } from "./store/session.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
 import { SlotLine, SlowRows, WriteSlots } from "./store/write-slots.js";
+import type { StoreConfig } from "./store-config.js";
 
-export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> &
-  CallConfig & {
-    readonly databaseUrl: string;
-    readonly durability?: Durability | undefined;
-    readonly history?: "off" | "on" | undefined;
-    /** Absent: tokens are trusted. */
-    readonly verify?: VerifyToken | undefined;
-    /**
-     * What happens to a raise that could not be verified: refused (closed, the default) or accepted
-     * (open).
-     */
-    readonly verifyUnreachable?: "refuse" | "accept" | undefined;
-    /** Where the state of the database is remembered outside of it; absent: not at all. */
-    readonly memory?: StoreMemory | undefined;
-    /** For metrics and logs; must not throw. */
-    readonly observe?: ((event: StoreEvent) => void) | undefined;
-  };
+export type { StoreConfig } from "./store-config.js";
 
 /**
  * Checks the configuration. Connects only when asked something: it resolves while Postgres is away,
@@ -65,6 +50,7 @@ export async function openStore(config: StoreConfig): Promise<FencedStore> {
 }
 
 class PostgresStore implements FencedStore {
+  readonly refusals: RefusalLog | undefined;
   readonly #limits: StoreLimits;
   readonly #durability: Durability;
   readonly #history: "off" | "on";
@@ -124,7 +110,9 @@ class PostgresStore implements FencedStore {
     this.#lineage?.start(this.#lanes, this.#pool);
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#calls = openCalls(config, { durability, raises: this.#raises, limits, onIdleError });
-    this.#retention = forgetOld({ pool: this.#pool, limits, onError: onIdleError });
+    const { refusedLog = "off" } = config;
+    this.refusals = refusedLog === "on" ? new RefusalLog(this.#pool) : undefined;
+    this.#retention = forgetOld({ pool: this.#pool, limits, refusedLog, onError: onIdleError });
   }
 
   async write(request: WriteRequest): Promise<Verdict> {
@@ -292,6 +280,7 @@ class PostgresStore implements FencedStore {
     }, drainMs);
     await drained;
     clearTimeout(timer);
+    await this.refusals?.end();
     const timeoutMs = this.#limits.connectTimeoutMs;
     await Promise.all([...this.#slots.map((slots) => slots.end(timeoutMs)), this.#pool.end(), this.#calls?.end()]);
   }

@@ -273,7 +273,7 @@ export const ownTables = [
     promise: "G3",
     file: "packages/gateway/src/store/move-fence.ts",
     find: "$5) where ${durabilityDemand[durability]}`",
-    replace: "$5) where ${durabilityDemand[durability]} is not null`",
+    replace: "$5) where ${durabilityDemand[durability]} or true`",
     breaks: "A fence that an operator raised is acknowledged without the standby, and a failover lowers it again.",
     tests: ["real/store-durability.test.ts"],
   },

@@ -25,6 +25,8 @@ export interface DispatcherParts {
   readonly maxRequests: number;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Told of each refusal, with what is known of the request. */
+  readonly onRefusal: (problem: Problem, context: RequestContext) => void;
 }
 
 export class Dispatcher {
@@ -106,8 +108,10 @@ export class Dispatcher {
     if (this.#state !== "open") markEnding(request.socket);
     if (this.#state !== "open" || neverToldToGoOn) response.shouldKeepAlive = false;
     if (!neverToldToGoOn) discardRest(request);
-    if (result instanceof Problem) sendProblem(response, result, context.requestId);
-    else sendAnswer(response, result, context.requestId);
+    if (result instanceof Problem) {
+      sendProblem(response, result, context.requestId);
+      this.#parts.onRefusal(result, context);
+    } else sendAnswer(response, result, context.requestId);
     endWork(request.socket);
     this.#parts.budget.give(context.heldBytes);
     const outcome = result instanceof Problem ? result.code : "ok";

@@ -161,6 +161,18 @@ export const operations: readonly OperationDescription[] = [
   },
   {
     method: "get",
+    path: "/v1/refused",
+    id: "listRefused",
+    tag: "history",
+    summary: "Writes that were refused, newest first, where they are kept",
+    parameters: [],
+    query: schemas.refusedQuery,
+    answers: { 200: schemas.refusedPage },
+    answerHeaders: [],
+    problems: ["query_invalid", "not_found"],
+  },
+  {
+    method: "get",
     path: "/v1/fences/{resource}",
     id: "getFence",
     tag: "fences",

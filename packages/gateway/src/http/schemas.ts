@@ -90,6 +90,33 @@ const historyEntry = z.object({
 });
 export const historyPage = z.object({ resource, entries: z.array(historyEntry), nextBefore: rev.nullable() });
 
+export const refusedQuery = z.strictObject({
+  prefix: listQuery.shape.prefix,
+  limit: listQuery.shape.limit,
+  since: z.iso
+    .datetime({ offset: true })
+    .transform((text) => new Date(text))
+    .optional(),
+  before: historyQuery.shape.before,
+});
+const refusedEntry = z.object({
+  id: z.int().min(1).meta(int64),
+  at: z.iso.datetime(),
+  resource,
+  code: z.string().meta({ description: "The code of the problem that was answered" }),
+  presentedToken: token.nullable(),
+  currentToken: token.nullable(),
+  caller: z.string().meta({ description: "The credential of the request" }),
+  missed: z
+    .int()
+    .min(0)
+    .meta({ ...int64, description: "How many refusals since the entry before were not kept" }),
+});
+export const refusedPage = z.object({
+  entries: z.array(refusedEntry),
+  nextBefore: z.int().min(1).meta(int64).nullable(),
+});
+
 // `value` is left out here: it stays text (see operation-list.ts).
 const operationHead = { resource: z.string(), token: token.optional(), seq: seq.optional() };
 const ifMatch = z.union([z.int().min(1).max(MAX_TOKEN).meta(int64), z.string()]).optional();
@@ -146,6 +173,7 @@ export const named: Readonly<Record<string, z.ZodType>> = {
   FenceState: fenceState,
   ResourcePage: resourcePage,
   HistoryPage: historyPage,
+  RefusedPage: refusedPage,
   Transaction: transactionRequest,
   TransactionReceipt: transactionReceipt,
   Call: callRequest,

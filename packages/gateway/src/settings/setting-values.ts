@@ -141,6 +141,12 @@ export interface Settings extends CredentialSettings {
   readonly idempotencyRetentionMs: number | undefined;
   /** How long an entry of the history is kept; ten years when absent. */
   readonly historyRetentionMs: number | undefined;
+  /** Whether refused writes are kept for GET /v1/refused. */
+  readonly refusedLog: "off" | "on";
+  /** How long a refused write is kept. */
+  readonly refusedRetentionMs: number | undefined;
+  /** How many refused writes are kept; the oldest go first. */
+  readonly refusedRows: number | undefined;
   /** Largest stored document, also after a patch; beyond it the answer is 413. */
   readonly documentLimitBytes: number | undefined;
   /** info logs refusals and failures; debug logs every request. */

@@ -191,6 +191,22 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     ...storeRange("historyRetentionMs"),
     help: "How long an entry of the history is kept; ten years when absent.",
   }),
+  refusedLog: choice({
+    env: "PALISADE_REFUSED_LOG",
+    choices: ["off", "on"],
+    fallback: "off",
+    help: "Whether refused writes are kept for GET /v1/refused.",
+  }),
+  refusedRetentionMs: number({
+    env: "PALISADE_REFUSED_RETENTION_MS",
+    ...storeRange("refusedRetentionMs"),
+    help: "How long a refused write is kept.",
+  }),
+  refusedRows: number({
+    env: "PALISADE_REFUSED_ROWS",
+    ...storeRange("refusedRows"),
+    help: "How many refused writes are kept; the oldest go first.",
+  }),
   documentLimitBytes: number({
     env: "PALISADE_DOCUMENT_LIMIT_BYTES",
     ...storeRange("documentLimitBytes"),

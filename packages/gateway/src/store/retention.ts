@@ -7,7 +7,9 @@ import type { StoreLimits } from "./store-limits.js";
 
 export interface RetentionParts {
   readonly pool: ReadPool;
-  readonly limits: Pick<StoreLimits, "idempotencyRetentionMs" | "historyRetentionMs">;
+  readonly limits: Pick<StoreLimits, "idempotencyRetentionMs" | "historyRetentionMs" | "refusedRetentionMs" | "refusedRows">;
+  /** Whether writes that are refused are kept. */
+  readonly refusedLog: "off" | "on";
   readonly onError: (error: Error) => void;
 }
 
@@ -15,8 +17,9 @@ export interface RetentionParts {
 const MAX_AT_ONCE = 10_000;
 const MAX_PAUSE_MS = 10_000;
 
-export function forgetOld({ pool, limits: { idempotencyRetentionMs, historyRetentionMs }, onError }: RetentionParts): { stop(): void } {
+export function forgetOld({ pool, limits, refusedLog, onError }: RetentionParts): { stop(): void } {
   const olderThan = (retentionMs: number): SQL => sql`pg_catalog.make_interval(secs => ${retentionMs / 1_000})`;
+  const { idempotencyRetentionMs, historyRetentionMs, refusedRetentionMs, refusedRows } = limits;
   const tasks = [
     repeated(
       { pool, retentionMs: idempotencyRetentionMs, onError },
@@ -27,6 +30,13 @@ export function forgetOld({ pool, limits: { idempotencyRetentionMs, historyReten
       sql`select palisade.forget_history(${olderThan(historyRetentionMs)}, ${MAX_AT_ONCE}) as forgotten`,
     ),
   ];
+  if (refusedLog === "on")
+    tasks.push(
+      repeated(
+        { pool, retentionMs: refusedRetentionMs, onError },
+        sql`select palisade.forget_refusals(${olderThan(refusedRetentionMs)}, ${refusedRows}, ${MAX_AT_ONCE}) as forgotten`,
+      ),
+    );
   return {
     stop: () => {
       for (const task of tasks) task.stop();

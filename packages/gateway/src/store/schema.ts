@@ -99,6 +99,21 @@ export const lineage = palisade.table(
   (table) => [check("lineage_only_row_check", sql`${table.onlyRow}`)],
 );
 
+export const refusals = palisade.table(
+  "refusals",
+  {
+    id: count("id").primaryKey().generatedAlwaysAsIdentity(),
+    at: instant("refused_at").notNull(),
+    presentedToken: count("presented_token"),
+    currentToken: count("current_token"),
+    missed: count("missed").notNull(),
+    resource: name("resource").notNull(),
+    code: text("code").notNull(),
+    caller: text("caller").notNull(),
+  },
+  (table) => [index("refusals_refused_at").on(table.at)],
+);
+
 export const recoveries = palisade.table("recoveries", {
   id: count("id").primaryKey().generatedAlwaysAsIdentity(),
   recoveredAt: instant("recovered_at").notNull().defaultNow(),

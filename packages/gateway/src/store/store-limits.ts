@@ -35,6 +35,9 @@ export interface StoreLimits {
   readonly idempotencyRetentionMs: number;
   /** How long an entry of the history is kept. */
   readonly historyRetentionMs: number;
+  /** How long, and how many of, the writes that were refused are kept. */
+  readonly refusedRetentionMs: number;
+  readonly refusedRows: number;
   /** Of a stored document: as sent when it is put, as answered when a patch makes it. */
   readonly documentLimitBytes: number;
 }
@@ -62,6 +65,8 @@ const ranges: { readonly [Limit in keyof StoreLimits]: Range } = {
   batchLockWaitMs: { preset: 100, from: 1, to: 600_000 },
   idempotencyRetentionMs: { preset: DAY_MS, from: 60_000, to: 365 * DAY_MS },
   historyRetentionMs: { preset: 3_650 * DAY_MS, from: 60_000, to: 36_500 * DAY_MS },
+  refusedRetentionMs: { preset: 7 * DAY_MS, from: 1_000, to: 3_650 * DAY_MS },
+  refusedRows: { preset: 100_000, from: 1, to: 10_000_000 },
   documentLimitBytes: { preset: 16 * 1024 * 1024, from: 1, to: 256 * 1024 * 1024 },
 };
 

@@ -101,6 +101,7 @@ describe("nothing of the caller's runs as the owner of the fences", () => {
       "confirm_lineage(at_least bigint)",
       "fence_of(resource text)",
       "forget_history(older_than interval, at_most integer)",
+      "forget_refusals(older_than interval, keep_rows bigint, at_most integer)",
       "forget_used_keys(older_than interval, at_most integer)",
       "guard(resource text, token bigint, seq bigint, holder text)",
       "holds_pair(resource text)",

@@ -175,6 +175,7 @@ describe("with synchronous replication", () => {
     store = await open(pair.primary.url);
     const resource = uniqueName();
     await put(store, resource, 1);
+    await store.raiseFence({ resource: uniqueName(), token: 1, by: "alice", reason: "opens the connection" });
     const [{ names } = {}] = await query(pair.primary.url, "select current_setting('synchronous_standby_names') as names");
     const admin = async (value: string) => {
       await query(pair.primary.url, `alter system set synchronous_standby_names = '${value}'`);

@@ -19,6 +19,7 @@ const tables = [
   schema.fenceChanges,
   schema.lineage,
   schema.recoveries,
+  schema.refusals,
   schema.migrations,
 ];
 

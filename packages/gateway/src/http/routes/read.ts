@@ -61,7 +61,8 @@ export function listRoute(parts: StoreAccess): RouteHandler {
   };
 }
 
-function prefixFault(context: RequestContext, prefix: string): Problem | undefined {
+/** Why this caller may not look at names with this prefix. */
+export function prefixFault(context: RequestContext, prefix: string): Problem | undefined {
   const fault = Buffer.byteLength(prefix) > MAX_NAME_BYTES ? "is too long" : characterFault(prefix);
   if (fault !== undefined) return new Problem("query_invalid", `The prefix ${fault}.`);
   if (allows(context.principal, "read", prefix)) return undefined;
