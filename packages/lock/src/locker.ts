@@ -103,7 +103,7 @@ export class QuorumLocker implements Locker {
       ok: false,
       reason,
       ...retry,
-      message: describeLost(request.resources, outcome, policy),
+      message: describeLost(request.resources, outcome, this.#context),
       ballots,
     };
   }
@@ -188,7 +188,7 @@ export class QuorumLocker implements Locker {
     const answers = answersIn(asked);
     if (answers.length >= quorum) return answers;
     const ballots = asked.filter((node) => node.kind === "unreachable");
-    const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots)}`;
+    const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots, this.#context)}`;
     throw new LockError("LOCK_NO_QUORUM", message, { resources: [], ballots });
   }
 

@@ -42,7 +42,7 @@ export class Adoptions {
       check();
       const { verdict, ballots } = answer;
       if (verdict === "unknown") this.#remember(text.owner, adopted.owner);
-      if (verdict !== "renewed") throw adoptionError(text, answer);
+      if (verdict !== "renewed") throw adoptionError(text, answer, this.#context);
       const lease = new HeldLease(this.#context, { ...adopted, startMonotonicMs, startWallMs, votes: ballots }, keeping);
       isWanted = () => lease.held;
       lease.assertHeld();

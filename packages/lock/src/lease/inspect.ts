@@ -5,7 +5,7 @@ import type { Inspection } from "../protocol/locker.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
-import { describeBallots } from "./messages.js";
+import { describeBallots, type Teller } from "./messages.js";
 
 type Seen = Extract<InspectBallot, { kind: "seen" }>;
 
@@ -52,9 +52,13 @@ export function summarize(resource: string, ballots: readonly InspectBallot[], {
 }
 
 /** Thrown when too few nodes answered to prove anything. */
-export function tooFewSaw(resource: string, ballots: readonly InspectBallot[], { size, quorum }: QuorumRule): LockError {
+export function tooFewSaw(resource: string, ballots: readonly InspectBallot[], teller: Teller): LockError {
+  const { size, quorum } = teller.policy;
   const seen = ballots.filter((ballot) => ballot.kind === "seen").length;
-  const silent = describeBallots(ballots.filter((ballot) => ballot.kind !== "seen"));
+  const silent = describeBallots(
+    ballots.filter((ballot) => ballot.kind !== "seen"),
+    teller,
+  );
   const message = `${seen} of ${size} nodes answered what they know of ${resource}, ${quorum} needed; ${silent}`;
   return new LockError("LOCK_NO_QUORUM", message, { resources: [resource], ballots });
 }

@@ -1,13 +1,16 @@
 // What messages say: in one sentence what happened, with numbers, then what it means. For people
 // only: programs go by the codes of errors, so wording may change.
-import type { Policy } from "../options/policy.js";
+import { type Policy, usualLabel } from "../options/policy.js";
 import type { Ballot } from "../protocol/ballot.js";
 import { type LeaseLostReason, LockError, type LockErrorCode, type LossReason } from "../protocol/errors.js";
 import type { FleetState } from "../protocol/fleet.js";
 import type { Lost } from "../protocol/outcome.js";
-import type { QuorumRule } from "../quorum/tally.js";
+import type { LeaseContext } from "./context.js";
 import type { RenewalAnswer } from "./renew.js";
 import { retryAfterMs } from "./time-until-free.js";
+
+/** Who tells it: names stand for nodes, and a holder may be the teller itself. */
+export type Teller = Pick<LeaseContext, "nodes" | "policy">;
 
 /** A lease of more resources is named by the first of them. */
 const NAMED = 3;
@@ -24,10 +27,12 @@ export function nameAll(resources: readonly string[]): string {
 }
 
 /** An acquisition that took nothing: held, unreachable or too slow. */
-export function describeLost(resources: readonly string[], lost: Lost, { size, quorum }: QuorumRule): string {
+export function describeLost(resources: readonly string[], lost: Lost, teller: Teller): string {
+  const { size, quorum } = teller.policy;
   const granted = `${lost.grants} of ${size} nodes granted ${nameAll(resources)}, ${quorum} needed`;
   const others = describeBallots(
     lost.ballots.filter((ballot) => ballot.kind !== "granted"),
+    teller,
     resources,
   );
   const unanswered = size - lost.ballots.length;
@@ -36,34 +41,39 @@ export function describeLost(resources: readonly string[], lost: Lost, { size, q
     .join(", ");
   const message = details === "" ? granted : `${granted}; ${details}`;
   if (lost.leftMs !== undefined) return `${message}; it took so long that ${lost.leftMs.toFixed(0)} ms of the lease were left: given back`;
-  if (lost.seals.length > 0) return `${message}; the token could not be stored on a quorum: ${describeBallots(lost.seals)}`;
+  if (lost.seals.length > 0) return `${message}; the token could not be stored on a quorum: ${describeBallots(lost.seals, teller)}`;
   return message;
 }
 
 /**
- * Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4 and n5
- * unreachable (ECONNREFUSED)". Of several resources, the one that is held is named.
+ * Ballots that say the same are told together: "n3 held for 812 ms more by worker-7, n4
+ * (10.0.0.4:6379) and n5 (10.0.0.5:6379) unreachable (ECONNREFUSED)". Of several resources, the one
+ * that is held is named.
  */
-export function describeBallots(ballots: readonly Ballot[], resources: readonly string[] = []): string {
+export function describeBallots(ballots: readonly Ballot[], { nodes, policy }: Teller, resources: readonly string[] = []): string {
+  const placeOf = ({ kind, node }: Ballot): string => {
+    const address = kind === "unreachable" || kind === "quarantined" ? nodes.find(({ name }) => name === node)?.address : undefined;
+    return address === undefined ? node : `${node} (${address})`;
+  };
   const groups = new Map<string, { readonly nodes: string[]; atMostMs: number | undefined }>();
   for (const ballot of ballots) {
-    const [words, forMs] = describeBallot(ballot, resources.length > 1);
+    const [words, forMs] = describeBallot(ballot, policy.label, resources.length > 1);
     const group = groups.get(words);
-    if (group === undefined) groups.set(words, { nodes: [ballot.node], atMostMs: forMs });
+    if (group === undefined) groups.set(words, { nodes: [placeOf(ballot)], atMostMs: forMs });
     else {
-      group.nodes.push(ballot.node);
+      group.nodes.push(placeOf(ballot));
       if (forMs !== undefined) group.atMostMs = Math.max(forMs, group.atMostMs ?? 0);
     }
   }
-  const sentences = [...groups].map(([words, { nodes, atMostMs }]) => {
-    return `${enumerate(nodes)} ${atMostMs === undefined ? words : words.replace("#", String(Math.ceil(atMostMs)))}`;
+  const sentences = [...groups].map(([words, { nodes: places, atMostMs }]) => {
+    return `${enumerate(places)} ${atMostMs === undefined ? words : words.replace("#", String(Math.ceil(atMostMs)))}`;
   });
   return sentences.join(", ");
 }
 
 // The words, with # in the place of the milliseconds that follow: nodes that say the same for a
 // slightly different time are told together.
-function describeBallot(ballot: Ballot, isOfMany: boolean): [words: string, forMs?: number] {
+function describeBallot(ballot: Ballot, ownLabel: string, isOfMany: boolean): [words: string, forMs?: number] {
   switch (ballot.kind) {
     case "unreachable":
       return [`unreachable (${ballot.cause})`];
@@ -73,7 +83,10 @@ function describeBallot(ballot: Ballot, isOfMany: boolean): [words: string, forM
         ? ["quarantined after a restart"]
         : ["quarantined after a restart for # ms more", ballot.readyInMs];
     case "held":
-      return [`held for # ms more by ${ballot.holder}${isOfMany ? `, who has ${ballot.resource}` : ""}`, ballot.remainingMs];
+      return [
+        `held for # ms more by ${ballot.holder}${ownership(ballot.holder, ownLabel)}${isOfMany ? `, who has ${ballot.resource}` : ""}`,
+        ballot.remainingMs,
+      ];
     case "taken":
       return [`taken for # ms more by ${ballot.holder}`, ballot.remainingMs];
     case "epoch_moved":
@@ -87,6 +100,15 @@ function describeBallot(ballot: Ballot, isOfMany: boolean): [words: string, forM
     default:
       return [ballot.kind];
   }
+}
+
+/**
+ * The usual label names one process. One that the user chose may be that of many, so it proves
+ * nothing.
+ */
+function ownership(holder: string, ownLabel: string): string {
+  if (holder !== ownLabel) return "";
+  return holder === usualLabel() ? ", which is this very process" : ", which is also the label of this locker";
 }
 
 function enumerate(nodes: readonly string[]): string {
@@ -112,15 +134,19 @@ export function describeLoss(
 }
 
 /** A fleet in which too few nodes are admitted. */
-export function describeState(state: FleetState, { size, quorum }: QuorumRule): string {
+export function describeState(state: FleetState, teller: Teller): string {
+  const { size, quorum } = teller.policy;
   const unreachable = state.unreachable.map(({ node, cause }) => ({ kind: "unreachable", node, cause }) as const);
-  const others = describeBallots([...state.quarantined.map((ballot) => ({ ...ballot, kind: "quarantined" }) as const), ...unreachable]);
+  const others = describeBallots(
+    [...state.quarantined.map((ballot) => ({ ...ballot, kind: "quarantined" }) as const), ...unreachable],
+    teller,
+  );
   return `${state.admitted.length} of ${size} nodes are ready, ${quorum} needed; ${others}`;
 }
 
 /** The last acquisition of a caller that may not try again. */
-export function lossError(resources: readonly string[], lost: Lost, policy: Policy): LockError {
-  return new LockError(codes[lost.reason], describeLost(resources, lost, policy), lossDetails(resources, lost, policy));
+export function lossError(resources: readonly string[], lost: Lost, teller: Teller): LockError {
+  return new LockError(codes[lost.reason], describeLost(resources, lost, teller), lossDetails(resources, lost, teller.policy));
 }
 
 /**
@@ -130,14 +156,14 @@ export function lossError(resources: readonly string[], lost: Lost, policy: Poli
 export function queueError(
   resources: readonly string[],
   waited: { readonly inFront: number; readonly last: Lost | undefined },
-  policy: Policy,
+  teller: Teller,
 ): LockError {
   const { inFront, last } = waited;
   const message = `no turn for ${nameAll(resources)} within waitMs: ${inFront} of this process ${inFront === 1 ? "was" : "were"} in front`;
   // The one in front has not learnt anything yet: the time was too short for a single round.
   if (last === undefined) return new LockError("LOCK_TOO_SLOW", `${message}, and the nodes had not answered`, { resources });
-  const lastly = `${message}; at the last attempt ${describeLost(resources, last, policy)}`;
-  return new LockError(codes[last.reason], lastly, lossDetails(resources, last, policy));
+  const lastly = `${message}; at the last attempt ${describeLost(resources, last, teller)}`;
+  return new LockError(codes[last.reason], lastly, lossDetails(resources, last, teller.policy));
 }
 
 /** A caller whose time ended while other calls of this process kept the nodes busy. */
@@ -161,11 +187,15 @@ export function closedError(resources: readonly string[]): LockError {
 }
 
 /** A lease that could not be adopted. */
-export function adoptionError(lease: { readonly resources: readonly string[]; readonly token: number }, answer: RenewalAnswer): LockError {
+export function adoptionError(
+  lease: { readonly resources: readonly string[]; readonly token: number },
+  answer: RenewalAnswer,
+  teller: Teller,
+): LockError {
   const { resources, token } = lease;
   const { ballots, verdict } = answer;
   const what = `the lease of ${nameAll(resources)} with token ${token}`;
-  const answers = describeBallots(ballots);
+  const answers = describeBallots(ballots, teller);
   if (verdict === "lost") {
     const why = "it has ended, or its text was adopted before, which works once";
     return new LockError("LEASE_LOST", `${what} was not adopted: ${why}; ${answers}`, { resources, ballots, reason: "taken" });

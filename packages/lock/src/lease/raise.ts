@@ -53,7 +53,7 @@ export async function wasIssued(context: LeaseContext, resource: string, token: 
   const { policy } = context;
   const judge = (cast: Ballots<InspectBallot>): StoredVerdict => tallyStored(token, cast, policy);
   const { verdict, ballots } = await inspectUntil<Exclude<StoredVerdict, "open">>(context, resource, judge);
-  if (verdict === "silent") throw tooFewSaw(resource, ballots, policy);
+  if (verdict === "silent") throw tooFewSaw(resource, ballots, context);
   if (verdict === "partly") await raiseOnQuorum(context, { resource, token, remove: "nothing" });
   return verdict !== "unissued";
 }
@@ -67,7 +67,7 @@ export async function highestToken(context: LeaseContext, resource: string): Pro
   const { policy } = context;
   const ballots = await inspectAll(context, resource);
   const tokens = ballots.flatMap((ballot) => (ballot.kind === "seen" ? [ballot.token] : [])).sort((a, b) => b - a);
-  if (tokens.length < policy.quorum) throw tooFewSaw(resource, ballots, policy);
+  if (tokens.length < policy.quorum) throw tooFewSaw(resource, ballots, context);
   const majority = Math.floor(policy.size / 2) + 1;
   const place = Math.max(1, majority - (policy.size - tokens.length));
   const token = tokens[place - 1] ?? 0;
@@ -85,7 +85,7 @@ export async function forceRelease(context: LeaseContext, resource: string, reas
   const { policy } = context;
   const ballots = await inspectAll(context, resource);
   const before = summarize(resource, ballots, policy);
-  if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, policy);
+  if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, context);
   const least = before.token + 1;
   await raiseOnQuorum(context, { resource, token: least, remove: "nothing" });
   const raised = await raiseOnQuorum(context, { resource, token: least, remove: "holder" });
@@ -112,7 +112,10 @@ async function raiseOnQuorum(context: LeaseContext, question: Raise): Promise<re
     if (raised >= quorum) return ballots.filter((ballot) => ballot.kind !== "epoch_moved");
     const moved = ballots.filter(({ kind }) => kind === "epoch_moved").length;
     if (raised + moved >= quorum && tries < MAX_TRIES) continue;
-    const others = describeBallots(ballots.filter(({ kind }) => kind !== "raised"));
+    const others = describeBallots(
+      ballots.filter(({ kind }) => kind !== "raised"),
+      context,
+    );
     const message = `${raised} of ${size} nodes raised the token of ${question.resource} to ${question.token}, ${quorum} needed; ${others}`;
     throw new LockError("LOCK_NO_QUORUM", message, { resources: [question.resource], ballots });
   }

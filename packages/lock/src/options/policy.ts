@@ -200,6 +200,11 @@ function readNamespace(value: unknown): string {
 
 function readLabel(value: unknown): string {
   if (value !== undefined) return wellFormedText("label", value, MAX_LABEL_BYTES);
+  return usualLabel();
+}
+
+/** Of a locker that was given none: no other process has it. */
+export function usualLabel(): string {
   return `${hostname()}:${process.pid}`;
 }
 

@@ -9,7 +9,7 @@ import { WaitBudget } from "./wait-budget.js";
 /** How often `ready` checks whether a quorum is admitted by now. */
 const POLL_MS = 20;
 
-type Context = Pick<WaitContext, "clock" | "policy" | "waiters">;
+type Context = Pick<WaitContext, "clock" | "nodes" | "policy" | "waiters">;
 
 export class FirstContact {
   readonly #context: Context;
@@ -49,7 +49,7 @@ export class FirstContact {
       const state = this.#fleet.state();
       const { policy } = this.#context;
       if (state.admitted.length >= policy.quorum) return state;
-      if (budget.leftMs === 0) throw new LockError("LOCK_NO_QUORUM", describeState(state, policy));
+      if (budget.leftMs === 0) throw new LockError("LOCK_NO_QUORUM", describeState(state, this.#context));
       await budget.sleep(POLL_MS);
     }
   }

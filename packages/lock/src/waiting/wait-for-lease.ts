@@ -101,7 +101,7 @@ export class AcquireCalls {
         const outcome = await this.#acquire(wanted, budget);
         if (outcome instanceof HeldLease) return outcome;
         resourceQueue.noteLoss(lineOf(resources), outcome);
-        if (tries >= policy.retry.tries || budget.leftMs === 0) throw lossError(resources, outcome, policy);
+        if (tries >= policy.retry.tries || budget.leftMs === 0) throw lossError(resources, outcome, this.#context);
         wakeUp ??= new WakeUp(this.#context, resources, budget);
         await wakeUp.sleep(outcome);
       }
@@ -112,11 +112,11 @@ export class AcquireCalls {
 
   // Behind others of this process. Returns when this caller is the first.
   async #queueIn(line: string, { resources }: LeaseRequest, budget: WaitBudget): Promise<void> {
-    const { policy, resourceQueue } = this.#context;
+    const { resourceQueue } = this.#context;
     const inFront = resourceQueue.length(line) + 1;
     if (await hasTurn(resourceQueue, line, budget)) return;
     budget.check(resources);
-    throw queueError(resources, { inFront, last: resourceQueue.lastLoss(line) }, policy);
+    throw queueError(resources, { inFront, last: resourceQueue.lastLoss(line) }, this.#context);
   }
 
   async #acquire(request: LeaseRequest & Wanted, budget: WaitBudget): Promise<HeldLease | Lost> {

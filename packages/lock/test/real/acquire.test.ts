@@ -179,6 +179,17 @@ describe("a held resource", () => {
     expect((error as LockError).ballots.length).toBeGreaterThanOrEqual(3);
   });
 
+  test("says when this very process holds it, and when only the label is the same", async ({ shared, eye }) => {
+    await shared().acquire("orders/own", { ttlMs: 50_000 });
+    await shared({ label: "worker-7" }).acquire("orders/alike", { ttlMs: 50_000 });
+    for (const name of ["orders/own", "orders/alike"]) await expect.poll(() => eye.holders(name)).not.toContain(null);
+    await expect(shared().acquire("orders/own", { waitMs: 0 })).rejects.toThrow(
+      new RegExp(`held for \\d+ ms more by \\S+:${process.pid}, which is this very process`),
+    );
+    const alike = shared({ label: "worker-7" }).acquire("orders/alike", { waitMs: 0 });
+    await expect(alike).rejects.toThrow(/held for \d+ ms more by worker-7, which is also the label of this locker/);
+  });
+
   test("is a value for tryAcquire, which never waits", async ({ locker }) => {
     await locker.acquire("tried", { ttlMs: 60_000 });
     using attempts = listen<AttemptEvent>("attempt", ({ resources }) => resources[0] === "tried");

@@ -49,6 +49,8 @@ describe("nodes that are down", () => {
     expect(error.message).toMatch(/^[0-2] of 5 nodes granted r, 3 needed; .*unreachable \(.+\)/);
     const unreachable = error.ballots.filter(({ kind }) => kind === "unreachable");
     expect(unreachable.map(({ node }) => node)).toEqual(["n1", "n3", "n5"]);
+    // A name is a place in the list of nodes; the address is where to look.
+    for (const i of [0, 2, 4]) expect(error.message).toContain(`n${i + 1} (${new URL(running.urls[i] ?? "").host})`);
     const attempt = await locker.tryAcquire("r");
     expect(attempt).toMatchObject({ ok: false, reason: "no_quorum" });
     expect(attempt).not.toHaveProperty("retryAfterMs");

@@ -137,7 +137,7 @@ describe("issued", () => {
     expect(error).toMatchObject({
       code: "LOCK_NO_QUORUM",
       // Together when both were seen to break, each for itself when one was tried again meanwhile.
-      message: expect.stringMatching(/1 of 3 nodes answered .*; n1 (and|unreachable \(.*\),) n2 unreachable/),
+      message: expect.stringMatching(/1 of 3 nodes answered .*; n1 \(\S+:\d+\) (and|unreachable \(.*\),) n2 \(\S+:\d+\) unreachable/),
     });
   });
 
@@ -164,7 +164,7 @@ describe("a locker", () => {
     const { tookMs, result } = await timed(() => failure(open({ nodes: urls, waitMs: 100 }).ready()));
     expect(result).toMatchObject({
       code: "LOCK_NO_QUORUM",
-      message: expect.stringMatching(/^0 of 3 nodes are ready, 2 needed; n1, n2 and n3 unreachable/),
+      message: expect.stringMatching(/^0 of 3 nodes are ready, 2 needed; n1 \(\S+\), n2 \(\S+\) and n3 \(\S+\) unreachable/),
     });
     // The default would be ten seconds.
     expect(tookMs).toBeLessThan(8_000);
