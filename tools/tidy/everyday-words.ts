@@ -20,7 +20,7 @@ export const everydayWords = listed(`
   migration modify move mutant name native network no not notify npm once one only open openapi
   operation option orphan other outcome over own owned pacing packages page pair palisade panel parent
   paths pause peers pending picture pipeline place plan pnpm policy pool port postgres
-  preconditions private probe problem process program progress promises protocol prototypes
+  preconditions private probe problem process program progress prometheus promises protocol prototypes
   provider proxy puts query queue raise rate raw read readiness readmission ready reaper record
   recorded recorder redis reference refusal register release renew renewal replica reply report
   reporter request response results retention retry root rows rule run running sampler samples

@@ -14,6 +14,7 @@ export { NoPostgres } from "./resolve/postgres.js";
 export { Pgbouncer, type PgbouncerOptions } from "./servers/pgbouncer.js";
 export { type PairOptions, PostgresPair } from "./servers/postgres-pair.js";
 export { type PostgresOptions, PostgresServer } from "./servers/postgres-server.js";
+export { type FiringAlert, Prometheus, type PrometheusOptions } from "./servers/prometheus.js";
 export type { FleetWay } from "./servers/redis-fleet.js";
 export { RedisFleet, type RedisFleetOptions } from "./servers/redis-fleet.js";
 export type { RedisNode } from "./servers/redis-node.js";

@@ -2,6 +2,7 @@
 // metrics when they are scraped. Labels come from fixed lists: a resource, token or credential as a
 // label would be a memory leak.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Verdict, WriteOperation } from "../fence/verdict.js";
 import type { StoreEvent, StoreStats } from "../fenced-store.js";
 
 export interface Sources {
@@ -10,6 +11,8 @@ export interface Sources {
   readonly bodyBytesHeld: () => number;
 }
 
+const operations: readonly (WriteOperation | "call")[] = ["put", "patch", "delete", "seal", "call"];
+const alarming: readonly Verdict["kind"][] = ["outcome_unknown", "unavailable", "stale"];
 const latencyBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const rowBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
 
@@ -38,6 +41,9 @@ export class Metrics {
       help: "Single writes, seals and operations of transactions by outcome",
       labelNames: ["op", "outcome"],
     });
+    // A counter that appears with its first event has not risen, for Prometheus: the first event
+    // of what is worth an alert must count.
+    for (const op of operations) for (const outcome of alarming) this.#writes.add(op, outcome, 0);
     this.#latency = new Histogram({
       name: "palisade_request_duration_seconds",
       help: "From the header to the answer",
@@ -60,6 +66,7 @@ export class Metrics {
       labelNames: ["answer"],
       registers,
     });
+    this.#verifications.labels("unissued").inc(0); // As above.
     this.#retries = new Counter({
       name: "palisade_retried_rows_total",
       help: "Rows sent again after a race in the database",
@@ -116,13 +123,13 @@ export class Metrics {
 class Tally {
   readonly #counts = new Map<string, Map<string, number>>();
 
-  add(first: string, second: string): void {
+  add(first: string, second: string, count = 1): void {
     let row = this.#counts.get(first);
     if (row === undefined) {
       row = new Map();
       this.#counts.set(first, row);
     }
-    row.set(second, (row.get(second) ?? 0) + 1);
+    row.set(second, (row.get(second) ?? 0) + count);
   }
 
   *entries(): Generator<readonly [string, string, number]> {

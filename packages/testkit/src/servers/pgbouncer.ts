@@ -7,7 +7,7 @@ import { type Child, startChild } from "../process/child.js";
 import { keepFolder } from "../process/living-children.js";
 import { returnPort, takePort } from "../process/port-block.js";
 import { scratchFolder } from "../process/scratch-folder.js";
-import { type PgbouncerProgram, resolvePgbouncer } from "../resolve/pgbouncer.js";
+import { type FoundProgram, resolvePgbouncer } from "../resolve/distribution-program.js";
 
 export interface PgbouncerOptions {
   /** Of a database behind it. */
@@ -27,7 +27,7 @@ export class Pgbouncer implements AsyncDisposable {
   readonly #port: number;
   readonly #folder: string;
 
-  private constructor(program: PgbouncerProgram, running: { readonly child: Child; readonly port: number; readonly folder: string }) {
+  private constructor(program: FoundProgram, running: { readonly child: Child; readonly port: number; readonly folder: string }) {
     this.version = program.version;
     this.#child = running.child;
     this.#port = running.port;
@@ -87,7 +87,7 @@ function configuration({ databaseUrl, mode, settings = {} }: PgbouncerOptions, p
 }
 
 /** Undefined when another process sits on the port. */
-async function launched({ binary, libraryPath, account }: PgbouncerProgram, file: string): Promise<Child | undefined> {
+async function launched({ binary, libraryPath, account }: FoundProgram, file: string): Promise<Child | undefined> {
   let isUp = (): void => {};
   const up = new Promise<"up">((resolve) => {
     isUp = () => resolve("up");

@@ -1,0 +1,50 @@
+// The alert rules and the dashboard that are shipped, against a real Prometheus and what a real
+// gateway reports.
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { createGatewayClient } from "@palisade/client";
+import { createLocker } from "@palisade/lock";
+import { Prometheus } from "@palisade/testkit";
+import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
+
+const pathOf = (name: string) => fileURLToPath(new URL(`../../../../deploy/${name}`, import.meta.url));
+const rules = readFileSync(pathOf("prometheus/palisade.rules.yml"), "utf8");
+const dashboard = readFileSync(pathOf("grafana/palisade.json"), "utf8");
+
+describe("the alert rules", () => {
+  test("are what promtool takes, and fire as their own tests say", async () => {
+    expect(await Prometheus.tool("check", "rules", pathOf("prometheus/palisade.rules.yml"))).toContain("9 rules found");
+    expect(await Prometheus.tool("test", "rules", pathOf("prometheus/palisade.test.yml"))).toContain("SUCCESS");
+  });
+
+  test("G4 the first forged token of a gateway's life fires, seen by a Prometheus that scrapes it", async ({ redis, startGateway }) => {
+    const gateway = await startGateway({ redisUrls: redis.urls, namespace: redis.namespace });
+    const { host } = new URL(gateway.adminUrl);
+    await using prometheus = await Prometheus.start({ job: "palisade", targets: [host], rules });
+    const scraped = async (query: string) => {
+      const answer = await fetch(`${prometheus.url}/api/v1/query?query=${encodeURIComponent(query)}`);
+      return ((await answer.json()) as { data: { result: readonly { value: readonly [number, string] }[] } }).data.result;
+    };
+    await eventually(() => scraped('count_over_time(palisade_verifications_total{answer="unissued"}[1m]) > 1')).toHaveLength(1);
+    const locker = createLocker({ nodes: redis.urls, namespace: redis.namespace });
+    const client = createGatewayClient({ url: gateway.url });
+    const name = uniqueName();
+    await locker.using(name, (lease) => client.put(name, { n: 1 }, { lease }));
+    await locker.close();
+    expect(await client.put(name, { n: 2 }, { token: 999_999_999_999 * 900 })).toMatchObject({ code: "fencing_token_unissued" });
+    const firing = async () => (await prometheus.alerts()).filter(({ state }) => state === "firing").map(({ labels }) => labels.alertname);
+    await eventually(firing).toEqual(["PalisadeTokenNeverIssued"]);
+  });
+});
+
+test("every metric that a rule or a panel names is one that the gateway reports", async ({ gateway }) => {
+  const reported = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  const named = new Set([...`${rules}${dashboard}`.matchAll(/palisade_[a-z_]+(?=[{[ )>,])/g)].map(([name]) => name));
+  expect(named.size).toBeGreaterThan(10);
+  const missing = [...named].filter(
+    (name) => !new RegExp(`^(# TYPE )?${name}[ {]`, "m").test(reported) && !reported.includes(`\n${name} `),
+  );
+  expect(
+    missing.filter((name) => !/_(bucket|sum|count)$/.test(name) || !reported.includes(name.replace(/_(bucket|sum|count)$/, ""))),
+  ).toEqual([]);
+});
