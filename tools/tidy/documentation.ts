@@ -35,7 +35,7 @@ function undocumented(file: SourceFile, name: string): readonly Finding[] {
   const [first] = found;
   if (first === undefined) return [`${file.path}:1: ${name} is not declared here`];
   const missing = isDocumented(file, first.statement) ? [] : [`${file.at(first.statement.start)}: ${name}`];
-  const members = membersOf(first.declaration).filter((member) => !isDocumented(file, member));
+  const members = membersOf(first.declaration).filter((member) => member.type === "TSParameterProperty" || !isDocumented(file, member));
   return [...missing, ...members.map((member) => `${file.at(member.start)}: ${name}.${nameOf(member.key ?? member.parameter)}`)];
 }
 
@@ -54,7 +54,10 @@ function membersOf(declaration: Node): readonly Node[] {
   return [...firsts.filter(isPublic), ...members.flatMap(parameterProperties)];
 }
 
-/** `constructor(readonly refusal: Refusal)` declares a member. */
+/**
+ * `constructor(readonly refusal: Refusal)` declares a member, but the compiler does not pass on a
+ * comment there.
+ */
 function parameterProperties({ key, value }: Node): readonly Node[] {
   if (nameOf(key) !== "constructor" || !isNode(value)) return [];
   return nodesIn(value.params).filter(({ type }) => type === "TSParameterProperty");

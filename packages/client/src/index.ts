@@ -6,6 +6,7 @@ export {
   type GatewayClientOptions,
 } from "./gateway-client.js";
 export type {
+  CallOptions,
   FenceChange,
   FunctionOptions,
   GetOptions,
@@ -14,10 +15,11 @@ export type {
   ListOptions,
   Operation,
   RefusedOptions,
+  SealOptions,
   TransactionOptions,
   WriteOptions,
 } from "./options.js";
-export type { LeaseLike } from "./request-format.js";
+export type { Holder, LeaseLike } from "./request-format.js";
 export { RawJson, rawJson } from "./request-format.js";
 export type {
   CallResult,
@@ -29,6 +31,7 @@ export type {
   HistoryResult,
   ListedResource,
   ListResult,
+  LocalCode,
   PatchResult,
   PutResult,
   Refusal,
@@ -38,6 +41,7 @@ export type {
   SealResult,
   TransactionResult,
 } from "./results.js";
+export type { RetryPolicy } from "./retry.js";
 export {
   type Changes,
   type Documents,

@@ -1,6 +1,7 @@
 // What calls of the client take besides resource and document.
 import type { Holder } from "./request-format.js";
 
+/** Options of every call. */
 export interface CallOptions {
   /** Ends the call with `aborted`. A write that was sent may still be applied. */
   readonly signal?: AbortSignal | undefined;
@@ -21,6 +22,7 @@ export type WriteOptions = CallOptions &
     readonly idempotencyKey?: string | undefined;
   };
 
+/** Options of `seal`: the holder, as `lease` or as `token`. */
 export type SealOptions = CallOptions & Holder;
 
 /** Options of `get`. */

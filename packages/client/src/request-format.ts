@@ -14,6 +14,7 @@ export interface LeaseLike {
   readonly resources?: readonly string[] | undefined;
 }
 
+/** Who writes: a lease, which also ends the call when it is lost, or a token alone. */
 export type Holder = { readonly lease: LeaseLike; readonly token?: undefined } | { readonly token: number; readonly lease?: undefined };
 
 /**
@@ -72,7 +73,11 @@ export function queryText(parameters: Readonly<Record<string, string | number | 
 
 /** JSON that is already text: JSON.parse would round 12345678901234567890. */
 export class RawJson {
-  constructor(/** Sent as it is. */ readonly text: string) {}
+  /** Sent as it is. */
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
 }
 
 /**

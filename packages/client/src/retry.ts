@@ -3,6 +3,7 @@
 import type { Refusal } from "./results.js";
 import { type Call, local, type Success, type Transport } from "./transport.js";
 
+/** How often, how long and at which distance a call is repeated. Times are in milliseconds. */
 export interface RetryPolicy {
   /** Tries in all; 1 is no retry. */
   readonly attempts: number;
@@ -11,7 +12,9 @@ export interface RetryPolicy {
    * takes.
    */
   readonly forMs: number;
+  /** The longest pause after the first try; it doubles with each further one. */
   readonly firstPauseMs: number;
+  /** Where it stops doubling, also if the gateway asks for a longer pause. */
   readonly longestPauseMs: number;
 }
 

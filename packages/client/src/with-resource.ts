@@ -51,12 +51,11 @@ export class GatewayError extends Error {
   readonly code: RefusalCode;
   /** `unknown`: the document may or may not be stored. */
   readonly outcome: Refusal["outcome"];
-  constructor(
-    message: string,
-    /** The whole answer. */
-    readonly refusal: Refusal,
-  ) {
+  /** The whole answer. */
+  readonly refusal: Refusal;
+  constructor(message: string, refusal: Refusal) {
     super(`${message}: ${refusal.code}. ${refusal.detail}`);
+    this.refusal = refusal;
     this.code = refusal.code;
     this.outcome = refusal.outcome;
   }

@@ -3,5 +3,6 @@
 export { createGateway, type Gateway, type GatewayOptions, type OpenOptions } from "./gateway.js";
 export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
 export { openApiDocument } from "./http/openapi.js";
-export { type GatewayConfig, GatewayConfigError } from "./settings/config.js";
+export { type GatewayConfig, GatewayConfigError, type Naming } from "./settings/config.js";
+export type { Settings } from "./settings/setting-values.js";
 export { grantRoles, MigrationError, type MigrationReport, migrate } from "./store/migrate.js";

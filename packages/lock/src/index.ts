@@ -19,6 +19,7 @@ export type {
 export { type LeaseLostReason, LockError, type LockErrorCode, type LockErrorDetails, type LossReason } from "./protocol/errors.js";
 export type { NodeEvent } from "./protocol/events.js";
 export {
+  type AdmissionWay,
   type AttemptEvent,
   channelNames,
   type DangerEvent,

@@ -14,8 +14,11 @@ export class GatewayConfigError extends Error {
   override readonly name = "GatewayConfigError";
   /** Tells it from other errors. */
   readonly code = "GATEWAY_CONFIG_INVALID";
-  constructor(/** One sentence per setting that is wrong. */ readonly problems: readonly string[]) {
+  /** One sentence per setting that is wrong. */
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
     super(problems.join("\n"));
+    this.problems = problems;
   }
 }
 
