@@ -35,7 +35,7 @@ export const everydayWords = listed(`
 
 /** Refused in the names of files and classes, also when the glossary has them. */
 export const retiredWords = listed(`
-  account alarms asked belief campaign cast courtesy credulous debts desk door dormitory ending
+  account alarms asked belief cast courtesy credulous debts desk door dormitory ending
   exchange gate introduction letters lifeguard nemesis outbox patience posting seat signs station
   stranger strike survey tell tenure told trade trial turnstile visit witness workshop
 `);

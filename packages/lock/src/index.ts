@@ -16,6 +16,7 @@ export type {
   SealBallot,
   Unreachable,
 } from "./protocol/ballot.js";
+export type { Campaign, CampaignOptions, Leader, Term, TermRoutine } from "./protocol/campaign.js";
 export { type LeaseLostReason, LockError, type LockErrorCode, type LockErrorDetails, type LossReason } from "./protocol/errors.js";
 export type { NodeEvent } from "./protocol/events.js";
 export {

@@ -3,7 +3,7 @@
 import { Adoptions } from "./lease/adopt.js";
 import { readHandOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
-import { inspectAll, summarize } from "./lease/inspect.js";
+import { inspectAll, leaderIn, summarize } from "./lease/inspect.js";
 import { closedError, describeBallots, describeLost } from "./lease/messages.js";
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
 import { retryAfterMs } from "./lease/time-until-free.js";
@@ -16,6 +16,7 @@ import type { Clock } from "./platform/clock.js";
 import { systemClock } from "./platform/clock.js";
 import { DeadlineHeap } from "./platform/deadline-heap.js";
 import { InFlight } from "./platform/in-flight.js";
+import type { Campaign, CampaignOptions, Leader, TermRoutine } from "./protocol/campaign.js";
 import { LockError } from "./protocol/errors.js";
 import { channels } from "./protocol/events.js";
 import type { Asked, Finding, Fleet, FleetMembers, FleetState, MemberChange } from "./protocol/fleet.js";
@@ -33,10 +34,11 @@ import type {
   UsingOptions,
 } from "./protocol/locker.js";
 import { openNodes } from "./redis/open-nodes.js";
+import { LeaderCampaign } from "./waiting/campaign.js";
 import type { WaitContext } from "./waiting/context.js";
 import { FirstContact } from "./waiting/first-contact.js";
 import { LocalQueue } from "./waiting/local-queue.js";
-import type { WaitBudget } from "./waiting/wait-budget.js";
+import { WaitBudget } from "./waiting/wait-budget.js";
 import { AcquireCalls } from "./waiting/wait-for-lease.js";
 import { YieldAfterRelease } from "./waiting/yield-after-release.js";
 
@@ -121,6 +123,24 @@ export class QuorumLocker implements Locker {
       // Never throws, so the caller gets the routine's own error.
       await lease[Symbol.asyncDispose]();
     }
+  }
+
+  campaign(resource: string, routine: TermRoutine, options?: CampaignOptions): Campaign {
+    readResource(resource);
+    if (typeof routine !== "function") throw new TypeError(`campaign needs a routine to run, not ${shown(routine)}`);
+    const { clock, policy, waiters } = this.#context;
+    const request = readLeaseRequest("campaign", policy, { resources: resource, options });
+    const candidate = {
+      resource,
+      elect: (signal: AbortSignal) => this.#calls.waitFor({ ...request, signal }),
+      rest: (signal: AbortSignal) =>
+        new WaitBudget(clock, waiters, { waitMs: policy.retry.maxDelayMs, signal }).sleep(policy.retry.maxDelayMs),
+    };
+    return new LeaderCampaign(candidate, routine, request.signal);
+  }
+
+  async leader(resource: string): Promise<Leader | null> {
+    return leaderIn(await this.inspect(resource), this.#context.policy);
   }
 
   async adopt(text: string, options?: KeepOptions): Promise<Lease> {

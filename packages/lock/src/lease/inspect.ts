@@ -1,5 +1,6 @@
 // What each node stores of a resource, and what a quorum of them says together. Changes nothing.
 import type { InspectBallot } from "../protocol/ballot.js";
+import type { Leader } from "../protocol/campaign.js";
 import { LockError } from "../protocol/errors.js";
 import type { Inspection } from "../protocol/locker.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
@@ -49,6 +50,12 @@ export function summarize(resource: string, ballots: readonly InspectBallot[], {
     (candidate) => seen.filter(({ owner }) => owner === candidate).length + unseen >= quorum,
   );
   return { ...base, state: canBeEither ? "unknown" : "split" };
+}
+
+/** Who leads, if a quorum has it. Throws LOCK_NO_QUORUM if that cannot be told. */
+export function leaderIn({ state, holder, token, remainingMs, resource, ballots }: Inspection, rule: QuorumRule): Leader | null {
+  if (state === "unknown") throw tooFewSaw(resource, ballots, rule);
+  return state === "held" && holder !== undefined ? { label: holder, token, remainingMs: remainingMs ?? 0 } : null;
 }
 
 /** Thrown when too few nodes answered to prove anything. */

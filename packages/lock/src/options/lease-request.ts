@@ -20,14 +20,16 @@ const keepNames = ["renew", "maxHoldMs"];
 const tryNames = [...keepNames, "ttlMs"];
 /** Of acquire; the other calls have some of these. */
 export const acquireNames: readonly string[] = [...tryNames, "waitMs", "signal"];
+const campaignNames = ["ttlMs", "maxHoldMs", "signal"];
 const usingNames = acquireNames.filter((name) => name !== "renew");
 
-export type Call = "acquire" | "tryAcquire" | "using";
+export type Call = "acquire" | "tryAcquire" | "using" | "campaign";
 
 const namesOf: Readonly<Record<Call, readonly string[]>> = {
   acquire: acquireNames,
   tryAcquire: tryNames,
   using: usingNames,
+  campaign: campaignNames,
 };
 
 export function readLeaseRequest(
@@ -43,9 +45,9 @@ export function readLeaseRequest(
   return {
     resources,
     ttlMs: checkTtl(policy, ttlMs),
-    renew: call === "using" || keep.renew,
+    renew: isRenewed(call) || keep.renew,
     maxHoldMs: keep.maxHoldMs,
-    waitMs: readWaitMs(given.waitMs, policy.waitMs),
+    waitMs: call === "campaign" ? Number.POSITIVE_INFINITY : readWaitMs(given.waitMs, policy.waitMs),
     signal: readSignal(given.signal),
   };
 }
@@ -61,6 +63,10 @@ export function readKeepOptions(given: { readonly renew?: unknown; readonly maxH
     renew: given.renew ?? false,
     maxHoldMs: wholeNumber("maxHoldMs", given.maxHoldMs, { min: 1, max, fallback: max }),
   };
+}
+
+function isRenewed(call: Call): boolean {
+  return call === "using" || call === "campaign";
 }
 
 /** Adopt has only these two. */
@@ -89,9 +95,9 @@ function ordinary(call: Call, policy: Policy, resources: readonly string[]): Lea
   return {
     resources,
     ttlMs,
-    renew: call === "using",
+    renew: isRenewed(call),
     maxHoldMs: Number.POSITIVE_INFINITY,
-    waitMs,
+    waitMs: call === "campaign" ? Number.POSITIVE_INFINITY : waitMs,
     signal: undefined,
   };
 }

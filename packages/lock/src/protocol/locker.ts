@@ -2,6 +2,7 @@
 // ../locker.ts.
 
 import type { Ballot, InspectBallot, RaiseBallot } from "./ballot.js";
+import type { Campaign, CampaignOptions, Leader, TermRoutine } from "./campaign.js";
 import type { LossReason } from "./errors.js";
 import type { Finding, FleetMembers, FleetState, MemberChange } from "./fleet.js";
 import type { Lease } from "./lease.js";
@@ -142,6 +143,17 @@ export interface Locker extends AsyncDisposable {
     options: UsingOptions | undefined,
     routine: (lease: Lease) => Result | PromiseLike<Result>,
   ): Promise<Result>;
+  /**
+   * Stands for election as the leader of `resource`, until it is stopped: waits for the lease, runs
+   * the routine with a term that is renewed, and stands again when the routine is done, the term
+   * was lost or it resigned. One process leads at a time, in the sense in which one holds a lease.
+   */
+  campaign(resource: string, routine: TermRoutine, options?: CampaignOptions): Campaign;
+  /**
+   * Who leads now, as a quorum of nodes says; null if nobody does. Rejects with `LOCK_NO_QUORUM` if
+   * that cannot be told.
+   */
+  leader(resource: string): Promise<Leader | null>;
   /**
    * Takes over a lease that was serialized: asks the nodes to hold it for this holder, for its ttl
    * from now. Of all who adopt one text at most one succeeds. Rejects with LockError `LEASE_LOST`

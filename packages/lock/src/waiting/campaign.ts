@@ -1,0 +1,144 @@
+// Stands for election again and again: waits for the lease, runs the routine for as long as it is
+// held, and gives it back when the routine has settled. Two terms of one process never overlap,
+// since the next one is waited for only then.
+import { setMaxListeners } from "node:events";
+import type { Campaign, Term, TermRoutine } from "../protocol/campaign.js";
+import { LockError } from "../protocol/errors.js";
+import type { Lease } from "../protocol/lease.js";
+
+export interface Candidate {
+  readonly resource: string;
+  /** Waits for the lease, which is renewed, for as long as it takes. */
+  elect(signal: AbortSignal): Promise<Lease>;
+  /** Leaves others their turn. */
+  rest(signal: AbortSignal): Promise<void>;
+}
+
+export class LeaderCampaign implements Campaign {
+  readonly ended: Promise<void>;
+  readonly #candidate: Candidate;
+  readonly #routine: TermRoutine;
+  readonly #stopping = new AbortController();
+  #term: LeaderTerm | undefined;
+  #serving: Promise<void> | undefined;
+
+  constructor(candidate: Candidate, routine: TermRoutine, signal: AbortSignal | undefined) {
+    this.#candidate = candidate;
+    this.#routine = routine;
+    const stop = (): void => void this.stop();
+    if (signal?.aborted) this.#stopping.abort();
+    signal?.addEventListener("abort", stop, { once: true });
+    setMaxListeners(0, this.#stopping.signal);
+    this.ended = this.#run().finally(() => signal?.removeEventListener("abort", stop));
+  }
+
+  get resource(): string {
+    return this.#candidate.resource;
+  }
+
+  get term(): Term | undefined {
+    return this.#term?.leads ? this.#term : undefined;
+  }
+
+  async resign(): Promise<void> {
+    this.#term?.end("resigned");
+    await this.#serving?.then(ignored, ignored);
+  }
+
+  stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#term?.end("stopped");
+    return this.ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const lease = await this.#elected(signal);
+      if (lease === undefined) continue;
+      this.#serving = this.#serve(lease);
+      await this.#serving;
+      if (!signal.aborted) await this.#candidate.rest(signal);
+    }
+  }
+
+  /** Undefined if it has to be tried again, or is not wanted any more. */
+  async #elected(signal: AbortSignal): Promise<Lease | undefined> {
+    try {
+      return await this.#candidate.elect(signal);
+    } catch (error) {
+      if (!(error instanceof LockError) || error.code === "FLEET_MISMATCH") throw error;
+      // The locker was closed, or the campaign stopped.
+      if (error.code === "LOCK_ABORTED") this.#stopping.abort();
+      else await this.#candidate.rest(signal);
+      return undefined;
+    }
+  }
+
+  async #serve(lease: Lease): Promise<void> {
+    const term = new LeaderTerm(lease);
+    this.#term = term;
+    try {
+      if (this.#stopping.signal.aborted) term.end("stopped");
+      else await this.#routine(term);
+    } catch (error) {
+      // Thrown because the term had ended, as it should.
+      if (!term.signal.aborted) throw error;
+    } finally {
+      this.#term = undefined;
+      await lease[Symbol.asyncDispose]();
+      term.end("over");
+    }
+  }
+}
+
+class LeaderTerm implements Term {
+  readonly #lease: Lease;
+  readonly #controller = new AbortController();
+
+  constructor(lease: Lease) {
+    this.#lease = lease;
+    const { signal } = lease;
+    if (signal.aborted) this.#controller.abort(signal.reason);
+    signal.addEventListener("abort", () => this.#controller.abort(signal.reason), { once: true });
+  }
+
+  get resource(): string {
+    return this.#lease.resource;
+  }
+
+  get token(): number {
+    return this.#lease.token;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get leads(): boolean {
+    return this.#lease.held && !this.signal.aborted;
+  }
+
+  remainingMs(): number {
+    return this.leads ? this.#lease.remainingMs() : 0;
+  }
+
+  assertLeads(): void {
+    this.#lease.assertHeld();
+    if (this.signal.aborted) throw this.signal.reason;
+  }
+
+  /** The lease is kept until the routine has settled. */
+  end(why: "resigned" | "stopped" | "over"): void {
+    if (this.signal.aborted) return;
+    const message = `the term of ${this.resource} with token ${this.token} ${why === "over" ? "is over" : `was ${why}`}`;
+    this.#controller.abort(new LockError("LEASE_LOST", message, { resources: [this.resource], reason: "released" }));
+  }
+}
+
+/** Whoever called the routine gets its error. */
+function ignored(): void {}
