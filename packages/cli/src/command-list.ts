@@ -1,12 +1,12 @@
 // Every command with its words and flags: what is parsed, shown as help, and completed by a shell.
 import { doctor, nodes } from "./commands/fleet.js";
-import { fence, history, raise } from "./commands/gateway.js";
+import { fence, history, raise, refused } from "./commands/gateway.js";
 import { forceRelease, inspect, issued, list } from "./commands/lock.js";
 import { watch } from "./commands/watch.js";
 import type { Context, Flags } from "./context.js";
 import type { Report } from "./report.js";
 
-export type FlagName = "reason" | "yes" | "limit" | "every";
+export type FlagName = "reason" | "yes" | "limit" | "every" | "since";
 
 export interface Command {
   /** What stands behind the name; in brackets what may be left out. */
@@ -27,6 +27,7 @@ export const flagHelp: Readonly<Record<FlagName, Flag>> = {
   reason: { value: "TEXT", help: "why; it is kept or published with the change" },
   yes: { help: "do not ask" },
   limit: { value: "N", help: "show at most so many" },
+  since: { value: "MINUTES", help: "only what happened within so many" },
   every: { value: "SECONDS", help: "how often to look; 1" },
 };
 
@@ -93,6 +94,13 @@ export const commands: Readonly<Record<string, Command>> = {
     help: "accepted writes, newest first, where the gateway keeps them",
     example: "palisade history orders/42 --limit 10",
     run: history,
+  },
+  refused: {
+    words: ["[PREFIX]"],
+    flags: ["since", "limit"],
+    help: "refused writes and why, newest first, where the gateway keeps them",
+    example: "palisade refused orders/ --since 10",
+    run: refused,
   },
   raise: {
     words: ["RESOURCE", "TOKEN"],

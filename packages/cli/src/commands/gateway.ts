@@ -1,4 +1,4 @@
-// The commands that ask the gateway about a resource: fence, history, raise.
+// The commands that ask the gateway about a resource: fence, history, refused, raise.
 import { answered, type Context, type Flags } from "../context.js";
 import { UsageError } from "../failure.js";
 import type { Report } from "../report.js";
@@ -41,4 +41,33 @@ export async function raise({ gateway }: Context, [resource = "", text = ""]: re
     json: { resource, previousToken, token: now },
     lines: [{ text: `The fence of ${printable(resource)} stands at ${now}; ${before}.`, colour: "green" }],
   };
+}
+
+export async function refused({ gateway }: Context, [prefix]: readonly string[], flags: Flags): Promise<Report> {
+  const since = flags.since === undefined ? undefined : new Date(Date.now() - minutes(flags.since) * 60_000);
+  const { entries, nextBefore } = answered(await gateway.refused({ prefix, since, limit: limitOf(flags.limit ?? 50) }));
+  const rows = entries.map(({ at, resource, code, presentedToken, currentToken, caller }) => [
+    at,
+    resource,
+    { text: code, colour: code === "fencing_token_stale" ? ("yellow" as const) : ("red" as const) },
+    text(presentedToken),
+    text(currentToken),
+    caller,
+  ]);
+  const more = nextBefore === null ? "" : "; there are older ones (--limit)";
+  return {
+    json: { entries, nextBefore },
+    table: { columns: ["at", "resource", "why", "presented", "fence", "by"], rows, widest: 1 },
+    lines: [`${entries.length} refused ${entries.length === 1 ? "write" : "writes"}, newest first${more}`],
+  };
+}
+
+function text(value: string | number | null | undefined): string {
+  return value === null || value === undefined ? "" : String(value);
+}
+
+function minutes(given: unknown): number {
+  const value = Number(given);
+  if (!(value > 0)) throw new UsageError(`--since is a number of minutes above 0; not ${JSON.stringify(given)}.`);
+  return value;
 }

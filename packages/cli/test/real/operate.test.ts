@@ -19,7 +19,15 @@ const test = base
     return locker;
   })
   .extend("gateway", async ({ database }, { onCleanup }): Promise<Gateway> => {
-    const config = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", lastRequestMs: 0, history: "on" } as const;
+    const config = {
+      host: "127.0.0.1",
+      port: 0,
+      adminPort: 0,
+      logLevel: "silent",
+      lastRequestMs: 0,
+      history: "on",
+      refusedLog: "on",
+    } as const;
     const gateway = createGateway({ ...config, databaseUrl: database.url });
     await gateway.listen();
     onCleanup(async () => void (await gateway.close()));
@@ -45,6 +53,8 @@ describe("an incident", () => {
     expect(released.output).toMatch(/fence stands at \d+: writes with a lower token are refused/);
     expect(await client.put("orders/42", { n: 2 }, { token: lease.token })).toMatchObject({ ok: false, code: "fencing_token_stale" });
     expect((await palisade(["ls"], { env, columns: 80 })).output).toContain("0 held of 1 resources");
+    const line = new RegExp(`\torders/42\tfencing_token_stale\t${lease.token}\t\\d+\t`);
+    await expect.poll(async () => (await palisade(["refused", "orders/", "--since", "10"], { env })).output).toMatch(line);
 
     const again = await palisade(["force-release", "orders/42", "--reason", "again", "--yes"], { env, columns: 100 });
     expect(again).toMatchObject({ exitCode: 1, output: expect.stringContaining("Nothing was changed") });

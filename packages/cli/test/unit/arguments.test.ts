@@ -17,6 +17,7 @@ const wrong: readonly (readonly [readonly string[], string])[] = [
   [["issued", "a", "0"], '"0" is no token'],
   [["ls", "--limit", "many"], "--limit is a whole number above 0"],
   [["watch", "--every", "0"], "--every is in seconds"],
+  [["refused", "--since", "x"], "--since is a number of minutes above 0"],
   [["force-release", "a"], "force-release needs --reason"],
   [["raise", "a", "7"], "raise needs --reason"],
   [["inspect", "a", "--timeout", "0"], "--timeout is in seconds"],
