@@ -140,7 +140,7 @@ export class QuorumLocker implements Locker {
   }
 
   async leader(resource: string): Promise<Leader | null> {
-    return leaderIn(await this.inspect(resource), this.#context.policy);
+    return leaderIn(await this.inspect(resource), this.#context);
   }
 
   async adopt(text: string, options?: KeepOptions): Promise<Lease> {

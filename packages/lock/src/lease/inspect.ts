@@ -53,8 +53,8 @@ export function summarize(resource: string, ballots: readonly InspectBallot[], {
 }
 
 /** Who leads, if a quorum has it. Throws LOCK_NO_QUORUM if that cannot be told. */
-export function leaderIn({ state, holder, token, remainingMs, resource, ballots }: Inspection, rule: QuorumRule): Leader | null {
-  if (state === "unknown") throw tooFewSaw(resource, ballots, rule);
+export function leaderIn({ state, holder, token, remainingMs, resource, ballots }: Inspection, teller: Teller): Leader | null {
+  if (state === "unknown") throw tooFewSaw(resource, ballots, teller);
   return state === "held" && holder !== undefined ? { label: holder, token, remainingMs: remainingMs ?? 0 } : null;
 }
 
