@@ -28,7 +28,8 @@ const given: Readonly<Record<string, string>> = {
     import type { PrismaTransaction } from "@palisade/guard";
     declare const prisma: { $transaction<T>(work: (tx: PrismaTransaction) => Promise<T>): Promise<T> };
     declare const otherDriver: { run(text: string): Promise<unknown> };`,
-  "packages/lock/README.md": `declare const document: unknown;
+  "packages/lock/README.md": `declare function runDueJobs(token: number): Promise<void>;
+    declare const document: unknown;
     declare const store: { write(name: string, value: unknown, options: { token: number; signal: AbortSignal }): Promise<void> };`,
   "packages/client/README.md": "interface Order { status: string } interface Account { balance: number }",
   "packages/gateway/README.md 2": gateway,

@@ -81,7 +81,7 @@ export interface GatewayClient {
   call<T = unknown>(called: string, values: Readonly<Record<string, unknown>>, options: FunctionOptions): Promise<CallResult<T>>;
 }
 
-/** Throws TypeError or RangeError when an option cannot be right; nothing is sent yet. */
+/** A client of one gateway; sends nothing. Throws TypeError or RangeError for a wrong option. */
 export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
   checkOptions("createGatewayClient", options, ["url", "apiKey", "fetch", "timeoutMs", "retry"]);
   checkApiKey(options.apiKey);

@@ -63,7 +63,10 @@ export interface GatewayOptions {
   readonly naming?: Naming | undefined;
 }
 
-/** Throws GatewayConfigError at once when the configuration cannot work. */
+/**
+ * A gateway with these settings, which begins with `open` or `listen`. Throws GatewayConfigError at
+ * once when they cannot work.
+ */
 export function createGateway(config: GatewayConfig, options: GatewayOptions = {}): Gateway {
   const naming = options.naming ?? ((key) => key);
   const settings = resolveSettings(config, naming);

@@ -21,8 +21,8 @@ export interface FenceFinding {
 }
 
 /**
- * What the caller's role may see; a superuser sees everything. `db` is a client, a pool or an open
- * transaction of any library that the guard takes.
+ * Every way around the fences that the caller's role may see; a superuser sees all. `db` is a
+ * client, a pool or an open transaction of any library that the guard takes.
  */
 export async function inspectFences(db: OpenTransaction): Promise<readonly FenceFinding[]> {
   return await readRows<FenceFinding>(db, FINDINGS);

@@ -17,7 +17,10 @@ export interface FencedTable {
 const FENCED_TABLES = `
   select relation::text as table, prefix, to_json(key_columns)::text as columns, enabled from palisade.fenced_tables order by 1`;
 
-/** `db` is a client, a pool or an open transaction of any library that the guard takes. */
+/**
+ * The fenced tables. `db` is a client, a pool or an open transaction of any library that the guard
+ * takes.
+ */
 export async function fencedTables(db: OpenTransaction): Promise<readonly FencedTable[]> {
   const rows = await readRows<Omit<FencedTable, "keyColumns"> & { readonly columns: string }>(db, FENCED_TABLES);
   return rows.map(({ columns, ...table }) => ({ ...table, keyColumns: JSON.parse(columns) as string[] }));

@@ -68,8 +68,9 @@ const refusals: Readonly<Record<string, GuardRefusal>> = {
 const NO_TRANSACTION = "25P01";
 
 /**
- * A stale holder's transaction fails here; a newer holder waits here until an older one's
- * transaction has ended.
+ * Raises the fence to the token and holds it until the transaction ends; call it before the first
+ * read. A stale holder's transaction fails here (GuardError); a newer holder waits here until an
+ * older one's transaction has ended.
  */
 export async function guard(tx: OpenTransaction, request: GuardRequest): Promise<void> {
   checkRequest(request);

@@ -41,8 +41,9 @@ export class MigrationError extends Error {
 }
 
 /**
- * Safe to call from several processes at once. Throws MigrationError when an applied file was
- * changed, or the database is newer than this version and says that this one does not run on it.
+ * Brings the schema `palisade` up to date. Safe to call from several processes at once. Throws
+ * MigrationError when an applied file was changed, or the database is newer than this version and
+ * says that this one does not run on it.
  */
 export async function migrate(databaseUrl: string): Promise<MigrationReport> {
   const files = migrationFiles();
