@@ -11,7 +11,7 @@ const ROUNDS = 40;
 // The statement itself, from the compiled gateway; the package does not export it.
 interface Guard {
   fencedWrite(form: object): { name: string; text: string };
-  parametersOf(rows: readonly object[]): string[];
+  parametersOf(rows: readonly object[]): (string | Buffer)[];
 }
 
 interface Session {

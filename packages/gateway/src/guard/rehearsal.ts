@@ -35,7 +35,7 @@ export class Rehearsal {
 }
 
 /** The keys of single writes are arrays; a transaction has one key. */
-function valuesFor({ name, text }: Statement): string[] {
+function valuesFor({ name, text }: Statement): (string | Buffer)[] {
   const arrays = parametersOf([]);
   if (!text.includes("$10")) return arrays;
   return text.includes("$10::text[]") ? [...arrays, "{}", "{}"] : [...arrays, name, name];

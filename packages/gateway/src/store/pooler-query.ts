@@ -26,7 +26,7 @@ const Query = pg.Query as unknown as new (
 
 export interface PoolerStatement {
   readonly text: string;
-  readonly values: readonly (string | null)[];
+  readonly values: readonly (string | Buffer | null)[];
   readonly settings: readonly string[];
 }
 

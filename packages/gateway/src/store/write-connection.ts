@@ -31,7 +31,7 @@ export interface WriteConnectionOptions extends SessionLimits {
 export interface BoundStatement {
   readonly name: string;
   readonly text: string;
-  readonly values: readonly (string | null)[];
+  readonly values: readonly (string | Buffer | null)[];
 }
 
 export type Row = readonly unknown[];

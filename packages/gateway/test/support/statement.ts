@@ -25,7 +25,7 @@ export async function runStatement({ client, way = "any" }: Run, ...operations: 
   return rows.map((row) => row.resource);
 }
 
-export function statementValues(operations: readonly TransactionOperation[]): string[] {
+export function statementValues(operations: readonly TransactionOperation[]): (string | Buffer)[] {
   return parametersOf(operations.map((request): FencedRow => ({ request, verified: true })));
 }
 
