@@ -10,6 +10,7 @@ import { statement } from "./gateway/statement.mjs";
 import { trust } from "./gateway/trust.mjs";
 import { waits } from "./gateway/waits.mjs";
 import { leases } from "./lock/leases.mjs";
+import { members } from "./lock/members.mjs";
 import { nodes } from "./lock/nodes.mjs";
 import { scripts } from "./lock/scripts.mjs";
 import { votes } from "./lock/votes.mjs";
@@ -28,5 +29,6 @@ export const catalogue = [
   ...votes,
   ...leases,
   ...nodes,
+  ...members,
   ...scripts,
 ];

@@ -102,10 +102,9 @@ export interface Finding {
   /** "fleet" for what is about all of them. */
   readonly node: string;
   /**
-   * Stable: unreachable, refuses_writes, replica, password, acl,
-   * version, not_redis, quarantined, unknown_format,
-   * members, same_server, fleet_mismatch, max_ttl, even_size, eviction_policy, not_durable,
-   * replicated, clock_skew, settings_hidden, subscription.
+   * Stable: unreachable, refuses_writes, replica, password, acl, version, not_redis, quarantined,
+   * unknown_format, members, floor_ahead, same_server, fleet_mismatch, max_ttl, even_size,
+   * eviction_policy, not_durable, replicated, clock_skew, settings_hidden, subscription.
    */
   readonly code: string;
   /** What is wrong, with numbers. */

@@ -78,10 +78,18 @@ async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<rea
     reportUnreachable(report, node, node.connection.cause);
     return findings;
   }
+  if (node.exclusion !== undefined && settings.admission.refusal === undefined)
+    report({
+      severity: "error",
+      code: "fleet_mismatch",
+      message: `it has no vote: ${node.exclusion}`,
+      remedy: "Correct its address, or clear the server that answers there.",
+    });
   try {
     const askedAt = settings.clock.wallMs();
     const seen = await node.connection.run(status(settings.keys));
     checkClock(report, seen, { askedAt, answeredAt: settings.clock.wallMs() });
+    checkFloor(report, seen, settings.clock.wallMs());
     checkAdmission(report, node, settings.admission);
     await checkSettings(report, node, seen);
     const isProbed = isAdmitted(seen) && !node.isExcluded;
@@ -115,6 +123,18 @@ function checkClock(
     message: `its clock is ${Math.abs(Math.round(aheadMs))} ms ${direction} ours`,
     remedy:
       "Synchronise the clocks (chrony, ntpd) by slewing. Tokens do not depend on it; times to live change while a clock is being set.",
+  });
+}
+
+/** New tokens begin at the Unix time in milliseconds when all memory is lost. */
+function checkFloor(report: Report, { floor = 0 }: NodeStatus, nowMs: number): void {
+  const aheadBy = floor - nowMs;
+  if (aheadBy < SKEW_MS) return;
+  report({
+    severity: "warning",
+    code: "floor_ahead",
+    message: `its tokens are ${aheadBy} ahead of the Unix time in milliseconds: more than 1000 a second were spent, and after a total loss they would start so far below`,
+    remedy: "Take fewer leases, or use the store's fences to find the highest token after a total loss.",
   });
 }
 
@@ -170,7 +190,7 @@ async function checkSettings(report: Report, node: RedisNode, seen: NodeStatus):
       severity: "info",
       code: "not_durable",
       message: "it may forget what it answered: after a restart it does not vote until it has caught up",
-      remedy: "For a restart without that wait: appendonly yes and appendfsync always.",
+      remedy: "For a restart without that wait: appendonly yes, appendfsync always, no-appendfsync-on-rewrite no.",
     });
   } else if (!seen.wasDurable && !node.isQuarantined) {
     report({

@@ -2,6 +2,7 @@
 // and which of them are its members now. A member is known by the id in its record; one that lost
 // its memory by the way on which it was found before, or by its address in the roster.
 import { addressOf, type NodeSource, sourceAt } from "../options/node-source.js";
+import type { Clock } from "../platform/clock.js";
 import type { RedisNode } from "./node.js";
 import { isOfThisRun, type NodeStatus } from "./node-record.js";
 import { generationOf, type Member, type Roster } from "./roster.js";
@@ -11,6 +12,7 @@ export interface FleetNodesSettings {
   readonly open: (source: NodeSource, name: string) => RedisNode;
   /** Kept current: the generation whose votes this locker counts. */
   readonly votingIn: { generation: string };
+  readonly clock: Pick<Clock, "monotonicMs">;
 }
 
 export class FleetNodes {
@@ -20,6 +22,7 @@ export class FleetNodes {
   #members: readonly RedisNode[];
   #named: number;
   #isClosed = false;
+  #knownAt = Number.POSITIVE_INFINITY;
   #fleet: string | undefined;
   #roster: Roster | undefined;
   #beyondReach: readonly string[] | undefined;
@@ -57,6 +60,14 @@ export class FleetNodes {
   /** undefined: format 1, or not known yet. */
   get roster(): Roster | undefined {
     return this.#roster;
+  }
+
+  /**
+   * For how long this locker knows the present roster: so long, at least, nobody has been granted a
+   * lease by the members before. Clocks of nodes may be set.
+   */
+  get knownForMs(): number {
+    return Math.max(0, this.#settings.clock.monotonicMs() - this.#knownAt);
   }
 
   get generation(): string {
@@ -139,6 +150,7 @@ export class FleetNodes {
     this.#memberOf = bound;
     const isSame = nodes.length === this.#members.length && nodes.every((node, index) => node === this.#members[index]);
     if (roster === this.#roster && isSame) return false;
+    if (roster !== this.#roster) this.#knownAt = this.#settings.clock.monotonicMs();
     this.#roster = roster;
     this.#settings.votingIn.generation = generationOf(roster);
     this.#members = nodes;

@@ -71,6 +71,7 @@ export class RedisNode implements LockNode {
   #status: NodeStatus | undefined;
   #isQuarantined = false;
   #readyAt: number | undefined;
+  #seenFirst: { readonly nonce: string; readonly atMs: number } | undefined;
   #blockedBecause: string | undefined;
   /** Why this locker must not use the fleet. */
   #exclusion: string | undefined;
@@ -111,7 +112,7 @@ export class RedisNode implements LockNode {
 
   /** It is admitted, and votes in the generation that this locker counts. */
   get isVoter(): boolean {
-    return !this.#isQuarantined && this.#vote?.generation === this.#settings.votingIn.generation;
+    return this.#exclusion === undefined && !this.#isQuarantined && this.#vote?.generation === this.#settings.votingIn.generation;
   }
 
   /** As last read. */
@@ -135,6 +136,11 @@ export class RedisNode implements LockNode {
   /** Another server answers in its place, or this locker must not use the fleet. */
   get isExcluded(): boolean {
     return this.#exclusion !== undefined;
+  }
+
+  /** Why, in words. */
+  get exclusion(): string | undefined {
+    return this.#exclusion;
   }
 
   /** In how many milliseconds it can be admitted, where known. */
@@ -161,6 +167,16 @@ export class RedisNode implements LockNode {
 
   get blockedBecause(): string | undefined {
     return this.#blockedBecause;
+  }
+
+  /**
+   * For how long this locker has seen this open admission, by its own monotonic clock: a node whose
+   * wall clock was ahead when it was opened, and was set back, counts from zero for so long.
+   */
+  seenForMs(nonce: string): number {
+    const now = this.#settings.clock.monotonicMs();
+    if (this.#seenFirst?.nonce !== nonce) this.#seenFirst = { nonce, atMs: now };
+    return now - this.#seenFirst.atMs;
   }
 
   noteReadyIn(ms: number | undefined): void {

@@ -51,7 +51,7 @@ const DAY_MS = 86_400_000;
  */
 export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
-  const addresses = checkedAddresses(options.nodes);
+  const expected = { size: checkedAddresses(options.nodes).length, maxTtlMs };
   const keys = keysOf(namespace);
   let admission: Admission | undefined;
   let listener = (): void => {};
@@ -60,9 +60,9 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   const nodes = new FleetNodes({
     sources: options.nodes,
     votingIn,
+    clock,
     open: opener(options, { votingIn, onNews: () => admission?.onNews() }),
   });
-  const expected = { size: addresses.length, maxTtlMs };
   const onRefusal = (refusal: FleetRefusal | undefined): void => {
     fleet.refusal = refusal;
   };
@@ -151,10 +151,13 @@ function stateOf({ members }: FleetNodes, admission: Admission): FleetState {
     admitted: up.filter(({ isVoter }) => isVoter).map(({ name }) => name),
     quarantined: up
       .filter(({ isVoter }) => !isVoter)
-      .map(({ name, readyInMs }) => ({
+      .map(({ name, readyInMs, exclusion }) => ({
         node: name,
         ...(readyInMs === undefined ? {} : { readyInMs }),
-        reason: admission.blockedBecause ?? (readyInMs ? "waiting until every lease it may have forgotten is over" : "being admitted"),
+        reason:
+          exclusion ??
+          admission.blockedBecause ??
+          (readyInMs ? "waiting until every lease it may have forgotten is over" : "being admitted"),
       })),
     unreachable: members
       .filter(({ connection }) => !connection.isUp)

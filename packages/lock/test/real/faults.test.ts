@@ -16,6 +16,23 @@ async function takeAndGiveBack(locker: Locker): Promise<void> {
   await (await locker.acquire("warm-up")).release();
 }
 
+describe("all nodes at once", () => {
+  test("L2 killed with an old snapshot each: the lease that they forgot is waited for", async ({ fleet, open }) => {
+    const { nodes, urls } = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
+    const options = { nodes: urls, ttlMs: 3_000, maxTtlMs: 3_000 };
+    const locker = open(options);
+    await locker.ready();
+    await Promise.all(nodes.map((node) => node.cli("SAVE")));
+    const held = await locker.acquire("r");
+    await Promise.all(nodes.map((node) => node.restart()));
+    // One that knows the fleet by what the nodes have kept, and one that was there before.
+    const rivals = [open(options), locker];
+    const next = await Promise.race(rivals.map((rival) => rival.acquire("r", { waitMs: 30_000 })));
+    expect(held.remainingMs()).toBe(0);
+    expect(next.token).toBeGreaterThan(held.token);
+  });
+});
+
 describe("nodes that are down", () => {
   test("two of five: the lease is granted, and the two are reported", async ({ own }) => {
     const { nodes, locker } = await own(5);

@@ -2,7 +2,9 @@
 // while leases are taken and held.
 import { setImmediate as immediate } from "node:timers/promises";
 import type { Lease, Locker } from "@palisade/lock";
-import { describe, expect, test } from "./lock-test.js";
+import type { StartFleet } from "@palisade/testkit/vitest";
+import { describe, expect, type OpenLocker, test } from "./lock-test.js";
+import { standingIn } from "./redis/middlemen.js";
 
 const patient = { timeout: 60_000 };
 
@@ -102,6 +104,58 @@ test("a first call while a node is down is told that a new fleet needs all, whic
   await expect(locker.ready()).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: told });
   await locker.foundWithout(["n3"]);
   expect((await locker.acquire("a", { waitMs: 5_000 })).held).toBe(true);
+});
+
+describe("a member's address that leads elsewhere", () => {
+  async function story(fleet: StartFleet, open: OpenLocker) {
+    const { urls, nodes } = await fleet({ nodes: 4 });
+    const [n1 = "", n2 = "", n3 = "", n4 = ""] = urls;
+    await using other = open({ nodes: [n4] });
+    await other.ready();
+    const upstreamOf = (url: string) => ({ host: new URL(url).hostname, port: Number(new URL(url).port) });
+    const way = await standingIn(upstreamOf(n3));
+    const options = { nodes: [n1, n2, way.url], ttlMs: 2_000 };
+    const locker = open(options);
+    await locker.ready();
+    const held = await locker.acquire("held", { renew: true });
+    /** As it is for a locker that has been there, and for one that begins now. */
+    const judged = async (url: string) => {
+      await way.standIn(upstreamOf(url));
+      const excluded = async () => (await locker.ready()).quarantined.map(({ node, reason }) => `${node} ${reason}`);
+      await expect.poll(excluded, { timeout: 30_000 }).toHaveLength(1);
+      await using late = open(options);
+      await late.ready();
+      for (const each of [locker, late]) {
+        const state = await each.ready();
+        expect(state.admitted).toEqual(["n1", "n2"]);
+        const lease = await each.acquire(`by ${each === late ? "late" : "early"}`);
+        expect(lease.ballots).toContainEqual(expect.objectContaining({ node: "n3", cause: expect.stringMatching(/^FLEET_MISMATCH/) }));
+        const findings = await each.doctor();
+        expect(findings.filter(({ code }) => code === "fleet_mismatch").map(({ node }) => node)).toEqual(["n3"]);
+      }
+      const [reason = ""] = await excluded();
+      await way.standIn(upstreamOf(n3));
+      await expect.poll(async () => (await locker.ready()).admitted, { timeout: 30_000 }).toEqual(["n1", "n2", "n3"]);
+      return reason;
+    };
+    return { nodes, urls: { n1, n4 }, held, judged, [Symbol.asyncDispose]: () => way[Symbol.asyncDispose]() };
+  }
+
+  test("L2 to another fleet's node: only that one is silenced, and named; leases are kept", patient, async ({ fleet, open }) => {
+    await using it = await story(fleet, open);
+    expect(await it.judged(it.urls.n4)).toMatch(/^n3 FLEET_MISMATCH: n3 \(.*\) belongs to fleet \S+, the other members to fleet \S+;/);
+    expect(it.held.held).toBe(true);
+  });
+
+  test(
+    "T2 to another member: it does not vote twice, only the second way is silenced, and leases are kept",
+    patient,
+    async ({ fleet, open }) => {
+      await using it = await story(fleet, open);
+      expect(await it.judged(it.urls.n1)).toMatch(/^n3 FLEET_MISMATCH: n1 \(.*\) and n3 \(.*\) are one server/);
+      expect(it.held.held).toBe(true);
+    },
+  );
 });
 
 test("reconfigure of a locker that is closed rejects with LOCK_ABORTED, and can be asked for again", async ({ fleet, open }) => {

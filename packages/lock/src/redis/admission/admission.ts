@@ -174,7 +174,7 @@ export class Admission {
     const unseen = fleet.members
       .filter(({ name }) => !seen.some((node) => node.name === name))
       .map(({ name, address }) => `${name} at ${address}`);
-    const steps = planAdmission({ size: fleet.members.length, roster: fleet.roster, seen, unseen });
+    const steps = planAdmission({ size: fleet.members.length, roster: fleet.roster, knownForMs: fleet.knownForMs, seen, unseen });
     if (steps.length > 0) return this.#carryOut(steps);
     return opened.includes("changed since") ? "now" : this.#rest();
   }

@@ -50,6 +50,8 @@ export async function agree(
   const majority = Math.floor(present.members.length / 2) + 1;
   const noted = statuses.filter(({ node, status }) => isPresent(settings, node, status));
   if (noted.length < majority) return { kind: "too few", asked: noted.length };
+  // Every lease of the generation before the present one must be over.
+  const outwaitMs = present.generation > 1 ? forgottenLeasesEndMs(longestLeaseMs(present)) : 0;
   const ballot = ballotAbove(Math.max(...noted.map(({ status }) => status.promised)), clock.random());
   const promised = (await askEach<Promised>(noted, ({ status }) => promise(settings.keys, status.admitted, ballot))).filter(
     (each): each is { noted: Noted; answer: Extract<Promised, { kind: "promised" }> } => each.answer.kind === "promised",
@@ -64,7 +66,7 @@ export async function agree(
         noted: status.admitted,
         ballot,
         roster: next,
-        openForMs: present.generation > 1 ? forgottenLeasesEndMs(longestLeaseMs(present)) : 0,
+        openForMs: Math.max(0, outwaitMs - fleet.knownForMs),
         incarnation: clock.secret(),
       }),
   );

@@ -43,9 +43,6 @@ function anotherList({ keys }: AdmissionSettings, names: readonly string[]): str
 }
 
 function membershipOf(settings: AdmissionSettings, founders: readonly SeenNode[], absent: readonly string[]): Membership {
-  const member = founders.find(({ status: seen }) => seen.fleet !== undefined)?.status;
-  if (member?.fleet !== undefined && member.maxTtlMs !== undefined)
-    return { fleet: member.fleet, maxTtlMs: member.maxTtlMs, roster: settings.fleet.roster };
   const opened = founders.flatMap(({ opened: made }: { opened?: OpenAdmission }) => made ?? []);
   const maxTtlMs = Math.max(...opened.map(({ proposedMaxTtlMs }) => proposedMaxTtlMs));
   const members = founders.map((node) => ({

@@ -24,6 +24,8 @@ export interface FleetView {
   /** Those that did not answer, with their addresses. */
   readonly unseen: readonly string[];
   readonly seen: readonly SeenNode[];
+  /** For how long this locker knows the roster. */
+  readonly knownForMs?: number;
 }
 
 export type Step =
@@ -41,7 +43,7 @@ export type Step =
       readonly waitMs: number;
       readonly among: readonly SeenNode[];
     }
-  /** No node is admitted and all answered: found the fleet. */
+  /** No node is admitted, none remembers a fleet, and all answered: found one. */
   | { readonly kind: "found"; readonly nodes: readonly SeenNode[] }
   | { readonly kind: "blocked"; readonly nodes: readonly SeenNode[]; readonly reason: string };
 
@@ -72,8 +74,8 @@ export function planAdmission(view: FleetView): readonly Step[] {
   const admitted = view.seen.length - quarantined.length;
   const needed = floorsNeeded(view.size);
   if (admitted >= needed) return quarantined.map((node) => ({ kind: "rebuilt", node, needed, waitMs: waitMs(node, view) }));
-  if (admitted === 0 && view.seen.length === view.size) return [{ kind: "found", nodes: quarantined }];
   const isKnownFleet = view.roster !== undefined || view.seen.some(({ status }) => status.fleet !== undefined);
+  if (!isKnownFleet && view.seen.length === view.size) return [{ kind: "found", nodes: quarantined }];
   // Even if all that we do not see are admitted, they are too few.
   if (isKnownFleet && view.size - quarantined.length < needed) {
     return quarantined.map((node) => ({
@@ -120,9 +122,10 @@ function isNew({ member, opened, status }: SeenNode): boolean {
  * For how long the member whose place it took has had no vote, at least: those that vote with the
  * new one entered its generation after a majority had closed the one before.
  */
-function replacedForMs({ member }: SeenNode, { seen }: FleetView): number {
+function replacedForMs({ member }: SeenNode, { seen, knownForMs = 0 }: FleetView): number {
   if (member?.inPlaceOf === undefined) return Number.POSITIVE_INFINITY;
-  return Math.min(...seen.flatMap(({ opened, status }) => (opened === undefined ? [status.openForMs] : [])));
+  const openForMs = Math.min(...seen.flatMap(({ opened, status }) => (opened === undefined ? [status.openForMs] : [])));
+  return Math.max(openForMs, knownForMs);
 }
 
 function blockedReason(view: FleetView, admitted: number, isKnownFleet: boolean): string {

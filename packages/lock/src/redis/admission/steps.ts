@@ -86,7 +86,8 @@ export async function examineNode(
     // memory was lost (its id is new): the status says nothing about the memory that the nonce
     // pins.
     if (made === undefined || made.runId !== seen.runId || (seen.id !== undefined && made.id !== seen.id)) return "changed since";
-    return { ...named, opened: made, isDurable: await isDurable(node, seen) };
+    const lostForMs = Math.max(made.lostForMs, node.seenForMs(made.nonce));
+    return { ...named, opened: { ...made, lostForMs }, isDurable: await isDurable(node, seen) };
   }, node);
 }
 
@@ -138,8 +139,10 @@ export interface NotTogether {
 export async function isDurable({ connection, hasFailover }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
   if (hasFailover || isReplicated) return false;
   try {
-    const [appendonly, appendfsync] = await Promise.all([connection.setting("appendonly"), connection.setting("appendfsync")]);
-    return appendonly === "yes" && appendfsync === "always";
+    const settings = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite"];
+    const [log, sync, sparesRewrites] = await Promise.all(settings.map((name) => connection.setting(name)));
+    // The last one, where it is yes: while the log is rewritten nothing is synced.
+    return log === "yes" && sync === "always" && sparesRewrites === "no";
   } catch {
     return false;
   }

@@ -181,6 +181,17 @@ describe("the doctor", () => {
     for (const { remedy } of findings) expect(remedy).toMatch(/\.$/);
   });
 
+  test("T1 names a node whose tokens are ahead of what a fleet that lost all memory begins with", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 1 });
+    await using lock = await opened(servers.urls, { namespace });
+    const ahead = async () => (await lock.fleet.probe()).filter(({ code }) => code === "floor_ahead");
+    expect(await ahead()).toEqual([]);
+    await servers.nodes[0]?.cli("HSET", `{${namespace}}:node`, "floor", String(Date.now() + 3_600_000));
+    expect(await ahead()).toMatchObject([
+      { node: "n1", severity: "warning", message: expect.stringMatching(/^its tokens are 3[56]\d{5} ahead/) },
+    ]);
+  });
+
   test("names replicas, which make a restart count as a loss of memory", async ({ fleet }) => {
     const servers = await fleet({ nodes: 2, config: { "repl-diskless-sync-delay": "0" } });
     const master = servers.node("n1");

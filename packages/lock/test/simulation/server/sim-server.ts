@@ -162,6 +162,7 @@ export class SimServer {
     if (said === "CONFIG GET appendonly") return ["appendonly", this.#settings.appendfsync === "no" ? "no" : "yes"];
     if (said === "CONFIG GET appendfsync")
       return ["appendfsync", this.#settings.appendfsync === "no" ? "everysec" : this.#settings.appendfsync];
+    if (said === "CONFIG GET no-appendfsync-on-rewrite") return ["no-appendfsync-on-rewrite", "no"];
     throw new Unsupported(said);
   }
 

@@ -1,0 +1,78 @@
+// Mutants of how the members of a fleet change, and of what is carried to a newcomer (M1, G7).
+const steps = "packages/lock/src/redis/admission/steps.ts";
+
+/** @type {readonly import("../mutant.mjs").Mutant[]} */
+export const members = [
+  {
+    name: "votes-of-any-generation",
+    promise: "M1",
+    file: "packages/lock/src/redis/pipeline.ts",
+    find: "if (vote === undefined || vote.generation === pending.generation) return undefined;",
+    replace: "if (vote === undefined || vote.generation !== `${pending.generation}?`) return undefined;",
+    breaks: "A locker that knows the former members counts votes that are cast for the present ones, and both have a quorum.",
+    tests: ["real/members.test.ts"],
+  },
+  {
+    name: "minority-changes-the-members",
+    promise: "M1",
+    file: "packages/lock/src/redis/admission/change.ts",
+    find: "if (closed.length < majority) {",
+    replace: "if (closed.length < Math.min(majority, 1)) {",
+    breaks: "One node that accepts the next members opens them, while the others go on with the former ones.",
+    tests: ["real/redis/change.test.ts"],
+  },
+  {
+    name: "change-begun-by-another-overridden",
+    promise: "M1",
+    file: "packages/lock/src/redis/admission/change.ts",
+    find: "begun(promised.map(({ answer }) => answer)) ?? wish(present);",
+    replace: "wish(present) ?? begun(promised.map(({ answer }) => answer));",
+    breaks: "A changer proposes its own members although others may have been agreed upon.",
+    tests: ["real/redis/change.test.ts"],
+  },
+  {
+    name: "marks-stay-where-they-were",
+    promise: "G7",
+    file: steps,
+    find: "if (!(await giveMarks(settings, step.node, marks))) return false;",
+    replace: "if (!(await giveMarks(settings, step.node, marks.size < 0 ? marks : new Map()))) return false;",
+    breaks: "When the members that have a mark are replaced or lose their memory, one after the other, it is forgotten.",
+    tests: ["real/recovery.test.ts"],
+  },
+  {
+    name: "mark-counts-after-a-visit",
+    promise: "G7",
+    file: "packages/lock/src/redis/recovery.ts",
+    find: "if (noted === undefined || node.incarnation() !== noted)",
+    replace: "if (noted === undefined)",
+    breaks: "A mark that was stored after a node was rebuilt from this one counts, and is forgotten when this one goes.",
+    tests: ["real/recovery.test.ts"],
+  },
+  {
+    name: "configured-way-is-not-preferred",
+    promise: "M1",
+    file: "packages/lock/src/redis/fleet-nodes.ts",
+    find: "own.seat = member.id;",
+    replace: "continue;",
+    breaks: "A member that lost its memory is asked by the way that another process has to it.",
+    tests: ["real/members.test.ts"],
+  },
+  {
+    name: "former-member-stays-closed",
+    promise: "M1",
+    file: "packages/lock/src/redis/admission/admission.ts",
+    find: 'generationNumber(status.admission?.generation ?? "") >= since;',
+    replace: 'generationNumber(status.admission?.generation ?? "") >= Math.min(since, 0);',
+    breaks: "A node that was removed, and is made a member again, never votes.",
+    tests: ["real/redis/change.test.ts"],
+  },
+  {
+    name: "second-way-votes-too",
+    promise: "T2",
+    file: "packages/lock/src/redis/admission/admission.ts",
+    find: "const cause = refusal?.message ?? stranger;",
+    replace: "const cause = refusal === undefined ? undefined : (refusal.message ?? stranger);",
+    breaks: "A member's address that leads to another member makes that one vote twice.",
+    tests: ["real/members.test.ts"],
+  },
+];
