@@ -68,6 +68,7 @@ async function compile(modules: ReadonlyMap<string, string>): Promise<string> {
     for (const [name, code] of modules) await writeFile(join(folder, name), code);
     const drivers = join(root, "packages/guard/node_modules");
     const paths = {
+      "@palisade/lock/testing": [join(root, "packages/lock/dist/testing/fake-locker.d.ts")],
       "@palisade/*": [join(root, "packages/*/dist/index.d.ts")],
       pg: [join(drivers, "@types/pg")],
       "*": [join(drivers, "*")],

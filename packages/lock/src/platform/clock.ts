@@ -37,6 +37,27 @@ const { setTimeout, clearTimeout, performance } = globalThis;
 const monotonicMs = performance.now.bind(performance);
 const wallMs = Date.now;
 
+/**
+ * The clock of unit tests: `Date` and the timers as they are at the moment of the call, so that
+ * fake ones are used. Whatever else a framework fakes, its monotonic time is that of `Date`.
+ */
+export function liveClock(): Clock {
+  const { random, secret } = systemClock();
+  return {
+    monotonicMs: () => Date.now(),
+    wallMs: () => Date.now(),
+    setTimer: (delayMs, run) => globalThis.setTimeout(run, delayMs),
+    setBackgroundTimer(delayMs, run) {
+      const timer = globalThis.setTimeout(run, delayMs);
+      timer.unref?.();
+      return timer;
+    },
+    clearTimer: (timer) => globalThis.clearTimeout(timer as NodeJS.Timeout | undefined),
+    random,
+    secret,
+  };
+}
+
 /** The clock of this machine. */
 export function systemClock(): Clock {
   // One system call for 256 secrets: a call each costs more than the rest of an acquisition's
