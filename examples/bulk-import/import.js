@@ -13,7 +13,7 @@ const client = createGatewayClient({
 
 async function importLine(line) {
   const [item, quantity] = line.split(" ");
-  if (!/^\w+$/.test(item) || !/^\d{1,9}$/.test(quantity)) throw new Error(`not "ITEM QUANTITY": ${line}`);
+  if (!/^\w+$/.test(item) || !/^\d{1,9}$/.test(quantity)) throw new Error('not "ITEM QUANTITY"');
   const add = (stock) => ({ quantity: (stock?.quantity ?? 0) + Number(quantity) });
   await withResource(locker, client, `stock/${item}`, add, { acquire: { waitMs: 60_000 } });
 }
@@ -30,13 +30,13 @@ async function importLines() {
       await importLine(line);
       imported++;
     } catch (error) {
-      failures.push(error.message);
+      failures.push(`${line}: ${error.message}`);
     }
   }
 }
 
 await Promise.all(Array.from({ length: 50 }, importLines));
-for (const failure of failures) console.error(failure);
+for (const failure of failures.slice(0, 10)) console.error(failure);
 console.log(`${imported} imported, ${failures.length} failed, in ${Math.round(performance.now() - startedAt)} ms`);
 process.exitCode = failures.length === 0 ? 0 : 1;
 await locker.close();
