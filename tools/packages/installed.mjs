@@ -111,6 +111,8 @@ const rows = {
   "client alone": (setting) => sizeOf(setting, "client", { packages: 1, megabytes: 0.5 }),
   "guard alone": (setting) => sizeOf(setting, "guard", { packages: 1, megabytes: 0.5 }),
   "gateway alone": (setting) => sizeOf(setting, "gateway", { packages: 160, megabytes: 40 }),
+  // With the Postgres of this platform, as it is installed and not as it is fetched.
+  "dev alone": (setting) => sizeOf(setting, "dev", { packages: 8, megabytes: 100 }),
   "typescript 5.2": (setting) => compiles(setting, "5.2.2", ["nodenext", "bundler"]),
   "typescript 5.9": (setting) => compiles(setting, "5.9.3", ["nodenext", "node20", "bundler"]),
   "typescript 7.0": (setting) => compiles(setting, "7.0.2", ["nodenext", "node20", "bundler"]),

@@ -7,7 +7,7 @@ import { inRoot } from "../go/checkout.mjs";
 /** The sidebar: titles of groups, and the pages of each by their paths in the repository. */
 const groups = {
   Start: ["README.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md"],
-  Packages: ["lock", "client", "guard", "gateway", "dev", "cli"].map((name) => `packages/${name}/README.md`),
+  Packages: ["docs/packages.md", ...["lock", "client", "guard", "gateway", "dev", "cli"].map((name) => `packages/${name}/README.md`)],
   Reference: ["docs/settings.md", "docs/errors.md", "spec/wire.md", "docs/glossary.md"],
   Operating: ["docs/operating.md", "docs/failure-modes.md", "docs/containers.md", "deploy/README.md", "SECURITY.md", "CHANGELOG.md"],
   Verification: [
@@ -18,6 +18,7 @@ const groups = {
     "docs/divergence.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "CHANGELOG.md",
   ],
 };
 /** Little besides one long table. */

@@ -43,7 +43,11 @@ export async function startStack(options: DevOptions): Promise<Stack> {
 
 async function startRedis({ redisUrls, redisPort }: DevOptions, ends: Ends): Promise<Started<readonly string[]>> {
   if (redisUrls !== undefined) return { value: redisUrls, description: `${redisUrls.length} × Redis, given` };
-  const local = await localRedis.describe().catch(() => undefined);
+  const local = await localRedis.describe().catch((error: unknown) => {
+    // A server that was asked for by its path is never replaced in silence.
+    if (process.env.REDIS_SERVER_BIN) throw error;
+    return undefined;
+  });
   const provider = local === undefined ? wasmRedis : localRedis;
   const description = `${NODES} × ${local ?? (await wasmRedis.describe())}`;
   const started = await Promise.allSettled(

@@ -10,17 +10,12 @@ export interface GatewayOptions {
   /** Absent: tokens are taken on trust. */
   readonly redisUrls?: readonly string[];
   readonly namespace?: string;
-  readonly port?: number;
-  readonly adminPort?: number;
-  /** Entries for PALISADE_API_KEYS, as JSON text. */
-  readonly apiKeys?: string;
   readonly durability?: "local" | "sync";
   /** Whether a restored database is refused until it was recovered. */
   readonly restoreCheck?: "on" | "off";
-  /** "long" when absent: in a scenario a slow machine must not look like a broken one. */
-  readonly timeouts?: "long" | "usual";
 }
 
+/** In a scenario a slow machine must not look like a broken one. */
 const longTimeouts = {
   PALISADE_CONNECT_TIMEOUT_MS: "30000",
   PALISADE_HEADERS_TIMEOUT_MS: "60000",
@@ -61,26 +56,23 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
 }
 
 function reasonOf(child: Child): string {
-  const taken = /EADDRINUSE\D*(?:[\d.]+|::1):(\d+)/.exec(child.lastLines().join("\n"))?.[1];
-  if (taken !== undefined) return `Port ${taken} is taken by another program. PORT=0 takes any free ones.`;
   return `The gateway did not come up: ${child.howItEnded()}`;
 }
 
 function environmentOf(options: GatewayOptions): Record<string, string> {
-  const { databaseUrl, redisUrls, namespace, port = 0, adminPort = 0, apiKeys, durability, restoreCheck, timeouts } = options;
+  const { databaseUrl, redisUrls, namespace, durability, restoreCheck } = options;
   // What was set for other gateways must not reach this one; an empty variable counts as absent.
   const inherited = Object.keys(process.env).filter((name) => name.startsWith("PALISADE_") || name === "ADMIN_HOST");
   return {
     ...Object.fromEntries(inherited.map((name) => [name, ""])),
     DATABASE_URL: databaseUrl,
     HOST: "127.0.0.1",
-    PORT: String(port),
-    ADMIN_PORT: String(adminPort),
+    PORT: "0",
+    ADMIN_PORT: "0",
     PALISADE_LOG_LEVEL: "info",
-    ...(timeouts === "usual" ? {} : longTimeouts),
+    ...longTimeouts,
     ...(redisUrls === undefined ? {} : { PALISADE_REDIS_URLS: redisUrls.join(",") }),
     ...(namespace === undefined ? {} : { PALISADE_NAMESPACE: namespace }),
-    ...(apiKeys === undefined ? {} : { PALISADE_API_KEYS: apiKeys }),
     ...(durability === undefined ? {} : { PALISADE_DURABILITY: durability }),
     ...(restoreCheck === undefined ? {} : { PALISADE_RESTORE_CHECK: restoreCheck }),
   };

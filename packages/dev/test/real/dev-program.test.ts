@@ -1,17 +1,23 @@
 // The program palisade-dev: its stack works, ends on a signal, and leaves nothing behind.
+import { chmodSync, existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createGatewayClient } from "@palisade/client";
 import { createLocker } from "@palisade/lock";
-import { type Child, startChild } from "@palisade/testkit";
+import { type Child, scratchFolder, startChild } from "@palisade/testkit";
 import { expect, test } from "@palisade/testkit/vitest";
 
 const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
 const anyPorts = ["--port", "0", "--redis-port", "0", "--postgres-port", "0"];
 
-function start(args: readonly string[]): { readonly child: Child; readonly said: () => string } {
+function start(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): { readonly child: Child; readonly said: () => string } {
   const lines: string[] = [];
   const child = startChild({
+    env,
     command: process.execPath,
     args: [program, ...args],
     name: "palisade-dev",
@@ -72,5 +78,31 @@ test("a database that is not there is one sentence, and the nodes are ended", as
     expect(said()).toMatch(/^palisade-dev: there is no database no-such-database/);
   } finally {
     await child.kill();
+  }
+});
+
+test("where no Redis can be had, Valkey in WebAssembly stands in; a server that was named is not replaced", async ({ onTestFinished }) => {
+  const folder = scratchFolder("dev-bare");
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  chmodSync(folder, 0o755); // For the account that Postgres runs as.
+  const programs = join(folder, "bin");
+  mkdirSync(programs);
+  // What a machine has that has no Redis and no way to fetch one.
+  for (const name of ["sh", "cp", "chmod", "env", "setpriv"]) {
+    const found = ["/bin", "/usr/bin"].map((place) => join(place, name)).find((path) => existsSync(path));
+    if (found !== undefined) symlinkSync(found, join(programs, name));
+  }
+  const bare = { PATH: programs, PALISADE_CACHE_DIR: join(folder, "cache"), REDIS_SERVER_BIN: "" };
+  const { child, said } = start(anyPorts, bare);
+  const named = start(anyPorts, { ...bare, REDIS_SERVER_BIN: "/no/such/redis-server" });
+  try {
+    expect(await named.child.waitForExit()).toEqual({ code: 1, signal: null });
+    expect(named.said()).toContain("REDIS_SERVER_BIN names /no/such/redis-server");
+    await expect.poll(said, { timeout: 30_000 }).toContain("Ready after");
+    expect(said()).toMatch(/^5 × Valkey in WebAssembly/);
+    child.signal("SIGTERM");
+    expect(await child.waitForExit()).toEqual({ code: 0, signal: null });
+  } finally {
+    await Promise.all([child.kill(), named.child.kill()]);
   }
 });

@@ -5,9 +5,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { released, sectionOf } from "../release/changelog.mjs";
-import { nextVersion } from "../release/version.mjs";
-import { pathOf } from "./programs.js";
+import { released, sectionOf } from "../../release/changelog.mjs";
+import { nextVersion } from "../../release/version.mjs";
+import { pathOf } from "../programs.js";
 
 const leftOut = /(^|\/)(node_modules|dist|bundle|\.build|\.cache|\.git)(\/|$)/;
 const folders: string[] = [];
