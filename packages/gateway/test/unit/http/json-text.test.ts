@@ -95,8 +95,15 @@ describe("a body", () => {
   });
 
   test("is judged as JSON.parse judges it, for anything JSON.parse and the database have in common", () => {
+    const character = fc.constantFrom(...'{}[]",:\\u0123456789eE+-. \ttfn/\u0001');
+    /** JSON with one character changed, left out or put in. */
+    const nearly = fc.tuple(fc.json(), fc.nat(), fc.nat(1), fc.option(character, { nil: "" })).map(([text, place, cut, put]) => {
+      const at = place % (text.length + 1);
+      return text.slice(0, at) + put + text.slice(at + cut);
+    });
     const wild = fc.oneof(
       fc.json(),
+      nearly,
       fc.string(),
       fc
         .array(fc.constantFrom("{", "}", "[", "]", '"', "\\", "u", "0", "d800", ",", ":", "1", "e", "-", ".", "a"))
