@@ -25,10 +25,10 @@ const words: ReadonlyMap<number, string> = new Map(["true", "false", "null"].map
  */
 export function jsonFault(text: string, limitBytes: number): Problem | undefined {
   if (text.length === 0) return refuse("The body is empty.");
-  return new Scan(text, limitBytes).fault();
+  return new JsonText(text, limitBytes).fault();
 }
 
-class Scan {
+class JsonText {
   readonly #text: string;
   readonly #limitBytes: number;
   /** The next character. */
