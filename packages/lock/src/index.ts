@@ -24,10 +24,12 @@ export {
   type AttemptEvent,
   channelNames,
   type DangerEvent,
+  type EndEvent,
   type ForceReleaseEvent,
   type LossEvent,
   type RenewalEvent,
   type RoundEvent,
+  type WaitEvent,
 } from "./protocol/events.js";
 export type { Finding, FleetMembers, FleetState, MemberChange } from "./protocol/fleet.js";
 export type { Lease, Release, Renewal } from "./protocol/lease.js";

@@ -14,6 +14,7 @@ import { castBallots } from "../quorum/round.js";
 import { neededTtlMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import type { LeaseContext } from "./context.js";
 import { writeHandOver } from "./hand-over.js";
+import { publishEnd } from "./lease-end.js";
 import { describeLoss } from "./messages.js";
 import { releaseEverywhere } from "./release.js";
 import { renew } from "./renew.js";
@@ -30,6 +31,7 @@ export class HeldLease implements Lease, Deadline {
   readonly #context: LeaseContext;
   readonly #owner: string;
   readonly #votes: readonly (Ballot | undefined)[];
+  readonly #grantedAt: number;
   readonly #holdUntilAt: number;
   // The deadline: the moment before the first byte of the last successful round was sent, and how
   // long the lease lasts from then on.
@@ -64,6 +66,7 @@ export class HeldLease implements Lease, Deadline {
     this.#nodes = "nodes" in grant ? (grant as Won).nodes : context.nodes;
     this.#startMonotonicMs = grant.startMonotonicMs;
     this.#startWallMs = grant.startWallMs;
+    this.#grantedAt = grant.startMonotonicMs;
     this.#holdUntilAt = grant.startMonotonicMs + keeping.maxHoldMs;
     this.#lastsMs = this.#validityFrom(grant.startMonotonicMs);
     this.#renews = keeping.renew;
@@ -275,9 +278,7 @@ export class HeldLease implements Lease, Deadline {
     this.#ended = reason;
     this.#context.deadlines.clear(this);
     this.#controller?.abort(this.#lost());
-    const { resources, token } = this;
-    const isGivenAway = reason === "released" || reason === "handed_over";
-    if (!isGivenAway && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason });
+    publishEnd(this, reason, this.#context.clock.monotonicMs() - this.#grantedAt);
     // An extension without an answer in time may have been executed, or be on its way: nodes would
     // hold for a whole ttl what has ended here.
     if (reason === "taken" || (this.#extensions > 0 && !this.#isHandedOver)) void this.#giveBack();

@@ -2,7 +2,7 @@
 // public API. Without a subscriber no event is even built.
 import { channel } from "node:diagnostics_channel";
 import type { Ballot } from "./ballot.js";
-import type { LeaseLostReason, LossReason } from "./errors.js";
+import type { LeaseLostReason, LockErrorCode, LossReason } from "./errors.js";
 
 /**
  * One attempt to acquire, published when every node has answered it or run out of time: also after
@@ -67,6 +67,32 @@ export interface LossEvent {
   readonly reason: LeaseLostReason;
 }
 
+/** A lease ended, for whatever reason: also by its release, or because it was handed over. */
+export interface EndEvent {
+  /** What was held. */
+  readonly resources: readonly string[];
+  /** The token of the lease. */
+  readonly token: number;
+  /** Why it ended. */
+  readonly reason: LeaseLostReason;
+  /** For how long it was held, in milliseconds. */
+  readonly heldMs: number;
+}
+
+/** A call that waits for a lease (acquire, using, campaign) has it, or has failed. */
+export interface WaitEvent {
+  /** What was waited for. */
+  readonly resources: readonly string[];
+  /** `won`, or the code of the LockError with which the call failed. */
+  readonly outcome: "won" | LockErrorCode;
+  /** Present if won. */
+  readonly token?: number;
+  /** From the call until then, in milliseconds. */
+  readonly waitedMs: number;
+  /** How many callers of this process wait behind it for the same resources. */
+  readonly queueLength: number;
+}
+
 /** An operator removed a holder. */
 export interface ForceReleaseEvent {
   /** The resource that was freed. */
@@ -123,6 +149,8 @@ export const channelNames = {
   renewal: "palisade:lock:renewal",
   danger: "palisade:lock:danger",
   loss: "palisade:lock:loss",
+  end: "palisade:lock:end",
+  wait: "palisade:lock:wait",
   forceRelease: "palisade:lock:force-release",
   node: "palisade:lock:node",
 } as const;
@@ -141,6 +169,8 @@ export const channels = {
   renewal: open<RenewalEvent>(channelNames.renewal),
   danger: open<DangerEvent>(channelNames.danger),
   loss: open<LossEvent>(channelNames.loss),
+  end: open<EndEvent>(channelNames.end),
+  wait: open<WaitEvent>(channelNames.wait),
   forceRelease: open<ForceReleaseEvent>(channelNames.forceRelease),
   /** Connections, quarantine, admission: facts about one node or about the fleet. */
   node: open<NodeEvent>(channelNames.node),

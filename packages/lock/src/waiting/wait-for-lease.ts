@@ -7,6 +7,7 @@ import { busyError, lossError, queueError, tooManyError } from "../lease/message
 import { giveBack } from "../lease/release.js";
 import type { LeaseRequest } from "../options/lease-request.js";
 import { LockError } from "../protocol/errors.js";
+import { channels, type WaitEvent } from "../protocol/events.js";
 import type { Lost, Wanted, Won } from "../protocol/outcome.js";
 import type { WaitContext } from "./context.js";
 import type { FirstContact } from "./first-contact.js";
@@ -60,7 +61,29 @@ export class AcquireCalls {
   }
 
   /** Acquires until it is won, or throws. */
-  async waitFor(request: LeaseRequest): Promise<HeldLease> {
+  waitFor(request: LeaseRequest): Promise<HeldLease> {
+    return channels.wait.hasSubscribers ? this.#waitObserved(request) : this.#waitFor(request);
+  }
+
+  async #waitObserved(request: LeaseRequest): Promise<HeldLease> {
+    const { clock, resourceQueue } = this.#context;
+    const { resources } = request;
+    const startedAt = clock.monotonicMs();
+    const publish = (end: Pick<WaitEvent, "outcome" | "token">): void => {
+      const queueLength = resourceQueue.length(lineOf(resources));
+      channels.wait.publish({ resources, ...end, waitedMs: clock.monotonicMs() - startedAt, queueLength });
+    };
+    try {
+      const lease = await this.#waitFor(request);
+      publish({ outcome: "won", token: lease.token });
+      return lease;
+    } catch (error) {
+      if (error instanceof LockError) publish({ outcome: error.code });
+      throw error;
+    }
+  }
+
+  async #waitFor(request: LeaseRequest): Promise<HeldLease> {
     const { resources } = request;
     const { clock, inFlight, policy, resourceQueue, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, request);

@@ -1,7 +1,7 @@
 // What subscribers are told: every round, the danger before the end of a lease, its loss, and
 // what happens to nodes.
-import type { DangerEvent, LossEvent, NodeEvent, RoundEvent } from "@palisade/lock";
-import { describe, expect, listen, test, until, untilSeenEnding } from "./lock-test.js";
+import type { DangerEvent, EndEvent, LossEvent, NodeEvent, RoundEvent, WaitEvent } from "@palisade/lock";
+import { describe, expect, failure, listen, test, until, untilSeenEnding } from "./lock-test.js";
 
 describe("a subscriber hears of", () => {
   test("every round, when the last node has answered it: of an acquisition, an extension, a release, a look and a forced release", async ({
@@ -42,6 +42,34 @@ describe("a subscriber hears of", () => {
     });
     expect(dangers.events).toEqual([{ resources: ["short"], token, remainingMs: expect.any(Number) }]);
     expect(losses.events).toEqual([{ resources: ["short"], token, reason: "expired" }]);
+  });
+
+  test("every end of a lease with the time for which it was held, and every wait with its time and who waits behind", async ({
+    shared,
+  }) => {
+    const [holder, waiter] = [shared(), shared()];
+    using ends = listen<EndEvent>("end", ({ resources }) => resources[0] === "ends");
+    using waits = listen<WaitEvent>("wait", ({ resources }) => resources[0] === "ends");
+    const lease = await holder.acquire("ends");
+    expect(waits.events).toEqual([
+      { resources: ["ends"], outcome: "won", token: lease.token, waitedMs: expect.any(Number), queueLength: 0 },
+    ]);
+    const waiting = [1, 2, 3].map(() => waiter.acquire("ends", { waitMs: 20_000 }));
+    const impatient = failure(holder.acquire("ends", { waitMs: 100 }));
+    await impatient;
+    expect(waits.events[1]).toMatchObject({ outcome: "LOCK_HELD", queueLength: 0 });
+    expect(waits.events[1]?.waitedMs).toBeGreaterThanOrEqual(99);
+    await lease.release();
+    expect(ends.events).toEqual([{ resources: ["ends"], token: lease.token, reason: "released", heldMs: expect.any(Number) }]);
+    expect(ends.events[0]?.heldMs).toBeGreaterThanOrEqual(99);
+    const first = await waiting[0];
+    expect(waits.events[2]).toMatchObject({ outcome: "won", token: first?.token, queueLength: expect.any(Number) });
+    expect(waits.events[2]?.queueLength).toBeGreaterThanOrEqual(1);
+    expect(waits.events[2]?.waitedMs).toBeGreaterThanOrEqual(99);
+    const text = first?.serialize() ?? "";
+    await (await waiter.adopt(text)).release();
+    expect(ends.events.map(({ reason }) => reason)).toEqual(["released", "handed_over", "released"]);
+    for (const next of waiting.slice(1)) await (await next).release();
   });
 
   test("nodes: met, lost with the cause, quarantined, admitted, and a fleet that is not one", async ({ fleet, open }) => {

@@ -108,6 +108,8 @@ describe("the README", () => {
       renewal: "renewal",
       danger: "danger",
       loss: "loss",
+      end: "end of a lease",
+      wait: "wait",
       forceRelease: "forced release",
       node: "nodes",
     };
