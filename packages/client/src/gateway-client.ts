@@ -1,7 +1,11 @@
 // The calls of the client, one method per route: builds requests and reads answers.
+
+import { type ChangeSource, readChanges } from "./change-stream.js";
+import type { GatewayClient, GatewayClientOptions } from "./client-options.js";
 import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } from "./misuse.js";
 import type {
   CallOptions,
+  ChangesOptions,
   FenceChange,
   FunctionOptions,
   GetOptions,
@@ -16,6 +20,7 @@ import type {
 import { fencingHeader, jsonTextOf, memberText, queryText, resourcePath, tokenFor, tokenOf } from "./request-format.js";
 import type {
   CallResult,
+  Change,
   DeleteResult,
   FenceChangeResult,
   FenceResult,
@@ -33,61 +38,13 @@ import { type Retried, type RetryPolicy, seenBefore, sendWithRetry } from "./ret
 import { operationText } from "./transaction-body.js";
 import { createTransport, type Success, type Transport } from "./transport.js";
 
-/** What createGatewayClient takes. */
-export interface GatewayClientOptions {
-  /** Where the gateway listens, such as `http://127.0.0.1:8080`. */
-  readonly url: string;
-  /** An API key or a JWT, sent as `Authorization: Bearer`. */
-  readonly apiKey?: string | undefined;
-  /** In place of the global one: for tests, proxies, tracing. */
-  readonly fetch?: typeof fetch | undefined;
-  /** For one try; 10 seconds when absent. */
-  readonly timeoutMs?: number | undefined;
-  /** How often and how long a call is repeated that is safe to repeat. */
-  readonly retry?: Partial<RetryPolicy> | undefined;
-}
-
-/**
- * The calls of the gateway, one method per route. A refusal is an answer with `ok: false`; a call
- * throws only when its arguments cannot be right, before anything is sent.
- */
-export interface GatewayClient {
-  /** Stores a document, in place of the one that is there. */
-  put(resource: string, value: unknown, options: WriteOptions): Promise<PutResult>;
-  /** Changes members of a document by a JSON merge patch (RFC 7396). */
-  patch<T = unknown>(resource: string, mergePatch: unknown, options: WriteOptions): Promise<PatchResult<T>>;
-  /** Deletes a document; its fence and revision stay. */
-  delete(resource: string, options: WriteOptions): Promise<DeleteResult>;
-  /** Reads a document. Needs no lease; what a writer reads should come from `seal`. */
-  get<T = unknown>(resource: string, options?: GetOptions): Promise<GetResult<T>>;
-  /**
-   * Raises the fence to the token without writing, and reads: no older holder can change what it
-   * returns.
-   */
-  seal<T = unknown>(resource: string, options: SealOptions): Promise<SealResult<T>>;
-  /** Several writes and seals of one or several resources, all or none. */
-  transaction(operations: readonly Operation[], options?: TransactionOptions): Promise<TransactionResult>;
-  /** Names, fences or documents under a prefix, a page at a time. */
-  list(options?: ListOptions): Promise<ListResult>;
-  /** Accepted writes, newest first; `not_found` where the gateway keeps no history. */
-  history(resource: string, options?: HistoryOptions): Promise<HistoryResult>;
-  /** Refused writes, newest first; `not_found` where none are kept. */
-  refused(options?: RefusedOptions): Promise<RefusedResult>;
-  /** The fence of a resource and its last holder, with or without a document. */
-  fence(resource: string, options?: CallOptions): Promise<FenceResult>;
-  /** Moves a fence by hand; the credential and the reason are kept. Needs an admin scope. */
-  changeFence(resource: string, change: FenceChange, options?: CallOptions): Promise<FenceChangeResult>;
-  /** Calls a function of the database that the gateway allows, as schema.name. */
-  call<T = unknown>(called: string, values: Readonly<Record<string, unknown>>, options: FunctionOptions): Promise<CallResult<T>>;
-}
-
 /** A client of one gateway; sends nothing. Throws TypeError or RangeError for a wrong option. */
 export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
   checkOptions("createGatewayClient", options, ["url", "apiKey", "fetch", "timeoutMs", "retry"]);
   checkApiKey(options.apiKey);
   checkMilliseconds("timeoutMs", options.timeoutMs);
   if (options.retry !== undefined) checkOptions("retry", options.retry, ["attempts", "forMs", "firstPauseMs", "longestPauseMs"]);
-  return new HttpClient(createTransport(baseUrl(options.url), options.apiKey, options.fetch ?? globalThis.fetch), options);
+  return new HttpClient({ base: baseUrl(options.url), apiKey: options.apiKey, fetch: options.fetch ?? globalThis.fetch }, options);
 }
 
 const ofCall = ["signal", "timeoutMs"];
@@ -97,13 +54,17 @@ const ofWrite = [...ofHolder, "seq", "ifMatch", "ifNoneMatch", "idempotencyKey"]
 const json = { "content-type": "application/json" };
 const mergePatchType = { "content-type": "application/merge-patch+json" };
 
+type Source = Pick<ChangeSource, "base" | "apiKey" | "fetch">;
+
 class HttpClient implements GatewayClient {
+  readonly #source: Source;
   readonly #transport: Transport;
   readonly #timeoutMs: number;
   readonly #retry: RetryPolicy;
 
-  constructor(transport: Transport, options: GatewayClientOptions) {
-    this.#transport = transport;
+  constructor(source: Source, options: GatewayClientOptions) {
+    this.#source = source;
+    this.#transport = createTransport(source.base, source.apiKey, source.fetch);
     this.#timeoutMs = options.timeoutMs ?? 10_000;
     this.#retry = { attempts: 1_000, forMs: 30_000, firstPauseMs: 50, longestPauseMs: 2_000, ...options.retry };
   }
@@ -219,6 +180,14 @@ class HttpClient implements GatewayClient {
     checkOptions("history", options, [...ofCall, "limit", "before"]);
     const { limit, before } = options;
     return await this.#read(`/v1/history/${resourcePath(resource)}${queryText({ limit, before })}`, options);
+  }
+
+  changes(options: ChangesOptions = {}): AsyncGenerator<Change, void, undefined> {
+    checkOptions("changes", options, ["prefix", "after", "signal"]);
+    const { prefix, after, signal } = options;
+    if (after !== undefined && (!Number.isSafeInteger(after) || after < 0))
+      throw new RangeError(`after is the position of a change, not ${String(after)}`);
+    return readChanges({ ...this.#source, ...this.#retry }, { prefix, after, signal });
   }
 
   async refused(options: RefusedOptions = {}): Promise<RefusedResult> {

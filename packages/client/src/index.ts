@@ -1,12 +1,11 @@
 // The typed client of the gateway. Needs only fetch, so it runs in Node, browsers and edge
 // runtimes.
-export {
-  createGatewayClient,
-  type GatewayClient,
-  type GatewayClientOptions,
-} from "./gateway-client.js";
+export type { GatewayClient, GatewayClientOptions } from "./client-options.js";
+export { createGatewayClient } from "./gateway-client.js";
+export { GatewayError } from "./gateway-error.js";
 export type {
   CallOptions,
+  ChangesOptions,
   FenceChange,
   FunctionOptions,
   GetOptions,
@@ -23,6 +22,7 @@ export type { Holder, LeaseLike } from "./request-format.js";
 export { RawJson, rawJson } from "./request-format.js";
 export type {
   CallResult,
+  Change,
   DeleteResult,
   FenceChangeResult,
   FenceResult,
@@ -45,7 +45,6 @@ export type { RetryPolicy } from "./retry.js";
 export {
   type Changes,
   type Documents,
-  GatewayError,
   type HeldLease,
   type LockerLike,
   type ResourceResult,

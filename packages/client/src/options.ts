@@ -53,6 +53,16 @@ export interface HistoryOptions extends CallOptions {
   readonly before?: number | undefined;
 }
 
+/** Where a stream of changes begins, and what ends it. */
+export interface ChangesOptions {
+  /** Only resources whose names begin with it. */
+  readonly prefix?: string | undefined;
+  /** The position of the last change that was seen; from now on when absent. */
+  readonly after?: number | undefined;
+  /** Ends the iteration. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Which refused writes to read. */
 export interface RefusedOptions extends CallOptions {
   /** Only resources whose names begin with it. */

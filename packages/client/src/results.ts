@@ -22,6 +22,7 @@ export const problemCodes = [
   "idempotency_in_flight",
   "contention",
   "fence_unchanged",
+  "changes_gone",
   "fencing_token_stale",
   "etag_mismatch",
   "body_too_large",
@@ -182,6 +183,13 @@ export type HistoryResult =
       readonly nextBefore: number | null;
     }
   | Refusal;
+/** One accepted write, as the stream of changes tells it. */
+export interface Change extends HistoryEntry {
+  /** Its place among all changes: `after` of a stream that goes on behind it. */
+  readonly position: number;
+  /** What was written. */
+  readonly resource: string;
+}
 /** One refused write. */
 export interface RefusedEntry {
   /** Rises with time; the place of a page. */

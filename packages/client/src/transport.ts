@@ -105,7 +105,7 @@ export function local(code: RefusalCode, detail: string, outcome: Refusal["outco
  * A status without one of the gateway's codes comes from something in between, which may have
  * passed the request on.
  */
-function refusalOf(base: string, response: Response, text: string): Refusal {
+export function refusalOf(base: string, response: Response, text: string): Refusal {
   const problem = parseProblem(text);
   const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
   const retryAfterMs = Number.isFinite(retryAfter) ? retryAfter * 1_000 : undefined;

@@ -2,10 +2,11 @@
 // that no write of an older holder can land between what the routine saw and what it stores; the
 // write can be repeated when its outcome is unknown: it carries sequence number 1 of a fresh lease,
 // or, as a transaction, a key of its own.
-import type { GatewayClient } from "./gateway-client.js";
+
+import type { GatewayClient } from "./client-options.js";
+import { GatewayError } from "./gateway-error.js";
 import { checkOptions } from "./misuse.js";
 import type { LeaseLike } from "./request-format.js";
-import type { Refusal, RefusalCode } from "./results.js";
 
 /** A lease that is released by disposing of it; those of @palisade/lock fit. */
 export interface HeldLease extends LeaseLike, AsyncDisposable {}
@@ -42,23 +43,6 @@ export interface ResourceResult<T, Rev = number> {
   readonly rev: Rev;
   /** The token that it was stored under. */
   readonly token: number;
-}
-
-/** The document was not stored, or it is unknown whether it was: `outcome` says which. */
-export class GatewayError extends Error {
-  override readonly name = "GatewayError";
-  /** The code of the refusal. */
-  readonly code: RefusalCode;
-  /** `unknown`: the document may or may not be stored. */
-  readonly outcome: Refusal["outcome"];
-  /** The whole answer. */
-  readonly refusal: Refusal;
-  constructor(message: string, refusal: Refusal) {
-    super(`${message}: ${refusal.code}. ${refusal.detail}`);
-    this.refusal = refusal;
-    this.code = refusal.code;
-    this.outcome = refusal.outcome;
-  }
 }
 
 type Client = Pick<GatewayClient, "seal" | "put" | "transaction">;

@@ -7,6 +7,7 @@ import type { Dispatcher, RouteHandler } from "./http/dispatcher.js";
 import { allowed } from "./http/paths.js";
 import { Problem, success } from "./http/problem.js";
 import { callRoute } from "./http/routes/call.js";
+import { type ChangesParts, changesRoute } from "./http/routes/changes.js";
 import { fenceChangeRoute } from "./http/routes/fence-change.js";
 import { fenceRoute, historyRoute, listRoute, readRoute } from "./http/routes/read.js";
 import { refusedRoute } from "./http/routes/refusals.js";
@@ -14,7 +15,7 @@ import { isSeal } from "./http/routes/target.js";
 import { transactionRoute } from "./http/routes/transaction.js";
 import { deleteRoute, patchRoute, putRoute, sealRoute, type WriteParts } from "./http/routes/write.js";
 
-export interface AppParts extends WriteParts {
+export interface AppParts extends WriteParts, ChangesParts {
   readonly dispatcher: Dispatcher;
   /** The OpenAPI document as text. */
   readonly description: string;
@@ -80,6 +81,10 @@ function addReports(app: Express, parts: AppParts, otherMethods: (allow: string)
   app
     .route(/^\/v1\/history\//)
     .get(dispatcher.authenticated("history", historyRoute(parts)))
+    .all(otherMethods(allowed.read));
+  app
+    .route(/^\/v1\/changes$/)
+    .get(dispatcher.authenticated("changes", changesRoute(parts)))
     .all(otherMethods(allowed.read));
   app
     .route(/^\/v1\/refused$/)

@@ -10,6 +10,7 @@ import type {
 } from "./fence/verdict.js";
 import type { BatchEvent } from "./guard/group-commit.js";
 import type { RaiseEvent } from "./guard/raise-check.js";
+import type { ChangeFeed } from "./store/change-feed.js";
 import type { FenceChange, FenceVerdict } from "./store/move-fence.js";
 import type { HistoryPage, HistoryRequest, ListRequest, ListResult, ReadResult } from "./store/read.js";
 import type { Readiness } from "./store/readiness.js";
@@ -47,6 +48,8 @@ export interface RefusedWrites {
 }
 
 export interface FencedStore {
+  /** Absent where no history is kept. */
+  readonly changes: ChangeFeed | undefined;
   /** Absent where refused writes are not kept. */
   readonly refusals: RefusedWrites | undefined;
   write(request: WriteRequest): Promise<Verdict>;

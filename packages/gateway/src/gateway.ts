@@ -168,6 +168,7 @@ class RunningGateway implements Gateway {
       metrics: this.#metrics,
       budget: this.#budget,
       bodyLimitBytes: this.#settings.bodyLimitBytes,
+      keepAliveMs: Math.min(10_000, this.#settings.idleTimeoutMs / 3),
       description: openApiText(),
     });
   }
@@ -231,6 +232,7 @@ class RunningGateway implements Gateway {
       // The listener closes while clients still keep their connections: after they were told to
       // close them they would connect again, and a connection that the kernel has accepted and the
       // gateway has not is reset when the listener closes.
+      this.#store?.changes?.end();
       closed.push(api.stopListening());
       this.#dispatcher.closeConnections();
       await api.allClosed(lastRequestMs);

@@ -17,6 +17,7 @@ import { GroupCommit } from "./guard/group-commit.js";
 import { RaiseCheck } from "./guard/raise-check.js";
 import { Rehearsal } from "./guard/rehearsal.js";
 import { Transactions } from "./guard/transaction.js";
+import { ChangeFeed } from "./store/change-feed.js";
 import { DatabaseHost } from "./store/database-host.js";
 import { Lanes } from "./store/lanes.js";
 import { Lineage } from "./store/lineage.js";
@@ -50,6 +51,7 @@ export async function openStore(config: StoreConfig): Promise<FencedStore> {
 }
 
 class PostgresStore implements FencedStore {
+  readonly changes: ChangeFeed | undefined;
   readonly refusals: RefusalLog | undefined;
   readonly #limits: StoreLimits;
   readonly #durability: Durability;
@@ -110,7 +112,8 @@ class PostgresStore implements FencedStore {
     this.#lineage?.start(this.#lanes, this.#pool);
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#calls = openCalls(config, { durability, raises: this.#raises, limits, onIdleError });
-    const { refusedLog = "off" } = config;
+    const { refusedLog = "off", maxChangeReaders = 100 } = config;
+    this.changes = history === "on" ? new ChangeFeed({ pool: this.#pool, maxReaders: maxChangeReaders }) : undefined;
     this.refusals = refusedLog === "on" ? new RefusalLog(this.#pool) : undefined;
     this.#retention = forgetOld({ pool: this.#pool, limits, refusedLog, onError: onIdleError });
   }
@@ -271,6 +274,7 @@ class PostgresStore implements FencedStore {
 
   async #close(drainMs: number): Promise<void> {
     this.#retention.stop();
+    this.changes?.end();
     this.#lineage?.stop();
     const drained = Promise.all([this.#commit.drain(), this.#lanes.drain()]);
     const timer = setTimeout(() => {

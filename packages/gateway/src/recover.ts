@@ -27,6 +27,8 @@ export interface Recovery {
 }
 
 const NAMES_AT_ONCE = 500;
+/** More than are given between a backup and its restore; a thousandth of all there are. */
+const PLACES_AHEAD = 1_000_000_000_000;
 const RAISE = `
   select count(*) filter (where moved.changed)::integer as raised
   from unnest($1::text[], $2::bigint[]) as known(resource, token)
@@ -90,6 +92,8 @@ async function conclude(client: pg.Client, { by, reason }: RecoverRequest, done:
       )`,
     [beat, fenceFloor],
   );
+  // Places that were given after the backup was made are given again: no reader goes on from one.
+  await client.query("update palisade.changes set last = last + $1, forgotten = last + $1", [PLACES_AHEAD]);
   await client.query("insert into palisade.recoveries (beat, fence_floor, raised, recovered_by, reason) values ($1, $2, $3, $4, $5)", [
     beat,
     fenceFloor,

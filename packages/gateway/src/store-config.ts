@@ -11,6 +11,8 @@ export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: Store
     readonly databaseUrl: string;
     readonly durability?: Durability | undefined;
     readonly history?: "off" | "on" | undefined;
+    /** How many may read changes at a time. */
+    readonly maxChangeReaders?: number | undefined;
     /** Whether writes that are refused are kept. */
     readonly refusedLog?: "off" | "on" | undefined;
     /** Absent: tokens are trusted. */

@@ -25,6 +25,21 @@ export class Answer {
   ) {}
 }
 
+/** An answer without an end: whoever has begun it writes and ends it. */
+export class EventStream {
+  readonly status = success.ok;
+
+  constructor(readonly begin: (response: ServerResponse) => void) {}
+}
+
+export function beginStream(response: ServerResponse, stream: EventStream, requestId: string): void {
+  // The last one tells proxies not to gather it.
+  const headers = ["X-Request-Id", requestId, "Cache-Control", "no-store", "Content-Type", "text/event-stream", "X-Accel-Buffering", "no"];
+  response.writeHead(stream.status, headers);
+  response.flushHeaders();
+  stream.begin(response);
+}
+
 export function sendAnswer(response: ServerResponse, answer: Answer, requestId: string): void {
   const headers: string[] = ["X-Request-Id", requestId, "Cache-Control", "private, no-cache"];
   const { rev, token, headers: further } = answer.stored;

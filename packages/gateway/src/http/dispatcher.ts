@@ -3,7 +3,7 @@
 import type { RequestHandler } from "express";
 import { type Log, logFinished } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
-import { type Answer, sendAnswer } from "./answer.js";
+import { type Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
 import { beginWork, canBeAnswered, endWork, markEnding } from "./connection-state.js";
@@ -11,7 +11,8 @@ import { Problem, sendProblem } from "./problem.js";
 import { RequestContext, readHeaders, tooManyHeaders } from "./request-context.js";
 import { noPrincipal, type Principal } from "./scopes.js";
 
-export type RouteHandler = (context: RequestContext) => Answer | Problem | Promise<Answer | Problem>;
+type Result = Answer | EventStream | Problem;
+export type RouteHandler = (context: RequestContext) => Result | Promise<Result>;
 
 interface Route {
   readonly name: string;
@@ -91,7 +92,7 @@ export class Dispatcher {
   }
 
   async #handle(route: Route, context: RequestContext, principal: Principal | Problem): Promise<void> {
-    let result: Answer | Problem;
+    let result: Result;
     try {
       if (!(principal instanceof Problem)) context.principal = principal;
       result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await route.handler(context)));
@@ -102,7 +103,7 @@ export class Dispatcher {
     this.#finish(route.name, context, result);
   }
 
-  #finish(route: string, context: RequestContext, result: Answer | Problem): void {
+  #finish(route: string, context: RequestContext, result: Result): void {
     const { request, response } = context;
     const neverToldToGoOn = awaitsContinue.has(request);
     if (this.#state !== "open") markEnding(request.socket);
@@ -111,7 +112,8 @@ export class Dispatcher {
     if (result instanceof Problem) {
       sendProblem(response, result, context.requestId);
       this.#parts.onRefusal(result, context);
-    } else sendAnswer(response, result, context.requestId);
+    } else if (result instanceof EventStream) beginStream(response, result, context.requestId);
+    else sendAnswer(response, result, context.requestId);
     endWork(request.socket);
     this.#parts.budget.give(context.heldBytes);
     const outcome = result instanceof Problem ? result.code : "ok";

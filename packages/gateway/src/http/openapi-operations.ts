@@ -23,6 +23,8 @@ export interface OperationDescription {
   readonly request?: { readonly mediaTypes: readonly string[]; readonly schema: z.ZodType } | undefined;
   /** Status to the schema of its body; null where there is none. */
   readonly answers: Readonly<Record<number, z.ZodType | null>>;
+  /** Of the answers; JSON when absent. */
+  readonly mediaType?: "text/event-stream" | undefined;
   readonly answerHeaders: readonly string[];
   readonly problems: readonly ProblemCode[];
 }
@@ -158,6 +160,19 @@ export const operations: readonly OperationDescription[] = [
     answers: { 200: schemas.historyPage },
     answerHeaders: [],
     problems: [...name, "query_invalid", "not_found"],
+  },
+  {
+    method: "get",
+    path: "/v1/changes",
+    id: "streamChanges",
+    tag: "history",
+    summary: "Accepted writes as server-sent events, in order and without a gap, where history is kept; the data of each is a Change",
+    parameters: ["LastEventID"],
+    query: schemas.changesQuery,
+    answers: { 200: schemas.change },
+    mediaType: "text/event-stream",
+    answerHeaders: [],
+    problems: ["query_invalid", "not_found", "changes_gone"],
   },
   {
     method: "get",

@@ -88,7 +88,7 @@ function answers(operation: OperationDescription): Json {
       {
         description: "Success",
         headers: answerHeaders,
-        ...(schema === null ? {} : { content: content(["application/json"], schema) }),
+        ...(schema === null ? {} : { content: content([operation.mediaType ?? "application/json"], schema) }),
       },
     ]),
   );
@@ -182,6 +182,7 @@ function parameters(): Json {
     IfMatch: header("If-Match", { type: "string" }, 'One strong entity tag, such as "12", or *'),
     IfNoneMatch: header("If-None-Match", { type: "string", const: "*" }, "Only if there is no document"),
     ReadIfNoneMatch: header("If-None-Match", { type: "string" }, "Entity tags the client already has"),
+    LastEventID: header("Last-Event-ID", { type: "string", pattern: "^(0|[1-9][0-9]{0,14})$" }, "The id of the last event that was seen"),
     IdempotencyKey: header(
       "Idempotency-Key",
       { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },

@@ -26,6 +26,7 @@ const problems = {
   idempotency_in_flight: [409, "The same request is still being answered"],
   contention: [409, "The database could not order this write in time"],
   fence_unchanged: [409, "The fence is already there"],
+  changes_gone: [410, "These changes are no longer kept"],
   fencing_token_stale: [412, "A newer holder has written: this lease is lost"],
   etag_mismatch: [412, "The resource has changed"],
   body_too_large: [413, "The body is too large"],

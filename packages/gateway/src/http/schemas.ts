@@ -99,6 +99,28 @@ export const refusedQuery = z.strictObject({
     .optional(),
   before: historyQuery.shape.before,
 });
+export const changesQuery = z.strictObject({
+  prefix: listQuery.shape.prefix,
+  after: z
+    .string()
+    .regex(/^(0|[1-9][0-9]{0,14})$/)
+    .transform(Number)
+    .optional()
+    .meta({ description: "The position after which to begin; now when absent. Last-Event-ID goes before it" }),
+});
+export const change = z.object({
+  position: z
+    .int()
+    .min(1)
+    .meta({ ...int64, description: "Its place among all changes, and the id of the event" }),
+  resource,
+  rev: z.int().min(1).meta(int64),
+  op: z.enum(["put", "patch", "delete"]),
+  token,
+  seq: z.int().min(0).meta(int64),
+  holder: z.string().nullable(),
+  at: z.iso.datetime(),
+});
 const refusedEntry = z.object({
   id: z.int().min(1).meta(int64),
   at: z.iso.datetime(),
@@ -174,6 +196,7 @@ export const named: Readonly<Record<string, z.ZodType>> = {
   ResourcePage: resourcePage,
   HistoryPage: historyPage,
   RefusedPage: refusedPage,
+  Change: change,
   Transaction: transactionRequest,
   TransactionReceipt: transactionReceipt,
   Call: callRequest,

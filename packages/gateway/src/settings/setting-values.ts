@@ -141,6 +141,8 @@ export interface Settings extends CredentialSettings {
   readonly idempotencyRetentionMs: number | undefined;
   /** How long an entry of the history is kept; ten years when absent. */
   readonly historyRetentionMs: number | undefined;
+  /** How many may read GET /v1/changes at a time; beyond it the answer is 503. */
+  readonly maxChangeReaders: number;
   /** Whether refused writes are kept for GET /v1/refused. */
   readonly refusedLog: "off" | "on";
   /** How long a refused write is kept. */

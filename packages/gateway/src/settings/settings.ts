@@ -191,6 +191,12 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     ...storeRange("historyRetentionMs"),
     help: "How long an entry of the history is kept; ten years when absent.",
   }),
+  maxChangeReaders: number({
+    env: "PALISADE_MAX_CHANGE_READERS",
+    range: [1, 100_000],
+    fallback: 100,
+    help: "How many may read GET /v1/changes at a time; beyond it the answer is 503.",
+  }),
   refusedLog: choice({
     env: "PALISADE_REFUSED_LOG",
     choices: ["off", "on"],

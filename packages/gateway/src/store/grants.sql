@@ -31,6 +31,8 @@ grant execute on function palisade.beat() to palisade_gateway;
 grant select on palisade.confirmed_lineage to palisade_gateway;
 grant execute on function palisade.confirm_lineage(bigint) to palisade_gateway;
 grant select, insert on palisade.refusals to palisade_gateway;
+grant select on palisade.changes to palisade_gateway;
+grant execute on function palisade.order_changes(integer) to palisade_gateway;
 grant execute on function palisade.forget_refusals(interval, bigint, integer) to palisade_gateway;
 
 -- An application that fences its own tables: it can raise a fence and see it, and has no right on

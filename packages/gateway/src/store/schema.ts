@@ -2,7 +2,20 @@
 // migrations/ are what is applied; a test compares the two. Fenced writes have one statement, in
 // guard/fenced-statement.ts.
 import { sql } from "drizzle-orm";
-import { bigint, boolean, check, customType, index, jsonb, pgSchema, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  boolean,
+  check,
+  customType,
+  index,
+  jsonb,
+  pgSchema,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from "drizzle-orm/pg-core";
 
 /**
  * Text compared byte by byte, because prefix lists use the key. drizzle cannot express a collation.
@@ -54,8 +67,24 @@ export const history = palisade.table(
     resource: name("resource").notNull(),
     op: text("op", { enum: ["put", "patch", "delete"] }).notNull(),
     holder: text("holder"),
+    position: count("position"),
   },
-  (table) => [primaryKey({ name: "history_pkey", columns: [table.resource, table.rev] }), index("history_written_at").on(table.writtenAt)],
+  (table) => [
+    primaryKey({ name: "history_pkey", columns: [table.resource, table.rev] }),
+    index("history_written_at").on(table.writtenAt),
+    uniqueIndex("history_position").on(table.position).where(sql`${table.position} is not null`),
+    index("history_unordered").on(table.resource, table.rev).where(sql`${table.position} is null`),
+  ],
+);
+
+export const changes = palisade.table(
+  "changes",
+  {
+    onlyRow: boolean("only_row").primaryKey().default(true),
+    last: count("last").notNull().default(0),
+    forgotten: count("forgotten").notNull().default(0),
+  },
+  (table) => [check("changes_only_row_check", sql`${table.onlyRow}`)],
 );
 
 export const usedKeys = palisade.table(

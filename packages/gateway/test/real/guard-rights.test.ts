@@ -106,6 +106,7 @@ describe("nothing of the caller's runs as the owner of the fences", () => {
       "guard(resource text, token bigint, seq bigint, holder text)",
       "holds_pair(resource text)",
       "move_fence(direction text, resource text, token bigint, changed_by text, reason text)",
+      "order_changes(at_most integer)",
     ]);
     expect(rows.filter(({ open }) => open)).toEqual([]);
   });

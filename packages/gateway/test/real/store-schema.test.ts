@@ -20,6 +20,7 @@ const tables = [
   schema.lineage,
   schema.recoveries,
   schema.refusals,
+  schema.changes,
   schema.migrations,
 ];
 

@@ -12,6 +12,7 @@ describe("the contract", () => {
     expect(Object.fromEntries(problemCodes.map((code) => [code, statusOf(code)]))).toMatchInlineSnapshot(`
       {
         "body_too_large": 413,
+        "changes_gone": 410,
         "contention": 409,
         "document_too_large": 413,
         "etag_mismatch": 412,
