@@ -13,7 +13,14 @@ import { deadLinks } from "./dead-links.mjs";
 import { errorsPage, settingsPage } from "./reference-pages.mjs";
 import { stagePages } from "./stage.mjs";
 
-const packages = ["lock", "client", "guard", "gateway"];
+/** What users import, and its declarations in `packages`. */
+const entries = {
+  lock: "lock/dist/index.d.ts",
+  "lock/testing": "lock/dist/testing/fake-locker.d.ts",
+  client: "client/dist/index.d.ts",
+  guard: "guard/dist/index.d.ts",
+  gateway: "gateway/dist/index.d.ts",
+};
 const site = inRoot("site");
 const build = join(site, ".build");
 
@@ -33,7 +40,7 @@ async function buildSite(args) {
   rmSync(join(build, "pages"), { recursive: true, force: true });
   const sidebar = stagePages(join(build, "pages"));
   writeFileSync(join(build, "sidebar.json"), JSON.stringify(sidebar));
-  for (const name of packages) await step(`reading what @palisade/${name} exports`, () => describe(name));
+  for (const [name, entry] of Object.entries(entries)) await step(`reading what @palisade/${name} exports`, () => describe(name, entry));
   await step("building the site", () => must([join("node_modules", "vitepress", "bin", "vitepress.js"), "build", "."]));
   const dead = deadLinks(join(build, "dist"));
   for (const link of dead) console.error(`dead link: ${link}`);
@@ -75,11 +82,10 @@ async function install() {
   writeFileSync(stamp, locked);
 }
 
-/** A page for what a package exports. @param {string} name */
-async function describe(name) {
-  const entry = inRoot("packages", name, "dist", "index.d.ts");
+/** A page for what users import under a name. @param {string} name @param {string} entry */
+async function describe(name, entry) {
   const out = join(build, "pages", "api", name);
-  const options = ["--options", "typedoc.json", "--entryPoints", entry, "--name", `@palisade/${name}`, "--out", out];
+  const options = ["--options", "typedoc.json", "--entryPoints", inRoot("packages", entry), "--name", `@palisade/${name}`, "--out", out];
   await must([join("node_modules", "typedoc", "bin", "typedoc"), ...options]);
 }
 

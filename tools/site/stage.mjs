@@ -51,7 +51,7 @@ function sidebar(pages) {
   const item = (/** @type {string} */ page) => ({ text: titleOf(page), link: addressOf(page) });
   const inFolder = (/** @type {RegExp} */ pattern) => pages.filter((page) => pattern.test(page)).map(item);
   const listed = Object.entries(groups).map(([text, list]) => ({ text, items: list.map(item) }));
-  const api = ["lock", "client", "guard", "gateway"].map((name) => ({ text: `@palisade/${name}`, link: `/api/${name}/` }));
+  const api = ["lock", "lock/testing", "client", "guard", "gateway"].map((name) => ({ text: `@palisade/${name}`, link: `/api/${name}/` }));
   return [
     ...listed.slice(0, 2),
     { text: "Examples", collapsed: true, items: inFolder(/^examples\/.+\/README\.md$/) },

@@ -32,7 +32,10 @@ const inLock = (text: string): Files => ({ "packages/lock/src/locker.ts": text }
 const inTest = (text: string): Files => ({ "packages/lock/test/unit/locker.test.ts": text });
 const spec = (promises: string, tests = ""): Files => ({ "spec/invariants.md": promises, "packages/lock/test/unit/x.test.ts": tests });
 const promise = "## G1 Fence\n\n**Checked by** races.\n";
-const published = (entry: string): Files => ({ "packages/lock/package.json": "{}", "packages/lock/src/index.ts": entry });
+const published = (entry: string): Files => ({
+  "packages/lock/package.json": '{ "exports": { ".": { "default": "./dist/index.js" } } }',
+  "packages/lock/src/index.ts": entry,
+});
 const word = (...halves: readonly string[]): string => halves.join("");
 
 const samples: readonly Sample[] = [
@@ -196,12 +199,16 @@ const samples: readonly Sample[] = [
       "/** A lease. */\nexport class Lease { constructor(/** Its token. */ readonly token: number) {} }",
       "/** A lease. */\nexport class Lease { release(): void {} }",
       "/** Another. */\nexport type Other = number;\nexport type Lease = number;",
-    ].map((text) => ({ ...published('export type { Lease } from "./locker.js";'), ...inLock(text) })),
+    ]
+      .map((text) => ({ ...published('export type { Lease } from "./locker.js";'), ...inLock(text) }))
+      .concat(published("export function createLocker(): void {}")),
     keeps: [
       "/** A lease. */\nexport interface Lease { /** Its token. */ readonly token: number }",
       "/** A lease. */\nexport class Lease { readonly #token = 1; constructor(token: number) {} }",
       "/** A lease. */\nexport const Lease = 1;\nexport type Inner = number;",
-    ].map((text) => ({ ...published('export { Lease } from "./locker.js";'), ...inLock(text) })),
+    ]
+      .map((text) => ({ ...published('export { Lease } from "./locker.js";'), ...inLock(text) }))
+      .concat(published("// No public API.\nexport function createLocker(): void {}")),
   },
   {
     rule: testedVersions,

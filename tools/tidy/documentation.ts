@@ -8,21 +8,38 @@ import { isNode, type Node } from "./syntax.js";
 export const documentedExports: Rule = {
   name: "everything that a published package exports has a comment of its own",
   findings: (checkout) =>
-    checkout.files.flatMap((manifest) => {
-      const [, folder] = /^(packages\/[^/]+)\/package\.json$/.exec(manifest.path) ?? [];
-      const entry = checkout.file(`${folder}/src/index.ts`);
-      if (entry === undefined || (JSON.parse(manifest.text) as { readonly private?: boolean }).private === true) return [];
-      return [...exported(checkout, entry)].flatMap(([file, name]) => undocumented(file, name));
-    }),
+    checkout.files
+      .filter(({ path }) => /^packages\/[^/]+\/package\.json$/.test(path))
+      .flatMap((manifest) => publicEntries(checkout, manifest))
+      .flatMap((entry) => [...exported(checkout, entry)])
+      .flatMap(([file, name]) => undocumented(file, name)),
 };
 
-/** Where each name that the entry passes on is declared. */
+interface Manifest {
+  readonly private?: boolean;
+  readonly exports?: Readonly<Record<string, string | { readonly default?: string }>>;
+}
+
+/** What users import; an entry that our packages share says so in its first lines. */
+function publicEntries(checkout: Checkout, manifest: SourceFile): readonly SourceFile[] {
+  const { private: isPrivate = false, exports: targets = {} } = JSON.parse(manifest.text) as Manifest;
+  if (isPrivate) return [];
+  return Object.values(targets).flatMap((target) => {
+    const output = typeof target === "string" ? target : (target.default ?? "");
+    const source = output.replace("./dist/", "src/").replace(/\.js$/, ".ts");
+    const entry = checkout.file(posix.join(posix.dirname(manifest.path), source));
+    return entry?.isCode !== true || entry.text.slice(0, 200).includes("No public API") ? [] : [entry];
+  });
+}
+
+/** Where each name that the entry declares or passes on is declared. */
 function* exported(checkout: Checkout, entry: SourceFile): Generator<readonly [SourceFile, string]> {
   for (const statement of statementsOf(entry)) {
+    if (statement.type !== "ExportNamedDeclaration") continue;
+    if (isNode(statement.declaration)) for (const name of declaredNames(statement.declaration)) yield [entry, name];
     const from = isNode(statement.source) ? String(statement.source.value) : "";
     const file = checkout.file(posix.join(posix.dirname(entry.path), from.replace(/\.js$/, ".ts")));
-    if (statement.type !== "ExportNamedDeclaration" || file === undefined) continue;
-    for (const { local } of nodesIn(statement.specifiers)) yield [file, nameOf(local)];
+    if (file !== undefined) for (const { local } of nodesIn(statement.specifiers)) yield [file, nameOf(local)];
   }
 }
 
