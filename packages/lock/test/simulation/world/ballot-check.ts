@@ -7,7 +7,9 @@ import type { ClientProcess } from "../engine/client-process.js";
 import type { Holding } from "./lease-checker.js";
 import type { Surroundings } from "./surroundings.js";
 
-export function judgeLease({ checker, oracle }: Surroundings, { client, lease }: Holding): void {
+export function judgeLease({ checker, oracle, rules }: Surroundings, { client, lease }: Holding): void {
+  // A locker has a name of its own for a node that it found in the roster.
+  if (rules.lists === "two") return;
   for (const ballot of lease.ballots) {
     if (ballot.kind !== "granted") continue;
     const grantee = oracle.granteeOf(ballot.node, lease.resource, ballot.token);

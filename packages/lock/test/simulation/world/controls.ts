@@ -72,6 +72,7 @@ export const controls: Readonly<Record<string, Rules>> = {
       replace: "store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))",
     },
   ),
+  "lists that decide who votes": { ...allRules, lists: "two", format: "1" },
   "no quarantine": { ...allRules, onNewLife: votesAtOnce },
   "readmission without waiting": edited("openAdmission", {
     find: "string.format('%.0f', math.max(0, now - openedAt))",

@@ -82,12 +82,14 @@ export class Host {
     );
     this.#links = [];
     const { policy, sources } = policyOf(scenario, rules, processName);
+    if (rules.lists === "two" && this.#processes > 1) sources[sources.length - 1] = urlOf(scenario.nodes);
     const fleet = openNodes({
       ...policy,
+      format: rules.format ?? "2",
       nodes: sources,
       clock: process,
       openLink: (source, settings) => {
-        const path = this.paths[sources.indexOf(source as string)];
+        const path = this.paths[machines.findIndex((_, i) => urlOf(i) === source)];
         if (path === undefined) throw new Error("a link to nowhere");
         const link = new SimLink(path, settings);
         this.#links.push(link);
@@ -101,9 +103,11 @@ export class Host {
   }
 }
 
-function policyOf(scenario: Scenario, rules: Rules, label: string): { readonly policy: Policy; readonly sources: readonly string[] } {
+const urlOf = (machine: number): string => `redis://n${machine + 1}:6379`;
+
+function policyOf(scenario: Scenario, rules: Rules, label: string): { readonly policy: Policy; readonly sources: string[] } {
   const { ttlMs, nodeTimeoutMs } = scenario;
-  const sources = Array.from({ length: scenario.nodes }, (_, i) => `redis://n${i + 1}:6379`);
+  const sources = Array.from({ length: scenario.nodes }, (_, i) => urlOf(i));
   const asked = {
     nodes: sources,
     namespace: NAMESPACE,

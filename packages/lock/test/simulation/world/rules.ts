@@ -10,6 +10,13 @@ export interface Rules {
   readonly policy: (policy: Policy) => Policy;
   /** From when on a caller counts its lease. */
   readonly countsFrom: "first byte" | "last reply";
+  /**
+   * `two`: processes that begin later have another server in the place of the last node in their
+   * lists, as in a rolling replacement, or by a typing error.
+   */
+  readonly lists?: "two";
+  /** Of the records of the fleet; default "2". Those of format 1 name no members. */
+  readonly format?: "1";
   /** Changes the text of a script. */
   readonly edit?: (name: ScriptName | undefined, text: string) => string;
   /** Changes an answer of a server. */

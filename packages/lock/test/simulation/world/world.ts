@@ -77,14 +77,16 @@ export class World {
       onRemoved: (resource) => this.checker.forced(resource),
       onAdmitted: (server) => this.#admitted(server),
     });
-    this.#machines = Array.from({ length: scenario.nodes }, (_, i) => this.#machine(`n${i + 1}`));
-    this.#forgetful = new Set(this.#machines.map(({ server }) => server.name));
+    const servers = rules.lists === "two" ? scenario.nodes + 1 : scenario.nodes;
+    this.#machines = Array.from({ length: servers }, (_, i) => this.#machine(`n${i + 1}`));
+    const members = this.#machines.slice(0, scenario.nodes);
+    this.#forgetful = new Set(members.map(({ server }) => server.name));
     this.#hosts = Array.from({ length: scenario.clients }, (_, i) => this.#host(`p${i + 1}`));
     for (const host of this.#hosts) this.#populate(host);
     this.#faults = new Faults({
       timeline,
       scenario,
-      machines: this.#machines,
+      machines: members,
       hosts: this.#hosts,
       forgetful: this.#forgetful,
       log: this.#log,

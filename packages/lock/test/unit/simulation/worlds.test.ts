@@ -64,6 +64,15 @@ const twoFounders = ambushed("two founders", {
   ambushes: [{ kind: "two founders", atMs: 0, lastsMs: 300, node: 1, strength: 0.5 }],
 });
 
+/** All processes but the first of each host have another server in the place of the last. */
+const renewed = ambushed("left behind", {
+  clients: 4,
+  stormMs: 3_500,
+  ambushes: [],
+  faults: [0, 1, 2, 3].map((client) => ({ kind: "crash client", atMs: 900 + 500 * client, lastsMs: 20, node: 0, client, strength: 0.5 })),
+});
+const twoLists: Rules = { ...allRules, lists: "two" };
+
 const play = (scenario: Scenario): Promise<WorldResult> => new World(scenario, { tracing: "traced" }).play();
 
 /** The first world of a run in which something breaks. */
@@ -118,7 +127,19 @@ describe("a simulated world", () => {
   });
 });
 
+test("M1 T2 L2 two configurations at once break no promise: the nodes say who votes", async () => {
+  for (let seed = 1; seed <= 3; seed++) {
+    const { violations, acquisitions } = await new World(renewed(seed), { rules: twoLists }).play();
+    expect([violations, acquisitions > 20], `seed ${seed}`).toEqual([[], true]);
+  }
+});
+
 describe("what the worlds find out", () => {
+  test("M1 two hold one lock when each list decides who votes", async () => {
+    const found = await firstBroken(controls["lists that decide who votes"] ?? allRules, 20, renewed);
+    expect(found?.outcome.violations[0]?.promise).toMatch(/L2|T1|T2|issued/);
+  });
+
   test("T2 without seals tokens come twice or fall", async () => {
     const found = await firstBroken(controls["no seal round"] ?? allRules, 20);
     expect(found?.outcome.violations[0]?.promise).toMatch(/T1|T2|issued/);
