@@ -212,12 +212,12 @@ describe("the stream of changes", () => {
   });
 
   test("G6 is told to so many readers at a time, and a reader that takes nothing is ended", async ({ startGateway, owner }) => {
-    const { url } = await startGateway({ history: "on", maxChangeReaders: 1, idleTimeoutMs: 900 });
+    const { url } = await startGateway({ history: "on", maxChangeReaders: 1, idleTimeoutMs: 3_000 });
     const name = uniqueName();
     await put(url, name, { token: 5, value: 1 });
     const after = await lastOf(owner);
     await owner.query(
-      "insert into palisade.history (rev, token, seq, written_at, resource, op, holder) select i, 5, 0, now(), $1, 'put', repeat('x', 500) from generate_series(2, 60000) i",
+      "insert into palisade.history (rev, token, seq, written_at, resource, op, holder) select i, 5, 0, now(), $1, 'put', repeat('x', 500) from generate_series(2, 30000) i",
       [name],
     );
     const slow = httpRequest(`${url}/v1/changes?after=${after}`, (response) => response.pause());
