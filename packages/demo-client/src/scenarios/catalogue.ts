@@ -5,6 +5,7 @@ import { delayedWrite } from "./delayed-write.js";
 import { eventLoopStall } from "./event-loop-stall.js";
 import { extend } from "./extend.js";
 import { gcPause } from "./gc-pause.js";
+import { leaderPause } from "./leader-pause.js";
 import { majorityDown } from "./majority-down.js";
 import { nodeAmnesia } from "./node-amnesia.js";
 import { cronOnce, doubleSubmit } from "./once-only.js";
@@ -31,4 +32,5 @@ export const scenarios: readonly Scenario[] = [
   extend,
   storeFailover,
   restoredBackup,
+  leaderPause,
 ];
