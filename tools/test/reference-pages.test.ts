@@ -5,6 +5,7 @@ import { Problem, problemCodes } from "../../packages/gateway/src/http/problem.j
 import { settings } from "../../packages/gateway/src/settings/settings.js";
 import { errorsPage, settingsPage } from "../site/reference-pages.mjs";
 
+const REMEDY = "npm run site -- --pages writes the page again";
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 
 const errors = errorsPage({
@@ -16,7 +17,7 @@ const errors = errorsPage({
 });
 
 test("the page of settings names every setting with its default and meaning", () => {
-  expect(read("docs/settings.md")).toBe(settingsPage(settings));
+  expect(read("docs/settings.md"), REMEDY).toBe(settingsPage(settings));
 });
 
 test("each setting of createGateway has its help for a comment", () => {
@@ -33,7 +34,7 @@ test("each setting of createGateway has its help for a comment", () => {
 });
 
 test("the page of errors is the one that its sources make", () => {
-  expect(read("docs/errors.md")).toBe(errors);
+  expect(read("docs/errors.md"), REMEDY).toBe(errors);
 });
 
 test("the page of errors names every code of the lock, the client and the guard", () => {
