@@ -119,6 +119,19 @@ describe("the stream of changes", () => {
     expect(named(told).slice(1).sort()).toEqual([`${prefix}between@2`, `${prefix}late@1`]);
   });
 
+  test("G8 tells a reader that is pages behind all of it, in order", async ({ gateway: { url }, owner }) => {
+    const [name, after, ended] = [uniqueName(), await lastOf(owner), new AbortController()];
+    await owner.query(
+      "insert into palisade.history (rev, token, seq, written_at, resource, op) select i, 5, 0, now(), $1, 'put' from generate_series(1, 1200) i",
+      [name],
+    );
+    const { told, done } = reading(createGatewayClient({ url }).changes({ after, prefix: name, signal: ended.signal }));
+    await eventually(() => told.length).toBe(1_200);
+    ended.abort();
+    await done;
+    checkOrder(told);
+  });
+
   test("G8 gives places in one session at a time, so a later place is never seen before an earlier one", async ({ owner, connectTo }) => {
     const name = uniqueName();
     const record = (rev: number) =>
