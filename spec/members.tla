@@ -20,6 +20,7 @@ CONSTANTS
 Rules == {
   "one at a time",            \* a set differs from the one before it by one member added, taken away or replaced
   "count own generation",     \* a vote counts only if the node votes in the generation that the attempt began in
+  "keep the promise",         \* a node accepts only under the ballot that it has promised last
   "majority of the old",      \* a set is opened only when a majority of the set before it has accepted it
   "carry on what was begun",  \* a changer that hears of an accepted set proposes that one, not its own
   "accepting closes",         \* a node that has accepted the next set does not vote until it is opened
@@ -167,7 +168,7 @@ Accept(d, n) ==
   /\ Counts(d, n)
   /\ n \in heard[d]
   /\ n \notin agreed[d]
-  /\ promise[n] = d
+  /\ (promise[n] = d \/ "keep the promise" \in Without)
   /\ (~runs \/ began >= base[d] \/ "outwait a generation" \in Without)
   /\ ballot' = [ballot EXCEPT ![n] = d]
   /\ next' = [next EXCEPT ![n] = value[d]]
