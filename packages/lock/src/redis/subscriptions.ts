@@ -54,6 +54,7 @@ export class Subscriptions {
 
   close(): void {
     this.#isClosed = true;
+    this.#lost();
     this.#channels.clear();
     this.#client?.disconnect();
   }

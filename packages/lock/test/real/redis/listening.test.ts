@@ -151,6 +151,9 @@ describe("listening", () => {
     await expect.poll(() => heard).toEqual(["one listens"]);
     nodes[0]?.cut();
     await expect.poll(() => heard).toEqual(["one listens", "one is deaf", "one listens"]);
+    // As when the node is no member any more.
+    await lock.node("n1").close();
+    expect(heard).toEqual(["one listens", "one is deaf", "one listens", "one is deaf"]);
   });
 
   test("is confirmed at once to a waiter that joins those that listen already", async ({ redis }) => {
