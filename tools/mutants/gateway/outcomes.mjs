@@ -263,4 +263,13 @@ export const outcomes = [
     breaks: "After each reconnect the client tells the same changes again.",
     tests: ["real/http-changes.test.ts"],
   },
+  {
+    name: "recovered-places-are-given-again",
+    promise: "G8",
+    file: "packages/gateway/src/recover.ts",
+    find: "update palisade.changes set last = last + $1, forgotten = last + $1",
+    replace: "update palisade.changes set last = last + $1",
+    breaks: "After a restore a reader goes on from a place that now belongs to another change.",
+    tests: ["real/store-restore.test.ts"],
+  },
 ];

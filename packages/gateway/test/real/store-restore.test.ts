@@ -132,6 +132,17 @@ test("G7 after a restore nothing is written before the recovery, and afterwards 
   expect(await site.query("select raised::integer, reason from palisade.recoveries")).toEqual([{ raised: 2, reason: "the disk was lost" }]);
 });
 
+test("G8 after a recovery no reader of changes goes on from a place that the restored database gives again", async ({ site }) => {
+  await site.open();
+  const [before] = await site.query("select last::float as last from palisade.changes");
+  expect(await site.recover("--nothing-lost", "--reason", "test")).toMatchObject({ code: 0 });
+  const store = await site.open({ history: "on" });
+  for (const place of [Number(before?.last), Number(before?.last) + 1_000_000])
+    expect(await store.changes?.page("", place)).toMatchObject({ kind: "gone" });
+  const now = await store.changes?.page("", undefined);
+  expect(now).toMatchObject({ kind: "changes", entries: [], position: expect.any(Number) });
+});
+
 test("control: without the memory a restored database accepts the older token over the newer one's update", async ({ site }) => {
   const { older } = await writeAfterBackup(site);
   await site.server.restoreBackup();
