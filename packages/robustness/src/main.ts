@@ -1,5 +1,6 @@
 // `npm run faults`: real faults on real servers, and checkers for what comes of them. The whole
-// system by default; `--lock` for the lock alone; `--sim` for the simulation of the lock's package.
+// system by default; `--lock` for the lock alone; `--sim` for the simulation of the lock's package;
+// `--change` for a picture of members that change, without faults.
 // Exit code 0 if every promise was kept, 1 if one was broken, 2 if the arguments make no sense.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,11 +8,12 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { runCommand } from "./harness/command.js";
 import { lockCommand } from "./profiles/lock.js";
+import { changeCommand } from "./profiles/member-change.js";
 import { systemCommand } from "./profiles/system.js";
 
 const args = process.argv.slice(2);
 const isAsked = (name: string): boolean => args.includes(name);
-const others = args.filter((arg) => arg !== "--lock" && arg !== "--sim");
+const others = args.filter((arg) => arg !== "--lock" && arg !== "--sim" && arg !== "--change");
 
 /** In this process, so that a signal to it ends the simulation. It sets the exit code itself. */
 async function simulate(): Promise<void> {
@@ -29,4 +31,5 @@ if (isAsked("--lock") && isAsked("--sim")) {
   console.error("--lock and --sim are two different runs: ask for one of them.");
   process.exitCode = 2;
 } else if (isAsked("--sim")) await simulate();
+else if (isAsked("--change")) process.exitCode = await runCommand(changeCommand, others);
 else process.exitCode = await (isAsked("--lock") ? runCommand(lockCommand, others) : runCommand(systemCommand, others));

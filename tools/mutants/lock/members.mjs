@@ -31,6 +31,15 @@ export const members = [
     tests: ["real/redis/change.test.ts"],
   },
   {
+    name: "part-of-the-members-closes",
+    promise: "M1",
+    file: "packages/lock/src/redis/admission/change.ts",
+    find: "Math.max(0, outwaitMs - status.openForMs)",
+    replace: "0 * Math.max(0, outwaitMs - status.openForMs)",
+    breaks: "Members that can accept a change are closed while the others cannot yet, and no quorum is left to vote.",
+    tests: ["real/redis/change.test.ts"],
+  },
+  {
     name: "marks-stay-where-they-were",
     promise: "G7",
     file: steps,

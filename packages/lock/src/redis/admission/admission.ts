@@ -36,8 +36,8 @@ export class Admission {
   #toldMaxTtlMs: number | undefined;
   /** The longest lease of the generation that this locker met first. */
   #longestMs: number | undefined;
-  /** Since when a node was seen that had accepted a generation which is not open. */
-  #changingSince: number | undefined;
+  /** When it carries on the change of a node that has accepted a generation which is not open. */
+  #finishAt: number | undefined;
   #settle: (() => void) | undefined;
   /** Resolves when nothing more could be done at once. */
   readonly settled: Promise<void>;
@@ -198,13 +198,14 @@ export class Admission {
     if (await leadIn(settings, statuses)) return true;
     const isChanging = statuses.some((read) => this.#isChanging(read));
     if (!isChanging) {
-      this.#changingSince = undefined;
+      this.#finishAt = undefined;
       return false;
     }
     const now = settings.clock.monotonicMs();
-    this.#changingSince ??= now;
-    if (now - this.#changingSince < FINISH_AFTER_MS) return false;
-    this.#changingSince = undefined;
+    // Not all lockers at once: of those that carry it on together each outbids the others.
+    this.#finishAt ??= now + FINISH_AFTER_MS * (1 + 3 * settings.clock.random());
+    if (now < this.#finishAt) return false;
+    this.#finishAt = undefined;
     const outcome = await agree(settings, statuses, () => undefined);
     return outcome.kind === "agreed";
   }
@@ -215,7 +216,7 @@ export class Admission {
    */
   #rest(): Next {
     this.#blockedBecause = undefined;
-    if (this.#changingSince !== undefined) return FINISH_AFTER_MS / 2;
+    if (this.#finishAt !== undefined) return FINISH_AFTER_MS / 2;
     return this.#isAnySilent([]) ? SILENT_POLL_MS : "on news";
   }
 

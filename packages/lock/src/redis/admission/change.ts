@@ -8,7 +8,7 @@
 import { generationNumber } from "../admission-record.js";
 import { type Accepted, accept, enter, type Promised, promise } from "../generation-record.js";
 import type { RedisNode } from "../node.js";
-import { isOfThisRun, type NodeStatus, type ScriptCall } from "../node-record.js";
+import { isClosed, isOfThisRun, type NodeStatus, type ScriptCall } from "../node-record.js";
 import { longestLeaseMs, type Roster } from "../roster.js";
 import { forgottenLeasesEndMs } from "./plan.js";
 import { type AdmissionSettings, answered, type ReadStatus } from "./steps.js";
@@ -48,10 +48,16 @@ export async function agree(
   const present = fleet.nameMembers();
   if (present === undefined) return { kind: "nothing" };
   const majority = Math.floor(present.members.length / 2) + 1;
-  const noted = statuses.filter(({ node, status }) => isPresent(settings, node, status));
-  if (noted.length < majority) return { kind: "too few", asked: noted.length };
+  const asked = statuses.filter(({ node, status }) => isPresent(settings, node, status));
+  if (asked.length < majority) return { kind: "too few", asked: asked.length };
   // Every lease of the generation before the present one must be over.
-  const outwaitMs = present.generation > 1 ? forgottenLeasesEndMs(longestLeaseMs(present)) : 0;
+  const outwaitMs = present.generation > 1 ? Math.max(0, forgottenLeasesEndMs(longestLeaseMs(present)) - fleet.knownForMs) : 0;
+  // Only members that can accept now: a part that has accepted, and is closed, would stop the fleet
+  // until the others can.
+  const missing = asked.map(({ status }) => (isClosed(status) ? 0 : Math.max(0, outwaitMs - status.openForMs)));
+  const missingMs = missing.toSorted((one, other) => one - other)[majority - 1] ?? 0;
+  if (missingMs > 0) return { kind: "too early", missingMs };
+  const noted = asked.filter((_, i) => missing[i] === 0);
   const ballot = ballotAbove(Math.max(...noted.map(({ status }) => status.promised)), clock.random());
   const promised = (await askEach<Promised>(noted, ({ status }) => promise(settings.keys, status.admitted, ballot))).filter(
     (each): each is { noted: Noted; answer: Extract<Promised, { kind: "promised" }> } => each.answer.kind === "promised",
@@ -66,7 +72,7 @@ export async function agree(
         noted: status.admitted,
         ballot,
         roster: next,
-        openForMs: Math.max(0, outwaitMs - fleet.knownForMs),
+        openForMs: outwaitMs,
         incarnation: clock.secret(),
       }),
   );

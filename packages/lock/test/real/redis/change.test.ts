@@ -157,6 +157,18 @@ describe("a change", () => {
     await expect.poll(() => it.lock.fleet.state().admitted.length, soon).toBe(3);
   });
 
+  test("M1 that comes too early closes none of the members, although one could accept it", patient, async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    await using lock = await opened(urls, { namespace, maxTtlMs: 60_000 });
+    await lock.fleet.reconfigure({ maxTtlMs: 50_000 }, 30_000);
+    await nodes[0]?.cli("HSET", keys.node, "since", "0");
+    await expect(lock.fleet.reconfigure({ maxTtlMs: 40_000 }, 0)).rejects.toThrow(
+      /leases of the generation before the present one may run/,
+    );
+    expect(isClosed(await statusOf(nodes[0]))).toBe(false);
+    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "granted" });
+  });
+
   test("M1 takes a former member in again, with the memory of its former days", patient, async ({ fleet }) => {
     await using it = await founded(fleet);
     const [first = "", , , fourth = ""] = it.urls;
