@@ -1,4 +1,4 @@
-// Projects: "unit" needs no server and belongs to `npm run check`; "models" needs none either, but ten seconds; "real" runs against real Redis and Postgres, started
+// Projects: "unit" needs no server and belongs to `npm run check`; "models" needs none either, but a minute; "real" runs against real Redis and Postgres, started
 // once for all of its files.
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
@@ -41,7 +41,7 @@ export default defineConfig({
           ...shared.test,
           name: "unit",
           include: ["packages/*/test/unit/**/*.test.ts", "tools/test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, specification, "tools/test/real/**"],
+          exclude: [...configDefaults.exclude, specification, "tools/test/{real,long}/**"],
           testTimeout: patienceMs,
         },
       },
@@ -57,8 +57,8 @@ export default defineConfig({
           ...patient,
         },
       },
-      // Whole fault runs and soaks, with servers of their own: `npm test -- --project="*"` has them as well.
-      { ...shared, test: { ...shared.test, ...patient, name: "long", include: ["packages/*/test/long/**/*.test.ts"] } },
+      // Whole fault runs, soaks, releases and stories, with servers of their own: `npm test -- --project="*"` has them and the models as well.
+      { ...shared, test: { ...shared.test, ...patient, name: "long", include: ["{packages/*,tools}/test/long/**/*.test.ts"] } },
     ],
   },
 });

@@ -38,10 +38,10 @@ export const tasks = {
   check: { builds: ".", run: check },
 };
 
-/** All but the long ones, unless projects or files are named. @param {readonly string[]} args */
+/** All but the models and the long ones, unless projects or files are named. @param {readonly string[]} args */
 function usualProjects(args) {
   const isNamed = args.some((arg) => arg.startsWith("--project") || !arg.startsWith("-"));
-  return isNamed ? [] : ["unit", "models", "real"].map((name) => `--project=${name}`);
+  return isNamed ? [] : ["unit", "real"].map((name) => `--project=${name}`);
 }
 
 /**
