@@ -167,6 +167,7 @@ class RunningGateway implements Gateway {
       dispatcher: this.#dispatcher,
       metrics: this.#metrics,
       budget: this.#budget,
+      authenticator: this.#credentials.authenticator,
       bodyLimitBytes: this.#settings.bodyLimitBytes,
       keepAliveMs: Math.min(10_000, this.#settings.idleTimeoutMs / 3),
       description: openApiText(),

@@ -272,4 +272,22 @@ export const outcomes = [
     breaks: "After a restore a reader goes on from a place that now belongs to another change.",
     tests: ["real/store-restore.test.ts"],
   },
+  {
+    name: "places-lost-in-a-crash",
+    promise: "G8",
+    file: "packages/gateway/src/store/change-feed.ts",
+    find: "as ordered, ${DURABLE}`",
+    replace: "as ordered`",
+    breaks: "With synchronous_commit off, a crash gives places that were told to other changes, and a reader misses these.",
+    tests: ["real/http-change-readers.test.ts"],
+  },
+  {
+    name: "readers-wait-for-a-place-of-before",
+    promise: "G8",
+    file: "packages/gateway/src/store/change-feed.ts",
+    find: "this.#last = Math.min(this.#last, last);",
+    replace: "this.#last = Math.max(this.#last, 0 * last);",
+    breaks: "After a failover that lost places, readers at the end ask Postgres without a pause.",
+    tests: ["real/http-change-readers.test.ts"],
+  },
 ];

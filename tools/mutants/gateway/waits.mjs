@@ -137,4 +137,13 @@ export const waits = [
     breaks: "The log of refused writes grows without a bound in rows.",
     tests: ["real/http-refusals.test.ts"],
   },
+  {
+    name: "reader-that-left-keeps-its-place",
+    promise: "G6",
+    file: "packages/gateway/src/http/routes/changes.ts",
+    find: "response.destroyed || left.signal.aborted ||",
+    replace: "left.signal.aborted ||",
+    breaks: "Readers of changes that left before their first page count for ever, and nobody else may read.",
+    tests: ["real/http-change-readers.test.ts"],
+  },
 ];

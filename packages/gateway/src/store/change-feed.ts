@@ -32,6 +32,9 @@ const LOOK_EVERY_MS = 200;
 const ORDERED_AT_ONCE = 5_000;
 /** Places that one page looks at. */
 const PAGE = 500;
+/** For this transaction: a place that was told must not be given again after a crash. */
+const DURABLE = sql.raw(`pg_catalog.set_config('synchronous_commit',
+  case pg_catalog.current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, true)`);
 
 export class ChangeFeed {
   readonly #parts: ChangeFeedParts;
@@ -75,6 +78,8 @@ export class ChangeFeed {
       const [first] = rows;
       const [last, start] = [Number(first?.last), Number(first?.after)];
       if (start < Number(first?.forgotten) || start > last) return { kind: "gone" };
+      // Lower than before after a failover: a reader at the end would otherwise never wait.
+      this.#last = Math.min(this.#last, last);
       const entries = rows.flatMap((row) => (row.position === null ? [] : [changeOf(row)]));
       return { kind: "changes", entries, position: Math.min(last, start + PAGE) };
     });
@@ -122,7 +127,7 @@ export class ChangeFeed {
     for (;;) {
       const found = await this.#parts.pool.read(async (db) => {
         const { rows: ordered } = await db.execute<{ readonly ordered: number | null }>(
-          sql`select palisade.order_changes(${ORDERED_AT_ONCE}) as ordered`,
+          sql`select palisade.order_changes(${ORDERED_AT_ONCE}) as ordered, ${DURABLE}`,
         );
         const { rows } = await db.execute<{ readonly last: string }>(sql`select last from palisade.changes`);
         return { last: Number(rows[0]?.last), isWhole: ordered[0]?.ordered === ORDERED_AT_ONCE };

@@ -1,19 +1,23 @@
 // The stream of accepted writes, as server-sent events. It begins where the reader says, by
 // Last-Event-ID or `after`, or now. A reader that takes nothing is ended by the idle timeout of its
-// connection; until then one page waits for it.
+// connection; until then one page waits for it. The credential is looked at before each page: a
+// stream lasts longer than a key.
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { ChangeFeed, ChangePage } from "../../store/change-feed.js";
 import { EventStream, unavailableProblem } from "../answer.js";
+import type { Authenticator } from "../auth.js";
 import type { RouteHandler } from "../dispatcher.js";
 import { Problem } from "../problem.js";
 import { parseQuery } from "../query.js";
 import type { RequestContext } from "../request-context.js";
 import { changesQuery } from "../schemas.js";
+import { allows } from "../scopes.js";
 import { prefixFault, type StoreAccess } from "./read.js";
 import { pathOf } from "./target.js";
 
 export interface ChangesParts extends StoreAccess {
+  readonly authenticator: Authenticator;
   /** Comments keep the connection from looking idle; a third of its idle timeout at most. */
   readonly keepAliveMs: number;
 }
@@ -38,7 +42,8 @@ export function changesRoute(parts: ChangesParts): RouteHandler {
     if (first.kind === "unavailable") return unavailableProblem(first);
     return new EventStream((response) => {
       if (context.request.method === "HEAD") return void response.end();
-      void tell({ feed, prefix: query.prefix, first, response, keepAliveMs: parts.keepAliveMs }).finally(() => feed.leave());
+      const isAllowed = () => mayStillRead(parts.authenticator, context, query.prefix);
+      void tell({ feed, prefix: query.prefix, first, response, isAllowed, keepAliveMs: parts.keepAliveMs }).finally(() => feed.leave());
     });
   };
 }
@@ -52,18 +57,26 @@ function lastEventId(rawHeaders: RequestContext["request"]["rawHeaders"]): numbe
   return Number(text);
 }
 
+async function mayStillRead(authenticator: Authenticator, context: RequestContext, prefix: string): Promise<boolean> {
+  const { request, headers } = context;
+  const principal = await authenticator.authenticate(headers.authorization, { headers, socket: request.socket });
+  return !(principal instanceof Problem) && allows(principal, "read", prefix);
+}
+
 interface Telling {
   readonly feed: ChangeFeed;
   readonly prefix: string;
   readonly first: ChangePage & { readonly kind: "changes" };
   readonly response: ServerResponse;
+  readonly isAllowed: () => Promise<boolean>;
   readonly keepAliveMs: number;
 }
 
-async function tell({ feed, prefix, first, response, keepAliveMs }: Telling): Promise<void> {
+async function tell({ feed, prefix, first, response, isAllowed, keepAliveMs }: Telling): Promise<void> {
   const left = new AbortController();
   response.once("close", () => left.abort());
-  const isOver = (): boolean => left.signal.aborted || feed.ended.aborted;
+  // A reader that left while its first page was read is never told of as closed again.
+  const isOver = (): boolean => response.destroyed || left.signal.aborted || feed.ended.aborted;
   let page: ChangePage = first;
   let position = first.position;
   while (!isOver()) {
@@ -77,7 +90,8 @@ async function tell({ feed, prefix, first, response, keepAliveMs }: Telling): Pr
     // Also without an event, so that a reader of a quiet prefix resumes where it was.
     await write(response, `${events.join("")}: \nid: ${position}\n\n`, left.signal);
     await feed.beyond(position, keepAliveMs, left.signal);
-    if (!isOver()) page = await feed.page(prefix, position);
+    if (isOver() || !(await isAllowed())) break;
+    page = await feed.page(prefix, position);
   }
   response.end();
 }
