@@ -249,4 +249,22 @@ export const trust = [
     breaks: "A resource that neither the backup nor the lock knows any more accepts its old tokens.",
     tests: ["real/store-restore.test.ts"],
   },
+  {
+    name: "stream-outlives-its-credential",
+    promise: "G2",
+    file: "packages/gateway/src/http/routes/changes.ts",
+    find: "if (isOver() || !(await isAllowed())) break;",
+    replace: "if (isOver() || (await isAllowed()) === undefined) break;",
+    breaks: "A key that has expired or was taken out of the file is told changes for as long as its connection lasts.",
+    tests: ["real/http-change-readers.test.ts"],
+  },
+  {
+    name: "busy-gateway-confirms-nothing",
+    promise: "G7",
+    file: "packages/gateway/src/store/lineage.ts",
+    find: "      void this.#confirm(pool);",
+    replace: "      else void this.#confirm(pool);",
+    breaks: "Behind a pooler, transactions on own tables are refused after a restart for as long as the gateway has writes.",
+    tests: ["real/store-restore.test.ts"],
+  },
 ];

@@ -111,11 +111,15 @@ export class Lineage {
   }
 
   /**
-   * Each second counts a beat if writes were acknowledged, and else looks whether the server was
-   * started anew: transactions on the user's own tables wait until a gateway has confirmed that.
+   * Each second counts a beat if writes were acknowledged, and looks whether the server was started
+   * anew, which behind a pooler no beat tells: transactions on the user's own tables wait until a
+   * gateway has confirmed that.
    */
   start(lanes: Lanes, pool: ReadPool): void {
-    this.#timer = setInterval(() => void (this.#hasAcknowledged ? this.#beat(lanes) : this.#confirm(pool)), BEAT_EVERY_MS);
+    this.#timer = setInterval(() => {
+      if (this.#hasAcknowledged) void this.#beat(lanes);
+      void this.#confirm(pool);
+    }, BEAT_EVERY_MS);
     this.#timer.unref();
   }
 

@@ -244,6 +244,30 @@ test("after a restart a gateway confirms own tables by itself, and one without l
   await expect.poll(confirmed, { interval: 50, timeout: 30_000 }).toBe("written");
 });
 
+test("G7 a gateway that writes without a pause behind a pooler confirms own tables as well", async ({ site }) => {
+  const pooler = await Pgbouncer.start({ databaseUrl: site.server.url, mode: "transaction" });
+  let isOver = false;
+  let writing: Promise<void> | undefined;
+  try {
+    const store = await site.open({ databaseUrl: pooler.urlOf(site.server.url) });
+    const { token } = await site.locker.acquire("busy");
+    writing = (async () => {
+      while (!isOver) expect(await store.write(put("busy", token, "1"))).toMatchObject({ kind: "accepted" });
+    })();
+    await site.beatAbove(1);
+    // As after a restart that the pooler hides: no connection of the gateway is lost.
+    await site.query("update palisade.lineage set confirmed_start = '2000-01-01'");
+    await expect(site.writeOwn(1)).rejects.toMatchObject({ code: "not_recovered" });
+    const confirmed = "select confirmed_start = pg_postmaster_start_time() as confirmed from palisade.lineage";
+    await expect.poll(() => site.query(confirmed), { interval: 50, timeout: 20_000 }).toEqual([{ confirmed: true }]);
+    await site.writeOwn(1);
+  } finally {
+    isOver = true;
+    await writing;
+    await pooler.stop();
+  }
+});
+
 test("an operator who knows that nothing is missing says so, with a reason, and the fences stay", async ({ site }) => {
   const { newer, older } = await writeAfterBackup(site);
   const store = await site.open();
