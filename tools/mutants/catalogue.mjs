@@ -14,6 +14,7 @@ import { members } from "./lock/members.mjs";
 import { nodes } from "./lock/nodes.mjs";
 import { scripts } from "./lock/scripts.mjs";
 import { votes } from "./lock/votes.mjs";
+import { waiting } from "./lock/waiting.mjs";
 
 /** @type {readonly import("./mutant.mjs").Mutant[]} */
 export const catalogue = [
@@ -28,6 +29,7 @@ export const catalogue = [
   ...commands,
   ...votes,
   ...leases,
+  ...waiting,
   ...nodes,
   ...members,
   ...scripts,

@@ -205,7 +205,7 @@ export const leases = [
     name: "several-block-the-line-of-one",
     promise: "W1",
     file: "packages/lock/src/waiting/wait-for-lease.ts",
-    find: '[...resources].sort().join("\\n")',
+    find: '[...resources].sort().join("\\ud800")',
     replace: '(resources[0] ?? "")',
     breaks: "A call for two resources that waits for one of them keeps the other from its process, as held.",
     tests: ["real/waiting.test.ts"],

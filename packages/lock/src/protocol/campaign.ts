@@ -52,10 +52,14 @@ export interface Campaign extends AsyncDisposable {
   readonly ended: Promise<void>;
   /**
    * Gives up the present term: aborts its signal, waits for the routine, and lets another process
-   * lead. This process stands for election again after a pause. No-op where it does not lead.
+   * lead. This process stands for election again after a pause. No-op where it does not lead. Not
+   * to be awaited by the routine, for which it waits; a routine that returns ends its term.
    */
   resign(): Promise<void>;
-  /** Gives up the present term, and stands for election no more. Resolves like `ended`. */
+  /**
+   * Gives up the present term, and stands for election no more. Resolves like `ended`. Not to be
+   * awaited by the routine.
+   */
   stop(): Promise<void>;
 }
 

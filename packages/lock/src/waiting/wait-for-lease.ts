@@ -186,7 +186,8 @@ export class AcquireCalls {
  * would keep others from one that is free while they wait for the rest. The nodes take all or none.
  */
 function lineOf(resources: readonly string[]): string {
-  return resources.length === 1 ? (resources[0] ?? "") : [...resources].sort().join("\n");
+  // No resource contains a lone surrogate.
+  return resources.length === 1 ? (resources[0] ?? "") : [...resources].sort().join("\ud800");
 }
 
 /** Queues up and sleeps. False if the budget ended first; then the caller has left the queue. */

@@ -1,7 +1,7 @@
 // Leader election: one leader at a time, a new one when the old one dies, stands still, resigns or
 // is done; with real processes and signals.
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import type { Term } from "@palisade/lock";
 import { aborted, test as base, describe, expect, failure, until } from "./lock-test.js";
 
@@ -154,13 +154,31 @@ describe("a campaign", () => {
     await campaign[Symbol.asyncDispose]();
   });
 
+  test("L1 goes on when its routine throws after the term is over by the clock, before a timer has said so", async ({ shared }) => {
+    const locker = shared({ ttlMs: 1_000 });
+    const leads: boolean[] = [];
+    const campaign = locker.campaign("r", (term) => {
+      if (leads.length > 0) return leads.push(true);
+      // The process stands still, and what it reads first when it goes on is a refused write.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_100);
+      leads.push(false);
+      throw new Error(`a write with token ${term.token} was refused`);
+    });
+    await Promise.race([campaign.ended, until(() => leads.length > 1, "it leads again", 10_000)]);
+    await campaign.stop();
+    expect(leads.slice(0, 2)).toEqual([false, true]);
+  });
+
   test("ends with its signal, and with its locker", async ({ shared }) => {
     const [holder, locker] = [shared(), shared()];
     const lease = await holder.acquire("r");
     const aborter = new AbortController();
-    const campaign = locker.campaign("r", () => {}, { signal: aborter.signal });
+    const campaigns = ["r", "s", "t"].map((name) => locker.campaign(name, () => {}, { signal: aborter.signal }));
+    // A listener for each would be taken for a leak.
+    expect(getEventListeners(aborter.signal, "abort")).toHaveLength(1);
     aborter.abort();
-    await campaign.ended;
+    await Promise.all(campaigns.map(({ ended }) => ended));
+    expect(getEventListeners(aborter.signal, "abort")).toEqual([]);
     const another = locker.campaign("r", () => {});
     await locker.close();
     await another.ended;

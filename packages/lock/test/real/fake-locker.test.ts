@@ -189,6 +189,27 @@ describe("only the fake", () => {
     }
   });
 
+  base("W1 hands over although a framework has faked microtasks as well, as some do by default", async () => {
+    vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout", "queueMicrotask"] });
+    try {
+      const servers = new FakeServers();
+      const [one, other] = [createFakeLocker({ servers }), createFakeLocker({ servers })];
+      const lease = await one.acquire("r");
+      const next = other.acquire("r", { waitMs: 20_000 });
+      let isOurs = false;
+      next.then(() => {
+        isOurs = true;
+      });
+      for (let turn = 0; turn < 100; turn++) await Promise.resolve();
+      await lease.release();
+      for (let turn = 0; turn < 100 && !isOurs; turn++) await Promise.resolve();
+      expect(isOurs).toBe(true);
+      await Promise.all([one.close(), other.close()]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   base("fails as when no server can be reached, and goes on when one can", async () => {
     const servers = new FakeServers();
     await using locker = createFakeLocker({ servers });

@@ -49,6 +49,17 @@ test("W1 a caller that waits for one of several resources keeps none of the othe
   expect((await both).resources).toEqual(["a", "b"]);
 });
 
+test("W1 a caller of several resources keeps none from a resource whose name looks like their list", async ({ shared }) => {
+  const [holder, locker] = [shared(), shared()];
+  const lease = await holder.acquire("b", { ttlMs: 60_000 });
+  using attempts = listen<AttemptEvent>("attempt", ({ resources }) => resources.length === 2);
+  const both = locker.acquire(["a", "b"], { waitMs: 60_000 });
+  await until(() => attempts.events.some(({ outcome }) => outcome === "held"), "b was found held");
+  await (await locker.acquire("a\nb", { waitMs: 2_000 })).release();
+  await lease.release();
+  expect((await both).resources).toEqual(["a", "b"]);
+});
+
 test("W1 callers of overlapping sets of resources all finish, in whichever order they name them", async ({ shared }) => {
   const lockers = [0, 1].map(() => shared({ waitMs: 60_000 }));
   const sets = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"], ["a"], ["b"]];

@@ -1,0 +1,41 @@
+// Mutants of who waits: campaigns, the queue of a process, and the waiters of the fake.
+
+/** @type {readonly import("../mutant.mjs").Mutant[]} */
+export const waiting = [
+  {
+    name: "refused-after-the-term-ends-the-campaign",
+    promise: "L1",
+    file: "packages/lock/src/waiting/campaign.ts",
+    find: "if (term.leads) throw error;",
+    replace: "if (!term.signal.aborted) throw error;",
+    breaks: "A leader that was paused and whose write is then refused never stands for election again.",
+    tests: ["real/campaign.test.ts"],
+  },
+  {
+    name: "campaign-deaf-to-its-signal",
+    promise: "L1",
+    file: "packages/lock/src/waiting/campaign.ts",
+    find: "onAbort(signal, stop)",
+    replace: "onAbort(signal, () => {})",
+    breaks: "A process that is told to end by its signal goes on to lead.",
+    tests: ["real/campaign.test.ts"],
+  },
+  {
+    name: "list-of-names-in-the-line-of-one",
+    promise: "W1",
+    file: "packages/lock/src/waiting/wait-for-lease.ts",
+    find: '.join("\\ud800")',
+    replace: '.join("\\n")',
+    breaks: "A resource with a line break in its name waits behind a call for other resources.",
+    tests: ["real/waiting.test.ts"],
+  },
+  {
+    name: "fake-notices-by-a-faked-microtask",
+    promise: "W1",
+    file: "packages/lock/src/testing/fake-node.ts",
+    find: "void Promise.resolve().then(run);",
+    replace: "queueMicrotask(run);",
+    breaks: "In users' unit tests whose framework fakes microtasks a waiter is not told of a release.",
+    tests: ["real/fake-locker.test.ts"],
+  },
+];
