@@ -57,13 +57,22 @@ export class Context implements AsyncDisposable {
     return createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs, retry: { forMs: timeoutMs } });
   }
 
-  /** Asks on the terminal; undefined where nobody can answer. */
+  /**
+   * Asks on the terminal; undefined where nobody can answer. Ctrl-C and Ctrl-D are an empty
+   * answer, not a failure.
+   */
   async ask(question: string): Promise<string | undefined> {
     const { input, errors } = this.terminal;
     if (input.isTTY !== true) return undefined;
     const lines = createInterface({ input, output: errors, terminal: true });
+    const left = new AbortController();
+    lines.once("close", () => left.abort());
     try {
-      return await lines.question(question);
+      return await lines.question(question, { signal: left.signal });
+    } catch (error) {
+      if (!left.signal.aborted) throw error;
+      errors.write("\n");
+      return "";
     } finally {
       lines.close();
     }

@@ -20,4 +20,22 @@ export const commands = [
     breaks: "Whatever is typed at the question takes the lock from its holder.",
     tests: ["real/operate.test.ts"],
   },
+  {
+    name: "left-question-as-a-failure",
+    promise: "L2",
+    file: "packages/cli/src/context.ts",
+    find: 'lines.once("close", () => left.abort());',
+    replace: "",
+    breaks: "An operator who leaves the question by Ctrl-C is told by the exit code that too few nodes answered.",
+    tests: ["real/operate.test.ts"],
+  },
+  {
+    name: "members-by-the-place-of-a-url",
+    promise: "M1",
+    file: "packages/cli/src/commands/fleet.ts",
+    find: "names.map((name) => given[Number(name.slice(1)) - 1])",
+    replace: "names.map((_, at) => given[at])",
+    breaks: "The operator restarts a node that votes, and leaves the silent one.",
+    tests: ["real/operate.test.ts"],
+  },
 ];

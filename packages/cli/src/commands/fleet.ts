@@ -9,11 +9,25 @@ export function addressOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : "?";
 }
 
+/**
+ * By name: a locker calls the nodes that it is given n1, n2, …, and goes on with those that only
+ * the members name. Undefined where it cannot be told which of several is which.
+ */
+function addressesOf(names: readonly string[], given: readonly string[], members: readonly string[]): readonly (string | undefined)[] {
+  const known = names.map((name) => given[Number(name.slice(1)) - 1]).map((url) => (url === undefined ? undefined : addressOf(url)));
+  const others = members.filter((address) => !known.includes(address));
+  const isCertain = others.length === known.filter((address) => address === undefined).length;
+  return known.map((address) => address ?? (isCertain ? others.shift() : undefined));
+}
+
 export async function nodes({ locker, settings }: Context): Promise<Report> {
   // Of a name that nobody uses, each node says nothing but whether it votes.
   const { ballots } = await locker.inspect(`palisade/nodes/${randomUUID()}`);
+  const { members } = await locker.members();
+  const names = ballots.map(({ node }) => node);
+  const addresses = addressesOf(names, settings.nodes ?? [], members);
   const known = ballots.map((ballot, at) => {
-    const address = addressOf(settings.nodes?.[at] ?? "");
+    const address = addresses[at] ?? "?";
     if (ballot.kind === "seen") return { node: ballot.node, address, state: "votes" as const };
     if (ballot.kind === "unreachable") return { node: ballot.node, address, state: "silent" as const, cause: ballot.cause };
     return { node: ballot.node, address, state: "waits" as const, readyInMs: ballot.readyInMs };

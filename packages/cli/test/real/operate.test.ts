@@ -72,6 +72,18 @@ describe("an incident", () => {
     await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
   });
 
+  test("L2 force-release ends, and changes nothing, by Ctrl-C or the end of the input at its question", async ({ redis, locker }) => {
+    const lease = await locker.acquire("jobs/2");
+    const force = ["force-release", "jobs/2", "--reason", "x"];
+    for (const typed of ["\u0003", "\u0004"])
+      expect(await palisade(force, { env: environment(redis), columns: 80, typed })).toMatchObject({
+        exitCode: 1,
+        output: "Nothing was changed.\n",
+      });
+    expect(lease.held).toBe(true);
+    expect((await lease.extend()).outcome).toBe("renewed");
+  });
+
   test("issued, fence, history and raise answer from the lock and the gateway", async ({ redis, locker, gateway }) => {
     const env = { ...environment(redis), PALISADE_GATEWAY_URL: gateway.url };
     const lease = await locker.acquire("orders/7");
@@ -115,6 +127,25 @@ test("nodes and doctor say which node is silent, without a password, and when no
   expect(none).toMatchObject({ exitCode: 1, output: expect.stringContaining("no lease can be granted now") });
   expect(await shown(["issued", "r", "5", "--timeout", "1"])).toMatchObject({ exitCode: 3 });
   expect(`${two.output}${none.output}${none.errors}`).not.toContain("s3cret");
+});
+
+test("M1 nodes shows each member beside its own address, in whichever order and number they are given", async ({ fleet }) => {
+  const { nodes, urls } = await fleet({ nodes: 4 });
+  const [a = "", b = "", c = "", d = ""] = urls;
+  const hosts = urls.map((url) => new URL(url).host);
+  await using locker = createLocker({ nodes: [a, b, c], ...patient, maxTtlMs: 60_000 });
+  await locker.ready();
+  await locker.reconfigure({ replace: hosts[0] ?? "", by: d });
+  const shown = async (): Promise<string> => {
+    const { output } = await palisade(["nodes", "--json"], { env: { PALISADE_REDIS_URLS: [c, b, a].join(",") } });
+    const found = JSON.parse(output).nodes as { readonly address: string; readonly state: string }[];
+    const lines = found.map(({ address, state }) => `${address}${state === "silent" ? " is silent" : ""}`);
+    return lines.toSorted().join();
+  };
+  const members = hosts.slice(1).toSorted().join();
+  await expect.poll(shown).toBe(members);
+  await nodes[1]?.kill();
+  await expect.poll(shown).toBe(members.replace(hosts[1] ?? "", `${hosts[1]} is silent`));
 });
 
 test("ls shows so many as were asked for of many, and says that there are more", async ({ redis, locker }) => {
