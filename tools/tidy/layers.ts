@@ -7,7 +7,7 @@ import type { Finding, Rule } from "./rule.js";
 
 /** By package: its folders, lowest first, and then the files in the root of its source. */
 const layersOf: Readonly<Record<string, readonly string[]>> = {
-  lock: ["platform/", "protocol/", "quorum/", "options/", "lease/", "waiting/", "redis/", "locker.ts", "testing/", "index.ts"],
+  lock: ["platform/", "protocol/", "quorum/", "options/", "lease/", "waiting/", "redis/", "locker.ts", "testing/", "metrics/", "index.ts"],
   client: [
     "misuse.ts",
     "results.ts",
