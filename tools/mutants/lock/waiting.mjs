@@ -16,7 +16,7 @@ export const waiting = [
     promise: "L1",
     file: "packages/lock/src/waiting/campaign.ts",
     find: "onAbort(signal, stop)",
-    replace: "onAbort(signal, () => {})",
+    replace: "onAbort(signal, () => signal.aborted || stop())",
     breaks: "A process that is told to end by its signal goes on to lead.",
     tests: ["real/campaign.test.ts"],
   },
