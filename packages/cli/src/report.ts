@@ -53,14 +53,24 @@ function tableLines({ columns, rows, widest }: Table, style: Style): string[] {
   const cells = rows.map((row) => row.map((cell) => ({ ...asCell(cell), text: printable(asCell(cell).text) })));
   if (style.columns === undefined) return cells.map((row) => row.map(({ text }) => text).join("\t"));
   const widths = columns.map((title, at) => Math.max(widthOf(title), ...cells.map((row) => widthOf(row[at]?.text ?? ""))));
-  const others = widths.reduce((sum, width, at) => sum + (at === widest ? 0 : width + 2), 0);
-  widths[widest] = Math.max(8, Math.min(widths[widest] ?? 0, style.columns - others));
+  fit(widths, { widest, into: style.columns });
   const line = (row: readonly Cell[]) =>
     row
       .map((cell, at) => painted({ ...cell, text: padded(shortened(cell.text, widths[at] ?? 0), widths[at] ?? 0) }, style))
       .join("  ")
       .trimEnd();
   return [line(columns.map((text) => ({ text, colour: "dim" }))), ...cells.map(line)];
+}
+
+/** Narrows the one that may be shortened, and then whichever is the widest. */
+function fit(widths: number[], { widest, into }: { readonly widest: number; readonly into: number }): void {
+  const total = () => widths.reduce((sum, width) => sum + width, 2 * (widths.length - 1));
+  widths[widest] = Math.max(Math.min(8, widths[widest] ?? 0), (widths[widest] ?? 0) - Math.max(0, total() - into));
+  while (total() > into) {
+    const at = widths.indexOf(Math.max(...widths));
+    if ((widths[at] ?? 0) <= 3) return;
+    widths[at] = (widths[at] ?? 0) - 1;
+  }
 }
 
 function asCell(cell: string | Cell): Cell {

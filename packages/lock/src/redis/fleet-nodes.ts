@@ -44,7 +44,7 @@ export class FleetNodes {
     await Promise.all(this.all.map((node) => node.close()));
   }
 
-  /** In the order of the roster; those that were configured while there is none. */
+  /** In the order of the list, then of their opening; the whole list while there is no roster. */
   get members(): readonly RedisNode[] {
     return this.#members;
   }
