@@ -42,6 +42,15 @@ export const nodes = [
     tests: ["real/redis/founding.test.ts", "unit/redis/admission/steps.test.ts"],
   },
   {
+    name: "late-founder-blocks-a-known-fleet",
+    promise: "L2",
+    file: steps,
+    find: "(await notTogether(settings, among)).length > 0",
+    replace: '(await notTogether(settings, among, "")).length > 0',
+    breaks: "A fleet whose majority lost its memory never comes back, because a late founder left its mark on one of the nodes.",
+    tests: ["real/redis/admission.test.ts"],
+  },
+  {
     name: "outlives-what-was-seen-one-by-one",
     promise: "T1",
     file: steps,

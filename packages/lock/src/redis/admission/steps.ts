@@ -114,13 +114,15 @@ export function openAdmissionOf(settings: AdmissionSettings, node: RedisNode, fo
  * last is opened; but if every nonce is still there after the last was stored, they were all there
  * together then. Otherwise those that did not, or that join another fleet.
  */
-export async function notTogether(settings: AdmissionSettings, seen: readonly SeenNode[], founding = ""): Promise<readonly NotTogether[]> {
+export async function notTogether(settings: AdmissionSettings, seen: readonly SeenNode[], founding?: string): Promise<readonly NotTogether[]> {
   const looks = await Promise.all(
     seen.map(async ({ name, opened: made }): Promise<NotTogether | undefined> => {
       const node = nodeCalled(settings, name);
       const now = node === undefined ? undefined : await answered(() => openAdmissionOf(settings, node, founding), node);
       if (now === undefined || now.runId !== made?.runId || now.nonce !== made.nonce) return { name, why: "changed" };
-      return now.founding === founding ? undefined : { name, why: "another fleet" };
+      // Members of a fleet that is known are taken by the nonce alone, as they are when they are
+      // rebuilt: what late founders wrote beside it may stay for ever.
+      return founding === undefined || now.founding === founding ? undefined : { name, why: "another fleet" };
     }),
   );
   return looks.flatMap((look) => look ?? []);

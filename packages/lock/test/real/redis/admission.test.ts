@@ -374,6 +374,21 @@ test("L2 a node whose clock was an hour ahead when it came up waits no longer th
 });
 
 describe("too few are left to prove anything", () => {
+  test("L2 a majority that lost its memory comes back although a late founder asked one of it to join a fleet that was not founded", async ({
+    fleet,
+  }) => {
+    const servers = await fleet({ nodes: 3, ...forgetful });
+    const lock = await opened(servers.urls, { ...options, maxTtlMs: 2_000 });
+    const later = lock.fromNow();
+    const [, , third] = servers.nodes;
+    await Promise.all(servers.nodes.slice(1).map((server) => server.restart({ forget: true })));
+    // Its admission is open, and it waits for the leases that it may have forgotten.
+    await expect.poll(async () => (await recordOf(third)).ticket).toBeDefined();
+    await third?.cli("HSET", `{${namespace}}:node`, "founding", "a b c|of-another-list-");
+    const admissions = await Promise.all(["n2", "n3"].map((name) => later.heard("admitted", name)));
+    expect(admissions.map(({ way }) => way)).toContain("bootstrap");
+  });
+
   test("T2 L2 a fleet that lost all memory waits for the leases it may have forgotten, and starts above every token of before", async ({
     fleet,
   }) => {
