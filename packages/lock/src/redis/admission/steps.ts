@@ -114,7 +114,11 @@ export function openAdmissionOf(settings: AdmissionSettings, node: RedisNode, fo
  * last is opened; but if every nonce is still there after the last was stored, they were all there
  * together then. Otherwise those that did not, or that join another fleet.
  */
-export async function notTogether(settings: AdmissionSettings, seen: readonly SeenNode[], founding?: string): Promise<readonly NotTogether[]> {
+export async function notTogether(
+  settings: AdmissionSettings,
+  seen: readonly SeenNode[],
+  founding?: string,
+): Promise<readonly NotTogether[]> {
   const looks = await Promise.all(
     seen.map(async ({ name, opened: made }): Promise<NotTogether | undefined> => {
       const node = nodeCalled(settings, name);
