@@ -11,8 +11,10 @@ const CLEAR = "\u001b[H\u001b[2J\u001b[3J";
 
 export async function watch(context: Context, [prefix = ""]: readonly string[], flags: Flags): Promise<0> {
   const { style } = context;
+  if (flags.json === true)
+    throw new UsageError("watch has no --json; where its output is piped, each change is a line of cells parted by tabs.");
   const everyMs = intervalOf(flags.every);
-  const limit = limitOf(flags.limit ?? (style.columns === undefined ? undefined : 50));
+  const limit = style.columns === undefined ? withoutLimit(flags) : limitOf(flags.limit ?? 50);
   const stopped = new AbortController();
   const stop = () => stopped.abort();
   process.once("SIGINT", stop).once("SIGTERM", stop);
@@ -44,6 +46,12 @@ function changes(before: ReadonlyMap<string, Holding>, now: ReadonlyMap<string, 
   const ended = [...before.values()].filter(({ resource, token }) => now.get(resource)?.token !== token);
   const taken = [...now.values()].filter(({ resource, token }) => before.get(resource)?.token !== token);
   return [...ended.map((holding) => line("ended", holding)), ...taken.map((holding) => line(holding.state, holding))].join("");
+}
+
+/** Of a part, a lease that moves out of it would be said to have ended. */
+function withoutLimit({ limit }: Flags): number {
+  if (limit !== undefined) throw new UsageError("--limit is for a terminal: where the output of watch is piped, every change is printed.");
+  return Number.POSITIVE_INFINITY;
 }
 
 function intervalOf(given: unknown): number {

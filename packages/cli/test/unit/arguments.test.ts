@@ -17,6 +17,8 @@ const wrong: readonly (readonly [readonly string[], string])[] = [
   [["issued", "a", "0"], '"0" is no token'],
   [["ls", "--limit", "many"], "--limit is a whole number above 0"],
   [["watch", "--every", "0"], "--every is in seconds"],
+  [["watch", "--limit", "5"], "--limit is for a terminal"],
+  [["watch", "--json"], "watch has no --json"],
   [["refused", "--since", "x"], "--since is a number of minutes above 0"],
   [["force-release", "a"], "force-release needs --reason"],
   [["raise", "a", "7"], "raise needs --reason"],
