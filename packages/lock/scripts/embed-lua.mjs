@@ -19,6 +19,7 @@ const scripts = [
   "read-floor",
   "admit",
   "list-resources",
+  "list-held",
   "mark",
   "readmit",
   "promise",

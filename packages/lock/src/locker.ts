@@ -3,11 +3,12 @@
 import { Adoptions } from "./lease/adopt.js";
 import { readHandOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
-import { inspectAll, leaderIn, summarize } from "./lease/inspect.js";
-import { closedError, describeBallots, describeLost } from "./lease/messages.js";
+import { inspectAll, inspectNodes, leaderIn, summarize } from "./lease/inspect.js";
+import { answersOf, heldResources } from "./lease/list-held.js";
+import { closedError, describeLost } from "./lease/messages.js";
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
 import { retryAfterMs } from "./lease/time-until-free.js";
-import { readAdoptOptions, readLeaseRequest, readResource } from "./options/lease-request.js";
+import { readAdoptOptions, readLeaseRequest, readListHeldOptions, readResource } from "./options/lease-request.js";
 import { readMemberChange, readNames, readReconfigureWaitMs } from "./options/member-change.js";
 import { policyFor } from "./options/member-policy.js";
 import { shown, tokenOption, wellFormedText } from "./options/option.js";
@@ -25,9 +26,12 @@ import type {
   AcquireOptions,
   Attempted,
   ForcedRelease,
+  HeldResources,
   Inspection,
   KeepOptions,
+  ListHeldOptions,
   Locker,
+  NodeInspection,
   ReconfigureOptions,
   Resources,
   TryAcquireOptions,
@@ -45,8 +49,7 @@ import { YieldAfterRelease } from "./waiting/yield-after-release.js";
 /** The admission of one member changes every incarnation once. */
 const MARK_TRIES = 4;
 
-const answersIn = <Answer>(asked: readonly Asked<Answer>[]): readonly Answer[] =>
-  asked.flatMap((node) => (node.kind === "answered" ? [node.answer] : []));
+const answersIn = <Answer>(asked: readonly Asked<Answer>[]): number => asked.filter(({ kind }) => kind === "answered").length;
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
@@ -182,8 +185,19 @@ export class QuorumLocker implements Locker {
 
   async listResources(): Promise<readonly string[]> {
     await this.#begin([]);
-    const names = this.#answersOf("the list of resources", await this.#fleet.listResources());
+    const names = answersOf(this.#context, "the list of resources", await this.#fleet.listResources());
     return [...new Set(names.flat())];
+  }
+
+  async listHeld(options?: ListHeldOptions): Promise<HeldResources> {
+    const { prefix, limit } = readListHeldOptions(options);
+    await this.#begin([]);
+    return heldResources(this.#context, answersOf(this.#context, "what is held", await this.#fleet.listHeld(prefix)), limit);
+  }
+
+  async nodes(): Promise<readonly NodeInspection[]> {
+    await this.#begin([]);
+    return inspectNodes(this.#context);
   }
 
   async highestToken(resource: string): Promise<number> {
@@ -197,19 +211,9 @@ export class QuorumLocker implements Locker {
     if (atLeast !== 0) tokenOption(atLeast);
     await this.#begin([]);
     let asked = await this.#fleet.mark(name, atLeast);
-    for (let tries = 1; tries < MARK_TRIES && answersIn(asked).length < this.#context.policy.quorum; tries++)
+    for (let tries = 1; tries < MARK_TRIES && answersIn(asked) < this.#context.policy.quorum; tries++)
       asked = await this.#fleet.mark(name, atLeast);
-    return Math.max(...this.#answersOf(`the mark ${name}`, asked));
-  }
-
-  /** At least a quorum's. */
-  #answersOf<Answer>(what: string, asked: readonly Asked<Answer>[]): readonly Answer[] {
-    const { size, quorum } = this.#context.policy;
-    const answers = answersIn(asked);
-    if (answers.length >= quorum) return answers;
-    const ballots = asked.filter((node) => node.kind === "unreachable");
-    const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots, this.#context)}`;
-    throw new LockError("LOCK_NO_QUORUM", message, { resources: [], ballots });
+    return Math.max(...answersOf(this.#context, `the mark ${name}`, asked));
   }
 
   async doctor(): Promise<readonly Finding[]> {

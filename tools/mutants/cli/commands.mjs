@@ -30,12 +30,12 @@ export const commands = [
     tests: ["real/operate.test.ts"],
   },
   {
-    name: "members-by-the-place-of-a-url",
-    promise: "M1",
-    file: "packages/cli/src/commands/fleet.ts",
-    find: "names.map((name) => given[Number(name.slice(1)) - 1])",
-    replace: "names.map((_, at) => given[at])",
-    breaks: "The operator restarts a node that votes, and leaves the silent one.",
+    name: "watch-ends-with-a-lost-quorum",
+    promise: "W1",
+    file: "packages/cli/src/commands/watch.ts",
+    find: "if (before === undefined || !(error",
+    replace: "if (before !== undefined || !(error",
+    breaks: "An operator's watch ends at the moment of the failure that it is watched for.",
     tests: ["real/operate.test.ts"],
   },
 ];

@@ -84,4 +84,13 @@ export const members = [
     breaks: "A member's address that leads to another member makes that one vote twice.",
     tests: ["real/members.test.ts"],
   },
+  {
+    name: "members-by-the-place-of-a-url",
+    promise: "M1",
+    file: "packages/lock/src/lease/inspect.ts",
+    find: "const ballot = ballots.find((cast) => cast.node === node);",
+    replace: "const ballot = ballots[Number(node.slice(1)) - 1];",
+    breaks: "After a replacement operators are shown a member's state beside another's address, or no state at all.",
+    tests: ["real/list-held.test.ts"],
+  },
 ];

@@ -38,4 +38,22 @@ export const waiting = [
     breaks: "In users' unit tests whose framework fakes microtasks a waiter is not told of a release.",
     tests: ["real/fake-locker.test.ts"],
   },
+  {
+    name: "disagreement-listed-as-free",
+    promise: "L2",
+    file: "packages/lock/src/lease/list-held.ts",
+    find: "?? askedAgain(context, name)",
+    replace: '?? (name === "" ? askedAgain(context, name) : undefined)',
+    breaks: "A resource whose holders have no quorum each is not listed, and looks free.",
+    tests: ["real/list-held.test.ts"],
+  },
+  {
+    name: "leases-listed-by-their-counters",
+    promise: "L2",
+    file: "packages/lock/src/redis/lua/list-held.lua",
+    find: "if type(value) == 'string' and left ~= -2 then",
+    replace: "if type(value) == 'string' and left ~= -2 and redis.call('EXISTS', ARGV[4] .. string.sub(key, #ARGV[3] + 1)) == 1 then",
+    breaks: "A lease that is renewed for longer than its counter is kept is not listed, and looks free.",
+    tests: ["real/list-held.test.ts"],
+  },
 ];

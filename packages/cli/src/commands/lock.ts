@@ -1,5 +1,5 @@
 // The commands that ask the lock's nodes about resources: inspect, ls, issued, force-release.
-import type { Inspection } from "@palisade/lock";
+import type { HeldResource, Inspection } from "@palisade/lock";
 import { parseToken } from "@palisade/lock";
 import { answered, type Context, type Flags } from "../context.js";
 import { UsageError } from "../failure.js";
@@ -47,48 +47,16 @@ function stateLine({ resource, state, holder, remainingMs, token }: Inspection):
   return { text, colour: stateColours[state] };
 }
 
-/** So many are asked about at once; their questions share round trips. */
-const AT_ONCE = 256;
-
-export interface ListOptions {
-  readonly prefix: string;
-  readonly limit: number;
-}
-
-export interface Holding {
-  readonly resource: string;
-  readonly state: Inspection["state"];
-  readonly holder?: string | undefined;
-  readonly remainingMs?: number | undefined;
-  readonly token: number;
-}
-
-/** What is held now, by the word of a quorum for each resource, in the order of the names. */
-export async function holdings(
-  context: Context,
-  { prefix, limit }: ListOptions,
-): Promise<{ readonly held: readonly Holding[]; readonly asked: number; readonly more: boolean }> {
-  const names = (await context.locker.listResources()).filter((name) => name.startsWith(prefix)).sort();
-  const held: Holding[] = [];
-  for (let start = 0; start < names.length; start += AT_ONCE) {
-    const some = await Promise.all(names.slice(start, start + AT_ONCE).map((name) => context.locker.inspect(name)));
-    for (const { resource, state, holder, remainingMs, token } of some)
-      if (state !== "free") held.push({ resource, state, holder, remainingMs, token });
-    if (held.length > limit) return { held: held.slice(0, limit), asked: start + some.length, more: true };
-  }
-  return { held, asked: names.length, more: false };
-}
-
 export async function list(context: Context, [prefix = ""]: readonly string[], flags: Flags): Promise<Report> {
   const limit = limitOf(flags.limit);
-  const { held, asked, more } = await holdings(context, { prefix, limit });
-  const of = prefix === "" ? "" : ` that begin with ${printable(prefix)}`;
+  const { held, more } = await context.locker.listHeld({ prefix, limit });
+  const of = prefix === "" ? "" : ` that ${held.length === 1 ? "begins" : "begin"} with ${printable(prefix)}`;
   const rest = more ? `; only the first ${limit} are shown (--limit)` : "";
-  const lines = [`${held.length} held of ${asked} resources${of} that the nodes remember${rest}`];
-  return { json: { held, asked, more }, table: holdingsTable(held), lines };
+  const lines = [`${held.length} ${held.length === 1 ? "resource is" : "resources are"} held${of}${rest}`];
+  return { json: { held, more }, table: heldTable(held), lines };
 }
 
-export function holdingsTable(held: readonly Holding[]): NonNullable<Report["table"]> {
+export function heldTable(held: readonly HeldResource[]): NonNullable<Report["table"]> {
   const rows = held.map(({ resource, state, holder = "", remainingMs, token }) => [
     resource,
     state === "held" ? holder : { text: state, colour: stateColours[state] },
@@ -98,9 +66,13 @@ export function holdingsTable(held: readonly Holding[]): NonNullable<Report["tab
   return { columns: ["resource", "holder", "left", "token"], rows, widest: 0 };
 }
 
+/** What the lock lists at most. */
+const MAX_LIMIT = 100_000;
+
 export function limitOf(given: unknown): number {
   const limit = given === undefined ? 1_000 : Number(given);
-  if (!Number.isInteger(limit) || limit < 1) throw new UsageError(`--limit is a whole number above 0; not ${JSON.stringify(given)}.`);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
+    throw new UsageError(`--limit is a whole number from 1 to ${MAX_LIMIT}; not ${JSON.stringify(given)}.`);
   return limit;
 }
 

@@ -1,11 +1,12 @@
 // What is held, again and again: repainted on a terminal, one line for each change where the output
 // is piped. Ends by a signal.
 import { setTimeout as pause } from "node:timers/promises";
+import { type HeldResource, type HeldResources, LockError } from "@palisade/lock";
 import type { Context, Flags } from "../context.js";
 import { UsageError } from "../failure.js";
 import { render, type Style } from "../report.js";
 import { printable } from "../text.js";
-import { type Holding, holdings, holdingsTable, limitOf } from "./lock.js";
+import { heldTable, limitOf } from "./lock.js";
 
 const CLEAR = "\u001b[H\u001b[2J\u001b[3J";
 
@@ -14,17 +15,24 @@ export async function watch(context: Context, [prefix = ""]: readonly string[], 
   if (flags.json === true)
     throw new UsageError("watch has no --json; where its output is piped, each change is a line of cells parted by tabs.");
   const everyMs = intervalOf(flags.every);
-  const limit = style.columns === undefined ? withoutLimit(flags) : limitOf(flags.limit ?? 50);
+  if (style.columns === undefined) refuseLimit(flags);
+  const limit = style.columns === undefined ? {} : { limit: limitOf(flags.limit ?? 50) };
   const stopped = new AbortController();
   const stop = () => stopped.abort();
   process.once("SIGINT", stop).once("SIGTERM", stop);
-  let before = new Map<string, Holding>();
+  let before: ReadonlyMap<string, HeldResource> | undefined;
   try {
     while (!stopped.signal.aborted) {
-      const found = await holdings(context, { prefix, limit });
-      const now = new Map(found.held.map((holding) => [holding.resource, holding]));
-      context.terminal.output.write(style.columns === undefined ? changes(before, now) : `${CLEAR}${picture(found, style)}`);
-      before = now;
+      try {
+        const found = await context.locker.listHeld({ prefix, ...limit });
+        const now = new Map(found.held.map((held) => [held.resource, held]));
+        context.terminal.output.write(style.columns === undefined ? changes(before ?? new Map(), now) : `${CLEAR}${picture(found, style)}`);
+        before = now;
+      } catch (error) {
+        // At the first look it is more likely a wrong address than a quorum that was lost.
+        if (before === undefined || !(error instanceof LockError) || error.code !== "LOCK_NO_QUORUM") throw error;
+        context.terminal.errors.write(`${new Date().toISOString()}\t${printable(error.message)}\n`);
+      }
       await pause(everyMs, undefined, { signal: stopped.signal }).catch(() => undefined);
     }
   } finally {
@@ -33,15 +41,15 @@ export async function watch(context: Context, [prefix = ""]: readonly string[], 
   return 0;
 }
 
-function picture({ held, asked, more }: Awaited<ReturnType<typeof holdings>>, style: Style): string {
-  const line = `${new Date().toISOString().slice(11, 19)}  ${held.length}${more ? " and more" : ""} held of ${asked} resources; Ctrl-C ends`;
-  return render({ json: {}, table: holdingsTable(held), lines: [{ text: line, colour: "dim" }] }, style);
+function picture({ held, more }: HeldResources, style: Style): string {
+  const line = `${new Date().toISOString().slice(11, 19)}  ${held.length}${more ? " and more" : ""} held; Ctrl-C ends`;
+  return render({ json: {}, table: heldTable(held), lines: [{ text: line, colour: "dim" }] }, style);
 }
 
 /** One line each, cells parted by tabs: when, what, which, who, token. */
-function changes(before: ReadonlyMap<string, Holding>, now: ReadonlyMap<string, Holding>): string {
+function changes(before: ReadonlyMap<string, HeldResource>, now: ReadonlyMap<string, HeldResource>): string {
   const at = new Date().toISOString();
-  const line = (what: string, { resource, holder = "", token }: Holding) =>
+  const line = (what: string, { resource, holder = "", token }: HeldResource) =>
     `${[at, what, printable(resource), printable(holder), token].join("\t")}\n`;
   const ended = [...before.values()].filter(({ resource, token }) => now.get(resource)?.token !== token);
   const taken = [...now.values()].filter(({ resource, token }) => before.get(resource)?.token !== token);
@@ -49,9 +57,8 @@ function changes(before: ReadonlyMap<string, Holding>, now: ReadonlyMap<string, 
 }
 
 /** Of a part, a lease that moves out of it would be said to have ended. */
-function withoutLimit({ limit }: Flags): number {
+function refuseLimit({ limit }: Flags): void {
   if (limit !== undefined) throw new UsageError("--limit is for a terminal: where the output of watch is piped, every change is printed.");
-  return Number.POSITIVE_INFINITY;
 }
 
 function intervalOf(given: unknown): number {

@@ -45,14 +45,14 @@ describe("an incident", () => {
     expect(seen.exitCode).toBe(0);
     expect(seen.output).toContain("orders/42 is held by worker-7");
     expect((await palisade(["ls", "orders/"], { env })).output).toMatch(new RegExp(`^orders/42\tworker-7\t.*\t${lease.token}\n$`));
-    expect((await palisade(["ls", "other/"], { env, columns: 80 })).output).toContain("0 held of 0 resources that begin with other/");
+    expect((await palisade(["ls", "other/"], { env, columns: 80 })).output).toContain("0 resources are held that begin with other/");
 
     const released = await palisade(["force-release", "orders/42", "--reason", "host is gone", "--yes"], { env, columns: 100 });
     expect(released).toMatchObject({ exitCode: 0, errors: "" });
     expect(released.output).toContain("Removed: worker-7");
     expect(released.output).toMatch(/fence stands at \d+: writes with a lower token are refused/);
     expect(await client.put("orders/42", { n: 2 }, { token: lease.token })).toMatchObject({ ok: false, code: "fencing_token_stale" });
-    expect((await palisade(["ls"], { env, columns: 80 })).output).toContain("0 held of 1 resources");
+    expect((await palisade(["ls"], { env, columns: 80 })).output).toContain("0 resources are held");
     const line = new RegExp(`\torders/42\tfencing_token_stale\t${lease.token}\t\\d+\t`);
     await expect.poll(async () => (await palisade(["refused", "orders/", "--since", "10"], { env })).output).toMatch(line);
 
@@ -171,4 +171,33 @@ test("watch as a program of its own prints each change, and ends by SIGINT", asy
   await expect.poll(() => output).toMatch(new RegExp(`\tended\tw\tworker-7\t${lease.token}\n`));
   child.kill("SIGINT");
   expect(await ended).toBe(0);
+});
+
+test("watch lives through a quorum that is lost for a while, and ends where there was none at first", async ({ fleet }) => {
+  const { nodes, urls } = await fleet({ nodes: 3 });
+  await using holder = createLocker({ nodes: urls, label: "worker-7", ...patient });
+  const { token } = await holder.acquire("w", { ttlMs: 50_000 });
+  const main = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
+  const child = spawn(process.execPath, [main, "watch", "--every", "0.2"], {
+    env: { ...process.env, PALISADE_REDIS_URLS: urls.join(",") },
+  });
+  let [output, errors] = ["", ""];
+  child.stdout.on("data", (chunk) => {
+    output += String(chunk);
+  });
+  child.stderr.on("data", (chunk) => {
+    errors += String(chunk);
+  });
+  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  await expect.poll(() => output).toMatch(new RegExp(`\theld\tw\tworker-7\t${token}\n`));
+  await Promise.all(nodes.slice(0, 2).map((node) => node.pause()));
+  await expect.poll(() => errors).toMatch(/1 of 3 nodes answered/);
+  await Promise.all(nodes.slice(0, 2).map((node) => node.resume()));
+  await holder.forceRelease("w", { reason: "test" }).catch(() => holder.forceRelease("w", { reason: "test" }));
+  await expect.poll(() => output).toMatch(new RegExp(`\tended\tw\tworker-7\t${token}\n`));
+  child.kill("SIGINT");
+  expect(await ended).toBe(0);
+  await Promise.all(nodes.map((node) => node.kill()));
+  const lost = await palisade(["watch", "--timeout", "1"], { env: { PALISADE_REDIS_URLS: urls.join(",") }, columns: 80 });
+  expect(lost.exitCode).toBe(3);
 });

@@ -15,7 +15,7 @@ const wrong: readonly (readonly [readonly string[], string])[] = [
   [["inspect", "a", "--resaon", "x"], "--resaon"],
   [["issued", "a", "5.5"], '"5.5" is no token'],
   [["issued", "a", "0"], '"0" is no token'],
-  [["ls", "--limit", "many"], "--limit is a whole number above 0"],
+  [["ls", "--limit", "many"], "--limit is a whole number from 1 to 100000"],
   [["watch", "--every", "0"], "--every is in seconds"],
   [["watch", "--limit", "5"], "--limit is for a terminal"],
   [["watch", "--json"], "watch has no --json"],

@@ -2,7 +2,7 @@
 import type { InspectBallot } from "../protocol/ballot.js";
 import type { Leader } from "../protocol/campaign.js";
 import { LockError } from "../protocol/errors.js";
-import type { Inspection } from "../protocol/locker.js";
+import type { Inspection, NodeInspection } from "../protocol/locker.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
@@ -31,6 +31,22 @@ export async function inspectUntil<Verdict extends string>(
     judge,
   });
   return { verdict, ballots: castBallots(ballots) };
+}
+
+/** How each node stands. Of a name that nobody uses, it says nothing but whether it votes. */
+export async function inspectNodes(context: LeaseContext): Promise<readonly NodeInspection[]> {
+  const { nodes, clock } = context;
+  const ballots = await inspectAll(context, `palisade/nodes/${clock.secret()}`);
+  return nodes.flatMap(({ name: node, address }): NodeInspection[] => {
+    const ballot = ballots.find((cast) => cast.node === node);
+    if (ballot === undefined) return [];
+    if (ballot.kind === "seen") return [{ node, address, state: "votes" }];
+    if (ballot.kind === "unreachable") return [{ node, address, state: "silent", reason: ballot.cause }];
+    const { readyInMs, reason } = ballot;
+    return [
+      { node, address, state: "waits", ...(readyInMs === undefined ? {} : { readyInMs }), ...(reason === undefined ? {} : { reason }) },
+    ];
+  });
 }
 
 /** What the ballots say together. */

@@ -1,6 +1,6 @@
 // What one call asks for, read and checked before any I/O: resources and options of acquire,
 // tryAcquire, using and adopt.
-import type { AcquireOptions, KeepOptions } from "../protocol/locker.js";
+import type { AcquireOptions, KeepOptions, ListHeldOptions } from "../protocol/locker.js";
 import { knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 import { checkTtl, type Policy, readWaitMs } from "./policy.js";
 
@@ -72,6 +72,17 @@ function isRenewed(call: Call): boolean {
 /** Adopt has only these two. */
 export function readAdoptOptions(options: unknown): { renew: boolean; maxHoldMs: number } {
   return readKeepOptions(knownOptions<KeepOptions>("adopt", options, keepNames));
+}
+
+const MAX_LISTED = 100_000;
+
+export function readListHeldOptions(options: unknown): Required<ListHeldOptions> {
+  const given = knownOptions<ListHeldOptions>("listHeld", options, ["prefix", "limit"]);
+  const { prefix = "" } = given;
+  return {
+    prefix: prefix === "" ? "" : wellFormedText("prefix", prefix, MAX_RESOURCE_BYTES),
+    limit: wholeNumber("limit", given.limit, { min: 1, max: MAX_LISTED, fallback: MAX_LISTED }),
+  };
 }
 
 /** One resource or a list of different ones, frozen. */

@@ -39,6 +39,24 @@ export interface FleetState {
 /** What a node answered outside of the algorithm. */
 export type Asked<Answer> = { readonly kind: "answered"; readonly node: string; readonly answer: Answer } | Unreachable;
 
+/** What one node stores of one lease. */
+export interface StoredLease {
+  readonly resource: string;
+  /** Equal for the same acquisition; nothing can be released with it. */
+  readonly owner: string;
+  /** The label. */
+  readonly holder: string;
+  readonly remainingMs: number;
+  /** The highest token stored for the resource. */
+  readonly token: number;
+}
+
+export interface StoredLeases {
+  readonly leases: ReadonlyMap<string, StoredLease>;
+  /** False where the node has more than a process keeps. */
+  readonly isWhole: boolean;
+}
+
 /** The members of a fleet. */
 export interface FleetMembers {
   /** Rises with each change; 0 where the nodes do not store it (records of format 1). */
@@ -83,6 +101,8 @@ export interface Fleet {
   settled(): Promise<FleetState>;
   /** The resources that have a counter, by node. Never rejects. */
   listResources(): Promise<readonly Asked<readonly string[]>[]>;
+  /** The leases of resources whose names begin with the prefix, by node. Never rejects. */
+  listHeld(prefix: string): Promise<readonly Asked<StoredLeases>[]>;
   /** Raises a mark on every node, and tells what each stores now. Never rejects. */
   mark(name: string, atLeast: number): Promise<readonly Asked<number>[]>;
   members(): FleetMembers | undefined;

@@ -69,6 +69,53 @@ export interface Inspection {
   readonly ballots: readonly InspectBallot[];
 }
 
+/** What is held of one resource. */
+export interface HeldResource {
+  /** The resource. */
+  readonly resource: string;
+  /** As in an inspection. */
+  readonly state: "held" | "split" | "unknown";
+  /** The label of the holder, if `held`. */
+  readonly holder?: string;
+  /** For how long a quorum will have that holder at most, in milliseconds, if `held`. */
+  readonly remainingMs?: number;
+  /** The highest token stored for it on any node that answered. */
+  readonly token: number;
+}
+
+/** What is held now. */
+export interface HeldResources {
+  /** In the order of their names. */
+  readonly held: readonly HeldResource[];
+  /** There are more of them than were asked for. */
+  readonly more: boolean;
+}
+
+/** Options of listHeld. */
+export interface ListHeldOptions {
+  /** Only resources whose names begin so. Default: all. */
+  readonly prefix?: string;
+  /** At most so many, in the order of their names. Default 100 000, which is also the most. */
+  readonly limit?: number;
+}
+
+/** How one member of the fleet stands now. */
+export interface NodeInspection {
+  /** The name of the node: n1, n2, … in the order of `nodes`. */
+  readonly node: string;
+  /** Host and port. */
+  readonly address: string;
+  /**
+   * `votes`: its memory is believed. `waits`: it is up, and may have forgotten what it stored.
+   * `silent`: it did not answer.
+   */
+  readonly state: "votes" | "waits" | "silent";
+  /** Of one that waits: earliest moment from now at which it can vote, where known. */
+  readonly readyInMs?: number;
+  /** Why it does not vote, where that is known. */
+  readonly reason?: string;
+}
+
 /** What a forced release did. */
 export interface ForcedRelease {
   /** What the nodes stored before. */
@@ -183,6 +230,13 @@ export interface Locker extends AsyncDisposable {
    * `retentionMs`, perhaps with others. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
    */
   listResources(): Promise<readonly string[]>;
+  /**
+   * What is held now, by the word of a quorum for each resource. The nodes are asked in small
+   * steps. Rejects with `LOCK_NO_QUORUM` if too few answered.
+   */
+  listHeld(options?: ListHeldOptions): Promise<HeldResources>;
+  /** How each member stands now, by its own word. Rejects with `FLEET_MISMATCH` as all calls do. */
+  nodes(): Promise<readonly NodeInspection[]>;
   /**
    * For the recovery of a store: a token that no lease granted before the call exceeds, stored so
    * that every later lease does. 0 if there was never a lease of any resource. Rejects with

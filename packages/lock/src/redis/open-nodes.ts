@@ -15,6 +15,7 @@ import { FleetNodes } from "./fleet-nodes.js";
 import { openLink } from "./ioredis.js";
 import { keysOf } from "./keys.js";
 import type { OpenLink } from "./link.js";
+import { listHeldOf } from "./list-held.js";
 import { RedisNode, type RedisNodeSettings } from "./node.js";
 import { listResourcesOf, markNodes } from "./recovery.js";
 
@@ -115,6 +116,7 @@ function forOperators(settings: AdmissionSettings, admission: Admission) {
   const { fleet, keys, clock } = settings;
   return {
     listResources: () => listResourcesOf({ nodes: fleet.members, keys }),
+    listHeld: (prefix: string) => listHeldOf({ nodes: fleet.members, keys }, prefix),
     mark: (name: string, atLeast: number) => markNodes({ nodes: fleet.members, keys }, name, atLeast),
     members: () => (fleet.roster === undefined ? undefined : membersOf(fleet.roster)),
     reconfigure: (change: MemberChange, waitMs: number) => reconfigure(settings, { change, waitMs }),

@@ -16,12 +16,17 @@ interface Page {
 const MOVED = "answered while members were being admitted, which does not count";
 const PATTERN_CHARACTERS = /[*?[\]\\^-]/g;
 
+/** Matches exactly this text. */
+export function patternOf(text: string): string {
+  return text.replace(PATTERN_CHARACTERS, "\\$&");
+}
+
 export function resourcesPage(keys: Keys, cursor: string): ScriptCall<Page> {
   const prefix = keys.token("");
   return {
     source: listResourcesScript,
     keys: [keys.node],
-    args: [cursor, prefix.replace(PATTERN_CHARACTERS, "\\$&"), String(Buffer.byteLength(prefix))],
+    args: [cursor, patternOf(prefix), String(Buffer.byteLength(prefix))],
     read(reply) {
       if (reply === null) throw new Error("not admitted");
       if (!Array.isArray(reply) || !reply.every((word) => typeof word === "string")) throw new GarbageReply(reply);
@@ -31,7 +36,7 @@ export function resourcesPage(keys: Keys, cursor: string): ScriptCall<Page> {
   };
 }
 
-interface Asking {
+export interface Asking {
   readonly nodes: readonly RedisNode[];
   readonly keys: Keys;
 }
@@ -64,7 +69,7 @@ export function markNodes({ nodes, keys }: Asking, name: string, atLeast: number
 }
 
 /** The connection rejects after nodeTimeoutMs, and at once where there is none. */
-function askEach<Answer>(nodes: readonly RedisNode[], ask: (node: RedisNode) => Promise<Answer>): Promise<readonly Asked<Answer>[]> {
+export function askEach<Answer>(nodes: readonly RedisNode[], ask: (node: RedisNode) => Promise<Answer>): Promise<readonly Asked<Answer>[]> {
   return Promise.all(
     nodes.map(async (node): Promise<Asked<Answer>> => {
       try {

@@ -139,7 +139,7 @@ function fingerprintOf(reply: unknown): string {
  * PTTL: −1 is a key without an end, which the lock never makes; the longest time that a timer can
  * wait stands for it.
  */
-function remainingOf(reply: unknown): number {
+export function remainingOf(reply: unknown): number {
   const ms = integer(reply, -2);
   return ms === -1 ? LONGEST_MS : Math.max(0, ms);
 }

@@ -79,6 +79,7 @@ function fleetOf(
     state,
     settled: async () => state(),
     listResources: async () => [asked(() => [...memory.tokens.keys()])],
+    listHeld: async (prefix) => [asked(() => ({ leases: node.leases(prefix), isWhole: true }))],
     mark: async (mark, atLeast) => [
       asked(() => {
         memory.marks.set(mark, Math.max(atLeast, memory.marks.get(mark) ?? 0));

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../platform/clock.js";
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot, Unreachable } from "../protocol/ballot.js";
+import type { StoredLease } from "../protocol/fleet.js";
 import {
   type ExtendQuestion,
   type GrantQuestion,
@@ -112,6 +113,18 @@ export class FakeNode implements LockNode {
         held === undefined ? [null, null, null] : [held.label, fingerprintOf(held.owner), this.#leftMs(held)];
       return { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource) };
     });
+  }
+
+  leases(prefix: string): ReadonlyMap<string, StoredLease> {
+    const names = [...this.#memory.locks.keys()].filter((name) => name.startsWith(prefix));
+    return new Map(
+      names.flatMap((resource): (readonly [string, StoredLease])[] => {
+        const held = this.#held(resource);
+        if (held === undefined) return [];
+        const owner = fingerprintOf(held.owner);
+        return [[resource, { resource, owner, holder: held.label, remainingMs: this.#leftMs(held), token: this.#token(resource) }]];
+      }),
+    );
   }
 
   raise({ resource, token, remove }: Parameters<LockNode["raise"]>[0]): Promise<RaiseBallot> {

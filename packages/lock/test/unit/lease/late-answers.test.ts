@@ -106,6 +106,7 @@ describe("a lease that is adopted", () => {
       state: () => state,
       settled: async () => state,
       listResources: async () => [],
+      listHeld: async () => [],
       mark: async () => [],
       maxTtlMs: 60_000,
       onChange: () => {},

@@ -1,0 +1,59 @@
+// What is held now: the leases that each node stores, and what a quorum of them says together.
+// Changes nothing.
+import { LockError } from "../protocol/errors.js";
+import type { Asked, StoredLease, StoredLeases } from "../protocol/fleet.js";
+import type { HeldResource, HeldResources } from "../protocol/locker.js";
+import type { LeaseContext } from "./context.js";
+import { inspectAll, summarize } from "./inspect.js";
+import { describeBallots } from "./messages.js";
+
+/** So many are asked about at once; their questions share round trips. */
+const AT_ONCE = 256;
+
+/** The answers, of at least a quorum. */
+export function answersOf<Answer>(context: LeaseContext, what: string, asked: readonly Asked<Answer>[]): readonly Answer[] {
+  const { size, quorum } = context.policy;
+  const answers = asked.flatMap((node) => (node.kind === "answered" ? [node.answer] : []));
+  if (answers.length >= quorum) return answers;
+  const ballots = asked.filter((node) => node.kind === "unreachable");
+  const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots, context)}`;
+  throw new LockError("LOCK_NO_QUORUM", message, { resources: [], ballots });
+}
+
+/**
+ * The first of them in the order of their names. The nodes were listed one after the other, so what
+ * they do not agree on is asked again, of all at once.
+ */
+export async function heldResources(context: LeaseContext, lists: readonly StoredLeases[], limit: number): Promise<HeldResources> {
+  const names = [...new Set(lists.flatMap(({ leases }) => [...leases.keys()]))].sort();
+  const isWhole = lists.every((list) => list.isWhole);
+  const held: HeldResource[] = [];
+  for (let start = 0; start < names.length; start += AT_ONCE) {
+    const some = names.slice(start, start + AT_ONCE);
+    const found = await Promise.all(some.map((name) => agreed(name, lists, context.policy.quorum) ?? askedAgain(context, name)));
+    for (const one of found) if (one !== undefined) held.push(one);
+    if (held.length > limit) return { held: held.slice(0, limit), more: true };
+  }
+  return { held, more: !isWhole };
+}
+
+/** Undefined where no holder has a quorum of those who were listed. */
+function agreed(resource: string, lists: readonly StoredLeases[], quorum: number): HeldResource | undefined {
+  const stored: StoredLease[] = [];
+  for (const { leases } of lists) {
+    const lease = leases.get(resource);
+    if (lease !== undefined) stored.push(lease);
+  }
+  const token = stored.reduce((highest, lease) => Math.max(highest, lease.token), 0);
+  for (const { owner, holder } of stored) {
+    const remaining = stored.filter((lease) => lease.owner === owner).map(({ remainingMs }) => remainingMs);
+    const remainingMs = remaining.sort((a, b) => b - a)[quorum - 1];
+    if (remainingMs !== undefined) return { resource, state: "held", holder, remainingMs, token };
+  }
+  return undefined;
+}
+
+async function askedAgain(context: LeaseContext, resource: string): Promise<HeldResource | undefined> {
+  const { state, ballots: _, ...found } = summarize(resource, await inspectAll(context, resource), context.policy);
+  return state === "free" ? undefined : { ...found, state };
+}

@@ -1,0 +1,96 @@
+// What is held now, and how each node stands, as operators are told.
+import { Redis } from "ioredis";
+import { describe, expect, test, until } from "./lock-test.js";
+
+describe("listHeld", () => {
+  test("names each held resource once, in order, with its holder, time and token, and no free one", async ({ shared }) => {
+    const locker = shared({ label: "worker-7", ttlMs: 50_000 });
+    const leases = await Promise.all(["b", "a*", "a"].map((name) => locker.acquire(name)));
+    await (await locker.acquire("free")).release();
+    const { held, more } = await locker.listHeld();
+    expect(more).toBe(false);
+    expect(held.map(({ resource }) => resource)).toEqual(["a", "a*", "b"]);
+    expect(held[2]).toMatchObject({ state: "held", holder: "worker-7", token: leases[0]?.token });
+    expect(held[2]?.remainingMs).toBeGreaterThan(40_000);
+    expect(JSON.stringify(held)).not.toContain(JSON.parse(leases[0]?.serialize() ?? "{}").owner);
+  });
+
+  test("takes a prefix as it is written, and as many as were asked for, and says that there are more", async ({ locker }) => {
+    const names = ["x/1", "x/2", "x*", "x[1]", "x?", "y", 'x/\u001b"3'];
+    await Promise.all(names.map((name) => locker.acquire(name)));
+    const listed = async (prefix: string) => (await locker.listHeld({ prefix })).held.map(({ resource }) => resource);
+    expect(await listed("x/")).toEqual(['x/\u001b"3', "x/1", "x/2"]);
+    for (const name of ["x*", "x[1]", "x?"]) expect(await listed(name)).toEqual([name]);
+    expect(await listed("nothing")).toEqual([]);
+    expect(await locker.listHeld({ limit: 2 })).toMatchObject({ held: [{ resource: "x*" }, { resource: 'x/\u001b"3' }], more: true });
+    expect((await locker.listHeld({ limit: 7 })).more).toBe(false);
+  });
+
+  test("finds a lease whose counter has run out, because it was renewed for longer than counters are kept", async ({ redis, locker }) => {
+    const lease = await locker.acquire("long");
+    const clients = redis.urls.map((url) => new Redis(url));
+    await Promise.all(clients.map((client) => client.del(`{${redis.namespace}}:token:long`)));
+    for (const client of clients) client.disconnect();
+    const [found] = (await locker.listHeld()).held;
+    expect(found).toMatchObject({ resource: "long", state: "held" });
+    expect(found?.token).toBeGreaterThanOrEqual(lease.token);
+  });
+
+  test("shows a thousand leases of which a quorum knows, and a split one, while a minority is down", async ({ own }) => {
+    const { nodes, locker } = await own(5, { ttlMs: 50_000, waitMs: 30_000 });
+    await Promise.all(Array.from({ length: 1_000 }, (_, i) => locker.acquire(`bulk/${i}`)));
+    await nodes[4]?.kill();
+    await until(async () => (await locker.nodes())[4]?.state === "silent", "the killed one is noticed");
+    const lock = "{palisade}:lock:split";
+    await Promise.all([0, 1].map((i) => nodes[i]?.cli("SET", lock, "a|one", "PX", "60000")));
+    await Promise.all([2, 3].map((i) => nodes[i]?.cli("SET", lock, "b|two", "PX", "60000")));
+    await nodes[0]?.cli("SET", "{palisade}:lock:gone", "c|three", "PX", "60000");
+    const { held } = await locker.listHeld();
+    expect(held.filter(({ state }) => state === "held")).toHaveLength(1_000);
+    // With the one that is down either of the two could have a quorum.
+    expect(held.filter(({ state }) => state !== "held")).toMatchObject([{ resource: "split", state: "unknown" }]);
+    await nodes[3]?.kill();
+    await nodes[2]?.kill();
+    await expect.poll(() => locker.listHeld().catch(({ code }) => code)).toBe("LOCK_NO_QUORUM");
+  });
+
+  test("skips keys that are not the lock's", async ({ redis, locker }) => {
+    const client = new Redis(redis.urls[0] ?? "");
+    await client.lpush(`{${redis.namespace}}:lock:list`, "x");
+    client.disconnect();
+    await locker.acquire("r");
+    expect((await locker.listHeld()).held.map(({ resource }) => resource)).toEqual(["r"]);
+  });
+
+  test("refuses options that it does not have", async ({ locker }) => {
+    await expect(locker.listHeld({ prefx: "a" } as never)).rejects.toThrow(/did you mean prefix/);
+    for (const limit of [0, 1.5, 100_001]) await expect(locker.listHeld({ limit })).rejects.toThrow(RangeError);
+    await expect(locker.listHeld({ prefix: 7 } as never)).rejects.toThrow(TypeError);
+  });
+});
+
+describe("nodes", () => {
+  test("says which votes, which waits and for how long, and which is silent and why", async ({ own }) => {
+    const { nodes, running, locker } = await own(3, { ttlMs: 20_000 });
+    await locker.ready();
+    const hosts = running.urls.map((url) => new URL(url).host);
+    expect(await locker.nodes()).toEqual(hosts.map((address, at) => ({ node: `n${at + 1}`, address, state: "votes" })));
+    await nodes[1]?.kill();
+    await nodes[2]?.cli("FLUSHALL");
+    await expect.poll(async () => (await locker.nodes()).map(({ state }) => state)).toEqual(["votes", "silent", "waits"]);
+    const [, silent] = await locker.nodes();
+    expect(silent?.reason).toMatch(/ECONNREFUSED|closed|lost/);
+  });
+
+  test("M1 shows each member beside its own address after a replacement", async ({ fleet, open }) => {
+    const { nodes, urls } = await fleet({ nodes: 4 });
+    const hosts = urls.map((url) => new URL(url).host);
+    const locker = open({ nodes: urls.slice(0, 3), ttlMs: 20_000 });
+    await locker.ready();
+    await locker.reconfigure({ replace: hosts[0] ?? "", by: urls[3] ?? "" });
+    await nodes[1]?.kill();
+    const silent = async () => (await locker.nodes()).filter(({ state }) => state === "silent").map(({ address }) => address);
+    await expect.poll(silent).toEqual([hosts[1]]);
+    expect((await locker.nodes()).map(({ address }) => address).toSorted()).toEqual(hosts.slice(1).toSorted());
+  });
+});
