@@ -1,18 +1,23 @@
 // The first screen of README.md, as a stranger types it in an empty folder: its commands in their
-// order, its program, and the answer that it promises. The ports are those of the README, so two of
-// these cannot run at once.
+// order, its program, and the answer that it promises. Where another program has one of these ports,
+// all of them are moved.
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { inRoot } from "../go/checkout.mjs";
 import { run } from "../go/child.mjs";
 import { Refusal } from "../go/refusal.mjs";
 
 const READY_WITHIN_MS = 180_000;
+/** Of the gateway, its probes, the five nodes and Postgres. */
+const PORTS = [8080, 8081, 7001, 7002, 7003, 7004, 7005, 7432];
 
 /** @param {{ folder: string, env: Record<string, string | undefined> }} setting @returns {Promise<string>} */
 export async function quickstartIn({ folder, env }) {
-  const { install, start, program, answer } = firstScreen(readFileSync(inRoot("README.md"), "utf8"));
+  const screen = firstScreen(readFileSync(inRoot("README.md"), "utf8"));
+  const offset = await freeOffset();
+  const { install, start, program, answer } = offset === 0 ? screen : moved(screen, offset);
   const began = performance.now();
   const after = () => `${((performance.now() - began) / 1_000).toFixed(1)} s`;
   const transcript = [`$ ${install}`, await must(install, { folder, env }), `  (${after()})`, `$ ${start} &`];
@@ -29,7 +34,29 @@ export async function quickstartIn({ folder, env }) {
   }
   const seconds = after();
   if (process.env.PALISADE_TRANSCRIPT) writeFileSync(process.env.PALISADE_TRANSCRIPT, `${transcript.join("\n")}\n`);
-  return `README.md's first screen, in ${seconds}`;
+  return `README.md's first screen, in ${seconds}${offset === 0 ? "" : `, its ports moved by ${offset}`}`;
+}
+
+/** @returns {Promise<number>} 0 where nothing else listens on the README's ports */
+async function freeOffset() {
+  for (const offset of [0, 10_000, 20_000])
+    if ((await Promise.all(PORTS.map((port) => isFree(port + offset)))).every(Boolean)) return offset;
+  throw new Refusal("other programs listen on the ports of README.md, and 10 000 and 20 000 above them.");
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function isFree(port) {
+  return new Promise((resolve) => {
+    const server = createServer().once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+  });
+}
+
+/** @param {ReturnType<typeof firstScreen>} screen @param {number} offset */
+function moved(screen, offset) {
+  const ports = `--port ${8080 + offset} --redis-port ${7001 + offset} --postgres-port ${7432 + offset}`;
+  const program = screen.program.replaceAll(/\b(?:700[1-5]|8080)\b/g, (port) => String(Number(port) + offset));
+  return { ...screen, start: `${screen.start} ${ports}`, program };
 }
 
 /** @param {string} readme */

@@ -46,7 +46,8 @@ function configuration(/** @type {string} */ folder, /** @type {string | undefin
   const everybody = { access: "$all", publish: "$anonymous $authenticated", unpublish: "$all" };
   return {
     storage: join(folder, "storage"),
-    uplinks: { upstream: { url: upstream, maxage: "60m", timeout: "60s" } },
+    // Two failures in a row would shut the user's registry out for five minutes.
+    uplinks: { upstream: { url: upstream, maxage: "60m", timeout: "60s", max_fails: 20, fail_timeout: "1s" } },
     packages: { "@palisade/*": everybody, "**": { access: "$all", proxy: "upstream" } },
     auth: { htpasswd: { file: join(folder, "htpasswd") } },
     log: { type: "stderr", level: "warn" },
