@@ -1,6 +1,6 @@
 // The first screen of README.md, as a stranger types it in an empty folder: its commands in their
-// order, its program, and the answer that it promises. Where another program has one of these ports,
-// all of them are moved.
+// order, its program, and the answer that it promises. Where another program has a port of it, all
+// of them are moved.
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
