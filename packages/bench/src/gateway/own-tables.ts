@@ -3,7 +3,7 @@
 import { hrtime } from "node:process";
 import { withFencedTransaction } from "@palisade/guard";
 import pg from "pg";
-import { ratio } from "../lock/uncontended.js";
+import { ratio } from "../measure/statistics.js";
 import { fixed, heading, median, progress, progressEnded, table } from "../report.js";
 import type { ComparedServers } from "./compared-servers.js";
 

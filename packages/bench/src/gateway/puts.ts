@@ -1,6 +1,6 @@
 // PUTs per second and their latency: the gateway, which checks a token and answers with a revision,
 // against the handler that checks nothing.
-import { ratio } from "../lock/uncontended.js";
+import { ratio } from "../measure/statistics.js";
 import { fixed, heading, median, progress, progressEnded, table, whole } from "../report.js";
 import type { ComparedServers } from "./compared-servers.js";
 import { load, type Measured, type Request } from "./load.js";

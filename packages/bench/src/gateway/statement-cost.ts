@@ -2,7 +2,7 @@
 // conditions, in turns over one connection.
 import { hrtime } from "node:process";
 import pg from "pg";
-import { ratio } from "../lock/uncontended.js";
+import { ratio } from "../measure/statistics.js";
 import { fixed, heading, median, progress, progressEnded, table } from "../report.js";
 import type { ComparedServers } from "./compared-servers.js";
 

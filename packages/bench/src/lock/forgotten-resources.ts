@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker } from "@palisade/lock";
 import { RedisFleet, type RedisNode } from "@palisade/testkit";
-import { fixed, heading, progress, progressEnded, table, whole } from "../report.js";
+import type { Context, Part } from "../measure/part.js";
+import { shown } from "../measure/text.js";
 
 const RESOURCES = 1_000_000;
 const AT_ONCE = 512;
@@ -19,11 +20,16 @@ async function keys(node: RedisNode): Promise<number> {
   return Number(await node.cli("DBSIZE"));
 }
 
-export async function forgottenResources(): Promise<void> {
-  heading(
-    `${whole(RESOURCES)} distinct resources`,
-    `taken and given back once each, ${AT_ONCE} at once, retention shortened to ${RETENTION_MS / 1000} s; memory of one of five nodes`,
-  );
+export const forgottenResourcesPart: Part & { run(context: Context): Promise<void> } = {
+  name: "forgotten-resources",
+  what: "a node's memory before, during and after a million distinct resources",
+  from: "all",
+  run: forgottenResources,
+};
+
+async function forgottenResources(context: Context): Promise<void> {
+  const title = `${shown(RESOURCES, 0)} distinct resources`;
+  context.progress.begin(title);
   await using fleet = await RedisFleet.start({ nodes: 5, clock: "real", config: { appendonly: "no" } });
   const node = fleet.node("n1");
   const nodes = fleet.nodes.map(({ directUrl }) => directUrl);
@@ -40,23 +46,29 @@ export async function forgottenResources(): Promise<void> {
       const number = next++;
       if (number % 20_000 === 0) {
         most = Math.max(most, await usedBytes(node));
-        progress(`${whole(number)} of ${whole(RESOURCES)}`);
+        context.progress.step(`${shown(number, 0)} of ${shown(RESOURCES, 0)}`);
       }
       await (await locker.acquire(`once/${number}`)).release();
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, caller));
-  const tookMs = performance.now() - startedAt;
+  const perSecond = RESOURCES / ((performance.now() - startedAt) / 1_000);
+  context.progress.step("waiting for the retention to pass");
   await untilForgotten(node);
-  progressEnded();
-  const after = await usedBytes(node);
-  const mb = (bytes: number): string => fixed(bytes / 1e6, 2);
-  console.log(
-    table(
-      [{ title: "MB before" }, { title: "at the most" }, { title: "after" }, { title: "keys left" }, { title: "per s" }],
-      [[mb(before), mb(most), mb(after), String(await keys(node)), whole(RESOURCES / (tookMs / 1000))]],
-    ),
-  );
+  const figures = { beforeMb: before / 1e6, mostMb: most / 1e6, afterMb: (await usedBytes(node)) / 1e6, left: await keys(node), perSecond };
+  context.publish({
+    id: "forgotten-resources",
+    title,
+    remark: `taken and given back once each, ${AT_ONCE} at once, retention shortened to ${RETENTION_MS / 1_000} s; memory of one of five nodes`,
+    columns: [
+      { key: "beforeMb", title: "MB before", digits: 2 },
+      { key: "mostMb", title: "at the most", digits: 2 },
+      { key: "afterMb", title: "after", digits: 2 },
+      { key: "left", title: "keys left", digits: 0 },
+      { key: "perSecond", title: "per s", digits: 0 },
+    ],
+    rows: [{ name: "@palisade/lock", kind: "ours", does: "one lease of each resource", figures, rounds: {} }],
+  });
 }
 
 /** Two keys stay: the floor of the tokens and the node's admission record. */
@@ -64,7 +76,6 @@ async function untilForgotten(node: RedisNode): Promise<void> {
   const giveUpAt = performance.now() + FORGET_TIMEOUT_MS;
   while ((await keys(node)) > 2) {
     if (performance.now() > giveUpAt) throw new Error(`${await keys(node)} keys are still there after ${FORGET_TIMEOUT_MS} ms`);
-    progress("waiting for the retention to pass");
     await sleep(100);
   }
 }

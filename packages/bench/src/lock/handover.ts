@@ -1,52 +1,158 @@
-// How soon a released lock is held by another process, by the monotonic clock that both read.
-import { fork } from "node:child_process";
-import { once } from "node:events";
+// How soon a released lock is held by another process, by the monotonic clock that both read: a
+// single waiter that has waited for a while, and crowds in which everybody wants the lock again.
 import { setTimeout as sleep } from "node:timers/promises";
-import { fixed, heading, progress, progressEnded, quantile, table } from "../report.js";
-import type { Open, Waiter } from "./contestant.js";
-import type { Acquired, AcquireRequest } from "./handover-waiter.js";
+import { RedisFleet } from "@palisade/testkit";
+import { nowUs } from "../measure/client-process.js";
+import { type Contestant, compare, type Effort, type Round } from "../measure/comparison.js";
+import type { Context, Part } from "../measure/part.js";
+import type { Column } from "../measure/results.js";
+import { sum } from "../measure/statistics.js";
+import type { Turn } from "./client.js";
+import { countCommands } from "./commands.js";
+import { byKey } from "./configurations.js";
+import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } from "./lock-process.js";
 
-const HANDOVERS = 60;
 /** Long enough for the other process to be refused and to wait. */
-const HOLD_MS = 40;
+const PARKED_MS = 40;
+/** What a holder of a contended lock does with it. */
+const HOLD_MS = 2;
+/** A caller of a crowd gives up after a whole round, but not sooner than this. */
+const LEAST_WAIT_MS = 3_000;
+/** All processes of a crowd begin at the same moment. */
+const HEAD_START_US = 20_000;
+const COUNTED_SECONDS = 1;
 
-/** Milliseconds from the call of release here to the lock in the other process. */
-async function measure(here: Waiter, index: number, urls: readonly string[]): Promise<number[]> {
-  const child = fork(new URL("handover-waiter.js", import.meta.url), [String(index), ...urls], { stdio: "inherit" });
-  const samples: number[] = [];
+const crowds: Readonly<Record<number, { readonly effort: Effort; readonly entrants: readonly string[] }>> = {
+  2: { effort: { rounds: 5, seconds: 1 }, entrants: ["palisade", "redlock5", "redlock5!", "semaphore", "semaphore+"] },
+  4: { effort: { rounds: 5, seconds: 1 }, entrants: ["palisade", "redlock5", "redlock5!", "semaphore", "semaphore+"] },
+  16: { effort: { rounds: 3, seconds: 2 }, entrants: ["palisade", "redlock5", "redlock5!", "semaphore"] },
+  64: { effort: { rounds: 3, seconds: 4 }, entrants: ["palisade", "redlock5!", "semaphore"] },
+};
+const headlineEntrants = new Set(["palisade", "redlock5!", "semaphore"]);
+
+export const handoverParts: readonly (Part & { run(context: Context): Promise<void> })[] = [
+  {
+    name: "handover",
+    what: "from release() to the next holder in another process, which has waited for a while",
+    from: "usual",
+    run: parked,
+  },
+  ...[2, 4, 16, 64].map((size) => ({
+    name: `handover-${size}`,
+    what: `${size} processes that want one lock over and over: hand-over, longest wait, commands`,
+    from: size === 4 || size === 16 ? ("quick" as const) : ("usual" as const),
+    run: (context: Context) => crowd(size, context),
+  })),
+];
+
+const columns: readonly Column[] = [
+  { key: "longestUs", title: "longest wait µs", digits: 0 },
+  { key: "fairShares", title: "longest ÷ fair share", digits: 1 },
+  { key: "commands", title: "commands per hand-over and node", digits: 1 },
+];
+
+async function parked(context: Context): Promise<void> {
+  context.progress.begin("Handed over to another process");
+  await using fleet = await RedisFleet.start({ nodes: 5, clock: "real", config: { appendonly: "no" } });
+  const urls = fleet.nodes.map(({ directUrl }) => directUrl);
+  const keys = withBefore(["palisade", "redlock5", "sesamecare", "redlock4", "universal", "semaphore"], context.beside);
+  const pair = [startLockProcess(), startLockProcess()] as const;
   try {
-    await once(child, "message"); // It is connected.
-    for (let i = 0; i < HANDOVERS; i += 1) {
-      const resource = `handover/${index}/${i}`;
-      const release = await here.acquire(resource);
-      child.send({ resource } satisfies AcquireRequest);
-      await sleep(HOLD_MS * (1 + Math.random())); // Random, so that no library's polling falls in step with it.
-      const acquired = once(child, "message") as Promise<[Acquired]>;
-      const releasedAt = process.hrtime.bigint();
-      await release();
-      const [{ acquiredAt }] = await acquired;
-      samples.push(Number(BigInt(acquiredAt) - releasedAt) / 1e6);
-    }
+    for (const key of keys) await openIn(pair, key, { urls, beside: context.beside });
+    const contestants = keys.map((key) => inCrowd(key, { own: pair, fleet }, (seconds) => parkedRound(key, pair, seconds)));
+    const plan = {
+      id: "handover",
+      title: "Handed over to another process",
+      remark: `from the call of release to the lock in a process that has waited for ${PARKED_MS} to ${2 * PARKED_MS} ms, each library's own way of waiting; processor times with the waiting`,
+      effort: context.effort({ rounds: 4, seconds: 0.8 }),
+      contestants,
+      compared: "p50Us" as const,
+    };
+    context.publish(await compare(plan, context.progress));
   } finally {
-    child.disconnect();
-    await once(child, "exit");
+    await Promise.all(pair.map((one) => one.stop()));
   }
-  return samples;
 }
 
-export async function handover(libraries: readonly Open<Waiter>[], urls: readonly string[]): Promise<void> {
-  heading(
-    "Handed over to another process",
-    `from the call of release to the lock in the process that waits for it, ${HANDOVERS} times, each library's own way of waiting`,
-  );
-  const rows: string[][] = [];
-  for (const [index, open] of libraries.entries()) {
-    const waiter = await open(urls);
-    progress(waiter.name);
-    const samples = await measure(waiter, index, urls);
-    await waiter.close();
-    rows.push([waiter.name, fixed(quantile(samples, 0.5), 2), fixed(quantile(samples, 0.95), 2), fixed(Math.max(...samples), 2)]);
+let handovers = 0;
+
+async function parkedRound(key: string, [holder, waiter]: readonly [LockProcess, LockProcess], seconds: number): Promise<Round> {
+  const latenciesUs: number[] = [];
+  const startedAt = performance.now();
+  while (latenciesUs.length === 0 || performance.now() - startedAt < seconds * 1_000) {
+    const resources = [`handover/${key}/${handovers++}`];
+    await holder.ask({ kind: "hold", key, resources });
+    const acquired = waiter.ask<readonly number[]>({ kind: "await", key, resources });
+    // Random, so that no library's polling falls in step with it.
+    await sleep(PARKED_MS * (1 + Math.random()));
+    const releasedUs = await holder.ask<number>({ kind: "release", resources });
+    latenciesUs.push(((await acquired)[0] ?? Number.NaN) - releasedUs);
   }
-  progressEnded();
-  console.log(table([{ title: "", align: "left" }, { title: "p50 ms" }, { title: "p95 ms" }, { title: "max ms" }], rows));
+  return { operations: latenciesUs.length, seconds: (performance.now() - startedAt) / 1_000, latenciesUs };
+}
+
+async function crowd(size: number, context: Context): Promise<void> {
+  const { effort, entrants } = crowds[size] ?? { effort: { rounds: 1, seconds: 1 }, entrants: [] };
+  const title = `${size} processes want one lock`;
+  context.progress.begin(title);
+  await using fleet = await RedisFleet.start({ nodes: 5, clock: "real", config: { appendonly: "no" } });
+  const urls = fleet.nodes.map(({ directUrl }) => directUrl);
+  const own = Array.from({ length: size }, () => startLockProcess());
+  const wanted = entrants.filter((key) => context.scope !== "quick" || headlineEntrants.has(key));
+  const keys = withBefore(wanted, context.beside);
+  try {
+    const settings = { waitMs: Math.max(LEAST_WAIT_MS, context.effort(effort).seconds * 1_000) };
+    for (const key of keys) await openIn(own, key, { urls, beside: context.beside, settings });
+    const contestants = keys.map((key) => inCrowd(key, { own, fleet }, (seconds) => crowdRound(key, own, seconds)));
+    const plan = {
+      id: `handover-${size}`,
+      title,
+      remark: `held for ${HOLD_MS} ms each time; p50 and p99 from the call of release to the next holder; a fair share is the time in which everybody has it once`,
+      ...{ effort: context.effort(effort), contestants, columns, compared: "p50Us" as const },
+    };
+    context.publish(await compare(plan, context.progress));
+  } finally {
+    await Promise.all(own.map((one) => one.stop()));
+  }
+}
+
+function inCrowd(
+  key: string,
+  { own, fleet }: { own: readonly LockProcess[]; fleet: RedisFleet },
+  round: (seconds: number) => Promise<Round>,
+): Contestant {
+  const { name, library } = byKey(key);
+  return {
+    ...{ name, kind: library.kind, does: library.does, round },
+    processes: processesOf(own, fleet),
+    async after() {
+      const counted = await countCommands(fleet, () => round(COUNTED_SECONDS));
+      return { commands: counted.commands / counted.result.operations / fleet.nodes.length };
+    },
+  };
+}
+
+async function crowdRound(key: string, own: readonly LockProcess[], seconds: number): Promise<Round> {
+  const fromUs = nowUs() + HEAD_START_US;
+  const untilUs = fromUs + seconds * 1_000_000;
+  const ask = { kind: "contend" as const, key, resource: `crowd/${key}/${handovers++}`, fromUs, untilUs, holdMs: HOLD_MS };
+  const byProcess = await Promise.all(own.map((one) => one.ask<readonly Turn[]>(ask)));
+  const inTime = (turn: Turn): boolean => turn.isAcquired && turn.acquiredUs < untilUs;
+  const turns = byProcess.flatMap((list, place) => list.filter(inTime).map((turn) => ({ ...turn, place })));
+  turns.sort((a, b) => a.acquiredUs - b.acquiredUs);
+  const latenciesUs = turns.flatMap((turn, i) => {
+    const last = turns[i - 1];
+    return last === undefined || last.place === turn.place ? [] : [turn.acquiredUs - last.releasedUs];
+  });
+  // Of what was not granted in time, the wait until the end counts: it was at least that.
+  const waitsUs = byProcess.flatMap((list) => list.map(({ askedUs, acquiredUs }) => Math.min(acquiredUs, untilUs) - askedUs));
+  const longestUs = Math.max(...waitsUs);
+  const fairShareUs = ((untilUs - fromUs) / Math.max(1, turns.length)) * own.length;
+  return {
+    operations: turns.length,
+    seconds,
+    // Without any hand-over the whole time is one that did not come.
+    latenciesUs: sum(latenciesUs) === 0 ? [seconds * 1_000_000] : latenciesUs,
+    figures: { longestUs, fairShares: longestUs / fairShareUs },
+  };
 }

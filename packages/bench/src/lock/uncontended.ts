@@ -1,101 +1,156 @@
-// How long one acquire and release takes on a free lock, and how many are done per second when many
-// are under way: Palisade, the floor and the peers in turns on the same servers, so that the noise
-// of the machine falls on all alike.
-import { fixed, heading, median, progress, progressEnded, quantile, table, whole } from "../report.js";
-import type { Contestant } from "./contestant.js";
+// Acquire and release of what nobody else wants: one at a time and many at once, by one process and
+// by several, on fleets of different sizes, with a log on disk, over slower networks.
+import { RedisFleet } from "@palisade/testkit";
+import { type Contestant, compare, type Effort, type Plan, together } from "../measure/comparison.js";
+import type { Context, Part } from "../measure/part.js";
+import type { Column } from "../measure/results.js";
+import { median } from "../measure/statistics.js";
+import type { Names } from "./client.js";
+import { byKey } from "./configurations.js";
+import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } from "./lock-process.js";
 
-const ROUNDS = 15;
+const EFFORT: Effort = { rounds: 9, seconds: 0.2 };
 
-export interface Scores {
-  readonly latencies: number[];
-  readonly ratesByRound: number[];
-  readonly p50ByRound: number[];
+interface Shape {
+  readonly id: string;
+  readonly title: string;
+  readonly nodes?: number;
+  readonly log?: "none" | "always";
+  /** Of the network, each way. */
+  readonly delayMs?: number;
+  readonly processes?: number;
+  readonly atOnce?: number;
+  readonly names?: Names;
+  readonly entrants: readonly string[];
 }
 
-export interface Load {
-  readonly atOnce: number;
-  /** An acquire and its release. */
-  readonly pairsPerRound: number;
-}
+const few = ["floor", "palisade", "redlock5", "semaphore"];
+const everybody = ["floor", "palisade", "redlock5", "sesamecare", "semaphore", "redlock4", "universal"];
+const crowd = ["floor", "floor+", "palisade", "redlock5", "redlock5+", "sesamecare+", "semaphore", "semaphore+"];
+const wholeCrowd = [...crowd, "redlock4+", "universal+"];
 
-/** One round of one contestant: so many callers, each with a resource of its own. */
-async function measureRound(contestant: Contestant, { atOnce, pairsPerRound }: Load): Promise<number[]> {
-  const latencies: number[] = [];
-  let left = pairsPerRound;
-  const caller = async (resource: string): Promise<void> => {
-    while (left > 0) {
-      left -= 1;
-      const startedAt = performance.now();
-      await contestant.acquireAndRelease(resource);
-      latencies.push(performance.now() - startedAt);
+const shapes: Readonly<Record<string, readonly Shape[]>> = {
+  "one-at-a-time": [{ id: "one-at-a-time", title: "One at a time", entrants: [...everybody, "redlock5+", "sesamecare+"] }],
+  "fresh-names": [{ id: "fresh-names", title: "One at a time, names never locked before", names: "fresh", entrants: everybody }],
+  processes: [2, 4].flatMap((processes) =>
+    (["reused", "fresh"] as const).map((names) => ({
+      id: `processes/${processes}-${names}`,
+      title: `${processes} processes, one at a time each, ${names === "fresh" ? "names never locked before" : "names used again"}`,
+      ...{ processes, names, entrants: few },
+    })),
+  ),
+  "16-at-once": [{ id: "16-at-once", title: "16 at once", atOnce: 16, entrants: crowd }],
+  "64-at-once": [{ id: "64-at-once", title: "64 at once", atOnce: 64, entrants: crowd }],
+  "256-at-once": [{ id: "256-at-once", title: "256 at once", atOnce: 256, entrants: wholeCrowd }],
+  "1024-at-once": [{ id: "1024-at-once", title: "1 024 at once", atOnce: 1_024, entrants: crowd }],
+  nodes: [1, 3, 7].map((nodes) => ({
+    id: `nodes/${nodes}`,
+    title: `${nodes === 1 ? "One node" : `${nodes} nodes`}, one at a time`,
+    ...{ nodes, entrants: few },
+  })),
+  log: [1, 64].map((atOnce) => ({
+    id: `log/${atOnce}`,
+    title: `Nodes that force each write to disk (appendfsync always), ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`,
+    ...{ log: "always" as const, atOnce, entrants: atOnce === 1 ? few : crowd },
+  })),
+  network: [1, 5].flatMap((delayMs) =>
+    [1, 64].map((atOnce) => ({
+      id: `network/${delayMs}-ms-${atOnce}`,
+      title: `A network of ${delayMs} ms each way, ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`,
+      ...{ delayMs, atOnce, entrants: atOnce === 1 ? few : ["floor+", "palisade", "redlock5+", "semaphore+"] },
+    })),
+  ),
+};
+
+const what: Readonly<Record<string, string>> = {
+  "one-at-a-time":
+    "acquire + release: Palisade, the least that any lock over N masters has to do (the floor), five other Redlock libraries",
+  "fresh-names": "the same with names that were never locked before",
+  processes: "2 and 4 processes side by side, and how many leases took a second round",
+  nodes: "1, 3 and 7 nodes",
+  log: "nodes with appendfsync always",
+  network: "networks of 1 and 5 ms each way",
+};
+
+const headlines = new Set(["one-at-a-time", "fresh-names", "256-at-once"]);
+const headlineEntrants = new Set(["floor", "palisade", "redlock5", "redlock5+", "sesamecare", "semaphore", "semaphore+"]);
+
+export const uncontendedParts: readonly (Part & { run(context: Context): Promise<void> })[] = Object.entries(shapes).map(
+  ([name, list]) => ({
+    name,
+    what: what[name] ?? "so many callers in one process, each with its own resource; peers with and without ioredis' auto-pipelining",
+    from: headlines.has(name) ? "quick" : "usual",
+    async run(context) {
+      for (const shape of list) await measure(shape, context);
+    },
+  }),
+);
+
+async function measure(shape: Shape, context: Context): Promise<void> {
+  const { nodes = 5, log = "none", delayMs = 0 } = shape;
+  context.progress.begin(shape.title);
+  // No proxy where there is no delay, and no log unless it is measured: only the network and the
+  // scripts are compared.
+  await using fleet = await RedisFleet.start({ nodes, clock: "real", ...(log === "none" ? { config: { appendonly: "no" } } : {}) });
+  for (const node of fleet.nodes) node.slow(delayMs);
+  const urls = delayMs === 0 ? fleet.nodes.map(({ directUrl }) => directUrl) : fleet.urls;
+  const keys = shape.entrants.filter((key) => context.scope !== "quick" || headlineEntrants.has(key));
+  const opened: LockProcess[] = [];
+  try {
+    const contestants: Contestant[] = [];
+    for (const key of withBefore(keys, context.beside)) {
+      const own = Array.from({ length: shape.processes ?? 1 }, () => startLockProcess());
+      opened.push(...own);
+      await openIn(own, key, { urls, beside: context.beside });
+      contestants.push(contestant(key, shape, { own, fleet }));
     }
+    context.publish(await compare(planOf(shape, contestants, context), context.progress));
+  } finally {
+    await Promise.all(opened.map((one) => one.stop()));
+  }
+}
+
+function planOf(shape: Shape, contestants: readonly Contestant[], context: Context): Plan {
+  const { id, title, nodes = 5, log = "none", atOnce = 1 } = shape;
+  const masters = nodes === 1 ? "one master" : `${nodes} masters`;
+  return {
+    id,
+    title,
+    remark: `acquire + release, ${masters} on loopback${log === "none" ? " without a log" : ""}`,
+    effort: context.effort(EFFORT),
+    contestants,
+    ...(atOnce === 1 ? { compared: "p50Us" } : { compared: "perSecond", reference: "best peer" }),
+    columns: watchesRounds(shape) ? [secondRounds] : [],
   };
-  await Promise.all(Array.from({ length: atOnce }, (_, index) => caller(`bench/${contestant.name}/${index}`)));
-  return latencies;
 }
 
-export async function compare(contestants: readonly Contestant[], load: Load): Promise<Map<Contestant, Scores>> {
-  const scores = new Map<Contestant, Scores>();
-  for (const contestant of contestants) {
-    scores.set(contestant, { latencies: [], ratesByRound: [], p50ByRound: [] });
-    await measureRound(contestant, load); // Not counted: code is compiled, connections and scripts are loaded.
-  }
-  for (let round = 0; round < ROUNDS; round += 1) {
-    progress(`round ${round + 1} of ${ROUNDS}, ${load.atOnce} at once`);
-    for (let place = 0; place < contestants.length; place += 1) {
-      const contestant = contestants[(place + round) % contestants.length];
-      const score = contestant && scores.get(contestant);
-      if (contestant === undefined || score === undefined) continue;
-      const startedAt = performance.now();
-      const latencies = await measureRound(contestant, load);
-      score.ratesByRound.push(latencies.length / ((performance.now() - startedAt) / 1000));
-      score.p50ByRound.push(median(latencies));
-      score.latencies.push(...latencies);
-    }
-  }
-  progressEnded();
-  return scores;
+const secondRounds: Column = { key: "secondRounds", title: "second rounds %", digits: 1 };
+const WATCH_SECONDS = 1;
+
+/** Whether the nodes may disagree about the token of a grant. */
+function watchesRounds({ names = "reused", processes = 1 }: Shape): boolean {
+  return names === "fresh" || processes > 1;
 }
 
-/** The median over the rounds of one contestant's figure divided by another's in the same round. */
-export function ratio(of: readonly number[], to: readonly number[]): number {
-  return median(of.map((value, round) => value / (to[round] ?? Number.NaN)));
-}
-
-export async function uncontended(contestants: readonly Contestant[]): Promise<void> {
-  heading(
-    "One at a time",
-    `acquire + release, five masters on loopback, ${ROUNDS} rounds in turns; × floor: median over the rounds of p50 / floor's p50`,
-  );
-  const scores = await compare(contestants, { atOnce: 1, pairsPerRound: 400 });
-  const floor = [...scores.values()][0];
-  const rows = [...scores].map(([{ name, tokens }, { latencies, ratesByRound, p50ByRound }]) => [
-    name,
-    tokens,
-    fixed(median(latencies), 3),
-    fixed(quantile(latencies, 0.99), 3),
-    whole(median(ratesByRound)),
-    fixed(ratio(p50ByRound, floor?.p50ByRound ?? []), 2),
-  ]);
-  const columns = [{ title: "", align: "left" as const }, { title: "token" }, { title: "p50 ms" }, { title: "p99 ms" }, { title: "per s" }];
-  console.log(table([...columns, { title: "× floor" }], rows));
-}
-
-export async function atOnce(contestants: readonly Contestant[], callers: number): Promise<void> {
-  heading(
-    `${callers} at once`,
-    `${callers} callers in one process, each with its own resource; × best peer: median over the rounds of the rate / the best peer's`,
-  );
-  const scores = await compare(contestants, { atOnce: callers, pairsPerRound: callers * 12 });
-  const isPeer = ([{ name }]: [Contestant, Scores]): boolean => !name.startsWith("floor") && !name.startsWith("@palisade");
-  const best = [...scores].filter(isPeer).sort(([, a], [, b]) => median(b.ratesByRound) - median(a.ratesByRound))[0]?.[1];
-  const rows = [...scores].map(([{ name }, { latencies, ratesByRound }]) => [
-    name,
-    whole(median(ratesByRound)),
-    fixed(median(latencies), 2),
-    fixed(quantile(latencies, 0.99), 2),
-    fixed(ratio(ratesByRound, best?.ratesByRound ?? []), 2),
-  ]);
-  const columns = [{ title: "", align: "left" as const }, { title: "per s" }, { title: "p50 ms" }, { title: "p99 ms" }];
-  console.log(table([...columns, { title: "× best peer" }], rows));
+function contestant(key: string, shape: Shape, { own, fleet }: { own: readonly LockProcess[]; fleet: RedisFleet }): Contestant {
+  const { name, library } = byKey(key);
+  const { atOnce = 1, names = "reused" } = shape;
+  const ask = { key, atOnce, names };
+  return {
+    ...{ name, kind: library.kind, does: library.does },
+    processes: processesOf(own, fleet),
+    async round(seconds) {
+      return together(
+        await Promise.all(own.map((one) => one.ask<Awaited<ReturnType<Contestant["round"]>>>({ kind: "load", seconds, ...ask }))),
+      );
+    },
+    ...(library.kind === "ours" && watchesRounds(shape)
+      ? {
+          async after() {
+            const shares = await Promise.all(own.map((one) => one.ask<number>({ kind: "watch", seconds: WATCH_SECONDS, ...ask })));
+            return { secondRounds: 100 * median(shares) };
+          },
+        }
+      : {}),
+  };
 }

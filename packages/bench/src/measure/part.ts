@@ -1,0 +1,53 @@
+// A part of the benchmark: what can be asked for by name, and what it needs to run.
+import type { Effort } from "./comparison.js";
+import type { Progress } from "./progress.js";
+import type { Result } from "./results.js";
+
+/** quick: the headlines in a minute. usual: what the page shows. all: also what takes long. */
+export type Scope = "quick" | "usual" | "all";
+
+export interface Context {
+  readonly scope: Scope;
+  readonly progress: Progress;
+  /** Another built checkout of this project, whose lock and gateway take part as well. */
+  readonly beside: string | undefined;
+  /** The effort of the usual scope, made fit for this run. */
+  effort(usual: Effort): Effort;
+  /** How many of what is not repeated; fewer in a run that only tries the benchmark out. */
+  count(usual: number): number;
+  publish(result: Result): void;
+}
+
+export interface Part {
+  readonly name: string;
+  readonly what: string;
+  /** The smallest scope that has it. */
+  readonly from: Scope;
+}
+
+const sizes: Readonly<Record<Scope, number>> = { quick: 0, usual: 1, all: 2 };
+
+export function isWithin(scope: Scope, from: Scope): boolean {
+  return sizes[from] <= sizes[scope];
+}
+
+/** What the command line asks for in place of the usual. */
+export interface Wanted {
+  readonly rounds: number | undefined;
+  readonly seconds: number | undefined;
+}
+
+/** Shorter rounds than this measure nothing: such a run tries the benchmark out. */
+const TRY_OUT_SECONDS = 0.1;
+
+export function countFor(asked: Wanted): (usual: number) => number {
+  return (usual) => ((asked.seconds ?? 1) < TRY_OUT_SECONDS ? Math.ceil(usual / 100) : usual);
+}
+
+/** Rounds and seconds that were asked for win over those of the scope. */
+export function effortFor(scope: Scope, asked: Wanted): (usual: Effort) => Effort {
+  return (usual) => {
+    const scaled = { quick: { rounds: 3, seconds: usual.seconds * 0.4 }, usual, all: { ...usual, rounds: Math.ceil(usual.rounds * 1.5) } };
+    return { rounds: asked.rounds ?? scaled[scope].rounds, seconds: asked.seconds ?? Number(scaled[scope].seconds.toPrecision(2)) };
+  };
+}
