@@ -1,7 +1,7 @@
 // Mutants of the fence inside the user's own transactions, on the user's own tables, of the rights
 // of roles, and of moving a fence by hand (G1, G2, G4, G5).
 const pairs = "packages/gateway/src/store/migrations/0004_pairs.sql";
-const guard = "packages/gateway/src/store/migrations/0010_confirmed_lineage.sql";
+const guard = "packages/gateway/src/store/migrations/0014_token_bound.sql";
 const tables = "packages/gateway/src/store/migrations/0005_fenced_tables.sql";
 const grants = "packages/gateway/src/store/grants.sql";
 
@@ -181,8 +181,8 @@ export const ownTables = [
   {
     name: "fence-raised-out-of-reach",
     promise: "G4",
-    file: pairs,
-    find: "$2 > greatest(4102444800000,",
+    file: guard,
+    find: "$2 > greatest(410244480000000,",
     replace: "$2 > greatest(999999999999999,",
     breaks: "An application raises a fence so far that no lease will ever pass it.",
     tests: ["real/guard-rights.test.ts"],

@@ -2,6 +2,7 @@
 // without them moves fences (G1) or writes without a lease (G2).
 
 const confirmed = "packages/gateway/src/store/migrations/0010_confirmed_lineage.sql";
+const guard = "packages/gateway/src/store/migrations/0014_token_bound.sql";
 
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const trust = [
@@ -188,7 +189,7 @@ export const trust = [
   {
     name: "own-tables-of-a-restored-database",
     promise: "G7",
-    file: confirmed,
+    file: guard,
     find: "or $3 > stored.seq) and exists (select from palisade.confirmed_lineage);",
     replace: "or $3 > stored.seq);",
     breaks: "Before the recovery an older holder's transaction on own tables passes the fence of the backup.",
@@ -197,7 +198,7 @@ export const trust = [
   {
     name: "new-resource-of-a-restored-database",
     promise: "G7",
-    file: confirmed,
+    file: guard,
     find: "pg_current_xact_id() where exists (select from palisade.confirmed_lineage)",
     replace: "pg_current_xact_id()",
     breaks: "Before the recovery a resource that is newer than the backup is guarded under any token.",

@@ -199,14 +199,14 @@ describe("an application's role", () => {
     await using roles = await openRoles();
     const { app, owner } = roles;
     const tooFar = { code: "PLS03", message: expect.stringContaining("before the year 2100") };
-    for (const token of ["999999999999999", "100000000000000"]) {
+    for (const token of ["999999999999999", "500000000000000"]) {
       await expect(app.query("select palisade.guard('poisoned', $1)", [token])).rejects.toMatchObject(tooFar);
       await expect(app.query("select palisade.present('poisoned', $1)", [token])).rejects.toMatchObject(tooFar);
       await expect(app.query("select palisade.guard_all('{poisoned}', array[$1::bigint])", [token])).rejects.toMatchObject(tooFar);
     }
-    await app.query("select palisade.guard('poisoned', $1)", [Date.now() + 86_400_000]);
-    await owner.query("select palisade.move_fence('raise', 'moved', 100000000000000, 'me', 'why')");
-    await app.query("select palisade.guard('moved', 100000000000001)");
+    await app.query("select palisade.guard('poisoned', $1)", [(Date.now() + 86_400_000) * 100]);
+    await owner.query("select palisade.move_fence('raise', 'moved', 500000000000000, 'me', 'why')");
+    await app.query("select palisade.guard('moved', 500000000000001)");
   });
 
   fresh("reads and writes no table of the fences, and fences tables of its own only", async () => {
