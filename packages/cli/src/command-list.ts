@@ -77,7 +77,7 @@ export const commands: Readonly<Record<string, Command>> = {
     words: ["RESOURCE", "TOKEN"],
     flags: [],
     help: "whether this token, or a higher one, was ever issued; 1 if not",
-    example: "palisade issued orders/42 1763519000123",
+    example: "palisade issued orders/42 179506869769500",
     run: issued,
   },
   "force-release": {
@@ -106,7 +106,7 @@ export const commands: Readonly<Record<string, Command>> = {
     words: ["RESOURCE", "TOKEN"],
     flags: ["reason"],
     help: "raise the fence by hand: lower tokens are refused",
-    example: 'palisade raise orders/42 1763519000124 --reason "holder misbehaves"',
+    example: 'palisade raise orders/42 179506869769501 --reason "holder misbehaves"',
     run: raise,
   },
 };

@@ -264,4 +264,22 @@ export const scripts = [
     breaks: "A promoted replica is believed as soon as it has been up for long enough, whatever its master granted until the end.",
     tests: ["real/redis/admission.test.ts"],
   },
+  {
+    name: "a-token-a-millisecond",
+    promise: "T1",
+    file: lua("open-admission"),
+    find: "math.max(now, ARGV[3]) * 100",
+    replace: "math.max(now, ARGV[3]) * 1",
+    breaks: "After a total loss tokens go back where more than 1000 a second were spent.",
+    tests: ["real/faults.test.ts"],
+  },
+  {
+    name: "an-older-floor-is-believed",
+    promise: "T1",
+    file: lua("open-admission"),
+    find: "if #proposedFloor < 15 then",
+    replace: "if #proposedFloor < 1 then",
+    breaks: "Beside a process of an older version, the fleet begins anew at a hundredth of the tokens that this version issued.",
+    tests: ["real/redis/epochs.test.ts"],
+  },
 ];

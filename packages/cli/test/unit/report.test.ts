@@ -8,7 +8,7 @@ import { duration, printable } from "#cli/text.js";
 const table: Table = {
   columns: ["resource", "holder", "token"],
   rows: [
-    ["orders/4200000000000000000000000000000000000000", { text: "worker-1", colour: "yellow" }, "1763519000123"],
+    ["orders/4200000000000000000000000000000000000000", { text: "worker-1", colour: "yellow" }, "179506869769500"],
     ["注文/42", "worker-2", "7"],
   ],
   widest: 0,
@@ -24,14 +24,14 @@ test("on a terminal columns are aligned by what a character takes, and the wides
 
 test("a table of many columns fits a terminal of 40 columns", () => {
   const columns = ["at", "resource", "why", "presented", "fence", "by"];
-  const row = ["2026-11-19T06:11:42.342Z", "orders/42", "fencing_token_stale", "1795068697695", "1795068697697", "anonymous"];
+  const row = ["2026-11-19T06:11:42.342Z", "orders/42", "fencing_token_stale", "179506869769401", "179506869769403", "anonymous"];
   for (const line of render({ json: {}, table: { columns, rows: [row], widest: 1 } }, { colours: false, columns: 40 }).split("\n"))
     expect(stringWidth(line)).toBeLessThanOrEqual(40);
 });
 
 test("piped: no titles, no colours, cells parted by tabs, nothing shortened, no remarks", () => {
   const piped = render({ json: {}, table, lines: ["2 held"] }, { colours: false, columns: undefined });
-  expect(piped).toBe("orders/4200000000000000000000000000000000000000\tworker-1\t1763519000123\n注文/42\tworker-2\t7\n");
+  expect(piped).toBe("orders/4200000000000000000000000000000000000000\tworker-1\t179506869769500\n注文/42\tworker-2\t7\n");
 });
 
 test("colours are closed where they were opened", () => {

@@ -78,7 +78,7 @@ function lanesOfOne({ begins, rows }: DrawnAct): readonly string[] {
   return [...new Set([...begins.actors, ...named])];
 }
 
-/** Tokens have 13 digits, and those of a scenario differ in the last few: 1795005288507 → …507. */
+/** Tokens have 15 digits, and those of a scenario differ in the last: 179500528850701 → …701. */
 function tokenCutter(rows: readonly Row[]): Shared["cut"] {
   const tokens = [...new Set(rows.flatMap((row) => (row.event === "step" && row.token !== undefined ? [String(row.token)] : [])))];
   const length = tokens[0]?.length ?? 0;

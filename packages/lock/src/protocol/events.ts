@@ -115,8 +115,8 @@ export type AdmissionWay =
    */
   | "rebuilt"
   /**
-   * A new fleet, or too few admitted nodes left to prove the highest token: the floor is the Unix
-   * time in milliseconds.
+   * A new fleet, or too few admitted nodes left to prove the highest token: the floor is 100
+   * times the Unix time in milliseconds.
    */
   | "bootstrap";
 

@@ -4,6 +4,12 @@
 /** The highest token there can be. */
 export const MAX_TOKEN = 999_999_999_999_999;
 
+/**
+ * Of a fleet that begins, or has lost all memory: so many tokens for each millisecond of Unix time
+ * are its floor. They reach MAX_TOKEN in the year 2286.
+ */
+export const TOKENS_PER_MS = 100;
+
 const WRITTEN = /^[1-9][0-9]{0,14}$/;
 
 /** Whether the value can be a fencing token. */

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../platform/clock.js";
 import type { Finding, FleetRefusal } from "../protocol/fleet.js";
+import { TOKENS_PER_MS } from "../protocol/token.js";
 import type { Admission } from "./admission/admission.js";
 import { isDurable } from "./admission/steps.js";
 import { causeOf } from "./causes.js";
@@ -126,14 +127,14 @@ function checkClock(
   });
 }
 
-/** New tokens begin at the Unix time in milliseconds when all memory is lost. */
+/** New tokens begin at the clock's when all memory is lost. */
 function checkFloor(report: Report, { floor = 0 }: NodeStatus, nowMs: number): void {
-  const aheadBy = floor - nowMs;
-  if (aheadBy < SKEW_MS) return;
+  const aheadBy = floor - nowMs * TOKENS_PER_MS;
+  if (aheadBy < SKEW_MS * TOKENS_PER_MS) return;
   report({
     severity: "warning",
     code: "floor_ahead",
-    message: `its tokens are ${aheadBy} ahead of the Unix time in milliseconds: more than 1000 a second were spent, and after a total loss they would start so far below`,
+    message: `its tokens are ${aheadBy} ahead of ${TOKENS_PER_MS} times the Unix time in milliseconds: more than ${TOKENS_PER_MS * 1_000} a second were spent, and after a total loss they would start so far below`,
     remedy: "Take fewer leases, or use the store's fences to find the highest token after a total loss.",
   });
 }

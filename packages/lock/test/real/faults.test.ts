@@ -31,6 +31,21 @@ describe("all nodes at once", () => {
     expect(held.remainingMs()).toBe(0);
     expect(next.token).toBeGreaterThan(held.token);
   });
+
+  test("T1 without their memory: tokens go on above those that distinct names have spent at thousands a second", async ({
+    fleet,
+    open,
+  }) => {
+    const { nodes, urls } = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
+    const locker = open({ nodes: urls, ttlMs: 2_000, maxTtlMs: 2_000 });
+    await locker.ready();
+    const names = Array.from({ length: 16_000 }, (_, i) => `${i}`);
+    const leases = await Promise.all(names.map((name) => locker.acquire(name, { waitMs: 60_000 })));
+    const last = Math.max(...leases.map(({ token }) => token));
+    await Promise.all(nodes.map((node) => node.cli("FLUSHALL")));
+    const next = await locker.acquire("r", { waitMs: 30_000 });
+    expect(next.token).toBeGreaterThan(last);
+  });
 });
 
 describe("nodes that are down", () => {

@@ -14,6 +14,9 @@ export const intruded = ["untouched/1", "untouched/2"] as const;
 const MAX_TOKEN = 999_999_999_999_999;
 const TIMEOUT_MS = 1_500;
 
+/** From which a new fleet counts. */
+const clockFloor = (): number => Date.now() * 100;
+
 interface Attempt {
   readonly method: string;
   readonly path: string;
@@ -34,8 +37,8 @@ export class Intruder implements Traffic {
   #isFinishing = false;
   #count = 0;
   #tally = { ...noTally };
-  /** The highest fence seen; at first the milliseconds, from which a new fleet counts. */
-  #fence = Date.now();
+  /** The highest fence seen; at first the clock's. */
+  #fence = clockFloor();
 
   constructor(orders: IntruderOrders) {
     this.#orders = orders;
@@ -83,7 +86,7 @@ export class Intruder implements Traffic {
     const chance = this.#chance;
     const resource = chance.happens(0.2) ? chance.one(intruded) : chance.one(documents);
     const above = chance.one([1_000_000, 1_000_000_000, 1_000_000_000_000, MAX_TOKEN]);
-    const far = Math.min(MAX_TOKEN, Math.max(this.#fence, Date.now()) + above);
+    const far = Math.min(MAX_TOKEN, Math.max(this.#fence, clockFloor()) + above);
     const common =
       this.#orders.intruder === "forger"
         ? { resource, token: far, headers: ["Fencing-Token", chance.happens(0.5) ? `${far}` : `${far};seq=1`] }

@@ -10,13 +10,14 @@
 --        cannot be told), proposed floor, proposed maxTtlMs, '1' if that locker leads now, else
 --        '0', the fleet that its founders found, or '' }, or { '1' } if the node is admitted
 -- Note   The nonce is stored in the fields ticket, ticketRun and ticketAt, the lead in claim and
---        claimUntil. The proposed floor is the later of two clocks, the locker's when it asked and
---        the server's when the nonce is stored: the call may have been long under way. A lead that
---        ends later than one that began now was taken under another clock and does not count. The
---        lead spares the fleet many admissions at once; nothing depends on it. The server's start
---        counts as the moment the memory was lost only if the record survived the start, and in a
---        server that was never a replica: without a record, a FLUSHALL may have come at any time
---        since, and what a promoted replica lacks, its master may have granted until the end.
+--        claimUntil. The proposed floor is 100 times the Unix milliseconds of the later of two
+--        clocks, the locker's when it asked and the server's when the nonce is stored: the call
+--        may have been long under way. A lead that ends later than one that began now was taken
+--        under another clock and does not count. The lead spares the fleet many admissions at
+--        once; nothing depends on it. The server's start counts as the moment the memory was lost
+--        only if the record survived the start, and in a server that was never a replica: without
+--        a record, a FLUSHALL may have come at any time since, and what a promoted replica lacks,
+--        its master may have granted until the end.
 --@include format
 --@include run-id
 local time = redis.call('TIME')
@@ -33,10 +34,15 @@ if not id then
   redis.call('HSET', KEYS[1], 'id', id)
 end
 if not nonce or record[5] ~= run then
-  nonce, openedAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), string.format('%.0f', math.max(now, ARGV[3])), ARGV[4]
+  nonce, openedAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), '', ARGV[4]
   founding = nil
   redis.call('HDEL', KEYS[1], 'founding')
-  redis.call('HSET', KEYS[1], 'ticket', nonce, 'ticketRun', run, 'ticketAt', openedAt, 'proposedFloor', proposedFloor, 'proposedMaxTtlMs', proposedMaxTtlMs)
+  redis.call('HSET', KEYS[1], 'ticket', nonce, 'ticketRun', run, 'ticketAt', openedAt, 'proposedMaxTtlMs', proposedMaxTtlMs)
+end
+-- Below 15 digits it is of an older version, which proposes the milliseconds themselves.
+if #proposedFloor < 15 then
+  proposedFloor = string.format('%.0f', math.max(now, ARGV[3]) * 100)
+  redis.call('HSET', KEYS[1], 'proposedFloor', proposedFloor)
 end
 -- Of founders with different lists the first decide, for as long as the nonce lasts: no node is
 -- founded into two. Those with the same list, by the 16 characters at the end, correct each other.

@@ -204,7 +204,7 @@ describe("nonces", () => {
     expect(first).toMatchObject({
       nonce: "t1",
       id: "id1",
-      proposedFloor: 4_000_000_000_000,
+      proposedFloor: 400_000_000_000_000,
       proposedMaxTtlMs: maxTtlMs,
       leads: true,
     });
@@ -212,6 +212,17 @@ describe("nonces", () => {
     expect(await asked(it.redis, admit(keys, admitting(first as OpenAdmission)))).toBe(100);
     expect(await asked(it.redis, admit(keys, { ...admitting(second as OpenAdmission), floor: 200 }))).toBe(undefined);
     expect(await asked(it.redis, openAdmission(keys, arrived))).toBe(undefined);
+  });
+
+  test("T1 a floor that an older version has proposed, one token for a millisecond, is replaced, and read by both from then on", async ({
+    fleet,
+  }) => {
+    await using it = await alone(fleet);
+    await asked(it.redis, openAdmission(keys, arrived));
+    await it.redis.hset(keys.node, "proposedFloor", String(Date.now()));
+    const later = { ...arrived, wallMs: 4_100_000_000_000 };
+    expect(await asked(it.redis, openAdmission(keys, later))).toMatchObject({ nonce: "t1", proposedFloor: 410_000_000_000_000 });
+    expect(await it.redis.hget(keys.node, "proposedFloor")).toBe("410000000000000");
   });
 
   test("a lead taken under a clock that was set back since keeps no locker out", async ({ fleet }) => {
