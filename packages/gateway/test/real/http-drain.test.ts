@@ -31,12 +31,11 @@ async function heldWrite(
 
 const patient = { PALISADE_LOCK_WAIT_MS: "30000", PALISADE_WRITE_TIMEOUT_MS: "40000", PALISADE_DRAIN_MS: "30000" };
 
-/** Sends writes on one connection until the gateway is gone; tells how each of them ended. */
-async function keepWriting(url: string, thinkMs: number): Promise<readonly string[]> {
+/** Sends writes on one connection until the gateway is gone; `outcomes` tells how each ended. */
+async function keepWriting(url: string, thinkMs: number, outcomes: string[]): Promise<readonly string[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const { hostname, port } = new URL(url);
   const name = uniqueName();
-  const outcomes: string[] = [];
   const headers = { "Content-Type": "application/json", "Fencing-Token": "1" };
   const write = () =>
     new Promise<string>((resolve) => {
@@ -68,7 +67,10 @@ describe("SIGTERM", () => {
       PALISADE_LAST_REQUEST_MS: "30000",
     });
     const pipelined = new RawConnection(gateway.url);
-    const clients = Array.from({ length: 64 }, (_, index) => keepWriting(gateway.url, index % 4 === 0 ? 20 * (index % 9) : 0));
+    const outcomesOf = Array.from({ length: 64 }, (): string[] => []);
+    const clients = outcomesOf.map((outcomes, index) => keepWriting(gateway.url, index % 4 === 0 ? 20 * (index % 9) : 0, outcomes));
+    // All are connected: the kernel resets what it has not handed to the gateway yet.
+    await eventually(async () => outcomesOf.every((outcomes) => outcomes.length > 0)).toBe(true);
     await eventually(
       async () => (await (await fetch(`${gateway.adminUrl}/metrics`)).text()).match(/route="put",outcome="ok"} (\d+)/)?.[1],
     ).toMatch(/\d{3}/);
