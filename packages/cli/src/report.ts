@@ -30,6 +30,9 @@ export interface Style {
   readonly columns: number | undefined;
 }
 
+/** Where a column would have fewer, its words could not be told apart. */
+const LEAST = 12;
+
 const codes: Readonly<Record<Colour, readonly [number, number]>> = {
   red: [31, 39],
   green: [32, 39],
@@ -52,25 +55,46 @@ export function render(report: Report, style: Style): string {
 function tableLines({ columns, rows, widest }: Table, style: Style): string[] {
   const cells = rows.map((row) => row.map((cell) => ({ ...asCell(cell), text: printable(asCell(cell).text) })));
   if (style.columns === undefined) return cells.map((row) => row.map(({ text }) => text).join("\t"));
-  const widths = columns.map((title, at) => Math.max(widthOf(title), ...cells.map((row) => widthOf(row[at]?.text ?? ""))));
-  fit(widths, { widest, into: style.columns });
+  // What no row has takes no room.
+  const widths = columns.map((title, at) => {
+    const most = Math.max(0, ...cells.map((row) => widthOf(row[at]?.text ?? "")));
+    return most === 0 ? 0 : Math.max(widthOf(title), most);
+  });
+  if (!fit(widths, { widest, into: style.columns })) return cells.flatMap((row) => recordLines({ columns, row }, style));
   const line = (row: readonly Cell[]) =>
     row
-      .map((cell, at) => painted({ ...cell, text: padded(shortened(cell.text, widths[at] ?? 0), widths[at] ?? 0) }, style))
+      .flatMap((cell, at) => {
+        const width = widths[at] ?? 0;
+        return width === 0 ? [] : [painted({ ...cell, text: padded(shortened(cell.text, width), width) }, style)];
+      })
       .join("  ")
       .trimEnd();
   return [line(columns.map((text) => ({ text, colour: "dim" }))), ...cells.map(line)];
 }
 
-/** Narrows the one that may be shortened, and then whichever is the widest. */
-function fit(widths: number[], { widest, into }: { readonly widest: number; readonly into: number }): void {
-  const total = () => widths.reduce((sum, width) => sum + width, 2 * (widths.length - 1));
-  widths[widest] = Math.max(Math.min(8, widths[widest] ?? 0), (widths[widest] ?? 0) - Math.max(0, total() - into));
+/** One row below the other, without what is empty: for a terminal too narrow for a table. */
+function recordLines({ columns, row }: { readonly columns: readonly string[]; readonly row: readonly Cell[] }, style: Style): string[] {
+  const titles = Math.max(...columns.map(widthOf));
+  const width = Math.max(LEAST, (style.columns ?? 0) - titles - 2);
+  const lines = row.flatMap((cell, at) => {
+    if (cell.text === "") return [];
+    const title = padded(columns[at] ?? "", titles);
+    return [`${painted({ text: title, colour: "dim" }, style)}  ${painted({ ...cell, text: shortened(cell.text, width) }, style)}`];
+  });
+  return [...lines, ""];
+}
+
+/** Narrows the one that may be shortened, and then whichever is the widest. False: too narrow. */
+function fit(widths: number[], { widest, into }: { readonly widest: number; readonly into: number }): boolean {
+  const shown = widths.filter((width) => width > 0).length;
+  const total = () => widths.reduce((sum, width) => sum + width, 2 * (shown - 1));
+  widths[widest] = Math.max(Math.min(LEAST, widths[widest] ?? 0), (widths[widest] ?? 0) - Math.max(0, total() - into));
   while (total() > into) {
     const at = widths.indexOf(Math.max(...widths));
-    if ((widths[at] ?? 0) <= 3) return;
+    if ((widths[at] ?? 0) <= LEAST) return false;
     widths[at] = (widths[at] ?? 0) - 1;
   }
+  return true;
 }
 
 function asCell(cell: string | Cell): Cell {

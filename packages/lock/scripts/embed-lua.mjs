@@ -20,6 +20,7 @@ const scripts = [
   "admit",
   "list-resources",
   "list-held",
+  "memory",
   "mark",
   "readmit",
   "promise",

@@ -31,7 +31,7 @@ export {
   type RoundEvent,
   type WaitEvent,
 } from "./protocol/events.js";
-export type { Finding, FleetMembers, FleetState, MemberChange } from "./protocol/fleet.js";
+export type { Finding, FleetMembers, FleetState, MemberChange, NodeReport } from "./protocol/fleet.js";
 export type { Lease, Release, Renewal } from "./protocol/lease.js";
 export type {
   AcquireOptions,

@@ -197,7 +197,7 @@ export class QuorumLocker implements Locker {
 
   async nodes(): Promise<readonly NodeInspection[]> {
     await this.#begin([]);
-    return inspectNodes(this.#context);
+    return inspectNodes(this.#context, this.#fleet);
   }
 
   async highestToken(resource: string): Promise<number> {

@@ -129,6 +129,33 @@ test("nodes and doctor say which node is silent, without a password, and when no
   expect(`${two.output}${none.output}${none.errors}`).not.toContain("s3cret");
 });
 
+test("nodes tells of each latency, clock, memory and durability, on any width; of a silent one only why", async ({ fleet }) => {
+  const { nodes, urls } = await fleet({ nodes: 3 });
+  await using locker = createLocker({ nodes: urls, ...patient });
+  await locker.ready();
+  await nodes[0]?.shiftClock(90_000);
+  await nodes[1]?.cli("CONFIG", "SET", "maxmemory", "64mb");
+  await nodes[1]?.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+  await nodes[2]?.kill();
+  const shown = async (columns: number | undefined, flags: readonly string[] = []) =>
+    (await palisade(["nodes", ...flags], { env: { PALISADE_REDIS_URLS: urls.join(",") }, ...(columns === undefined ? {} : { columns }) }))
+      .output;
+  const wide = await shown(120, ["--no-color"]);
+  expect(wide).toMatch(/^node +address +state +latency +clock +memory +durable +server +why\n/);
+  expect(wide).toMatch(/\nn1 +\S+ +votes +\d+\.\d ms +\+\d{5} ms ±\d+ +\d+\.\d MB, no limit +yes +\d+\./);
+  expect(wide).toMatch(/\nn2 .* of 64\.0 MB, allkeys-lru +yes /);
+  expect(wide).toMatch(/\nn3 +\S+ +silent {2,}[^y]*ECONNREFUSED\n/);
+  for (const line of (await shown(40, ["--no-color"])).split("\n")) expect(line.length).toBeLessThanOrEqual(40);
+  expect((await shown(undefined)).split("\n").map((line) => line.split("\t").length)).toEqual([9, 9, 9, 1]);
+  const [first, , third] = JSON.parse(await shown(undefined, ["--json"])).nodes;
+  expect(first).toMatchObject({
+    clockAheadMs: expect.any(Number),
+    incarnation: expect.any(String),
+    memory: { usedBytes: expect.any(Number) },
+  });
+  expect(Object.keys(third)).toEqual(["node", "address", "state", "reason"]);
+});
+
 test("M1 nodes shows each member beside its own address, in whichever order and number they are given", async ({ fleet }) => {
   const { nodes, urls } = await fleet({ nodes: 4 });
   const [a = "", b = "", c = "", d = ""] = urls;

@@ -29,6 +29,19 @@ test("a table of many columns fits a terminal of 40 columns", () => {
     expect(stringWidth(line)).toBeLessThanOrEqual(40);
 });
 
+test("a terminal too narrow to tell the words of a table apart gets one line for each cell, and a column without words none", () => {
+  const columns = ["node", "address", "why"];
+  const rows = [["n1", "redis-1.redis.internal:6379", ""]];
+  const shown = (width: number) => render({ json: {}, table: { columns, rows, widest: 2 } }, { colours: false, columns: width });
+  expect(shown(40)).toBe("node  address\nn1    redis-1.redis.internal:6379\n");
+  expect(shown(20)).toBe("node  address\nn1    redis-1.redis…\n");
+  const titles = Array.from({ length: 4 }, (_, at) => `column ${at}`);
+  const values = titles.map((_, at) => `value number ${at}`);
+  expect(render({ json: {}, table: { columns: titles, rows: [values], widest: 0 } }, { colours: false, columns: 40 })).toBe(
+    `${values.map((value, at) => `column ${at}  ${value}\n`).join("")}\n`,
+  );
+});
+
 test("piped: no titles, no colours, cells parted by tabs, nothing shortened, no remarks", () => {
   const piped = render({ json: {}, table, lines: ["2 held"] }, { colours: false, columns: undefined });
   expect(piped).toBe("orders/4200000000000000000000000000000000000000\tworker-1\t179506869769500\n注文/42\tworker-2\t7\n");

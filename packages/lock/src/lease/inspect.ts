@@ -2,6 +2,7 @@
 import type { InspectBallot } from "../protocol/ballot.js";
 import type { Leader } from "../protocol/campaign.js";
 import { LockError } from "../protocol/errors.js";
+import type { Fleet } from "../protocol/fleet.js";
 import type { Inspection, NodeInspection } from "../protocol/locker.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
@@ -34,19 +35,26 @@ export async function inspectUntil<Verdict extends string>(
 }
 
 /** How each node stands. Of a name that nobody uses, it says nothing but whether it votes. */
-export async function inspectNodes(context: LeaseContext): Promise<readonly NodeInspection[]> {
+export async function inspectNodes(context: LeaseContext, fleet: Pick<Fleet, "report">): Promise<readonly NodeInspection[]> {
   const { nodes, clock } = context;
   const ballots = await inspectAll(context, `palisade/nodes/${clock.secret()}`);
+  // A node that is silent would keep the others waiting for as long as a connection may take.
+  const reports = await fleet.report(new Set(ballots.flatMap(({ kind, node }) => (kind === "unreachable" ? [] : [node]))));
   return nodes.flatMap(({ name: node, address }): NodeInspection[] => {
     const ballot = ballots.find((cast) => cast.node === node);
+    const report = reports.find((asked) => asked.node === node);
     if (ballot === undefined) return [];
-    if (ballot.kind === "seen") return [{ node, address, state: "votes" }];
-    if (ballot.kind === "unreachable") return [{ node, address, state: "silent", reason: ballot.cause }];
-    const { readyInMs, reason } = ballot;
-    return [
-      { node, address, state: "waits", ...(readyInMs === undefined ? {} : { readyInMs }), ...(reason === undefined ? {} : { reason }) },
-    ];
+    const base = { node, address, ...stateIn(ballot) };
+    if (report === undefined) return [base];
+    return [report.kind === "answered" ? { ...base, ...report.answer } : { ...base, hidden: report.cause }];
   });
+}
+
+function stateIn(ballot: InspectBallot): Pick<NodeInspection, "state" | "reason" | "readyInMs"> {
+  if (ballot.kind === "seen") return { state: "votes" };
+  if (ballot.kind === "unreachable") return { state: "silent", reason: ballot.cause };
+  const { readyInMs, reason } = ballot;
+  return { state: "waits", ...(readyInMs === undefined ? {} : { readyInMs }), ...(reason === undefined ? {} : { reason }) };
 }
 
 /** What the ballots say together. */

@@ -57,6 +57,33 @@ export interface StoredLeases {
   readonly isWhole: boolean;
 }
 
+/** What one node says of itself and its server. */
+export interface NodeReport {
+  /** From a question to its answer, in milliseconds: the shortest of a few. */
+  readonly latencyMs: number;
+  /** How far its clock is ahead of this machine's, in milliseconds; negative: behind. */
+  readonly clockAheadMs: number;
+  /** By so much, either way, that may be wrong. */
+  readonly clockUncertaintyMs: number;
+  /** Of the server. */
+  readonly version: string;
+  /** A random word that it gets at every admission it takes part in; absent if there was none. */
+  readonly incarnation?: string;
+  /** Of the server. */
+  readonly memory: {
+    /** How much of it is used. */
+    readonly usedBytes: number;
+    /** Absent: no limit is set. */
+    readonly limitBytes?: number;
+    /** What happens at the limit. Another than `noeviction` deletes locks that are held. */
+    readonly evictionPolicy: string;
+  };
+  /** A restart forgets nothing. Absent where the server hides its settings. */
+  readonly durable?: boolean;
+  /** What it does not tell, and why. */
+  readonly hidden?: string;
+}
+
 /** The members of a fleet. */
 export interface FleetMembers {
   /** Rises with each change; 0 where the nodes do not store it (records of format 1). */
@@ -103,6 +130,8 @@ export interface Fleet {
   listResources(): Promise<readonly Asked<readonly string[]>[]>;
   /** The leases of resources whose names begin with the prefix, by node. Never rejects. */
   listHeld(prefix: string): Promise<readonly Asked<StoredLeases>[]>;
+  /** What these of the nodes say of themselves. Never rejects. */
+  report(nodes: ReadonlySet<string>): Promise<readonly Asked<NodeReport>[]>;
   /** Raises a mark on every node, and tells what each stores now. Never rejects. */
   mark(name: string, atLeast: number): Promise<readonly Asked<number>[]>;
   members(): FleetMembers | undefined;

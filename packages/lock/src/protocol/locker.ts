@@ -4,7 +4,7 @@
 import type { Ballot, InspectBallot, RaiseBallot } from "./ballot.js";
 import type { Campaign, CampaignOptions, Leader, TermRoutine } from "./campaign.js";
 import type { LossReason } from "./errors.js";
-import type { Finding, FleetMembers, FleetState, MemberChange } from "./fleet.js";
+import type { Finding, FleetMembers, FleetState, MemberChange, NodeReport } from "./fleet.js";
 import type { Lease } from "./lease.js";
 
 /** How a lease is kept once it is held. Times are in milliseconds. */
@@ -99,8 +99,8 @@ export interface ListHeldOptions {
   readonly limit?: number;
 }
 
-/** How one member of the fleet stands now. */
-export interface NodeInspection {
+/** How one member of the fleet stands now, and what it says of itself where it answers. */
+export interface NodeInspection extends Partial<NodeReport> {
   /** The name of the node: n1, n2, … in the order of `nodes`. */
   readonly node: string;
   /** Host and port. */

@@ -17,6 +17,7 @@ import { keysOf } from "./keys.js";
 import type { OpenLink } from "./link.js";
 import { listHeldOf } from "./list-held.js";
 import { RedisNode, type RedisNodeSettings } from "./node.js";
+import { reportOf } from "./node-report.js";
 import { listResourcesOf, markNodes } from "./recovery.js";
 
 export type { NodeSource } from "../options/node-source.js";
@@ -117,6 +118,7 @@ function forOperators(settings: AdmissionSettings, admission: Admission) {
   return {
     listResources: () => listResourcesOf({ nodes: fleet.members, keys }),
     listHeld: (prefix: string) => listHeldOf({ nodes: fleet.members, keys }, prefix),
+    report: (nodes: ReadonlySet<string>) => reportOf({ nodes: fleet.members.filter(({ name }) => nodes.has(name)), keys, clock }),
     mark: (name: string, atLeast: number) => markNodes({ nodes: fleet.members, keys }, name, atLeast),
     members: () => (fleet.roster === undefined ? undefined : membersOf(fleet.roster)),
     reconfigure: (change: MemberChange, waitMs: number) => reconfigure(settings, { change, waitMs }),

@@ -4,11 +4,15 @@
 import { QuorumLocker } from "../locker.js";
 import { type LockerOptions, readPolicy } from "../options/policy.js";
 import { liveClock } from "../platform/clock.js";
-import type { Fleet, FleetState } from "../protocol/fleet.js";
+import type { Fleet, FleetState, NodeReport } from "../protocol/fleet.js";
 import type { Locker } from "../protocol/locker.js";
 import { FakeMemory, FakeNode } from "./fake-node.js";
 
 const MAX_TTL_MS = 60_000;
+const FAKE_REPORT: NodeReport = {
+  ...{ latencyMs: 0, clockAheadMs: 0, clockUncertaintyMs: 0, version: "fake", durable: false },
+  memory: { usedBytes: 0, evictionPolicy: "noeviction" },
+};
 
 /** The servers of a test: lockers that are given the same ones contend with each other. */
 export class FakeServers {
@@ -80,6 +84,7 @@ function fleetOf(
     settled: async () => state(),
     listResources: async () => [asked(() => [...memory.tokens.keys()])],
     listHeld: async (prefix) => [asked(() => ({ leases: node.leases(prefix), isWhole: true }))],
+    report: async () => [asked(() => FAKE_REPORT)],
     mark: async (mark, atLeast) => [
       asked(() => {
         memory.marks.set(mark, Math.max(atLeast, memory.marks.get(mark) ?? 0));

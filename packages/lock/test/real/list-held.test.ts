@@ -74,12 +74,56 @@ describe("nodes", () => {
     const { nodes, running, locker } = await own(3, { ttlMs: 20_000 });
     await locker.ready();
     const hosts = running.urls.map((url) => new URL(url).host);
-    expect(await locker.nodes()).toEqual(hosts.map((address, at) => ({ node: `n${at + 1}`, address, state: "votes" })));
+    expect(await locker.nodes()).toMatchObject(hosts.map((address, at) => ({ node: `n${at + 1}`, address, state: "votes" })));
     await nodes[1]?.kill();
     await nodes[2]?.cli("FLUSHALL");
     await expect.poll(async () => (await locker.nodes()).map(({ state }) => state)).toEqual(["votes", "silent", "waits"]);
     const [, silent] = await locker.nodes();
     expect(silent?.reason).toMatch(/ECONNREFUSED|closed|lost/);
+  });
+
+  test("tells latency, clock, memory, version, durability and incarnation of those that answer, and nothing of a silent one", async ({
+    own,
+  }) => {
+    const { nodes, locker } = await own(3, { ttlMs: 20_000, nodeTimeoutMs: 2_000 });
+    await locker.ready();
+    await nodes[0]?.shiftClock(-7_000);
+    await nodes[1]?.cli("CONFIG", "SET", "maxmemory", "64mb");
+    await nodes[1]?.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    await nodes[1]?.cli("CONFIG", "SET", "appendfsync", "everysec");
+    await nodes[2]?.pause();
+    const [first, second, third] = await locker.nodes();
+    expect(first).toMatchObject({
+      durable: true,
+      version: expect.stringMatching(/^\d+\.\d+\./),
+      incarnation: expect.stringMatching(/.{22}/),
+    });
+    expect(first?.memory).toEqual({ usedBytes: expect.any(Number), evictionPolicy: "noeviction" });
+    expect(first?.latencyMs).toBeGreaterThan(0);
+    const off = (first?.clockAheadMs ?? 0) + 7_000;
+    expect(Math.abs(off)).toBeLessThanOrEqual((first?.clockUncertaintyMs ?? 0) + 1);
+    expect(first?.clockUncertaintyMs).toBeGreaterThanOrEqual((first?.latencyMs ?? 0) / 2);
+    expect(Math.abs(second?.clockAheadMs ?? 9_999)).toBeLessThanOrEqual(second?.clockUncertaintyMs ?? 0);
+    expect(second).toMatchObject({ durable: false, memory: { limitBytes: 64 * 2 ** 20, evictionPolicy: "allkeys-lru" } });
+    expect(third).toEqual({ node: "n3", address: third?.address, state: "silent", reason: expect.stringMatching(/TIMEOUT|no answer/) });
+    await nodes[2]?.resume();
+  });
+
+  test("says what a node hides for lack of rights, and that one without INFO lacks a right", async ({ fleet, open }) => {
+    const { nodes, urls } = await fleet({ nodes: 3, appendfsync: "everysec" });
+    await open({ nodes: urls }).ready();
+    for (const [at, lacking] of ["config", "info"].entries())
+      await nodes[at]?.cli("ACL", "SETUSER", "poor", "on", ">p", "~*", "&*", "+@all", `-${lacking}`);
+    await nodes[2]?.cli("ACL", "SETUSER", "poor", "on", ">p", "~*", "&*", "+@all");
+    const locker = open({ nodes: urls.map((url) => url.replace("redis://", "redis://poor:p@")) });
+    const [first, second, third] = await locker.nodes();
+    expect(first).toMatchObject({ state: "votes", hidden: expect.stringMatching(/its settings: NOPERM.*config/) });
+    expect(first).not.toHaveProperty("durable");
+    expect(second).toMatchObject({ state: "silent", reason: expect.stringContaining("NOPERM") });
+    await nodes[2]?.cli("CONFIG", "SET", "appendfsync", "always");
+    // What it answered before is not on disk, so the next restart is a loss of memory.
+    expect(third).toMatchObject({ state: "votes", durable: false });
+    expect((await locker.nodes())[2]).toMatchObject({ state: "votes", durable: false });
   });
 
   test("M1 shows each member beside its own address after a replacement", async ({ fleet, open }) => {

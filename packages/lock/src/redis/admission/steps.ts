@@ -142,16 +142,21 @@ export interface NotTogether {
  * server that hides its settings counts as not durable. One with replicas does as well: a promoted
  * replica has the record of its master and a log of its own, but not the master's last grants.
  */
-export async function isDurable({ connection, hasFailover }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
-  if (hasFailover || isReplicated) return false;
+export async function isDurable(node: RedisNode, seen: NodeStatus): Promise<boolean> {
   try {
-    const settings = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite"];
-    const [log, sync, sparesRewrites] = await Promise.all(settings.map((name) => connection.setting(name)));
-    // The last one, where it is yes: while the log is rewritten nothing is synced.
-    return log === "yes" && sync === "always" && sparesRewrites === "no";
+    return await readsDurable(node, seen);
   } catch {
     return false;
   }
+}
+
+/** The same; rejects if the server hides its settings. */
+export async function readsDurable({ connection, hasFailover }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
+  if (hasFailover || isReplicated) return false;
+  const settings = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite"];
+  const [log, sync, sparesRewrites] = await Promise.all(settings.map((name) => connection.setting(name)));
+  // The last one, where it is yes: while the log is rewritten nothing is synced.
+  return log === "yes" && sync === "always" && sparesRewrites === "no";
 }
 
 export function nodeCalled({ fleet }: AdmissionSettings, name: string): RedisNode | undefined {

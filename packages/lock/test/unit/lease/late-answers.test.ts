@@ -107,6 +107,7 @@ describe("a lease that is adopted", () => {
       settled: async () => state,
       listResources: async () => [],
       listHeld: async () => [],
+      report: async () => [],
       mark: async () => [],
       maxTtlMs: 60_000,
       onChange: () => {},
