@@ -9,6 +9,7 @@ import { leaderPause } from "./leader-pause.js";
 import { majorityDown } from "./majority-down.js";
 import { nodeAmnesia } from "./node-amnesia.js";
 import { cronOnce, doubleSubmit } from "./once-only.js";
+import { otherMembers } from "./other-members.js";
 import { ownerCheck } from "./owner-check.js";
 import { replicaFailover } from "./replica-failover.js";
 import { repliesInFlight } from "./replies-in-flight.js";
@@ -33,4 +34,5 @@ export const scenarios: readonly Scenario[] = [
   storeFailover,
   restoredBackup,
   leaderPause,
+  otherMembers,
 ];

@@ -13,6 +13,7 @@ const names = [
   "extend",
   "store-failover",
   "restored-backup",
+  "other-members",
 ];
 
 for (const name of names) {
