@@ -9,6 +9,7 @@ import { requests } from "./gateway/requests.mjs";
 import { statement } from "./gateway/statement.mjs";
 import { trust } from "./gateway/trust.mjs";
 import { waits } from "./gateway/waits.mjs";
+import { connections } from "./lock/connections.mjs";
 import { leases } from "./lock/leases.mjs";
 import { members } from "./lock/members.mjs";
 import { nodes } from "./lock/nodes.mjs";
@@ -30,6 +31,7 @@ export const catalogue = [
   ...votes,
   ...leases,
   ...waiting,
+  ...connections,
   ...nodes,
   ...members,
   ...scripts,

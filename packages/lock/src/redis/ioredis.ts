@@ -1,13 +1,11 @@
 // A link made with ioredis: which of its options, and why each. A user's own instance is
 // duplicated, because its queues, retries and subscriptions are made for other work.
 
-import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
-import { Command, Redis } from "ioredis";
+import { Redis } from "ioredis";
 import type { Client, NodeSource } from "../options/node-source.js";
 import { clientOf, isCluster, isInstance } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
-import { bulkString, type EncodedCall } from "./batch.js";
+import { ClientLink } from "./client-link.js";
 import type { ConnectSettings, Link } from "./link.js";
 
 const FIRST_RETRY_MS = 20;
@@ -68,60 +66,7 @@ export function retryDelayMs(times: number, clock: Clock): number {
 
 /** A link to the source, not connected yet. */
 export function openLink(source: NodeSource, settings: ConnectSettings): Link {
-  const client = openClient(source, settings);
-  const cluster = isCluster(client) ? client : undefined;
-  // Beside the client, not in it: an ioredis instance that is given more members becomes several
-  // times as slow.
-  return {
-    isCluster: cluster !== undefined,
-    on: (event: string, told: (...args: never[]) => void) => client.on(event, told as (...args: unknown[]) => void),
-    connect: () => client.connect(),
-    send(sha: string, call: EncodedCall, record: string | undefined): Promise<unknown> {
-      // A cluster finds the server by the keys, so ioredis needs to see them.
-      if (cluster !== undefined) return cluster.evalsha(sha, call.keyCount, ...call.words);
-      return client.sendCommand(new EncodedCommand(sha, call, record)) as Promise<unknown>;
-    },
-    eval: (script, keyCount, ...text) => client.eval(script, keyCount, ...text),
-    call: (command, ...args) => client.call(command, ...args),
-    subscribe: (...channels) => client.subscribe(...channels),
-    unsubscribe: (...channels) => client.unsubscribe(...channels),
-    breakOff() {
-      if (isCluster(client)) client.disconnect(true);
-      else discard(client.stream);
-    },
-    disconnect: () => client.disconnect(),
-  };
-}
-
-/** EVALSHA of a call that was encoded once for all nodes. */
-class EncodedCommand extends Command {
-  readonly #sha: string;
-  readonly #call: EncodedCall;
-  readonly #record: string | undefined;
-
-  constructor(sha: string, call: EncodedCall, record: string | undefined) {
-    super("evalsha", [], { replyEncoding: "utf8" });
-    this.#sha = sha;
-    this.#call = call;
-    this.#record = record;
-  }
-
-  override toWritable(): string | Buffer {
-    const { keyCount, words, wire } = this.#call;
-    const record = this.#record === undefined ? "" : bulkString(this.#record);
-    const size = words.length + (record === "" ? 3 : 4);
-    const head = `*${size}\r\n$7\r\nEVALSHA\r\n${bulkString(this.#sha)}${bulkString(String(keyCount))}`;
-    return typeof wire === "string" ? head + wire + record : Buffer.concat([Buffer.from(head), wire, Buffer.from(record)]);
-  }
-}
-
-/** With a reset, where the socket allows it, so that the kernel stops delivering an old grant. */
-function discard(stream: Socket | TLSSocket): void {
-  // A socket whose end is on the way cannot be reset; Node would leave it open, and the process
-  // could not exit by itself.
-  const isEnding = stream.writableEnded && !stream.writableFinished;
-  if ("encrypted" in stream || stream.connecting || stream.pending || isEnding) stream.destroy();
-  else stream.resetAndDestroy();
+  return new ClientLink(openClient(source, settings));
 }
 
 export function openClient(source: NodeSource, settings: ConnectSettings): Client {

@@ -2,6 +2,8 @@
 // wrongly is named, nothing is left unhandled, and the user's own instances stay the user's.
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { Cluster, Redis } from "ioredis";
+import IoredisFour from "ioredis4";
+import { Redis as RedisFive } from "ioredis5";
 import { speakingServer } from "./middlemen.js";
 import { asking, open, opened } from "./opened-fleet.js";
 
@@ -160,6 +162,35 @@ describe("sources", () => {
     expect(tokens[2]).toEqual(tokens[0]);
     expect(await own.ping()).toBe("PONG");
     expect(own.options.maxRetriesPerRequest).toBe(7);
+  });
+
+  test.for([
+    ["of ioredis 4", (options: object) => new IoredisFour(options)],
+    ["of ioredis 5", (options: object) => new RedisFive(options)],
+    ["of ioredis 6", (options: object) => new Redis(options)],
+  ] as const)("an instance %s asks, listens and comes back with its user and its database", async ([, instance], { fleet }) => {
+    const servers = await fleet({ nodes: 1 });
+    const server = servers.node("n1");
+    await server.cli("ACL", "SETUSER", "own", "on", ">secret", "~*", "&*", "+@all");
+    const { hostname, port } = new URL(server.url);
+    const own = instance({ host: hostname, port: Number(port), username: "own", password: "secret", db: 3, lazyConnect: true });
+    await using lock = await opened([own], { namespace });
+    const heard: string[] = [];
+    const node = lock.node("n1");
+    node.onReleased("a", 3, { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
+    for (const times of [1, 2]) {
+      await expect.poll(() => heard.filter((word) => word === "listens")).toHaveLength(times);
+      const questions = Array.from({ length: 20 }, (_unused, i) => ({ ...asking(i === 0 ? "a" : `é${i}`), notifyFrom: 3 }));
+      await expect.poll(async () => (await node.inspect("a")).kind).toBe("seen");
+      const asked = questions.map(async (question) => {
+        const granted = await node.grant({ ...question, hasWaited: true });
+        return [granted.kind, (await node.inspect(question.resources[0] ?? "")).kind, (await node.release(question)).kind];
+      });
+      expect(await Promise.all(asked)).toEqual(questions.map(() => ["granted", "seen", "released"]));
+      await expect.poll(() => heard.filter((word) => word === "is told")).toHaveLength(times);
+      server.cut();
+    }
+    expect(await server.cli("INFO", "keyspace")).toMatch(/^# Keyspace\r\ndb3:[^\n]*\n$/);
   });
 
   test("a member may be a cluster: all keys of a namespace live in one slot", async ({ fleet, onTestFinished }) => {

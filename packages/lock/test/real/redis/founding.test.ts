@@ -35,14 +35,15 @@ function marksHeldBack(...places: readonly number[]): Gate {
     openLink(source, settings) {
       const link = openLink(source, settings);
       if (!places.includes(++place)) return link;
+      const evaluate = link.eval.bind(link);
       const held: typeof link.eval = async (script, keyCount, ...text) => {
         if (script === openAdmissionScript) {
           reach?.();
           await isOpen;
         }
-        return link.eval(script, keyCount, ...text);
+        return evaluate(script, keyCount, ...text);
       };
-      return { ...link, eval: held };
+      return Object.assign(link, { eval: held });
     },
   };
 }
