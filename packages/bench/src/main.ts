@@ -10,7 +10,7 @@ import { progressOn } from "./measure/progress.js";
 import type { Report, Result } from "./measure/results.js";
 import { asText } from "./measure/text.js";
 
-const parts: readonly Part[] = [...lockParts, ...gatewayParts.map((name) => ({ name, what: "", from: "usual" as const }))];
+const parts: readonly Part[] = [...lockParts, ...gatewayParts];
 
 async function measure(asked: Asked): Promise<Report> {
   const machine = thisMachine();
@@ -27,7 +27,8 @@ async function measure(asked: Asked): Promise<Report> {
     },
   };
   for (const part of lockParts) if (asked.parts.includes(part.name)) await part.run(context);
-  if (asked.parts.some((name) => gatewayParts.includes(name))) await benchGateway(asked.parts);
+  const ofGateway = gatewayParts.filter(({ name }) => asked.parts.includes(name));
+  if (ofGateway.length > 0) await benchGateway(ofGateway, context);
   return {
     ...{ format: 1, scope: asked.scope, leftOut: asked.leftOut, machine, results, versions: versionsHere() },
     command: ["npm run bench", ...(process.argv.length > 2 ? ["--", ...process.argv.slice(2)] : [])].join(" "),

@@ -1,30 +1,67 @@
-// The gateway's benchmarks, all on one Postgres.
-import { type ComparedServers, openServers } from "./compared-servers.js";
+// The parts of the gateway, all on one Postgres.
+import type { Context, Part } from "../measure/part.js";
 import { measureGrowth } from "./growth.js";
+import { type Bench, PostgresLog, startLoadClient } from "./http-contestant.js";
 import { measureOwnTables } from "./own-tables.js";
 import { measureProbes } from "./probes.js";
-import { comparePuts } from "./puts.js";
-import { measureRefusals } from "./refusals.js";
+import { Servers } from "./servers.js";
 import { measureStatement } from "./statement-cost.js";
+import { measureTableSize } from "./table-sizes.js";
 import { measureTransactions } from "./transactions.js";
+import { httpRows, measureGateways, measureHttp, measureRefusals } from "./writes.js";
 
-const parts: Readonly<Record<string, (servers: ComparedServers) => Promise<void>>> = {
-  refusals: measureRefusals,
-  puts: async (servers) => {
-    await comparePuts(servers, 64);
-    await comparePuts(servers, 1);
+type GatewayPart = Part & { run(bench: Bench, context: Context): Promise<void> };
+
+const rows = (name: keyof typeof httpRows) => (bench: Bench, context: Context) => measureHttp(bench, context, httpRows[name]);
+
+export const gatewayParts: readonly GatewayPart[] = [
+  {
+    name: "puts",
+    what: "PUTs over 64 connections and one: fenced, beside hand-written servers without a token, and the ceiling",
+    from: "quick",
+    run: rows("puts"),
   },
-  transactions: measureTransactions,
-  statement: measureStatement,
-  "own-tables": measureOwnTables,
-  probes: measureProbes,
-  growth: measureGrowth,
-};
+  { name: "gets", what: "GETs over 64 connections and one", from: "quick", run: rows("gets") },
+  { name: "hot-key", what: "PUTs of one resource", from: "quick", run: rows("hot-key") },
+  {
+    name: "refusals",
+    what: "what a refused write costs, beside an accepted one; its bytes in the log",
+    from: "quick",
+    run: measureRefusals,
+  },
+  {
+    name: "transactions",
+    what: "a hundred puts in one transaction, beside one statement that compares all tokens",
+    from: "quick",
+    run: measureTransactions,
+  },
+  { name: "sizes", what: "PUTs of 0.1, 1, 10 and 100 kB", from: "usual", run: rows("sizes") },
+  { name: "gateways", what: "1, 2 and 4 processes in front of one database", from: "usual", run: measureGateways },
+  { name: "table-size", what: "PUT and GET among 10³ to 10⁶ resources; to 10⁷ with all", from: "usual", run: measureTableSize },
+  { name: "statement", what: "what the fence adds to the SQL", from: "usual", run: (_bench, context) => measureStatement(context) },
+  {
+    name: "own-tables",
+    what: "the guard in front of a transaction, and the trigger of a fenced table",
+    from: "usual",
+    run: measureOwnTables,
+  },
+  { name: "probes", what: "GETs beside 200 probes of the admin port at once", from: "usual", run: measureProbes },
+  {
+    name: "growth",
+    what: "what four minutes of keyed PUTs leave in tables that are forgotten after one",
+    from: "all",
+    run: measureGrowth,
+  },
+];
 
-export const gatewayParts = Object.keys(parts);
-
-export async function benchGateway(chosen: readonly string[]): Promise<void> {
-  await using servers = await openServers();
-  console.log(servers.postgres.description);
-  for (const [name, measure] of Object.entries(parts)) if (chosen.includes(name)) await measure(servers);
+export async function benchGateway(chosen: readonly GatewayPart[], context: Context): Promise<void> {
+  await using servers = await Servers.start(context.beside);
+  const client = startLoadClient();
+  const log = await PostgresLog.of(servers);
+  try {
+    for (const part of chosen) await part.run({ servers, client, log }, context);
+  } finally {
+    await log.close();
+    await client.stop();
+  }
 }

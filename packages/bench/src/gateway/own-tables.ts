@@ -1,14 +1,12 @@
 // What the fence adds to a transaction on tables of the user's own: the guard in front of it, and
 // the trigger of a fenced table. With and without take turns over one connection.
-import { hrtime } from "node:process";
 import { withFencedTransaction } from "@palisade/guard";
 import pg from "pg";
-import { ratio } from "../measure/statistics.js";
-import { fixed, heading, median, progress, progressEnded, table } from "../report.js";
-import type { ComparedServers } from "./compared-servers.js";
+import { compare } from "../measure/comparison.js";
+import type { Context } from "../measure/part.js";
+import type { Bench } from "./http-contestant.js";
+import { microseconds, sqlContestant } from "./query-contestant.js";
 
-const ROUNDS = 60;
-const EACH = 20;
 const ROWS = 1_000;
 
 const columns =
@@ -41,20 +39,20 @@ async function readWriteRecord(client: pg.Client, id: number): Promise<void> {
   await client.query(record([id]));
 }
 
-async function fencedTransaction(client: pg.Client): Promise<number> {
+function fencedTransaction(client: pg.Client): Promise<number> {
   const id = nextId();
-  const startedAt = hrtime.bigint();
-  await withFencedTransaction(client, { resource: `bench/${id}`, token: 7 }, (tx: pg.Client) => readWriteRecord(tx, id));
-  return Number(hrtime.bigint() - startedAt) / 1_000;
+  return microseconds(() =>
+    withFencedTransaction(client, { resource: `bench/${id}`, token: 7 }, (tx: pg.Client) => readWriteRecord(tx, id)),
+  );
 }
 
-async function threeStatements(client: pg.Client, begin: (id: number) => readonly string[]): Promise<number> {
+function threeStatements(client: pg.Client, begin: (id: number) => readonly string[]): Promise<number> {
   const id = nextId();
-  const startedAt = hrtime.bigint();
-  for (const text of begin(id)) await client.query(text);
-  await readWriteRecord(client, id);
-  await client.query("commit");
-  return Number(hrtime.bigint() - startedAt) / 1_000;
+  return microseconds(async () => {
+    for (const text of begin(id)) await client.query(text);
+    await readWriteRecord(client, id);
+    await client.query("commit");
+  });
 }
 
 /** Either ends with the update's answer or with the commit; both tables have the same guard. */
@@ -62,11 +60,11 @@ async function singleUpdate(client: pg.Client, name: "plain_accounts" | "fenced_
   const id = nextId();
   const update = named(`update ${name}`, `update ${name} set balance = balance + 1, changed = now() where id = $1`);
   await client.query(`begin; ${guardOf(id)}`);
-  const startedAt = hrtime.bigint();
-  await client.query(update([id]));
-  const updatedAt = hrtime.bigint();
+  const updating = microseconds(() => client.query(update([id])));
+  if (until === "commit") return (await updating) + (await microseconds(() => client.query("commit")));
+  const took = await updating;
   await client.query("commit");
-  return Number((until === "update" ? updatedAt : hrtime.bigint()) - startedAt) / 1_000;
+  return took;
 }
 
 type Way = readonly [name: string, once: (client: pg.Client) => Promise<number>];
@@ -78,40 +76,37 @@ const transactions: readonly Way[] = [
   ["guard in a round trip of its own", (client) => threeStatements(client, (id) => ["begin", guardOf(id)])],
 ];
 const updates = (until: "update" | "commit"): readonly Way[] => [
-  [`update of one row, until the ${until}`, (client) => singleUpdate(client, "plain_accounts", until)],
-  ["the same, fenced table", (client) => singleUpdate(client, "fenced_accounts", until)],
+  ["plain table", (client) => singleUpdate(client, "plain_accounts", until)],
+  ["fenced table", (client) => singleUpdate(client, "fenced_accounts", until)],
 ];
+const chapters: Readonly<Record<string, { readonly title: string; readonly ways: readonly Way[] }>> = {
+  transaction: { title: "A transaction of three statements on the user's own tables", ways: transactions },
+  update: { title: "An update of one row of the user's own tables, until its answer", ways: updates("update") },
+  commit: { title: "An update of one row of the user's own tables, until the commit", ways: updates("commit") },
+};
 
-async function compare(client: pg.Client, ways: readonly Way[]): Promise<string[][]> {
-  const samples = new Map<Way, number[]>(ways.map((way) => [way, []]));
-  for (let round = -2; round < ROUNDS; round += 1) {
-    progress(`round ${round} of ${ROUNDS}`);
-    for (const way of round % 2 === 0 ? ways : [...ways].reverse()) {
-      const took: number[] = [];
-      for (let i = 0; i < EACH; i += 1) took.push(await way[1](client));
-      if (round >= 0) samples.get(way)?.push(median(took));
-    }
-  }
-  progressEnded();
-  const [[, without = []] = []] = samples;
-  return [...samples].map(([[name], took]) => [name, fixed(median(took), 0), fixed(ratio(took, without), 3)]);
-}
-
-export async function measureOwnTables({ gatewayDatabase }: ComparedServers): Promise<void> {
-  heading(
-    "The fence on the user's own tables",
-    `one connection, commits on disk; ${ROUNDS} rounds in turns, the median of ${EACH} each; ratio: median over the rounds`,
-  );
-  const client = new pg.Client({ connectionString: gatewayDatabase });
+export async function measureOwnTables({ servers }: Bench, context: Context): Promise<void> {
+  context.progress.begin("The fence on the user's own tables");
+  const { databaseUrl } = await servers.group("palisade");
+  const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
     await prepare(client);
-    const results = [
-      ...(await compare(client, transactions)),
-      ...(await compare(client, updates("update"))),
-      ...(await compare(client, updates("commit"))),
-    ];
-    console.log(table([{ title: "", align: "left" }, { title: "µs" }, { title: "ratio" }], results));
+    for (const [id, { title, ways }] of Object.entries(chapters)) {
+      const contestants = ways.map(([name, once]) =>
+        sqlContestant(servers.postgres, { name, does: "over one connection", once: async () => [await once(client)] }),
+      );
+      const effort = context.effort({ rounds: 20, seconds: 0.1 });
+      const plan = {
+        id: `own-tables/${id}`,
+        title,
+        remark: "one connection, commits on disk",
+        effort,
+        contestants,
+        compared: "p50Us" as const,
+      };
+      context.publish(await compare(plan, context.progress));
+    }
   } finally {
     await client.end();
   }

@@ -3,7 +3,6 @@ import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "@palisade/testkit";
 
 export interface ServerProcess {
-  readonly name: string;
   readonly url: string;
   readonly adminUrl: string | undefined;
   readonly pid: number;
@@ -30,13 +29,11 @@ export async function startServer({ name, file, env, port, adminPort }: Program)
   const url = `http://127.0.0.1:${port}`;
   await untilAnswers(url, child);
   return {
-    name,
     url,
     adminUrl: adminPort === undefined ? undefined : `http://127.0.0.1:${adminPort}`,
     pid: child.pid,
     stop: async () => {
-      child.signal("SIGTERM");
-      await child.waitForExit();
+      await child.stop();
     },
   };
 }

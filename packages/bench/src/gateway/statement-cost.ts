@@ -1,16 +1,19 @@
 // What the fence adds to the SQL: the gateway's statement against the same statement without its
 // conditions, in turns over one connection.
-import { hrtime } from "node:process";
+import { PostgresServer } from "@palisade/testkit";
 import pg from "pg";
-import { ratio } from "../measure/statistics.js";
-import { fixed, heading, median, progress, progressEnded, table } from "../report.js";
-import type { ComparedServers } from "./compared-servers.js";
+import { compare } from "../measure/comparison.js";
+import type { Context } from "../measure/part.js";
+import { microseconds, sqlContestant } from "./query-contestant.js";
 
-const ROUNDS = 40;
+interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
 
 // The statement itself, from the compiled gateway; the package does not export it.
 interface Guard {
-  fencedWrite(form: object): { name: string; text: string };
+  fencedWrite(form: object): Statement;
   parametersOf(rows: readonly object[]): (string | Buffer)[];
 }
 
@@ -20,73 +23,64 @@ interface Session {
 }
 
 const compiled = (file: string): Promise<unknown> => import(new URL(`../../../gateway/dist/${file}`, import.meta.url).href);
-const { fencedWrite, parametersOf } = (await compiled("guard/fenced-statement.js")) as Guard;
-const { OPEN_SESSION, sessionParameters } = (await compiled("store/session.js")) as Session;
 const form = { rows: "known", scope: "each", keys: "none", history: "off", durability: "local", documentLimitBytes: 16_777_216 };
 
-function fenced(): { name: string; text: string } {
-  return fencedWrite(form);
-}
-
 /** The join by name stays; every condition that can refuse is removed. */
-function unfenced(): { name: string; text: string } {
-  const { text } = fenced();
+function unfenced({ text }: Statement): Statement {
   const condition = /(where stored\.resource = request\.resource)[\s\S]*(\n {2}returning)/;
   if (!condition.test(text)) throw new Error("the statement has a new form, which this benchmark does not know");
   return { name: "unfenced", text: text.replace(condition, "$1$2") };
 }
 
-async function microsecondsPerRow(client: pg.Client, statement: { name: string; text: string }, rowsEach: number): Promise<number> {
-  const statements = Math.max(20, Math.ceil(1_000 / rowsEach));
-  const startedAt = hrtime.bigint();
-  for (let i = 0; i < statements; i += 1) {
-    const rows = Array.from({ length: rowsEach }, (_, j) => ({
-      request: { op: "put" as const, resource: `cost/${String(j).padStart(4, "0")}`, token: 7, value: '{"n":1}' },
-      verified: true,
-    }));
-    const { rowCount } = await client.query({ ...statement, values: parametersOf(rows) });
-    if (rowCount !== rowsEach) throw new Error(`${rowCount} of ${rowsEach} rows were written`);
-  }
-  return Number(hrtime.bigint() - startedAt) / 1000 / (statements * rowsEach);
+async function prepare(client: pg.Client): Promise<void> {
+  const { OPEN_SESSION, sessionParameters } = (await compiled("store/session.js")) as Session;
+  // As the gateway's own connections.
+  const { processID } = client as unknown as { readonly processID: number };
+  await client.query(OPEN_SESSION, [...sessionParameters({ lockWaitMs: 1_000, statementTimeoutMs: 10_000 }), processID]);
+  await client.query(
+    `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
+       select 'cost/' || lpad(i::text, 4, '0'), 7, 0, 1, 1, 'put', false, '{}', now()
+       from generate_series(0, 999) i on conflict do nothing`,
+  );
 }
 
-export async function measureStatement({ gatewayDatabase }: ComparedServers): Promise<void> {
-  heading(
-    "The fence in SQL",
-    `microseconds per row over one connection, commits not waited for, ${ROUNDS} rounds in turns; ratio: median over the rounds`,
-  );
-  const client = new pg.Client({ connectionString: gatewayDatabase });
+export async function measureStatement(context: Context): Promise<void> {
+  context.progress.begin("The fence in SQL");
+  const { fencedWrite, parametersOf } = (await compiled("guard/fenced-statement.js")) as Guard;
+  const fenced = fencedWrite(form);
+  // The disk would hide the difference: this server forces nothing to it.
+  await using postgres = await PostgresServer.start();
+  const { migrate } = (await compiled("store/migrate.js")) as { migrate(url: string): Promise<unknown> };
+  await migrate(postgres.url);
+  const client = new pg.Client({ connectionString: postgres.url });
   await client.connect();
   try {
-    // As the gateway's own connections.
-    const { processID } = client as unknown as { readonly processID: number };
-    await client.query(OPEN_SESSION, [...sessionParameters({ lockWaitMs: 1_000, statementTimeoutMs: 10_000 }), processID]);
-    await client.query("set synchronous_commit = off"); // The disk would hide the difference.
-    await client.query(
-      `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
-         select 'cost/' || lpad(i::text, 4, '0'), 7, 0, 1, 1, 'put', false, '{}', now()
-         from generate_series(0, 999) i on conflict do nothing`,
-    );
-    const rows: string[][] = [];
+    await prepare(client);
     for (const rowsEach of [1, 10, 100]) {
-      progress(`${rowsEach} rows per statement`);
-      const samples = { fenced: [] as number[], unfenced: [] as number[] };
-      for (let round = -2; round < ROUNDS; round += 1) {
-        const order = round % 2 === 0 ? (["fenced", "unfenced"] as const) : (["unfenced", "fenced"] as const);
-        for (const which of order) {
-          const cost = await microsecondsPerRow(client, which === "fenced" ? fenced() : unfenced(), rowsEach);
-          if (round >= 0) samples[which].push(cost);
-        }
-      }
-      rows.push([
-        String(rowsEach),
-        fixed(median(samples.unfenced), 1),
-        fixed(median(samples.fenced), 1),
-        fixed(ratio(samples.fenced, samples.unfenced), 3),
-      ]);
+      const rows = Array.from({ length: rowsEach }, (_, j) => ({
+        request: { op: "put" as const, resource: `cost/${String(j).padStart(4, "0")}`, token: 7, value: '{"n":1}' },
+        verified: true,
+      }));
+      const run = async (statement: Statement): Promise<readonly number[]> => {
+        const took = await microseconds(async () => {
+          const { rowCount } = await client.query({ ...statement, values: parametersOf(rows) });
+          if (rowCount !== rowsEach) throw new Error(`${rowCount} of ${rowsEach} rows were written`);
+        });
+        return Array.from({ length: rowsEach }, () => took / rowsEach);
+      };
+      const plan = {
+        id: `statement/${rowsEach}`,
+        title: `The fence in SQL, ${rowsEach === 1 ? "one row" : `${rowsEach} rows`} per statement`,
+        remark: "a row over one connection, nothing forced to disk",
+        effort: context.effort({ rounds: 20, seconds: 0.1 }),
+        contestants: [
+          sqlContestant(postgres, { name: "unfenced", does: "the statement without its conditions", once: () => run(unfenced(fenced)) }),
+          sqlContestant(postgres, { name: "fenced", does: "the statement of the gateway", once: () => run(fenced) }),
+        ],
+        compared: "p50Us" as const,
+      };
+      context.publish(await compare(plan, context.progress));
     }
-    progressEnded();
-    console.log(table([{ title: "rows per statement" }, { title: "unfenced µs" }, { title: "fenced µs" }, { title: "ratio" }], rows));
   } finally {
     await client.end();
   }

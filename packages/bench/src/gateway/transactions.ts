@@ -1,36 +1,49 @@
-// Rows per second through POST /v1/transactions, a hundred operations each.
-import { fixed, heading, table, whole } from "../report.js";
-import type { ComparedServers } from "./compared-servers.js";
-import { load, type Request } from "./load.js";
+// Transactions of a hundred puts: POST /v1/transactions beside a hand-written server that compares
+// the tokens of all rows in one statement.
+import { type Contestant, compare } from "../measure/comparison.js";
+import type { Context } from "../measure/part.js";
+import { type Bench, httpContestant, walColumn } from "./http-contestant.js";
+import type { Requests } from "./load-client.js";
 
 const OPERATIONS = 100;
 const CONNECTIONS = 8;
-const SECONDS = 8;
 
-function transactions(connection: number): Request[] {
-  return Array.from({ length: 10 }, (_, i) => ({
-    method: "POST",
-    path: "/v1/transactions",
-    headers: { "content-type": "application/json", "fencing-token": "7" },
-    body: JSON.stringify({
-      operations: Array.from({ length: OPERATIONS }, (_, j) => ({
-        op: "put",
-        resource: `lines/${connection}-${i}-${j}`,
-        value: { sku: `A-${j}`, count: j },
-      })),
-    }),
-  }));
+const requests: Requests = {
+  method: "POST",
+  path: "/v1/transactions",
+  headers: { "content-type": "application/json", "fencing-token": "7" },
+  body: JSON.stringify({
+    operations: Array.from({ length: OPERATIONS }, (_, j) => ({
+      op: "put",
+      resource: `lines/{c}-{i}-${j}`,
+      value: { sku: `A-${j}`, count: j },
+    })),
+  }),
+  each: 10,
+  expect: [200],
+};
+
+export async function measureTransactions(bench: Bench, context: Context): Promise<void> {
+  const title = `Transactions of ${OPERATIONS} puts`;
+  context.progress.begin(title);
+  const contestants: Contestant[] = [];
+  for (const key of bench.servers.keys(["unnestFenced", "palisade"])) {
+    const contestant = httpContestant(bench, await bench.servers.group(key), { connections: CONNECTIONS, requests });
+    contestants.push({ ...contestant, round: async (seconds) => withRows(await contestant.round(seconds)) });
+  }
+  const plan = {
+    id: "transactions",
+    title,
+    remark: `${CONNECTIONS} connections, all or nothing, commits on disk; processor times and bytes are of a transaction`,
+    effort: context.effort({ rounds: 5, seconds: 0.8 }),
+    contestants,
+    compared: "perSecond" as const,
+    columns: [{ key: "rowsPerSecond", title: "rows per s", digits: 0 }, walColumn],
+  };
+  context.publish(await compare(plan, context.progress));
 }
 
-export async function measureTransactions({ gateway }: ComparedServers): Promise<void> {
-  heading(`Transactions of ${OPERATIONS} puts`, `${CONNECTIONS} connections, ${SECONDS} s, all or nothing, commits on disk`);
-  const plan = { url: gateway.url, connections: CONNECTIONS, requestsOf: transactions, expect: "2xx" } as const;
-  await load({ ...plan, seconds: 2 });
-  const { perSecond, p50Ms, p99Ms } = await load({ ...plan, seconds: SECONDS });
-  console.log(
-    table(
-      [{ title: "rows per s" }, { title: "transactions per s" }, { title: "p50 ms" }, { title: "p99 ms" }],
-      [[whole(perSecond * OPERATIONS), whole(perSecond), fixed(p50Ms, 1), fixed(p99Ms, 1)]],
-    ),
-  );
+function withRows(round: Awaited<ReturnType<Contestant["round"]>>): Awaited<ReturnType<Contestant["round"]>> {
+  const rowsPerSecond = (OPERATIONS * round.operations) / round.seconds;
+  return { ...round, figures: { ...round.figures, rowsPerSecond } };
 }

@@ -96,13 +96,14 @@ export async function compare(plan: Plan, progress: Progress): Promise<Result> {
 }
 
 const WARM_OPERATIONS = 2_000;
-const MOST_WARM_ROUNDS = 5;
+const MOST_WARM_SECONDS = 1;
 
 /** Not counted: code is compiled, connections and scripts are loaded. */
 async function warmUp(contestant: Contestant, seconds: number): Promise<void> {
+  const until = performance.now() + Math.min(MOST_WARM_SECONDS, 4 * seconds) * 1_000;
   let done = 0;
-  for (let rounds = 0; rounds < MOST_WARM_ROUNDS && done < WARM_OPERATIONS; rounds += 1)
-    done += (await contestant.round(seconds)).operations;
+  do done += (await contestant.round(seconds)).operations;
+  while (done < WARM_OPERATIONS && performance.now() < until);
 }
 
 async function judged(contestant: Contestant, { latenciesUs, rounds }: Score): Promise<Row> {
@@ -118,7 +119,7 @@ async function judged(contestant: Contestant, { latenciesUs, rounds }: Score): P
 function shownWith(plan: Plan, rows: readonly Row[]): Result {
   const { id, title, remark, compared, columns = [], effort, reference = "first" } = plan;
   const base = reference === "first" ? rows[0] : bestPeer(rows, compared);
-  const of = reference === "first" ? (base?.name.split(/[:,]/)[0] ?? "") : reference;
+  const of = reference === "first" ? (base?.name.split(/[:,] /)[0] ?? "") : reference;
   const roles = Object.keys(processorTitles).filter((role) => rows.some(({ figures }) => `${role}Us` in figures)) as Role[];
   const withRatio = rows.map((row) => ({
     ...row,

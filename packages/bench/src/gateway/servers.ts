@@ -1,0 +1,154 @@
+// The servers that are compared, on one Postgres, each with a database of its own: started when a
+// row asks for them first, and kept until the end.
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { livingChildren, PostgresServer, takePort } from "@palisade/testkit";
+import { withChildren } from "../measure/cpu.js";
+import type { Kind } from "../measure/results.js";
+import { type ServerProcess, startServer } from "./server-process.js";
+
+/** Connections to Postgres that each of the compared has, over all of its processes. */
+const POOL_SIZE = 20;
+const MAX_CONNECTIONS = 500;
+
+interface Style {
+  readonly name: string;
+  readonly kind: Kind;
+  readonly does: string;
+  /** Of the hand-written server; undefined is the gateway. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const oneUpsert = "one upsert for each request, no token";
+
+const styles = {
+  express: { name: "Express 5 + pg", kind: "peer", does: oneUpsert, env: { STYLE: "express" } },
+  fastify: { name: "Fastify 5 + pg", kind: "peer", does: oneUpsert, env: { STYLE: "fastify" } },
+  http: { name: "node:http + pg", kind: "peer", does: `${oneUpsert}; documents pass as text`, env: { STYLE: "http" } },
+  batched: {
+    name: "node:http + pg, batching",
+    kind: "bound",
+    does: "the requests that wait share one upsert, no token: the ceiling",
+    env: { STYLE: "http", BATCHED: "yes" },
+  },
+  expressFenced: {
+    name: "Express 5 + pg, fenced",
+    kind: "peer",
+    does: "one upsert for each request, which compares the token",
+    env: { STYLE: "express", FENCED: "yes" },
+  },
+  batchedFenced: {
+    name: "node:http + pg, batching, fenced",
+    kind: "bound",
+    does: "the requests that wait share one upsert, which compares the tokens",
+    env: { STYLE: "http", BATCHED: "yes", FENCED: "yes" },
+  },
+  unnestFenced: {
+    name: "node:http + pg, fenced unnest",
+    kind: "peer",
+    does: "one statement for the rows of a transaction, which compares the tokens and fails as a whole",
+    env: { STYLE: "http", FENCED: "yes" },
+  },
+  palisade: { name: "@palisade/gateway", kind: "ours", does: "compares token, sequence and revision; many requests in one statement" },
+  before: { name: "@palisade/gateway beside it", kind: "ours", does: "that of another checkout" },
+} as const satisfies Readonly<Record<string, Style>>;
+
+export type StyleKey = keyof typeof styles;
+
+/** One or several processes in front of one database. */
+export interface ServerGroup extends Style {
+  readonly urls: readonly string[];
+  readonly adminUrl: string;
+  readonly databaseUrl: string;
+  pids(): readonly number[];
+  stop(): Promise<void>;
+}
+
+/** All processes of a Postgres of this machine. */
+export function pidsOf({ port }: PostgresServer): readonly number[] {
+  const postmaster = livingChildren().find(({ name }) => name === `postgres:${port}`);
+  return postmaster === undefined ? [] : withChildren(postmaster.pid);
+}
+
+export class Servers implements AsyncDisposable {
+  readonly postgres: PostgresServer;
+  readonly #beside: string | undefined;
+  readonly #groups = new Map<string, Promise<ServerGroup>>();
+
+  private constructor(postgres: PostgresServer, beside: string | undefined) {
+    this.postgres = postgres;
+    this.#beside = beside;
+  }
+
+  static async start(beside: string | undefined): Promise<Servers> {
+    // Commits reach the disk, as they do in production.
+    const settings = { max_connections: String(MAX_CONNECTIONS) };
+    return new Servers(await PostgresServer.start({ durable: true, settings }), beside);
+  }
+
+  /** Those with "before" where another checkout was given. */
+  keys(wanted: readonly StyleKey[]): readonly StyleKey[] {
+    return this.#beside === undefined ? wanted : wanted.flatMap((key): StyleKey[] => (key === "palisade" ? ["palisade", "before"] : [key]));
+  }
+
+  /** The same one for the same question. */
+  group(key: StyleKey, processes = 1): Promise<ServerGroup> {
+    const place = `${key} ${processes}`;
+    const known = this.#groups.get(place);
+    if (known !== undefined) return known;
+    const starting = this.open(key, { processes });
+    this.#groups.set(place, starting);
+    return starting;
+  }
+
+  /** One that the caller stops. */
+  async open(
+    key: StyleKey,
+    { processes = 1, env = {} }: { processes?: number; env?: Readonly<Record<string, string>> },
+  ): Promise<ServerGroup> {
+    const { url } = await this.postgres.createDatabase();
+    const started: ServerProcess[] = [];
+    // One after the other: the first brings the schema.
+    for (let i = 0; i < processes; i += 1) started.push(await this.#start(key, { url, env, poolSize: Math.ceil(POOL_SIZE / processes) }));
+    const style: Style = styles[key];
+    return {
+      ...style,
+      name: processes === 1 ? style.name : `${style.name}, ${processes} processes`,
+      urls: started.map((one) => one.url),
+      adminUrl: started[0]?.adminUrl ?? "",
+      databaseUrl: url,
+      pids: () => started.map(({ pid }) => pid),
+      stop: async () => {
+        await Promise.all(started.map((one) => one.stop()));
+      },
+    };
+  }
+
+  postgresPids(): readonly number[] {
+    return pidsOf(this.postgres);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const group of this.#groups.values()) await (await group).stop();
+    await this.postgres.stop();
+  }
+
+  async #start(
+    key: StyleKey,
+    { url, env, poolSize }: { url: string; env: Readonly<Record<string, string>>; poolSize: number },
+  ): Promise<ServerProcess> {
+    const style: Style = styles[key];
+    const port = await takePort();
+    if (style.env !== undefined) {
+      const own = { ...style.env, DATABASE_URL: url, POOL_SIZE: String(poolSize) };
+      return startServer({ name: style.name, file: new URL("plain-server.js", import.meta.url), env: own, port });
+    }
+    const own = { DATABASE_URL: url, PALISADE_LOG_LEVEL: "warn", PALISADE_POOL_SIZE: String(poolSize), ...env };
+    return startServer({ name: style.name, file: this.#program(key), env: own, port, adminPort: await takePort() });
+  }
+
+  #program(key: StyleKey): URL {
+    if (key === "before" && this.#beside !== undefined) return pathToFileURL(join(this.#beside, "packages", "gateway", "dist", "main.js"));
+    return new URL("../../../gateway/dist/main.js", import.meta.url);
+  }
+}
