@@ -3,6 +3,7 @@
 import { commands } from "./cli/commands.mjs";
 import { retries } from "./client/retries.mjs";
 import { fencedTransactions } from "./gateway/fenced-transactions.mjs";
+import { folds } from "./gateway/folds.mjs";
 import { outcomes } from "./gateway/outcomes.mjs";
 import { ownTables } from "./gateway/own-tables.mjs";
 import { requests } from "./gateway/requests.mjs";
@@ -20,6 +21,7 @@ import { waiting } from "./lock/waiting.mjs";
 /** @type {readonly import("./mutant.mjs").Mutant[]} */
 export const catalogue = [
   ...statement,
+  ...folds,
   ...outcomes,
   ...requests,
   ...trust,

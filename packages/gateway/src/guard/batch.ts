@@ -1,16 +1,16 @@
-// Sends one batch on one connection and finds the answer to each of its rows: accepted, refused and
-// why, unknown, or to be sent again by itself. A row that may have been applied is never sent again
-// (G3).
+// Sends one batch on one connection and finds the answer to each of its writes: accepted, refused
+// and why, unknown, or to be sent again by itself. A write that may have been applied is never sent
+// again (G3).
 import { DOCUMENT_TOO_LARGE, tooLargeAfterPatch } from "../fence/document-limit.js";
 import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import type { Accepted, WriteRequest } from "../fence/verdict.js";
 import { LOCK_TIMED_OUT } from "../store/lanes.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
 import type { SlowRows } from "../store/write-slots.js";
-import { arrayOf, parametersOf, type Statement } from "./fenced-statement.js";
+import { arrayOf, columnsOf, parametersOf, type Statement } from "./fenced-statement.js";
 import { heldRows } from "./held-rows.js";
 import { confirm, explain, explanationOf, refusalOf, replayOf, type StoredState, type UsedKey } from "./refusal.js";
-import { type Entry, isKeyed, type Way, type WriteOutcome } from "./write-queue.js";
+import { type Entry, isKeyed, type Way, type WriteOutcome, writesOf } from "./write-queue.js";
 
 const STATEMENT_TIMED_OUT = "57014";
 
@@ -32,7 +32,7 @@ export interface Sending {
 export type RowAnswer = WriteOutcome | Retry;
 type Retry = { readonly kind: "retry"; readonly code: string; readonly way: Way; readonly cause?: Error };
 export interface BatchAnswers {
-  /** In the order of the batch. */
+  /** In the order of `writesOf` the batch. */
   readonly answers: readonly RowAnswer[];
   readonly outcome: "ok" | "retried" | "unavailable" | "unknown";
 }
@@ -45,25 +45,24 @@ export async function sendBatch(parts: BatchParts, sending: Sending): Promise<Ba
   if (failure.kind === "retry_alone") {
     const [only] = batch;
     const answers =
-      only !== undefined && batch.length === 1
+      only !== undefined && batch.length === 1 && only.fold.length === 0
         ? [await failedAlone({ parts, sending, entry: only, failure })]
         : await failedTogether(parts, sending, failure.code);
     return { answers, outcome: "retried" };
   }
   const answer = sharedAnswer(failure);
-  return { answers: batch.map(() => answer), outcome: failure.kind === "retry" ? "retried" : failure.kind };
+  return { answers: writesOf(batch).map(() => answer), outcome: failure.kind === "retry" ? "retried" : failure.kind };
 }
 
 function statementFor({ statements }: BatchParts, batch: readonly Entry[]): BoundStatement {
   // A write that is sent again may have come back because its resource has no row, although it was
   // remembered to have one: the cheaper statement would miss it again.
   const { plain, keyed } = statements[batch.every(({ known, attempts }) => known && attempts === 0) ? "known" : "any"];
-  const values = parametersOf(batch);
   const [first] = batch;
-  if (first === undefined || !isKeyed(first)) return { ...plain, values };
+  if (first === undefined || !isKeyed(first)) return { ...plain, values: parametersOf(batch) };
   const keys = arrayOf(batch.map(({ request }) => request.idempotency?.key ?? ""));
   const fingerprints = arrayOf(batch.map(({ request }) => request.idempotency?.fingerprint ?? ""));
-  return { ...keyed, values: [...values, keys, fingerprints] };
+  return { ...keyed, values: [...columnsOf(batch), keys, fingerprints] };
 }
 
 function sharedAnswer(failure: Exclude<Failure, { readonly kind: "retry_alone" }>): RowAnswer {
@@ -83,7 +82,7 @@ export function afterLastTry(resource: string, { code, cause }: Retry): WriteOut
 async function failedTogether({ slowRows }: BatchParts, { connection, batch }: Sending, code: string): Promise<RowAnswer[]> {
   if (code !== LOCK_TIMED_OUT) {
     const way = code === STATEMENT_TIMED_OUT ? "slow" : "alone";
-    return batch.map(() => ({ kind: "retry", code, way }));
+    return writesOf(batch).map(() => ({ kind: "retry", code, way }));
   }
   const held = await heldRows(
     connection,
@@ -91,7 +90,7 @@ async function failedTogether({ slowRows }: BatchParts, { connection, batch }: S
   );
   for (const resource of held ?? []) slowRows.mark(resource);
   const others = held?.length === 0 ? "alone" : "batch";
-  return batch.map(({ request }) => ({ kind: "retry", code, way: held?.includes(request.resource) ? "slow" : others }));
+  return writesOf(batch).map(({ request }) => ({ kind: "retry", code, way: held?.includes(request.resource) ? "slow" : others }));
 }
 
 interface Answered {
@@ -103,14 +102,16 @@ interface Answered {
 
 async function answersTo({ parts, connection, batch, rows }: Answered): Promise<RowAnswer[]> {
   const accepted = new Map(rows.map((row) => [row[0], row]));
-  const answers = batch.map(({ request }): RowAnswer | undefined => {
-    const row = accepted.get(request.resource);
-    return row === undefined ? undefined : acceptedOf(request, row);
+  const refused = batch.filter(({ request }) => !accepted.has(request.resource));
+  const reasons = refused.length === 0 ? [] : await explainRefused(parts, connection, refused);
+  return batch.flatMap((entry): readonly RowAnswer[] => {
+    const row = accepted.get(entry.request.resource);
+    const writes = entry.fold.length === 0 ? [entry] : writesOf([entry]);
+    if (row !== undefined) return writes.map(({ request }, index) => acceptedOf(request, row, writes.length - 1 - index));
+    // What refuses one write of a fold refuses each: they ask for the same token and nothing else.
+    const reason = reasons.shift() as RowAnswer;
+    return writes.map(() => reason);
   });
-  const refused = batch.filter((_, index) => answers[index] === undefined);
-  if (refused.length === 0) return answers as RowAnswer[];
-  const reasons = await explainRefused(parts, connection, refused);
-  return answers.map((answer) => answer ?? (reasons.shift() as RowAnswer));
 }
 
 /** In the order of the refused rows. Their refusal is certain; only the reason is asked here. */
@@ -170,15 +171,17 @@ async function failedAlone({ parts, sending, entry, failure: { code, error } }: 
   return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause: error };
 }
 
-export function acceptedOf({ op, resource, token }: Pick<WriteRequest, "op" | "resource" | "token">, row: Row): Accepted {
-  const [, rev, created, deleted, value] = row;
+/** `later` writes of the same row came after this one. */
+export function acceptedOf({ op, resource, token }: Pick<WriteRequest, "op" | "resource" | "token">, row: Row, later = 0): Accepted {
+  const [, newest, born, deleted, value] = row;
+  const rev = Number(newest) - later;
   const shown = op === "patch" || op === "seal" ? { value: value as string | null } : {};
   return {
     kind: "accepted",
     resource,
-    rev: Number(rev),
+    rev,
     token,
-    created: created === true,
+    created: op === "put" && Number(born) === rev,
     deleted: deleted === true,
     ...shown,
     replayed: false,

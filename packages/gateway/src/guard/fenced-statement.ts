@@ -15,6 +15,8 @@ export interface FencedRow {
    * it does not raise the fence.
    */
   readonly verified: boolean;
+  /** Later puts that this row stands for as well; the last of them is what is stored. */
+  readonly fold?: readonly Pick<FencedRow, "request">[] | undefined;
 }
 
 export interface StatementForm {
@@ -60,11 +62,18 @@ const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
 
 const raisesNothing = (row: "seen" | "stored") => `(request.verified or request.token <= ${row}.token)`;
 
+/**
+ * How many revisions an accepted request adds. Only plain writes are folded: with a key or in a
+ * transaction each has an answer or a condition of its own.
+ */
+const revisionsOf = (form: StatementForm) => (mayFold(form) ? "request.revisions" : "case request.op when 'seal' then 0 else 1 end");
+const mayFold = ({ scope, keys }: StatementForm): boolean => scope === "each" && keys === "none";
+
 /** What an accepted request makes of the row. */
-const effect = (request: "request" | "excluded") => `
+const effect = (request: "request" | "excluded", revisions: string) => `
     token = ${request}.token,
     seq = case when ${request}.token > stored.token then ${request}.seq else greatest(stored.seq, ${request}.seq) end,
-    rev = stored.rev + case ${request}.op when 'seal' then 0 else 1 end,
+    rev = stored.rev + ${revisions},
     born = case when ${request}.op = 'put' and stored.deleted then stored.rev + 1 else stored.born end,
     op = ${request}.op,
     expected = ${request}.expected,
@@ -91,13 +100,15 @@ const passes = `
  * One line per request, in the order of the arrays. They come sorted by name, so that two
  * statements cannot deadlock.
  */
-const requests = ({ scope, keys }: StatementForm): string => {
-  const keyed =
-    scope === "each" && keys === "named"
-      ? { parameters: ", $9::text[], $10::text[]", columns: ", key, fingerprint" }
-      : { parameters: "", columns: "" };
-  return `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[]${keyed.parameters})
-        as request(resource, token, seq, op, expected, holder, value, verified${keyed.columns})`;
+const requests = (form: StatementForm): string => {
+  const list = (parameters: string, columns: string): string =>
+    `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[]${parameters})
+        as request(resource, token, seq, op, expected, holder, value, verified${columns})`;
+  if (form.scope === "all") return list("", "");
+  if (!mayFold(form)) return list(", $9::text[], $10::text[]", ", key, fingerprint");
+  // A document that is replaced by the next one of its fold is parsed like all others and goes
+  // nowhere: one that Postgres cannot keep fails the statement.
+  return `(select $10::jsonb[]) as replaced, ${list(", $9::bigint[]", ", revisions")}`;
 };
 
 const JOIN_SEEN_ROW = `left join lateral (
@@ -128,37 +139,42 @@ function candidates(form: StatementForm): string {
 const upsert = (form: StatementForm): string => `
   insert into palisade.resources as stored
     (resource, token, seq, rev, born, op, expected, deleted, holder, value, updated_at)
-  select request.resource, request.token, request.seq, case request.op when 'seal' then 0 else 1 end, case request.op when 'seal' then 0 else 1 end,
+  select request.resource, request.token, request.seq, ${revisionsOf(form)}, case request.op when 'seal' then 0 else 1 end,
     request.op, request.expected, request.value is null, request.holder, request.value, now()
   from ${candidates(form)}
-  on conflict (resource) do update set ${effect("excluded")}
+  on conflict (resource) do update set ${effect("excluded", "excluded.rev")}
   where ${admits("stored", "excluded")}`;
 
 const update = (form: StatementForm): string => {
   const { once, each } = extraConditions(form);
   return `
-  update palisade.resources as stored set ${effect("request")}
+  update palisade.resources as stored set ${effect("request", revisionsOf(form))}
   from ${requests(form)}
   where ${["stored.resource = request.resource", raisesNothing("stored"), admits("stored", "request"), once, ...each].join("\n    and ")}`;
 };
 
-const answerColumns = ({
-  documentLimitBytes,
-}: StatementForm): string => `stored.resource, stored.rev, stored.op = 'put' and stored.born = stored.rev as created, stored.deleted,
+const answerColumns = ({ documentLimitBytes }: StatementForm): string => `stored.resource, stored.rev, stored.born, stored.deleted,
     case stored.op
       when 'patch' then palisade.within_limit(stored.value::text, ${documentLimitBytes}, stored.resource)
       when 'seal' then stored.value::text
     end as value`;
 
-const RECORD_HISTORY = `recorded as (
+const recorded = (form: StatementForm): string => `recorded as (
   insert into palisade.history (rev, token, seq, written_at, resource, op, holder)
-  select rev, token, seq, updated_at, resource, op, holder from written where op <> 'seal'
+  select rev, token, seq, updated_at, resource, op, holder from written where op <> 'seal'${mayFold(form) ? RECORD_FOLDED : ""}
 )`;
+const RECORD_FOLDED = `
+  union all
+  select rev - later, token, seq, updated_at, written.resource, op, holder
+  from unnest($1::text[], $9::bigint[]) as folded(resource, revisions)
+  join written on written.resource = folded.resource
+  cross join pg_catalog.generate_series(1, folded.revisions - 1) as later
+  where folded.revisions > 1`;
 
 // If another connection is using the key right now, this insert waits and then fails the whole
 // statement with 23505: nothing is written twice.
 const outcome = (row: string) =>
-  `pg_catalog.jsonb_build_object('rev', ${row}.rev, 'token', ${row}.token, 'created', ${row}.created, 'deleted', ${row}.deleted, 'value', ${row}.value)`;
+  `pg_catalog.jsonb_build_object('rev', ${row}.rev, 'token', ${row}.token, 'created', ${row}.op = 'put' and ${row}.born = ${row}.rev, 'deleted', ${row}.deleted, 'value', ${row}.value)`;
 const remembered = {
   each: `remembered as (
   insert into palisade.used_keys (used_at, key, fingerprint, outcome)
@@ -188,17 +204,26 @@ function textOf(form: StatementForm): string {
   const parts = [
     `written as (${write}\n  returning ${answerColumns(form)}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
   ];
-  if (history === "on") parts.push(RECORD_HISTORY);
+  if (history === "on") parts.push(recorded(form));
   if (keys === "named") parts.push(remembered[scope]);
   const first =
     scope === "each"
       ? "resource"
       : "case when count(*) over () = pg_catalog.cardinality($1::text[]) then resource else palisade.refuse_all() end";
-  return `with ${parts.join(", ")}\nselect ${first}, rev, created, deleted, value from written`;
+  return `with ${parts.join(", ")}\nselect ${first}, rev, born, deleted, value from written`;
+}
+
+/** The parameters of plain writes. */
+export function parametersOf(rows: readonly FencedRow[]): (string | Buffer)[] {
+  const revisions = rows.map(({ request, fold = [] }) => (request.op === "seal" ? 0 : 1 + fold.length));
+  const replaced: Document[] = [];
+  for (const { request, fold = [] } of rows)
+    for (const [index] of fold.entries()) replaced.push((fold[index - 1]?.request ?? request).value);
+  return [...columnsOf(rows), `{${revisions.join(",")}}`, documentArray(replaced)];
 }
 
 /** The first eight parameters of every form: one array per column. */
-export function parametersOf(rows: readonly FencedRow[]): (string | Buffer)[] {
+export function columnsOf(rows: readonly FencedRow[]): (string | Buffer)[] {
   const column = (element: (row: FencedRow) => string): string => `{${rows.map(element).join(",")}}`;
   return [
     column(({ request }) => quoted(request.resource)),
@@ -207,10 +232,12 @@ export function parametersOf(rows: readonly FencedRow[]): (string | Buffer)[] {
     column(({ request }) => request.op),
     column(({ request }) => expectedNumber(request.expected)),
     column(({ request }) => quotedOrNull(request.holder)),
-    documents(rows),
+    documentArray(rows.map(({ request, fold }) => (fold?.at(-1)?.request ?? request).value)),
     column(({ verified }) => (verified ? "t" : "f")),
   ];
 }
+
+type Document = string | undefined;
 
 const JSONB_OID = 3_802;
 const JSONB_VERSION = 1;
@@ -219,19 +246,19 @@ const JSONB_VERSION = 1;
  * A jsonb[] as Postgres receives it in binary. In an array literal every quote in a document would
  * be escaped here and unescaped there, which costs more than all else that is done to a large one.
  */
-function documents(rows: readonly FencedRow[]): Buffer {
-  const sizes = rows.map(({ request: { value } }) => (value === undefined ? -1 : 1 + Buffer.byteLength(value)));
-  const head = rows.length === 0 ? 12 : 20;
+function documentArray(documents: readonly Document[]): Buffer {
+  const sizes = documents.map((document) => (document === undefined ? -1 : 1 + Buffer.byteLength(document)));
+  const head = documents.length === 0 ? 12 : 20;
   const bytes = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + 4 + Math.max(0, size), head));
   // Dimensions, whether there are nulls, type; then the length of the one dimension and its first
   // index.
-  const heads = [rows.length === 0 ? 0 : 1, sizes.includes(-1) ? 1 : 0, JSONB_OID, rows.length, 1].slice(0, head / 4);
+  const heads = [documents.length === 0 ? 0 : 1, sizes.includes(-1) ? 1 : 0, JSONB_OID, documents.length, 1].slice(0, head / 4);
   let at = heads.reduce((offset, number) => bytes.writeInt32BE(number, offset), 0);
-  for (const [index, { request }] of rows.entries()) {
+  for (const [index, document] of documents.entries()) {
     at = bytes.writeInt32BE(sizes[index] ?? -1, at);
-    if (request.value === undefined) continue;
+    if (document === undefined) continue;
     at = bytes.writeInt8(JSONB_VERSION, at);
-    at += bytes.write(request.value, at);
+    at += bytes.write(document, at);
   }
   return bytes;
 }

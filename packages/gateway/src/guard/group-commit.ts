@@ -7,7 +7,7 @@ import { LOCK_TIMED_OUT } from "../store/lanes.js";
 import type { WriteConnection } from "../store/write-connection.js";
 import type { SlotLine, WriteSlots } from "../store/write-slots.js";
 import { afterLastTry, type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
-import { type BatchLimits, bytesOf, type Entry, type WriteOutcome, WriteQueue } from "./write-queue.js";
+import { type BatchLimits, bytesOf, type Entry, none, type WriteOutcome, WriteQueue, writesOf } from "./write-queue.js";
 
 export interface GroupCommitLimits extends BatchLimits {
   readonly maxQueuedWrites: number;
@@ -18,6 +18,7 @@ export interface GroupCommitLimits extends BatchLimits {
 export type BatchEvent =
   | {
       readonly kind: "batch";
+      /** Its writes: those of a fold are one row for Postgres and counted one by one. */
       readonly rows: number;
       readonly durationMs: number;
       readonly outcome: "ok" | "retried" | "unavailable" | "unknown";
@@ -70,6 +71,7 @@ export class GroupCommit {
         known,
         settle,
         attempts: 0,
+        fold: none,
         place: "behind",
         next: undefined,
       };
@@ -116,10 +118,11 @@ export class GroupCommit {
   }
 
   async #runBatch(connection: WriteConnection, batch: readonly Entry[]): Promise<void> {
-    for (const entry of batch) this.#wait.start(entry);
+    const writes = writesOf(batch);
+    for (const entry of writes) this.#wait.start(entry);
     const answers = await this.#send(connection, batch, "fast");
     this.#parts.slots.release(connection);
-    for (const [index, entry] of batch.entries()) this.#take(entry, answers[index] as RowAnswer);
+    for (const [index, entry] of writes.entries()) this.#take(entry, answers[index] as RowAnswer);
     this.#pump();
   }
 
@@ -136,7 +139,7 @@ export class GroupCommit {
   async #send(connection: WriteConnection, batch: readonly Entry[], lane: "fast" | "slow"): Promise<readonly RowAnswer[]> {
     const startedAt = performance.now();
     const { answers, outcome } = await sendBatch(this.#parts, { connection, batch, lane });
-    this.#parts.observe({ kind: "batch", rows: batch.length, durationMs: performance.now() - startedAt, outcome });
+    this.#parts.observe({ kind: "batch", rows: answers.length, durationMs: performance.now() - startedAt, outcome });
     return answers;
   }
 

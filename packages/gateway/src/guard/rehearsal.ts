@@ -1,7 +1,7 @@
 // Runs every form of the statement once with zero rows: whether this engine can run them is known
 // before the first write, and nothing is written.
 import type { Lanes } from "../store/lanes.js";
-import { parametersOf, type Statement } from "./fenced-statement.js";
+import { columnsOf, parametersOf, type Statement } from "./fenced-statement.js";
 
 export interface RehearsalParts {
   readonly lanes: Lanes;
@@ -36,7 +36,8 @@ export class Rehearsal {
 
 /** The keys of single writes are arrays; a transaction has one key. */
 function valuesFor({ name, text }: Statement): (string | Buffer)[] {
-  const arrays = parametersOf([]);
+  if (text.includes("$10::jsonb[]")) return parametersOf([]);
+  const arrays = columnsOf([]);
   if (!text.includes("$10")) return arrays;
   return text.includes("$10::text[]") ? [...arrays, "{}", "{}"] : [...arrays, name, name];
 }

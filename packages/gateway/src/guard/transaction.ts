@@ -14,7 +14,7 @@ import type {
 import { type Held, type Lanes, LOCK_TIMED_OUT } from "../store/lanes.js";
 import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
 import { acceptedOf } from "./batch.js";
-import { parametersOf, type Statement } from "./fenced-statement.js";
+import { columnsOf, type Statement } from "./fenced-statement.js";
 import { heldRows } from "./held-rows.js";
 import { confirm, type Explanation, explain, explanationOf, refusalOf, replayOf } from "./refusal.js";
 
@@ -83,7 +83,7 @@ export class Transactions {
   #statementFor({ request, isVerified }: Attempt): BoundStatement {
     const { operations, idempotency } = request;
     const sorted = [...operations].sort((a, b) => (a.resource < b.resource ? -1 : 1));
-    const values = parametersOf(sorted.map((operation) => ({ request: operation, verified: isVerified(operation) })));
+    const values = columnsOf(sorted.map((operation) => ({ request: operation, verified: isVerified(operation) })));
     const { plain, keyed } = this.#parts.statements;
     if (idempotency === undefined) return { ...plain, values };
     return { ...keyed, values: [...values, idempotency.key, idempotency.fingerprint] };

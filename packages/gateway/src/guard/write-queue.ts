@@ -1,5 +1,6 @@
-// Which accepted writes go into one batch, and in which order: first come, first served, one write
-// per resource at a time. Bounded in rows and in bytes.
+// Which accepted writes go into one batch, and in which order: first come, first served, one row
+// per resource at a time. Plain puts that wait for the same resource are folded into one row.
+// Bounded in writes and in bytes.
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
 import type { Waiter } from "../store/bounded-wait.js";
 import { Fifo, type SlowRows } from "../store/write-slots.js";
@@ -15,8 +16,10 @@ export interface Entry extends Waiter {
   /** The resource most likely has a row. */
   readonly known: boolean;
   readonly settle: (verdict: WriteOutcome) => void;
-  /** How often it failed for a reason of its own. */
+  /** How often it failed for a reason of its own, or with a fold. */
   attempts: number;
+  /** The puts behind it that go with it as one row. */
+  fold: readonly Entry[];
   /** Used by the queue only. */
   place: "behind" | "first" | "answered";
   /** The next write of the same resource, which may start when this one is answered. */
@@ -63,7 +66,7 @@ export class WriteQueue {
     else before.next = entry;
   }
 
-  /** The next batch, sorted by resource; empty when nothing may start. */
+  /** The first write of each row of the next batch, by resource; empty when nothing may start. */
   take(): Entry[] {
     const alone = this.#peek("alone");
     if (alone !== undefined) {
@@ -72,13 +75,16 @@ export class WriteQueue {
     }
     const { maxBatchRows, maxBatchBytes } = this.#limits;
     const batch: Entry[] = [];
-    let bytes = 0;
-    for (let entry = this.#peek("batch"); entry !== undefined && batch.length < maxBatchRows; entry = this.#peek("batch")) {
+    let [writes, bytes] = [0, 0];
+    for (let entry = this.#peek("batch"); entry !== undefined && writes < maxBatchRows; entry = this.#peek("batch")) {
       const [first] = batch;
       bytes += entry.bytes;
       if (first !== undefined && (bytes > maxBatchBytes || isKeyed(first) !== isKeyed(entry))) break;
       this.#ways.batch.shift();
       batch.push(entry);
+      entry.fold = foldBehind(entry, { writes: maxBatchRows - writes - 1, bytes: maxBatchBytes - bytes });
+      writes += 1 + entry.fold.length;
+      for (const later of entry.fold) bytes += later.bytes;
     }
     return batch.sort(byResource);
   }
@@ -90,9 +96,13 @@ export class WriteQueue {
     return entry;
   }
 
-  /** The entry was not applied and goes again, before the later writes of its resource. */
+  /**
+   * The entry was not applied and goes again, before the later writes of its resource. One that was
+   * folded into another goes when its turn comes.
+   */
   again(entry: Entry, way: Way): void {
-    this.#ways[way].push(entry);
+    entry.fold = none;
+    if (entry.place === "first") this.#ways[way].push(entry);
   }
 
   /**
@@ -118,6 +128,41 @@ export class WriteQueue {
     while (fifo.peek()?.place === "answered") fifo.shift();
     return fifo.peek();
   }
+}
+
+export const none: readonly Entry[] = [];
+
+/** Each write with those that were folded into it, in the order of their revisions. */
+export function writesOf(batch: readonly Entry[]): readonly Entry[] {
+  return batch.some(({ fold }) => fold.length > 0) ? batch.flatMap((entry) => [entry, ...entry.fold]) : batch;
+}
+
+/**
+ * The writes waiting behind this one that Postgres may be sent as one row with it: what each of
+ * them is answered and leaves behind is the same as if it had been sent by itself (ADR 0094).
+ */
+function foldBehind(first: Entry, room: { readonly writes: number; readonly bytes: number }): readonly Entry[] {
+  if (first.next === undefined || !isPlainPut(first)) return none;
+  const fold: Entry[] = [];
+  let { bytes } = room;
+  for (let next: Entry | undefined = first.next; next !== undefined && fold.length < room.writes; next = next.next) {
+    if (next.place === "answered") continue;
+    bytes -= next.bytes;
+    if (bytes < 0 || !isPlainPut(next) || !asksForTheSame(first, next)) break;
+    fold.push(next);
+  }
+  return fold;
+}
+
+/** Nothing but its token can refuse it. One that was sent before goes by itself. */
+function isPlainPut({ attempts, request: { op, seq, expected, idempotency } }: Entry): boolean {
+  return op === "put" && seq === undefined && expected === undefined && idempotency === undefined && attempts === 0;
+}
+
+/** History has one holder for all revisions of a row. */
+function asksForTheSame(first: Entry, other: Entry): boolean {
+  const { request, verified } = other;
+  return request.token === first.request.token && verified === first.verified && request.holder === first.request.holder;
 }
 
 export function isKeyed({ request }: Entry): boolean {

@@ -2,7 +2,7 @@
 // look-up by key however large the table.
 import type pg from "pg";
 import type { TransactionOperation } from "../../src/fence/verdict.js";
-import { fencedWrite } from "../../src/guard/fenced-statement.js";
+import { columnsOf, fencedWrite } from "../../src/guard/fenced-statement.js";
 import { OPEN_SESSION, sessionParameters } from "../../src/store/session.js";
 import { plainForm, put, runStatement, statementText, statementValues, ways } from "../support/statement.js";
 import { expect, test, uniqueName } from "../support/store.js";
@@ -18,15 +18,11 @@ interface Plan {
  * The executed plan, and whether a transaction number was taken: without one there is nothing to
  * commit and nothing to wait for.
  */
-async function execute(
-  client: pg.Client,
-  text: string,
-  operations: readonly TransactionOperation[],
-): Promise<{ plan: Plan; tookNumber: boolean }> {
+async function execute(client: pg.Client, text: string, values: (string | Buffer)[]): Promise<{ plan: Plan; tookNumber: boolean }> {
   await client.query("begin");
   const { rows } = await client.query<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
     `explain (analyze, wal, format json) ${text}`,
-    statementValues(operations),
+    values,
   );
   const taken = await client.query<{ taken: boolean }>("select pg_current_xact_id_if_assigned() is not null as taken");
   await client.query("commit");
@@ -50,11 +46,11 @@ for (const way of ways) {
     const client = await connect();
     const resource = uniqueName();
     await runStatement({ client }, { ...put(resource, 35, "1"), seq: 6 });
-    const accepted = await execute(client, statementText(way), [{ ...put(resource, 35, "2"), seq: 7 }]);
+    const accepted = await execute(client, statementText(way), statementValues([{ ...put(resource, 35, "2"), seq: 7 }]));
     expect(accepted.plan["WAL Bytes"]).toBeGreaterThan(0);
     expect(accepted.tookNumber).toBe(true);
     for (const operation of refused(resource)) {
-      const { plan, tookNumber } = await execute(client, statementText(way), [operation]);
+      const { plan, tookNumber } = await execute(client, statementText(way), statementValues([operation]));
       expect({ operation, records: plan["WAL Records"], bytes: plan["WAL Bytes"], tookNumber }).toEqual({
         operation,
         records: 0,
@@ -74,7 +70,7 @@ test("control: without the look at the snapshot a refused write locks the row an
     "where true",
   );
   expect(withoutLook).not.toBe(statementText("any"));
-  const { plan, tookNumber } = await execute(client, withoutLook, [put(resource, 34, "2")]);
+  const { plan, tookNumber } = await execute(client, withoutLook, statementValues([put(resource, 34, "2")]));
   expect(plan["WAL Bytes"]).toBeGreaterThan(50);
   expect(tookNumber).toBe(true);
 });
@@ -85,7 +81,8 @@ test("a refused transaction adds 0 bytes of WAL as well, however many of its ope
   await runStatement({ client }, put(resource, 35, "1"));
   const { text } = fencedWrite({ ...plainForm, rows: "any", scope: "all" });
   const operations = [put(resource, 34, "2"), ...Array.from({ length: 10 }, () => put(uniqueName("other"), 34, "2"))];
-  const { plan, tookNumber } = await execute(client, text, operations);
+  const rows = operations.map((request) => ({ request, verified: true }));
+  const { plan, tookNumber } = await execute(client, text, columnsOf(rows));
   expect({ bytes: plan["WAL Bytes"], tookNumber }).toEqual({ bytes: 0, tookNumber: false });
 });
 
@@ -113,7 +110,7 @@ for (const way of ways)
     await client.query("analyze palisade.resources"); // Now a full scan looks cheapest to the planner.
     const { processID } = client as unknown as { readonly processID: number };
     await client.query(OPEN_SESSION, [...sessionParameters({ lockWaitMs: 500, statementTimeoutMs: 4_000 }), processID]);
-    const { plan } = await execute(client, statementText(way), [put(uniqueName(), 1, "1")]);
+    const { plan } = await execute(client, statementText(way), statementValues([put(uniqueName(), 1, "1")]));
     const nodes = (node: Plan): string[] => [node["Node Type"], ...(node.Plans ?? []).flatMap(nodes)];
     expect(nodes(plan)).toContain("Index Scan");
     expect(nodes(plan)).not.toContain("Seq Scan");

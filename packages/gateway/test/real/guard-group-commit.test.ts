@@ -53,7 +53,7 @@ describe("group commit", () => {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  test("applies the writes of one resource in the order they came, each in a statement of its own", async ({ store }) => {
+  test("applies the writes of one resource in the order they came", async ({ store }) => {
     const resource = uniqueName();
     const verdicts = await putMany(
       store,

@@ -1,22 +1,26 @@
 // Which writes go into one batch, in which order, and how much may wait. Needs no server.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bytesOf, type Entry, WriteQueue } from "../../../src/guard/write-queue.js";
+import type { WriteRequest } from "../../../src/fence/verdict.js";
+import { bytesOf, type Entry, WriteQueue, writesOf } from "../../../src/guard/write-queue.js";
 import { waiterOf } from "../../../src/store/bounded-wait.js";
 import { SlowRows } from "../../../src/store/write-slots.js";
 
 const limits = { maxBatchRows: 4, maxBatchBytes: 100 };
 
-function entry(resource: string, rest: { readonly value?: string; readonly keyed?: boolean } = {}): Entry {
-  const { value = "1", keyed = false } = rest;
-  const request = { op: "put", resource, token: 1, value, ...(keyed ? { idempotency: { key: "k", fingerprint: "f" } } : {}) } as const;
+const keyed = { idempotency: { key: "k", fingerprint: "f" } } as const;
+
+/** A put with a sequence number, which is sent by itself, unless told otherwise. */
+function entry(resource: string, rest: Partial<WriteRequest> = {}, verified = true): Entry {
+  const request: WriteRequest = { op: "put", resource, token: 1, seq: 1, value: "1", ...rest };
   return {
     ...waiterOf(bytesOf(request)),
     request,
-    verified: true,
+    verified,
     known: false,
     settle: () => {},
     attempts: 0,
+    fold: [],
     place: "behind",
     next: undefined,
   };
@@ -28,6 +32,7 @@ function filled(entries: readonly Entry[], change: Partial<typeof limits> = {}):
   return queue;
 }
 
+const plainPut = (resource: string, rest: Partial<WriteRequest> = {}): Entry => entry(resource, { seq: undefined, ...rest });
 const namesOf = (batch: readonly Entry[]): string[] => batch.map(({ request }) => request.resource);
 
 describe("a batch", () => {
@@ -57,7 +62,7 @@ describe("a batch", () => {
   });
 
   test("holds either writes with keys or writes without", () => {
-    const queue = filled([entry("a"), entry("b", { keyed: true }), entry("c", { keyed: true }), entry("d")]);
+    const queue = filled([entry("a"), entry("b", keyed), entry("c", keyed), entry("d")]);
     expect([namesOf(queue.take()), namesOf(queue.take()), namesOf(queue.take())]).toEqual([["a"], ["b", "c"], ["d"]]);
   });
 
@@ -99,11 +104,69 @@ describe("a batch", () => {
   });
 });
 
+describe("plain puts that wait for one resource", () => {
+  const folds = (batch: readonly Entry[]): number[] => batch.map(({ fold }) => fold.length);
+
+  test("are folded into one row, which counts as so many writes and bytes", () => {
+    const queue = filled([...Array.from({ length: 6 }, () => plainPut("a")), plainPut("b")]);
+    const four = queue.take();
+    expect([namesOf(four), folds(four)]).toEqual([["a"], [3]]);
+    for (const write of writesOf(four)) queue.done(write);
+    const three = queue.take();
+    expect([namesOf(three), folds(three)]).toEqual([
+      ["a", "b"],
+      [1, 0],
+    ]);
+    const large = filled([plainPut("a", { value: "x".repeat(60) }), plainPut("a", { value: "y".repeat(60) })]);
+    expect(folds(large.take())).toEqual([0]);
+  });
+
+  for (const [what, other] of [
+    ["another token", plainPut("a", { token: 2 })],
+    ["a sequence number", entry("a")],
+    ["a condition", plainPut("a", { expected: "present" })],
+    ["an idempotency key", plainPut("a", keyed)],
+    ["another operation", plainPut("a", { op: "patch" })],
+    ["another holder", plainPut("a", { holder: "other" })],
+    ["a token that is not verified", entry("a", { seq: undefined }, false)],
+    ["a failure behind it", Object.assign(plainPut("a"), { attempts: 1 })],
+  ] as const)
+    test(`are not folded with, nor past, one that has ${what}`, () => {
+      const queue = filled([plainPut("a"), plainPut("a"), other, plainPut("a")], { maxBatchRows: 10 });
+      const [first] = queue.take() as [Entry];
+      expect(first.fold).toHaveLength(1);
+      for (const write of writesOf([first])) queue.done(write);
+      expect(queue.take()).toEqual([other]);
+    });
+
+  test("leave out those that were answered while they waited", () => {
+    const [first, second, third] = [plainPut("a"), plainPut("a"), plainPut("a")];
+    const queue = filled([first, second, third]);
+    queue.done(second);
+    expect(writesOf(queue.take())).toEqual([first, third]);
+  });
+
+  test("go one by one, in their order, once their fold has failed", () => {
+    const [first, second] = [plainPut("a"), plainPut("a")];
+    const queue = filled([first, second]);
+    for (const write of writesOf(queue.take())) {
+      write.attempts += 1;
+      queue.again(write, "alone");
+    }
+    expect(writesOf(queue.take())).toEqual([first]);
+    expect(queue.hasWork).toBe(false);
+    queue.done(first);
+    expect(writesOf(queue.take())).toEqual([second]);
+  });
+});
+
+const resources = ["a", "b", "c", "d", "e", "f"] as const;
+const step = fc.oneof(
+  fc.record({ add: fc.constantFrom(...resources), kind: fc.constantFrom({}, keyed, { seq: undefined }) }),
+  fc.constantFrom("take", "done", "again", "overdue"),
+);
+
 test("whatever comes in whatever order, every write is sent exactly once and each resource keeps its order", () => {
-  const step = fc.oneof(
-    fc.record({ add: fc.constantFrom("a", "b", "c", "d", "e", "f"), keyed: fc.boolean() }),
-    fc.constantFrom("take", "done", "again", "overdue"),
-  );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const queue = new WriteQueue(limits, new SlowRows());
@@ -113,27 +176,30 @@ test("whatever comes in whatever order, every write is sent exactly once and eac
       const take = () => {
         const batch = queue.take();
         expect(new Set(namesOf([...batch, ...inFlight])).size).toBe(batch.length + inFlight.length);
+        expect(writesOf(batch).length).toBeLessThanOrEqual(limits.maxBatchRows);
         inFlight = [...inFlight, ...batch];
       };
       const done = () => {
-        const one = inFlight.shift();
-        if (one === undefined) return;
-        queue.done(one);
-        finished.push(one);
+        for (const one of writesOf(inFlight.splice(0, 1))) {
+          queue.done(one);
+          finished.push(one);
+        }
       };
       for (const one of steps) {
         if (typeof one === "object") {
-          const next = entry(one.add, { keyed: one.keyed });
+          const next = entry(one.add, one.kind);
           queue.add(next);
           added.push(next);
         } else if (one === "overdue") {
-          const waiting = added.findIndex((each) => !inFlight.includes(each) && !finished.includes(each));
+          const waiting = added.findIndex((each) => !writesOf(inFlight).includes(each) && !finished.includes(each));
           for (const each of waiting < 0 ? [] : added.splice(waiting, 1)) queue.done(each);
         } else if (one === "take") take();
         else if (one === "done") done();
         else {
-          const back = inFlight.shift();
-          if (back !== undefined) queue.again(back, "alone");
+          for (const back of writesOf(inFlight.splice(0, 1))) {
+            back.attempts += 1;
+            queue.again(back, "alone");
+          }
         }
       }
       while (finished.length < added.length) {
@@ -142,7 +208,7 @@ test("whatever comes in whatever order, every write is sent exactly once and eac
       }
       expect(new Set(finished)).toEqual(new Set(added));
       expect(finished).toHaveLength(added.length);
-      for (const name of ["a", "b", "c", "d", "e", "f"]) {
+      for (const name of resources) {
         const ofName = (list: readonly Entry[]) => list.filter(({ request }) => request.resource === name);
         expect(ofName(finished)).toEqual(ofName(added));
       }
