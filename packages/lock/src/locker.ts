@@ -192,7 +192,7 @@ export class QuorumLocker implements Locker {
   async listHeld(options?: ListHeldOptions): Promise<HeldResources> {
     const { prefix, limit } = readListHeldOptions(options);
     await this.#begin([]);
-    return heldResources(this.#context, answersOf(this.#context, "what is held", await this.#fleet.listHeld(prefix)), limit);
+    return heldResources(this.#context, await this.#fleet.listHeld(prefix), limit);
   }
 
   async nodes(): Promise<readonly NodeInspection[]> {

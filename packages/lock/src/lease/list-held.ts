@@ -24,29 +24,36 @@ export function answersOf<Answer>(context: LeaseContext, what: string, asked: re
  * The first of them in the order of their names. The nodes were listed one after the other, so what
  * they do not agree on is asked again, of all at once.
  */
-export async function heldResources(context: LeaseContext, lists: readonly StoredLeases[], limit: number): Promise<HeldResources> {
-  const names = [...new Set(lists.flatMap(({ leases }) => [...leases.keys()]))].sort();
+export async function heldResources(context: LeaseContext, asked: readonly Asked<StoredLeases>[], limit: number): Promise<HeldResources> {
+  const lists = answersOf(context, "what is held", asked);
+  const silent = asked.flatMap(({ kind, node }) => (kind === "answered" ? [] : [node]));
+  const known = new Set<string>();
+  for (const { leases } of lists) for (const name of leases.keys()) known.add(name);
+  const names = [...known].sort();
   const isWhole = lists.every((list) => list.isWhole);
   const held: HeldResource[] = [];
   for (let start = 0; start < names.length; start += AT_ONCE) {
     const some = names.slice(start, start + AT_ONCE);
     const found = await Promise.all(some.map((name) => agreed(name, lists, context.policy.quorum) ?? askedAgain(context, name)));
     for (const one of found) if (one !== undefined) held.push(one);
-    if (held.length > limit) return { held: held.slice(0, limit), more: true };
+    if (held.length > limit) return { held: held.slice(0, limit), more: true, silent };
   }
-  return { held, more: !isWhole };
+  return { held, more: !isWhole, silent };
 }
 
 /** Undefined where no holder has a quorum of those who were listed. */
 function agreed(resource: string, lists: readonly StoredLeases[], quorum: number): HeldResource | undefined {
   const stored: StoredLease[] = [];
+  let token = 0;
   for (const { leases } of lists) {
     const lease = leases.get(resource);
-    if (lease !== undefined) stored.push(lease);
+    if (lease === undefined) continue;
+    stored.push(lease);
+    if (lease.token > token) token = lease.token;
   }
-  const token = stored.reduce((highest, lease) => Math.max(highest, lease.token), 0);
-  for (const { owner, holder } of stored) {
-    const remaining = stored.filter((lease) => lease.owner === owner).map(({ remainingMs }) => remainingMs);
+  // A holder whom a quorum of them has is one of these.
+  for (const { owner, holder } of stored.slice(0, stored.length - quorum + 1)) {
+    const remaining = stored.flatMap((lease) => (lease.owner === owner ? [lease.remainingMs] : []));
     const remainingMs = remaining.sort((a, b) => b - a)[quorum - 1];
     if (remainingMs !== undefined) return { resource, state: "held", holder, remainingMs, token };
   }

@@ -89,6 +89,8 @@ export interface HeldResources {
   readonly held: readonly HeldResource[];
   /** There are more of them than were asked for. */
   readonly more: boolean;
+  /** The nodes that did not answer, or do not vote. */
+  readonly silent: readonly string[];
 }
 
 /** Options of listHeld. */

@@ -23,19 +23,23 @@ function heldPage(keys: Keys, cursor: string, prefix: string): ScriptCall<Page> 
     args: [cursor, `${patternOf(start + prefix)}*`, start, keys.token("")],
     read(reply) {
       if (reply === null) throw new Error("not admitted");
-      if (!Array.isArray(reply) || reply.length % FIELDS !== 1 || typeof reply[0] !== "string") throw new GarbageReply(reply);
+      const fields = typeof reply === "string" ? (JSON.parse(reply) as unknown) : reply;
+      if (!Array.isArray(fields) || fields.length % FIELDS !== 1 || typeof fields[0] !== "string") throw new GarbageReply(reply);
       const leases: StoredLease[] = [];
-      for (let at = 1; at < reply.length; at += FIELDS) leases.push(storedLease(reply, at));
-      return { cursor: reply[0], leases };
+      for (let at = 1; at < fields.length; at += FIELDS) leases.push(storedLease(fields, at));
+      return { cursor: fields[0], leases };
     },
   };
 }
 
-function storedLease(reply: readonly unknown[], at: number): StoredLease {
-  const [resource, owner, holder, pttl, token] = [reply[at], reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4]];
-  if (typeof resource !== "string" || typeof owner !== "string" || typeof holder !== "string" || typeof token !== "number")
-    throw new GarbageReply(reply.slice(at, at + FIELDS));
-  return { resource, owner, holder, remainingMs: remainingOf(pttl), token };
+function storedLease(fields: readonly unknown[], at: number): StoredLease {
+  const resource = fields[at];
+  const owner = fields[at + 1];
+  const holder = fields[at + 2];
+  const token = Number(fields[at + 4]);
+  if (typeof resource !== "string" || typeof owner !== "string" || typeof holder !== "string" || !Number.isSafeInteger(token))
+    throw new GarbageReply(fields.slice(at, at + FIELDS));
+  return { resource, owner, holder, remainingMs: remainingOf(fields[at + 3]), token };
 }
 
 export function listHeldOf(asking: Asking, prefix: string): Promise<readonly Asked<StoredLeases>[]> {

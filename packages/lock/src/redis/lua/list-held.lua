@@ -3,9 +3,10 @@
 -- KEYS   1 {ns}:node
 -- ARGV   the cursor (0 to begin with), a pattern of lock keys, what lock keys begin with, what
 --        token keys begin with
--- Reply  { next cursor: '0' at the end, per lease: name, fingerprint of its owner, label, PTTL,
---        highest token }, or nil if the node is not admitted. A lease that is there from the first
---        page to the last is on one of them, perhaps on several; others may be.
+-- Reply  as JSON, which costs its reader less than a list: [next cursor: '0' at the end, per
+--        lease: name, fingerprint of its owner, label, PTTL, highest token as text]; nil if the
+--        node is not admitted. A lease that is there from the first page to the last is on one of
+--        them, perhaps on several; others may be.
 -- Note   A page is small: the server does nothing else meanwhile.
 --@include format
 --@include run-id
@@ -28,7 +29,7 @@ for _, key in ipairs(page[2]) do
     -- A value of another form is a key that the lock did not make; it is shown whole.
     reply[#reply + 1] = string.gsub(label or value, '\n$', '')
     reply[#reply + 1] = left
-    reply[#reply + 1] = math.max(type(token) == 'string' and tonumber(token) or floor, counterFloor)
+    reply[#reply + 1] = string.format('%.0f', math.max(type(token) == 'string' and tonumber(token) or floor, counterFloor))
   end
 end
-return reply
+return cjson.encode(reply)
