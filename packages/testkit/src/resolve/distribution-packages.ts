@@ -20,6 +20,8 @@ export interface PackagedProgram {
   readonly packages: readonly string[];
   /** Where the packages put it, from the root of the system. */
   readonly path: string;
+  /** What it needs of /usr/share at run time. */
+  readonly kept?: readonly string[];
 }
 
 /** Into the folder `workshop`; `unpacked` finds it there again. */
@@ -29,7 +31,7 @@ export async function fetchPackages(workshop: string, program: PackagedProgram, 
   process.stderr.write(`no ${program.what} is installed: fetching the distribution's package, without root (once)\n`);
   await apt.fetch(program.packages);
   await addMissingLibraries(apt, program);
-  await apt.tidy();
+  await apt.tidy(program.kept);
 }
 
 // Level by level, until the loader finds everything: most machines lack only what the program names

@@ -22,6 +22,8 @@ export interface WantedProgram extends PackagedProgram {
   readonly variable: string;
   /** What it says at --version; the first group is the version. */
   readonly version: RegExp;
+  /** Other names that it may have on PATH. */
+  readonly otherNames?: readonly string[];
 }
 
 /** It refuses to run as root. */
@@ -39,6 +41,15 @@ const prometheus: WantedProgram = {
   variable: "PROMETHEUS_BIN",
   version: /version (\S+)/,
 };
+const chromium: WantedProgram = {
+  what: "Chromium",
+  packages: ["chromium-headless-shell", "chromium-common", "fonts-dejavu-core"],
+  path: "usr/lib/chromium/chromium-headless-shell",
+  kept: ["fonts"],
+  variable: "CHROMIUM_BIN",
+  version: /(?:Chromium|Chrome|HeadlessChrome)[ /](\S+)/,
+  otherNames: ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"],
+};
 const TIMEOUT_MS = 10_000;
 
 const found = new Map<WantedProgram, Promise<FoundProgram>>();
@@ -52,14 +63,16 @@ function once(wanted: WantedProgram): Promise<FoundProgram> {
 
 export const resolvePgbouncer = (): Promise<FoundProgram> => once(pgbouncer);
 export const resolvePrometheus = (): Promise<FoundProgram> => once(prometheus);
+export const resolveChromium = (): Promise<FoundProgram> => once(chromium);
 
 async function findProgram(wanted: WantedProgram, env: Environment): Promise<FoundProgram> {
   const account = serverAccount();
   const named = env[wanted.variable];
   if (named !== undefined && named !== "") return await inspected(wanted, { binary: named, libraryPath: "", account });
   const name = basename(wanted.path);
-  for (const folder of [...(env.PATH ?? "").split(delimiter), "/usr/sbin"]) {
-    const binary = join(folder, name);
+  const folders = [...(env.PATH ?? "").split(delimiter), "/usr/sbin"];
+  const places = [name, ...(wanted.otherNames ?? [])].flatMap((known) => folders.map((folder) => [folder, join(folder, known)] as const));
+  for (const [folder, binary] of places) {
     if (folder !== "" && (await runs(binary, account))) return await inspected(wanted, { binary, libraryPath: "", account });
   }
   try {

@@ -61,10 +61,12 @@ export class PrivateApt {
     return [...new Set(names)].filter((name) => name !== undefined && !neverBundled.has(name) && !this.#fetched.has(name)) as string[];
   }
 
-  async tidy(): Promise<void> {
-    for (const part of ["cache", "state", "lists", "root/usr/share", "root/etc", "root/var"]) {
+  /** Removes what no program needs at run time, but for some folders of /usr/share. */
+  async tidy(kept: readonly string[] = []): Promise<void> {
+    const shared = await readdir(join(this.root, "usr/share")).catch((): string[] => []);
+    const unneeded = shared.filter((name) => !kept.includes(name)).map((name) => `root/usr/share/${name}`);
+    for (const part of ["cache", "state", "lists", ...unneeded, "root/etc", "root/var"])
       await rm(join(this.#workshop, part), { recursive: true, force: true });
-    }
   }
 
   /** Resolves to the first complaint: apt-get ends well even when it could not fetch a list. */
