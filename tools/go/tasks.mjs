@@ -29,6 +29,7 @@ export const tasks = {
   packages: program("tools/packages/main.mjs"),
   release: program("tools/release/main.mjs"),
   openapi: program("tools/openapi/main.mjs"),
+  pictures: program("packages/gateway/scripts/pictures.mjs"),
   site: program("tools/site/main.mjs"),
   fresh: { installs: false, builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },
   test: { builds: ".", run: (args) => vitest([...usualProjects(args), ...args]) },

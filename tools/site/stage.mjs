@@ -9,7 +9,15 @@ const groups = {
   Start: ["README.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md"],
   Packages: ["docs/packages.md", ...["lock", "client", "guard", "gateway", "dev", "cli"].map((name) => `packages/${name}/README.md`)],
   Reference: ["docs/settings.md", "docs/errors.md", "spec/wire.md", "docs/glossary.md"],
-  Operating: ["docs/operating.md", "docs/failure-modes.md", "docs/containers.md", "deploy/README.md", "SECURITY.md", "CHANGELOG.md"],
+  Operating: [
+    "docs/operating.md",
+    "docs/page.md",
+    "docs/failure-modes.md",
+    "docs/containers.md",
+    "deploy/README.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+  ],
   Verification: [
     "docs/verification.md",
     "spec/invariants.md",

@@ -30,8 +30,7 @@ export const everydayWords = listed(`
   trust ttl uncontended unexpected unfenced unreachable unsealed until up updates urls usage validity value
   verifier verify version versions view violation vocabulary votes wait waiter waiting wake wall wasm
   watch way with work write yield
-  chart comparison cpu goal library part
-  bundled changelog embedded installed pack publish published quickstart prepack registry tested use
+  chart comparison cpu goal library part bundled changelog embedded installed pack publish published quickstart prepack registry tested use bundle force live
 `);
 
 /** Refused in the names of files and classes, also when the glossary has them. */

@@ -51,6 +51,7 @@ async function greeting({ gatewayUrl, adminUrl, redisUrls, databaseUrl, descript
   return `${description.join("\n")}
 
 gateway   ${gatewayUrl}
+page      ${adminUrl}/page/   what is held and what is refused, in a browser; it asks for the key
 probes    ${adminUrl}/ready   ${adminUrl}/metrics
 API key   ${API_KEY}
 redis     ${redisUrls.join(",")}

@@ -102,7 +102,9 @@ async function startGateway({ port, redisUrls, databaseUrl }: GatewayParts, ends
     host: "127.0.0.1",
     port,
     adminPort: port === 0 ? 0 : port + 1,
-    apiKeys: [{ id: "this-machine-only", sha256: hashApiKey(API_KEY), scopes: ["read:", "write:", "seal:", "admin:"] }],
+    apiKeys: [{ id: "this-machine-only", sha256: hashApiKey(API_KEY), scopes: ["read:", "write:", "seal:", "admin:", "observe:"] }],
+    page: "on",
+    history: "on",
     logLevel: "error",
   });
   ends.push(() => gateway.close());

@@ -1,25 +1,27 @@
 // One gateway from start to stop: puts the parts together, opens the two ports, and closes
 // everything in the order that loses no accepted request.
 import type { RequestListener, Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { Locker } from "@palisade/lock";
 import type { Express } from "express";
 import { createApp } from "./app.js";
 import type { FencedStore, Readiness } from "./fenced-store.js";
 import { createAdminApp, MAX_ADMIN_CONNECTIONS } from "./http/admin.js";
 import { BodyBudget } from "./http/body.js";
 import { Dispatcher, RateLimit } from "./http/dispatcher.js";
+import { closeServer, listenOn, notListening, urlOf } from "./http/listener.js";
 import { openApiText } from "./http/openapi.js";
 import { noteRefused } from "./http/routes/refusals.js";
 import { createGatewayServer, type GatewayServer } from "./http/server.js";
 import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
+import { OperatorPage } from "./page/page.js";
 import { openStore, type StoreConfig } from "./postgres-store.js";
 import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
 import type { Settings } from "./settings/setting-values.js";
 import { MigrationError } from "./store/migrate.js";
-import { connectToLock, type LockClient, lockReadiness, verifyWith } from "./verify-with-lock.js";
+import { connectToLock, lockReadiness, verifyWith } from "./verify-with-lock.js";
 
 /** One gateway of this process, not yet listening. */
 export interface Gateway {
@@ -82,10 +84,12 @@ class RunningGateway implements Gateway {
   readonly #metrics: Metrics;
   readonly #dispatcher: Dispatcher;
   #store: FencedStore | undefined;
-  #lock: LockClient | undefined;
+  readonly #page: OperatorPage | undefined;
+  #lock: Locker | undefined;
   readonly #ending = new AbortController();
   #opening: Promise<void> | undefined;
   #servers: { readonly api: GatewayServer; readonly admin: Server } | undefined;
+  #urls: { readonly api: string; readonly admin: string } | undefined;
   #closing: Promise<{ readonly unfinished: number }> | undefined;
 
   constructor(settings: Settings, credentials: Credentials, log: Log) {
@@ -105,17 +109,18 @@ class RunningGateway implements Gateway {
       maxRequests: settings.maxRequests,
       log,
       metrics: this.#metrics,
-      onRefusal: (problem, context) => noteRefused(this.#store?.refusals, problem, context),
+      onRefusal: (problem, context) => noteRefused([this.#store?.refusals, this.#page?.refusals], problem, context),
     });
+    this.#page = settings.page === "on" ? this.#createPage() : undefined;
     this.app = this.#createApp();
   }
 
   get url(): string {
-    return urlOf(this.#servers?.api);
+    return this.#urls?.api ?? notListening();
   }
 
   get adminUrl(): string {
-    return urlOf(this.#servers?.admin);
+    return this.#urls?.admin ?? notListening();
   }
 
   async open({ credentials }: OpenOptions = {}): Promise<void> {
@@ -131,12 +136,14 @@ class RunningGateway implements Gateway {
     await this.open({ credentials: this.#credentials.isOpen ? "none" : undefined });
     const { host, port, adminHost, adminPort } = this.#settings;
     const api = createGatewayServer(this.app, this.#settings);
-    const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text() });
+    const addPage = this.#page && ((app: Express) => this.#page?.addTo(app));
+    const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text(), addPage });
     const maxConnections = Math.min(this.#settings.maxConnections, MAX_ADMIN_CONNECTIONS);
     const admin = createGatewayServer(adminApp, { ...this.#settings, maxConnections });
     this.#servers = { api, admin };
-    await listenOn(api, host, port);
-    await listenOn(admin, adminHost ?? host, adminPort);
+    await listenOn(api, { host, port });
+    await listenOn(admin, { host: adminHost ?? host, port: adminPort });
+    this.#urls = { api: urlOf(api), admin: urlOf(admin) };
     this.#log.info(
       { url: this.url, adminUrl: this.adminUrl, credentials: this.#credentials.summary, verify: verifyMode(this.#settings) },
       "listening",
@@ -161,8 +168,7 @@ class RunningGateway implements Gateway {
     const gateway = this;
     return createApp({
       get store(): FencedStore {
-        if (gateway.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
-        return gateway.#store;
+        return gateway.#openStore;
       },
       dispatcher: this.#dispatcher,
       metrics: this.#metrics,
@@ -174,6 +180,26 @@ class RunningGateway implements Gateway {
     });
   }
 
+  #createPage(): OperatorPage {
+    const { history, refusedLog } = this.#settings;
+    return new OperatorPage({
+      dispatcher: this.#dispatcher,
+      authenticator: this.#credentials.authenticator,
+      budget: this.#budget,
+      metrics: this.#metrics,
+      log: this.#log,
+      store: () => this.#openStore,
+      lock: () => this.#lock,
+      keepsHistory: history === "on",
+      keepsRefusals: refusedLog === "on",
+    });
+  }
+
+  get #openStore(): FencedStore {
+    if (this.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
+    return this.#store;
+  }
+
   async #open(): Promise<void> {
     const settings = this.#settings;
     if (this.#credentials.isOpen)
@@ -181,7 +207,7 @@ class RunningGateway implements Gateway {
         "NO CREDENTIALS ARE CONFIGURED: every caller that reaches this port may read, write and move fences; it listens on loopback only",
       );
     if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
-    if (settings.redisUrls !== undefined && verifyMode(settings) !== "off")
+    if (settings.redisUrls !== undefined && (verifyMode(settings) !== "off" || settings.page === "on"))
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
     this.#store = await openStore(this.#storeConfig());
     const { checks } = await this.#store.ready();
@@ -197,10 +223,11 @@ class RunningGateway implements Gateway {
 
   #storeConfig(): StoreConfig {
     const { verify: _mode, ...settings } = this.#settings;
+    const lock = this.#verifyingLock;
     return {
       ...settings,
-      memory: settings.restoreCheck === "on" ? this.#lock : undefined,
-      verify: this.#lock === undefined ? undefined : verifyWith(this.#lock, this.#log),
+      memory: settings.restoreCheck === "on" ? lock : undefined,
+      verify: lock === undefined ? undefined : verifyWith(lock, this.#log),
       verifyUnreachable: verifyMode(this.#settings) === "open" ? "accept" : "refuse",
       observe: (event) => {
         this.#metrics.storeEvent(event);
@@ -210,10 +237,15 @@ class RunningGateway implements Gateway {
     };
   }
 
+  /** The page looks at the lock also where tokens are taken on trust. */
+  get #verifyingLock(): Locker | undefined {
+    return verifyMode(this.#settings) === "off" ? undefined : this.#lock;
+  }
+
   async #ready(): Promise<Readiness> {
     const readiness = (await this.#store?.ready()) ?? { ready: false, checks: [] };
-    const lock = this.#lock === undefined ? [] : [await lockReadiness(this.#lock)];
-    const checks = [...readiness.checks, ...lock, this.#credentials.readiness];
+    const lock = this.#verifyingLock;
+    const checks = [...readiness.checks, ...(lock === undefined ? [] : [await lockReadiness(lock)]), this.#credentials.readiness];
     if (this.#closing === undefined) return { ready: readiness.ready, checks };
     return {
       ready: false,
@@ -225,6 +257,7 @@ class RunningGateway implements Gateway {
     const { drainMs, unreadyMs, lastRequestMs } = this.#settings;
     this.#ending.abort();
     this.#credentials.close();
+    this.#page?.close();
     const closed: Promise<void>[] = [];
     if (this.#servers !== undefined) {
       const { api } = this.#servers;
@@ -255,21 +288,6 @@ class RunningGateway implements Gateway {
   }
 }
 
-function listenOn(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port }, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-}
-
-/** Resolves as well for a server that never listened. */
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => server.close(() => resolve()));
-}
-
 async function within(work: Promise<void>, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<void>((resolve) => {
@@ -277,10 +295,4 @@ async function within(work: Promise<void>, limitMs: number): Promise<void> {
   });
   await Promise.race([work, limit]);
   clearTimeout(timer);
-}
-
-function urlOf(server: Server | undefined): string {
-  const address = server?.address() as AddressInfo | null | undefined;
-  if (address === null || address === undefined) throw new Error("the gateway is not listening: await listen() first");
-  return `http://${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}`;
 }

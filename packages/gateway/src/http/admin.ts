@@ -1,5 +1,6 @@
-// The admin port: liveness, readiness, metrics. It needs no credential, so it tells nothing about
-// resources or callers, and however many ask, it takes little from those who read and write.
+// The admin port: liveness, readiness, metrics. These need no credential, so they tell nothing of
+// resources or callers, and however many ask, they take little from those who read and write. The
+// operator's page, where it is switched on, asks for a credential.
 import express, { type Express } from "express";
 import type { Readiness } from "../fenced-store.js";
 import { statusOf, success } from "./problem.js";
@@ -8,6 +9,8 @@ import { SharedAnswer } from "./shared-answer.js";
 export interface AdminParts {
   readonly ready: () => Promise<Readiness>;
   readonly metrics: () => Promise<string>;
+  /** Adds the operator's page. */
+  readonly addPage?: ((app: Express) => void) | undefined;
 }
 
 /** Probes come every second or so; this is the least time between two answers of a route. */
@@ -32,5 +35,6 @@ export function createAdminApp(parts: AdminParts): Express {
   app.get("/metrics", async (_request, response) => {
     response.type("text/plain; version=0.0.4").send(await metrics.get());
   });
+  parts.addPage?.(app);
   return app;
 }

@@ -6,10 +6,11 @@ import { characterFault } from "./resource-name.js";
 
 /**
  * `seal` raises a fence and returns the document, so it implies reading that document; `admin` is
- * for moving fences by hand and implies nothing else. The prefix of `call` is one of the names of
- * functions, as in `call:billing.`; which resources a call may guard is what `write` says.
+ * for moving fences by hand and implies nothing else; `observe` is for the operator's page. The
+ * prefix of `call` is one of the names of functions, as in `call:billing.`; which resources a call
+ * may guard is what `write` says.
  */
-export const actions = ["read", "write", "seal", "admin", "call"] as const;
+export const actions = ["read", "write", "seal", "admin", "call", "observe"] as const;
 export type Action = (typeof actions)[number];
 
 export interface Scope {

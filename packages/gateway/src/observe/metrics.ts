@@ -90,6 +90,13 @@ export class Metrics {
     this.#writes.add(op, outcome);
   }
 
+  /** By what became of them, whatever they were. */
+  writeTotals(): ReadonlyMap<string, number> {
+    const totals = new Map<string, number>();
+    for (const [, outcome, count] of this.#writes.entries()) totals.set(outcome, (totals.get(outcome) ?? 0) + count);
+    return totals;
+  }
+
   storeEvent(event: StoreEvent): void {
     switch (event.kind) {
       case "batch":

@@ -40,7 +40,9 @@ export interface Settings extends CredentialSettings {
   readonly port: number;
   /** Where to listen for probes and metrics; the same as HOST when absent. */
   readonly adminHost: string | undefined;
-  /** Port of /live, /ready and /metrics, which need no credential. */
+  /**
+   * Port of /live, /ready and /metrics, which need no credential, and of the operator's page.
+   */
   readonly adminPort: number;
   /**
    * Whether to bring the schema up to date at start; off where the role may not (then run
@@ -149,6 +151,11 @@ export interface Settings extends CredentialSettings {
   readonly refusedRetentionMs: number | undefined;
   /** How many refused writes are kept; the oldest go first. */
   readonly refusedRows: number | undefined;
+  /**
+   * Whether the admin port serves the operator's page at /page, which needs a credential with an
+   * observe scope.
+   */
+  readonly page: "off" | "on";
   /** Largest stored document, also after a patch; beyond it the answer is 413. */
   readonly documentLimitBytes: number | undefined;
   /** info logs refusals and failures; debug logs every request. */

@@ -33,7 +33,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     env: "ADMIN_PORT",
     range: [0, 65_535],
     fallback: 8_081,
-    help: "Port of /live, /ready and /metrics, which need no credential.",
+    help: "Port of /live, /ready and /metrics, which need no credential, and of the operator's page.",
   }),
   migrations: choice({
     env: "PALISADE_MIGRATIONS",
@@ -212,6 +212,12 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     env: "PALISADE_REFUSED_ROWS",
     ...storeRange("refusedRows"),
     help: "How many refused writes are kept; the oldest go first.",
+  }),
+  page: choice({
+    env: "PALISADE_PAGE",
+    choices: ["off", "on"],
+    fallback: "off",
+    help: "Whether the admin port serves the operator's page at /page, which needs a credential with an observe scope.",
   }),
   documentLimitBytes: number({
     env: "PALISADE_DOCUMENT_LIMIT_BYTES",

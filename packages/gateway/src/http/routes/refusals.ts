@@ -1,5 +1,5 @@
 // Refused writes: which of them are kept, and the pages of them.
-import type { RefusedWrites } from "../../fenced-store.js";
+import type { RefusedWrite } from "../../fenced-store.js";
 import { Answer, unavailableProblem } from "../answer.js";
 import type { RouteHandler } from "../dispatcher.js";
 import { Problem, type ProblemCode, success } from "../problem.js";
@@ -22,12 +22,25 @@ const kept: ReadonlySet<ProblemCode> = new Set<ProblemCode>([
   "function_failed",
 ]);
 
-export function noteRefused(refusals: RefusedWrites | undefined, { code, facts }: Problem, context: RequestContext): void {
+/** Which connection brought it, and under which id the log has it. */
+export interface RefusalOrigin {
+  readonly address: string;
+  readonly requestId: string;
+}
+
+/** What is told of refused writes; noting one costs its caller nothing. */
+export interface RefusalListener {
+  note(refused: RefusedWrite, origin: RefusalOrigin): void;
+}
+
+export function noteRefused(listeners: readonly (RefusalListener | undefined)[], { code, facts }: Problem, context: RequestContext): void {
   const resource = facts.resource ?? context.resource;
-  if (refusals === undefined || resource === undefined || !kept.has(code)) return;
+  if (resource === undefined || !kept.has(code) || listeners.every((listener) => listener === undefined)) return;
   const { currentToken = null } = facts;
   const presentedToken = facts.presentedToken ?? context.token ?? null;
-  refusals.note({ resource, code, presentedToken, currentToken, caller: context.principal.id, at: new Date() });
+  const refused = { resource, code, presentedToken, currentToken, caller: context.principal.id, at: new Date() };
+  const origin = { address: context.request.socket.remoteAddress ?? "", requestId: context.requestId };
+  for (const listener of listeners) listener?.note(refused, origin);
 }
 
 export function refusedRoute(parts: StoreAccess): RouteHandler {
