@@ -14,12 +14,15 @@ CONSTANTS
   First,     \* the members of generation 1
   Changers,  \* 1..k: each tries one change, with its number as its ballot
   Wishes,    \* per changer: which sets it would have
+  Leases,    \* 0: none is taken
   Losses,    \* how many memories are lost
   Without    \* rules left out: a subset of Rules; the protocol leaves out none
 
 Rules == {
   "one at a time",            \* a set differs from the one before it by one member added, taken away or replaced
   "count own generation",     \* a vote counts only if the node votes in the generation that the attempt began in
+  "votes of one incarnation", \* a vote counts only in the incarnation of the node that the attempt has noted
+  "ask one incarnation",      \* a node promises and accepts only in the incarnation that the changer has noted
   "keep the promise",         \* a node accepts only under the ballot that it has promised last
   "majority of the old",      \* a set is opened only when a majority of the set before it has accepted it
   "carry on what was begun",  \* a changer that hears of an accepted set proposes that one, not its own
@@ -96,12 +99,16 @@ Init ==
 \* With the generation that some node told it.
 Begin(n) ==
   /\ began = 0
+  /\ Leases > 0
   /\ Open(n)
   /\ began' = gen[n]
   /\ within' = set[n]
   /\ runs' = TRUE
   /\ UNCHANGED <<gen, set, promise, ballot, next, knows, holds, votes, moved, given, lost>>
   /\ UNCHANGED changes
+
+Own(n) == gen[n] = began \/ "count own generation" \in Without
+Noted(n) == n \notin moved \/ "votes of one incarnation" \in Without
 
 Vote(n) ==
   /\ began > 0
@@ -111,7 +118,7 @@ Vote(n) ==
   /\ ~given
   /\ knows' = knows \union {n}
   /\ holds' = holds \union {n}
-  /\ votes' = IF (gen[n] = began /\ n \notin moved) \/ "count own generation" \in Without THEN votes \union {n} ELSE votes
+  /\ votes' = IF Own(n) /\ Noted(n) THEN votes \union {n} ELSE votes
   /\ given' = (Cardinality(votes') >= Majority(within))
   /\ UNCHANGED <<gen, set, promise, ballot, next, began, within, moved, runs, lost>>
   /\ UNCHANGED changes
@@ -137,7 +144,7 @@ Start(d, n) ==
 
 Counts(d, n) == /\ n \in from[d]
                 /\ gen[n] = base[d]
-                /\ n \notin stale[d]
+                /\ (n \notin stale[d] \/ "ask one incarnation" \in Without)
 
 Promise(d, n) ==
   /\ phase[d] = "asking"
@@ -224,11 +231,10 @@ Admit(n, m, visits) ==
   /\ ((runs => began = gen[m]) \/ n \in First \/ Cardinality(set[m]) > Cardinality(First) \/ "outwait the replaced" \in Without)
   /\ gen' = [gen EXCEPT ![n] = gen[m]]
   /\ set' = [set EXCEPT ![n] = set[m]]
-  /\ promise' = [promise EXCEPT ![n] = CHOOSE p \in {promise[v] : v \in visits} : \A v \in visits : promise[v] <= p]
   /\ knows' = IF visits \cap knows = {} \/ "newcomer is rebuilt" \in Without THEN knows ELSE knows \union {n}
   /\ moved' = IF began > 0 THEN moved \union visits \union {n} ELSE moved
   /\ stale' = [d \in Changers |-> IF phase[d] = "new" THEN stale[d] ELSE stale[d] \union visits \union {n}]
-  /\ UNCHANGED <<ballot, next, holds, lost, votes, began, within, given, runs, phase, base, from, heard, highest, value, agreed, floor>>
+  /\ UNCHANGED <<promise, ballot, next, holds, lost, votes, began, within, given, runs, phase, base, from, heard, highest, value, agreed, floor>>
 
 Next ==
   \/ \E n \in Nodes : Begin(n) \/ Vote(n) \/ Lose(n)

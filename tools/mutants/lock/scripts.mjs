@@ -282,4 +282,13 @@ export const scripts = [
     breaks: "Beside a process of an older version, the fleet begins anew at a hundredth of the tokens that this version issued.",
     tests: ["real/redis/epochs.test.ts"],
   },
+  {
+    name: "accepts-after-a-visit",
+    promise: "M1",
+    file: lua("accept"),
+    find: "record[1] ~= ARGV[1] or record[3] ~= ARGV[2]",
+    replace: "record[3] ~= ARGV[2]",
+    breaks: "A change goes on although one of its members has forgotten that it accepted it, and another one is agreed upon as well.",
+    tests: ["real/redis/change.test.ts"],
+  },
 ];

@@ -185,24 +185,17 @@ export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): Script
   },
 });
 
-/** What is read of a node for the admission of another. */
-export interface Visited {
-  readonly floor: number;
-  readonly promised: number;
-}
-
 /**
  * The floor of an admitted node of this generation, which gets the new incarnation in the same
  * step; or undefined if it is none.
  */
-export const readFloor = (keys: Keys, incarnation: string, generation: string): ScriptCall<Visited | undefined> => ({
+export const readFloor = (keys: Keys, incarnation: string, generation: string): ScriptCall<number | undefined> => ({
   source: readFloorScript,
   keys: [keys.node],
   args: [incarnation, generation],
   read(reply) {
     if (reply === null) return undefined;
-    const [floor, promised] = words(reply, 2);
-    return { floor: number(floor) ?? 0, promised: number(promised) ?? 0 };
+    return number(words([reply], 1)[0]) ?? 0;
   },
 });
 
@@ -222,8 +215,6 @@ export interface AdmitArguments extends AdmittedMemory {
   readonly maxTtlMs: number;
   readonly durable: "durable" | "not durable";
   readonly roster: Roster | undefined;
-  /** The highest ballot that those have promised from which it was rebuilt. */
-  readonly promised: number;
   /** What the founders of a new fleet have agreed on; empty where none is founded. */
   readonly founding: string;
 }
@@ -253,7 +244,6 @@ export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | un
     given.durable === "durable" ? "1" : "0",
     given.roster === undefined ? "" : generationOf(given.roster),
     given.roster === undefined ? "" : writeRoster(given.roster),
-    String(given.promised),
     given.founding,
   ],
   read: readAdmitted,

@@ -25,7 +25,7 @@ export async function found(settings: AdmissionSettings, nodes: readonly SeenNod
   if (others.length > 0) return { kind: "not yet" };
   const floor = Math.max(...opened.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
   const way = "bootstrap";
-  const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way, promised: 0, membership, founding })));
+  const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way, membership, founding })));
   return { kind: admitted.includes(true) ? "founded" : "not yet" };
 }
 

@@ -22,7 +22,6 @@ import {
   readFloor,
   readmit,
   status,
-  type Visited,
 } from "../node-record.js";
 import type { Expected } from "./fleet-check.js";
 import type { SeenNode, Step } from "./plan.js";
@@ -174,19 +173,14 @@ export async function admitAll(
   const visits = await readFloors(settings, steps);
   // After the visits: a mark that is stored from then on does not count there.
   const marks = await readMarks(settings, visits);
-  const highest = Math.max(0, ...[...visits.values()].map(({ floor }) => floor));
-  const promised = Math.max(0, ...[...visits.values()].map((visited) => visited.promised));
+  const highest = Math.max(0, ...visits.values());
   const admitted = await Promise.all(
     steps.map(async (step) => {
       const others = [...visits.keys()].filter((name) => name !== step.node.name).length;
       if (step.kind === "rebuilt" && others < step.needed) return false;
       if (!(await giveMarks(settings, step.node, marks))) return false;
       const floor = Math.max(highest, step.kind === "outlived" ? lowestByClock(step) : 0);
-      return admitOne(settings, step.node, {
-        floor,
-        promised,
-        way: step.kind === "outlived" ? "bootstrap" : step.kind,
-      });
+      return admitOne(settings, step.node, { floor, way: step.kind === "outlived" ? "bootstrap" : step.kind });
     }),
   );
   return admitted.includes(true);
@@ -203,9 +197,9 @@ function lowestByClock({ node, among }: Extract<Step, { kind: "outlived" }>): nu
 async function readFloors(
   { fleet, keys, clock }: AdmissionSettings,
   steps: readonly { readonly node: SeenNode }[],
-): Promise<Map<string, Visited>> {
+): Promise<Map<string, number>> {
   const asking = new Set(steps.map(({ node }) => node.name));
-  const visits = new Map<string, Visited>();
+  const visits = new Map<string, number>();
   await Promise.all(
     fleet.members.map(async (node) => {
       if (asking.has(node.name)) return;
@@ -217,7 +211,7 @@ async function readFloors(
 }
 
 /** The highest marks of those that were visited; one that does not answer was not visited. */
-async function readMarks({ fleet, keys }: AdmissionSettings, visits: Map<string, Visited>): Promise<Marks> {
+async function readMarks({ fleet, keys }: AdmissionSettings, visits: Map<string, number>): Promise<Marks> {
   const highest = new Map<string, number>();
   await Promise.all(
     fleet.members.map(async (node) => {
@@ -241,7 +235,6 @@ export type Membership = Pick<AdmitArguments, "fleet" | "maxTtlMs" | "roster"> &
 
 interface Admitting {
   readonly floor: number;
-  readonly promised: number;
   readonly way: AdmissionWay;
   /** Of a fleet that is being founded. */
   readonly membership?: Membership;
@@ -252,7 +245,7 @@ export async function admitOne(settings: AdmissionSettings, seen: SeenNode, admi
   const { keys, clock, fleet, expected } = settings;
   const node = nodeCalled(settings, seen.name);
   if (node === undefined || seen.opened === undefined) return false;
-  const { floor, way, promised, founding = "", membership = knownFleet(settings) } = admitting;
+  const { floor, way, founding = "", membership = knownFleet(settings) } = admitting;
   const { isNew, ...fleetOf } = membership;
   const { runId, nonce, id } = seen.opened;
   const memory = { runId, nonce, floor, incarnation: clock.secret() };
@@ -261,7 +254,6 @@ export async function admitOne(settings: AdmissionSettings, seen: SeenNode, admi
     id: (isNew ? undefined : seen.member?.id) ?? (isCopy(fleet.members, node, id) ? clock.secret() : id),
     size: expected.size,
     durable: seen.isDurable === true ? "durable" : "not durable",
-    promised,
     founding,
     ...fleetOf,
   };

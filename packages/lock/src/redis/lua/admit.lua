@@ -3,7 +3,7 @@
 --        counters is believed.
 -- KEYS   1 {ns}:node
 -- ARGV   run_id, nonce, lowest floor, incarnation, id, fleet, size, maxTtlMs, durable ('1' or '0'),
---        generation ('': format 1), members, promised, founding ('' or what the founders agreed on)
+--        generation ('': format 1), members, founding ('' or what the founders agreed on)
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the server was restarted, the memory
 --        was lost or the nonce was used since, or others found another fleet with this node
 -- Note   The nonce is stored in the field ticket. Versions before the field format read the size
@@ -11,7 +11,7 @@
 --@include format
 --@include run-id
 local record = redis.call('HMGET', KEYS[1], 'ticket', 'floor', 'founding')
-if run ~= ARGV[1] or record[1] ~= ARGV[2] or (ARGV[13] ~= '' and record[3] ~= ARGV[13]) then
+if run ~= ARGV[1] or record[1] ~= ARGV[2] or (ARGV[12] ~= '' and record[3] ~= ARGV[12]) then
   return { '0' }
 end
 local floor = math.max(tonumber(record[2] or 0), tonumber(ARGV[3]))
@@ -26,6 +26,6 @@ if mark == '' then
 else
   -- Nothing precedes the first generation, so the next one need not outwait it.
   local since = string.sub(ARGV[10], 1, 2) == '1-' and 0 or time[1] * 1000 + math.floor(time[2] / 1000)
-  redis.call('HSET', KEYS[1], 'format', '2', 'members', ARGV[11], 'promised', ARGV[12], 'since', string.format('%.0f', since))
+  redis.call('HSET', KEYS[1], 'format', '2', 'members', ARGV[11], 'since', string.format('%.0f', since))
 end
 return { '1', text }

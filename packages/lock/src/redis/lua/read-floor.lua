@@ -3,14 +3,13 @@
 --        is read, and no acquisition that began before this moment may count it (T2).
 -- KEYS   1 {ns}:node
 -- ARGV   a fresh incarnation, generation
--- Reply  { floor, the ballot it has promised or '0' }, or nil if the node is not admitted itself or
---        votes in another generation
+-- Reply  the floor, or nil if the node is not admitted itself or votes in another generation
 --@include format
 --@include run-id
-local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised')
+local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
 local mark, isOfRun, counterFloor, generation = admission(record[1], format)
 if not isOfRun or not record[2] or mark == '-' or generation ~= ARGV[2] then
   return false
 end
 redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, counterFloor, generation, ARGV[1]))
-return { record[2], record[3] or '0' }
+return record[2]

@@ -39,7 +39,7 @@ describe("a locker that must not vote", () => {
     const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1, since: 0, founding: "" };
     const memory = { runId: "r", nonce: "t", floor: 1, incarnation: "e" };
     const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
-    const admitted = { ...memory, id: "i", fleet: "f", size: 1, maxTtlMs: 1, promised: 0, founding: "", durable: "durable" } as const;
+    const admitted = { ...memory, id: "i", fleet: "f", size: 1, maxTtlMs: 1, founding: "", durable: "durable" } as const;
     const calls = [
       openAdmission(keys, given),
       readFloor(keys, "e", ""),

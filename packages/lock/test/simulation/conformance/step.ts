@@ -115,7 +115,6 @@ const admit = fc
     "1",
     "1-g",
     "members",
-    "0",
     "",
   ]);
 

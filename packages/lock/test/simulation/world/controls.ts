@@ -78,7 +78,7 @@ export const controls: Readonly<Record<string, Rules>> = {
     find: "string.format('%.0f', math.max(0, now - openedAt))",
     replace: "'99999999'",
   }),
-  "readmission without floors": edited("readFloor", { find: "return { record[2],", replace: "return { '1'," }),
+  "readmission without floors": edited("readFloor", { find: "return record[2]", replace: "return '1'" }),
   "founders that look once": { ...allRules, answer: answersAsBefore() },
   "tickets ignored": edited("admit", {
     find: "record[1] ~= ARGV[2]",

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { WAKE_SLOTS } from "../../../src/protocol/node.js";
-import { MAX_TOKEN } from "../../../src/protocol/token.js";
+import { MAX_TOKEN, TOKENS_PER_MS } from "../../../src/protocol/token.js";
 import { accept, enter, promise } from "../../../src/redis/generation-record.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import * as generated from "../../../src/redis/lua.generated.js";
@@ -110,7 +110,6 @@ describe("the Lua files", () => {
       maxTtlMs: 1,
       durable: "durable" as const,
       roster,
-      promised: 0,
       founding: "",
     };
     const calls = {
@@ -136,7 +135,8 @@ describe("the Lua files", () => {
     expect(args).toHaveLength(argumentsIn("mark").length);
   });
 
-  test("know the same number of wake slots, and the same highest token", () => {
+  test("know the same number of wake slots, the same highest token, and as many tokens a millisecond", () => {
+    expect(textOf("open-admission")).toContain(`math.max(now, ARGV[3]) * ${TOKENS_PER_MS})\n`);
     expect(textOf("notify")).toContain(`local WAKE_SLOTS = ${WAKE_SLOTS}\n`);
     expect(textOf("start")).toContain(`local HIGHEST = ${MAX_TOKEN}\n`);
   });

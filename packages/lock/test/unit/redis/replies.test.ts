@@ -80,7 +80,6 @@ describe("replies", () => {
       maxTtlMs: 1,
       durable: "durable" as const,
       roster,
-      promised: 0,
       founding: "",
     };
     const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1, since: 0, founding: "" };

@@ -36,7 +36,7 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
   const given: number[] = [];
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
-      if (source !== admitScript) return floors[i] === undefined ? undefined : { floor: floors[i], promised: 0 };
+      if (source !== admitScript) return floors[i];
       given.push(Number(args[2]));
       return Number(args[2]);
     };
@@ -73,7 +73,7 @@ async function believedTogether(
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
       if (now[i] === "silent") throw new Error("TIMEOUT");
       if (source === openAdmissionScript) return now[i] === "admitted" ? undefined : markOf(name, now[i] === "wiped" ? "another" : "t");
-      if (source !== admitScript) return { floor: 10, promised: 0 };
+      if (source !== admitScript) return 10;
       admitted.push(`${name} ${args[2]}`);
       return 10;
     };
