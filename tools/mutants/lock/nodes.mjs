@@ -33,6 +33,15 @@ export const nodes = [
     tests: ["unit/redis/admission/steps.test.ts"],
   },
   {
+    name: "visits-at-every-look",
+    promise: "L2",
+    file: "packages/lock/src/redis/admission/admission.ts",
+    find: "if (clock.monotonicMs() < this.#admitAgainAt) return OTHERS_POLL_MS;",
+    replace: "if (clock.monotonicMs() < 0 * this.#admitAgainAt) return OTHERS_POLL_MS;",
+    breaks: "While a node refuses its admission every locker visits the others 25 times a second, and attempts under way begin anew each time.",
+    tests: ["real/redis/admission.test.ts"],
+  },
+  {
     name: "founds-what-was-seen-one-by-one",
     promise: "L2",
     file: "packages/lock/src/redis/admission/founding.ts",

@@ -124,9 +124,6 @@ export interface OpenAdmissionArguments {
   readonly id: string;
   readonly wallMs: number;
   readonly maxTtlMs: number;
-  /** The locker that would lead the admission, and for how long. */
-  readonly lead: string;
-  readonly leadMs: number;
   /** The number of the generation from which on an admission of this node counts. */
   readonly since: number;
   /** The fleet that this locker would found, by the ids of its nodes; empty: none. */
@@ -146,11 +143,6 @@ export interface OpenAdmission {
   readonly lostForMs: number;
   readonly proposedFloor: number;
   readonly proposedMaxTtlMs: number;
-  /**
-   * This locker leads the admission; the others leave it alone. Nothing depends on it but the
-   * number of calls.
-   */
-  readonly leads: boolean;
   /** The fleet that its first founders would found. Others with this node are not founded. */
   readonly founding: string;
 }
@@ -164,14 +156,12 @@ export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): Script
     given.id,
     String(given.wallMs),
     String(given.maxTtlMs),
-    given.lead,
-    String(given.leadMs),
     String(given.since),
     given.founding,
   ],
   read(reply) {
     if (Array.isArray(reply) && reply[0] === "1") return undefined;
-    const [, runId = "", id = "", nonce = "", sinceOpened, sinceStart, floor, maxTtlMs, leads, founding = ""] = words(reply, 10);
+    const [, runId = "", id = "", nonce = "", sinceOpened, sinceStart, floor, maxTtlMs, founding = ""] = words(reply, 9);
     return {
       runId,
       id,
@@ -179,7 +169,6 @@ export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): Script
       lostForMs: Math.max(number(sinceOpened) ?? 0, number(sinceStart) ?? 0),
       proposedFloor: number(floor) ?? 0,
       proposedMaxTtlMs: number(maxTtlMs) ?? 0,
-      leads: leads === "1",
       founding,
     };
   },

@@ -84,7 +84,6 @@ export function openNodes(options: OpenNodesOptions): Fleet {
     clock,
     expected,
     format: options.format ?? "2",
-    lead: clock.secret(),
     onEvent,
     onRefusal,
     onMembers,

@@ -15,7 +15,13 @@ import { found } from "./founding.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
 import { type AdmissionSettings, admitAll, examineNode, type ReadStatus, readStatuses } from "./steps.js";
 
-const OTHERS_LEAD_POLL_MS = 40;
+/** Others may have admitted the node, or founded the fleet. */
+const OTHERS_POLL_MS = 40;
+/**
+ * The visits of an admission make attempts under way begin anew. One that failed is tried again so
+ * late, however many lockers there are and whatever the node refuses.
+ */
+const ADMIT_AGAIN_MS = 1_000;
 const BLOCKED_POLL_MS = 1_000;
 const SILENT_POLL_MS = 500;
 /** A changer needs two round trips from the first node that closes until the first that opens. */
@@ -38,6 +44,7 @@ export class Admission {
   #longestMs: number | undefined;
   /** When it carries on the change of a node that has accepted a generation which is not open. */
   #finishAt: number | undefined;
+  #admitAgainAt = 0;
   #settle: (() => void) | undefined;
   /** Resolves when nothing more could be done at once. */
   readonly settled: Promise<void>;
@@ -145,7 +152,7 @@ export class Admission {
     this.#hasNews = false;
     this.#examining = this.#takeSteps().then((next) => {
       this.#examining = undefined;
-      if (next !== "now" && next !== OTHERS_LEAD_POLL_MS) this.#settle?.();
+      if (next !== "now" && next !== OTHERS_POLL_MS) this.#settle?.();
       if (this.#isClosed) return;
       if (next === "now" || this.#hasNews) this.#examineIn(0);
       else if (next !== "on news") this.#examineIn(next * (1 + this.#settings.clock.random() / 4));
@@ -235,16 +242,22 @@ export class Admission {
     if (first?.kind === "found") {
       const outcome = await found(this.#settings, first.nodes);
       if (outcome.kind === "blocked") return this.#blocked(outcome);
-      return outcome.kind === "founded" ? "now" : OTHERS_LEAD_POLL_MS;
+      return outcome.kind === "founded" ? "now" : OTHERS_POLL_MS;
     }
     const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
     for (const step of singles) this.#nodeOf(step.node)?.noteReadyIn(waitOf(step));
     const due = singles.filter((step) => waitOf(step) === 0);
-    const ours = due.filter((step) => step.node.opened?.leads);
-    if (ours.length > 0) return (await admitAll(this.#settings, ours)) ? "now" : OTHERS_LEAD_POLL_MS;
-    if (due.length > 0) return OTHERS_LEAD_POLL_MS;
+    if (due.length > 0) return this.#admit(due);
     const waitMs = Math.max(1, Math.min(...singles.map(waitOf)));
     return this.#isAnySilent(singles) ? Math.min(waitMs, SILENT_POLL_MS) : waitMs;
+  }
+
+  async #admit(due: Parameters<typeof admitAll>[1]): Promise<Next> {
+    const { clock } = this.#settings;
+    if (clock.monotonicMs() < this.#admitAgainAt) return OTHERS_POLL_MS;
+    if (await admitAll(this.#settings, due)) return "now";
+    this.#admitAgainAt = clock.monotonicMs() + ADMIT_AGAIN_MS;
+    return OTHERS_POLL_MS;
   }
 
   #blocked({ nodes, reason }: Extract<Step, { kind: "blocked" }>): Next {

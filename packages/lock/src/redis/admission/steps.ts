@@ -33,8 +33,6 @@ export interface AdmissionSettings {
   readonly expected: Expected;
   /** Of fleets that this locker founds. */
   readonly format: "1" | "2";
-  /** The name under which this locker leads admissions, so that others need not. */
-  readonly lead: string;
   readonly onEvent: (event: NodeEvent) => void;
   readonly onRefusal: (refusal: FleetRefusal | undefined) => void;
   /** Other nodes are members now. */
@@ -45,8 +43,6 @@ export interface AdmissionSettings {
 
 /** What a new fleet allows if no locker was configured with another. */
 const DEFAULT_MAX_TTL_MS = 60_000;
-/** How long the other lockers leave an admission to the one that leads it. */
-const LEAD_MS = 1_000;
 
 export interface ReadStatus {
   readonly node: RedisNode;
@@ -92,14 +88,12 @@ export async function examineNode(
 
 /** Also asks the node to join the fleet that this locker would found. */
 export function openAdmissionOf(settings: AdmissionSettings, node: RedisNode, founding = ""): Promise<OpenAdmission | undefined> {
-  const { keys, clock, expected, lead, fleet } = settings;
+  const { keys, clock, expected, fleet } = settings;
   const given = {
     nonce: clock.secret(),
     id: clock.secret(),
     wallMs: clock.wallMs(),
     maxTtlMs: expected.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
-    lead,
-    leadMs: LEAD_MS,
     // What it was admitted for before it became a member, or became one again, counts no more.
     since: fleet.memberAt(node)?.since ?? 0,
     founding,

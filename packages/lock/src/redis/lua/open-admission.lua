@@ -3,31 +3,28 @@
 --        one admits nothing. All is set if absent: lockers that race read the same nonce and the
 --        same proposals.
 -- KEYS   1 {ns}:node
--- ARGV   a fresh nonce, a fresh id, Unix milliseconds, maxTtlMs, the locker to lead, its lead in
---        ms, the number of the generation from which on its admission counts, founding ('' or the
---        fleet that this locker would found)
+-- ARGV   a fresh nonce, a fresh id, Unix milliseconds, maxTtlMs, the number of the generation
+--        from which on its admission counts, founding ('' or the fleet that this locker would found)
 -- Reply  { '0', run_id, id, nonce, ms since the nonce was set, ms since the server started (0:
---        cannot be told), proposed floor, proposed maxTtlMs, '1' if that locker leads now, else
---        '0', the fleet that its founders found, or '' }, or { '1' } if the node is admitted
--- Note   The nonce is stored in the fields ticket, ticketRun and ticketAt, the lead in claim and
---        claimUntil. The proposed floor is 100 times the Unix milliseconds of the later of two
---        clocks, the locker's when it asked and the server's when the nonce is stored: the call
---        may have been long under way. A lead that ends later than one that began now was taken
---        under another clock and does not count. The lead spares the fleet many admissions at
---        once; nothing depends on it. The server's start counts as the moment the memory was lost
---        only if the record survived the start, and in a server that was never a replica: without
---        a record, a FLUSHALL may have come at any time since, and what a promoted replica lacks,
---        its master may have granted until the end.
+--        cannot be told), proposed floor, proposed maxTtlMs, the fleet that its founders found, or
+--        '' }, or { '1' } if the node is admitted
+-- Note   The nonce is stored in the fields ticket, ticketRun and ticketAt. The proposed floor is
+--        100 times the Unix milliseconds of the later of two clocks, the locker's when it asked
+--        and the server's when the nonce is stored: the call may have been long under way. The
+--        server's start counts as the moment the memory was lost only if the record survived the
+--        start, and in a server that was never a replica: without a record, a FLUSHALL may have
+--        come at any time since, and what a promoted replica lacks, its master may have granted
+--        until the end. Older versions store claim and claimUntil as well: which locker goes ahead.
 --@include format
 --@include run-id
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil', 'founding')
+local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'founding')
 local mark, isOfRun, _, _, number = admission(record[1], format)
-if isOfRun and record[2] and number >= tonumber(ARGV[7]) then
+if isOfRun and record[2] and number >= tonumber(ARGV[5]) then
   return { '1' }
 end
-local founding = record[11]
+local founding = record[9]
 local id, nonce, openedAt, proposedFloor, proposedMaxTtlMs = record[3], record[4], record[6], record[7], record[8]
 if not id then
   id = ARGV[2]
@@ -46,14 +43,9 @@ if #proposedFloor < 15 then
 end
 -- Of founders with different lists the first decide, for as long as the nonce lasts: no node is
 -- founded into two. Those with the same list, by the 16 characters at the end, correct each other.
-if ARGV[8] ~= '' and (not founding or string.sub(founding, -16) == string.sub(ARGV[8], -16)) then
-  founding = ARGV[8]
+if ARGV[6] ~= '' and (not founding or string.sub(founding, -16) == string.sub(ARGV[6], -16)) then
+  founding = ARGV[6]
   redis.call('HSET', KEYS[1], 'founding', founding)
-end
-local leads = '0'
-if not record[9] or record[9] == ARGV[5] or tonumber(record[10]) <= now or tonumber(record[10]) > now + ARGV[6] then
-  leads = '1'
-  redis.call('HSET', KEYS[1], 'claim', ARGV[5], 'claimUntil', string.format('%.0f', now + ARGV[6]))
 end
 local sinceStart = 0
 local wasReplica = string.find(redis.call('INFO', 'replication'), 'master_replid2:0*[1-9a-f]')
@@ -70,6 +62,5 @@ return {
   string.format('%.0f', sinceStart),
   proposedFloor,
   proposedMaxTtlMs,
-  leads,
   founding or '',
 }

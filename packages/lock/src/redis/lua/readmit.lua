@@ -13,5 +13,5 @@ end
 local floor = math.max(tonumber(record[2]), tonumber(ARGV[3]))
 local text = string.format('%.0f', floor)
 redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, floor, generation, ARGV[4]), 'floor', text)
-redis.call('HDEL', KEYS[1], 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'claim', 'claimUntil', 'founding')
+redis.call('HDEL', KEYS[1], 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'founding')
 return { '1', text }

@@ -1,5 +1,6 @@
 // Which nodes are admitted, and when: founding a fleet, nodes that kept or lost their memory, and
 // too few left to prove anything.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisFleet, RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { restartHiding, standingIn } from "./middlemen.js";
@@ -370,6 +371,26 @@ test("L2 a node whose clock was an hour ahead when it came up waits no longer th
   await later.heard("quarantined", "n3");
   await expect.poll(() => third?.cli("HEXISTS", `{${namespace}}:node`, "ticket")).toBe(1);
   await third?.shiftClock(-3_600_000);
+  expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
+});
+
+test("L2 a node that refuses its admission is visited for about once a second, and the others go on voting", async ({ fleet }) => {
+  const servers = await fleet({ nodes: 3, ...forgetful });
+  await using lock = await opened(servers.urls, { ...options, maxTtlMs: 1_000 });
+  const [first, , third] = servers.nodes;
+  const later = lock.fromNow();
+  await third?.cli("FLUSHALL");
+  await lock.node("n3").inspect("a");
+  await expect.poll(async () => (await recordOf(third)).proposedFloor).toBeDefined();
+  await third?.cli("CONFIG", "SET", "min-replicas-to-write", "1");
+  const admissionOf = async () => (await recordOf(first)).admitted;
+  const before = await admissionOf();
+  await expect.poll(admissionOf, { timeout: 8_000 }).not.toBe(before);
+  const seen = new Set<unknown>();
+  for (const endsAt = performance.now() + 2_500; performance.now() < endsAt; await sleep(5)) seen.add(await admissionOf());
+  expect(seen.size).toBeGreaterThan(1);
+  expect(seen.size).toBeLessThan(5);
+  await third?.cli("CONFIG", "SET", "min-replicas-to-write", "0");
   expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
 });
 

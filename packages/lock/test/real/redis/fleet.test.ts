@@ -36,7 +36,7 @@ describe("a locker that must not vote", () => {
     const [node] = servers.nodes;
     const record = `{${namespace}}:node`;
     await node?.cli("HSET", record, "format", "99", "floor", "7");
-    const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1, since: 0, founding: "" };
+    const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" };
     const memory = { runId: "r", nonce: "t", floor: 1, incarnation: "e" };
     const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
     const admitted = { ...memory, id: "i", fleet: "f", size: 1, maxTtlMs: 1, founding: "", durable: "durable" } as const;

@@ -91,9 +91,8 @@ const openAdmission = fc
     // Later than any clock. Other tests on real servers cover which of two clocks is taken.
     wallMs: fc.constantFrom("4000000000007", "4000000000070"),
     maxTtlMs: fc.constantFrom("10000", "20000"),
-    lead: fc.constantFrom("me", "you"),
   })
-  .map((given) => [given.nonce, given.id, given.wallMs, given.maxTtlMs, given.lead, String(GRAIN_MS + GRAIN_MS / 2), "0", ""]);
+  .map((given) => [given.nonce, given.id, given.wallMs, given.maxTtlMs, "0", ""]);
 
 const admit = fc
   .record({

@@ -27,12 +27,13 @@ function answersAsBefore(): (executed: Executed) => Reply {
   const firstLooks = new WeakMap<Memory, Map<string, readonly Reply[]>>();
   return ({ name, server, args, reply }) => {
     if (name !== "openAdmission" || !Array.isArray(reply)) return reply;
-    const locker = args[4] ?? "";
+    // The nonce that it offers begins with its name.
+    const [locker = ""] = /^p\w+/.exec(args[0] ?? "") ?? [];
     const looks = firstLooks.get(server.memory) ?? new Map<string, readonly Reply[]>();
     firstLooks.set(server.memory, looks);
     const before = looks.get(locker);
     looks.delete(locker);
-    if (before !== undefined && reply[3] !== before[3]) return [...before.slice(0, -1), args[7] ?? ""];
+    if (before !== undefined && reply[3] !== before[3]) return [...before.slice(0, -1), args[5] ?? ""];
     if (reply[0] === "0") looks.set(locker, reply);
     return reply;
   };

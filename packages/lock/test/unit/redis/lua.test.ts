@@ -97,7 +97,7 @@ describe("the Lua files", () => {
   );
 
   test("the scripts of the admission are asked with the arguments that their heads name", () => {
-    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1, since: 0, founding: "" };
+    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" };
     const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
     const admitted = {
       runId: "r",

@@ -82,7 +82,7 @@ describe("replies", () => {
       roster,
       founding: "",
     };
-    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, lead: "c", leadMs: 1, since: 0, founding: "" };
+    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" };
     const given = { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" };
     const entering = { roster, floor: 1, incarnation: "e", since: 0 };
     const calls: ScriptCall<unknown>[] = [

@@ -55,7 +55,6 @@ function seen(kind: Kind, name: string, size: number): SeenNode {
     lostForMs: 400,
     proposedFloor: 1,
     proposedMaxTtlMs: maxTtlMs,
-    leads: true,
     founding: "",
   };
   return { name, status, opened, isDurable: kind === "durable" };

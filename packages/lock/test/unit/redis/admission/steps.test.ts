@@ -25,7 +25,7 @@ function fleetOf(nodes: readonly RedisNode[]): FleetNodes {
 function settingsOf(nodes: readonly RedisNode[]) {
   const expected = { size: 3, maxTtlMs: 1 };
   const settings = { fleet: fleetOf(nodes), format: "1" as const, onMembers: () => {}, onMaxTtl: () => {} };
-  return { ...settings, keys: keysOf("n"), clock: new ManualClock(), expected, lead: "c", onEvent: () => {}, onRefusal: () => {} };
+  return { ...settings, keys: keysOf("n"), clock: new ManualClock(), expected, onEvent: () => {}, onRefusal: () => {} };
 }
 
 /**
@@ -43,7 +43,7 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
   });
   const lost = { lostForMs: 0, proposedFloor: 1, proposedMaxTtlMs: 1 };
-  const opened: OpenAdmission = { runId: "r", id: "i", nonce: "t", ...lost, leads: true, founding: "" };
+  const opened: OpenAdmission = { runId: "r", id: "i", nonce: "t", ...lost, founding: "" };
   const node = { name: "n3", status: {} as NodeStatus, opened };
   return {
     admitted: await admitAll(settingsOf(nodes), [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]),
@@ -67,7 +67,7 @@ async function believedTogether(
   const admitted: string[] = [];
   const markOf = (name: string, nonce: string): OpenAdmission => ({
     ...{ runId: `run of ${name}`, id: name, nonce, lostForMs: 1_000 },
-    ...{ proposedFloor: 7, proposedMaxTtlMs: 1, leads: true, founding: "" },
+    ...{ proposedFloor: 7, proposedMaxTtlMs: 1, founding: "" },
   });
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
