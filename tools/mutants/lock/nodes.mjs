@@ -38,7 +38,8 @@ export const nodes = [
     file: "packages/lock/src/redis/admission/admission.ts",
     find: "if (clock.monotonicMs() < this.#admitAgainAt) return OTHERS_POLL_MS;",
     replace: "if (clock.monotonicMs() < 0 * this.#admitAgainAt) return OTHERS_POLL_MS;",
-    breaks: "While a node refuses its admission every locker visits the others 25 times a second, and attempts under way begin anew each time.",
+    breaks:
+      "While a node refuses its admission every locker visits the others 25 times a second, and attempts under way begin anew each time.",
     tests: ["real/redis/admission.test.ts"],
   },
   {

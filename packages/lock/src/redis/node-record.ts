@@ -151,14 +151,7 @@ export interface OpenAdmission {
 export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): ScriptCall<OpenAdmission | undefined> => ({
   source: openAdmissionScript,
   keys: [keys.node],
-  args: [
-    given.nonce,
-    given.id,
-    String(given.wallMs),
-    String(given.maxTtlMs),
-    String(given.since),
-    given.founding,
-  ],
+  args: [given.nonce, given.id, String(given.wallMs), String(given.maxTtlMs), String(given.since), given.founding],
   read(reply) {
     if (Array.isArray(reply) && reply[0] === "1") return undefined;
     const [, runId = "", id = "", nonce = "", sinceOpened, sinceStart, floor, maxTtlMs, founding = ""] = words(reply, 9);

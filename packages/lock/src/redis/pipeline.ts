@@ -19,11 +19,6 @@ interface SentBatch {
 }
 
 /**
- * Sent and unanswered, late ones included. Only releases are sent to a node that has gone silent,
- * so this is rarely met.
- */
-const MAX_UNANSWERED = 8_192;
-/**
  * After a stall of the event loop replies are often there already: they are read before any request
  * counts as late.
  */
@@ -41,7 +36,6 @@ export class Pipeline {
   #queue: PendingReply[] = [];
   #sent: SentBatch[] = [];
   #lastSent: SentBatch | undefined;
-  #unanswered = 0;
   #timer: Timer | undefined;
   #refusedTimer: Timer | undefined;
   /** A node that goes on answering is not silent, however long the queue in front of a request. */
@@ -70,7 +64,6 @@ export class Pipeline {
   lost(cause: string): void {
     const sent = this.#sent;
     this.#sent = [];
-    this.#unanswered = 0;
     for (const batch of sent) this.#giveUp(batch, cause);
   }
 
@@ -98,9 +91,6 @@ export class Pipeline {
   #refusal(kind: RequestKind<unknown, Ballot>): string | undefined {
     const { stream, clock } = this.#settings;
     if (!stream.isUp) return stream.cause;
-    // Releases have a higher bound, because they take load away.
-    const most = kind === release ? 2 * MAX_UNANSWERED : MAX_UNANSWERED;
-    if (this.#unanswered + this.#queue.length >= most) return `overloaded: ${MAX_UNANSWERED} questions unanswered`;
     const oldest = this.#sent[0];
     // A reply could only come behind one that is late already. A release must still be sent: it
     // gives back what may have been granted.
@@ -129,7 +119,6 @@ export class Pipeline {
   #send(batch: SentBatch): void {
     this.#sent.push(batch);
     this.#lastSent = batch;
-    this.#unanswered += batch.requests.length;
     this.#arm(this.#settings.nodeTimeoutMs);
     this.#transmit(batch).then(
       (reply) => this.#answered(batch, reply),
@@ -150,7 +139,6 @@ export class Pipeline {
     if (index < 0) return false;
     if (index === 0) this.#sent.shift();
     else this.#sent.splice(index, 1);
-    this.#unanswered -= batch.requests.length;
     return true;
   }
 

@@ -4,7 +4,8 @@
 --        same proposals.
 -- KEYS   1 {ns}:node
 -- ARGV   a fresh nonce, a fresh id, Unix milliseconds, maxTtlMs, the number of the generation
---        from which on its admission counts, founding ('' or the fleet that this locker would found)
+--        from which on its admission counts, founding ('' or the fleet that this locker would
+--        found)
 -- Reply  { '0', run_id, id, nonce, ms since the nonce was set, ms since the server started (0:
 --        cannot be told), proposed floor, proposed maxTtlMs, the fleet that its founders found, or
 --        '' }, or { '1' } if the node is admitted

@@ -266,7 +266,9 @@ describe("nonces", () => {
     expect(await it.redis.hget(keys.node, "admitted")).toBe(inAnotherLife);
   });
 
-  test("an admission that its locker left half-way is taken over, also one that an older version has claimed for itself", async ({ fleet }) => {
+  test("an admission that its locker left half-way is taken over, also one that an older version has claimed for itself", async ({
+    fleet,
+  }) => {
     await using it = await story(fleet);
     const third = it.servers.node("n3");
     await it.network.refuse();

@@ -129,25 +129,15 @@ describe("in time", () => {
     expect(await asked).toMatchObject({ kind: "granted" });
   });
 
-  test("a node that goes on being asked without answering is overloaded, and all it was given is given back", async ({ fleet }) => {
+  test("a node that goes on being asked without answering is given all of it, and all it was given is given back", async ({ fleet }) => {
     const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 20_000 });
     server.holdRequests();
-    const questions = Array.from({ length: 8_192 }, (_unused, index) => asking(`a${index}`));
+    const questions = Array.from({ length: 9_000 }, (_unused, index) => asking(`a${index}`));
     const grants = Promise.all(questions.map((question) => node.grant(question)));
-    expect(await node.grant(asking("b"))).toEqual({
-      kind: "unreachable",
-      node: "n1",
-      cause: "overloaded: 8192 questions unanswered",
-      unsent: true,
-    });
-    const more = asking("b");
-    const releases = Promise.all([...questions, more].map((question) => node.release(question)));
+    const releases = Promise.all(questions.map((question) => node.release(question)));
     server.deliver();
     expect(new Set((await grants).map(({ kind }) => kind))).toEqual(new Set(["granted"]));
-    // As many releases as questions pass; the one too many is sent as soon as there is room.
-    expect((await releases).filter(({ kind }) => kind !== "released")).toEqual([
-      expect.objectContaining({ cause: expect.stringMatching(/^overloaded/) }),
-    ]);
+    expect(new Set((await releases).map(({ kind }) => kind))).toEqual(new Set(["released"]));
     await expect.poll(() => keysLeft(server)).toEqual([]);
   });
 });

@@ -102,20 +102,7 @@ const admit = fc
     incarnation: fc.constantFrom("incarnation1", "incarnation2"),
     id: fc.constantFrom("id1", "id2"),
   })
-  .map((given) => [
-    given.runId,
-    given.nonce,
-    given.floor,
-    given.incarnation,
-    given.id,
-    "fleet",
-    "0",
-    "20000",
-    "1",
-    "1-g",
-    "members",
-    "",
-  ]);
+  .map((given) => [given.runId, given.nonce, given.floor, given.incarnation, given.id, "fleet", "0", "20000", "1", "1-g", "members", ""]);
 
 const readmit = admit.map((words) => words.slice(0, 4));
 const noted = fc.constantFrom(NOTED, NOTED, NOTED, "another");
