@@ -20,6 +20,7 @@ const groups = {
   ],
   Verification: [
     "docs/verification.md",
+    "docs/performance.md",
     "spec/invariants.md",
     "spec/assumptions.md",
     "spec/README.md",
@@ -30,7 +31,7 @@ const groups = {
   ],
 };
 /** Little besides one long table. */
-const wide = new Set(["docs/settings.md", "docs/errors.md", "spec/wire.md"]);
+const wide = new Set(["docs/settings.md", "docs/errors.md", "docs/performance.md", "spec/wire.md"]);
 /** The README has the picture of the front page, so it is not the front page itself. */
 const renamed = new Map([["README.md", "overview.md"]]);
 /** Where the sidebar says something else than the heading of the page. */

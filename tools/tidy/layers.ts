@@ -60,7 +60,7 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     "index.ts",
   ],
   testkit: ["process/", "proxy/", "resolve/", "clock/", "redis/", "postgres/", "docker/", "servers/", "vitest/", "index.ts"],
-  bench: ["measure/", "lock/", "gateway/", "command-line.ts", "main.ts"],
+  bench: ["measure/", "lock/", "gateway/", "page/", "command-line.ts", "main.ts"],
   robustness: ["history/", "traffic/", "harness/", "servers/", "checkers/", "faults/", "report/", "profiles/", "main.ts", "soak.ts"],
   "demo-client": ["output/", "program.ts", "worker/", "engine/", "scenarios/", "command-line.ts", "main.ts"],
   dev: ["command-line.ts", "stack.ts", "main.ts"],

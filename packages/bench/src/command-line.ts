@@ -34,7 +34,8 @@ export function readCommandLine(args: readonly string[], known: readonly Part[])
   const { json, from, beside } = values;
   if (json !== undefined && !existsSync(dirname(resolve(json)))) throw new RangeError(`--json ${json}: there is no folder for it`);
   if (from !== undefined && !existsSync(from)) throw new RangeError(`--from ${from}: there is no such file`);
-  if (from !== undefined && positionals.length > 0) throw new RangeError("--from shows an earlier run: it takes no parts");
+  if (from !== undefined && (positionals.length > 0 || values.write !== true))
+    throw new RangeError("--from is for --write alone: nothing is measured");
   if (beside !== undefined && !existsSync(join(beside, "packages", "lock", "dist", "index.js")))
     throw new RangeError(`--beside ${beside}: there is no built checkout (npm run build there)`);
   return {

@@ -1,22 +1,26 @@
 // `npm run bench [-- quick | usual | all | part…]`: every figure that the documentation claims,
-// measured side by side in one run.
-import { writeFileSync } from "node:fs";
+// measured side by side in one run, and the page that shows them.
+import { readFileSync, writeFileSync } from "node:fs";
 import { type Asked, readCommandLine, usage } from "./command-line.js";
 import { benchGateway, gatewayParts } from "./gateway/main.js";
 import { lockParts } from "./lock/main.js";
 import { thisMachine, versionsHere } from "./measure/machine.js";
 import { type Context, countFor, effortFor, type Part } from "./measure/part.js";
 import { progressOn } from "./measure/progress.js";
-import type { Report, Result } from "./measure/results.js";
+import { type Report, type Result, reportText } from "./measure/results.js";
 import { asText } from "./measure/text.js";
+import { pageOf } from "./page/page.js";
 
 const parts: readonly Part[] = [...lockParts, ...gatewayParts];
+const docs = new URL("../../../docs/", import.meta.url);
 
 async function measure(asked: Asked): Promise<Report> {
   const machine = thisMachine();
   const startedAt = new Date();
-  console.log(`Node ${process.version}, ${process.platform} ${process.arch}. Compare figures only within one run.`);
+  console.log(`Node ${process.version}, ${process.platform} ${process.arch}, load average ${machine.loadAverage.join(", ")}.`);
+  console.log("Compare figures only within one run.");
   const results: Result[] = [];
+  const servers: Record<string, string> = {};
   const progress = progressOn(process.stderr);
   const context: Context = {
     ...{ scope: asked.scope, beside: asked.beside, progress, effort: effortFor(asked.scope, asked), count: countFor(asked) },
@@ -25,16 +29,25 @@ async function measure(asked: Asked): Promise<Report> {
       results.push(result);
       console.log(asText(result));
     },
+    note(server, version) {
+      servers[server] = version;
+    },
   };
   for (const part of lockParts) if (asked.parts.includes(part.name)) await part.run(context);
   const ofGateway = gatewayParts.filter(({ name }) => asked.parts.includes(name));
   if (ofGateway.length > 0) await benchGateway(ofGateway, context);
   return {
-    ...{ format: 1, scope: asked.scope, leftOut: asked.leftOut, machine, results, versions: versionsHere() },
-    command: ["npm run bench", ...(process.argv.length > 2 ? ["--", ...process.argv.slice(2)] : [])].join(" "),
+    ...{ format: 1, scope: asked.scope, leftOut: asked.leftOut, machine, results, versions: { ...versionsHere(), ...servers } },
+    command: commandLine(process.argv.slice(2)),
     startedAt: startedAt.toISOString(),
     tookSeconds: Math.round((Date.now() - startedAt.getTime()) / 1_000),
   };
+}
+
+/** Without the paths of this machine. */
+function commandLine(args: readonly string[]): string {
+  const shown = args.filter((arg, i) => !arg.startsWith("--json") && args[i - 1] !== "--json");
+  return ["npm run bench", ...(shown.length === 0 ? [] : ["--"]), ...shown.map((arg) => (arg.includes("/") ? "DIR" : arg))].join(" ");
 }
 
 async function main(): Promise<void> {
@@ -47,8 +60,11 @@ async function main(): Promise<void> {
     return;
   }
   if (asked === undefined) return console.log(usage(parts));
-  const report = await measure(asked);
-  if (asked.json !== undefined) writeFileSync(asked.json, `${JSON.stringify(report)}\n`);
+  const text = asked.from === undefined ? reportText(await measure(asked)) : readFileSync(asked.from, "utf8");
+  if (asked.json !== undefined) writeFileSync(asked.json, text);
+  if (!asked.write) return;
+  for (const [name, content] of Object.entries({ ...pageOf(text), "performance.json": text })) writeFileSync(new URL(name, docs), content);
+  console.log("\nwritten: docs/performance.md");
 }
 
 await main();

@@ -34,6 +34,11 @@ export class PostgresLog {
     return Number(rows[0]?.bytes);
   }
 
+  async version(): Promise<string> {
+    const { rows } = await this.#client.query<{ server_version: string }>("show server_version");
+    return rows[0]?.server_version ?? "unknown";
+  }
+
   /** Done now, so that what Postgres writes to the log by itself is not counted. */
   async checkpoint(): Promise<void> {
     await this.#client.query("checkpoint");

@@ -59,6 +59,7 @@ export async function benchGateway(chosen: readonly GatewayPart[], context: Cont
   const client = startLoadClient();
   const log = await PostgresLog.of(servers);
   try {
+    context.note("postgres", await log.version());
     for (const part of chosen) await part.run({ servers, client, log }, context);
   } finally {
     await log.close();

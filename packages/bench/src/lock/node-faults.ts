@@ -47,7 +47,7 @@ async function measure(atOnce: number, context: Context): Promise<void> {
       id: `faulty-nodes/${atOnce}`,
       title,
       remark: `acquire + release, five masters on loopback without a log; the slow node ${SLOW_MS} ms away`,
-      effort: context.effort({ rounds: 9, seconds: 0.2 }),
+      effort: context.effort({ rounds: 7, seconds: 0.2 }),
       contestants,
       compared: atOnce === 1 ? ("p50Us" as const) : ("perSecond" as const),
     };

@@ -9,7 +9,7 @@ import type { Names } from "./client.js";
 import { byKey } from "./configurations.js";
 import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } from "./lock-process.js";
 
-const EFFORT: Effort = { rounds: 9, seconds: 0.2 };
+const EFFORT: Effort = { rounds: 7, seconds: 0.2 };
 
 interface Shape {
   readonly id: string;
@@ -93,6 +93,7 @@ async function measure(shape: Shape, context: Context): Promise<void> {
   // scripts are compared.
   await using fleet = await RedisFleet.start({ nodes, clock: "real", ...(log === "none" ? { config: { appendonly: "no" } } : {}) });
   for (const node of fleet.nodes) node.slow(delayMs);
+  context.note("redis", await redisVersion(fleet));
   const urls = delayMs === 0 ? fleet.nodes.map(({ directUrl }) => directUrl) : fleet.urls;
   const keys = shape.entrants.filter((key) => context.scope !== "quick" || headlineEntrants.has(key));
   const opened: LockProcess[] = [];
@@ -108,6 +109,11 @@ async function measure(shape: Shape, context: Context): Promise<void> {
   } finally {
     await Promise.all(opened.map((one) => one.stop()));
   }
+}
+
+async function redisVersion(fleet: RedisFleet): Promise<string> {
+  const info = String(await fleet.node("n1").cli("INFO", "server"));
+  return /(?:valkey|redis)_version:(\S+)/.exec(info)?.[1] ?? "unknown";
 }
 
 function planOf(shape: Shape, contestants: readonly Contestant[], context: Context): Plan {

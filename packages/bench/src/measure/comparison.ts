@@ -61,8 +61,8 @@ async function measured(contestant: Contestant, seconds: number): Promise<{ roun
   const used = countProcessorTime(contestant.processes);
   const round = await contestant.round(seconds);
   const { operations } = round;
-  if (operations === 0) throw new Error(`${contestant.name} did nothing in ${seconds} s`);
-  const processor = Object.entries(used()).map(([role, us]) => [`${role}Us`, us / operations]);
+  if (round.latenciesUs.length === 0) throw new Error(`${contestant.name} did nothing in ${seconds} s`);
+  const processor = Object.entries(used()).map(([role, us]) => [`${role}Us`, us / Math.max(1, operations)]);
   return {
     round,
     samples: {
@@ -126,8 +126,7 @@ function shownWith(plan: Plan, rows: readonly Row[]): Result {
     figures: { ...row.figures, ratio: rounded(ratio(row.rounds[compared] ?? [], base?.rounds[compared] ?? [])) },
   }));
   return {
-    id,
-    title,
+    ...{ id, title, compared },
     remark: `${remark}; ${effort.rounds} rounds of ${effort.seconds} s in turns`,
     columns: [
       ...usual,
@@ -146,9 +145,9 @@ export function bestPeer(rows: readonly Row[], key: "p50Us" | "perSecond"): Row 
   return others.sort((a, b) => sign * ((a.figures[key] ?? 0) - (b.figures[key] ?? 0)))[0];
 }
 
-/** Six significant digits: more is noise, and makes the file of the results long. */
+/** Five significant digits: more is noise, and makes the file of the results long. */
 function rounded(value: number): number {
-  return Number(value.toPrecision(6));
+  return Number(value.toPrecision(5));
 }
 
 /** All rounds of several processes that worked side by side, as one. */

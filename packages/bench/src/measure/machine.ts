@@ -1,4 +1,5 @@
 // On what a run was made: the machine, how busy it was, and the versions of all that took part.
+import { execFileSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { cpus, loadavg, release, totalmem, type } from "node:os";
 import { processorTimes } from "./cpu.js";
@@ -32,14 +33,29 @@ export function thisMachine(): Machine {
 
 /** Of Node and the packages; the servers tell theirs when they have been started. */
 export function versionsHere(): Readonly<Record<string, string>> {
-  return { node: process.versions.node, ...Object.fromEntries(packages.map((name) => [name.replace(/4$/, " 4"), versionOf(name)])) };
+  return {
+    palisade: commit(),
+    node: process.versions.node,
+    ...Object.fromEntries(packages.map((name) => [name, versionOf(name)])),
+  };
+}
+
+/** Of this checkout, where it is one. */
+function commit(): string {
+  try {
+    const cwd = new URL(".", import.meta.url);
+    return execFileSync("git", ["describe", "--always", "--dirty"], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  } catch {
+    return "unknown";
+  }
 }
 
 function versionOf(name: string): string {
   // Not every package exports its package.json: it is looked for above the entry.
   for (let folder = require.resolve(name); folder.includes("node_modules"); folder = folder.slice(0, folder.lastIndexOf("/"))) {
     try {
-      return (require(`${folder}/package.json`) as { readonly version?: string }).version ?? "unknown";
+      const { version } = require(`${folder}/package.json`) as { readonly version?: string };
+      if (version !== undefined) return version;
     } catch {
       // A folder between the entry and the root of its package.
     }

@@ -16,6 +16,8 @@ export interface Context {
   /** How many of what is not repeated; fewer in a run that only tries the benchmark out. */
   count(usual: number): number;
   publish(result: Result): void;
+  /** The version of a server that was started. */
+  note(server: string, version: string): void;
 }
 
 export interface Part {

@@ -26,6 +26,8 @@ export interface Result {
   readonly id: string;
   readonly title: string;
   readonly remark: string;
+  /** By which figure the rows are compared; absent where they are not. */
+  readonly compared?: "p50Us" | "perSecond";
   readonly columns: readonly Column[];
   readonly rows: readonly Row[];
 }
@@ -62,4 +64,23 @@ export function rowOf(result: Result | undefined, name: string): Row | undefined
 export function ratioOf(result: Result | undefined, key: string, names: readonly [string, string]): number | undefined {
   const [of, to] = names.map((name) => rowOf(result, name)?.rounds[key]);
   return of === undefined || to === undefined || of.length === 0 || to.length === 0 ? undefined : ratio(of, to);
+}
+
+/** Whether so much other work ran beside it that its times say little. */
+export function isBusy({ loadAverage: [load = 0], cores }: Machine): boolean {
+  return load > cores / 2;
+}
+
+/** As the file of the results: one line for each result. */
+export function reportText(report: Report): string {
+  const { results, ...rest } = report;
+  const head = JSON.stringify(rest).slice(0, -1);
+  return `${head},"results":[\n${results.map((result) => JSON.stringify(result)).join(",\n")}\n]}\n`;
+}
+
+/** Throws an error for people if the text is no file of results. */
+export function parseReport(text: string): Report {
+  const report = JSON.parse(text) as Partial<Report>;
+  if (report.format !== 1 || !Array.isArray(report.results)) throw new TypeError("this file holds no results of the benchmark");
+  return report as Report;
 }

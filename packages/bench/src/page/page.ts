@@ -1,0 +1,144 @@
+// docs/performance.md and its pictures, from the results of a run and nothing else.
+import { isBusy, parseReport, type Report, type Result } from "../measure/results.js";
+import { cells } from "../measure/text.js";
+import { type Bar, chart, type Panel } from "./chart.js";
+import { goalRows } from "./goals.js";
+import { lossRows } from "./losses.js";
+
+/** By the name of the file. */
+export type Files = Readonly<Record<string, string>>;
+
+interface Shown {
+  readonly id: string;
+  readonly key: string;
+  readonly digits: number;
+  readonly remark: string;
+}
+
+const p50 = { key: "p50Us", digits: 0, remark: "acquire + release, p50 in µs: shorter is better" };
+const rate = { key: "perSecond", digits: 0, remark: "per second: longer is better" };
+const fair = { key: "fairShares", digits: 1, remark: "longest wait over the fair share: shorter is better" };
+const soon = { key: "p50Us", digits: 0, remark: "from release to the next holder, p50 in µs: shorter is better" };
+
+const pictures: Readonly<Record<string, { readonly label: string; readonly shows: readonly Shown[] }>> = {
+  "performance-lock.svg": {
+    label: "Acquire and release beside other libraries",
+    shows: [
+      { id: "one-at-a-time", ...p50 },
+      { id: "fresh-names", ...p50 },
+      { id: "256-at-once", ...rate },
+    ],
+  },
+  "performance-waiting.svg": {
+    label: "Hand-over and fairness beside other libraries",
+    shows: [
+      { id: "handover", ...soon },
+      { id: "handover-16", ...soon },
+      { id: "handover-16", ...fair },
+    ],
+  },
+  "performance-gateway.svg": {
+    label: "The gateway beside hand-written servers",
+    shows: ["puts/64", "gets/64", "hot-key", "transactions"].map((id) => ({ id, ...rate })),
+  },
+};
+
+export function pageOf(text: string): Files {
+  const report = parseReport(text);
+  const drawings = Object.entries(pictures).flatMap(([file, { label, shows }]): [string, string][] => {
+    const panels = shows.flatMap((show) => panel(report.results, show));
+    return panels.length === 0 ? [] : [[file, chart(label, panels)]];
+  });
+  return {
+    "performance.md": markdown(
+      report,
+      drawings.map(([file]) => file),
+    ),
+    ...Object.fromEntries(drawings),
+  };
+}
+
+function panel(results: readonly Result[], { id, key, digits, remark }: Shown): readonly Panel[] {
+  const result = results.find((one) => one.id === id);
+  if (result === undefined) return [];
+  const bars = result.rows.flatMap(({ name, kind, figures }): readonly Bar[] => {
+    const value = figures[key];
+    return value === undefined ? [] : [{ name, kind, value }];
+  });
+  return [{ title: result.title, remark, digits, bars }];
+}
+
+function markdown(report: Report, drawings: readonly string[]): string {
+  const { results } = report;
+  const losses = lossRows(results);
+  return [
+    "# Performance",
+    "",
+    `Made by \`${report.command}\`, not by hand; the results behind it: [performance.json](performance.json). How it is measured:`,
+    "[packages/bench](../packages/bench/README.md). Compare figures only within this run, and rather ratios and processor times than",
+    "times: rounds are taken in turns, figures are medians of rounds, ratios are taken within a round.",
+    "",
+    ...machineLines(report),
+    "",
+    "## Goals",
+    "",
+    ...rows(["goal", "limit", "measured", ""], goalRows(report)),
+    "",
+    ...drawings.flatMap((file) => [`![${pictures[file]?.label ?? file}](${file})`, ""]),
+    "## What Palisade loses",
+    "",
+    ...(losses.length === 0
+      ? ["In no row of this run is another faster, or does another take less processor time."]
+      : [
+          "Every row of this run in which another is faster by more than 2 %, or takes less processor time in all processes together by more than 5 %.",
+          "None of the other libraries gives tokens; which of the servers compare a token, their rows say.",
+          "",
+          ...rows(["", "who", "by how much"], losses),
+        ]),
+    "",
+    "## All rows",
+    "",
+    "CPU is processor time per operation in µs: of the library or the load that asks, of all nodes together, of the server, of all of Postgres.",
+    "",
+    ...results.flatMap((result) => [`### ${result.title}`, "", `${result.remark}.`, "", ...resultRows(result), ""]),
+    "## What each does",
+    "",
+    ...rows(["", "for one operation"], whatEachDoes(results)),
+    "",
+  ].join("\n");
+}
+
+function machineLines({ machine, versions, startedAt, tookSeconds, leftOut }: Report): readonly string[] {
+  const facts = [
+    ["date", `${startedAt.slice(0, 16).replace("T", " ")} UTC, ${Math.round(tookSeconds / 60)} minutes`],
+    ["machine", `${machine.cores} × ${machine.processor}, ${machine.memoryGb} GB, ${machine.system}`],
+    ["load average at the start", `${machine.loadAverage.join(", ")}${isBusy(machine) ? ": **other work ran beside this run**" : ""}`],
+    ["processor times from", machine.processorTimes],
+    [
+      "versions",
+      Object.entries(versions)
+        .map(([name, version]) => `${name} ${version}`)
+        .join(", "),
+    ],
+    ["left out", leftOut.length === 0 ? "nothing" : leftOut.map((name) => `\`${name}\``).join(", ")],
+  ];
+  return rows(["", ""], facts);
+}
+
+function resultRows(result: Result): readonly string[] {
+  const titles = ["", ...result.columns.map(({ title }) => title)];
+  const body = result.rows.map((row) => [row.kind === "ours" ? `**${row.name}**` : row.name, ...cells(result, row)]);
+  return rows(titles, body);
+}
+
+function whatEachDoes(results: readonly Result[]): readonly (readonly string[])[] {
+  const all = results.flatMap(({ rows: list }) =>
+    list.map(({ name, does }) => [name.split(/, (?:all nodes|one node|accepted|refused|\d proc)/)[0] ?? "", does]),
+  );
+  return [...new Map(all.map(([name = "", does = ""]) => [name, does]))];
+}
+
+function rows(titles: readonly string[], body: readonly (readonly string[])[]): readonly string[] {
+  const line = (list: readonly string[]): string => `| ${list.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(titles), line(titles.map(() => "---")), ...body.map(line)];
+}
