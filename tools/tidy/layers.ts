@@ -7,7 +7,20 @@ import type { Finding, Rule } from "./rule.js";
 
 /** By package: its folders, lowest first, and then the files in the root of its source. */
 const layersOf: Readonly<Record<string, readonly string[]>> = {
-  lock: ["platform/", "protocol/", "quorum/", "options/", "lease/", "waiting/", "redis/", "locker.ts", "testing/", "metrics/", "index.ts"],
+  lock: [
+    "platform/",
+    "protocol/",
+    "quorum/",
+    "options/",
+    "lease/",
+    "waiting/",
+    "redis/",
+    "locker.ts",
+    "testing/",
+    "metrics/",
+    "tracing/",
+    "index.ts",
+  ],
   client: [
     "misuse.ts",
     "results.ts",
@@ -15,12 +28,14 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     "options.ts",
     "transaction-body.ts",
     "transport.ts",
+    "spans.ts",
     "retry.ts",
     "gateway-error.ts",
     "change-stream.ts",
     "client-options.ts",
     "gateway-client.ts",
     "with-resource.ts",
+    "tracing.ts",
     "index.ts",
   ],
   guard: [

@@ -35,6 +35,7 @@ import type {
   TransactionResult,
 } from "./results.js";
 import { type Retried, type RetryPolicy, seenBefore, sendWithRetry } from "./retry.js";
+import { type CallSubject, tracing } from "./spans.js";
 import { operationText } from "./transaction-body.js";
 import { createTransport, type Success, type Transport } from "./transport.js";
 
@@ -98,6 +99,7 @@ class HttpClient implements GatewayClient {
       path: `/v1/resources/${resourcePath(resource)}`,
       headers,
       repeatable: "yes",
+      subject: { operation: "get", resource },
     });
     if (!answer.ok) return answer;
     const { rev, token, text } = answer;
@@ -108,7 +110,8 @@ class HttpClient implements GatewayClient {
 
   async seal<T>(resource: string, options: SealOptions): Promise<SealResult<T>> {
     checkOptions("seal", options, ofHolder);
-    const headers = { "fencing-token": fencingHeader(tokenFor(resource, options), undefined) };
+    const token = tokenFor(resource, options);
+    const headers = { "fencing-token": fencingHeader(token, undefined) };
     const path = `/v1/resources/${resourcePath(resource)}/seal`;
     const answer = await this.#send({
       ...this.#call(options),
@@ -117,11 +120,12 @@ class HttpClient implements GatewayClient {
       headers,
       leaseSignal: options.lease?.signal,
       repeatable: "yes",
+      subject: { operation: "seal", resource, token },
     });
     if (!answer.ok) return answer;
     const text = memberText(answer.text) ?? "null";
-    const { token, rev, value } = JSON.parse(answer.text) as { token: number; rev: number; value: T | null };
-    return { ok: true, resource, token, rev, value, text };
+    const { token: fence, rev, value } = JSON.parse(answer.text) as { token: number; rev: number; value: T | null };
+    return { ok: true, resource, token: fence, rev, value, text };
   }
 
   async transaction(operations: readonly Operation[], options: TransactionOptions = {}): Promise<TransactionResult> {
@@ -139,6 +143,7 @@ class HttpClient implements GatewayClient {
       body: `{"operations":[${operations.map(operationText).join(",")}]}`,
       leaseSignal: options.lease?.signal,
       repeatable: options.idempotencyKey === undefined ? "no" : "yes",
+      subject: { operation: "transaction", token: holder },
     });
     if (!answer.ok) return answer;
     const { results } = JSON.parse(answer.text) as Pick<Extract<TransactionResult, { ok: true }>, "results">;
@@ -160,6 +165,7 @@ class HttpClient implements GatewayClient {
       body: `{"leases":${JSON.stringify(leases)},"arguments":${jsonTextOf(values)}}`,
       leaseSignals: options.leases.flatMap(({ signal }) => signal ?? []),
       repeatable: leases.some(({ seq }) => seq !== undefined) ? "yes" : "no",
+      subject: { operation: `call ${called}` },
     });
     if (answer.ok) {
       const text = memberText(answer.text) ?? "null";
@@ -173,13 +179,16 @@ class HttpClient implements GatewayClient {
   async list(options: ListOptions = {}): Promise<ListResult> {
     checkOptions("list", options, [...ofCall, "prefix", "limit", "cursor", "include", "tombstones"]);
     const { prefix, limit, cursor, include, tombstones } = options;
-    return await this.#read(`/v1/resources${queryText({ prefix, limit, cursor, include, tombstones })}`, options);
+    return await this.#read(`/v1/resources${queryText({ prefix, limit, cursor, include, tombstones })}`, options, { operation: "list" });
   }
 
   async history(resource: string, options: HistoryOptions = {}): Promise<HistoryResult> {
     checkOptions("history", options, [...ofCall, "limit", "before"]);
     const { limit, before } = options;
-    return await this.#read(`/v1/history/${resourcePath(resource)}${queryText({ limit, before })}`, options);
+    return await this.#read(`/v1/history/${resourcePath(resource)}${queryText({ limit, before })}`, options, {
+      operation: "history",
+      resource,
+    });
   }
 
   changes(options: ChangesOptions = {}): AsyncGenerator<Change, void, undefined> {
@@ -193,12 +202,14 @@ class HttpClient implements GatewayClient {
   async refused(options: RefusedOptions = {}): Promise<RefusedResult> {
     checkOptions("refused", options, [...ofCall, "prefix", "since", "limit", "before"]);
     const { prefix, since, limit, before } = options;
-    return await this.#read(`/v1/refused${queryText({ prefix, since: since?.toISOString(), limit, before })}`, options);
+    return await this.#read(`/v1/refused${queryText({ prefix, since: since?.toISOString(), limit, before })}`, options, {
+      operation: "refused",
+    });
   }
 
   async fence(resource: string, options: CallOptions = {}): Promise<FenceResult> {
     checkOptions("fence", options, ofCall);
-    return await this.#read(`/v1/fences/${resourcePath(resource)}`, options);
+    return await this.#read(`/v1/fences/${resourcePath(resource)}`, options, { operation: "fence", resource });
   }
 
   async changeFence(resource: string, change: FenceChange, options: CallOptions = {}): Promise<FenceChangeResult> {
@@ -213,13 +224,14 @@ class HttpClient implements GatewayClient {
       body: JSON.stringify({ action, token: tokenOf({ token }), reason }),
       // A second try would be told that the fence is there already, and not by whom it was moved.
       repeatable: "no",
+      subject: { operation: "changeFence", resource, token },
     });
     return answer.ok ? { ok: true, ...(JSON.parse(answer.text) as Omit<Extract<FenceChangeResult, { ok: true }>, "ok">) } : answer;
   }
 
   /** A read whose answer is one JSON object. */
-  async #read<T extends { readonly ok: true }>(path: string, options: CallOptions): Promise<T | Refusal> {
-    const answer = await this.#send({ ...this.#call(options), method: "GET", path, headers: {}, repeatable: "yes" });
+  async #read<T extends { readonly ok: true }>(path: string, options: CallOptions, subject: CallSubject): Promise<T | Refusal> {
+    const answer = await this.#send({ ...this.#call(options), method: "GET", path, headers: {}, repeatable: "yes", subject });
     return answer.ok ? ({ ok: true, ...(JSON.parse(answer.text) as object) } as T) : answer;
   }
 
@@ -238,6 +250,7 @@ class HttpClient implements GatewayClient {
       body: options.body,
       leaseSignal: lease?.signal,
       repeatable: seq === undefined && idempotencyKey === undefined ? "no" : "yes",
+      subject: { operation: method.toLowerCase(), resource, token },
     });
     return seenBefore(answer, token, seq) ?? answer;
   }
@@ -247,8 +260,13 @@ class HttpClient implements GatewayClient {
     return { signal: options.signal, timeoutMs: options.timeoutMs ?? this.#timeoutMs };
   }
 
-  #send(call: Retried): Promise<Success | Refusal> {
-    return sendWithRetry(this.#transport, call, this.#retry);
+  #send({ subject, ...call }: Retried & { readonly subject: CallSubject }): Promise<Success | Refusal> {
+    const { spans } = tracing;
+    if (spans === undefined) return sendWithRetry(this.#transport, call, this.#retry);
+    const sent = { ...subject, method: call.method, base: this.#source.base };
+    return spans.call(sent, (headers) =>
+      sendWithRetry(this.#transport, { ...call, headers: { ...call.headers, ...headers } }, this.#retry),
+    );
   }
 }
 

@@ -7,6 +7,7 @@ import type { GatewayClient } from "./client-options.js";
 import { GatewayError } from "./gateway-error.js";
 import { checkOptions } from "./misuse.js";
 import type { LeaseLike } from "./request-format.js";
+import { tracing } from "./spans.js";
 
 /** A lease that is released by disposing of it; those of @palisade/lock fit. */
 export interface HeldLease extends LeaseLike, AsyncDisposable {}
@@ -98,15 +99,22 @@ type Call = readonly [LockerLike, Client, string | readonly string[], (document:
  * GatewayError when the gateway refuses or the lease is lost, and what the locker throws when it
  * grants no lease.
  */
-export const withResource = (async (...[locker, client, resource, routine, options = {}]: Call) => {
+export const withResource = (async (...call: Call) => {
+  const [, , resource, , options = {}] = call;
   checkOptions("withResource", options, ["acquire", "timeoutMs"]);
+  const { spans } = tracing;
+  if (spans === undefined) return await underLease(...call);
+  return await spans.withResource(typeof resource === "string" ? [resource] : resource, () => underLease(...call));
+}) as WithResource;
+
+async function underLease(...[locker, client, resource, routine, options = {}]: Call): Promise<unknown> {
   const run = routine as (document: unknown, work: ResourceWork<unknown>) => unknown;
   const lease = await locker.acquire(resource, { renew: true, ...options.acquire });
   // Releasing never throws over an error of the routine.
   await using _release = lease;
   const work = { client, lease, run, timeoutMs: options.timeoutMs };
   return typeof resource === "string" ? await withOne(work, resource) : await withSeveral(work, resource);
-}) as WithResource;
+}
 
 interface Work {
   readonly client: Client;

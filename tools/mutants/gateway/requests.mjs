@@ -111,4 +111,22 @@ export const requests = [
     breaks: "A transaction whose lease is lost is told to read again and retry.",
     tests: ["real/http-transactions.test.ts"],
   },
+  {
+    name: "refusal-traced-without-its-fence",
+    promise: "G1",
+    file: "packages/gateway/src/http/dispatcher.ts",
+    find: "result instanceof Problem ? result.facts.currentToken : undefined",
+    replace: "undefined",
+    breaks: "The trace of a stale write does not say which token it met.",
+    tests: ["real/tracing.test.ts"],
+  },
+  {
+    name: "shared-statement-linked-to-one-request",
+    promise: "G3",
+    file: "packages/gateway/src/observe/tracing.ts",
+    find: "return parent.setValue(SHARED, requests);",
+    replace: "return parent.setValue(SHARED, [first]);",
+    breaks: "From the trace of a write nobody finds the statement that stored it.",
+    tests: ["real/tracing.test.ts"],
+  },
 ];

@@ -4,6 +4,7 @@
 import type { Unavailable, WriteRequest } from "../fence/verdict.js";
 import { BoundedWait, overloaded } from "../store/bounded-wait.js";
 import { LOCK_TIMED_OUT } from "../store/lanes.js";
+import { tracing } from "../store/spans.js";
 import type { WriteConnection } from "../store/write-connection.js";
 import type { SlotLine, WriteSlots } from "../store/write-slots.js";
 import { afterLastTry, type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
@@ -72,6 +73,7 @@ export class GroupCommit {
         settle,
         attempts: 0,
         fold: none,
+        span: tracing.spans?.current(),
         place: "behind",
         next: undefined,
       };
@@ -138,7 +140,14 @@ export class GroupCommit {
 
   async #send(connection: WriteConnection, batch: readonly Entry[], lane: "fast" | "slow"): Promise<readonly RowAnswer[]> {
     const startedAt = performance.now();
-    const { answers, outcome } = await sendBatch(this.#parts, { connection, batch, lane });
+    const send = () => sendBatch(this.#parts, { connection, batch, lane });
+    const { spans } = tracing;
+    const { answers, outcome } = await (spans === undefined
+      ? send()
+      : spans.together(
+          writesOf(batch).map(({ span }) => span),
+          send,
+        ));
     this.#parts.observe({ kind: "batch", rows: answers.length, durationMs: performance.now() - startedAt, outcome });
     return answers;
   }

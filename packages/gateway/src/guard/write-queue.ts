@@ -18,6 +18,8 @@ export interface Entry extends Waiter {
   readonly settle: (verdict: WriteOutcome) => void;
   /** How often it failed for a reason of its own, or with a fold. */
   attempts: number;
+  /** The request that it came with, where requests are traced. */
+  readonly span?: unknown;
   /** The puts behind it that go with it as one row. */
   fold: readonly Entry[];
   /** Used by the queue only. */

@@ -3,6 +3,7 @@
 import type { RequestHandler } from "express";
 import { type Log, logFinished } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
+import { tracing } from "../store/spans.js";
 import { type Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
@@ -93,9 +94,10 @@ export class Dispatcher {
 
   async #handle(route: Route, context: RequestContext, principal: Principal | Problem): Promise<void> {
     let result: Result;
+    context.span = tracing.spans?.request(context.request, route.name);
     try {
       if (!(principal instanceof Problem)) context.principal = principal;
-      result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await route.handler(context)));
+      result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await run(route, context)));
     } catch (error) {
       this.#parts.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
@@ -119,10 +121,20 @@ export class Dispatcher {
     const outcome = result instanceof Problem ? result.code : "ok";
     const durationMs = performance.now() - context.startedAt;
     this.#parts.metrics.requestDone(route, outcome, durationMs);
+    if (context.span !== undefined) endSpan(context, outcome, result);
     logFinished(this.#parts.log, { request: context, route, outcome, status: result.status, durationMs });
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#onIdle?.();
   }
+}
+
+function run({ handler }: Route, context: RequestContext): Result | Promise<Result> {
+  return context.span === undefined ? handler(context) : context.span.within(() => handler(context));
+}
+
+function endSpan({ span, requestId, resource, token }: RequestContext, outcome: string, result: Result): void {
+  const fence = result instanceof Problem ? result.facts.currentToken : undefined;
+  span?.end({ status: result.status, outcome, requestId, resource, token, fence });
 }
 
 function busy(detail: string): Problem {

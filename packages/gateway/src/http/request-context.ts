@@ -1,5 +1,6 @@
 // One request: its header fields as they came, and what has been learned about it so far.
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { RequestSpan } from "../store/spans.js";
 import { noPrincipal, type Principal } from "./scopes.js";
 
 export class RequestContext {
@@ -12,6 +13,7 @@ export class RequestContext {
   /** For the log: what the request was about, once that is known. */
   resource: string | undefined;
   token: number | undefined;
+  span: RequestSpan | undefined;
 
   constructor(
     readonly request: IncomingMessage,

@@ -5,6 +5,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import type { Unavailable } from "../fence/verdict.js";
 import type { DatabaseHost } from "./database-host.js";
+import { tracing } from "./spans.js";
 
 export interface ReadPoolOptions {
   readonly host: DatabaseHost;
@@ -79,11 +80,15 @@ export class ReadPool {
     if (this.#pool.ending) return { kind: "unavailable", reason: "closing", outcome: "not_applied" };
     if (this.#pool.waitingCount >= this.#maxWaiting)
       return { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
+    const span = tracing.spans?.statement("palisade-read");
     try {
       if (this.#host.known === undefined) await this.#host.url();
-      return await work(this.db);
+      const found = await work(this.db);
+      span?.end({});
+      return found;
     } catch (error) {
       const cause = causeOf(error);
+      span?.end({}, cause instanceof pg.DatabaseError ? (cause.code ?? cause.name) : "unreachable");
       if (!(cause instanceof pg.DatabaseError)) this.#host.forget();
       return { kind: "unavailable", reason: cause instanceof pg.DatabaseError ? "refused" : "unreachable", outcome: "not_applied", cause };
     }

@@ -6,6 +6,7 @@ import { connectFailure, endsSession, type Failure, failureOf } from "../fence/f
 import type { DatabaseHost } from "./database-host.js";
 import { demandTransactions, PoolerQuery } from "./pooler-query.js";
 import { type Durability, OPEN_SESSION, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
+import { type ServerProcess, tracing } from "./spans.js";
 
 /** Whether the database was restored; see lineage.ts. */
 export interface RestoreCheck {
@@ -61,7 +62,20 @@ export class WriteConnection {
     return this.#client !== undefined;
   }
 
-  async run(statement: BoundStatement): Promise<Reply> {
+  run(statement: BoundStatement): Promise<Reply> {
+    return tracing.spans === undefined ? this.#run(statement) : this.#runTraced(statement);
+  }
+
+  async #runTraced(statement: BoundStatement): Promise<Reply> {
+    // The name ends in a hash of the text.
+    const span = tracing.spans?.statement(statement.name.replace(/-[0-9a-f]{12}$/, ""));
+    const before = this.#client;
+    const reply = await this.#run(statement);
+    span?.end(serverOf(this.#client ?? before), "failure" in reply ? failureName(reply.failure) : undefined);
+    return reply;
+  }
+
+  async #run(statement: BoundStatement): Promise<Reply> {
     if (this.#busy) throw new Error("invariant: one statement at a time on a connection");
     this.#busy = true;
     try {
@@ -185,6 +199,16 @@ export class WriteConnection {
     await client.end();
     clearTimeout(timer);
   }
+}
+
+function serverOf(client: pg.Client | undefined): ServerProcess {
+  if (client === undefined) return {};
+  const { host, port, database } = client;
+  return { host, port, database, pid: (client as unknown as { readonly processID?: number }).processID };
+}
+
+function failureName(failure: Failure): string {
+  return "code" in failure ? failure.code : failure.reason;
 }
 
 function notRecovered(lost: string): Failure {

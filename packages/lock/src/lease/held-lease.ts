@@ -10,11 +10,12 @@ import { type LeaseLostReason, LockError } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
 import type { Lease, Release, Renewal } from "../protocol/lease.js";
 import type { GrantedLease, Won } from "../protocol/outcome.js";
+import { type OpenSpan, tracing } from "../protocol/spans.js";
 import { castBallots } from "../quorum/round.js";
 import { neededTtlMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import type { LeaseContext } from "./context.js";
 import { writeHandOver } from "./hand-over.js";
-import { publishEnd } from "./lease-end.js";
+import { publishEnd, publishRenewal } from "./lease-end.js";
 import { describeLoss } from "./messages.js";
 import { releaseEverywhere } from "./release.js";
 import { renew } from "./renew.js";
@@ -33,6 +34,7 @@ export class HeldLease implements Lease, Deadline {
   readonly #votes: readonly (Ballot | undefined)[];
   readonly #grantedAt: number;
   readonly #holdUntilAt: number;
+  readonly #span: OpenSpan | undefined;
   // The deadline: the moment before the first byte of the last successful round was sent, and how
   // long the lease lasts from then on.
   #startMonotonicMs: number;
@@ -72,6 +74,7 @@ export class HeldLease implements Lease, Deadline {
     this.#renews = keeping.renew;
     if (keeping.renew) this.#planRenewal(renewInMs(this.#lastsMs, context.clock.random()));
     this.#setDeadline();
+    this.#span = tracing.spans?.begin("hold", this);
   }
 
   get resource(): string {
@@ -176,6 +179,7 @@ export class HeldLease implements Lease, Deadline {
   async #extend(): Promise<Renewal> {
     const { clock, policy, nodes } = this.#context;
     const extension = ++this.#extensions;
+    const span = tracing.spans?.begin("renew", this, this.#span);
     // A node that loses its memory waits only for as long as a lease may last now.
     this.#ttlMs = Math.min(this.#ttlMs, this.#context.fleetMaxTtlMs ?? this.#ttlMs);
     const startMonotonicMs = clock.monotonicMs();
@@ -206,16 +210,7 @@ export class HeldLease implements Lease, Deadline {
       this.#planRenewal(renewAgainInMs(this.#lastsMs, ++this.#unknowns, clock.random()));
     }
     const isOver = this.#endIfOver();
-    if (channels.renewal.hasSubscribers) {
-      const { resources, token } = this;
-      channels.renewal.publish({
-        resources,
-        token,
-        outcome: verdict,
-        remainingMs: isOver ? 0 : this.#leftMs(),
-        ballots,
-      });
-    }
+    publishRenewal(this, { outcome: verdict, remainingMs: isOver ? 0 : this.#leftMs(), ballots }, span);
     if (isOver || verdict === "lost") throw this.#lost(ballots);
     this.#setDeadline();
     return { outcome: verdict, remainingMs: this.#leftMs(), ballots };
@@ -278,7 +273,7 @@ export class HeldLease implements Lease, Deadline {
     this.#ended = reason;
     this.#context.deadlines.clear(this);
     this.#controller?.abort(this.#lost());
-    publishEnd(this, reason, this.#context.clock.monotonicMs() - this.#grantedAt);
+    publishEnd(this, { reason, heldMs: this.#context.clock.monotonicMs() - this.#grantedAt }, this.#span);
     // An extension without an answer in time may have been executed, or be on its way: nodes would
     // hold for a whole ttl what has ended here.
     if (reason === "taken" || (this.#extensions > 0 && !this.#isHandedOver)) void this.#giveBack();
@@ -286,7 +281,7 @@ export class HeldLease implements Lease, Deadline {
 
   #giveBack(): Promise<Release> {
     const { resources, token } = this;
-    this.#release ??= releaseEverywhere(this.#context, { resources, owner: this.#owner, token });
+    this.#release ??= releaseEverywhere(this.#context, { resources, owner: this.#owner, token }, this.#span);
     return this.#release;
   }
 

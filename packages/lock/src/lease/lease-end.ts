@@ -1,14 +1,24 @@
-// What is told of the end of a lease, to subscribers of its loss and of every end.
-import type { LeaseLostReason } from "../protocol/errors.js";
-import { channels } from "../protocol/events.js";
+// What is told of the renewals and the end of a lease, to subscribers and to tracing.
+import { channels, type EndEvent, type RenewalEvent } from "../protocol/events.js";
+import type { OpenSpan } from "../protocol/spans.js";
 
-interface Ending {
+interface Told {
   readonly resources: readonly string[];
   readonly token: number;
 }
 
-export function publishEnd({ resources, token }: Ending, reason: LeaseLostReason, heldMs: number): void {
+export function publishRenewal({ resources, token }: Told, event: Omit<RenewalEvent, keyof Told>, span: OpenSpan | undefined): void {
+  span?.end({ outcome: event.outcome, isFailure: event.outcome !== "renewed" });
+  if (channels.renewal.hasSubscribers) channels.renewal.publish({ resources, token, ...event });
+}
+
+export function publishEnd(
+  { resources, token }: Told,
+  { reason, heldMs }: Pick<EndEvent, "reason" | "heldMs">,
+  span: OpenSpan | undefined,
+): void {
   const isGivenAway = reason === "released" || reason === "handed_over";
+  span?.end({ outcome: reason, isFailure: !isGivenAway && reason !== "closed" });
   if (!isGivenAway && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason });
   if (channels.end.hasSubscribers) channels.end.publish({ resources, token, reason, heldMs });
 }

@@ -3,6 +3,7 @@
 import type { EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
 import type { Release } from "../protocol/lease.js";
 import type { Ownership } from "../protocol/node.js";
+import { type OpenSpan, tracing } from "../protocol/spans.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
@@ -17,9 +18,14 @@ export type ReleaseVerdict = "free" | "unconfirmed" | "open";
  * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
  * be told. Waiters are notified from the token's wake slot on.
  */
-export async function releaseEverywhere(context: LeaseContext, lease: Ownership & { readonly token: number }): Promise<Release> {
+export async function releaseEverywhere(
+  context: LeaseContext,
+  lease: Ownership & { readonly token: number },
+  hold?: OpenSpan,
+): Promise<Release> {
   const { nodes, policy } = context;
   const { resources, owner, token } = lease;
+  const span = tracing.spans?.begin("release", lease, hold);
   const question = { resources, owner, notifyFrom: token };
   const ballots = noBallots<ReleaseBallot>(nodes.length);
   const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(context, {
@@ -30,6 +36,7 @@ export async function releaseEverywhere(context: LeaseContext, lease: Ownership 
     judge: (cast) => tallyReleases(cast, policy),
   });
   context.onReleased(resources, ballots);
+  span?.end({ outcome, isFailure: outcome !== "free" });
   return { outcome, ballots: castBallots(ballots) };
 }
 

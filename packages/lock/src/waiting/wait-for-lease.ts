@@ -9,6 +9,7 @@ import type { LeaseRequest } from "../options/lease-request.js";
 import { LockError } from "../protocol/errors.js";
 import { channels, type WaitEvent } from "../protocol/events.js";
 import type { Lost, Wanted, Won } from "../protocol/outcome.js";
+import { tracing } from "../protocol/spans.js";
 import type { WaitContext } from "./context.js";
 import type { FirstContact } from "./first-contact.js";
 import { LocalQueue } from "./local-queue.js";
@@ -42,7 +43,25 @@ export class AcquireCalls {
    * One acquisition, at once. A LockError if the nodes were not even asked, because this process
    * has too much in flight.
    */
-  async tryOnce(request: LeaseRequest): Promise<HeldLease | Lost | LockError> {
+  tryOnce(request: LeaseRequest): Promise<HeldLease | Lost | LockError> {
+    return tracing.spans === undefined ? this.#tryOnce(request) : this.#tryTraced(request);
+  }
+
+  async #tryTraced(request: LeaseRequest): Promise<HeldLease | Lost | LockError> {
+    const span = tracing.spans?.begin("acquire", request);
+    try {
+      const outcome = await this.#tryOnce(request);
+      if (outcome instanceof HeldLease) span?.end({ outcome: "won", isFailure: false, token: outcome.token });
+      else if (outcome instanceof LockError) span?.end({ outcome: outcome.code, isFailure: true });
+      else span?.end({ outcome: outcome.reason, isFailure: outcome.reason !== "held" });
+      return outcome;
+    } catch (error) {
+      span?.end({ outcome: nameOf(error), isFailure: true });
+      throw error;
+    }
+  }
+
+  async #tryOnce(request: LeaseRequest): Promise<HeldLease | Lost | LockError> {
     const { clock, inFlight, policy, waiters } = this.#context;
     if (this.#calls >= policy.maxWaiters) return tooManyError(request.resources, policy.maxWaiters);
     const budget = new WaitBudget(clock, waiters, { waitMs: 0, signal: undefined });
@@ -62,22 +81,27 @@ export class AcquireCalls {
 
   /** Acquires until it is won, or throws. */
   waitFor(request: LeaseRequest): Promise<HeldLease> {
-    return channels.wait.hasSubscribers ? this.#waitObserved(request) : this.#waitFor(request);
+    const isObserved = channels.wait.hasSubscribers || tracing.spans !== undefined;
+    return isObserved ? this.#waitObserved(request) : this.#waitFor(request);
   }
 
   async #waitObserved(request: LeaseRequest): Promise<HeldLease> {
     const { clock, resourceQueue } = this.#context;
     const { resources } = request;
     const startedAt = clock.monotonicMs();
+    const span = tracing.spans?.begin("acquire", request);
     const publish = (end: Pick<WaitEvent, "outcome" | "token">): void => {
       const queueLength = resourceQueue.length(lineOf(resources));
-      channels.wait.publish({ resources, ...end, waitedMs: clock.monotonicMs() - startedAt, queueLength });
+      if (channels.wait.hasSubscribers)
+        channels.wait.publish({ resources, ...end, waitedMs: clock.monotonicMs() - startedAt, queueLength });
     };
     try {
       const lease = await this.#waitFor(request);
       publish({ outcome: "won", token: lease.token });
+      span?.end({ outcome: "won", isFailure: false, token: lease.token });
       return lease;
     } catch (error) {
+      span?.end({ outcome: nameOf(error), isFailure: true });
       if (error instanceof LockError) publish({ outcome: error.code });
       throw error;
     }
@@ -179,6 +203,10 @@ export class AcquireCalls {
     }
     return new HeldLease(this.#context, won, request);
   }
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof LockError ? error.code : error instanceof Error ? error.name : "error";
 }
 
 /**
