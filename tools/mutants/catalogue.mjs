@@ -11,6 +11,7 @@ import { statement } from "./gateway/statement.mjs";
 import { trust } from "./gateway/trust.mjs";
 import { waits } from "./gateway/waits.mjs";
 import { connections } from "./lock/connections.mjs";
+import { floors } from "./lock/floors.mjs";
 import { leases } from "./lock/leases.mjs";
 import { members } from "./lock/members.mjs";
 import { nodes } from "./lock/nodes.mjs";
@@ -37,4 +38,5 @@ export const catalogue = [
   ...nodes,
   ...members,
   ...scripts,
+  ...floors,
 ];

@@ -17,23 +17,16 @@ local AHEAD = 7
 
 if #ARGV == 3 and #KEYS == 3 then
   local record = call('HMGET', KEYS[1], 'admitted', 'floor')
-  local floor = tonumber(record[2])
-  if RUN and floor and record[1] == ARGV[3] and call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[1]) then
-    local token = redis.pcall('INCR', KEYS[3])
-    if type(token) == 'number' then
-      -- The counter was there, and is above the counter floor (see record.lua).
-      if token > 1 and token > tonumber(sub(ARGV[3], 41, 55)) and token < HIGHEST - AHEAD then
-        if token % 8 == 0 then
-          call('PEXPIRE', KEYS[3], RETENTION)
-        end
-        if token > floor then
-          call('HSET', KEYS[1], 'floor', format('%.0f', token + AHEAD))
-        end
-        return token
+  local floor, counterFloor = tonumber(record[2]), tonumber(sub(ARGV[3], 41, 55))
+  if RUN and floor and record[1] == ARGV[3] then
+    local before, lock, counter, value = floor, KEYS[2], KEYS[3], ARGV[2]
+--@include free-resource
+    if token then
+      if floor > before then
+        call('HSET', KEYS[1], 'floor', format('%.0f', floor))
       end
-      call(token == 1 and 'DEL' or 'DECR', KEYS[3])
+      return token
     end
-    call('DEL', KEYS[2])
   end
   ARGV[3] = nil
 end
@@ -50,34 +43,17 @@ local function taken(key, first)
   return { (key - first) / 2 + 1, value, call('PTTL', KEYS[key]) }
 end
 
--- A counter is renewed at every eighth use only: where it runs out, the floor takes over.
-local function nextToken(key)
-  local token = call('INCR', key)
-  if token <= counterFloor or token == 1 or token > HIGHEST then
-    -- A counter that was not there must not stay: it would never expire, and hide the floor.
-    call(token == 1 and 'DEL' or 'DECR', key)
-    local counter = token == 1 and floor or token - 1
-    token = (counter > counterFloor and counter or counterFloor) + 1
-    store(key, token)
-  elseif token % 8 == 0 then
-    call('PEXPIRE', key, RETENTION)
+local function quick(first, last, at)
+  if last ~= first + 1 then
+    return nil
   end
-  if token > floor then
-    floor = math.min(token + AHEAD, HIGHEST)
-  end
+  local lock, counter, value = KEYS[first], KEYS[last], ARGV[at]
+--@include free-resource
   return token
 end
 
 local function request(first, last, at)
   local value, ttl = ARGV[at], ARGV[1]
-  if last == first + 1 and call('SET', KEYS[first], value, 'NX', 'PX', ttl) then
-    local done, token = pcall(nextToken, KEYS[last])
-    if done then
-      return token
-    end
-    call('DEL', KEYS[first])
-    error(token)
-  end
   local token, again = 0, true
   for key = first, last, 2 do
     local holder = call('GET', KEYS[key])

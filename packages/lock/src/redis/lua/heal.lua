@@ -23,7 +23,7 @@ local function request(first, last, at)
   return 1
 end
 
-local FIRST_KEY, SHARED, FIELDS = 2, 1, 2
+local FIRST_KEY, SHARED, FIELDS, quick = 2, 1, 2, false
 --@include each-request
 --@include store-floor
 return replies

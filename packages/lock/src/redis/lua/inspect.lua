@@ -12,6 +12,6 @@ local function request(first)
   return { value or '', call('PTTL', KEYS[first]), storedAt(KEYS[first + 1]) }
 end
 
-local FIRST_KEY, SHARED, FIELDS = 2, 0, 1
+local FIRST_KEY, SHARED, FIELDS, quick = 2, 0, 1, false
 --@include each-request
 return replies

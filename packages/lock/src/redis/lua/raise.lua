@@ -23,7 +23,7 @@ local function request(first, _, at)
   return { token, removed or '' }
 end
 
-local FIRST_KEY, SHARED, FIELDS = 2, 0, 2
+local FIRST_KEY, SHARED, FIELDS, quick = 2, 0, 2, false
 --@include each-request
 --@include store-floor
 return replies

@@ -1,6 +1,6 @@
-// The short way of a grant and of a release: one resource that the node knows, an owner like those
-// that the lock draws. Nearly every question goes this way, so the promises are held to it by
-// themselves.
+// The short ways of a grant and of a release: one resource that is free, alone or among others of
+// one turn, an owner like those that the lock draws. Nearly every question goes this way, so the
+// promises are held to it by themselves.
 import { expect, test as plain } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 import { readAdmissionRecord } from "../../../src/redis/admission-record.js";
@@ -13,7 +13,7 @@ const keys = keysOf(namespace);
 const ttlMs = 60_000;
 
 let owners = 0;
-const question = () => ({ ...asking("a", ttlMs), owner: `owner-${++owners}-`.padEnd(22, "x") });
+const question = (resource = "a") => ({ ...asking(resource, ttlMs), owner: `owner-${++owners}-`.padEnd(22, "x") });
 
 /** One node that has granted the resource before, and a way to look past the lock. */
 const test = plain.extend("it", async ({ fleet }, { onCleanup }) => {
@@ -72,3 +72,44 @@ test("L2 a release leaves the lock of another owner alone", async ({ it }) => {
   expect(await it.redis.get(keys.lock("a"))).toBe(`${holder.owner}|${holder.label}`);
   expect(await it.node.grant(late)).toMatchObject({ kind: "held" });
 });
+
+test("T1 a resource without a counter goes on above the floor, which rises with it, alone and among others", async ({ it }) => {
+  let floor = it.base;
+  const isAbove = (token: number): boolean => token > floor;
+  for (const names of [["b"], ["c", "d", "e"], ["b"], ["d", "e"]]) {
+    const asked = names.map(question);
+    const granted = await Promise.all(asked.map((each) => it.node.grant(each)));
+    expect(granted).toMatchObject(names.map(() => ({ kind: "granted", token: expect.toSatisfy(isAbove) })));
+    const highest = Math.max(...granted.map((ballot) => (ballot.kind === "granted" ? ballot.token : 0)));
+    floor = Number(await it.redis.hget(keys.node, "floor"));
+    expect(floor).toBeGreaterThanOrEqual(highest);
+    await Promise.all(asked.map((each) => it.node.release(each)));
+    await it.redis.del(names.map((name) => keys.token(name)));
+  }
+});
+
+test("T2 among others of one turn, too, a counter that is older than the last admission does not count", async ({ it }) => {
+  await it.redis.mset(keys.token("b"), "1000", keys.token("c"), "1000");
+  const asked = ["b", "c"].map(question);
+  const isAbove = (token: number): boolean => token > it.token - 1;
+  expect(await Promise.all(asked.map((each) => it.node.grant(each)))).toMatchObject(
+    asked.map(() => ({ kind: "granted", token: expect.toSatisfy(isAbove) })),
+  );
+});
+
+test.for(["with", "without"])(
+  "L2 releases of one turn, %s the right to read many keys, free what is theirs and nothing else",
+  async (right, { it }) => {
+    if (right === "without") await it.redis.acl("SETUSER", "default", "-mget");
+    const [ours, theirs, wanted] = [question("ours"), question("theirs"), question("wanted")];
+    await Promise.all([ours, theirs, wanted].map((each) => it.node.grant(each)));
+    expect(await it.node.grant(question("wanted"))).toMatchObject({ kind: "held" });
+    await it.redis.hset(keys.lock("foreign"), "a", "b");
+    const late = { ...theirs, owner: question().owner };
+    const released = [ours, late, question("nobody's"), wanted, ours].map((each) => it.node.release(each));
+    const kinds = (await Promise.all(released)).map(({ kind }) => kind);
+    expect(kinds.slice(0, 4)).toEqual(["released", "absent", "absent", "released"]);
+    expect((await it.node.release(question("foreign"))).kind).not.toBe("released");
+    expect((await it.redis.keys(keys.lock("*"))).toSorted()).toEqual([keys.lock("foreign"), keys.lock("theirs")]);
+  },
+);

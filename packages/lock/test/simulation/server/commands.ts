@@ -99,10 +99,11 @@ export const commands: Commands = {
   APPEND: taking(2, append),
   INCR: taking(1, (execution, [key = ""]) => add(execution, key, 1)),
   DECR: taking(1, (execution, [key = ""]) => add(execution, key, -1)),
-  DEL: taking(1, ({ memory, nowMs }, [key = ""]) => {
-    const was = memory.leftMs(key, nowMs) !== -2;
-    memory.delete(key);
-    return was ? 1 : 0;
+  MGET: taking({ least: 1 }, ({ memory, nowMs }, keys) => keys.map((key) => memory.string(key, nowMs) ?? null)),
+  DEL: taking({ least: 1 }, ({ memory, nowMs }, keys) => {
+    const there = keys.filter((key) => memory.leftMs(key, nowMs) !== -2).length;
+    for (const key of keys) memory.delete(key);
+    return there;
   }),
   PTTL: taking(1, ({ memory, nowMs }, [key = ""]) => memory.leftMs(key, nowMs)),
   PEXPIRE: taking(2, expire),

@@ -33,6 +33,12 @@ export class Memory {
     return value;
   }
 
+  /** As MGET reads it: what is no string is missing. */
+  string(key: string, nowMs: number): string | undefined {
+    const value = this.#entry(key, nowMs)?.value;
+    return value instanceof Map ? undefined : value;
+  }
+
   hash(key: string, nowMs: number): Hash | undefined {
     const value = this.#entry(key, nowMs)?.value;
     if (value === undefined || value instanceof Map) return value;

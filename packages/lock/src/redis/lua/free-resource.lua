@@ -1,0 +1,30 @@
+-- What   Take one resource, if it is free, and give it the next token; otherwise leave everything
+--        as it was. A counter is renewed at every eighth use only: where it has run out, or never
+--        was, the floor takes over.
+-- KEYS   none of its own: `lock` and `counter`
+-- ARGV   ttlMs, and `value`
+-- Reply  none of its own: `token`, or no number where the request needs another look
+local token = call('SET', lock, value, 'NX', 'PX', ARGV[1]) and redis.pcall('INCR', counter)
+if token == 1 and floor < HIGHEST then
+  token = math.max(floor, counterFloor) + 1
+  if redis.pcall('SET', counter, format('%.0f', token), 'PX', RETENTION).ok then
+    floor = token
+  else
+    -- A counter that was not there must not stay: it would never expire, and hide the floor.
+    call('DEL', counter, lock)
+    token = nil
+  end
+elseif type(token) == 'number' and token > counterFloor and token > 1 and token < HIGHEST - AHEAD then
+  if token % 8 == 0 then
+    call('PEXPIRE', counter, RETENTION)
+  end
+  if token > floor then
+    floor = token + AHEAD
+  end
+elseif token then
+  if type(token) == 'number' then
+    call(token == 1 and 'DEL' or 'DECR', counter)
+  end
+  call('DEL', lock)
+  token = nil
+end
