@@ -230,7 +230,7 @@ export const nodes = [
     find: "    maxRetriesPerRequest: 0,",
     replace: "    maxRetriesPerRequest: null,\n    ...(JSON.parse('{\"autoResendUnfulfilledCommands\":true}') as object),",
     breaks: "A grant whose connection broke is executed on the next one, after its attempt was given up.",
-    tests: ["real/faults.test.ts"],
+    tests: ["unit/redis/ioredis.test.ts"],
   },
   {
     name: "old-connection-left-alone",

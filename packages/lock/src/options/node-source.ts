@@ -25,8 +25,12 @@ function checkUrl(text: string, name: string): void {
   // The text may hold a password: no message shows it.
   if (!/^rediss?:\/\//i.test(text)) throw new TypeError(`${name}: a node's URL must begin with redis:// or rediss://`);
   if (!URL.canParse(text)) throw new TypeError(`${name}: a node's URL is malformed`);
-  if (!/^\/?[0-9]*$/.test(new URL(text).pathname))
-    throw new TypeError(`${name}: what follows the / of a node's URL must be the number of a database`);
+  const { pathname, searchParams } = new URL(text);
+  if (!/^\/?[0-9]*$/.test(pathname)) throw new TypeError(`${name}: what follows the / of a node's URL must be the number of a database`);
+  checkPrefix(searchParams.get("keyPrefix"), name);
+  // ioredis would go there, and not to the address by which nodes are told apart.
+  for (const field of ["host", "port", "path", "sentinels"])
+    if (searchParams.has(field)) throw new TypeError(`${name}: a node's URL must name its server before the ?, not by ${field}`);
 }
 
 function checkObject(source: Fields, name: string): void {

@@ -191,6 +191,7 @@ export class ReplyReader {
   /** What has not been read yet, from `#at` on. */
   #bytes: Buffer = NOTHING;
   #at = 0;
+  #hasBegun = false;
 
   /** `told` is called with each whole reply; an error of the server is an Error. Must not throw. */
   constructor(told: (reply: unknown) => void) {
@@ -201,6 +202,9 @@ export class ReplyReader {
   read(bytes: Buffer): void {
     this.#bytes = this.#at < this.#bytes.length ? Buffer.concat([this.#bytes.subarray(this.#at), bytes]) : bytes;
     this.#at = 0;
+    // ioredis takes the reply before these for complete at its CR.
+    if (!this.#hasBegun && bytes[0] === LF) this.#at = 1;
+    this.#hasBegun = true;
     while (this.#at < this.#bytes.length) {
       const start = this.#at;
       const reply = this.#reply();

@@ -71,7 +71,8 @@ export function openLink(source: NodeSource, settings: ConnectSettings): Link {
 
 export function openClient(source: NodeSource, settings: ConnectSettings): Client {
   const ours = options(settings);
-  if (typeof source === "string") return new Redis(source, ours);
+  // Ours first: of options that are given twice, also by a URL, ioredis takes the first.
+  if (typeof source === "string") return Reflect.construct(Redis, [ours, source]) as Redis;
   if (!isInstance(source)) return new Redis({ ...source, ...ours });
   const client = clientOf(source);
   if (!isCluster(client)) return client.duplicate(ours);

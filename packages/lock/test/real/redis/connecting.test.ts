@@ -4,7 +4,7 @@ import { describe, expect, test } from "@palisade/testkit/vitest";
 import { Cluster, Redis } from "ioredis";
 import IoredisFour from "ioredis4";
 import { Redis as RedisFive } from "ioredis5";
-import { speakingServer } from "./middlemen.js";
+import { dripping, speakingServer } from "./middlemen.js";
 import { asking, open, opened } from "./opened-fleet.js";
 
 const namespace = "connecting";
@@ -191,6 +191,20 @@ describe("sources", () => {
       server.cut();
     }
     expect(await server.cli("INFO", "keyspace")).toMatch(/^# Keyspace\r\ndb3:[^\n]*\n$/);
+  });
+
+  test("a server whose bytes arrive one by one is asked and heard", async ({ fleet }) => {
+    const { nodes } = await fleet({ nodes: 1 });
+    await using network = await dripping(nodes[0]?.directUrl ?? "");
+    await using lock = await opened([network.url], { namespace });
+    const node = lock.node("n1");
+    const heard: string[] = [];
+    node.onReleased("a", 3, { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
+    await expect.poll(() => heard).toEqual(["listens"]);
+    const question = { ...asking("a"), notifyFrom: 3 };
+    expect(await node.grant({ ...question, hasWaited: true })).toMatchObject({ kind: "granted" });
+    expect(await node.release(question)).toMatchObject({ kind: "released" });
+    await expect.poll(() => heard).toEqual(["listens", "is told"]);
   });
 
   test("a member may be a cluster: all keys of a namespace live in one slot", async ({ fleet, onTestFinished }) => {

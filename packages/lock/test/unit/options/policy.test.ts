@@ -95,6 +95,12 @@ describe("options of createLocker", () => {
     ["redis://:s3cret@[bad", "nodes[0]: a node's URL is malformed"],
     ["redis://:s3cret@a:70000", "nodes[0]: a node's URL is malformed"],
     ["redis://:s3cret@a/first", "nodes[0]: what follows the / of a node's URL must be the number of a database"],
+    [
+      "redis://:s3cret@a?keyPrefix=mine:",
+      'nodes[0] has the keyPrefix "mine:", and the lock\'s keys have none: use the option namespace, and an instance without it',
+    ],
+    ["redis://:s3cret@a?port=7", "nodes[0]: a node's URL must name its server before the ?, not by port"],
+    ["redis://:s3cret@a?path=/b", "nodes[0]: a node's URL must name its server before the ?, not by path"],
     [new URL("redis://a"), "nodes[0] must be the text of a URL, not a URL object: give its href"],
     [{}, "nodes[0] names no server: give host and port, path, or sentinels"],
     [{ url: "redis://a" }, "nodes[0] names no server: give host and port, path, or sentinels"],

@@ -32,6 +32,18 @@ test("replies answer the commands in their order, and are read by nobody else", 
   expect(earlier).toEqual([]);
 });
 
+test("the line feed of a reply that ioredis has read to its CR is no reply", async () => {
+  const { socket, stream, says } = connected();
+  const failed = once(stream, "error");
+  const reply = socket.command("PING");
+  says("\n");
+  says("+PONG\r\n");
+  expect(await Promise.race([reply, failed])).toBe("PONG");
+  says("\n");
+  const [error] = await failed;
+  expect(causeOf(error)).toBe("garbage reply: not a Redis server");
+});
+
 test("channels are joined when all are, messages in between are messages, and one error refuses all", async () => {
   const { socket, heard, says } = connected();
   let joined = false;

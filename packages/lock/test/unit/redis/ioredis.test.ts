@@ -19,6 +19,8 @@ const careless = {
 
 const ways = {
   "a URL": "redis://a:1",
+  "a URL with options":
+    "redis://a:1?enableOfflineQueue=true&autoResendUnfulfilledCommands=true&maxRetriesPerRequest=9&reconnectOnError=1&enableAutoPipelining=true&lazyConnect=&monitor=true&keyPrefix=mine",
   options: { host: "a", port: 1, ...careless },
   "an instance": new Redis(1, "a", careless),
 } as const;
@@ -34,6 +36,8 @@ test.each(Object.entries(ways))("%s is opened so that no grant is kept for later
     reconnectOnError: null,
     enableAutoPipelining: false,
     keyPrefix: "",
+    lazyConnect: true,
+    monitor: false,
     connectTimeout: 2_000,
     connectionName: "palisade:ns",
   });
