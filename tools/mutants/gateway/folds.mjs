@@ -13,13 +13,13 @@ export const folds = [
     tests: ["real/guard-folds.test.ts"],
   },
   {
-    name: "failed-fold-is-judged-as-one",
+    name: "failed-fold-is-refused-whole",
     promise: "G3",
     file: "packages/gateway/src/guard/batch.ts",
-    find: "batch.length === 1 && only.fold.length === 0",
-    replace: "batch.length === 1",
-    breaks:
-      "One document that Postgres cannot keep is reported to the first writer of its fold, whose own was fine; the others hear nothing.",
+    find: "batch.length === 1 && only.fold.length === 0\n        ? [await failedAlone({ parts, sending, entry: only, failure })]",
+    replace:
+      "batch.length === 1\n        ? await Promise.all(writesOf(batch).map((entry) => failedAlone({ parts, sending, entry, failure })))",
+    breaks: "One document that Postgres cannot keep has all writers of its fold told that theirs cannot be kept.",
     tests: ["real/guard-folds.test.ts"],
   },
   {

@@ -46,14 +46,10 @@ function operationTexts(text: string): readonly string[] | Problem {
 function parseOperation(text: string, shared: PresentedToken | undefined, holder: string): TransactionOperation | Problem {
   const members = membersOf(text);
   if (members === undefined) return refuse("An operation must be an object.");
-  const shape: Record<string, unknown> = {};
-  let value: string | undefined;
-  for (const member of members) {
-    if (Object.hasOwn(shape, member.key)) return refuse("An operation has two members of the same name.");
-    const isValue = member.key === "value";
-    if (isValue) value = member.text;
-    Object.defineProperty(shape, member.key, { value: isValue ? null : JSON.parse(member.text), enumerable: true });
-  }
+  const value = members.find(({ key }) => key === "value");
+  const rest = value === undefined ? text : `${text.slice(0, value.at)}null${text.slice(value.at + value.text.length)}`;
+  const shape = JSON.parse(rest) as object;
+  if (Object.keys(shape).length < members.length) return refuse("An operation has two members of the same name.");
   const parsed = operationSchema.safeParse(shape);
   if (!parsed.success) return refuse(firstIssue(parsed.error));
   const resource = checkResourceName(parsed.data.resource);
@@ -62,7 +58,7 @@ function parseOperation(text: string, shared: PresentedToken | undefined, holder
   if (presented instanceof Problem) return presented;
   const condition = conditionOf(parsed.data);
   if (condition instanceof Problem) return condition;
-  return { op: parsed.data.op, resource, ...presented, expected: condition.expected, value, holder };
+  return { op: parsed.data.op, resource, ...presented, expected: condition.expected, value: value?.text, holder };
 }
 
 type ParsedOperation = ReturnType<typeof operationSchema.parse>;

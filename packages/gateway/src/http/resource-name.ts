@@ -45,6 +45,7 @@ export function checkResourceName(name: string): string | Problem {
 
 /** What is wrong with the characters of a name or of a prefix of names, or undefined. */
 export function characterFault(name: string): string | undefined {
+  if (PLAIN_PATH.test(name)) return undefined;
   if (CONTROL_CHARACTER.test(name)) return "contains a control character";
   if (LONE_SURROGATE.test(name)) return "contains half of a surrogate pair";
   if (name.normalize("NFC") !== name) return "is not in Unicode normalization form C, so two spellings of it would be two resources";

@@ -8,8 +8,8 @@ const space = fc.constantFrom("", " ", "\n", "\t ", "\r\n");
 describe("JSON taken apart", () => {
   test("keeps every digit and every space inside a value", () => {
     expect(membersOf(' { "a" : 12345678901234567890 , "b" : { "c" : [ 1 ] } } ')).toEqual([
-      { key: "a", text: "12345678901234567890" },
-      { key: "b", text: '{ "c" : [ 1 ] }' },
+      { key: "a", text: "12345678901234567890", at: 9 },
+      { key: "b", text: '{ "c" : [ 1 ] }', at: 38 },
     ]);
     expect(elementsOf('[1.0,"]",{"a":"}"}]')).toEqual(["1.0", '"]"', '{"a":"}"}']);
     expect(membersOf("{}")).toEqual([]);
