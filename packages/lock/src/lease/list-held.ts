@@ -26,7 +26,10 @@ export function answersOf<Answer>(context: LeaseContext, what: string, asked: re
  */
 export async function heldResources(context: LeaseContext, asked: readonly Asked<StoredLeases>[], limit: number): Promise<HeldResources> {
   const lists = answersOf(context, "what is held", asked);
-  const silent = asked.flatMap(({ kind, node }) => (kind === "answered" ? [] : [node]));
+  const cost = {
+    silent: asked.flatMap(({ kind, node }) => (kind === "answered" ? [] : [node])),
+    steps: Math.max(...lists.map(({ steps }) => steps)),
+  };
   const known = new Set<string>();
   for (const { leases } of lists) for (const name of leases.keys()) known.add(name);
   const names = [...known].sort();
@@ -36,9 +39,9 @@ export async function heldResources(context: LeaseContext, asked: readonly Asked
     const some = names.slice(start, start + AT_ONCE);
     const found = await Promise.all(some.map((name) => agreed(name, lists, context.policy.quorum) ?? askedAgain(context, name)));
     for (const one of found) if (one !== undefined) held.push(one);
-    if (held.length > limit) return { held: held.slice(0, limit), more: true, silent };
+    if (held.length > limit) return { held: held.slice(0, limit), more: true, ...cost };
   }
-  return { held, more: !isWhole, silent };
+  return { held, more: !isWhole, ...cost };
 }
 
 /** Undefined where no holder has a quorum of those who were listed. */

@@ -53,6 +53,8 @@ export interface StoredLease {
 
 export interface StoredLeases {
   readonly leases: ReadonlyMap<string, StoredLease>;
+  /** In how many steps they were read. */
+  readonly steps: number;
   /** False where the node has more than a process keeps. */
   readonly isWhole: boolean;
 }

@@ -91,6 +91,8 @@ export interface HeldResources {
   readonly more: boolean;
   /** The nodes that did not answer, or do not vote. */
   readonly silent: readonly string[];
+  /** How many questions one node was asked for it: what it cost. */
+  readonly steps: number;
 }
 
 /** Options of listHeld. */

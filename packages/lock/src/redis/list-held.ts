@@ -46,11 +46,13 @@ export function listHeldOf(asking: Asking, prefix: string): Promise<readonly Ask
   return askEach(asking.nodes, async (node) => {
     const leases = new Map<string, StoredLease>();
     let cursor = "0";
+    let steps = 0;
     do {
+      steps++;
       const page = await node.connection.run(heldPage(asking.keys, cursor, prefix));
       for (const lease of page.leases) leases.set(lease.resource, lease);
       cursor = page.cursor;
     } while (cursor !== "0" && leases.size < MAX_LEASES);
-    return { leases, isWhole: cursor === "0" };
+    return { leases, steps, isWhole: cursor === "0" };
   });
 }

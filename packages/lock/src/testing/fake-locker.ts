@@ -83,7 +83,7 @@ function fleetOf(
     state,
     settled: async () => state(),
     listResources: async () => [asked(() => [...memory.tokens.keys()])],
-    listHeld: async (prefix) => [asked(() => ({ leases: node.leases(prefix), isWhole: true }))],
+    listHeld: async (prefix) => [asked(() => ({ leases: node.leases(prefix), steps: 1, isWhole: true }))],
     report: async () => [asked(() => FAKE_REPORT)],
     mark: async (mark, atLeast) => [
       asked(() => {

@@ -7,8 +7,9 @@ describe("listHeld", () => {
     const locker = shared({ label: "worker-7", ttlMs: 50_000 });
     const leases = await Promise.all(["b", "a*", "a"].map((name) => locker.acquire(name)));
     await (await locker.acquire("free")).release();
-    const { held, more } = await locker.listHeld();
-    expect(more).toBe(false);
+    const { held, more, silent, steps } = await locker.listHeld();
+    expect({ more, silent }).toEqual({ more: false, silent: [] });
+    expect(steps).toBeGreaterThan(0);
     expect(held.map(({ resource }) => resource)).toEqual(["a", "a*", "b"]);
     expect(held[2]).toMatchObject({ state: "held", holder: "worker-7", token: leases[0]?.token });
     expect(held[2]?.remainingMs).toBeGreaterThan(40_000);
@@ -45,7 +46,8 @@ describe("listHeld", () => {
     await Promise.all([0, 1].map((i) => nodes[i]?.cli("SET", lock, "a|one", "PX", "60000")));
     await Promise.all([2, 3].map((i) => nodes[i]?.cli("SET", lock, "b|two", "PX", "60000")));
     await nodes[0]?.cli("SET", "{palisade}:lock:gone", "c|three", "PX", "60000");
-    const { held } = await locker.listHeld();
+    const { held, silent } = await locker.listHeld();
+    expect(silent).toEqual(["n5"]);
     expect(held.filter(({ state }) => state === "held")).toHaveLength(1_000);
     // With the one that is down either of the two could have a quorum.
     expect(held.filter(({ state }) => state !== "held")).toMatchObject([{ resource: "split", state: "unknown" }]);
