@@ -6,6 +6,7 @@ import { fencedTransactions } from "./gateway/fenced-transactions.mjs";
 import { folds } from "./gateway/folds.mjs";
 import { outcomes } from "./gateway/outcomes.mjs";
 import { ownTables } from "./gateway/own-tables.mjs";
+import { page } from "./gateway/page.mjs";
 import { requests } from "./gateway/requests.mjs";
 import { statement } from "./gateway/statement.mjs";
 import { trust } from "./gateway/trust.mjs";
@@ -29,6 +30,7 @@ export const catalogue = [
   ...ownTables,
   ...fencedTransactions,
   ...waits,
+  ...page,
   ...retries,
   ...commands,
   ...votes,

@@ -62,6 +62,6 @@ export async function unpacked(workshop: string, program: PackagedProgram): Prom
 async function unpackedIn(root: string, { path }: PackagedProgram): Promise<UnpackedProgram> {
   const files = await readdir(root, { recursive: true, withFileTypes: true });
   // Versioned libraries only: plug-ins beside them are not meant for the loader.
-  const folders = files.filter((file) => /\.so\.\d/.test(file.name)).map((file) => file.parentPath);
+  const folders = files.filter((file) => /\.so\.\d|-\d[\d.]*\.so$/.test(file.name)).map((file) => file.parentPath);
   return { binary: join(root, path), libraryPath: [...new Set(folders)].join(":") };
 }
