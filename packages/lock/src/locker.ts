@@ -76,6 +76,7 @@ export class QuorumLocker implements Locker {
       yieldAfterRelease,
       resourceQueue,
       waiters,
+      onMembers: new Set(),
     };
     this.#fleet = fleet;
     this.#context = context;
@@ -83,7 +84,11 @@ export class QuorumLocker implements Locker {
     this.#calls = new AcquireCalls(context, this.#firstContact);
     this.#adoptions = new Adoptions(context);
     // Fields, since every acquisition reads them.
-    fleet.onChange(() => Object.assign(context, present()));
+    fleet.onChange(() => {
+      const { nodes } = context;
+      Object.assign(context, present());
+      if (context.nodes !== nodes) for (const told of [...context.onMembers]) told();
+    });
   }
 
   ready(): Promise<FleetState> {

@@ -83,4 +83,13 @@ export const waiting = [
     breaks: "In a trace a lease that was lost looks like one that was released.",
     tests: ["real/tracing.test.ts"],
   },
+  {
+    name: "waiters-stay-with-former-members",
+    promise: "W1",
+    file: "packages/lock/src/locker.ts",
+    find: "if (context.nodes !== nodes) for (const told of [...context.onMembers]) told();",
+    replace: "if (context.nodes === nodes) for (const told of [...context.onMembers]) told();",
+    breaks: "Who waits while members are replaced hears of no release from the newcomers.",
+    tests: ["real/members.test.ts"],
+  },
 ];

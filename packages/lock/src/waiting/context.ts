@@ -10,4 +10,6 @@ export interface WaitContext extends LeaseContext {
   /** By what is wanted: of the callers that want the same only the first asks the nodes. */
   readonly resourceQueue: LocalQueue;
   readonly waiters: Waiters;
+  /** Called when other nodes are members. */
+  readonly onMembers: Set<() => void>;
 }

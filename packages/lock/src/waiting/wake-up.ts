@@ -18,13 +18,14 @@ const TIMER_MS = 1;
 export class WakeUp {
   readonly #context: WaitContext;
   readonly #budget: WaitBudget;
-  readonly #stops: (() => void)[] = [];
+  readonly #wakeSlot: number;
+  #stops: (() => void)[] = [];
   /** Nodes, by index, that notified this waiter first, or at all, or that it is listening to. */
   readonly #notifiedFirst = new Set<number>();
   readonly #notified = new Set<number>();
   readonly #listeningTo = new Set<number>();
   /** By node: the resources whose releases it would publish to this waiter now. */
-  readonly #heard: readonly Set<string>[];
+  #heard: readonly Set<string>[] = [];
   readonly #resources: readonly string[];
   /** When what was heard makes it worth asking again. */
   #dueAt = Number.POSITIVE_INFINITY;
@@ -36,18 +37,37 @@ export class WakeUp {
     this.#context = context;
     this.#budget = budget;
     this.#resources = resources;
-    this.#heard = context.nodes.map(() => new Set());
-    const wakeSlot = Math.floor(context.clock.random() * WAKE_SLOTS);
-    for (const resource of resources) {
-      for (const [i, node] of context.nodes.entries()) {
+    this.#wakeSlot = Math.floor(context.clock.random() * WAKE_SLOTS);
+    this.#listen();
+    context.onMembers.add(this.#moved);
+  }
+
+  #listen(): void {
+    const { nodes } = this.#context;
+    this.#heard = nodes.map(() => new Set());
+    for (const resource of this.#resources) {
+      for (const [i, node] of nodes.entries()) {
         const listener = {
           released: (notice: ReleaseNotice) => this.#released(i, notice),
           listening: () => this.#listening(i, resource),
           deaf: () => this.#deaf(i, resource),
         };
-        this.#stops.push(node.onReleased(resource, wakeSlot, listener));
+        this.#stops.push(node.onReleased(resource, this.#wakeSlot, listener));
       }
     }
+  }
+
+  /** Other nodes are members. What those that left would say does not count any more. */
+  readonly #moved = (): void => {
+    this.#stopListening();
+    this.asking();
+    this.#listen();
+    this.#wakeWithin(spreadDelayMs(Number.POSITIVE_INFINITY, this.#context.clock.random()));
+  };
+
+  #stopListening(): void {
+    for (const stop of this.#stops) stop();
+    this.#stops = [];
   }
 
   /** Leaves the resource to other waiters for a while, unless notified first. */
@@ -117,7 +137,8 @@ export class WakeUp {
   }
 
   stop(): void {
-    for (const stop of this.#stops) stop();
+    this.#context.onMembers.delete(this.#moved);
+    this.#stopListening();
   }
 
   // By what was heard since the nodes were asked. The notice of one node may be the first of a

@@ -172,6 +172,25 @@ test("reconfigure of a locker that is closed rejects with LOCK_ABORTED, and can 
 
 describe("reconfigure", () => {
   test(
+    "W1 a caller that waits while a member is replaced listens to the newcomer, and not to the one that left",
+    patient,
+    async ({ fleet, open }) => {
+      const { urls, nodes } = await fleet({ nodes: 4 });
+      const [holder, waiter] = [0, 1].map(() => open({ nodes: urls.slice(0, 3), ttlMs: 2_000, maxTtlMs: 2_000 })) as [Locker, Locker];
+      const held = await holder.acquire("r", { renew: true });
+      const waiting = waiter.acquire("r", { waitMs: 60_000 });
+      waiting.catch(() => {});
+      const listeners = () =>
+        Promise.all(nodes.map(async (node) => ((await node.cli("PUBSUB", "NUMSUB", "{palisade}:lock:r")) as unknown[])[1]));
+      await expect.poll(listeners, { timeout: 10_000 }).toEqual([1, 1, 1, 0]);
+      await holder.reconfigure({ replace: addressOf(urls[2] ?? ""), by: urls[3] ?? "" });
+      await expect.poll(listeners, { timeout: 10_000 }).toEqual([1, 1, 0, 1]);
+      await held.release();
+      expect((await waiting).held).toBe(true);
+    },
+  );
+
+  test(
     "M1 T1 T2 L2 adds, replaces and removes members while leases are taken, and none that is held is lost",
     patient,
     async ({ fleet, open }) => {
@@ -200,7 +219,7 @@ describe("reconfigure", () => {
       isOver = true;
       await work;
       expect(witness.broken).toEqual(unbroken);
-      expect(held.held).toBe(true);
+      expect(held.held, String(held.signal.reason)).toBe(true);
       for (const locker of lockers) {
         const { generation, members } = await locker.members();
         expect([generation, [...members].sort()]).toEqual([6, [n4, n5, n6].map(addressOf).sort()]);

@@ -88,6 +88,7 @@ export function contextOf(nodes: readonly LockNode[], clock = new ManualClock())
     yieldAfterRelease: new YieldAfterRelease(clock, () => false),
     resourceQueue: new LocalQueue(1),
     waiters: { closed: false, sleeping: new Set() },
+    onMembers: new Set(),
   };
 }
 
