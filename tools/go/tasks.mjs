@@ -22,7 +22,7 @@ export const tasks = {
   // For people who have just cloned: they do not wait for tests and benchmarks to be compiled.
   demo: program("packages/demo-client/dist/main.js", "packages/demo-client"),
   dev: program("packages/dev/dist/main.js", "packages/dev"),
-  bench: program("packages/bench/dist/main.js"),
+  bench: program("packages/bench/dist/main.js", "packages/bench"),
   faults: program("packages/robustness/dist/main.js"),
   soak: program("packages/robustness/dist/soak.js"),
   mutants: program("tools/mutants/main.mjs"),

@@ -114,7 +114,7 @@ function requestsOf({ method, path, headers = {}, body = "", each = 1, among = 1
   };
 }
 
-async function load({ urls, connections, seconds, least = 0, requests }: Ask): Promise<Round> {
+async function load({ urls, connections, seconds, least = 1, requests }: Ask): Promise<Round> {
   const opened = await Promise.all(Array.from({ length: connections }, (_, i) => Connection.open(new URL(urls[i % urls.length] ?? ""))));
   const latenciesUs: number[] = [];
   const startedAt = performance.now();

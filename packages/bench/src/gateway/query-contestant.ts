@@ -19,7 +19,8 @@ export function sqlContestant(postgres: PostgresServer, { name, does, once }: Sq
       const latenciesUs: number[] = [];
       const startedAt = performance.now();
       const until = startedAt + seconds * 1_000;
-      while (performance.now() < until) latenciesUs.push(...(await once()));
+      do latenciesUs.push(...(await once()));
+      while (performance.now() < until);
       return { operations: latenciesUs.length, seconds: (performance.now() - startedAt) / 1_000, latenciesUs };
     },
   };

@@ -69,6 +69,7 @@ async function parked(context: Context): Promise<void> {
       effort: context.effort({ rounds: 4, seconds: 0.8 }),
       contestants,
       compared: "p50Us" as const,
+      warmUp: "one round" as const,
     };
     context.publish(await compare(plan, context.progress));
   } finally {
@@ -111,8 +112,8 @@ async function crowd(size: number, context: Context): Promise<void> {
     const plan = {
       id: `handover-${size}`,
       title,
-      remark: `held for ${HOLD_MS} ms each time; p50 and p99 from the call of release to the next holder; a fair share is the time in which everybody has it once`,
-      ...{ effort: fit, contestants, columns, compared: "p50Us" as const },
+      remark: `held for ${HOLD_MS} ms each time; p50 and p99 from the call of release to the next holder; a fair share is the time in which everybody has it once; waits are cut off at the end of a round`,
+      ...{ effort: fit, contestants, columns, compared: "p50Us" as const, warmUp: "one round" as const },
     };
     context.publish(await compare(plan, context.progress));
   } finally {

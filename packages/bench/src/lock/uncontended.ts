@@ -117,12 +117,13 @@ async function redisVersion(fleet: RedisFleet): Promise<string> {
 }
 
 function planOf(shape: Shape, contestants: readonly Contestant[], context: Context): Plan {
-  const { id, title, nodes = 5, log = "none", atOnce = 1 } = shape;
+  const { id, title, nodes = 5, log = "none", atOnce = 1, delayMs = 0 } = shape;
+  const network = delayMs === 0 ? "" : `, behind proxies that keep every packet for ${delayMs} ms or up to one more`;
   const masters = nodes === 1 ? "one master" : `${nodes} masters`;
   return {
     id,
     title,
-    remark: `acquire + release, ${masters} on loopback${log === "none" ? " without a log" : ""}`,
+    remark: `acquire + release, ${masters} on loopback${log === "none" ? " without a log" : ""}${network}`,
     effort: context.effort(EFFORT),
     contestants,
     ...(atOnce === 1 ? { compared: "p50Us" } : { compared: "perSecond", reference: "best peer" }),

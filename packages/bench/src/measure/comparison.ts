@@ -39,6 +39,8 @@ export interface Plan {
   /** The column that is divided by that of the first contestant, or of the best peer. */
   readonly compared: "p50Us" | "perSecond";
   readonly reference?: "first" | "best peer";
+  /** A round is enough where most of the time is spent waiting. */
+  readonly warmUp?: "to speed" | "one round";
   /** After the usual columns. */
   readonly columns?: readonly Column[];
 }
@@ -78,7 +80,7 @@ export async function compare(plan: Plan, progress: Progress): Promise<Result> {
   const { contestants, effort } = plan;
   const scores = new Map<Contestant, Score>(contestants.map((contestant) => [contestant, { latenciesUs: [], rounds: [] }]));
   progress.step("warming up");
-  for (const contestant of contestants) await warmUp(contestant, effort.seconds);
+  for (const contestant of contestants) await warmUp(contestant, plan);
   for (let number = 0; number < effort.rounds; number += 1) {
     for (let place = 0; place < contestants.length; place += 1) {
       const contestant = contestants[(place + number) % contestants.length];
@@ -95,15 +97,16 @@ export async function compare(plan: Plan, progress: Progress): Promise<Result> {
   return shownWith(plan, rows);
 }
 
-const WARM_OPERATIONS = 2_000;
-const MOST_WARM_SECONDS = 1;
+const WARM_OPERATIONS = 1_000;
+const MOST_WARM_SECONDS = 2;
+const MOST_WARM_ROUNDS = 10;
 
 /** Not counted: code is compiled, connections and scripts are loaded. */
-async function warmUp(contestant: Contestant, seconds: number): Promise<void> {
-  const until = performance.now() + Math.min(MOST_WARM_SECONDS, 4 * seconds) * 1_000;
+async function warmUp(contestant: Contestant, { effort, warmUp: how = "to speed" }: Plan): Promise<void> {
+  const until = performance.now() + Math.min(MOST_WARM_SECONDS, MOST_WARM_ROUNDS * effort.seconds) * 1_000;
   let done = 0;
-  do done += (await contestant.round(seconds)).operations;
-  while (done < WARM_OPERATIONS && performance.now() < until);
+  do done += (await contestant.round(effort.seconds)).operations;
+  while (how === "to speed" && done < WARM_OPERATIONS && performance.now() < until);
 }
 
 async function judged(contestant: Contestant, { latenciesUs, rounds }: Score): Promise<Row> {

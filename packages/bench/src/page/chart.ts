@@ -54,18 +54,20 @@ function drawn({ title, remark, digits, bars }: Panel, top: number): string {
   ].join("\n");
 }
 
-export function chart(label: string, panels: readonly Panel[]): string {
+export function chart(label: string, panels: readonly Panel[], note: string): string {
   let height = GAP;
   const parts = panels.map((panel) => {
     const top = height;
     height += HEAD + panel.bars.length * ROW + GAP;
     return drawn(panel, top);
   });
+  height += GAP;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-label="${escaped(label)}">`,
     style,
     `<rect class="surface" width="${WIDTH}" height="${height}"/>`,
     ...parts,
+    `<text x="24" y="${height - GAP / 2}">${escaped(note)}</text>`,
     "</svg>\n",
   ].join("\n");
 }

@@ -47,7 +47,7 @@ export function pageOf(text: string): Files {
   const report = parseReport(text);
   const drawings = Object.entries(pictures).flatMap(([file, { label, shows }]): [string, string][] => {
     const panels = shows.flatMap((show) => panel(report.results, show));
-    return panels.length === 0 ? [] : [[file, chart(label, panels)]];
+    return panels.length === 0 ? [] : [[file, chart(label, panels, noteOf(report))]];
   });
   return {
     "performance.md": markdown(
@@ -56,6 +56,12 @@ export function pageOf(text: string): Files {
     ),
     ...Object.fromEntries(drawings),
   };
+}
+
+/** A picture is also seen without its page. */
+function noteOf({ startedAt, machine }: Report): string {
+  const busy = isBusy(machine) ? ": other work ran beside this run" : "";
+  return `${startedAt.slice(0, 10)}, ${machine.cores} × ${machine.processor}, load average ${machine.loadAverage[0]} at the start${busy}`;
 }
 
 function panel(results: readonly Result[], { id, key, digits, remark }: Shown): readonly Panel[] {
