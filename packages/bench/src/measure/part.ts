@@ -49,7 +49,7 @@ export function countFor(asked: Wanted): (usual: number) => number {
 /** Rounds and seconds that were asked for win over those of the scope. */
 export function effortFor(scope: Scope, asked: Wanted): (usual: Effort) => Effort {
   return (usual) => {
-    const scaled = { quick: { rounds: 3, seconds: usual.seconds * 0.4 }, usual, all: { ...usual, rounds: Math.ceil(usual.rounds * 1.5) } };
+    const scaled = { quick: { rounds: 3, seconds: usual.seconds * 0.3 }, usual, all: { ...usual, rounds: Math.ceil(usual.rounds * 1.5) } };
     return { rounds: asked.rounds ?? scaled[scope].rounds, seconds: asked.seconds ?? Number(scaled[scope].seconds.toPrecision(2)) };
   };
 }
