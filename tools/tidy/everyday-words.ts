@@ -14,7 +14,7 @@ export const everydayWords = listed(`
   fenced fetch fifo figures file fill first fixtures flight folder for forgotten format free frozen
   garbage gateway gauges gc global go group growth guard guarded hand handle handover heal heap
   held history home honest host http id images import in index injector inspect install interrupt
-  interrupted intruder ioredis items job journal json judge jump jwt key keyring kinds lane language last late
+  interrupted intruder ioredis items job journal json judge jump jwt key keyring kinds kubernetes lane language last late
   latency layers leak leftovers limit line linearizability link list listener living load local
   locker log loop loss lua main majority malformed members memory messages misuse metrics migrate
   migration modify move mutant name native network no not notify npm once one only open openapi
