@@ -40,7 +40,8 @@ function stateLine({ resource, state, holder, remainingMs, token }: Inspection):
   const name = printable(resource);
   const text = {
     held: `${name} is held by ${printable(holder ?? "")} for ${duration(remainingMs ?? 0)} more at most; highest token ${token}`,
-    free: token === 0 ? `${name} is free and never had a lease that is still remembered` : `${name} is free; highest token ${token}`,
+    // Of one that was never used the nodes tell their floor.
+    free: `${name} is free; every later lease has a token above ${token}`,
     split: `${name} is split: no holder has a quorum, and none can get one before these leases end`,
     unknown: `${name}: too few nodes answered to tell`,
   }[state];
