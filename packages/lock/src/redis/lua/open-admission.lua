@@ -11,11 +11,12 @@
 --        '' }, or { '1' } if the node is admitted
 -- Note   The nonce is stored in the fields ticket, ticketRun and ticketAt. The proposed floor is
 --        100 times the Unix milliseconds of the later of two clocks, the locker's when it asked
---        and the server's when the nonce is stored: the call may have been long under way. The
---        server's start counts as the moment the memory was lost only if the record survived the
---        start, and in a server that was never a replica: without a record, a FLUSHALL may have
---        come at any time since, and what a promoted replica lacks, its master may have granted
---        until the end. Older versions store claim and claimUntil as well: which locker goes ahead.
+--        and the server's when the nonce is stored: the call may have been long under way. A clock
+--        past the year 2286 proposes nothing. The server's start counts as the moment the memory
+--        was lost only if the record survived the start, and in a server that was never a
+--        replica: without a record, a FLUSHALL may have come at any time since, and what a
+--        promoted replica lacks, its master may have granted until the end. Older versions store
+--        claim and claimUntil as well: which locker goes ahead.
 --@include format
 --@include run-id
 local time = redis.call('TIME')
@@ -25,8 +26,12 @@ local mark, isOfRun, _, _, number = admission(record[1], format)
 if isOfRun and record[2] and number >= tonumber(ARGV[5]) then
   return { '1' }
 end
+-- Milliseconds of 13 digits end in the year 2286, as the range of tokens does.
+local function believed(clock)
+  return clock < 1e13 and clock or 0
+end
 local founding = record[9]
-local id, nonce, openedAt, proposedFloor, proposedMaxTtlMs = record[3], record[4], record[6], record[7], record[8]
+local id, nonce, openedAt, proposedFloor, proposedMaxTtlMs = record[3], record[4], record[6], record[7] or '', record[8]
 if not id then
   id = ARGV[2]
   redis.call('HSET', KEYS[1], 'id', id)
@@ -37,9 +42,14 @@ if not nonce or record[5] ~= run then
   redis.call('HDEL', KEYS[1], 'founding')
   redis.call('HSET', KEYS[1], 'ticket', nonce, 'ticketRun', run, 'ticketAt', openedAt, 'proposedMaxTtlMs', proposedMaxTtlMs)
 end
--- Below 15 digits it is of an older version, which proposes the milliseconds themselves.
-if #proposedFloor < 15 then
-  proposedFloor = string.format('%.0f', math.max(now, ARGV[3]) * 100)
+-- Below 15 digits it is of an older version, which proposes the milliseconds themselves; above, it
+-- is beyond the range of tokens.
+if #proposedFloor ~= 15 then
+  local later = math.max(believed(now), believed(tonumber(ARGV[3])))
+  if later == 0 then
+    error({ err = 'CLOCK the node and the locker are in the year 2286 or later' })
+  end
+  proposedFloor = string.format('%.0f', later * 100)
   redis.call('HSET', KEYS[1], 'proposedFloor', proposedFloor)
 end
 -- Of founders with different lists the first decide, for as long as the nonce lasts: no node is

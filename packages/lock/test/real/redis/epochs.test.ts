@@ -219,6 +219,19 @@ describe("nonces", () => {
     expect(await it.redis.hget(keys.node, "proposedFloor")).toBe("410000000000000");
   });
 
+  test("a clock past the year 2286, where the range of tokens ends, proposes no floor, and two of them open nothing", async ({ fleet }) => {
+    await using it = await alone(fleet);
+    const ahead = { ...arrived, wallMs: 10_000_000_000_000 };
+    const before = Date.now();
+    const first = (await asked(it.redis, openAdmission(keys, ahead))) as OpenAdmission;
+    expect(first.proposedFloor).toBeGreaterThanOrEqual(before * 100);
+    expect(first.proposedFloor).toBeLessThanOrEqual(Date.now() * 100);
+    await it.redis.flushall();
+    await it.servers.nodes[0]?.shiftClock(8_650_000_000_000);
+    await expect(asked(it.redis, openAdmission(keys, ahead))).rejects.toThrow("CLOCK the node and the locker are in the year 2286");
+    expect(await asked(it.redis, openAdmission(keys, arrived))).toMatchObject({ proposedFloor: 400_000_000_000_000 });
+  });
+
   test("T2 a slow locker cannot admit a node that was admitted and has lost its memory since, in the same life of the server", async ({
     fleet,
   }) => {

@@ -136,7 +136,7 @@ describe("the Lua files", () => {
   });
 
   test("know the same number of wake slots, the same highest token, and as many tokens a millisecond", () => {
-    expect(textOf("open-admission")).toContain(`math.max(now, ARGV[3]) * ${TOKENS_PER_MS})\n`);
+    expect(textOf("open-admission")).toContain(`later * ${TOKENS_PER_MS})\n`);
     expect(textOf("notify")).toContain(`local WAKE_SLOTS = ${WAKE_SLOTS}\n`);
     expect(textOf("start")).toContain(`local HIGHEST = ${MAX_TOKEN}\n`);
   });
