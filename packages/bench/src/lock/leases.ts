@@ -12,8 +12,8 @@ import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } f
 const LEASES = 10_000;
 const RENEWED_TTL_MS = 10_000;
 /** Longer than the row takes, so that the holder has nothing to renew while waiters are watched. */
-const HELD_TTL_MS = 60_000;
-const SETTLE_MS = 2_000;
+const HELD_TTL_MS = 300_000;
+const MOST_SETTLING_ROUNDS = 20;
 const HANDED_OVER = 40;
 const HANDOVER_PAUSE_MS = 5;
 
@@ -149,7 +149,7 @@ async function waitersOf(key: string, { count, seconds, beside }: Waiting): Prom
       async (resource) => (await waiter.ask<readonly number[]>({ kind: "await", key, resources: [resource] }))[0] ?? 0,
     );
     const others = waiter.ask({ kind: "await", key, resources: resources.slice(HANDED_OVER) });
-    await sleep(SETTLE_MS);
+    await settled(fleet, Math.min(1, seconds));
     const before = await commandsOf(fleet);
     const used = await coresDuring(seconds, [waiter], fleet);
     const commands = ((await commandsOf(fleet)) - before) / seconds / fleet.nodes.length;
@@ -161,9 +161,23 @@ async function waitersOf(key: string, { count, seconds, beside }: Waiting): Prom
     }
     await holder.ask({ kind: "release", resources });
     await others;
+    if (Math.min(...latencies) < 0) throw new Error(`${byKey(key).name}: a lease of the holder ended before it was released`);
     return rowFor(key, { ...used, commands, p50Us: quantile(latencies, 0.5), longestUs: Math.max(...latencies) });
   } finally {
     await Promise.all([holder.stop(), waiter.stop()]);
+  }
+}
+
+/** Until the nodes are asked no less than a moment before: all callers have asked, and wait. */
+async function settled(fleet: RedisFleet, seconds: number): Promise<void> {
+  let last = await commandsOf(fleet);
+  let before = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < MOST_SETTLING_ROUNDS; round += 1) {
+    await sleep(seconds * 1_000);
+    const now = await commandsOf(fleet);
+    if (now - last > 0.8 * before) return;
+    before = now - last;
+    last = now;
   }
 }
 

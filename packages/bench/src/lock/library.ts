@@ -42,13 +42,16 @@ export interface Library {
 
 export const usualSettings: Settings = { ttlMs: 10_000, waitMs: 300_000, renew: false, autoPipelining: false };
 
+/** Of a new fleet, unless it is told otherwise. */
+const USUAL_MAX_TTL_MS = 60_000;
+
 export const palisade: Library = {
   name: "@palisade/lock",
   kind: "ours",
   does: "a token with each lease; nodes are asked as one script call per turn of the event loop",
   async open(urls, { ttlMs, waitMs, renew, from }) {
     const create = from === undefined ? createLocker : await createLockerOf(from);
-    const locker = create({ nodes: urls, ttlMs, waitMs });
+    const locker = create({ nodes: urls, ttlMs, waitMs, ...(ttlMs > USUAL_MAX_TTL_MS ? { maxTtlMs: ttlMs } : {}) });
     await locker.ready();
     return {
       async acquire(resource) {
