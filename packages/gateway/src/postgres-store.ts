@@ -84,11 +84,12 @@ class PostgresStore implements FencedStore {
     const connection = { ...limits, host, durability, onIdleError, lineage: this.#lineage };
     const slotsThatWait = (waitMs: number) => new WriteSlots(statementsInFlight, { ...connection, lockWaitMs: waitMs });
     const form = { history, durability, documentLimitBytes } as const;
-    const statements = (rows: "any" | "known", scope: "each" | "all") => ({
+    const statements = (rows: "any" | "known", scope: "each" | "all" | "one") => ({
       plain: fencedWrite({ ...form, rows, scope, keys: "none" }),
       keyed: fencedWrite({ ...form, rows, scope, keys: "named" }),
     });
-    const single = { any: statements("any", "each"), known: statements("known", "each") };
+    const singles = (rows: "any" | "known") => ({ one: statements(rows, "one"), each: statements(rows, "each") });
+    const single = { any: singles("any"), known: singles("known") };
     this.#limits = limits;
     this.#durability = durability;
     this.#history = history;
@@ -106,7 +107,7 @@ class PostgresStore implements FencedStore {
     this.#commit = new GroupCommit({ ...batches, slots: batchSlots, slowLine: slow, limits, observe });
     const whole = statements("any", "all");
     this.#transactions = new Transactions({ lanes: this.#lanes, statements: whole, durability, documentLimitBytes, observe });
-    const all = [single.any, single.known, whole].flatMap(({ plain, keyed }) => [plain, keyed]);
+    const all = [single.any.one, single.any.each, single.known.one, single.known.each, whole].flatMap(({ plain, keyed }) => [plain, keyed]);
     this.#rehearsal = new Rehearsal({ lanes: this.#lanes, statements: all });
     this.#observe = observe;
     this.#lineage?.start(this.#lanes, this.#pool);

@@ -7,15 +7,20 @@ import type { Accepted, WriteRequest } from "../fence/verdict.js";
 import { LOCK_TIMED_OUT } from "../store/lanes.js";
 import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
 import type { SlowRows } from "../store/write-slots.js";
-import { arrayOf, columnsOf, parametersOf, type Statement } from "./fenced-statement.js";
+import { arrayOf, columnsOf, parametersOf, type Statement, valuesOf } from "./fenced-statement.js";
 import { heldRows } from "./held-rows.js";
 import { confirm, explain, explanationOf, refusalOf, replayOf, type StoredState, type UsedKey } from "./refusal.js";
 import { type Entry, isKeyed, type Way, type WriteOutcome, writesOf } from "./write-queue.js";
 
 const STATEMENT_TIMED_OUT = "57014";
 
+export interface Statements {
+  readonly plain: Statement;
+  readonly keyed: Statement;
+}
+
 export interface BatchParts {
-  readonly statements: Readonly<Record<"any" | "known", { readonly plain: Statement; readonly keyed: Statement }>>;
+  readonly statements: Readonly<Record<"any" | "known", Readonly<Record<"one" | "each", Statements>>>>;
   readonly durability: "local" | "sync";
   readonly slowRows: SlowRows;
   readonly documentLimitBytes: number;
@@ -57,12 +62,17 @@ export async function sendBatch(parts: BatchParts, sending: Sending): Promise<Ba
 function statementFor({ statements }: BatchParts, batch: readonly Entry[]): BoundStatement {
   // A write that is sent again may have come back because its resource has no row, although it was
   // remembered to have one: the cheaper statement would miss it again.
-  const { plain, keyed } = statements[batch.every(({ known, attempts }) => known && attempts === 0) ? "known" : "any"];
+  const { one, each } = statements[batch.every(({ known, attempts }) => known && attempts === 0) ? "known" : "any"];
   const [first] = batch;
-  if (first === undefined || !isKeyed(first)) return { ...plain, values: parametersOf(batch) };
+  const { idempotency } = first?.request ?? {};
+  if (first !== undefined && batch.length === 1 && first.fold.length === 0) {
+    if (idempotency === undefined) return { ...one.plain, values: valuesOf(first) };
+    return { ...one.keyed, values: [...valuesOf(first), idempotency.key, idempotency.fingerprint] };
+  }
+  if (idempotency === undefined) return { ...each.plain, values: parametersOf(batch) };
   const keys = arrayOf(batch.map(({ request }) => request.idempotency?.key ?? ""));
   const fingerprints = arrayOf(batch.map(({ request }) => request.idempotency?.fingerprint ?? ""));
-  return { ...keyed, values: [...columnsOf(batch), keys, fingerprints] };
+  return { ...each.keyed, values: [...columnsOf(batch), keys, fingerprints] };
 }
 
 function sharedAnswer(failure: Exclude<Failure, { readonly kind: "retry_alone" }>): RowAnswer {

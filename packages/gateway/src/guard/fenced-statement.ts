@@ -2,8 +2,8 @@
 // the stored fence under the lock of the row that it changes, and relies on nothing read before.
 // Functions that take any type carry their schema: an overload in the search path could fit better.
 // READ COMMITTED, no surrounding transaction; no advisory lock, trigger or xmax, so that it runs
-// wherever INSERT … ON CONFLICT does. Two forms share the condition and the effect: one for any
-// resource, and a cheaper one for resources that are known to have a row.
+// wherever INSERT … ON CONFLICT does. All forms share the condition and the effect: for any
+// resource or, cheaper, for those known to have a row; for a list of writes or, cheaper, for one.
 import { createHash } from "node:crypto";
 import type { Expected, TransactionOperation } from "../fence/verdict.js";
 import { durabilityDemand } from "../store/session.js";
@@ -25,9 +25,12 @@ export interface StatementForm {
    * one look at the index instead of two.
    */
   readonly rows: "any" | "known";
-  /** each: a refused row does not affect the others. all: one refusal undoes everything. */
-  readonly scope: "each" | "all";
-  /** named: each row (scope each) or the whole (scope all) carries an idempotency key. */
+  /**
+   * each: a refused row does not affect the others. all: one refusal undoes everything. one: a
+   * single write, whose parameters are values in place of arrays: two thirds of the cost.
+   */
+  readonly scope: "each" | "all" | "one";
+  /** named: each row (scope each) or the whole (scopes all and one) carries an idempotency key. */
   readonly keys: "none" | "named";
   readonly history: "off" | "on";
   readonly durability: "local" | "sync";
@@ -104,6 +107,9 @@ const requests = (form: StatementForm): string => {
   const list = (parameters: string, columns: string): string =>
     `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[]${parameters})
         as request(resource, token, seq, op, expected, holder, value, verified${columns})`;
+  if (form.scope === "one")
+    return `(select $1::text, $2::bigint, $3::bigint, $4::text, $5::bigint, $6::text, $7::jsonb, $8::boolean)
+        as request(resource, token, seq, op, expected, holder, value, verified)`;
   if (form.scope === "all") return list("", "");
   if (!mayFold(form)) return list(", $9::text[], $10::text[]", ", key, fingerprint");
   // A document that is replaced by the next one of its fold is parsed like all others and goes
@@ -130,7 +136,7 @@ function extraConditions({ scope, keys, durability }: StatementForm): { readonly
 function candidates(form: StatementForm): string {
   const { once, each } = extraConditions(form);
   const condition = [passes, ...each].join("\n    and ");
-  if (form.scope === "each") return `${requests(form)} ${JOIN_SEEN_ROW}\n  where ${once}\n    and ${condition}`;
+  if (form.scope !== "all") return `${requests(form)} ${JOIN_SEEN_ROW}\n  where ${once}\n    and ${condition}`;
   return `(
       select request.*, bool_and(${condition}) over () as all_pass from ${requests(form)} ${JOIN_SEEN_ROW}
     ) as request where all_pass and ${once}`;
@@ -181,6 +187,10 @@ const remembered = {
   select written.updated_at, named.key, named.fingerprint, pg_catalog.jsonb_build_object(written.resource, ${outcome("written")})
   from written join unnest($1::text[], $9::text[], $10::text[]) as named(resource, key, fingerprint) on named.resource = written.resource
 )`,
+  one: `remembered as (
+  insert into palisade.used_keys (used_at, key, fingerprint, outcome)
+  select written.updated_at, $9::text, $10::text, pg_catalog.jsonb_build_object(written.resource, ${outcome("written")}) from written
+)`,
   all: `remembered as (
   insert into palisade.used_keys (used_at, key, fingerprint, outcome)
   select now(), $9::text, $10::text, pg_catalog.jsonb_object_agg(written.resource, ${outcome("written")})
@@ -200,17 +210,24 @@ export function named(purpose: string, text: string): Statement {
 function textOf(form: StatementForm): string {
   const { rows, scope, keys, history } = form;
   const write = rows === "any" ? upsert(form) : update(form);
-  if (scope === "each" && keys === "none" && history === "off") return `${write}\n  returning ${answerColumns(form)}`;
+  if (scope !== "all" && keys === "none" && history === "off") return `${write}\n  returning ${answerColumns(form)}`;
   const parts = [
     `written as (${write}\n  returning ${answerColumns(form)}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
   ];
   if (history === "on") parts.push(recorded(form));
   if (keys === "named") parts.push(remembered[scope]);
   const first =
-    scope === "each"
+    scope !== "all"
       ? "resource"
       : "case when count(*) over () = pg_catalog.cardinality($1::text[]) then resource else palisade.refuse_all() end";
   return `with ${parts.join(", ")}\nselect ${first}, rev, born, deleted, value from written`;
+}
+
+/** The first eight parameters of a single write. */
+export function valuesOf({ request, verified }: FencedRow): (string | null)[] {
+  const { resource, token, seq = 0, op, expected, holder = null, value = null } = request;
+  const demanded = expected === undefined ? null : expectedNumber(expected);
+  return [resource, String(token), String(seq), op, demanded, holder, value, verified ? "t" : "f"];
 }
 
 /** The parameters of plain writes. */
@@ -222,7 +239,7 @@ export function parametersOf(rows: readonly FencedRow[]): (string | Buffer)[] {
   return [...columnsOf(rows), `{${revisions.join(",")}}`, documentArray(replaced)];
 }
 
-/** The first eight parameters of every form: one array per column. */
+/** The first eight parameters of the other forms: one array per column. */
 export function columnsOf(rows: readonly FencedRow[]): (string | Buffer)[] {
   const column = (element: (row: FencedRow) => string): string => `{${rows.map(element).join(",")}}`;
   return [

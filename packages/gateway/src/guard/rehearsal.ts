@@ -34,10 +34,13 @@ export class Rehearsal {
   }
 }
 
-/** The keys of single writes are arrays; a transaction has one key. */
-function valuesFor({ name, text }: Statement): (string | Buffer)[] {
+/**
+ * Nothing to write: no rows, or a write without a name and a token. The keys of a batch are arrays;
+ * a single write and a transaction have one key.
+ */
+function valuesFor({ name, text }: Statement): (string | Buffer | null)[] {
   if (text.includes("$10::jsonb[]")) return parametersOf([]);
-  const arrays = columnsOf([]);
-  if (!text.includes("$10")) return arrays;
-  return text.includes("$10::text[]") ? [...arrays, "{}", "{}"] : [...arrays, name, name];
+  const first = text.includes("$7::jsonb[]") ? columnsOf([]) : Array.from({ length: 8 }, () => null);
+  if (!text.includes("$10")) return first;
+  return text.includes("$10::text[]") ? [...first, "{}", "{}"] : [...first, name, name];
 }

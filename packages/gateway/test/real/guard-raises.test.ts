@@ -2,9 +2,8 @@
 // nothing (G4).
 import type { Issued } from "../../src/fence/verdict.js";
 import type { StoreEvent } from "../../src/fenced-store.js";
-import { parametersOf } from "../../src/guard/fenced-statement.js";
 import type { StoreConfig } from "../../src/postgres-store.js";
-import { put, runStatement, statementText, ways } from "../support/statement.js";
+import { put, runStatement, statementText, statementValues, ways } from "../support/statement.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 
 /** Issued up to 100; 666 and above were not; for 77 the lock cannot be asked. */
@@ -131,7 +130,7 @@ describe("G4 with the lock's nodes known", () => {
       const [there, absent] = [uniqueName(), uniqueName()];
       await runStatement({ client }, put(there, 5, "1"));
       const accepts = async (resource: string, token: number): Promise<boolean> => {
-        const values = parametersOf([{ request: put(resource, token, "2"), verified: false }]);
+        const values = statementValues([put(resource, token, "2")], { way, verified: false });
         return (await client.query(statementText(way), values)).rowCount === 1;
       };
       expect([await accepts(there, 6), await accepts(there, 4), await accepts(absent, 1), await accepts(there, 5)]).toEqual([

@@ -78,7 +78,7 @@ describe("a trace", () => {
       "palisade.token": token,
     });
     const [statement] = spansOf(name).filter((span) => parentOf(span) === idOf(request));
-    expect(statement).toMatchObject({ kind: SpanKind.CLIENT, name: expect.stringMatching(/^palisade-(any|known)-each-none$/) });
+    expect(statement).toMatchObject({ kind: SpanKind.CLIENT, name: expect.stringMatching(/^palisade-(any|known)-(one|each)-none$/) });
     expect(statement?.attributes).toMatchObject({
       "db.system.name": "postgresql",
       "db.namespace": expect.any(String),
@@ -106,14 +106,18 @@ describe("a trace", () => {
   test("of requests that share a statement leads to it from each, and from it to each", async ({ startGateway }) => {
     const { url } = await startGateway({ statementsInFlight: 1 });
     const client = createGatewayClient({ url });
-    const names = Array.from({ length: 20 }, () => uniqueName("batch"));
     await client.put(uniqueName(), 0, { token: 1 });
-    kept.reset();
-    await Promise.all(names.map((name) => client.put(name, { n: 1 }, { token: 5 })));
-    const isDone = () => names.every((name) => spansOf(name).some((span) => span.name.startsWith("PUT ")));
-    await eventually(isDone).toBe(true);
-    const statements = kept.getFinishedSpans().filter((span) => Number(span.attributes["db.operation.batch.size"]) > 1);
-    expect(statements.length).toBeGreaterThan(0);
+    const shared = async () => {
+      const names = Array.from({ length: 20 }, () => uniqueName("batch"));
+      kept.reset();
+      await Promise.all(names.map((name) => client.put(name, { n: 1 }, { token: 5 })));
+      const isDone = () => names.every((name) => spansOf(name).some((span) => span.name.startsWith("PUT ")));
+      await eventually(isDone).toBe(true);
+      return kept.getFinishedSpans().filter((span) => Number(span.attributes["db.operation.batch.size"]) > 1);
+    };
+    let statements = await shared();
+    // A slow client may have had each answer before its next request.
+    while (statements.length === 0) statements = await shared();
     for (const statement of statements) {
       expect(statement.links).toHaveLength(Number(statement.attributes["db.operation.batch.size"]));
       const requests = kept.getFinishedSpans().filter((span) => statement.links.some(({ context }) => context.spanId === idOf(span)));

@@ -1,17 +1,22 @@
-// The fenced statement on a plain connection, in both forms, so that a test can hold it open in a
+// The fenced statement on a plain connection, in all forms, so that a test can hold it open in a
 // transaction, race it, or read its plan.
 import type pg from "pg";
 import type { TransactionOperation } from "../../src/fence/verdict.js";
-import { type FencedRow, fencedWrite, parametersOf } from "../../src/guard/fenced-statement.js";
+import { type FencedRow, fencedWrite, parametersOf, valuesOf } from "../../src/guard/fenced-statement.js";
 
-/** any: INSERT … ON CONFLICT. known: UPDATE, for resources that have a row. */
-export type Way = "any" | "known";
-export const ways: readonly Way[] = ["any", "known"];
+/**
+ * any: INSERT … ON CONFLICT. known: UPDATE, for resources that have a row. one: a single write with
+ * values in place of arrays.
+ */
+export type Way = "any" | "known" | "any one" | "known one";
+export const ways: readonly Way[] = ["any", "known", "any one", "known one"];
 
 export const plainForm = { scope: "each", keys: "none", history: "off", durability: "local", documentLimitBytes: 16_777_216 } as const;
 
+const isOne = (way: Way): boolean => way.endsWith("one");
+
 export function statementText(way: Way): string {
-  return fencedWrite({ ...plainForm, rows: way }).text;
+  return fencedWrite({ ...plainForm, rows: way.startsWith("any") ? "any" : "known", scope: isOne(way) ? "one" : "each" }).text;
 }
 
 export interface Run {
@@ -21,12 +26,21 @@ export interface Run {
 
 /** The names of the resources it accepted. */
 export async function runStatement({ client, way = "any" }: Run, ...operations: TransactionOperation[]): Promise<string[]> {
-  const { rows } = await client.query<{ resource: string }>(statementText(way), statementValues(operations));
-  return rows.map((row) => row.resource);
+  const accepted: string[] = [];
+  for (const part of isOne(way) ? operations.map((operation) => [operation]) : [operations]) {
+    const { rows } = await client.query<{ resource: string }>(statementText(way), statementValues(part, { way }));
+    accepted.push(...rows.map((row) => row.resource));
+  }
+  return accepted;
 }
 
-export function statementValues(operations: readonly TransactionOperation[]): (string | Buffer)[] {
-  return parametersOf(operations.map((request): FencedRow => ({ request, verified: true })));
+export function statementValues(
+  operations: readonly TransactionOperation[],
+  { way = "any", verified = true }: { readonly way?: Way; readonly verified?: boolean } = {},
+): (string | Buffer | null)[] {
+  const rows = operations.map((request): FencedRow => ({ request, verified }));
+  const [only] = rows;
+  return only !== undefined && isOne(way) ? valuesOf(only) : parametersOf(rows);
 }
 
 export function put(resource: string, token: number, value: string): TransactionOperation {
