@@ -93,6 +93,11 @@ export function Leases({ session, known: { state, hello } }: { readonly session:
           </tbody>
         </table>
         {page.total === 0 && <p class="none">{noneWords(news?.ageMs === undefined, search)}</p>}
+        {search !== "" && !page.rows.some(({ resource }) => resource === search) && (
+          <p class="none">
+            <a href={resourceLink(search)}>Open the page of {printable(search)}</a>, held or not
+          </p>
+        )}
       </div>
       <p class="for-readers" role="status">
         {search === "" ? "" : `${plural(page.total, "lease matches", "leases match")}`}

@@ -3,6 +3,7 @@ import type { Context, Part } from "../measure/part.js";
 import { measureGrowth } from "./growth.js";
 import { type Bench, PostgresLog, startLoadClient } from "./http-contestant.js";
 import { measureOwnTables } from "./own-tables.js";
+import { measurePage } from "./page-cost.js";
 import { measureProbes } from "./probes.js";
 import { Servers } from "./servers.js";
 import { measureStatement } from "./statement-cost.js";
@@ -46,6 +47,7 @@ export const gatewayParts: readonly GatewayPart[] = [
     run: measureOwnTables,
   },
   { name: "probes", what: "GETs beside 200 probes of the admin port at once", from: "usual", run: measureProbes },
+  { name: "page", what: "PUTs with the operator's page closed and open, over 10 000 leases", from: "all", run: measurePage },
   {
     name: "growth",
     what: "what four minutes of keyed PUTs leave in tables that are forgotten after one",

@@ -1,6 +1,6 @@
 // Looks at the lock's nodes and leases for as long as somebody watches, and remembers the last
-// look. After a look it rests sixty times as long as that kept a processor busy, so that it costs
-// nodes and gateway about a sixtieth of their time, however many leases there are.
+// look. After a look it rests 150 times as long as that kept a processor busy, so that it costs
+// nodes and gateway less than a hundredth of their time, however many leases there are.
 import type { HeldResource, Locker, NodeInspection } from "@palisade/lock";
 import type { FleetNews, NodeNews } from "./messages.js";
 
@@ -12,8 +12,8 @@ const NODES_EVERY_MS = 1_000;
 /** A clock that is further off is worth a word. */
 const SKEW_MS = 1_000;
 const LEASES_EVERY_MS = 1_000;
-const LEASES_AT_LEAST_EVERY_MS = 30_000;
-const REST = 60;
+const LEASES_AT_LEAST_EVERY_MS = 60_000;
+const REST = 150;
 /** Measured: of the gateway or of a node, whichever works longer. */
 const STEP_MS = 0.3;
 const LEASE_MS = 0.025;

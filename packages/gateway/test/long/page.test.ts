@@ -257,6 +257,8 @@ describe("much at once", () => {
     const search = page.getByRole("searchbox");
     await search.fill("09999");
     await page.getByRole("link", { name: "bulk/09999" }).waitFor();
+    await search.fill("never/held");
+    await page.getByRole("link", { name: "Open the page of never/held" }).waitFor();
     await search.fill("");
     await page.getByRole("link", { name: "bulk/00001" }).waitFor();
     const scroller = page.locator(".leases .scroller");
