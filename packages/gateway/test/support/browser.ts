@@ -70,3 +70,15 @@ export async function overflow(page: Page): Promise<number> {
     return document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth;
   });
 }
+
+/** Counts from now: which part of the time the page's thread was busy. */
+export async function busyTime(page: Page): Promise<() => Promise<number>> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const taskSeconds = async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    return metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN;
+  };
+  const [tasksBefore, startedAt] = [await taskSeconds(), performance.now()];
+  return async () => ((await taskSeconds()) - tasksBefore) / ((performance.now() - startedAt) / 1_000);
+}
