@@ -7,7 +7,7 @@ export const page = [
     promise: "L2",
     file: "packages/gateway/src/page/force-release.ts",
     find: 'if (state === "free" || holder !== order.holder || token !== order.token)',
-    replace: 'if (state === "free")',
+    replace: 'if (state === "free" || (holder !== order.holder && token !== order.token))',
     breaks: "An operator who was shown one holder takes the lock from the next one.",
     tests: ["real/page.test.ts"],
   },
