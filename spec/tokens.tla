@@ -27,7 +27,7 @@ CONSTANTS
   Attempts,   \* 1..k, in the order in which they begin: their names are interchangeable
   Admitters,  \* lockers that may be busy admitting a node at the same time, or may have died half-way
   Mishaps,    \* how many memories are lost and grants delivered twice, in all
-  Ceiling,    \* how high "other raises" may raise a counter
+  Ceiling,    \* how high "other raises" may raise a counter, and a named token may be
   Also,       \* what else the world may do: a subset of Events
   Without     \* rules left out: a subset of Rules; the protocol leaves out none
 
@@ -37,9 +37,11 @@ Events == {
   "old backup",       \* it comes back with an older memory instead, and may believe in anybody's key again
   "second delivery",  \* a grant arrives a second time, after the key of the first was gone
   "heal",             \* a lease plants its key, with its token, on nodes that lack it
+  "named tokens",     \* an attempt names a token, any, that it wants to be given at least
   "other raises"      \* a counter rises for other reasons: forced release, read repair, a lease of several resources
 }
 Rules == {
+  "grant above counter",      \* whatever token an attempt names, a node grants only what is above its counter
   "seal round",               \* a token that no quorum granted is stored on a quorum before it is used
   "seal by owner",            \* a node seals only for the attempt that owns the key
   "seal what was chosen",     \* only a node whose grant took part in choosing the token is asked to seal it
@@ -106,36 +108,41 @@ Begin(a) ==
        IF n \in admitted \/ "admission renews epoch" \in Without THEN "asked" ELSE "late"]]
   /\ UNCHANGED <<stored, owner, admitted, token, given, task, mishaps>>
 
-\* Node n gives its key to attempt a: it was free, or has just expired.
-Take(a, n) ==
+\* The tokens that node n may give: the next one, or one that was named.
+Offers(n) == {stored[n] + 1} \cup
+  IF "named tokens" \notin Also THEN {}
+  ELSE {t \in 1..Ceiling : t > stored[n] \/ "grant above counter" \in Without}
+
+\* Node n gives its key to attempt a, with token t: it was free, or has just expired.
+Take(a, n, t) ==
   /\ "expiry" \in Also => owner[n] = 0
-  /\ stored' = [stored EXCEPT ![n] = @ + 1]
+  /\ stored' = [stored EXCEPT ![n] = t]
   /\ owner' = [owner EXCEPT ![n] = a]
   /\ UNCHANGED <<admitted, phase, token, bar, task>>
 
-Grant(a, n) ==
+Grant(a, n, t) ==
   /\ vote[a][n] = "asked"
   /\ IF phase[a] = "granting"
        THEN /\ vote' = [vote EXCEPT ![a][n] = "granted"]
-            /\ given' = [given EXCEPT ![a][n] = stored[n] + 1]
+            /\ given' = [given EXCEPT ![a][n] = t]
        ELSE /\ vote' = [vote EXCEPT ![a][n] = "sealing"]  \* without "seal what was chosen"
             /\ given' = given
-  /\ Take(a, n)
+  /\ Take(a, n, t)
   /\ UNCHANGED mishaps
 
 \* It takes the key and a token all the same; nobody counts it.
-LateGrant(a, n) ==
+LateGrant(a, n, t) ==
   /\ vote[a][n] = "late"
   /\ vote' = [vote EXCEPT ![a][n] = "-"]
-  /\ Take(a, n)
+  /\ Take(a, n, t)
   /\ UNCHANGED <<given, mishaps>>
 
-SecondGrant(a, n) ==
+SecondGrant(a, n, t) ==
   /\ mishaps < Mishaps
   /\ vote[a][n] \in {"granted", "fixed", "sealing", "kept"}
   /\ owner[n] /= a
   /\ mishaps' = mishaps + 1
-  /\ Take(a, n)
+  /\ Take(a, n, t)
   /\ UNCHANGED <<vote, given>>
 
 Expire(n) ==
@@ -233,12 +240,12 @@ When(event, set) == IF event \in Also THEN set ELSE {}
 
 Next ==
   \/ \E a \in Attempts : Begin(a)
-  \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "asked"} : Grant(a, n)
-  \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "late"} : LateGrant(a, n)
+  \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "asked"} : \E t \in Offers(n) : Grant(a, n, t)
+  \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "late"} : \E t \in Offers(n) : LateGrant(a, n, t)
   \/ \E a \in {b \in Attempts : phase[b] = "granting"} : Choose(a)
   \/ \E a \in {b \in Attempts : phase[b] = "sealing"} : \E n \in admitted : Seal(a, n)
   \/ \E n \in When("expiry", Nodes) : Expire(n)
-  \/ \E a \in When("second delivery", Attempts) : \E n \in admitted : SecondGrant(a, n)
+  \/ \E a \in When("second delivery", Attempts) : \E n \in admitted : \E t \in Offers(n) : SecondGrant(a, n, t)
   \/ \E a \in When("heal", Attempts) : \E n \in admitted : Heal(a, n)
   \/ \E n \in When("other raises", admitted) : Raise(n)
   \/ \E n \in When("lost memory", Nodes) : Wipe(n)

@@ -37,6 +37,7 @@ import type {
   TryAcquireOptions,
   UsingOptions,
 } from "./protocol/locker.js";
+import { LeastToken } from "./protocol/token.js";
 import { openNodes } from "./redis/open-nodes.js";
 import { LeaderCampaign } from "./waiting/campaign.js";
 import type { WaitContext } from "./waiting/context.js";
@@ -71,6 +72,7 @@ export class QuorumLocker implements Locker {
       clock,
       deadlines: new DeadlineHeap(clock),
       inFlight: new InFlight(),
+      leastToken: new LeastToken(),
       checkFleetTtl: (ttlMs) => this.#firstContact.checkTtl(ttlMs),
       onReleased: (resources, ballots) => yieldAfterRelease.released(resources, ballots),
       yieldAfterRelease,

@@ -66,7 +66,8 @@ class Acquisition {
   #grantRound(): Promise<Settled> {
     const { policy } = this.#context;
     const { resources, ttlMs, hasWaited } = this.#wanted;
-    const question = { resources, owner: this.#owner, label: policy.label, ttlMs, hasWaited };
+    const leastToken = this.#context.leastToken.at(this.#startMonotonicMs);
+    const question = { resources, owner: this.#owner, label: policy.label, ttlMs, hasWaited, leastToken };
     return askAll<CountedGrant, Settled>(this.#context, {
       question: "grant",
       resources,
@@ -88,6 +89,7 @@ class Acquisition {
   async #chooseToken(): Promise<Outcome> {
     const [token, nodes] = highestGrant(this.#grants);
     if (!isToken(token)) throw brokenPromise(`T1: a granted token is from 1 to ${MAX_TOKEN}, not ${token}`);
+    this.#context.leastToken.hear(token, this.#context.clock.monotonicMs());
     if (nodes < this.#context.policy.quorum) {
       const verdict = await this.#sealRound(token);
       // "no": keys of this owner had run out, or were removed, before they could be sealed.

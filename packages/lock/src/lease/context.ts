@@ -6,6 +6,7 @@ import type { DeadlineHeap } from "../platform/deadline-heap.js";
 import type { InFlight } from "../platform/in-flight.js";
 import type { ReleaseBallot } from "../protocol/ballot.js";
 import type { LockNode } from "../protocol/node.js";
+import type { LeastToken } from "../protocol/token.js";
 import type { Ballots } from "../quorum/round.js";
 
 export interface LeaseContext {
@@ -18,6 +19,7 @@ export interface LeaseContext {
   readonly clock: Clock;
   readonly deadlines: DeadlineHeap;
   readonly inFlight: InFlight;
+  readonly leastToken: LeastToken;
   /** The longest lease the fleet allows now; undefined while it is not known. */
   readonly fleetMaxTtlMs: number | undefined;
   /** Throws RangeError if the fleet is known to allow only shorter leases. */

@@ -26,6 +26,11 @@ export interface GrantQuestion extends Ownership {
    * then does its release look for waiters.
    */
   readonly hasWaited?: true | undefined;
+  /**
+   * What the token of a resource that has no counter is not to be below; 0 or none: no wish. A node
+   * grants no more than its floor allows (grant.lua).
+   */
+  readonly leastToken?: number;
 }
 
 export interface ExtendQuestion extends Ownership {

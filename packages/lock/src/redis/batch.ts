@@ -84,7 +84,7 @@ export class EncodedCall {
     this.name = kind.name;
     this.keyCount = keys.length;
     this.words = keys.concat(args);
-    this.confirmsRecord = kind.name === "grant" && args.length === 2 && kind.resourcesOf(question) === 1;
+    this.confirmsRecord = kind.name === "grant" && args.length === 3 && kind.resourcesOf(question) === 1;
   }
 
   /** The words as Redis reads them. */

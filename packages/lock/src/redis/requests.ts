@@ -42,6 +42,8 @@ export interface RequestKind<Question, Ballot> {
   resourcesOf(question: Question): number;
   /** The argument that all requests of one call share; undefined where there is none. */
   sharedBy(question: Question): number | undefined;
+  /** Of the requests of one call the highest is sent; undefined where there is none. */
+  leastOf?(question: Question): number;
   write(call: CallText, keys: Keys, question: Question): void;
   read(heard: Heard, reply: unknown, question: Question): Ballot;
 }
@@ -75,6 +77,11 @@ export function writeCall<Q, B>(
     keys: kind.name === "release" ? [] : [keys.node],
     args: shared === undefined ? [] : [String(shared)],
   };
+  if (kind.leastOf !== undefined) {
+    let least = 0;
+    for (const { question } of asked) least = Math.max(least, kind.leastOf(question));
+    call.args.push(String(least));
+  }
   for (const { question } of asked) kind.write(call, keys, question);
   return call;
 }
@@ -148,6 +155,7 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
   name: "grant",
   resourcesOf: ofLease,
   sharedBy: ttlOf,
+  leastOf: ({ leastToken = 0 }) => leastToken,
   write(call, keys, { resources, owner, label, hasWaited }) {
     name(call, keys, resources);
     call.args.push(hasWaited ? `${owner}|${label}${HAS_WAITERS}` : `${owner}|${label}`);

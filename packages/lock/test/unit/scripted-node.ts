@@ -7,6 +7,7 @@ import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
 import { InFlight } from "../../src/platform/in-flight.js";
 import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
 import type { ExtendQuestion, GrantQuestion, LockNode, Ownership } from "../../src/protocol/node.js";
+import { LeastToken } from "../../src/protocol/token.js";
 import type { WaitContext } from "../../src/waiting/context.js";
 import { LocalQueue } from "../../src/waiting/local-queue.js";
 import { YieldAfterRelease } from "../../src/waiting/yield-after-release.js";
@@ -84,6 +85,7 @@ export function contextOf(nodes: readonly LockNode[], clock = new ManualClock())
     checkFleetTtl: () => {},
     deadlines: new DeadlineHeap(clock),
     inFlight: new InFlight(),
+    leastToken: new LeastToken(),
     onReleased: () => {},
     yieldAfterRelease: new YieldAfterRelease(clock, () => false),
     resourceQueue: new LocalQueue(1),

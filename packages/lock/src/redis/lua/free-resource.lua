@@ -2,11 +2,11 @@
 --        as it was. A counter is renewed at every eighth use only: where it has run out, or never
 --        was, the floor takes over.
 -- KEYS   none of its own: `lock` and `counter`
--- ARGV   ttlMs, and `value`
+-- ARGV   ttlMs, and `value` and `least`
 -- Reply  none of its own: `token`, or no number where the request needs another look
 local token = call('SET', lock, value, 'NX', 'PX', ARGV[1]) and redis.pcall('INCR', counter)
 if token == 1 and floor < HIGHEST then
-  token = math.max(floor, counterFloor) + 1
+  token = math.max(math.max(floor, counterFloor) + 1, math.min(least, floor + LEAP, HIGHEST))
   if redis.pcall('SET', counter, format('%.0f', token), 'PX', RETENTION).ok then
     floor = token
   else

@@ -3,7 +3,8 @@
 --        answer the same grant again. The lock that a request is refused for is marked as having
 --        waiters.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if others may wait)
+-- ARGV   ttlMs, least token, then per request: lock value (owner|label, and a line feed if others
+--        may wait)
 -- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
 --        resource that has another owner, its lock value, its PTTL }
 -- Note   A single request for a single resource may bear one word more: the field admitted as last
@@ -14,12 +15,16 @@
 -- The floor goes up in steps, so that a counter that leads all others does not write it down with
 -- every token.
 local AHEAD = 7
+-- A resource without a counter gets the least token that is asked for, if that is above the floor
+-- by no more than this: however wrong a client is, one grant spends no more tokens.
+local LEAP = 65536
+local least = tonumber(ARGV[2])
 
-if #ARGV == 3 and #KEYS == 3 then
+if #ARGV == 4 and #KEYS == 3 then
   local record = call('HMGET', KEYS[1], 'admitted', 'floor')
-  local floor, counterFloor = tonumber(record[2]), tonumber(sub(ARGV[3], 41, 55))
-  if RUN and floor and record[1] == ARGV[3] then
-    local before, lock, counter, value = floor, KEYS[2], KEYS[3], ARGV[2]
+  local floor, counterFloor = tonumber(record[2]), tonumber(sub(ARGV[4], 41, 55))
+  if RUN and floor and record[1] == ARGV[4] then
+    local before, lock, counter, value = floor, KEYS[2], KEYS[3], ARGV[3]
 --@include free-resource
     if token then
       if floor > before then
@@ -28,7 +33,7 @@ if #ARGV == 3 and #KEYS == 3 then
       return token
     end
   end
-  ARGV[3] = nil
+  ARGV[4] = nil
 end
 
 --@include record
@@ -54,7 +59,7 @@ end
 
 local function request(first, last, at)
   local value, ttl = ARGV[at], ARGV[1]
-  local token, again = 0, true
+  local token, again, wished = 0, true, 0
   for key = first, last, 2 do
     local holder = call('GET', KEYS[key])
     if not holder then
@@ -64,14 +69,14 @@ local function request(first, last, at)
     end
     local counter = counterAt(KEYS[key + 1])
     if not counter then
-      again, counter = false, floor
+      again, counter, wished = false, floor, math.min(least, floor + LEAP, HIGHEST)
     end
     token = math.max(token, counter)
   end
   if again then
     return token
   end
-  token = math.max(token, counterFloor) + 1
+  token = math.max(math.max(token, counterFloor) + 1, wished)
   for key = first, last, 2 do
     store(KEYS[key + 1], token)
     call('SET', KEYS[key], value, 'PX', ttl)
@@ -79,7 +84,7 @@ local function request(first, last, at)
   return token
 end
 
-local FIRST_KEY, SHARED, FIELDS = 2, 1, 1
+local FIRST_KEY, SHARED, FIELDS = 2, 2, 1
 --@include each-request
 --@include store-floor
 return replies

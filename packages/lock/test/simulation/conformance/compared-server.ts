@@ -122,7 +122,7 @@ export class ComparedServer {
     );
     const words = name === "release" ? locks : [keys.node, ...locks];
     // As the lock does for a single request for a single resource.
-    const confirms = name === "grant" && words.length === 3 && args.length === 2 && this.#admitted !== undefined;
+    const confirms = name === "grant" && words.length === 3 && args.length === 3 && this.#admitted !== undefined;
     const said = confirms ? [...args, this.#admitted as string] : args;
     const reply = await this.#server.evalsha(this.#scripts?.[name].sha ?? "none", words.length, [...words, ...said]);
     if (name !== "release" && Array.isArray(reply)) this.#admitted = String(reply[0]);

@@ -80,7 +80,7 @@ const request = fc
       kind: "request",
       name,
       resources: requests.flatMap(() => asked),
-      args: sharing.has(name) ? [ttlMs, ...args] : args,
+      args: [...(sharing.has(name) ? [ttlMs] : []), ...(name === "grant" ? [String(requests[0]?.token)] : []), ...args],
     };
   });
 

@@ -30,7 +30,7 @@ function headOf(name: string): string {
 /** The arguments that the head names. */
 function argumentsIn(name: string): readonly string[] {
   const line = (/^-- ARGV +([\s\S]*?)\n-- Reply/m.exec(headOf(name))?.[1] ?? "").replaceAll(/\n-- +/g, " ");
-  const own = line.replace(/\(.*?\)/g, "").replace(/^(?:(\w+), then )?per request: /, (_, shared) => (shared ? `${shared},` : ""));
+  const own = line.replace(/\(.*?\)/g, "").replace(/^(?:([\w ,]+), then )?per request: /, (_, shared) => (shared ? `${shared},` : ""));
   return own === "none" ? [] : own.split(",");
 }
 

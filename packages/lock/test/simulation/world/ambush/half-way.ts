@@ -9,7 +9,7 @@ const ARRIVES_WITHIN_MS = 5;
 export function halfWay(scene: Scene, ambush: Ambush): void {
   scene.watch(ambush.lastsMs, ({ server, name, keys, args, reply }) => {
     const token = name === "grant" ? tokenIn(reply) : undefined;
-    const client = clientOf(args[1]);
+    const client = clientOf(args[2]);
     if (token === undefined || client === undefined) return false;
     const node = indexIn(server.name);
     if (!scene.others(node).every((other) => scene.isBehind(other, { lockKey: keys[1] ?? "", token }))) return false;
