@@ -21,6 +21,10 @@ import { Session } from "node:inspector";
 
 const COMPILED = /^packages\/(lock|guard|gateway)\/dist\/(.+)\.js$/;
 
+/** On a busy machine the gateway has not heard the nodes in time (503): that was another path. */
+export class NoAnswer extends Error {}
+const ATTEMPTS = 5;
+
 export class Coverage {
   #session = new Session();
   #root;
@@ -43,15 +47,19 @@ export class Coverage {
     /** @type {Set<string>[]} */
     const runs = [];
     for (let repetition = 0; repetition < repetitions; repetition++) {
-      const prepared = await prepare();
-      this.#take();
-      await operation(prepared);
-      const taken = this.#take();
+      const taken = await heard(async () => {
+        const prepared = await prepare();
+        this.#take();
+        await operation(prepared);
+        return this.#take();
+      });
       for (const call of taken) calls.set(`${call.file}:${call.start}`, call);
       runs.push(new Set(taken.map(({ file }) => file)));
     }
-    const prepared = await prepare();
-    const ordered = await this.#inOrder([...calls.values()], () => operation(prepared));
+    const ordered = await heard(async () => {
+      const prepared = await prepare();
+      return await this.#inOrder([...calls.values()], () => operation(prepared));
+    });
     const files = [...new Set([...ordered, ...runs.flatMap((run) => [...run])])];
     const always = files.filter((file) => runs.every((run) => run.has(file)));
     return { always, sometimes: files.filter((file) => !always.includes(file)) };
@@ -90,8 +98,7 @@ export class Coverage {
     Object.assign(globalThis, { palisadePathRuns: (/** @type {string} */ file) => void (seen.includes(file) || seen.push(file)) });
     this.#session.post("Debugger.enable");
     for (const call of calls) this.#noteAt(call);
-    await run();
-    this.#session.post("Debugger.disable");
+    await run().finally(() => this.#session.post("Debugger.disable"));
     return seen;
   }
 
@@ -108,5 +115,16 @@ export class Coverage {
       const condition = `palisadePathRuns(${JSON.stringify(file)})`;
       if (location !== undefined) this.#session.post("Debugger.setBreakpoint", { location, condition });
     });
+  }
+}
+
+/** @template T @param {() => Promise<T>} attempt @returns {Promise<T>} */
+export async function heard(attempt) {
+  for (let left = ATTEMPTS - 1; ; left--) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof NoAnswer) || left === 0) throw error;
+    }
   }
 }
