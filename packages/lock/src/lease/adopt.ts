@@ -1,5 +1,6 @@
 // Takes over leases from their texts: nodes that have a text's owner give their keys to a new one.
-// Each does so once, and two quorums share a node: of all who adopt one text one succeeds (L2).
+// Each does so once, and two quorums share a node: of all who adopt one text at most one succeeds
+// (L2).
 import type { LeaseRequest } from "../options/lease-request.js";
 import type { LeaseContext } from "./context.js";
 import type { HandedOver } from "./hand-over.js";

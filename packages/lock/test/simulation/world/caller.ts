@@ -194,12 +194,12 @@ export class Caller {
     }
   }
 
-  #refused(error: unknown): void {
+  #refused(error: unknown, doing = this.doing): void {
     const { checker, phase, log } = this.#around;
     const isAnswer = error instanceof LockError && error.code !== "FLEET_MISMATCH";
     log?.(this.#process.name, isAnswer ? `is refused: ${error.message}` : `fails: ${String(error)}`);
     if (!isAnswer) checker.break("rejection", `${this.#process.name}: ${error instanceof Error ? error.stack : String(error)}`);
-    else if (phase() === "calm" && this.doing.startsWith("strictly"))
+    else if (phase() === "calm" && doing.startsWith("strictly"))
       checker.break("forgotten", `${this.#process.name} was refused on a fleet that is well: ${error.message}`);
   }
 
@@ -248,7 +248,8 @@ export class Caller {
       holding.endedAt ??= now();
       await lease.release();
     } catch (error) {
-      this.#refused(error);
+      // Of two that adopt one text both may be refused, while this caller wants something else.
+      this.#refused(error, "adopts");
     }
   }
 
