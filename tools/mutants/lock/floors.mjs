@@ -84,4 +84,13 @@ export const floors = [
     breaks: "Tokens pass the wall clock, from which a fleet continues that has lost all memory.",
     tests: ["unit/protocol/token.test.ts"],
   },
+  {
+    name: "missing-right-to-count-is-not-told",
+    promise: "L2",
+    file: lua("free-resource"),
+    find: "string.find(token.err, 'run th', 1, true)",
+    replace: "false",
+    breaks: "A user that may not INCR gets every lease by the longer way, and the doctor finds nothing.",
+    tests: ["real/doctor.test.ts"],
+  },
 ];
