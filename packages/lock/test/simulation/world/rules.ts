@@ -26,3 +26,18 @@ export interface Rules {
 }
 
 export const allRules: Rules = { policy: (policy) => policy, countsFrom: "first byte" };
+
+const LEAST_TOKEN = "local least = tonumber(ARGV[2])";
+
+/**
+ * As with clients of versions that named no least token (docs/adr/0092). What a client has heard of
+ * hides a counter that was lost.
+ */
+export function withoutLeastToken(edit: Rules["edit"]): NonNullable<Rules["edit"]> {
+  return (name, text) => {
+    const edited = edit?.(name, text) ?? text;
+    if (name !== "grant") return edited;
+    if (!edited.includes(LEAST_TOKEN)) throw new Error(`grant.lua does not say: ${LEAST_TOKEN}`);
+    return edited.replace(LEAST_TOKEN, "local least = 0");
+  };
+}

@@ -15,7 +15,7 @@ import { Faults } from "./faults.js";
 import { Host, NAMESPACE } from "./host.js";
 import { LeaseChecker, type Violation } from "./lease-checker.js";
 import { leftoverKeys } from "./leftover-keys.js";
-import { allRules, type Rules } from "./rules.js";
+import { allRules, type Rules, withoutLeastToken } from "./rules.js";
 import type { AmbushKind, FaultKind, Scenario } from "./scenario.js";
 import { ServerOracle } from "./server-oracle.js";
 import type { Surroundings } from "./surroundings.js";
@@ -201,7 +201,8 @@ export class World {
     const chance = this.#chance.of(name);
     const spread = this.#scenario.clocks === "even" ? 0.002 : 0.2;
     const log = this.#log;
-    const { edit, answer } = this.#rules;
+    const { answer } = this.#rules;
+    const edit = this.#scenario.chance % 2 === 0 ? this.#rules.edit : withoutLeastToken(this.#rules.edit);
     const server = new SimServer({
       name,
       now: () => this.timeline.now,
