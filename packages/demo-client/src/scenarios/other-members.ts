@@ -49,11 +49,7 @@ async function prepare(act: ActRun, areMembersStored: boolean): Promise<Prepared
   act.step("breaks", "lock", { text: "workers 3 and 4 are given another server than workers 1 and 2 as their third node" });
   const [three, four] = [await act.worker("worker 3", wrong), await act.worker("worker 4", wrong)];
   if (!areMembersStored) await votes(act, fleet.node("n4"), recordOf);
-  for (const worker of [three, four]) {
-    const earlier = act.resource(`jobs/of ${worker.name}`);
-    await worker.acquires(earlier);
-    await worker.releases(earlier);
-  }
+  await levels([n1, n2, n4], namespace, act);
   const right = { ...config, redisUrls: network.redisUrls.slice(0, nodes.length) };
   const [one, two] = [await act.worker("worker 1", right), await act.worker("worker 2", right)];
   await network.loses("n2");
@@ -65,6 +61,16 @@ async function prepare(act: ActRun, areMembersStored: boolean): Promise<Prepared
       { job: backup, right: two, wrong: four },
     ],
   };
+}
+
+/**
+ * All nodes of the list have issued the same tokens. By another process: one that has heard of a
+ * token names a higher one for a new resource.
+ */
+async function levels(nodes: readonly string[], namespace: string, act: ActRun): Promise<void> {
+  const locker = createLocker({ nodes: [...nodes], namespace, ttlMs, maxTtlMs: ttlMs });
+  for (const index of [1, 2]) await (await locker.acquire(act.resource(`jobs/earlier ${index}`).name)).release();
+  await locker.close();
 }
 
 /** Rebuilt from n1 and n2, as a member that has lost its memory. */
