@@ -49,7 +49,12 @@ async function prepare(act: ActRun, areMembersStored: boolean): Promise<Prepared
   act.step("breaks", "lock", { text: "workers 3 and 4 are given another server than workers 1 and 2 as their third node" });
   const [three, four] = [await act.worker("worker 3", wrong), await act.worker("worker 4", wrong)];
   if (!areMembersStored) await votes(act, fleet.node("n4"), recordOf);
-  await levels([n1, n2, n4], namespace, act);
+  for (const worker of [three, four]) {
+    const earlier = act.resource(`jobs/of ${worker.name}`);
+    await worker.acquires(earlier);
+    await worker.releases(earlier);
+  }
+  if (!areMembersStored) await levels(act, fleet, recordOf);
   const right = { ...config, redisUrls: network.redisUrls.slice(0, nodes.length) };
   const [one, two] = [await act.worker("worker 1", right), await act.worker("worker 2", right)];
   await network.loses("n2");
@@ -64,12 +69,19 @@ async function prepare(act: ActRun, areMembersStored: boolean): Promise<Prepared
 }
 
 /**
- * All nodes of the list have issued the same tokens. By another process: one that has heard of a
- * token names a higher one for a new resource.
+ * Until all nodes of the second list have issued the same tokens, higher ones than any worker names
+ * for a new resource: 50 000 above what it has heard of, at most.
  */
-async function levels(nodes: readonly string[], namespace: string, act: ActRun): Promise<void> {
-  const locker = createLocker({ nodes: [...nodes], namespace, ttlMs, maxTtlMs: ttlMs });
-  for (const index of [1, 2]) await (await locker.acquire(act.resource(`jobs/earlier ${index}`).name)).release();
+async function levels(act: ActRun, fleet: PrivateFleet, record: string): Promise<void> {
+  const servers = ["n1", "n2", "n4"].map((name) => fleet.node(name));
+  const { namespace } = act.environment;
+  const locker = createLocker({ nodes: servers.map(({ url }) => url), namespace, ttlMs, maxTtlMs: ttlMs });
+  act.step("remarks", "lock", { text: "another process takes leases from the servers of workers 3 and 4" });
+  const floors = () => Promise.all(servers.map((server) => server.cli("HGET", record, "floor")));
+  for (let round = 1; round <= 3 || new Set(await floors()).size > 1; round++) {
+    await (await locker.acquire(act.resource(`jobs/earlier ${round}`).name)).release();
+    if (round < 3) await act.passes(1_000);
+  }
   await locker.close();
 }
 
