@@ -1,7 +1,7 @@
 // Traces of OpenTelemetry through lock, client, gateway and statement, with its real SDK and spans
 // that stay in memory.
 import { execFileSync } from "node:child_process";
-import { type Context, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { type Context, context, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, NodeTracerProvider, type ReadableSpan, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-node";
 import { createGatewayClient, withResource } from "@palisade/client";
 import { traceClients } from "@palisade/client/tracing";
@@ -25,6 +25,8 @@ beforeAll(() => {
 afterAll(async () => {
   for (const stop of stops) stop();
   await provider.shutdown();
+  // The first provider of a process stays, and test files share processes.
+  for (const api of [trace, context, propagation]) api.disable();
 });
 
 const test = base
@@ -146,7 +148,6 @@ describe("a trace", () => {
   test("that the caller does not record is not recorded here, and ends when tracing is stopped", async ({ locker, client }) => {
     const [unsampled, after] = [uniqueName("unsampled"), uniqueName("after")];
     const parent = { traceId: "2af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", traceFlags: 0, isRemote: true };
-    const { context } = await import("@opentelemetry/api");
     const within: Context = trace.setSpanContext(context.active(), parent);
     await context.with(within, () => withResource(locker, client, unsampled, () => ({ n: 1 })));
     const again = [traceLocks(), traceClients(), traceGateway()];

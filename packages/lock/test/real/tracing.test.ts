@@ -1,6 +1,6 @@
 // Leases as spans of OpenTelemetry, with its real SDK and spans that stay in memory. From the call
 // to the statement: packages/gateway/test/real/tracing.test.ts.
-import { SpanStatusCode } from "@opentelemetry/api";
+import { context, propagation, SpanStatusCode, trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, NodeTracerProvider, type ReadableSpan, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-node";
 import { traceLocks } from "@palisade/lock/tracing";
 import { afterAll, beforeAll } from "vitest";
@@ -18,6 +18,8 @@ beforeAll(() => {
 afterAll(async () => {
   stop();
   await provider.shutdown();
+  // The first provider of a process stays, and test files share processes.
+  for (const api of [trace, context, propagation]) api.disable();
 });
 
 const spansOf = (resource: string, name: string): readonly ReadableSpan[] =>
