@@ -12,6 +12,7 @@ export { localRedis, wasmRedis } from "./redis/local-server.js";
 export type { AppendFsync, ProviderName, RedisProvider, RedisServer, RedisServerSpec } from "./redis/provider.js";
 export { NoPostgres } from "./resolve/postgres.js";
 export { type ChromiumLaunch, chromiumLaunch } from "./servers/chromium.js";
+export { CitusCluster, type CitusOptions } from "./servers/citus-cluster.js";
 export { Pgbouncer, type PgbouncerOptions } from "./servers/pgbouncer.js";
 export { type PairOptions, PostgresPair } from "./servers/postgres-pair.js";
 export { type PostgresOptions, PostgresServer } from "./servers/postgres-server.js";

@@ -8,19 +8,29 @@ import { type Place, ServerContainer } from "./server-container.js";
 const POSTGRES_PORT = 5432;
 const DATA = "/var/lib/postgresql/data";
 
-export const dockerPostgres: PostgresProvider = {
-  describe: async () => describeImage(await composeImage("postgres")),
-  start: (options) => startServer({ name: "postgres", fill: () => emptyCluster, settings: settingsOf(options) }),
-  startStandby: (options, upstream) =>
-    startServer({
-      name: "postgres standby",
-      fill: (place) => baseBackup(upstream, place),
-      settings: { ...follow(upstream), ...settingsOf(options) },
-    }),
-};
+function containersOf(image: () => Promise<string>): PostgresProvider {
+  return {
+    describe: async () => describeImage(await image()),
+    start: (options) => startServer({ name: "postgres", image, fill: () => emptyCluster, settings: settingsOf(options) }),
+    startStandby: (options, upstream) =>
+      startServer({
+        name: "postgres standby",
+        image,
+        fill: (place) => baseBackup(upstream, place),
+        settings: { ...follow(upstream), ...settingsOf(options) },
+      }),
+  };
+}
+
+export const dockerPostgres = containersOf(() => composeImage("postgres"));
+
+/** Not in the compose file, which has one server; its entrypoint is not used here either. */
+const CITUS_IMAGE = "citusdata/citus:13.2.0";
+export const dockerCitus = containersOf(async () => CITUS_IMAGE);
 
 interface Recipe {
   readonly name: string;
+  readonly image: () => Promise<string>;
   /** Makes the cluster, as the server's account. */
   readonly fill: (place: Place) => string;
   readonly settings: Readonly<Record<string, string>>;
@@ -29,7 +39,7 @@ interface Recipe {
 async function startServer(recipe: Recipe): Promise<DockerPostgres> {
   return await new DockerPostgres({
     name: recipe.name,
-    image: await composeImage("postgres"),
+    image: await recipe.image(),
     innerPort: POSTGRES_PORT,
     readyLine: /database system is ready to accept/,
     program: (place) => ({ Entrypoint: ["bash", "-c"], Cmd: [scriptOf(recipe, place)] }),

@@ -4,6 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { type ClusterWorker, joinCluster, urlWith } from "./cluster.js";
+import { withClient } from "./with-client.js";
 
 export interface TestDatabase extends AsyncDisposable {
   readonly name: string;
@@ -21,19 +23,6 @@ export interface DatabaseOptions {
 const SETTLE_MS = 200;
 const quoted = pg.escapeIdentifier;
 const templateDatabase = (name: string): string => `template_${name}`;
-
-/** One statement after another on a connection of its own, which is closed whatever happens. */
-export async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url, application_name: "palisade-testkit" });
-  // The waiting statement rejects as well; without a listener this would end the process.
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
-}
 
 /**
  * Postgres looks ten times a second whether a database is free to be copied, renamed or dropped;
@@ -57,10 +46,15 @@ function checkedName(name: string): string {
 
 export class PostgresDatabases {
   readonly #adminUrl: string;
+  readonly #workers: readonly ClusterWorker[];
 
-  /** `adminUrl` names a database that is never dropped, as the superuser. */
-  constructor(adminUrl: string) {
+  /**
+   * `adminUrl` names a database that is never dropped, as the superuser. With workers, every
+   * database is a Citus cluster: one of its name on each server, joined to that of `adminUrl`.
+   */
+  constructor(adminUrl: string, workers: readonly ClusterWorker[] = []) {
     this.#adminUrl = adminUrl;
+    this.#workers = workers;
   }
 
   /** Empty, or a copy of a template, which takes some 20 ms however long the migrations took. */
@@ -68,14 +62,13 @@ export class PostgresDatabases {
     const { name, from } = typeof options === "string" ? { name: options } : options;
     const database = checkedName(name ?? `db_${randomBytes(6).toString("hex")}`);
     const source = from === undefined ? "template0" : templateDatabase(checkedName(from));
-    await withClient(this.#adminUrl, (admin) => admin.query(`create database ${quoted(database)} template ${quoted(source)}`));
-    const drop = async (): Promise<void> => {
-      await withClient(this.#adminUrl, async (admin) => {
-        await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [database]);
-        await settled(admin, database);
+    await this.#everywhere((admin) => admin.query(`create database ${quoted(database)} template ${quoted(source)}`));
+    const drop = (): Promise<void> =>
+      this.#everywhere(async (admin) => {
+        await cut(admin, database);
         await admin.query(`drop database if exists ${quoted(database)} with (force)`);
       });
-    };
+    if (from === undefined && this.#workers.length > 0) await joinCluster(this.urlOf(database), this.#workers);
     return { name: database, url: this.urlOf(database), drop, [Symbol.asyncDispose]: drop };
   }
 
@@ -93,22 +86,41 @@ export class PostgresDatabases {
       const draft = await this.createDatabase();
       try {
         await migrate(draft.url);
-        await settled(admin, draft.name);
         // Only a finished template ever carries the name, and it takes no connections, which would
-        // keep it from being copied.
-        await admin.query(`alter database ${quoted(draft.name)} with is_template true allow_connections false`);
-        await admin.query(`alter database ${quoted(draft.name)} rename to ${quoted(target)}`);
+        // keep it from being copied. The coordinator's last: it is the one that is looked for.
+        for (const url of this.#adminUrls.toReversed()) await withClient(url, (server) => publish(server, draft.name, target));
       } catch (error) {
-        await admin.query(`alter database ${quoted(draft.name)} with is_template false`);
+        await this.#everywhere((server) =>
+          server.query(`alter database ${quoted(draft.name)} with is_template false`).catch(() => undefined),
+        );
         await draft.drop();
         throw error;
       }
     });
   }
 
-  urlOf(database: string): string {
-    const url = new URL(this.#adminUrl);
-    url.pathname = `/${database}`;
-    return url.href;
+  get #adminUrls(): string[] {
+    return [this.#adminUrl, ...this.#workers.map(({ adminUrl }) => adminUrl)];
   }
+
+  urlOf(database: string): string {
+    return urlWith(this.#adminUrl, database);
+  }
+
+  async #everywhere(work: (admin: pg.Client) => Promise<unknown>): Promise<void> {
+    await Promise.all(this.#adminUrls.map((url) => withClient(url, work)));
+  }
+}
+
+/** Those of Citus's own processes as well, which no client closes. */
+async function cut(admin: pg.Client, database: string): Promise<void> {
+  await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [database]);
+  await settled(admin, database);
+}
+
+async function publish(server: pg.Client, draft: string, target: string): Promise<void> {
+  await settled(server, draft);
+  await server.query(`alter database ${quoted(draft)} with is_template true allow_connections false`);
+  await cut(server, draft);
+  await server.query(`alter database ${quoted(draft)} rename to ${quoted(target)}`);
 }

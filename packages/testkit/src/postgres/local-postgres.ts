@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Child } from "../process/child.js";
 import { keepFolder } from "../process/living-children.js";
 import { returnPort, takePort } from "../process/port-block.js";
+import { thisCitus } from "../resolve/citus.js";
 import { type PostgresInstallation, thisPostgres } from "../resolve/postgres.js";
 import { run } from "../resolve/postgres-cache.js";
 import { sweepAbandonedMemory } from "./abandoned-memory.js";
@@ -17,20 +18,27 @@ const PORT_ATTEMPTS = 10;
 const PORT_TIMEOUT_MS = 5_000;
 const SHUTDOWN_TIMEOUT_MS = 3_000;
 
-export const localPostgres: PostgresProvider = {
-  describe: async () => (await thisPostgres()).description,
-  start: async (options) => {
-    const installation = await thisPostgres();
-    const [folder] = await Promise.all([newDataFolder(installation, options), sweepAbandonedMemory(installation.account?.uid)]);
-    return await LocalPostgres.startOn(installation, folder, options.port);
-  },
-  startStandby: async (options, upstream) => {
-    const installation = await thisPostgres();
-    const folder = await newDataFolder(installation, options);
-    await makeStandby(folder, upstream);
-    return await LocalPostgres.startOn(installation, folder);
-  },
-};
+function localServers(find: () => Promise<PostgresInstallation>): PostgresProvider {
+  return {
+    describe: async () => (await find()).description,
+    start: async (options) => {
+      const installation = await find();
+      const [folder] = await Promise.all([newDataFolder(installation, options), sweepAbandonedMemory(installation.account?.uid)]);
+      return await LocalPostgres.startOn(installation, folder, options.port);
+    },
+    startStandby: async (options, upstream) => {
+      const installation = await find();
+      const folder = await newDataFolder(installation, options);
+      await makeStandby(folder, upstream);
+      return await LocalPostgres.startOn(installation, folder);
+    },
+  };
+}
+
+export const localPostgres = localServers(thisPostgres);
+
+/** Of the installation that has the extension Citus. */
+export const localCitus = localServers(thisCitus);
 
 class LocalPostgres implements PostgresHost {
   readonly host = "127.0.0.1";

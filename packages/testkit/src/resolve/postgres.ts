@@ -34,7 +34,7 @@ export class NoPostgres extends Error {
 }
 
 /** The version of a bin folder; throws what is wrong with it. */
-async function probe(binFolder: string, account: Account | undefined): Promise<string> {
+export async function probe(binFolder: string, account: Account | undefined): Promise<string> {
   const answers = await Promise.all(
     ["postgres", "initdb"].map((program) => run(join(binFolder, program), ["--version"], { ...account, timeout: 10_000 })),
   );
@@ -44,7 +44,7 @@ async function probe(binFolder: string, account: Account | undefined): Promise<s
   return version;
 }
 
-function reason(error: unknown): string {
+export function reason(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code === "ENOENT" ? "no postgres and initdb there" : code === "EACCES" ? "not executable by the server's account" : message.trim();
 }

@@ -3,6 +3,7 @@
 // engine answers. Containers never replace a server that was asked for by its path.
 import type { PostgresProvider } from "../postgres/provider.js";
 import type { ProviderName, RedisProvider } from "../redis/provider.js";
+import { CITUS_VARIABLE } from "../resolve/citus.js";
 
 export type PostgresProviderName = "local" | "docker";
 
@@ -18,6 +19,11 @@ const redisProviders: Providers<ProviderName, RedisProvider> = {
 const postgresProviders: Providers<PostgresProviderName, PostgresProvider> = {
   local: async () => (await import("../postgres/local-postgres.js")).localPostgres,
   docker: async () => (await import("../docker/docker-postgres.js")).dockerPostgres,
+};
+
+const citusProviders: Providers<PostgresProviderName, PostgresProvider> = {
+  local: async () => (await import("../postgres/local-postgres.js")).localCitus,
+  docker: async () => (await import("../docker/docker-postgres.js")).dockerCitus,
 };
 
 /** Where to look; the parameter exists so that every branch can be tested on one machine. */
@@ -48,10 +54,18 @@ export function chooseRedis(
 
 /** As given, else by `PALISADE_TEST_PROVIDER`, else local, else containers. */
 export function choosePostgres(
-  provider: PostgresProviderName | undefined,
+  provider: PostgresProviderName | PostgresProvider | undefined,
   world: World<PostgresProviderName, PostgresProvider> = { environment: process.env, providers: postgresProviders },
 ): Promise<Choice<PostgresProvider>> {
   return choose({ kind: "Postgres", pathVariable: "PALISADE_POSTGRES_BIN", provider }, world);
+}
+
+/** The same for servers that have the extension Citus. */
+export function chooseCitus(
+  provider: PostgresProviderName | PostgresProvider | undefined,
+  world: World<PostgresProviderName, PostgresProvider> = { environment: process.env, providers: citusProviders },
+): Promise<Choice<PostgresProvider>> {
+  return choose({ kind: "Citus", pathVariable: CITUS_VARIABLE, provider }, world);
 }
 
 interface Describable {

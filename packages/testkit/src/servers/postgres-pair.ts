@@ -3,8 +3,8 @@
 // test's choice.
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { withClient } from "../postgres/databases.js";
 import { type PostgresHost, STANDBY_NAME } from "../postgres/provider.js";
+import { withClient } from "../postgres/with-client.js";
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import { choosePostgres } from "./choose-provider.js";
 import { hostOptions, type PostgresOptions, PostgresServer } from "./postgres-server.js";

@@ -2,12 +2,12 @@
 
 import { SUPERUSER } from "../postgres/data-folder.js";
 import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
-import type { HostOptions, PostgresHost } from "../postgres/provider.js";
+import type { HostOptions, PostgresHost, PostgresProvider } from "../postgres/provider.js";
 import { choosePostgres, type PostgresProviderName } from "./choose-provider.js";
 
 export interface PostgresOptions {
   /** By default `PALISADE_TEST_PROVIDER`, else this machine, else containers. */
-  readonly provider?: PostgresProviderName;
+  readonly provider?: PostgresProviderName | PostgresProvider;
   /**
    * Whether the bytes of a commit are forced to a disk. `crash()` loses nothing that was
    * acknowledged either way, because the kernel has it; only the crash of a whole machine would. So

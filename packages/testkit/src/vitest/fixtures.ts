@@ -3,6 +3,7 @@
 // to break it.
 import { randomBytes } from "node:crypto";
 import { test as plain } from "vitest";
+import type { ClusterWorker } from "../postgres/cluster.js";
 import { PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
 import { RedisFleet, type RedisFleetOptions } from "../servers/redis-fleet.js";
 import { connectionsLeft } from "./leaks.js";
@@ -11,6 +12,8 @@ import { sharedServers } from "./shared-servers.js";
 export interface SharedPostgres {
   /** The database "postgres" as superuser. */
   readonly url: string;
+  /** Of a Citus cluster, whose coordinator `url` is; otherwise empty. */
+  readonly workers: readonly ClusterWorker[];
   readonly createDatabase: PostgresDatabases["createDatabase"];
   readonly template: PostgresDatabases["template"];
 }
@@ -47,9 +50,9 @@ export const test = plain
   })
   /** The shared server, for tests that need more than one database. */
   .extend("postgres", { scope: "file" }, (): SharedPostgres => {
-    const { postgresUrl: url } = sharedServers();
-    const databases = new PostgresDatabases(url);
-    return { url, createDatabase: databases.createDatabase.bind(databases), template: databases.template.bind(databases) };
+    const { postgresUrl: url, workers } = sharedServers();
+    const databases = new PostgresDatabases(url, workers);
+    return { url, workers, createDatabase: databases.createDatabase.bind(databases), template: databases.template.bind(databases) };
   })
   /** For `database`: `test.extend("databaseTemplate", { scope: "file" }, { name, migrate })`. */
   .extend("databaseTemplate", { scope: "file" }, async (): Promise<DatabaseTemplate | undefined> => undefined)

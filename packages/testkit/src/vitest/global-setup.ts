@@ -3,6 +3,7 @@
 // breaks a server starts its own.
 import type { TestProject } from "vitest/node";
 import { clockShim } from "../clock/clock-shim.js";
+import { CitusCluster } from "../servers/citus-cluster.js";
 import { PostgresServer } from "../servers/postgres-server.js";
 import { RedisFleet } from "../servers/redis-fleet.js";
 import "./shared-servers.js";
@@ -12,19 +13,26 @@ const SHARED_NODES = 5;
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const startedAt = performance.now();
   const [postgres, fleet] = await bothStarted(
-    // Autovacuum would visit the databases while they are copied and dropped, and each visit costs
-    // a tenth of a second of waiting.
-    PostgresServer.start({ settings: { autovacuum: "off" } }),
+    sharedPostgres(project.name),
     // A shared node is never killed, so nothing has to reach its disk.
     RedisFleet.start({ nodes: SHARED_NODES, appendfsync: "no", clock: "real" }),
   );
   // Made once here, not by every worker at a time; tests that need it say if it cannot be made.
   await clockShim();
-  project.provide("palisadeServers", { postgresUrl: postgres.url, redisUrls: fleet.urls });
+  const workers = "joined" in postgres ? postgres.joined : [];
+  project.provide("palisadeServers", { postgresUrl: postgres.url, workers, redisUrls: fleet.urls });
   console.log(`shared servers, ready in ${Math.round(performance.now() - startedAt)} ms: ${postgres.description}; ${fleet.description}`);
   return async () => {
     await Promise.all([postgres.stop(), fleet.stop()]);
   };
+}
+
+/** What the project of this name runs on. */
+function sharedPostgres(projectName: string): Promise<PostgresServer | CitusCluster> {
+  // Autovacuum would visit the databases while they are copied and dropped, and each visit costs a
+  // tenth of a second of waiting.
+  const settings = { autovacuum: "off" };
+  return projectName === "citus" ? CitusCluster.start({ settings }) : PostgresServer.start({ settings });
 }
 
 interface Stoppable {

@@ -9,7 +9,9 @@ watchForLeaks();
 
 aroundAll(async (runFile) => {
   await runFile();
-  const { postgresUrl, redisUrls } = sharedServers();
-  const leaks = await leaksOf([postgresUrl, ...redisUrls].map((url) => Number(new URL(url).port)));
+  const { postgresUrl, workers, redisUrls } = sharedServers();
+  const leaks = await leaksOf(
+    [postgresUrl, ...workers.map(({ adminUrl }) => adminUrl), ...redisUrls].map((url) => Number(new URL(url).port)),
+  );
   if (leaks.length > 0) throw new Error(`this file leaves behind:\n  ${leaks.join("\n  ")}`);
 });

@@ -5,7 +5,7 @@ import type { ChildProcess } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { withClient } from "../postgres/databases.js";
+import { withClient } from "../postgres/with-client.js";
 
 // A socket or a process that has been told to end needs a moment; one that has not will not go by
 // itself. The moment is counted in looks and not by a clock: this process may stand still, and when
@@ -108,10 +108,13 @@ export async function leaksOf(ports: readonly number[]): Promise<string[]> {
   }
 }
 
-/** The client sessions of a database that do not end by themselves, of any process. */
+/**
+ * The client sessions of a database that do not end by themselves, of any process. Those that the
+ * servers of a Citus cluster keep to each other end with it.
+ */
 export async function connectionsLeft(adminUrl: string, database: string): Promise<string[]> {
   const sessions = `select pid, application_name, state, left(query, 100) as query from pg_stat_activity
-    where datname = $1 and backend_type = 'client backend'`;
+    where datname = $1 and backend_type = 'client backend' and application_name not like 'citus_internal%'`;
   return await withClient(adminUrl, async (admin) => {
     for (let look = 1; ; look += 1) {
       const { rows } = await admin.query<Record<string, unknown>>(sessions, [database]);

@@ -1,9 +1,12 @@
 // The addresses that the global set-up hands to every test file.
 import { inject } from "vitest";
+import type { ClusterWorker } from "../postgres/cluster.js";
 
 export interface SharedServers {
   /** The superuser's URL of the shared Postgres. */
   readonly postgresUrl: string;
+  /** Of a Citus cluster, whose coordinator `postgresUrl` is; otherwise empty. */
+  readonly workers: readonly ClusterWorker[];
   /** Through the proxies of the shared fleet, node 1 first. */
   readonly redisUrls: readonly string[];
 }

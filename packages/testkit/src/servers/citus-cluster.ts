@@ -1,0 +1,122 @@
+// A coordinator and workers with the extension Citus, as real servers that a test can break.
+// A database of it is a database on every server, joined to the others.
+import type { ClusterWorker } from "../postgres/cluster.js";
+import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
+import type { PostgresProvider } from "../postgres/provider.js";
+import { FaultProxy } from "../proxy/fault-proxy.js";
+import { chooseCitus } from "./choose-provider.js";
+import { PostgresPair } from "./postgres-pair.js";
+import { type PostgresOptions, PostgresServer } from "./postgres-server.js";
+
+export interface CitusOptions extends PostgresOptions {
+  /** 2 when absent. */
+  readonly workers?: number;
+  /** "sync": each worker has a standby that its commits wait for. None when absent. */
+  readonly standbys?: "sync";
+  /** "proxied": the servers reach each worker through a proxy that can break. */
+  readonly links?: "direct" | "proxied";
+}
+
+const settings: Readonly<Record<string, string>> = {
+  shared_preload_libraries: "citus",
+  // Shards are moved by logical replication.
+  wal_level: "logical",
+  // One for each database that is in use, and those of the moves.
+  max_worker_processes: "100",
+  max_connections: "300",
+  // The servers trust each other, as they trust the tests. Otherwise Citus makes certificates.
+  "citus.node_conninfo": "sslmode=disable",
+  "citus.local_hostname": "127.0.0.1",
+};
+
+interface Worker {
+  readonly server: PostgresServer;
+  readonly pair?: PostgresPair;
+  readonly link?: FaultProxy;
+}
+
+export class CitusCluster implements AsyncDisposable {
+  /** One line that says which Citus was chosen. */
+  readonly description: string;
+  readonly coordinator: PostgresServer;
+  readonly #workers: readonly Worker[];
+  readonly #databases: PostgresDatabases;
+
+  private constructor(description: string, coordinator: PostgresServer, workers: readonly Worker[]) {
+    this.description = description;
+    this.coordinator = coordinator;
+    this.#workers = workers;
+    this.#databases = new PostgresDatabases(this.url, this.joined);
+  }
+
+  static async start(options: CitusOptions = {}): Promise<CitusCluster> {
+    const { workers: count = 2 } = options;
+    if (!Number.isInteger(count) || count < 0) throw new RangeError(`${count} workers: a cluster has a whole number of them`);
+    const { provider, origin } = await chooseCitus(options.provider);
+    const common = { ...options, provider, settings: { ...settings, ...options.settings } };
+    const starts = Array.from({ length: count }, () => startWorker(common));
+    const [first, ...others] = await Promise.allSettled([PostgresServer.start(common), ...starts]);
+    const workers = others.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    if (first.status === "fulfilled" && workers.length === count)
+      return new CitusCluster(`${origin}, 1 coordinator and ${count} workers`, first.value, workers);
+    await Promise.all([first.status === "fulfilled" ? first.value.stop() : undefined, ...workers.map(stopWorker)]);
+    throw [first, ...others].find((outcome) => outcome.status === "rejected")?.reason;
+  }
+
+  get workers(): readonly PostgresServer[] {
+    return this.#workers.map(({ server }) => server);
+  }
+
+  /** The workers with their standbys, in the order of `workers`; empty without standbys. */
+  get pairs(): readonly PostgresPair[] {
+    return this.#workers.flatMap(({ pair }) => pair ?? []);
+  }
+
+  /** The proxies before the workers, in their order; empty where links are direct. */
+  get links(): readonly FaultProxy[] {
+    return this.#workers.flatMap(({ link }) => link ?? []);
+  }
+
+  /** The database "postgres" of the coordinator as superuser; it is no database of the cluster. */
+  get url(): string {
+    return this.coordinator.url;
+  }
+
+  /** What `PostgresDatabases` needs to know of the workers. */
+  get joined(): readonly ClusterWorker[] {
+    return this.#workers.map(({ server, link }) => {
+      const { hostname } = new URL(server.url);
+      return { adminUrl: server.url, address: { host: link?.host ?? hostname, port: link?.port ?? server.port } };
+    });
+  }
+
+  /** On every server, with the extension, the workers joined to the coordinator. */
+  async createDatabase(options: DatabaseOptions | string = {}): Promise<TestDatabase> {
+    return await this.#databases.createDatabase(options);
+  }
+
+  async template(name: string, migrate: (url: string) => Promise<unknown>): Promise<void> {
+    await this.#databases.template(name, migrate);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.coordinator.stop(), ...this.#workers.map(stopWorker)]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+async function startWorker(options: CitusOptions & { readonly provider: PostgresProvider }): Promise<Worker> {
+  const { standbys, links, ...common } = options;
+  const pair = standbys === undefined ? undefined : await PostgresPair.start({ ...common, replication: standbys });
+  const server = pair?.primary ?? (await PostgresServer.start(common));
+  if (links !== "proxied") return { server, ...(pair && { pair }) };
+  const link = await FaultProxy.start({ upstream: { host: new URL(server.url).hostname, port: server.port } });
+  return { server, link, ...(pair && { pair }) };
+}
+
+async function stopWorker({ server, pair, link }: Worker): Promise<void> {
+  await Promise.all([pair?.stop() ?? server.stop(), link?.stop()]);
+}
