@@ -12,7 +12,7 @@ const patienceMs = 60_000 * slowness;
 
 const specification = "tools/test/specification.test.ts";
 
-const shared = {
+export const shared = {
   oxc: { target: "es2022" }, // Node 20 does not know `await using`.
   test: {
     pool: "forks", // A server dies with the thread that started it, so tests run in processes.
@@ -21,7 +21,7 @@ const shared = {
 } as const;
 
 /** Of tests on real servers. */
-const patient = {
+export const patient = {
   globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],
   setupFiles: ["packages/testkit/src/vitest/leak-guard.ts"],
   expect: { poll: { timeout: 10_000 * slowness } },

@@ -33,6 +33,7 @@ export const tasks = {
   site: program("tools/site/main.mjs"),
   fresh: { installs: false, builds: undefined, run: async (args) => (await import("../fresh/main.mjs")).fresh(args) },
   test: { builds: ".", run: (args) => vitest([...usualProjects(args), ...args]) },
+  citus: { builds: ".", run: (args) => vitest(["--config", inRoot("vitest.citus.config.ts"), ...args]) },
   lint: { builds: undefined, run: () => node(biome) },
   fix: { builds: undefined, run: () => node([...biome, "--write"]) },
   build: { builds: ".", run: async () => 0 },
