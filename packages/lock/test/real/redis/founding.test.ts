@@ -104,8 +104,22 @@ describe("a locker that began to look before its fleet was founded", () => {
   });
 });
 
+/** The run of its server stays the same; its record is the other's. */
+async function copyMemory(servers: RedisFleet, from: number, to: number): Promise<void> {
+  const { hostname, port } = new URL(servers.urls[from] ?? "");
+  const target = servers.nodes[to];
+  await servers.nodes[from]?.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0");
+  await target?.cli("REPLICAOF", hostname, port);
+  await expect.poll(() => target?.cli("INFO", "replication"), { timeout: 10_000 }).toContain("master_link_status:up");
+  await target?.cli("REPLICAOF", "NO", "ONE");
+}
+
 describe("a locker that saw how a node stood before its memory was lost", () => {
-  test("L2 does not take that for what it finds there later", async ({ fleet }) => {
+  const losses = [
+    ["nothing", (servers: RedisFleet) => servers.nodes[1]?.cli("FLUSHALL")],
+    ["a copy of another node's memory", (servers: RedisFleet) => copyMemory(servers, 0, 1)],
+  ] as const;
+  test.for(losses)("L2 does not take that for what it finds there later: %s", async ([, lose], { fleet }) => {
     const servers = await fleet({ nodes: 3, appendfsync: "always" });
     const first = await opened(servers.urls, options);
     await first.fleet.close();
@@ -116,7 +130,7 @@ describe("a locker that saw how a node stood before its memory was lost", () => 
     await using quick = await opened(servers.urls, options);
     expect(quick.events).toContainEqual(expect.objectContaining({ kind: "admitted", node: "n2", way: "durable" }));
     expect(await quick.node("n2").grant(asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });
-    await servers.nodes[1]?.cli("FLUSHALL");
+    await lose(servers);
     const forgottenAt = performance.now();
     const later = [quick, slow].map((lock) => lock.fromNow());
     gate.open();
