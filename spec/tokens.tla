@@ -42,6 +42,7 @@ Events == {
 }
 Rules == {
   "grant above counter",      \* whatever token an attempt names, a node grants only what is above its counter
+  "granted alike",            \* without a seal round only nodes that granted exactly the token count as storing it
   "seal round",               \* a token that no quorum granted is stored on a quorum before it is used
   "seal by owner",            \* a node seals only for the attempt that owns the key
   "seal what was chosen",     \* only a node whose grant took part in choosing the token is asked to seal it
@@ -150,10 +151,11 @@ Expire(n) ==
   /\ owner' = [owner EXCEPT ![n] = 0]
   /\ UNCHANGED <<stored, admitted, phase, token, bar, vote, given, task, mishaps>>
 
-\* The token is the highest of the grants that were heard. They may be any quorum, so it may be any granted token that a quorum did not exceed.
+\* The token is one that a quorum granted, or the highest of the grants that were heard. They may be any quorum, so it may be any granted token that a quorum
+\* did not exceed; what exceeds it might as well not have been heard.
 ChooseToken(a, T) ==
-  LET heard == {n \in Nodes : given[a][n] \in 1..T}
-      exact == {n \in Nodes : given[a][n] = T}
+  LET exact == {n \in Nodes : given[a][n] = T \/ ("granted alike" \in Without /\ given[a][n] > T)}
+      heard == {n \in Nodes : given[a][n] \in 1..T} \cup exact
       done == Cardinality(exact) >= Quorum \/ "seal round" \in Without
       now(n) == CASE vote[a][n] = "late" -> "late"
                   [] vote[a][n] = "asked" -> IF ~done /\ "seal what was chosen" \in Without THEN "asked" ELSE "late"

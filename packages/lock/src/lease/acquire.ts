@@ -7,7 +7,7 @@ import { channels } from "../protocol/events.js";
 import type { Lost, Outcome, Wanted } from "../protocol/outcome.js";
 import { isToken, MAX_TOKEN } from "../protocol/token.js";
 import { askAll, castBallots, noBallots } from "../quorum/round.js";
-import { highestGrant, tallyGrants, tallySeals, type Verdict } from "../quorum/tally.js";
+import { chooseToken, tallyGrants, tallySeals, type Verdict } from "../quorum/tally.js";
 import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import { attemptEvent } from "./attempt-event.js";
 import type { LeaseContext } from "./context.js";
@@ -41,6 +41,7 @@ class Acquisition {
   #seals: (CountedSeal | undefined)[] = [];
   #outcome: Outcome | undefined;
   #allAnswered = false;
+  #onGrant: (() => void) | undefined;
 
   constructor(context: LeaseContext, wanted: Wanted) {
     const { clock, nodes, fleetMaxTtlMs = wanted.ttlMs } = context;
@@ -75,27 +76,50 @@ class Acquisition {
       ballots: this.#grants,
       ask: (node) => node.grant(question),
       judge: (ballots) => tallyGrants(ballots, policy),
-      onComplete: () => {
+      onBallot: (awaited) => {
+        this.#onGrant?.();
+        if (awaited > 0) return;
         this.#allAnswered = true;
         this.#publish();
       },
     });
   }
 
-  // A quorum of grants names the token: the highest of them. If a quorum granted exactly that,
-  // every later quorum meets it, and one round trip was enough. Otherwise it may be stored on a
-  // single node that the next winner's quorum does not contain, and that winner would be given a
-  // smaller one (T1): hence the seal round.
+  // A token that a quorum granted alike is met by every later quorum, and one round trip was
+  // enough. Otherwise the highest grant names it, which may be stored on a single node that the
+  // next winner's quorum does not contain, and that winner would be given a smaller one (T1): hence
+  // the seal round.
   async #chooseToken(): Promise<Outcome> {
-    const [token, nodes] = highestGrant(this.#grants);
+    const { clock, leastToken, policy } = this.#context;
+    let choice = chooseToken(this.#grants, policy);
+    if (choice.isOpen) {
+      await this.#moreGrants();
+      choice = chooseToken(this.#grants, policy);
+    }
+    const { token, nodes, highest } = choice;
     if (!isToken(token)) throw brokenPromise(`T1: a granted token is from 1 to ${MAX_TOKEN}, not ${token}`);
-    this.#context.leastToken.hear(token, this.#context.clock.monotonicMs());
-    if (nodes < this.#context.policy.quorum) {
+    leastToken.hear(highest, clock.monotonicMs());
+    if (nodes < policy.quorum) {
       const verdict = await this.#sealRound(token);
       // "no": keys of this owner had run out, or were removed, before they could be sealed.
       if (verdict !== "yes") return this.#lose(verdict === "no" ? "too_slow" : "no_quorum", verdict);
     }
     return this.#inTime(token);
+  }
+
+  // Where acquisitions reached the nodes in different orders, the grants to come mostly make a
+  // quorum alike. They are given as much time again as the first ones took: then a seal round is
+  // the shorter way, since a node may be silent (docs/adr/0096).
+  #moreGrants(): Promise<void> {
+    const { clock, policy } = this.#context;
+    return new Promise((resolve) => {
+      const timer = clock.setTimer(clock.monotonicMs() - this.#startMonotonicMs, resolve);
+      this.#onGrant = () => {
+        if (chooseToken(this.#grants, policy).isOpen) return;
+        clock.clearTimer(timer);
+        resolve();
+      };
+    });
   }
 
   // Asks only nodes that have granted by now, and of those only the ones that do not store the

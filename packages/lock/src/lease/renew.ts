@@ -61,7 +61,8 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
       verdict = tallyExtensions(cast, policy);
       return verdict;
     },
-    onComplete: () => {
+    onBallot: (awaited) => {
+      if (awaited > 0) return;
       // What a node did not give to the new owner would outlast its release.
       if (verdict === "renewed" && giver !== undefined)
         releaseOn(present, { resources, owner: giver }, (i) => ballots[i]?.kind !== "extended");

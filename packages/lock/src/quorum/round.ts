@@ -22,8 +22,8 @@ export interface Round<B extends Ballot, Verdict extends string> {
   readonly ballots: (B | Unreachable | undefined)[];
   ask(node: LockNode): Reply<B | Unreachable>;
   judge(ballots: Ballots<B | Unreachable>): Verdict | "open";
-  /** Called when the last ballot has arrived. */
-  onComplete?(): void;
+  /** Called with each ballot, also after the verdict: how many are still to come. */
+  onBallot?(awaited: number): void;
 }
 
 export function askAll<B extends Ballot, Verdict extends string>(
@@ -47,10 +47,9 @@ export function askAll<B extends Ballot, Verdict extends string>(
           reject(brokenPromise(`every node answered the ${question} round, and it has no verdict`));
         }
       }
-      if (awaited > 0) return;
-      if (channels.round.hasSubscribers) channels.round.publish({ question, resources, ballots: castBallots(ballots) });
-      round.onComplete?.();
-      inFlight.end();
+      if (awaited === 0 && channels.round.hasSubscribers) channels.round.publish({ question, resources, ballots: castBallots(ballots) });
+      round.onBallot?.(awaited);
+      if (awaited === 0) inFlight.end();
     };
     for (let i = 0; i < nodes.length; i++) {
       const node = nodes[i];

@@ -68,14 +68,39 @@ function tally(
   return yes + moved + no + open >= quorum ? "open" : "silent";
 }
 
-/** The highest token among the grants that count, and how many nodes granted exactly that. */
-export function highestGrant(ballots: Ballots<GrantBallot | EpochMoved>): [token: number, nodes: number] {
-  let token = 0;
-  let nodes = 0;
-  for (const ballot of ballots) {
-    if (ballot?.kind !== "granted" || ballot.token < token) continue;
-    nodes = ballot.token === token ? nodes + 1 : 1;
-    token = ballot.token;
+/** What the grants that have arrived say of the token. */
+export interface Choice {
+  /** The one that a quorum granted, or else the highest. */
+  readonly token: number;
+  /** How many nodes granted exactly that. */
+  readonly nodes: number;
+  /** The highest that was granted. */
+  readonly highest: number;
+  /** No quorum granted one token, and ballots to come may still make one. */
+  readonly isOpen: boolean;
+}
+
+/**
+ * A token that a quorum granted is safe although another node granted a higher one: that grant
+ * might as well not have arrived. Every later quorum meets it, and none grants it twice (T1, T2).
+ */
+export function chooseToken(ballots: Ballots<GrantBallot | EpochMoved>, { size, quorum }: QuorumRule): Choice {
+  let [token, nodes, highest, most, open] = [0, 0, 0, 0, 0];
+  for (let i = 0; i < size; i++) {
+    const ballot = ballots[i];
+    if (ballot === undefined) open++;
+    if (ballot?.kind !== "granted") continue;
+    highest = Math.max(highest, ballot.token);
+    if (ballot.token === token || nodes >= quorum) continue;
+    const alike = grantsOf(ballots, ballot.token);
+    most = Math.max(most, alike);
+    if (alike >= quorum || ballot.token > token) [token, nodes] = [ballot.token, alike];
   }
-  return [token, nodes];
+  return { token, nodes, highest, isOpen: nodes < quorum && most + open >= quorum };
+}
+
+function grantsOf(ballots: Ballots<GrantBallot | EpochMoved>, token: number): number {
+  let nodes = 0;
+  for (const ballot of ballots) if (ballot?.kind === "granted" && ballot.token === token) nodes++;
+  return nodes;
 }

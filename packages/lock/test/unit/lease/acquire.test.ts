@@ -32,6 +32,38 @@ describe("the token", inTime, () => {
     expect(nodes.map(({ asked }) => asked.join())).toEqual(["grant", "grant,seal 7", "grant,seal 7", "grant", "grant"]);
   });
 
+  test("T1 is what a quorum granted alike, also where another node granted more: no second round is held", async () => {
+    const nodes = grants(5, 7, 5, 5, 7);
+    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 5 });
+    for (const { asked } of nodes) expect(asked).toEqual(["grant"]);
+  });
+
+  test("T1 is sealed at once where the grants to come cannot make a quorum alike", async () => {
+    const nodes = [...grants(5, 6, 7), ...["n4", "n5"].map((name) => new ScriptedNode(name, { grant: () => never }))];
+    const clock = new ManualClock();
+    nodes[3] = held("n4");
+    expect(await acquire(contextOf(nodes, clock), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(clock.timers).toBe(0);
+  });
+
+  test("is waited for no longer than the first grants took: then the highest is sealed, if others are silent", async () => {
+    const clock = new ManualClock();
+    const nodes = [...grants(5, 7), ...["n3", "n4", "n5"].map((name) => new ScriptedNode(name, { grant: () => never }))];
+    nodes[2] = new ScriptedNode("n3", {
+      grant: (node) => {
+        clock.now += 4;
+        return node.granted(5);
+      },
+    });
+    const acquired = acquire(contextOf(nodes, clock), wish);
+    await vi.waitFor(() => expect(clock.timers).toBe(1));
+    clock.advance(3);
+    expect(clock.timers).toBe(1);
+    clock.advance(1);
+    expect(await acquired).toMatchObject({ kind: "won", token: 7 });
+    expect(nodes.map(({ asked }) => asked.join())).toEqual(["grant,seal 7", "grant", "grant,seal 7", "grant", "grant"]);
+  });
+
   test("T2 is not ours where the key ran out before it was sealed: the attempt is lost and given back", async () => {
     const nodes = ["n1", "n2", "n3"].map(
       (name, i) =>
@@ -71,9 +103,9 @@ describe("an epoch that moves under an attempt", inTime, () => {
     const nodes = [
       ...grants(7),
       ...["n2", "n3"].map(
-        (name) =>
+        (name, i) =>
           new ScriptedNode(name, {
-            grant: (node) => node.granted(6),
+            grant: (node) => node.granted(6 - i),
             seal: (node) => {
               if (node.owners.length === 1) node.now = "e2";
               return { kind: "sealed", node: node.name, epoch: node.now };

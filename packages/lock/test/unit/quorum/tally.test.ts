@@ -156,7 +156,45 @@ describe("ties and early verdicts", () => {
   });
 
   test("the highest token is that of the grants that count", () => {
-    expect(tally.highestGrant([{ ...granted, token: 4 }, moved, held, undefined, { ...granted, token: 9 }])[0]).toBe(9);
+    expect(tally.chooseToken([{ ...granted, token: 4 }, moved, held, undefined, { ...granted, token: 9 }], five)).toMatchObject({
+      token: 9,
+    });
+  });
+});
+
+describe("the token of grants", () => {
+  const five: tally.QuorumRule = { size: 5, quorum: 3 };
+  const choice = (...tokens: (number | undefined)[]) =>
+    tally.chooseToken(
+      tokens.map((token) => (token === undefined ? undefined : { ...granted, token })),
+      five,
+    );
+
+  test("T1 T2 every way in which up to seven nodes grant one of three tokens: one that a quorum granted, or else the highest", () => {
+    for (const rule of rules) {
+      for (const ballots of multisets([4, 5, 6, held, moved, undefined], rule.size)) {
+        const cast = ballots.map((one) => (typeof one === "number" ? { ...granted, token: one } : one));
+        const { token, nodes, highest, isOpen } = tally.chooseToken(cast, rule);
+        const tokens = ballots.filter((one) => typeof one === "number");
+        const count = (wanted: number): number => tokens.filter((one) => one === wanted).length;
+        const alike = tokens.find((one) => count(one) >= rule.quorum);
+        const most = Math.max(0, ...tokens.map(count));
+        const open = ballots.filter((one) => one === undefined).length;
+        expect({ token, nodes, highest, isOpen }).toEqual({
+          token: alike ?? Math.max(0, ...tokens),
+          nodes: count(token),
+          highest: Math.max(0, ...tokens),
+          isOpen: alike === undefined && most + open >= rule.quorum,
+        });
+      }
+    }
+  });
+
+  test("is open while grants to come may make a quorum that granted alike", () => {
+    expect(choice(5, 7, 5, undefined, undefined).isOpen).toBe(true);
+    expect(choice(5, 7, 6, undefined, undefined).isOpen).toBe(true);
+    expect(choice(5, 7, 6, 5, undefined).isOpen).toBe(true);
+    expect(choice(5, 7, 6, undefined, 8).isOpen).toBe(false);
   });
 });
 
