@@ -82,8 +82,12 @@ test("G1 G3 the store forgets no fence and no answered write in any reachable st
   expectAsWritten("store");
 });
 
+test("G1 G3 G8 a fold is its puts one after the other in every reachable state, and is not without any one of its rules", () => {
+  expectAsWritten("folds");
+});
+
 describe("the models", () => {
-  test.each(["tokens", "memory", "founding", "exclusion", "store"])(
+  test.each(["tokens", "memory", "founding", "exclusion", "store", "folds"])(
     "of %s leave out every rule once, and name the invariant that breaks",
     (module) => {
       const rules = strings(/^Rules == \{$([\s\S]*?)^\}$/m.exec(text(`${module}.tla`))?.[1] ?? "");
