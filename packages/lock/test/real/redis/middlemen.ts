@@ -2,6 +2,7 @@
 // networks that keep or hide what happens. Not a test.
 import { createServer, type Socket, connect as tcp } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { FaultProxy } from "@palisade/testkit";
 
 interface Middleman extends AsyncDisposable {
@@ -9,12 +10,13 @@ interface Middleman extends AsyncDisposable {
 }
 
 /** A listener whose connections `meet` handles. At its end all `sockets` are destroyed. */
-async function listening(sockets: Set<Socket>, meet: (client: Socket) => void): Promise<Middleman> {
-  const listener = createServer((client) => {
+async function listening(sockets: Set<Socket>, meet: (client: Socket) => void, tls?: typeof certified): Promise<Middleman> {
+  const met = (client: Socket | TLSSocket): void => {
     // What breaks here is meant to break.
     sockets.add(client.on("error", () => client.destroy()));
     meet(client);
-  });
+  };
+  const listener = tls === undefined ? createServer(met) : createTlsServer(tls, met);
   await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
   const address = listener.address();
   return {
@@ -142,4 +144,50 @@ export async function standingIn(upstream: Upstream): Promise<Middleman & { stan
     },
     [Symbol.asyncDispose]: () => proxy.stop(),
   };
+}
+
+/** Of nobody: for servers of these tests, which are 127.0.0.1. */
+export const certified = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgrMrHT6xFGZujwdqC
+Pj/K2i6Hh6Zw0+YfMKdUzQ3C2IehRANCAARMp2Nqvt1oyqaFzdqzGXfsfBNuUZxy
+AZWPBEmcPI3F7f2PUcS7GHoR9jPTtFnahLZZ2oypfgwOVOFZflu4eKl7
+-----END PRIVATE KEY-----`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBSTCB8aADAgECAgEBMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMMCTEyNy4wLjAu
+MTAgFw0yMDAxMDEwMDAwMDBaGA85OTk5MTIzMTIzNTk1OVowFDESMBAGA1UEAwwJ
+MTI3LjAuMC4xMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAETKdjar7daMqmhc3a
+sxl37HwTblGccgGVjwRJnDyNxe39j1HEuxh6EfYz07RZ2oS2WdqMqX4MDlThWX5b
+uHipe6MyMDAwDwYDVR0RBAgwBocEfwAAATAdBgNVHQ4EFgQUPCwHVqH8KBO5B0Ch
+B2Py/7tkEEQwCgYIKoZIzj0EAwIDRwAwRAIgbpLZjaGx7rPPKzstGlRKTL8x33gI
+yn39XSeBSyR5v4wCID8+oRJ5Xvf8cu6PVFiQJFlxW2Knq3aGVTUOYxIMNczd
+-----END CERTIFICATE-----`,
+};
+
+/** Speaks TLS, and passes on what it is told to a server that does not. */
+export async function encrypting(directUrl: string): Promise<Middleman> {
+  const { hostname, port } = new URL(directUrl);
+  const sockets = new Set<Socket>();
+  const meet = (client: Socket): void => {
+    const server = tcp(Number(port), hostname);
+    sockets.add(server.on("error", () => server.destroy()));
+    client.pipe(server).pipe(client);
+    client.on("close", () => server.destroy());
+    server.on("close", () => client.destroy());
+  };
+  return await listening(sockets, meet, certified);
+}
+
+/** Names the server as the master of every group, as a sentinel does that knows no others. */
+export function naming(directUrl: string): Promise<Middleman> {
+  const { hostname, port } = new URL(directUrl);
+  return listening(new Set(), (client) =>
+    client.on("data", (bytes) => {
+      for (const [, words] of bytes.toString().matchAll(/\*\d+\r\n((?:\$\d+\r\n.*\r\n)+)/g)) {
+        const isAddress = words?.includes("get-master-addr-by-name") === true;
+        const master = `*2\r\n$${hostname.length}\r\n${hostname}\r\n$${port.length}\r\n${port}\r\n`;
+        client.write(isAddress ? master : words?.includes("sentinels") === true ? "*0\r\n" : "+OK\r\n");
+      }
+    }),
+  );
 }
