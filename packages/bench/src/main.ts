@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { type Asked, readCommandLine, usage } from "./command-line.js";
 import { benchGateway, gatewayParts } from "./gateway/main.js";
 import { lockParts } from "./lock/main.js";
+import { compare } from "./measure/comparison.js";
 import { thisMachine, versionsHere } from "./measure/machine.js";
 import { type Context, countFor, effortFor, type Part } from "./measure/part.js";
 import { progressOn } from "./measure/progress.js";
@@ -28,6 +29,9 @@ async function measure(asked: Asked): Promise<Report> {
       progress.end();
       results.push(result);
       console.log(asText(result));
+    },
+    async compare(plan) {
+      this.publish(await compare(plan, progress));
     },
     note(server, version) {
       servers[server] = version;

@@ -7,7 +7,7 @@ import { measurePage } from "./page-cost.js";
 import { measureProbes } from "./probes.js";
 import { Servers } from "./servers.js";
 import { measureStatement } from "./statement-cost.js";
-import { measureTableSize } from "./table-sizes.js";
+import { measureTables } from "./table-sizes.js";
 import { measureTransactions } from "./transactions.js";
 import { httpRows, measureGateways, measureHttp, measureRefusals } from "./writes.js";
 
@@ -38,7 +38,18 @@ export const gatewayParts: readonly GatewayPart[] = [
   },
   { name: "sizes", what: "PUTs of 0.1, 1, 10 and 100 kB", from: "usual", run: rows("sizes") },
   { name: "gateways", what: "1, 2 and 4 processes in front of one database", from: "usual", run: measureGateways },
-  { name: "table-size", what: "PUT and GET among 10³ to 10⁶ resources; to 10⁷ with all", from: "usual", run: measureTableSize },
+  {
+    name: "table-size",
+    what: "PUT and GET among 10³ to 10⁶ resources",
+    from: "usual",
+    run: measureTables("table-size", [1_000, 10_000, 100_000, 1_000_000]),
+  },
+  {
+    name: "largest-table",
+    what: "PUT and GET among 10³ and 10⁷ resources",
+    from: "all",
+    run: measureTables("largest-table", [1_000, 10_000_000]),
+  },
   { name: "statement", what: "what the fence adds to the SQL", from: "usual", run: (_bench, context) => measureStatement(context) },
   {
     name: "own-tables",

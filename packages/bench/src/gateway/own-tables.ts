@@ -2,7 +2,6 @@
 // the trigger of a fenced table. With and without take turns over one connection.
 import { withFencedTransaction } from "@palisade/guard";
 import pg from "pg";
-import { compare } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
 import type { Bench } from "./http-contestant.js";
 import { microseconds, sqlContestant } from "./query-contestant.js";
@@ -97,15 +96,8 @@ export async function measureOwnTables({ servers }: Bench, context: Context): Pr
         sqlContestant(servers.postgres, { name, does: "over one connection", once: async () => [await once(client)] }),
       );
       const effort = context.effort({ rounds: 20, seconds: 0.1 });
-      const plan = {
-        id: `own-tables/${id}`,
-        title,
-        remark: "one connection, commits on disk",
-        effort,
-        contestants,
-        compared: "p50Us" as const,
-      };
-      context.publish(await compare(plan, context.progress));
+      const remark = "one connection, commits on disk";
+      await context.compare({ id: `own-tables/${id}`, title, remark, effort, contestants, compared: "p50Us" });
     }
   } finally {
     await client.end();

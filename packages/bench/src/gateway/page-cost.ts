@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker, type Locker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
-import { type Contestant, compare } from "../measure/comparison.js";
+import type { Contestant } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
 import { type Bench, httpContestant, prepare } from "./http-contestant.js";
 import type { Requests } from "./load-client.js";
@@ -39,16 +39,15 @@ export async function measurePage(bench: Bench, context: Context): Promise<void>
       ...refusals(group),
       ...Array.from({ length: BROWSERS }, () => browser(group)),
     ]);
-    const plan = {
+    await context.compare({
       id: "page",
       title,
       remark: `${LEASES} leases held, ${REFUSED_PER_SECOND} refusals a second in both rows`,
       // All leases are looked at when a browser comes, and then about twice a minute.
       effort: context.effort({ rounds: 3, seconds: 60 }),
       contestants: [closed, open],
-      compared: "perSecond" as const,
-    };
-    context.publish(await compare(plan, context.progress));
+      compared: "perSecond",
+    });
   } finally {
     await group.stop();
   }

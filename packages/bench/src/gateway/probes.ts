@@ -1,6 +1,6 @@
 // What two hundred probes at once take from those who read: GETs alone, and beside connections that
 // ask the admin port for readiness and metrics as fast as it answers.
-import { type Contestant, compare } from "../measure/comparison.js";
+import type { Contestant } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
 import { type Bench, httpContestant, prepare, startLoadClient } from "./http-contestant.js";
 import type { Requests } from "./load-client.js";
@@ -29,15 +29,14 @@ export async function measureProbes(bench: Bench, context: Context): Promise<voi
     },
   };
   try {
-    const plan = {
+    await context.compare({
       id: "probes",
       title,
       remark: "probes of /ready and /metrics on the admin port, from a process of their own",
       effort: context.effort({ rounds: 5, seconds: 1 }),
       contestants: [alone, beside],
-      compared: "perSecond" as const,
-    };
-    context.publish(await compare(plan, context.progress));
+      compared: "perSecond",
+    });
   } finally {
     await prober.stop();
   }

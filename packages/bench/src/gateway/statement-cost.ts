@@ -2,7 +2,6 @@
 // conditions, in turns over one connection.
 import { PostgresServer } from "@palisade/testkit";
 import pg from "pg";
-import { compare } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
 import { microseconds, sqlContestant } from "./query-contestant.js";
 
@@ -68,7 +67,7 @@ export async function measureStatement(context: Context): Promise<void> {
         });
         return Array.from({ length: rowsEach }, () => took / rowsEach);
       };
-      const plan = {
+      await context.compare({
         id: `statement/${rowsEach}`,
         title: `The fence in SQL, ${rowsEach === 1 ? "one row" : `${rowsEach} rows`} per statement`,
         remark: "a row over one connection, nothing forced to disk",
@@ -77,9 +76,8 @@ export async function measureStatement(context: Context): Promise<void> {
           sqlContestant(postgres, { name: "unfenced", does: "the statement without its conditions", once: () => run(unfenced(fenced)) }),
           sqlContestant(postgres, { name: "fenced", does: "the statement of the gateway", once: () => run(fenced) }),
         ],
-        compared: "p50Us" as const,
-      };
-      context.publish(await compare(plan, context.progress));
+        compared: "p50Us",
+      });
     }
   } finally {
     await client.end();

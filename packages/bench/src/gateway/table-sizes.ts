@@ -1,7 +1,7 @@
 // What an operation costs as the table grows: PUTs and GETs of random resources among a thousand to
 // ten million.
 import pg from "pg";
-import { type Contestant, compare } from "../measure/comparison.js";
+import type { Contestant } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
 import { shown } from "../measure/text.js";
 import { type Bench, httpContestant, walColumn } from "./http-contestant.js";
@@ -10,9 +10,6 @@ import type { ServerGroup } from "./servers.js";
 
 const CONNECTIONS = 16;
 const headers = { "content-type": "application/json", "fencing-token": "7" };
-const USUAL = [1_000, 10_000, 100_000, 1_000_000];
-/** Takes minutes to fill. */
-const LARGEST = 10_000_000;
 
 async function fill({ databaseUrl }: ServerGroup, count: number): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
@@ -29,41 +26,38 @@ async function fill({ databaseUrl }: ServerGroup, count: number): Promise<void> 
   }
 }
 
-export async function measureTableSize(bench: Bench, context: Context): Promise<void> {
-  const counts = [...USUAL, ...(context.scope === "all" ? [LARGEST] : [])].map((count) => ({
-    name: shown(count, 0),
-    count: context.count(count),
-  }));
+/** The part `name`: tables of so many resources. */
+export const measureTables = (name: string, sizes: readonly number[]) => async (bench: Bench, context: Context) => {
+  const counts = sizes.map((size) => ({ rows: shown(size, 0), count: context.count(size) }));
   const opened: ServerGroup[] = [];
   const title = "PUT and GET in a growing table";
   context.progress.begin(title);
   try {
     const lists: { readonly put: Contestant[]; readonly get: Contestant[] } = { put: [], get: [] };
-    for (const { name, count } of counts) {
-      context.progress.step(`filling ${name}`);
+    for (const { rows, count } of counts) {
+      context.progress.step(`filling ${rows}`);
       const group = await bench.servers.open("palisade", {});
       opened.push(group);
       await fill(group, count);
       const common = { path: "/v1/resources/grown/{r}", among: count };
       const put: Requests = { ...common, method: "PUT", headers, body: '{"n":2,"status":"paid"}', expect: [200] };
       const get: Requests = { ...common, method: "GET", expect: [200] };
-      const named = { ...group, name: `${name} resources` };
+      const named = { ...group, name: `${rows} resources` };
       lists.put.push(httpContestant(bench, named, { connections: CONNECTIONS, requests: put }));
       lists.get.push(httpContestant(bench, named, { connections: CONNECTIONS, requests: get }));
     }
     for (const kind of ["put", "get"] as const) {
-      const plan = {
-        id: `table-size/${kind}`,
+      await context.compare({
+        id: `${name}/${kind}`,
         title: `${kind.toUpperCase()} of a random resource in a growing table`,
         remark: `${CONNECTIONS} connections, small documents, commits on disk`,
         effort: context.effort({ rounds: 5, seconds: 0.8 }),
         contestants: lists[kind],
-        compared: "p50Us" as const,
+        compared: "p50Us",
         columns: kind === "put" ? [walColumn] : [],
-      };
-      context.publish(await compare(plan, context.progress));
+      });
     }
   } finally {
     for (const group of opened) await group.stop();
   }
-}
+};

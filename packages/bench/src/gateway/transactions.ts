@@ -1,6 +1,6 @@
 // Transactions of a hundred puts: POST /v1/transactions beside a hand-written server that compares
 // the tokens of all rows in one statement.
-import { type Contestant, compare } from "../measure/comparison.js";
+import type { Contestant } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
 import { type Bench, httpContestant, walColumn } from "./http-contestant.js";
 import type { Requests } from "./load-client.js";
@@ -31,16 +31,15 @@ export async function measureTransactions(bench: Bench, context: Context): Promi
     const contestant = httpContestant(bench, await bench.servers.group(key), { connections: CONNECTIONS, requests });
     contestants.push({ ...contestant, round: async (seconds) => withRows(await contestant.round(seconds)) });
   }
-  const plan = {
+  await context.compare({
     id: "transactions",
     title,
     remark: `${CONNECTIONS} connections, all or nothing, commits on disk; processor times and bytes are of a transaction`,
     effort: context.effort({ rounds: 5, seconds: 0.8 }),
     contestants,
-    compared: "perSecond" as const,
+    compared: "perSecond",
     columns: [{ key: "rowsPerSecond", title: "rows per s", digits: 0 }, walColumn],
-  };
-  context.publish(await compare(plan, context.progress));
+  });
 }
 
 function withRows(round: Awaited<ReturnType<Contestant["round"]>>): Awaited<ReturnType<Contestant["round"]>> {

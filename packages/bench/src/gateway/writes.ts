@@ -1,6 +1,6 @@
 // PUTs, GETs and refusals: the gateway, which compares a token and answers with a revision, beside
 // hand-written servers on the same Postgres.
-import { compare, type Effort, type Plan } from "../measure/comparison.js";
+import type { Contestant, Effort } from "../measure/comparison.js";
 import type { Context, Scope } from "../measure/part.js";
 import { type Bench, type HttpLoad, httpContestant, prepare, walColumn } from "./http-contestant.js";
 import type { Requests } from "./load-client.js";
@@ -101,10 +101,9 @@ export async function measureHttp(bench: Bench, context: Context, rows: readonly
       if (isRead) await prepare(bench, group, { ...load, requests: put(document) });
       contestants.push(httpContestant(bench, group, load));
     }
-    const compared = load.connections === 1 ? ("p50Us" as const) : ("perSecond" as const);
+    const compared = load.connections === 1 ? "p50Us" : "perSecond";
     const columns = isRead ? [] : [walColumn];
-    const plan: Plan = { id, title, remark, effort: context.effort(effort), contestants, compared, columns };
-    context.publish(await compare(plan, context.progress));
+    await context.compare({ id, title, remark, effort: context.effort(effort), contestants, compared, columns });
   }
 }
 
@@ -113,55 +112,56 @@ function fit(keys: readonly StyleKey[], scope: Scope, isRead: boolean): readonly
   return keys.filter((key) => headlineKeys.has(key) && !(isRead && key === "batched"));
 }
 
-/** A write whose token is too low, beside one that is accepted. */
-export async function measureRefusals(bench: Bench, context: Context): Promise<void> {
-  const title = "Stale writes refused, over 64 connections";
-  context.progress.begin(title);
-  const accepted: Requests = { ...put('{"late":true}', 1), path: "/v1/resources/accepted/{c}" };
-  const stored: Requests = { ...put('{"late":true}', 1), path: "/v1/resources/refused/{c}" };
-  const refused: Requests = { ...stored, headers: { ...headers, "fencing-token": "6" }, expect: [412] };
-  const contestants = [];
-  const keys: readonly StyleKey[] = context.scope === "quick" ? ["palisade"] : ["palisade", "expressFenced", "batchedFenced"];
-  for (const key of bench.servers.keys(keys)) {
-    const group = await bench.servers.group(key);
-    await prepare(bench, group, { connections: 64, requests: stored });
-    if (key === "palisade" || key === "before")
-      contestants.push(httpContestant(bench, group, { connections: 64, requests: accepted, suffix: ", accepted" }));
-    contestants.push(httpContestant(bench, group, { connections: 64, requests: refused, suffix: ", refused" }));
-  }
-  await bench.log.checkpoint();
-  const remark = "token 6 where 7 is stored; the log is that of the whole server";
-  const plan: Plan = {
-    id: "refusals",
-    title,
-    remark,
-    effort: context.effort(EFFORT),
-    contestants,
-    compared: "perSecond",
-    columns: [walColumn],
-  };
-  context.publish(await compare(plan, context.progress));
+interface RateRow {
+  readonly id: string;
+  readonly title: string;
+  readonly remark: string;
+  contestants(bench: Bench, context: Context): Promise<readonly Contestant[]>;
 }
 
-/** Several processes in front of one database. */
-export async function measureGateways(bench: Bench, context: Context): Promise<void> {
-  const title = "PUT over 64 connections to 1, 2 and 4 processes";
-  context.progress.begin(title);
-  const contestants = [];
-  for (const key of bench.servers.keys(["express", "palisade"]))
-    for (const processes of [1, 2, 4]) {
-      const group = await bench.servers.group(key, processes);
-      contestants.push(httpContestant(bench, group, { connections: 64, requests: put(document) }));
-    }
-  const remark = `${bytes} bytes each, commits on disk, one database`;
-  const plan: Plan = {
-    id: "gateways",
-    title,
-    remark,
-    effort: context.effort(EFFORT),
-    contestants,
-    compared: "perSecond",
-    columns: [walColumn],
+function rateOf(row: RateRow): (bench: Bench, context: Context) => Promise<void> {
+  return async (bench, context) => {
+    context.progress.begin(row.title);
+    const contestants = await row.contestants(bench, context);
+    await context.compare({ ...row, contestants, effort: context.effort(EFFORT), compared: "perSecond", columns: [walColumn] });
   };
-  context.publish(await compare(plan, context.progress));
 }
+
+/** A write whose token is too low, beside one that is accepted. */
+export const measureRefusals = rateOf({
+  id: "refusals",
+  title: "Stale writes refused, over 64 connections",
+  remark: "token 6 where 7 is stored; the log is that of the whole server",
+  async contestants(bench, { scope }) {
+    const accepted: Requests = { ...put('{"late":true}', 1), path: "/v1/resources/accepted/{c}" };
+    const stored: Requests = { ...accepted, path: "/v1/resources/refused/{c}" };
+    const refused: Requests = { ...stored, headers: { ...headers, "fencing-token": "6" }, expect: [412] };
+    const contestants: Contestant[] = [];
+    const keys: readonly StyleKey[] = scope === "quick" ? ["palisade"] : ["palisade", "expressFenced", "batchedFenced"];
+    for (const key of bench.servers.keys(keys)) {
+      const group = await bench.servers.group(key);
+      await prepare(bench, group, { connections: 64, requests: stored });
+      if (key === "palisade" || key === "before")
+        contestants.push(httpContestant(bench, group, { connections: 64, requests: accepted, suffix: ", accepted" }));
+      contestants.push(httpContestant(bench, group, { connections: 64, requests: refused, suffix: ", refused" }));
+    }
+    await bench.log.checkpoint();
+    return contestants;
+  },
+});
+
+/** Several processes in front of one database. */
+export const measureGateways = rateOf({
+  id: "gateways",
+  title: "PUT over 64 connections to 1, 2 and 4 processes",
+  remark: `${bytes} bytes each, commits on disk, one database`,
+  async contestants(bench) {
+    const contestants: Contestant[] = [];
+    for (const key of bench.servers.keys(["express", "palisade"]))
+      for (const processes of [1, 2, 4]) {
+        const group = await bench.servers.group(key, processes);
+        contestants.push(httpContestant(bench, group, { connections: 64, requests: put(document) }));
+      }
+    return contestants;
+  },
+});

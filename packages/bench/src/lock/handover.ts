@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisFleet } from "@palisade/testkit";
 import { nowUs } from "../measure/client-process.js";
-import { type Contestant, compare, type Effort, type Round } from "../measure/comparison.js";
+import type { Contestant, Effort, Round } from "../measure/comparison.js";
 import type { Context, Part } from "../measure/part.js";
 import type { Column } from "../measure/results.js";
 import { sum } from "../measure/statistics.js";
@@ -62,16 +62,15 @@ async function parked(context: Context): Promise<void> {
   try {
     for (const key of keys) await openIn(pair, key, { urls, beside: context.beside });
     const contestants = keys.map((key) => inCrowd(key, { own: pair, fleet }, (seconds) => parkedRound(key, pair, seconds)));
-    const plan = {
+    await context.compare({
       id: "handover",
       title: "Handed over to another process",
       remark: `from the call of release to the lock in a process that has waited for ${PARKED_MS} to ${2 * PARKED_MS} ms, each library's own way of waiting; processor times with the waiting`,
       effort: context.effort({ rounds: 4, seconds: 0.8 }),
       contestants,
-      compared: "p50Us" as const,
-      warmUp: "one round" as const,
-    };
-    context.publish(await compare(plan, context.progress));
+      compared: "p50Us",
+      warmUp: "one round",
+    });
   } finally {
     await Promise.all(pair.map((one) => one.stop()));
   }
@@ -109,13 +108,12 @@ async function crowd(size: number, context: Context): Promise<void> {
     const settings = { waitMs: Math.max(LEAST_WAIT_MS, fit.seconds * 1_000) };
     for (const key of keys) await openIn(own, key, { urls, beside: context.beside, settings });
     const contestants = keys.map((key) => inCrowd(key, { own, fleet }, (seconds) => crowdRound(key, own, seconds)));
-    const plan = {
+    await context.compare({
       id: `handover-${size}`,
       title,
       remark: `held for ${HOLD_MS} ms each time; p50 and p99 from the call of release to the next holder; a fair share is the time in which everybody has it once; waits are cut off at the end of a round`,
-      ...{ effort: fit, contestants, columns, compared: "p50Us" as const, warmUp: "one round" as const },
-    };
-    context.publish(await compare(plan, context.progress));
+      ...{ effort: fit, contestants, columns, compared: "p50Us", warmUp: "one round" },
+    });
   } finally {
     await Promise.all(own.map((one) => one.stop()));
   }

@@ -1,6 +1,6 @@
 // What one dead and one slow node cost: the same libraries on three fleets, of which one is well.
 import { RedisFleet } from "@palisade/testkit";
-import { type Contestant, compare, type Round } from "../measure/comparison.js";
+import type { Contestant, Round } from "../measure/comparison.js";
 import type { Context, Part } from "../measure/part.js";
 import { byKey } from "./configurations.js";
 import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } from "./lock-process.js";
@@ -43,15 +43,14 @@ async function measure(atOnce: number, context: Context): Promise<void> {
       }
       await inflict(fleet);
     }
-    const plan = {
+    await context.compare({
       id: `faulty-nodes/${atOnce}`,
       title,
       remark: `acquire + release, five masters on loopback without a log; the slow node ${SLOW_MS} ms away`,
       effort: context.effort({ rounds: 7, seconds: 0.2 }),
       contestants,
-      compared: atOnce === 1 ? ("p50Us" as const) : ("perSecond" as const),
-    };
-    context.publish(await compare(plan, context.progress));
+      compared: atOnce === 1 ? "p50Us" : "perSecond",
+    });
   } finally {
     await Promise.all(opened.map((one) => one.stop()));
     await Promise.all(fleets.map((fleet) => fleet.stop()));

@@ -1,7 +1,7 @@
 // Acquire and release of what nobody else wants: one at a time and many at once, by one process and
 // by several, on fleets of different sizes, with a log on disk, over slower networks.
 import { RedisFleet } from "@palisade/testkit";
-import { type Contestant, compare, type Effort, type Plan, together } from "../measure/comparison.js";
+import { type Contestant, type Effort, type Plan, together } from "../measure/comparison.js";
 import type { Context, Part } from "../measure/part.js";
 import type { Column } from "../measure/results.js";
 import { median } from "../measure/statistics.js";
@@ -105,7 +105,7 @@ async function measure(shape: Shape, context: Context): Promise<void> {
       await openIn(own, key, { urls, beside: context.beside });
       contestants.push(contestant(key, shape, { own, fleet }));
     }
-    context.publish(await compare(planOf(shape, contestants, context), context.progress));
+    await context.compare(planOf(shape, contestants, context));
   } finally {
     await Promise.all(opened.map((one) => one.stop()));
   }

@@ -1,5 +1,5 @@
 // A part of the benchmark: what can be asked for by name, and what it needs to run.
-import type { Effort } from "./comparison.js";
+import type { Effort, Plan } from "./comparison.js";
 import type { Progress } from "./progress.js";
 import type { Result } from "./results.js";
 
@@ -16,6 +16,8 @@ export interface Context {
   /** How many of what is not repeated; fewer in a run that only tries the benchmark out. */
   count(usual: number): number;
   publish(result: Result): void;
+  /** Publishes what comes of it. */
+  compare(plan: Plan): Promise<void>;
   /** The version of a server that was started. */
   note(server: string, version: string): void;
 }

@@ -62,7 +62,7 @@ function coresOfWaiters(results: Results): number | undefined {
 
 /** Processor time of server and Postgres per PUT, in the largest table over the smallest. */
 function costOfGrowth(results: Results): number | undefined {
-  const rows = results.get("table-size/put")?.rows ?? [];
+  const rows = (results.get("largest-table/put") ?? results.get("table-size/put"))?.rows ?? [];
   const cost = (row: Row | undefined): number => (row?.figures.serverUs ?? Number.NaN) + (row?.figures.postgresUs ?? Number.NaN);
   const value = cost(rows.at(-1)) / cost(rows[0]);
   return Number.isFinite(value) ? value : undefined;
