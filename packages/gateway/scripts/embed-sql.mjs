@@ -1,6 +1,7 @@
-// Turns src/store/migrations/*.sql and grants.sql into src/store/migrations.generated.ts, and the
-// version of package.json into src/version.generated.ts: users bundle programs, so nothing may be
-// read from beside the code at run time. `--check` only compares.
+// Turns src/store/migrations/*.sql, src/store/citus/*.sql and grants.sql into
+// src/store/migrations.generated.ts, and the version of package.json into src/version.generated.ts:
+// users bundle programs, so nothing may be read from beside the code at run time. `--check` only
+// compares.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -14,12 +15,18 @@ function migrations() {
     .filter((name) => name.endsWith(".sql"))
     .sort();
   const entries = names.map((name) => `  {\n    name: "${name}",\n    text: ${JSON.stringify(read(new URL(name, folder)))},\n  },\n`);
-  return `${head} from the files of store/migrations/ and from grants.sql.
+  return `${head} from the files of store/migrations/ and store/citus/, and from grants.sql.
 export const migrations: readonly { readonly name: string; readonly text: string }[] = [
 ${entries.join("")}];
 
 export const grants =
   ${JSON.stringify(read(new URL("store/grants.sql", source)))};
+
+export const citusTables =
+  ${JSON.stringify(read(new URL("store/citus/tables.sql", source)))};
+
+export const citusFunctions =
+  ${JSON.stringify(read(new URL("store/citus/functions.sql", source)))};
 `;
 }
 

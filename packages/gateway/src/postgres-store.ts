@@ -12,14 +12,12 @@ import type {
 import { checkCall, checkName, checkTransaction, checkWrite, isName, tooLargeToPut } from "./fence/write-request.js";
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
 import { type Calls, openCalls } from "./guard/call.js";
-import { fencedWrite } from "./guard/fenced-statement.js";
-import { GroupCommit } from "./guard/group-commit.js";
 import { RaiseCheck } from "./guard/raise-check.js";
 import { Rehearsal } from "./guard/rehearsal.js";
-import { Transactions } from "./guard/transaction.js";
+import { WritePaths } from "./guard/write-paths.js";
 import { ChangeFeed } from "./store/change-feed.js";
 import { DatabaseHost } from "./store/database-host.js";
-import { Lanes } from "./store/lanes.js";
+import { EngineWatch } from "./store/engine-watch.js";
 import { Lineage } from "./store/lineage.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
 import {
@@ -37,7 +35,6 @@ import { RefusalLog } from "./store/refusal-log.js";
 import { forgetOld } from "./store/retention.js";
 import type { Durability } from "./store/session.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
-import { SlotLine, SlowRows, WriteSlots } from "./store/write-slots.js";
 import type { StoreConfig } from "./store-config.js";
 
 export type { StoreConfig } from "./store-config.js";
@@ -59,10 +56,8 @@ class PostgresStore implements FencedStore {
   readonly #verify: "on" | "off";
   readonly #pool: ReadPool;
   readonly #readOne: (resource: string) => Promise<ReadResult>;
-  readonly #slots: readonly WriteSlots[];
-  readonly #lanes: Lanes;
-  readonly #commit: GroupCommit;
-  readonly #transactions: Transactions;
+  readonly #engine: EngineWatch;
+  readonly #paths: WritePaths;
   readonly #raises: RaiseCheck;
   readonly #calls: Calls | undefined;
   readonly #rehearsal: Rehearsal;
@@ -76,41 +71,28 @@ class PostgresStore implements FencedStore {
 
   constructor(config: StoreConfig, limits: StoreLimits) {
     const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
-    const { statementsInFlight, maxQueuedWrites, maxWaitMs, lockWaitMs, batchLockWaitMs, documentLimitBytes } = limits;
     const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
     const host = new DatabaseHost(databaseUrl);
     const { memory } = config;
-    this.#lineage = memory === undefined ? undefined : new Lineage({ memory, unreachable: verifyUnreachable });
-    const connection = { ...limits, host, durability, onIdleError, lineage: this.#lineage };
-    const slotsThatWait = (waitMs: number) => new WriteSlots(statementsInFlight, { ...connection, lockWaitMs: waitMs });
-    const form = { history, durability, documentLimitBytes } as const;
-    const statements = (rows: "any" | "known", scope: "each" | "all" | "one") => ({
-      plain: fencedWrite({ ...form, rows, scope, keys: "none" }),
-      keyed: fencedWrite({ ...form, rows, scope, keys: "named" }),
-    });
-    const singles = (rows: "any" | "known") => ({ one: statements(rows, "one"), each: statements(rows, "each") });
-    const single = { any: singles("any"), known: singles("known") };
     this.#limits = limits;
     this.#durability = durability;
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
-    this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: maxQueuedWrites, onIdleError });
+    this.#lineage = memory === undefined ? undefined : new Lineage({ memory, unreachable: verifyUnreachable });
+    this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
     this.#readOne = resourceReader(this.#pool);
-    const [batchSlots, transactionSlots] = [slotsThatWait(batchLockWaitMs), slotsThatWait(batchLockWaitMs)];
-    const slowSlots = slotsThatWait(lockWaitMs);
-    this.#slots = [batchSlots, transactionSlots, slowSlots];
-    const slow = new SlotLine(slowSlots);
-    const slowRows = new SlowRows();
-    const waitLimits = { maxAccepted: maxQueuedWrites, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
-    this.#lanes = new Lanes({ fast: new SlotLine(transactionSlots), slow, slowRows, limits: waitLimits });
-    const batches = { statements: single, durability, slowRows, documentLimitBytes };
-    this.#commit = new GroupCommit({ ...batches, slots: batchSlots, slowLine: slow, limits, observe });
-    const whole = statements("any", "all");
-    this.#transactions = new Transactions({ lanes: this.#lanes, statements: whole, durability, documentLimitBytes, observe });
-    const all = [single.any.one, single.any.each, single.known.one, single.known.each, whole].flatMap(({ plain, keyed }) => [plain, keyed]);
-    this.#rehearsal = new Rehearsal({ lanes: this.#lanes, statements: all });
+    const engine = new EngineWatch(this.#pool, (found) => this.#paths.use(found));
+    this.#engine = engine;
+    this.#paths = new WritePaths({
+      limits,
+      connection: { ...limits, host, durability, onIdleError, engine, lineage: this.#lineage },
+      form: { history, durability, documentLimitBytes: limits.documentLimitBytes },
+      observe,
+    });
+    const { lanes } = this.#paths.whole.path;
+    this.#rehearsal = new Rehearsal({ lanes, writes: this.#paths.writes });
     this.#observe = observe;
-    this.#lineage?.start(this.#lanes, this.#pool);
+    this.#lineage?.start(lanes, this.#pool);
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#calls = openCalls(config, { durability, raises: this.#raises, limits, onIdleError });
     const { refusedLog = "off", maxChangeReaders = 100 } = config;
@@ -128,15 +110,20 @@ class PostgresStore implements FencedStore {
 
   async #write(request: WriteRequest): Promise<Verdict> {
     const { resource, token } = request;
+    const { path, shard } = this.#paths.shards === undefined ? this.#paths.whole : this.#paths.placeOf(resource);
     const verification = this.#raises.verificationOf(resource, token);
     if (verification !== "ask") {
-      const verdict = await this.#commit.submit(request, { verified: verification === "verified", known: this.#raises.knows(resource) });
+      const verdict = await path.commit.submit(request, {
+        verified: verification === "verified",
+        known: this.#raises.knows(resource),
+        shard,
+      });
       if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "not asked");
       if (verdict.kind !== "unverified") return verdict;
     }
     const refusal = await this.#verifyRaise(resource, token);
     if (refusal !== undefined) return refusal;
-    const verdict = await this.#commit.submit(request, { verified: true, known: verification === "ask" });
+    const verdict = await path.commit.submit(request, { verified: true, known: verification === "ask", shard });
     if (verdict.kind === "unverified") throw new Error("invariant: G4: a verified write was taken for an unverified one");
     if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "asked");
     return verdict;
@@ -160,6 +147,7 @@ class PostgresStore implements FencedStore {
 
   async #transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     const { operations } = request;
+    const { transactions } = this.#paths.pathOf(operations.map(({ resource }) => resource));
     const asked = new Set<TransactionOperation>();
     let toAsk = operations.filter(({ resource, token }) => this.#raises.verificationOf(resource, token) === "ask");
     for (;;) {
@@ -168,7 +156,7 @@ class PostgresStore implements FencedStore {
       for (const operation of toAsk) asked.add(operation);
       const isVerified = (operation: TransactionOperation) =>
         asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) === "verified";
-      const verdict = await this.#transactions.run(request, isVerified);
+      const verdict = await transactions.run(request, isVerified);
       if (verdict.kind === "unverified") {
         toAsk = [...verdict.operations];
         continue;
@@ -240,14 +228,22 @@ class PostgresStore implements FencedStore {
   }
 
   async raiseFence(change: FenceChange): Promise<FenceVerdict> {
-    return await moveFence({ lanes: this.#lanes, durability: this.#durability }, "raise", change);
+    return await this.#moveFence("raise", change);
   }
 
   async lowerFence(change: FenceChange): Promise<FenceVerdict> {
-    return await moveFence({ lanes: this.#lanes, durability: this.#durability }, "lower", change);
+    return await this.#moveFence("lower", change);
+  }
+
+  async #moveFence(direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
+    const unknown = this.#engine.known === undefined ? await this.#engine.look() : undefined;
+    if (unknown !== undefined) return unknown;
+    const { lanes } = this.#paths.pathOf([change.resource]);
+    return await moveFence({ lanes, durability: this.#durability, engine: this.#engine.known?.kind ?? "plain" }, direction, change);
   }
 
   async ready(): Promise<Readiness> {
+    if (this.#engine.known === undefined) await this.#engine.look();
     const statementFault = () => this.#rehearsal.fault();
     const parts = { pool: this.#pool, durability: this.#durability, verify: this.#verify, lineage: this.#lineage };
     const found = await readiness({ ...parts, statementFault });
@@ -256,15 +252,20 @@ class PostgresStore implements FencedStore {
   }
 
   stats(): StoreStats {
-    const { writes, bytes } = this.#commit.queued;
     const { total, idle, waiting } = this.#pool.connections;
-    const inFlight = this.#slots.reduce((sum, { inFlight: running }) => sum + running, 0);
-    const open = this.#slots.reduce((sum, { open: opened }) => sum + opened, 0);
+    const paths = this.#paths.all;
+    const sum = <T>(items: readonly T[], of: (item: T) => number): number => items.reduce((count, item) => count + of(item), 0);
+    const slots = paths.flatMap((path) => path.slots);
+    const [inFlight, open] = [sum(slots, (some) => some.inFlight), sum(slots, (some) => some.open)];
     return {
-      queuedWrites: writes,
-      queuedBytes: bytes,
+      queuedWrites: sum(paths, ({ commit }) => commit.queued.writes),
+      queuedBytes: sum(paths, ({ commit }) => commit.queued.bytes),
       statementsInFlight: inFlight,
-      connections: { total: total + open, idle: idle + Math.max(0, open - inFlight), waiting: waiting + this.#lanes.waiting },
+      connections: {
+        total: total + open,
+        idle: idle + Math.max(0, open - inFlight),
+        waiting: waiting + sum(paths, ({ lanes }) => lanes.waiting),
+      },
     };
   }
 
@@ -277,16 +278,13 @@ class PostgresStore implements FencedStore {
     this.#retention.stop();
     this.changes?.end();
     this.#lineage?.stop();
-    const drained = Promise.all([this.#commit.drain(), this.#lanes.drain()]);
-    const timer = setTimeout(() => {
-      this.#commit.abandonQueue();
-      this.#lanes.abandon();
-      for (const slots of this.#slots) slots.destroy();
-    }, drainMs);
+    this.#engine.stop();
+    const drained = this.#paths.drain();
+    const timer = setTimeout(() => this.#paths.abandon(), drainMs);
     await drained;
     clearTimeout(timer);
     await this.refusals?.end();
     const timeoutMs = this.#limits.connectTimeoutMs;
-    await Promise.all([...this.#slots.map((slots) => slots.end(timeoutMs)), this.#pool.end(), this.#calls?.end()]);
+    await Promise.all([this.#paths.end(timeoutMs), this.#pool.end(), this.#calls?.end()]);
   }
 }

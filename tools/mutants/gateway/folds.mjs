@@ -52,7 +52,7 @@ export const folds = [
   {
     name: "replaced-documents-unread",
     promise: "G3",
-    file: "packages/gateway/src/guard/fenced-statement.ts",
+    file: "packages/gateway/src/guard/plain-writes.ts",
     find: "documentArray(replaced)]",
     replace: "documentArray(replaced.slice(replaced.length))]",
     breaks: "A document that Postgres cannot keep is acknowledged where another put was waiting behind it.",

@@ -45,7 +45,8 @@ async function prepare(client: pg.Client): Promise<void> {
 
 export async function measureStatement(context: Context): Promise<void> {
   context.progress.begin("The fence in SQL");
-  const { fencedWrite, parametersOf } = (await compiled("guard/fenced-statement.js")) as Guard;
+  const { fencedWrite } = (await compiled("guard/fenced-statement.js")) as Guard;
+  const { parametersOf } = (await compiled("guard/plain-writes.js")) as Guard;
   const fenced = fencedWrite(form);
   // The disk would hide the difference: this server forces nothing to it.
   await using postgres = await PostgresServer.start();

@@ -21,6 +21,7 @@ export type Failure =
 const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
   [/^25006$/, "read_only"],
   [/^PLS10$/, "not_recovered"],
+  [/^PLS11$/, "not_durable"],
   [/^(53|42|3F|3D|28|0A)/, "refused"],
 ];
 

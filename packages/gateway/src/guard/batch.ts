@@ -5,22 +5,16 @@ import { DOCUMENT_TOO_LARGE, tooLargeAfterPatch } from "../fence/document-limit.
 import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import type { Accepted, WriteRequest } from "../fence/verdict.js";
 import { LOCK_TIMED_OUT } from "../store/lanes.js";
-import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
+import type { Row, WriteConnection } from "../store/write-connection.js";
 import type { SlowRows } from "../store/write-slots.js";
-import { arrayOf, columnsOf, parametersOf, type Statement, valuesOf } from "./fenced-statement.js";
-import { heldRows } from "./held-rows.js";
-import { confirm, explain, explanationOf, refusalOf, replayOf, type StoredState, type UsedKey } from "./refusal.js";
+import type { FencedWrites } from "./fenced-writes.js";
+import { confirm, refusalOf, replayOf, type StoredState, type UsedKey } from "./refusal.js";
 import { type Entry, isKeyed, type Way, type WriteOutcome, writesOf } from "./write-queue.js";
 
 const STATEMENT_TIMED_OUT = "57014";
 
-export interface Statements {
-  readonly plain: Statement;
-  readonly keyed: Statement;
-}
-
 export interface BatchParts {
-  readonly statements: Readonly<Record<"any" | "known", Readonly<Record<"one" | "each", Statements>>>>;
+  readonly writes: { readonly current: FencedWrites };
   readonly durability: "local" | "sync";
   readonly slowRows: SlowRows;
   readonly documentLimitBytes: number;
@@ -44,7 +38,7 @@ export interface BatchAnswers {
 
 export async function sendBatch(parts: BatchParts, sending: Sending): Promise<BatchAnswers> {
   const { connection, batch } = sending;
-  const reply = await connection.run(statementFor(parts, batch));
+  const reply = await parts.writes.current.each(connection, batch);
   if ("rows" in reply) return { answers: await answersTo({ parts, connection, batch, rows: reply.rows }), outcome: "ok" };
   const { failure } = reply;
   if (failure.kind === "retry_alone") {
@@ -57,22 +51,6 @@ export async function sendBatch(parts: BatchParts, sending: Sending): Promise<Ba
   }
   const answer = sharedAnswer(failure);
   return { answers: writesOf(batch).map(() => answer), outcome: failure.kind === "retry" ? "retried" : failure.kind };
-}
-
-function statementFor({ statements }: BatchParts, batch: readonly Entry[]): BoundStatement {
-  // A write that is sent again may have come back because its resource has no row, although it was
-  // remembered to have one: the cheaper statement would miss it again.
-  const { one, each } = statements[batch.every(({ known, attempts }) => known && attempts === 0) ? "known" : "any"];
-  const [first] = batch;
-  const { idempotency } = first?.request ?? {};
-  if (first !== undefined && batch.length === 1 && first.fold.length === 0) {
-    if (idempotency === undefined) return { ...one.plain, values: valuesOf(first) };
-    return { ...one.keyed, values: [...valuesOf(first), idempotency.key, idempotency.fingerprint] };
-  }
-  if (idempotency === undefined) return { ...each.plain, values: parametersOf(batch) };
-  const keys = arrayOf(batch.map(({ request }) => request.idempotency?.key ?? ""));
-  const fingerprints = arrayOf(batch.map(({ request }) => request.idempotency?.fingerprint ?? ""));
-  return { ...each.keyed, values: [...columnsOf(batch), keys, fingerprints] };
 }
 
 function sharedAnswer(failure: Exclude<Failure, { readonly kind: "retry_alone" }>): RowAnswer {
@@ -89,12 +67,12 @@ export function afterLastTry(resource: string, { code, cause }: Retry): WriteOut
 }
 
 /** One of the rows failed the others. Which one is known only of held rows. */
-async function failedTogether({ slowRows }: BatchParts, { connection, batch }: Sending, code: string): Promise<RowAnswer[]> {
+async function failedTogether({ slowRows, writes }: BatchParts, { connection, batch }: Sending, code: string): Promise<RowAnswer[]> {
   if (code !== LOCK_TIMED_OUT) {
     const way = code === STATEMENT_TIMED_OUT ? "slow" : "alone";
     return writesOf(batch).map(() => ({ kind: "retry", code, way }));
   }
-  const held = await heldRows(
+  const held = await writes.current.held(
     connection,
     batch.map(({ request }) => request.resource),
   );
@@ -128,13 +106,13 @@ async function answersTo({ parts, connection, batch, rows }: Answered): Promise<
 async function explainRefused(parts: BatchParts, connection: WriteConnection, refused: readonly Entry[]): Promise<RowAnswer[]> {
   const keys = refused.map(({ request }) => request.idempotency?.key);
   const names = refused.map(({ request }) => request.resource);
-  const reply = await connection.run(explain(names, keys, parts.durability));
-  if ("failure" in reply)
-    return refused.map(() => ({ kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: reply.failure.error }));
-  const { states, usedKeys, isDurable } = explanationOf(reply.rows);
+  const found = await parts.writes.current.explain(connection, { resources: names, keys });
+  if ("failure" in found)
+    return refused.map(() => ({ kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: found.failure.error }));
+  const { states, usedKeys, isDurable } = found;
   const reasons = refused.map((entry, index) => reasonOf(entry, states[index], usedKeys.get(keys[index] ?? "")));
   const inDoubt = await confirm(
-    { durability: parts.durability, connection },
+    { durability: parts.durability, ask: (resources) => parts.writes.current.confirm(connection, resources) },
     names.filter((_, index) => saysStored(refused[index], reasons[index])),
   );
   return reasons.map((reason, index): RowAnswer => {

@@ -1,11 +1,11 @@
 // The statement of every fenced write; nothing else writes a resource. It compares the token with
 // the stored fence under the lock of the row that it changes, and relies on nothing read before.
 // Functions that take any type carry their schema: an overload in the search path could fit better.
-// READ COMMITTED, no surrounding transaction; no advisory lock, trigger or xmax, so that it runs
-// wherever INSERT … ON CONFLICT does. All forms share the condition and the effect: for any
-// resource or, cheaper, for those known to have a row; for a list of writes or, cheaper, for one.
+// READ COMMITTED, no surrounding transaction; no advisory lock, trigger or xmax. All forms share
+// the condition and the effect: for any resource or, cheaper, for those known to have a row; for a
+// list of writes or, cheaper, for one. Distributed tables have their own: citus-statement.ts.
 import { createHash } from "node:crypto";
-import type { Expected, TransactionOperation } from "../fence/verdict.js";
+import type { TransactionOperation } from "../fence/verdict.js";
 import { durabilityDemand } from "../store/session.js";
 
 export interface FencedRow {
@@ -55,7 +55,7 @@ export interface Statement {
 //   This is the one that counts (G1): it is the newest, and the row cannot change before this
 //   statement commits. The fence must therefore live in this row: read from another table, it would
 //   come from the snapshot, and token 34 would overwrite what token 35 wrote.
-const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
+export const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
       ${row}.token <= ${request}.token
       and (${row}.token < ${request}.token or ${request}.seq = 0 or ${row}.seq < ${request}.seq)
       and (${request}.expected is null
@@ -63,31 +63,31 @@ const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
         or ${request}.expected in (-1, ${row}.rev) and not ${row}.deleted)
       and (${request}.op in ('put', 'seal') or not ${row}.deleted)`;
 
-const raisesNothing = (row: "seen" | "stored") => `(request.verified or request.token <= ${row}.token)`;
+export const raisesNothing = (row: "seen" | "stored") => `(request.verified or request.token <= ${row}.token)`;
 
 /**
  * How many revisions an accepted request adds. Only plain writes are folded: with a key or in a
  * transaction each has an answer or a condition of its own.
  */
-const revisionsOf = (form: StatementForm) => (mayFold(form) ? "request.revisions" : "case request.op when 'seal' then 0 else 1 end");
+const revisionsOf = (form: StatementForm) => (mayFold(form) ? "request.revisions" : "case when request.op = 'seal' then 0 else 1 end");
 const mayFold = ({ scope, keys }: StatementForm): boolean => scope === "each" && keys === "none";
 
-/** What an accepted request makes of the row. */
-const effect = (request: "request" | "excluded", revisions: string) => `
+/** What an accepted request makes of the row. Citus sends on no case but searched ones. */
+export const effect = (request: "request" | "excluded", revisions: string) => `
     token = ${request}.token,
     seq = case when ${request}.token > stored.token then ${request}.seq else greatest(stored.seq, ${request}.seq) end,
     rev = stored.rev + ${revisions},
     born = case when ${request}.op = 'put' and stored.deleted then stored.rev + 1 else stored.born end,
     op = ${request}.op,
     expected = ${request}.expected,
-    deleted = case ${request}.op when 'seal' then stored.deleted else ${request}.value is null end,
+    deleted = case when ${request}.op = 'seal' then stored.deleted else ${request}.value is null end,
     holder = ${request}.holder,
-    value = case ${request}.op
-      when 'seal' then stored.value
-      when 'patch' then palisade.merge_patch(stored.value, ${request}.value)
+    value = case
+      when ${request}.op = 'seal' then stored.value
+      when ${request}.op = 'patch' then palisade.merge_patch(stored.value, ${request}.value)
       else ${request}.value
     end,
-    updated_at = now()`;
+    updated_at = ${request === "excluded" ? "excluded.updated_at" : "now()"}`;
 
 /**
  * The condition on the snapshot. Without a row there is nothing to patch, delete or match; and a
@@ -145,7 +145,7 @@ function candidates(form: StatementForm): string {
 const upsert = (form: StatementForm): string => `
   insert into palisade.resources as stored
     (resource, token, seq, rev, born, op, expected, deleted, holder, value, updated_at)
-  select request.resource, request.token, request.seq, ${revisionsOf(form)}, case request.op when 'seal' then 0 else 1 end,
+  select request.resource, request.token, request.seq, ${revisionsOf(form)}, case when request.op = 'seal' then 0 else 1 end,
     request.op, request.expected, request.value is null, request.holder, request.value, now()
   from ${candidates(form)}
   on conflict (resource) do update set ${effect("excluded", "excluded.rev")}
@@ -159,10 +159,11 @@ const update = (form: StatementForm): string => {
   where ${["stored.resource = request.resource", raisesNothing("stored"), admits("stored", "request"), once, ...each].join("\n    and ")}`;
 };
 
-const answerColumns = ({ documentLimitBytes }: StatementForm): string => `stored.resource, stored.rev, stored.born, stored.deleted,
-    case stored.op
-      when 'patch' then palisade.within_limit(stored.value::text, ${documentLimitBytes}, stored.resource)
-      when 'seal' then stored.value::text
+type Limited = Pick<StatementForm, "documentLimitBytes">;
+export const answerColumns = ({ documentLimitBytes }: Limited): string => `stored.resource, stored.rev, stored.born, stored.deleted,
+    case
+      when stored.op = 'patch' then palisade.within_limit(stored.value::text, ${documentLimitBytes}, stored.resource)
+      when stored.op = 'seal' then stored.value::text
     end as value`;
 
 const recorded = (form: StatementForm): string => `recorded as (
@@ -221,79 +222,4 @@ function textOf(form: StatementForm): string {
       ? "resource"
       : "case when count(*) over () = pg_catalog.cardinality($1::text[]) then resource else palisade.refuse_all() end";
   return `with ${parts.join(", ")}\nselect ${first}, rev, born, deleted, value from written`;
-}
-
-/** The first eight parameters of a single write. */
-export function valuesOf({ request, verified }: FencedRow): (string | null)[] {
-  const { resource, token, seq = 0, op, expected, holder = null, value = null } = request;
-  const demanded = expected === undefined ? null : expectedNumber(expected);
-  return [resource, String(token), String(seq), op, demanded, holder, value, verified ? "t" : "f"];
-}
-
-/** The parameters of plain writes. */
-export function parametersOf(rows: readonly FencedRow[]): (string | Buffer)[] {
-  const revisions = rows.map(({ request, fold = [] }) => (request.op === "seal" ? 0 : 1 + fold.length));
-  const replaced: Document[] = [];
-  for (const { request, fold = [] } of rows)
-    for (const [index] of fold.entries()) replaced.push((fold[index - 1]?.request ?? request).value);
-  return [...columnsOf(rows), `{${revisions.join(",")}}`, documentArray(replaced)];
-}
-
-/** The first eight parameters of the other forms: one array per column. */
-export function columnsOf(rows: readonly FencedRow[]): (string | Buffer)[] {
-  const column = (element: (row: FencedRow) => string): string => `{${rows.map(element).join(",")}}`;
-  return [
-    column(({ request }) => quoted(request.resource)),
-    column(({ request }) => String(request.token)),
-    column(({ request }) => String(request.seq ?? 0)),
-    column(({ request }) => request.op),
-    column(({ request }) => expectedNumber(request.expected)),
-    column(({ request }) => quotedOrNull(request.holder)),
-    documentArray(rows.map(({ request, fold }) => (fold?.at(-1)?.request ?? request).value)),
-    column(({ verified }) => (verified ? "t" : "f")),
-  ];
-}
-
-type Document = string | undefined;
-
-const JSONB_OID = 3_802;
-const JSONB_VERSION = 1;
-
-/**
- * A jsonb[] as Postgres receives it in binary. In an array literal every quote in a document would
- * be escaped here and unescaped there, which costs more than all else that is done to a large one.
- */
-function documentArray(documents: readonly Document[]): Buffer {
-  const sizes = documents.map((document) => (document === undefined ? -1 : 1 + Buffer.byteLength(document)));
-  const head = documents.length === 0 ? 12 : 20;
-  const bytes = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + 4 + Math.max(0, size), head));
-  // Dimensions, whether there are nulls, type; then the length of the one dimension and its first
-  // index.
-  const heads = [documents.length === 0 ? 0 : 1, sizes.includes(-1) ? 1 : 0, JSONB_OID, documents.length, 1].slice(0, head / 4);
-  let at = heads.reduce((offset, number) => bytes.writeInt32BE(number, offset), 0);
-  for (const [index, document] of documents.entries()) {
-    at = bytes.writeInt32BE(sizes[index] ?? -1, at);
-    if (document === undefined) continue;
-    at = bytes.writeInt8(JSONB_VERSION, at);
-    at += bytes.write(document, at);
-  }
-  return bytes;
-}
-
-export function arrayOf(texts: readonly string[]): string {
-  return `{${texts.map(quoted).join(",")}}`;
-}
-
-function expectedNumber(expected: Expected | undefined): string {
-  if (expected === undefined) return "null";
-  return expected === "absent" ? "0" : expected === "present" ? "-1" : String(expected);
-}
-
-/** An element of an array literal. Always in quotes, so that the text null stays a text. */
-function quoted(text: string): string {
-  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
-}
-
-function quotedOrNull(text: string | undefined): string {
-  return text === undefined ? "null" : quoted(text);
 }

@@ -58,7 +58,7 @@ export class GroupCommit {
     return { writes: this.#wait.accepted, bytes: this.#wait.bytes };
   }
 
-  submit(request: WriteRequest, { verified, known }: Pick<Entry, "verified" | "known">): Promise<WriteOutcome> {
+  submit(request: WriteRequest, { verified, known, shard }: Pick<Entry, "verified" | "known" | "shard">): Promise<WriteOutcome> {
     return new Promise((settle) => {
       // Written out: an object that is spread into another costs five times as much as the rest.
       const entry: Entry = {
@@ -70,6 +70,7 @@ export class GroupCommit {
         request,
         verified,
         known,
+        shard,
         settle,
         attempts: 0,
         fold: none,

@@ -1,7 +1,8 @@
 // Which rows of a statement that waited too long are held by other sessions. Asked on the failure
 // path only: one statement, however many they are, so that the others need not be tried one by one.
 import type { WriteConnection } from "../store/write-connection.js";
-import { arrayOf, named } from "./fenced-statement.js";
+import { named } from "./fenced-statement.js";
+import { arrayOf } from "./refusal.js";
 
 // Takes the lock of a write on every free row, for the length of this statement. A row that is
 // being created is not seen.

@@ -13,8 +13,8 @@ import type {
   TransactionOperation,
 } from "../fence/verdict.js";
 import { type Durability, durabilityDemand } from "../store/session.js";
-import type { BoundStatement, Row, WriteConnection } from "../store/write-connection.js";
-import { arrayOf, named, type Statement } from "./fenced-statement.js";
+import type { BoundStatement, Reply, Row } from "../store/write-connection.js";
+import { named, type Statement } from "./fenced-statement.js";
 
 /** A row of palisade.resources, as far as a decision depends on it. */
 export type StoredState = { readonly token: Token; readonly seq: number; readonly rev: number; readonly deleted: boolean };
@@ -119,9 +119,13 @@ const CONFIRM = named(
   `select ${durabilityDemand.sync} from palisade.resources where resource = any($1::text[]) order by resource for key share`,
 );
 
+export function confirmation(resources: readonly string[]): BoundStatement {
+  return { ...CONFIRM, values: [arrayOf(resources)] };
+}
+
 export interface Confirmation {
-  readonly connection: WriteConnection;
   readonly durability: "local" | "sync";
+  readonly ask: (resources: readonly string[]) => Promise<Reply>;
 }
 
 /**
@@ -131,10 +135,19 @@ export interface Confirmation {
  * write that the next failover forgets (G3). Undefined when these resources are safe as they were
  * read.
  */
-export async function confirm({ connection, durability }: Confirmation, resources: readonly string[]): Promise<OutcomeUnknown | undefined> {
+export async function confirm({ durability, ask }: Confirmation, resources: readonly string[]): Promise<OutcomeUnknown | undefined> {
   if (durability === "local" || resources.length === 0) return undefined;
-  const reply = await connection.run({ ...CONFIRM, values: [arrayOf(resources)] });
+  const reply = await ask(resources);
   if ("rows" in reply) return reply.rows[0]?.[0] === false ? { kind: "outcome_unknown", reason: "not_replicated" } : undefined;
   const { failure } = reply;
   return { kind: "outcome_unknown", reason: failure.kind === "unknown" ? failure.reason : "not_replicated", cause: failure.error };
+}
+
+export function arrayOf(texts: readonly string[]): string {
+  return `{${texts.map(quoted).join(",")}}`;
+}
+
+/** An element of an array literal. Always in quotes, so that the text null stays a text. */
+export function quoted(text: string): string {
+  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
 }

@@ -12,15 +12,14 @@ import type {
   Unavailable,
 } from "../fence/verdict.js";
 import { type Held, type Lanes, LOCK_TIMED_OUT } from "../store/lanes.js";
-import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
+import type { Reply, Row, WriteConnection } from "../store/write-connection.js";
 import { acceptedOf } from "./batch.js";
-import { columnsOf, type Statement } from "./fenced-statement.js";
-import { heldRows } from "./held-rows.js";
-import { confirm, type Explanation, explain, explanationOf, refusalOf, replayOf } from "./refusal.js";
+import type { FencedWrites } from "./fenced-writes.js";
+import { confirm, type Explanation, refusalOf, replayOf } from "./refusal.js";
 
 export interface TransactionParts {
   readonly lanes: Lanes;
-  readonly statements: { readonly plain: Statement; readonly keyed: Statement };
+  readonly writes: { readonly current: FencedWrites };
   readonly durability: "local" | "sync";
   readonly documentLimitBytes: number;
   readonly observe: (event: { readonly kind: "retried"; readonly code: string; readonly rows: number }) => void;
@@ -67,8 +66,10 @@ export class Transactions {
   }
 
   async #attempt(attempt: Attempt): Promise<TransactionAnswer | Held | Retry> {
-    const { request, connection } = attempt;
-    const reply = await connection.run(this.#statementFor(attempt));
+    const { request, isVerified, connection } = attempt;
+    const sorted = [...request.operations].sort((a, b) => (a.resource < b.resource ? -1 : 1));
+    const rows = sorted.map((operation) => ({ request: operation, verified: isVerified(operation) }));
+    const reply = await this.#parts.writes.current.all(connection, rows, request.idempotency);
     if ("failure" in reply) return await this.#failed(attempt, reply.failure);
     if (reply.rows.length === 0) return await this.#explain(attempt);
     const byName = new Map<unknown, Row>(reply.rows.map((row) => [row[0], row]));
@@ -78,15 +79,6 @@ export class Transactions {
       return acceptedOf(operation, row);
     });
     return { kind: "committed", results, replayed: false };
-  }
-
-  #statementFor({ request, isVerified }: Attempt): BoundStatement {
-    const { operations, idempotency } = request;
-    const sorted = [...operations].sort((a, b) => (a.resource < b.resource ? -1 : 1));
-    const values = columnsOf(sorted.map((operation) => ({ request: operation, verified: isVerified(operation) })));
-    const { plain, keyed } = this.#parts.statements;
-    if (idempotency === undefined) return { ...plain, values };
-    return { ...keyed, values: [...values, idempotency.key, idempotency.fingerprint] };
   }
 
   async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Held | Retry> {
@@ -109,7 +101,7 @@ export class Transactions {
 
   async #heldRows({ request: { operations }, connection }: Attempt): Promise<readonly string[]> {
     const names = operations.map(({ resource }) => resource);
-    return names.length === 1 ? names : ((await heldRows(connection, names)) ?? []);
+    return names.length === 1 ? names : ((await this.#parts.writes.current.held(connection, names)) ?? []);
   }
 
   async #explain(attempt: Attempt): Promise<TransactionAnswer | Retry> {
@@ -117,9 +109,8 @@ export class Transactions {
     const { operations, idempotency } = request;
     const names = operations.map((operation) => operation.resource);
     const keys = operations.map(() => idempotency?.key);
-    const reply = await connection.run(explain(names, keys, this.#parts.durability));
-    if ("failure" in reply) return unavailable("unreachable", reply.failure.error);
-    const explanation = explanationOf(reply.rows);
+    const explanation = await this.#parts.writes.current.explain(connection, { resources: names, keys });
+    if ("failure" in explanation) return unavailable("unreachable", explanation.failure.error);
     const replayed = idempotency === undefined ? undefined : replayOfAll(request, explanation);
     if (replayed !== undefined) return (replayed.kind === "committed" ? await this.#confirm(attempt, operations) : undefined) ?? replayed;
     const unverified: TransactionOperation[] = [];
@@ -139,7 +130,8 @@ export class Transactions {
 
   #confirm({ connection }: Attempt, operations: readonly TransactionOperation[]): Promise<OutcomeUnknown | undefined> {
     const names = operations.map(({ resource }) => resource);
-    return confirm({ durability: this.#parts.durability, connection }, names);
+    const ask = (resources: readonly string[]) => this.#parts.writes.current.confirm(connection, resources);
+    return confirm({ durability: this.#parts.durability, ask }, names);
   }
 
   /**

@@ -1,6 +1,6 @@
 // Which accepted writes go into one batch, and in which order: first come, first served, one row
-// per resource at a time. Plain puts that wait for the same resource are folded into one row.
-// Bounded in writes and in bytes.
+// per resource at a time, all of one shard. Plain puts that wait for the same resource are folded
+// into one row. Bounded in writes and in bytes.
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
 import type { Waiter } from "../store/bounded-wait.js";
 import { Fifo, type SlowRows } from "../store/write-slots.js";
@@ -15,6 +15,8 @@ export interface Entry extends Waiter {
   readonly verified: boolean;
   /** The resource most likely has a row. */
   readonly known: boolean;
+  /** That keeps the resource, where tables have shards; otherwise 0. */
+  readonly shard: number;
   readonly settle: (verdict: WriteOutcome) => void;
   /** How often it failed for a reason of its own, or with a fold. */
   attempts: number;
@@ -47,7 +49,9 @@ export class WriteQueue {
    * as a chain. That keeps their order, and a hot resource costs nothing. A write that was answered
    * while it waited stays where it is until its turn.
    */
-  readonly #ways: Readonly<Record<Way, Fifo<Entry>>> = { batch: new Fifo(), alone: new Fifo(), slow: new Fifo() };
+  readonly #ways: Readonly<Record<Exclude<Way, "batch">, Fifo<Entry>>> = { alone: new Fifo(), slow: new Fifo() };
+  /** By shard, so that a batch stays within one; the shards take turns. */
+  readonly #batches = new Map<number, Fifo<Entry>>();
   readonly #last = new Map<string, Entry>();
 
   constructor(limits: BatchLimits, slowRows: SlowRows) {
@@ -57,7 +61,7 @@ export class WriteQueue {
 
   /** Whether there is something for `take`. */
   get hasWork(): boolean {
-    return this.#peek("alone") !== undefined || this.#peek("batch") !== undefined;
+    return peek(this.#ways.alone) !== undefined || this.#nextShard() !== undefined;
   }
 
   add(entry: Entry): void {
@@ -70,30 +74,51 @@ export class WriteQueue {
 
   /** The first write of each row of the next batch, by resource; empty when nothing may start. */
   take(): Entry[] {
-    const alone = this.#peek("alone");
+    const alone = peek(this.#ways.alone);
     if (alone !== undefined) {
       this.#ways.alone.shift();
       return [alone];
     }
+    const shard = this.#nextShard();
+    const rows = shard === undefined ? undefined : this.#batches.get(shard);
+    if (shard === undefined || rows === undefined) return [];
+    const batch = this.#takeFrom(rows);
+    if (this.#batches.size > 1) {
+      this.#batches.delete(shard);
+      if (peek(rows) !== undefined) this.#batches.set(shard, rows);
+    }
+    return batch.sort(byResource);
+  }
+
+  #takeFrom(rows: Fifo<Entry>): Entry[] {
     const { maxBatchRows, maxBatchBytes } = this.#limits;
     const batch: Entry[] = [];
     let [writes, bytes] = [0, 0];
-    for (let entry = this.#peek("batch"); entry !== undefined && writes < maxBatchRows; entry = this.#peek("batch")) {
+    for (let entry = peek(rows); entry !== undefined && writes < maxBatchRows; entry = peek(rows)) {
       const [first] = batch;
       bytes += entry.bytes;
       if (first !== undefined && (bytes > maxBatchBytes || isKeyed(first) !== isKeyed(entry))) break;
-      this.#ways.batch.shift();
+      rows.shift();
       batch.push(entry);
       entry.fold = foldBehind(entry, { writes: maxBatchRows - writes - 1, bytes: maxBatchBytes - bytes });
       writes += 1 + entry.fold.length;
       for (const later of entry.fold) bytes += later.bytes;
     }
-    return batch.sort(byResource);
+    return batch;
+  }
+
+  /** The first in turn that has a write waiting. */
+  #nextShard(): number | undefined {
+    for (const [shard, rows] of this.#batches) {
+      if (peek(rows) !== undefined) return shard;
+      if (this.#batches.size > 1) this.#batches.delete(shard);
+    }
+    return undefined;
   }
 
   /** The next write for the slow lane. */
   takeSlow(): Entry | undefined {
-    const entry = this.#peek("slow");
+    const entry = peek(this.#ways.slow);
     if (entry !== undefined) this.#ways.slow.shift();
     return entry;
   }
@@ -104,7 +129,16 @@ export class WriteQueue {
    */
   again(entry: Entry, way: Way): void {
     entry.fold = none;
-    if (entry.place === "first") this.#ways[way].push(entry);
+    if (entry.place === "first") this.#lineFor(way, entry.shard).push(entry);
+  }
+
+  #lineFor(way: Way, shard: number): Fifo<Entry> {
+    if (way !== "batch") return this.#ways[way];
+    const known = this.#batches.get(shard);
+    if (known !== undefined) return known;
+    const rows = new Fifo<Entry>();
+    this.#batches.set(shard, rows);
+    return rows;
   }
 
   /**
@@ -124,12 +158,11 @@ export class WriteQueue {
     entry.place = "first";
     this.again(entry, this.#slowRows.has(entry.request.resource) ? "slow" : "batch");
   }
+}
 
-  #peek(way: Way): Entry | undefined {
-    const fifo = this.#ways[way];
-    while (fifo.peek()?.place === "answered") fifo.shift();
-    return fifo.peek();
-  }
+function peek(fifo: Fifo<Entry>): Entry | undefined {
+  while (fifo.peek()?.place === "answered") fifo.shift();
+  return fifo.peek();
 }
 
 export const none: readonly Entry[] = [];

@@ -2,10 +2,9 @@
 // writes are acknowledged, and the lock's nodes remember the last one: a restored backup has fewer,
 // and is not written through until an operator has recovered it (G7). What is promised and what is
 // not: docs/adr/0055.
-import { sql } from "drizzle-orm";
 import type { Unavailable } from "../fence/verdict.js";
 import type { Lanes } from "./lanes.js";
-import type { ReadPool } from "./read-pool.js";
+import { type ReadPool, rowsOf } from "./read-pool.js";
 
 /** A number by name, on the lock's nodes, that only rises; 0 only reads. */
 export interface StoreMemory {
@@ -33,10 +32,6 @@ const remedy = "run palisade-gateway recover";
 const BEAT = { name: "palisade-beat", text: "select palisade.beat()", values: [] };
 
 export const markOf = (id: string): string => `palisade-gateway/${id}`;
-
-async function rowsOf(db: ReadPool["db"], text: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  return (await db.execute<Record<string, unknown>>(sql.raw(text))).rows;
-}
 
 export class Lineage {
   readonly #parts: LineageParts;

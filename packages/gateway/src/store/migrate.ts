@@ -4,7 +4,8 @@
 // rolled out.
 import { createHash } from "node:crypto";
 import type pg from "pg";
-import { grants, migrations } from "./migrations.generated.js";
+import { engineOf } from "./engine.js";
+import { citusFunctions, grants, migrations } from "./migrations.generated.js";
 import { withClient } from "./with-client.js";
 
 const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version uses the same.
@@ -149,6 +150,9 @@ async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<
     const values = [file.name, file.checksum, file.runsWith ?? null];
     await client.query("insert into palisade.migrations (name, checksum, runs_with) values ($1, $2, $3)", values);
   }
+  // A file may have made anew what is another function on distributed tables.
+  const engine = await engineOf(async (text) => (await client.query(text)).rows);
+  if (toApply.length > 0 && engine.kind === "citus") await client.query(citusFunctions);
   return { applied: toApply.map((file) => file.name), alreadyThere: files.length - toApply.length };
 }
 
@@ -156,7 +160,7 @@ async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<
  * One transaction for all of it, so that a database is never half-way between two versions. The
  * lock belongs to the transaction: a pooler may give the next one another connection.
  */
-async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+export async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   // Read committed: a session that waited here continues with a new snapshot, and does not create
   // the same tables again.
   await client.query("begin isolation level read committed");

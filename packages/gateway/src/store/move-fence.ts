@@ -22,10 +22,11 @@ const moveFenceText = (durability: Durability): string =>
 export interface FenceMover {
   readonly lanes: Lanes;
   readonly durability: Durability;
+  readonly engine: "plain" | "citus";
 }
 
 export async function moveFence(
-  { lanes, durability }: FenceMover,
+  { lanes, durability, engine }: FenceMover,
   direction: "raise" | "lower",
   change: FenceChange,
 ): Promise<FenceVerdict> {
@@ -40,7 +41,9 @@ export async function moveFence(
     values: [direction, resource, String(token), by, reason],
   };
   const verdict = await lanes.use([resource], async (connection): Promise<FenceVerdict | Held> => {
-    const reply = await connection.run(statement);
+    const reply = await (engine === "plain"
+      ? connection.run(statement)
+      : connection.transaction(statement.name, (run) => run({ ...statement, name: "" })));
     if ("rows" in reply) {
       if (reply.rows[0] === undefined) return { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
       const [changed, previous] = reply.rows[0];

@@ -27,24 +27,27 @@ const Query = pg.Query as unknown as new (
 export interface PoolerStatement {
   readonly text: string;
   readonly values: readonly (string | Buffer | null)[];
+  readonly engine: keyof typeof TRANSACTION_SETTINGS;
   readonly settings: readonly string[];
 }
 
 export class PoolerQuery extends Query {
+  readonly #engine: PoolerStatement["engine"];
   readonly #settings: readonly string[];
   #areSet = false;
 
   constructor(
-    { text, values, settings }: PoolerStatement,
+    { text, values, engine, settings }: PoolerStatement,
     settle: (error: Error | undefined, result: pg.QueryArrayResult | undefined) => void,
   ) {
     // Extended also where there are no values: a simple query would leave the settings out.
     super({ text, values, rowMode: "array", queryMode: "extended" }, undefined, settle);
+    this.#engine = engine;
     this.#settings = settings;
   }
 
   override prepare(connection: Wire): void {
-    connection.parse({ text: TRANSACTION_SETTINGS, name: "" });
+    connection.parse({ text: TRANSACTION_SETTINGS[this.#engine], name: "" });
     connection.bind({ values: this.#settings });
     connection.execute({});
     super.prepare(connection);

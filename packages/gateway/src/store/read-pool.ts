@@ -1,6 +1,7 @@
 // The connections that read. They never write, so a lost one loses nothing. Waiting for one is
 // bounded in number and in time. On a pooler's connection nothing is set or prepared by name,
 // because it is shared with other clients.
+import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import type { Unavailable } from "../fence/verdict.js";
@@ -106,4 +107,8 @@ export class ReadPool {
 function causeOf(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   return error.cause instanceof Error ? error.cause : error;
+}
+
+export async function rowsOf(db: ReadPool["db"], text: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  return (await db.execute<Record<string, unknown>>(sql.raw(text))).rows;
 }

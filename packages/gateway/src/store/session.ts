@@ -20,19 +20,14 @@ export interface SessionReport {
   readonly inRecovery: boolean;
   readonly readOnly: boolean;
   readonly synchronousStandbyNames: string;
+  /** The extension is there; whether its tables are distributed is another question. */
+  readonly hasCitus: boolean;
+  readonly appliesRemotely: boolean;
 }
 
 const settings = (lasts: "session" | "transaction"): string => {
   const local = lasts === "transaction";
-  return `
-    -- A function that a user made elsewhere must not be taken for one of Postgres.
-    set_config('search_path', 'pg_catalog, pg_temp', ${local}),
-    -- G3: an acknowledged write survives a crash. remote_apply is stronger and stays; anything weaker is lifted.
-    set_config('synchronous_commit', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, ${local}),
-    -- Another open transaction may hold a row; the batch must not wait for it without end.
-    set_config('lock_timeout', $1, ${local}),
-    -- Shorter than the gateway's timer, so that Postgres can say "not applied" before the gateway has to say "unknown".
-    set_config('statement_timeout', $2, ${local}),
+  return `${promised(local)},
     -- The plan is made once, perhaps while the table is empty, and must still look up by key when it is large.
     set_config('plan_cache_mode', 'force_generic_plan', ${local}),
     set_config('enable_seqscan', 'off', ${local}),
@@ -41,12 +36,41 @@ const settings = (lasts: "session" | "transaction"): string => {
     set_config('enable_mergejoin', 'off', ${local})`;
 };
 
+const promised = (local: boolean): string => `
+    -- A function that a user made elsewhere must not be taken for one of Postgres.
+    set_config('search_path', 'pg_catalog, pg_temp', ${local}),
+    -- G3: an acknowledged write survives a crash. remote_apply is stronger and stays; anything weaker is lifted.
+    set_config('synchronous_commit', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, ${local}),
+    -- Another open transaction may hold a row; the batch must not wait for it without end.
+    set_config('lock_timeout', $1, ${local}),
+    -- Shorter than the gateway's timer, so that Postgres can say "not applied" before the gateway has to say "unknown".
+    set_config('statement_timeout', $2, ${local})`;
+
 /**
  * For the transaction of one statement behind a pooler; in the same round trip. The server behind
  * it may have been restored without the connection to the pooler being lost: $3 is the beat that it
  * must have.
  */
-export const TRANSACTION_SETTINGS = `select palisade.demand_beat($3), ${settings("transaction")}`;
+export const TRANSACTION_SETTINGS = {
+  plain: `select palisade.demand_beat($3), ${settings("transaction")}`,
+  citus: `select palisade.demand_beat($3), ${promised(true)}`,
+} as const;
+
+/**
+ * For a session whose tables Citus distributes, after OPEN_SESSION. A plan for no worker in
+ * particular is none, a plan for a worker is that worker's choice; and only warnings come as
+ * notices.
+ */
+export const OPEN_CITUS_SESSION = `select
+  set_config('plan_cache_mode', 'auto', false), set_config('enable_seqscan', 'on', false), set_config('enable_hashjoin', 'on', false),
+  set_config('enable_mergejoin', 'on', false), set_config('client_min_messages', 'warning', false)`;
+
+/**
+ * A transaction on distributed tables. What is set by SET LOCAL goes to each worker that takes
+ * part, and no other setting does: palisade.tell_workers sets it so.
+ */
+export const beginOnWorkers = ({ lockWaitMs, statementTimeoutMs }: SessionLimits, appliesRemotely: boolean): string =>
+  `begin; select palisade.tell_workers(${lockWaitMs}, ${statementTimeoutMs}, '${appliesRemotely ? "remote_apply" : "on"}')`;
 
 /**
  * One round trip: set everything, and report what cannot be set. $3 is the process that this client
@@ -57,7 +81,9 @@ export const OPEN_SESSION = `
     way.is_pooled,
     pg_is_in_recovery() as in_recovery,
     current_setting('transaction_read_only') = 'on' as read_only,
-    current_setting('synchronous_standby_names') as synchronous_standby_names
+    current_setting('synchronous_standby_names') as synchronous_standby_names,
+    current_setting('synchronous_commit') = 'remote_apply' as applies_remotely,
+    exists (select from pg_catalog.pg_extension where extname = 'citus') as has_citus
   from (select pg_backend_pid() <> $3::integer as is_pooled) as way
   left join lateral (
     select
@@ -76,6 +102,8 @@ export function sessionReport(row: Readonly<Record<string, unknown>>): SessionRe
     inRecovery: row.in_recovery === true,
     readOnly: row.read_only === true,
     synchronousStandbyNames: String(row.synchronous_standby_names),
+    hasCitus: row.has_citus === true,
+    appliesRemotely: row.applies_remotely === true,
   };
 }
 

@@ -4,9 +4,24 @@
 import pg from "pg";
 import { connectFailure, endsSession, type Failure, failureOf } from "../fence/failure.js";
 import type { DatabaseHost } from "./database-host.js";
+import type { EngineWatch } from "./engine-watch.js";
 import { demandTransactions, PoolerQuery } from "./pooler-query.js";
-import { type Durability, OPEN_SESSION, type SessionLimits, sessionFault, sessionParameters, sessionReport } from "./session.js";
+import {
+  beginOnWorkers,
+  type Durability,
+  OPEN_CITUS_SESSION,
+  OPEN_SESSION,
+  type SessionLimits,
+  type SessionReport,
+  sessionFault,
+  sessionParameters,
+  sessionReport,
+} from "./session.js";
 import { type ServerProcess, tracing } from "./spans.js";
+import type { BoundStatement, Reply, Row } from "./statement.js";
+import { inTransaction, unnamed, type Work } from "./worker-transaction.js";
+
+export type { BoundStatement, Reply, Row };
 
 /** Whether the database was restored; see lineage.ts. */
 export interface RestoreCheck {
@@ -19,6 +34,7 @@ export interface WriteConnectionOptions extends SessionLimits {
   readonly host: DatabaseHost;
   readonly durability: Durability;
   readonly connectTimeoutMs: number;
+  readonly engine: Pick<EngineWatch, "known" | "plain" | "fault">;
   /** Absent: whether the database was restored is not asked. */
   readonly lineage?: RestoreCheck | undefined;
   /** From sending to answer. */
@@ -29,14 +45,13 @@ export interface WriteConnectionOptions extends SessionLimits {
   readonly onReply?: ((reply: Reply) => void) | undefined;
 }
 
-export interface BoundStatement {
-  readonly name: string;
-  readonly text: string;
-  readonly values: readonly (string | Buffer | null)[];
-}
-
-export type Row = readonly unknown[];
-export type Reply = { readonly rows: readonly Row[] } | { readonly failure: Failure };
+/** Before the first connection nobody knows that the tables are distributed; nothing was sent. */
+const madeForPlain: Failure = {
+  kind: "retry",
+  code: "race",
+  error: new Error("the tables are distributed by Citus, as the first connection tells"),
+};
+const SUCCESS = "00000";
 
 /** int8 as a number: every such column is bounded by 15 digits. */
 const numericTypes = {
@@ -48,6 +63,7 @@ export class WriteConnection {
   #client: pg.Client | undefined;
   #opening: pg.Client | undefined;
   #isPooled = false;
+  #appliesRemotely = false;
   #busy = false;
   /**
    * Set by a notice during a commit: committed here, but the wait for the standby was cut short.
@@ -63,24 +79,43 @@ export class WriteConnection {
   }
 
   run(statement: BoundStatement): Promise<Reply> {
-    return tracing.spans === undefined ? this.#run(statement) : this.#runTraced(statement);
+    return this.#traced(statement.name, (client) => this.#sendIfWhole(client, statement));
   }
 
-  async #runTraced(statement: BoundStatement): Promise<Reply> {
+  /** A transaction on distributed tables, under this name. */
+  transaction(name: string, work: Work): Promise<Reply> {
+    return this.#traced(name, async (client) => {
+      const lost = this.#isPooled ? await this.#options.lineage?.refresh() : undefined;
+      if (lost !== undefined) return { failure: notRecovered(lost) };
+      const begin = [unnamed(beginOnWorkers(this.#options, this.#appliesRemotely))];
+      if (this.#isPooled) begin.push(unnamed("select palisade.demand_beat($1)", this.#leastBeat));
+      const send = (statement: BoundStatement) => this.#send(client, statement, "within");
+      return await inTransaction({ send, begin, lose: () => this.destroy() }, work);
+    });
+  }
+
+  #traced(name: string, send: (client: pg.Client) => Promise<Reply>): Promise<Reply> {
+    return tracing.spans === undefined ? this.#use(send) : this.#useTraced(name, send);
+  }
+
+  async #useTraced(name: string, send: (client: pg.Client) => Promise<Reply>): Promise<Reply> {
     // The name ends in a hash of the text.
-    const span = tracing.spans?.statement(statement.name.replace(/-[0-9a-f]{12}$/, ""));
+    const span = tracing.spans?.statement(name.replace(/-[0-9a-f]{12}$/, ""));
     const before = this.#client;
-    const reply = await this.#run(statement);
+    const reply = await this.#use(send);
     span?.end(serverOf(this.#client ?? before), "failure" in reply ? failureName(reply.failure) : undefined);
     return reply;
   }
 
-  async #run(statement: BoundStatement): Promise<Reply> {
+  async #use(send: (client: pg.Client) => Promise<Reply>): Promise<Reply> {
     if (this.#busy) throw new Error("invariant: one statement at a time on a connection");
     this.#busy = true;
     try {
-      const client = this.#client ?? (await this.#open());
-      const reply = client instanceof pg.Client ? await this.#sendIfWhole(client, statement) : { failure: client };
+      // The caller's statement was made for it, a moment ago.
+      const engine = this.#engine;
+      const opened = this.#client ?? (await this.#open());
+      const client = opened instanceof pg.Client && this.#engine !== engine ? madeForPlain : opened;
+      const reply = client instanceof pg.Client ? await send(client) : { failure: client };
       if (client instanceof pg.Client && "failure" in reply && endsSession(reply.failure)) this.destroy();
       this.#options.onReply?.(reply);
       return reply;
@@ -114,13 +149,20 @@ export class WriteConnection {
         discard(client);
         return { kind: "unavailable", reason: fault.reason, error: new Error(fault.message) };
       }
-      const lost = await this.#options.lineage?.fault(async (text) => (await (client as pg.Client).query(text)).rows);
+      const query = async (text: string) => (await (client as pg.Client).query<Record<string, unknown>>(text)).rows;
+      const lost = await this.#options.lineage?.fault(query);
       if (lost !== undefined) {
         discard(client);
         return notRecovered(lost);
       }
+      const other = await this.#demandEngine(report, query);
+      if (other !== undefined) {
+        discard(client);
+        return { kind: "unavailable", reason: "refused", error: new Error(other) };
+      }
       if (report.isPooled) await demandTransactions(client);
       this.#isPooled = report.isPooled;
+      this.#appliesRemotely = report.appliesRemotely;
       this.#client = client;
       return client;
     } catch (error) {
@@ -132,6 +174,25 @@ export class WriteConnection {
     }
   }
 
+  /** Costs a database without the extension nothing. */
+  async #demandEngine(
+    { hasCitus, isPooled }: SessionReport,
+    query: (text: string) => Promise<readonly Record<string, unknown>[]>,
+  ): Promise<string | undefined> {
+    const { engine } = this.#options;
+    if (!hasCitus && engine.known?.kind !== "citus") {
+      engine.plain();
+      return undefined;
+    }
+    const fault = await engine.fault(query);
+    if (fault === undefined && this.#engine === "citus" && !isPooled) await query(OPEN_CITUS_SESSION);
+    return fault;
+  }
+
+  get #engine(): "plain" | "citus" {
+    return this.#options.engine.known?.kind ?? "plain";
+  }
+
   /** Behind a pooler no new connection tells of a server that was replaced. */
   async #sendIfWhole(client: pg.Client, statement: BoundStatement): Promise<Reply> {
     const lost = this.#isPooled ? await this.#options.lineage?.refresh() : undefined;
@@ -139,7 +200,11 @@ export class WriteConnection {
   }
 
   #transactionParameters(): string[] {
-    return [...sessionParameters(this.#options), String(this.#options.lineage?.least ?? 0)];
+    return [...sessionParameters(this.#options), ...this.#leastBeat];
+  }
+
+  get #leastBeat(): [string] {
+    return [String(this.#options.lineage?.least ?? 0)];
   }
 
   #listen(client: pg.Client): void {
@@ -154,12 +219,14 @@ export class WriteConnection {
     client.on("notice", (notice) => {
       // When the wait for the synchronous standby is cancelled, the commit still succeeds, and a
       // WARNING is the only trace. Its text and severity come in the server's language; the name of
-      // the routine does not.
-      if (notice.routine === "SyncRepWaitForLSN") this.#notReplicated = new Error(`${notice.message ?? "synchronous wait cancelled"}`);
+      // the routine does not. Of a worker it comes by another routine, and so does the word that a
+      // worker has not committed: there a code that is not that of success tells a warning.
+      if (notice.routine === "SyncRepWaitForLSN" || (this.#engine === "citus" && notice.code !== SUCCESS))
+        this.#notReplicated = new Error(`${notice.message ?? "synchronous wait cancelled"}`);
     });
   }
 
-  #send(client: pg.Client, { name, text, values }: BoundStatement): Promise<Reply> {
+  #send(client: pg.Client, { name, text, values }: BoundStatement, place: "alone" | "within" = "alone"): Promise<Reply> {
     this.#notReplicated = undefined;
     return new Promise((resolve) => {
       // node-pg's own query_timeout would leave the statement running, and its answer would go to
@@ -175,8 +242,13 @@ export class WriteConnection {
         else if (error) resolve({ failure: failureOf(error) });
         else resolve({ rows: result?.rows ?? [] });
       };
-      if (this.#isPooled) client.query(new PoolerQuery({ text, values, settings: this.#transactionParameters() }, settle) as never);
-      else client.query({ name, text, values: values as string[], rowMode: "array" }, settle as never);
+      if (this.#isPooled && place === "alone")
+        client.query(new PoolerQuery({ text, values, engine: this.#engine, settings: this.#transactionParameters() }, settle) as never);
+      else {
+        // Of a pooler's connection nothing is prepared by name.
+        const preparedName = this.#isPooled || name === "" ? undefined : name;
+        client.query({ name: preparedName, text, values: values as string[], rowMode: "array" }, settle as never);
+      }
     });
   }
 

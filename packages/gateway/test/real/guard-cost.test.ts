@@ -2,7 +2,8 @@
 // look-up by key however large the table.
 import type pg from "pg";
 import type { TransactionOperation } from "../../src/fence/verdict.js";
-import { columnsOf, fencedWrite } from "../../src/guard/fenced-statement.js";
+import { fencedWrite } from "../../src/guard/fenced-statement.js";
+import { columnsOf } from "../../src/guard/plain-writes.js";
 import { OPEN_SESSION, sessionParameters } from "../../src/store/session.js";
 import { plainForm, put, runStatement, statementText, statementValues, ways } from "../support/statement.js";
 import { expect, test, uniqueName } from "../support/store.js";

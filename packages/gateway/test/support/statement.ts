@@ -2,7 +2,8 @@
 // transaction, race it, or read its plan.
 import type pg from "pg";
 import type { TransactionOperation } from "../../src/fence/verdict.js";
-import { type FencedRow, fencedWrite, parametersOf, valuesOf } from "../../src/guard/fenced-statement.js";
+import { type FencedRow, fencedWrite } from "../../src/guard/fenced-statement.js";
+import { parametersOf, valuesOf } from "../../src/guard/plain-writes.js";
 
 /**
  * any: INSERT … ON CONFLICT. known: UPDATE, for resources that have a row. one: a single write with

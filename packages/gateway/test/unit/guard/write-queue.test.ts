@@ -18,6 +18,7 @@ function entry(resource: string, rest: Partial<WriteRequest> = {}, verified = tr
     request,
     verified,
     known: false,
+    shard: 0,
     settle: () => {},
     attempts: 0,
     fold: [],
@@ -36,6 +37,18 @@ const plainPut = (resource: string, rest: Partial<WriteRequest> = {}): Entry => 
 const namesOf = (batch: readonly Entry[]): string[] => batch.map(({ request }) => request.resource);
 
 describe("a batch", () => {
+  test("G6 has writes of one shard, and the shards take turns", () => {
+    const on = (shard: number, resource: string): Entry => ({ ...entry(resource), shard });
+    const queue = filled([on(1, "a"), on(2, "b"), on(1, "c"), on(1, "d"), on(3, "e"), on(1, "f"), on(1, "g"), on(2, "h")], {
+      maxBatchRows: 2,
+    });
+    const batches = Array.from({ length: 6 }, () => namesOf(queue.take()));
+    expect(batches).toEqual([["a", "c"], ["b", "h"], ["e"], ["d", "f"], ["g"], []]);
+    expect(queue.hasWork).toBe(false);
+    queue.add(on(2, "i"));
+    expect(namesOf(queue.take())).toEqual(["i"]);
+  });
+
   test("has the oldest writes, sorted by resource, up to its limits of rows and bytes", () => {
     const queue = filled(["d", "b", "a", "c", "e"].map((name) => entry(name)));
     expect(namesOf(queue.take())).toEqual(["a", "b", "c", "d"]);
