@@ -12,6 +12,15 @@ export const waits = [
     tests: ["unit/guard/write-queue.test.ts"],
   },
   {
+    name: "statements-are-compiled",
+    promise: "G6",
+    file: "packages/gateway/src/store/session.ts",
+    find: "set_config('jit', 'off', ${local})",
+    replace: "set_config('jit', 'on', ${local})",
+    breaks: "Where Postgres has LLVM, the first write of a lease and every refusal wait up to a second for the compiler.",
+    tests: ["real/store-pooler.test.ts"],
+  },
+  {
     name: "each-retry-waits-anew",
     promise: "G6",
     file: "packages/gateway/src/store/bounded-wait.ts",

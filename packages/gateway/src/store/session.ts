@@ -33,7 +33,9 @@ const settings = (lasts: "session" | "transaction"): string => {
     set_config('enable_seqscan', 'off', ${local}),
     -- And rows are reached in the order of the request, which is the order in which they are locked.
     set_config('enable_hashjoin', 'off', ${local}),
-    set_config('enable_mergejoin', 'off', ${local})`;
+    set_config('enable_mergejoin', 'off', ${local}),
+    -- What was switched off above counts as a high cost, and Postgres would compile the statement for it: up to a second.
+    set_config('jit', 'off', ${local})`;
 };
 
 const promised = (local: boolean): string => `

@@ -48,6 +48,25 @@ const test = base
       },
   );
 
+/** A build of Postgres without LLVM has the setting as well; there nothing else shows it. */
+const NOTE_JIT = `
+  create table jit_seen (jit text);
+  create function note_jit() returns trigger language plpgsql as
+    'begin insert into public.jit_seen values (current_setting(''jit'')); return new; end';
+  create trigger note_jit before insert or update on palisade.resources for each row execute function note_jit()`;
+
+for (const way of ["no pooler", "session", "transaction"] as const)
+  test(`G6 no statement of a write is compiled before it runs: ${way}`, async ({ database, pooled, open, client, cleanup }) => {
+    const url = way === "no pooler" ? database.url : await pooled(way);
+    const [store, owner] = [await open(url), await client(database.url)];
+    await owner.query(NOTE_JIT);
+    cleanup(() => owner.query("drop function note_jit cascade; drop table jit_seen"));
+    const resource = uniqueName();
+    expect(await store.write(put(resource, 34, "1"))).toMatchObject({ kind: "accepted" });
+    expect(await store.transaction({ operations: [put(resource, 35, "2")] })).toMatchObject({ kind: "committed" });
+    expect((await owner.query("select distinct jit from jit_seen")).rows).toEqual([{ jit: "off" }]);
+  });
+
 describe.each(["session", "transaction"] as const)("behind pgbouncer in %s mode", (mode) => {
   test("G1 G3 writes, transactions, reads and lists do what they do without it", async ({ pooled, open }) => {
     const store = await open(await pooled(mode), { history: "on" });
