@@ -1,19 +1,22 @@
 // `npm run faults`: real faults on real servers, and checkers for what comes of them. The whole
-// system by default; `--lock` for the lock alone; `--sim` for the simulation of the lock's package;
-// `--change` for a picture of members that change, without faults.
-// Exit code 0 if every promise was kept, 1 if one was broken, 2 if the arguments make no sense.
+// system by default; `--ha` for three Postgres servers under Patroni; `--lock` for the lock alone;
+// `--sim` for the simulation of the lock's package; `--change` for a picture of members that
+// change, without faults. Exit code 0 if every promise was kept, 1 if one was broken, 2 if the
+// arguments make no sense, 3 if programs that it needs are missing.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { runCommand } from "./harness/command.js";
+import { haCommand } from "./profiles/ha.js";
 import { lockCommand } from "./profiles/lock.js";
 import { changeCommand } from "./profiles/member-change.js";
 import { systemCommand } from "./profiles/system.js";
 
 const args = process.argv.slice(2);
-const isAsked = (name: string): boolean => args.includes(name);
-const others = args.filter((arg) => arg !== "--lock" && arg !== "--sim" && arg !== "--change");
+const kinds = ["--ha", "--lock", "--sim", "--change"];
+const asked = kinds.filter((kind) => args.includes(kind));
+const others = args.filter((arg) => !kinds.includes(arg));
 
 /** In this process, so that a signal to it ends the simulation. It sets the exit code itself. */
 async function simulate(): Promise<void> {
@@ -27,9 +30,10 @@ async function simulate(): Promise<void> {
   await import(pathToFileURL(program).href);
 }
 
-if (isAsked("--lock") && isAsked("--sim")) {
-  console.error("--lock and --sim are two different runs: ask for one of them.");
+if (asked.length > 1) {
+  console.error(`${asked.join(" and ")} are different runs: ask for one of them.`);
   process.exitCode = 2;
-} else if (isAsked("--sim")) await simulate();
-else if (isAsked("--change")) process.exitCode = await runCommand(changeCommand, others);
-else process.exitCode = await (isAsked("--lock") ? runCommand(lockCommand, others) : runCommand(systemCommand, others));
+} else if (asked[0] === "--sim") await simulate();
+else if (asked[0] === "--ha") process.exitCode = await runCommand(haCommand, others);
+else if (asked[0] === "--change") process.exitCode = await runCommand(changeCommand, others);
+else process.exitCode = await (asked[0] === "--lock" ? runCommand(lockCommand, others) : runCommand(systemCommand, others));

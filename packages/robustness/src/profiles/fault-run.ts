@@ -15,6 +15,7 @@ import { Closers, type Ran, run, type Signals } from "../harness/run.js";
 import { emptyHistory, type History } from "../history/history.js";
 import type { CounterSample, Violation } from "../history/records.js";
 import { page } from "../report/drawing.js";
+import { ledger } from "../report/ledger.js";
 import type { Outcome } from "../report/outcome.js";
 import { whole } from "../report/table.js";
 import { figuresOf, textReport } from "../report/text.js";
@@ -45,6 +46,10 @@ export interface FaultProfile {
   /** Whose counters are watched on the nodes. */
   readonly watched?: string;
   start(closers: Closers, folder: string): Promise<Environment>;
+  /** Faults of the profile's own, beside the planned ones, until all are made or the signal. */
+  besides?(environment: Environment, log: FaultLog, signals: Signals): Promise<void>;
+  /** Faults of which the report says, one by one, what became of the writes meanwhile. */
+  readonly accounted?: readonly string[];
   readmitted(node: RedisNode, giveUp: AbortSignal): Promise<boolean>;
   /** How long faults are injected; a sentence if the run has come to a standstill. */
   traffic(environment: Environment, done: Promise<unknown>): Promise<string | undefined>;
@@ -131,7 +136,7 @@ async function injectAll(profile: FaultProfile, { environment, log, injected, cl
   const watch = async (): Promise<void> => {
     for (; watched !== undefined && !over.aborted; await sleep(COUNTERS_EVERY_MS)) await read();
   };
-  await Promise.all([faults, watch(), changes?.goOn(over, giveUp)]);
+  await Promise.all([faults, watch(), changes?.goOn(over, giveUp), profile.besides?.(environment, log, signals)]);
   await read();
 }
 
@@ -154,7 +159,7 @@ async function judged(profile: FaultProfile, ran: Ran<Environment>, { folder, lo
   const { environment, span, isRecovered } = ran;
   const { recoveryMs } = profile;
   const { ambush, nodes, counters, standstill } = injected;
-  const { fleet, store, gateways, workers } = environment;
+  const { fleet, gateways, workers } = environment;
   await ambush?.[Symbol.asyncDispose]();
   const stored = await profile.collect(environment);
   const leftBehind = isRecovered ? await lockKeys(fleet.nodes) : [];
@@ -167,10 +172,7 @@ async function judged(profile: FaultProfile, ran: Ran<Environment>, { folder, lo
   ].map((what): Violation => ({ promise: "end", what }));
   const ambushed = ambush?.leases ?? [];
   return {
-    servers: [
-      fleet.description,
-      ...(store === undefined ? [] : [`${store.description}, a synchronous pair; ${gateways.length} gateways`]),
-    ].join("; "),
+    servers: environment.servers,
     span,
     history,
     ambushed,
@@ -179,6 +181,7 @@ async function judged(profile: FaultProfile, ran: Ran<Environment>, { folder, lo
     leftOut: log.leftOut,
     pauses: workers.pauses,
     traps: ambush?.counts ?? {},
+    ledger: ledger({ history, span, injected: log.injected }, profile.accounted ?? []),
     remarks: gateways.flatMap(({ slowStarts }) => slowStarts),
   };
 }

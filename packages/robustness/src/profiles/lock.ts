@@ -107,7 +107,7 @@ export function lockProfile(asked: LockAsked): FaultProfile {
         return { name, orders: () => ({ ...ordersFor(asked, slot, folder), redisUrls: urls, reportEveryMs: REPORT_EVERY_MS }) };
       });
       const workers = closers.use(new Workers(places));
-      return { fleet, store: undefined, gateways: [], gatewayLinks: [], clientLinks, workers };
+      return { servers: fleet.description, fleet, store: undefined, gateways: [], gatewayLinks: [], clientLinks, workers };
     },
     traffic: ({ workers }, done) => untilDone(() => workers.tally.done, done, limitMs),
     collect: async () => ({}),

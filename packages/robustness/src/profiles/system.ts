@@ -1,22 +1,18 @@
 // `npm run faults`: clients read, modify and write documents through gateways under the lock while
 // nodes, gateways, Postgres, links and clients break.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLocker } from "@palisade/lock";
-import { RedisFleet } from "@palisade/testkit";
 import type { Plan } from "../faults/schedule.js";
 import type { Command } from "../harness/command.js";
 import { positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
 import type { Closers } from "../harness/run.js";
-import { type Place, Workers } from "../harness/workers.js";
-import { clientNumber, collectFenced, collectUnfenced, journalName } from "../servers/collect.js";
-import type { ClientLinks, Environment, GatewayLinks } from "../servers/environment.js";
-import { Gateway, type Key, keyring, newKey } from "../servers/gateway.js";
+import type { Workers } from "../harness/workers.js";
+import { collectFenced, collectUnfenced } from "../servers/collect.js";
+import type { Environment } from "../servers/environment.js";
 import { readmitted } from "../servers/node-state.js";
 import { Store } from "../servers/store.js";
-import { GUARDED_TABLES } from "../traffic/guarded-table.js";
+import { GATEWAYS, startSystem } from "../servers/system.js";
 import { intruded } from "../traffic/intruder.js";
 import { documentTimes, rows } from "../traffic/read-modify-write.js";
-import { UNFENCED_TABLES } from "../traffic/unfenced-route.js";
 import type { FaultProfile } from "./fault-run.js";
 import { faultCommand } from "./fault-run.js";
 
@@ -29,6 +25,7 @@ const usage = `npm run faults -- [options]          the whole system: clients, l
   --control          the same without the fence: must be found wanting
   --json FILE        the report and the whole history as JSON
 ${REPORT_USAGE}
+npm run faults -- --ha [options]     three Postgres servers under Patroni; --ha --help
 npm run faults -- --lock [options]   the lock alone; --lock --help shows its options
 npm run faults -- --change           a picture of members that change; --change --help
 npm run faults -- --sim [options]    the lock's code in a simulated world`;
@@ -45,7 +42,6 @@ const SHORT_MINUTES = 1.5;
 const NODES = 5;
 /** Servers beside the members, where these change. */
 const SPARES = 2;
-const GATEWAYS = 2;
 const REPORT_EVERY_MS = 500;
 const RECOVERY_MS = 60_000;
 /** How long the control goes on until an update is overwritten. */
@@ -127,7 +123,7 @@ function systemProfile(asked: SystemAsked): FaultProfile {
     ambushRestMs: isControl || changesMembers ? undefined : 4_000,
     killKeepsMemory: true,
     readmitted,
-    start: (closers, folder) => startSystem(asked, closers, folder),
+    start: (closers, folder) => start(asked, closers, folder),
     traffic: async ({ workers }, done) => {
       await Promise.race([sleep(durationMs, undefined, { ref: false }), done]);
       if (isControl) await untilOverwritten(workers);
@@ -150,113 +146,11 @@ function serversFor({ changesMembers }: SystemAsked): number {
   return changesMembers ? NODES + SPARES : NODES;
 }
 
-/** What processes are configured with, whoever is a member later. */
-function listed(urls: readonly string[]): readonly string[] {
-  return urls.slice(0, NODES);
-}
-
-async function startSystem(asked: SystemAsked, closers: Closers, folder: string): Promise<Environment> {
-  const [fleet, store] = await Promise.all([RedisFleet.start({ nodes: serversFor(asked) }), Store.start()]);
-  closers.use(fleet);
-  closers.use(store);
-  await Promise.all([store.query(GUARDED_TABLES), store.query(UNFENCED_TABLES), found(fleet)]);
-  const clients = Array.from({ length: asked.clients }, (_, slot) => `c${slot}`);
-  const keys = ["forger", "careless", ...clients].map(newKey);
-  const gateways: Gateway[] = [];
-  const gatewayLinks: GatewayLinks[] = [];
-  for (let index = 0; index < (asked.isControl ? 0 : GATEWAYS); index++) {
-    const nodes = await fleet.anotherWay();
-    const { url, proxy } = await store.link();
-    gatewayLinks.push({ nodes, store: proxy });
-    gateways.push(closers.use(new Gateway({ name: `gateway ${index + 1}`, env: gatewayEnv(url, listed(nodes.urls), keys) })));
-  }
-  await Promise.all(gateways.map((gateway) => gateway.start()));
-  const clientLinks: ClientLinks[] = [];
-  const places: Place[] = [];
-  const options = { asked, folder, keys };
-  for (const [slot, name] of clients.entries()) {
-    const [nodes, toStore] = await Promise.all([fleet.anotherWay(), store.link()]);
-    const toGateways = await Promise.all(gateways.map((gateway) => gateway.link()));
-    clientLinks.push({ nodes, gateways: toGateways.map(({ proxy }) => proxy), store: toStore.proxy });
-    const gatewayUrls = toGateways.map(({ url }) => url);
-    places.push(clientPlace(options, { name, slot, redisUrls: listed(nodes.urls), gatewayUrls, storeUrl: toStore.url }));
-  }
-  if (!asked.isControl)
-    for (const intruder of ["forger", "careless"] as const) {
-      const links = await Promise.all(gateways.map((gateway) => gateway.link()));
-      places.push(intruderPlace(options, { intruder, gatewayUrls: links.map(({ url }) => url) }));
-    }
-  const workers = closers.use(new Workers(places));
-  await Promise.race([workers.said("ready"), ...gateways.map((gateway) => gateway.ended())]);
-  return { fleet, store, gateways, gatewayLinks, clientLinks, workers };
-}
-
-/** The first contact with a new fleet settles the longest ttl, which a gateway does not know. */
-async function found({ urls }: RedisFleet): Promise<void> {
-  await using locker = createLocker({ nodes: listed(urls), maxTtlMs: documentTimes.maxTtlMs, label: "founder" });
-  await locker.ready();
-}
-
-function gatewayEnv(databaseUrl: string, redisUrls: readonly string[], keys: readonly Key[]): Record<string, string> {
-  return {
-    DATABASE_URL: databaseUrl,
-    PALISADE_REDIS_URLS: redisUrls.join(","),
-    PALISADE_API_KEYS: keyring(keys),
-    PALISADE_HISTORY: "on",
-    PALISADE_DURABILITY: "sync",
-    PALISADE_WRITE_TIMEOUT_MS: "900",
-    PALISADE_READ_TIMEOUT_MS: "900",
-    PALISADE_CONNECT_TIMEOUT_MS: "400",
-    PALISADE_MAX_WAIT_MS: "900",
-    PALISADE_LOCK_WAIT_MS: "300",
-    PALISADE_DRAIN_MS: "2000",
-  };
-}
-
-interface PlaceOptions {
-  readonly asked: SystemAsked;
-  readonly folder: string;
-  readonly keys: readonly Key[];
-}
-
-interface ClientPlace {
-  readonly name: string;
-  readonly slot: number;
-  readonly redisUrls: readonly string[];
-  readonly gatewayUrls: readonly string[];
-  readonly storeUrl: string;
-}
-
-function clientPlace({ asked, folder, keys }: PlaceOptions, { name, slot, ...urls }: ClientPlace): Place {
-  const { seed, isControl } = asked;
-  const fixed = { traffic: "documents" as const, seed, fenced: !isControl, ownsTable: !isControl && slot % 3 === 0, ...urls };
-  const orders: Place["orders"] = (startNumber) => ({
-    ...fixed,
-    name: `${name}.${startNumber}`,
-    client: clientNumber(slot, startNumber),
-    journal: `${folder}/${journalName(name, startNumber)}`,
-    apiKey: secretOf(keys, name),
-    reportEveryMs: REPORT_EVERY_MS,
-  });
-  return { name, orders };
-}
-
-type IntruderPlace = Pick<ClientPlace, "gatewayUrls"> & { readonly intruder: "forger" | "careless" };
-
-function intruderPlace({ asked, folder, keys }: PlaceOptions, { intruder, gatewayUrls }: IntruderPlace): Place {
-  const orders: Place["orders"] = (startNumber) => ({
-    traffic: "intrusion",
-    name: `${intruder}.${startNumber}`,
-    intruder,
-    seed: asked.seed,
-    gatewayUrls,
-    journal: `${folder}/${journalName(intruder, startNumber)}`,
-    apiKey: secretOf(keys, intruder),
-    reportEveryMs: REPORT_EVERY_MS,
-  });
-  return { name: intruder, orders };
-}
-
-function secretOf(keys: readonly Key[], name: string): string {
-  return keys.find(({ id }) => id === name)?.secret ?? "";
+async function start(asked: SystemAsked, closers: Closers, folder: string): Promise<Environment> {
+  const { seed, clients, isControl } = asked;
+  const store = closers.use(await Store.start());
+  const options = { seed, clients, isFenced: !isControl, servers: serversFor(asked), listed: NODES, folder, store };
+  const system = await startSystem(options, closers);
+  const gateways = system.gateways.length;
+  return { ...system, store, servers: `${system.servers}; ${store.description}, a synchronous pair; ${gateways} gateways` };
 }

@@ -2,6 +2,7 @@
 import type { InjectedFault } from "../faults/fault-log.js";
 import type { History } from "../history/history.js";
 import type { LeaseRecord, Span, Violation } from "../history/records.js";
+import type { LedgerRow } from "./ledger.js";
 
 export interface Outcome {
   readonly servers: string;
@@ -17,6 +18,8 @@ export interface Outcome {
   readonly pauses: number;
   /** How often each trap was sprung. */
   readonly traps: Readonly<Record<string, number>>;
+  /** What became of the writes during faults that are accounted for one by one. */
+  readonly ledger: readonly LedgerRow[];
   /** What is no violation and yet worth a look. */
   readonly remarks: readonly string[];
 }

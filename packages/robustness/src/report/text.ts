@@ -2,7 +2,8 @@
 import { L1_TOLERANCE_MS } from "../checkers/leases.js";
 import { isWrite } from "../checkers/stored-writes.js";
 import type { History } from "../history/history.js";
-import { counted, groupedBy, type Operation, type Span } from "../history/records.js";
+import { counted, groupedBy, type Operation } from "../history/records.js";
+import { ledgerTable, longestSilenceMs } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
 import { table, whole } from "./table.js";
 
@@ -18,6 +19,7 @@ export function textReport(outcome: Outcome): string {
     servers,
     ...summary(figures),
     ...(figures.operations === 0 ? [] : ["", calls(figures)]),
+    ...(outcome.ledger.length === 0 ? [] : ["", ledgerTable(outcome.ledger)]),
     "",
     list("faults", figures.faults),
     list("ambushes", Object.entries(traps)),
@@ -118,7 +120,10 @@ export function figuresOf({ history, span, injected, pauses }: Outcome): Figures
     refusals: counted(operations.flatMap(({ outcome, code }) => (outcome === "refused" ? [code ?? "without a code"] : []))),
     unlocked: Object.entries(unlocked).sort(([, a], [, b]) => b - a),
     savedUpdates: savedUpdates(history).length,
-    longestSilenceMs: longestSilenceMs(operations, span),
+    longestSilenceMs: longestSilenceMs(
+      operations.filter((operation) => operation.outcome === "done" && isWrite(operation)).map(({ answeredAt }) => answeredAt),
+      span,
+    ),
     faults: counted([...injected.map(({ kind }) => kind), ...stopped]),
   };
 }
@@ -129,13 +134,6 @@ export function savedUpdates({ operations, entries }: Pick<History, "operations"
     if (code !== "fencing_token_stale" || on === undefined) return false;
     return (entryAt.get(`${resource} ${on.rev + 1}`)?.token ?? 0) > token;
   });
-}
-
-function longestSilenceMs(operations: readonly Operation[], { fromAt, untilAt }: Span): number {
-  const writes = operations.filter((operation) => operation.outcome === "done" && isWrite(operation));
-  const moments = [fromAt, ...writes.map(({ answeredAt }) => answeredAt).filter((at) => at > fromAt && at < untilAt), untilAt];
-  moments.sort((a, b) => a - b);
-  return moments.reduce((longest, at, i) => Math.max(longest, at - (moments[i - 1] ?? at)), 0);
 }
 
 function countOf(kind: string, all: readonly Operation[]): KindCount {

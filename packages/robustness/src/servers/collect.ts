@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Entry, type Final, type History, type JournalOf, leasesOf, linesOf, operationsOf, pausesOf } from "../history/history.js";
 import type { Document } from "../history/records.js";
 import { counted } from "../history/records.js";
-import type { Store } from "./store.js";
+import type { SystemStore } from "./system-store.js";
 
 const JOURNAL = /^(.*?)\.(\d+)\.jsonl$/;
 
@@ -40,7 +40,11 @@ function readJournal(folder: string, file: string): JournalOf[] {
 type Stored = Pick<History, "entries" | "finals" | "strangeFences">;
 
 /** Documents and rows of guarded tables. `intruded`: resources that only intruders name. */
-export async function collectFenced(store: Store, rows: readonly string[], intruded: readonly string[]): Promise<Stored> {
+export async function collectFenced(
+  store: Pick<SystemStore, "query">,
+  rows: readonly string[],
+  intruded: readonly string[],
+): Promise<Stored> {
   const entries = await store.query<Entry>("select resource, rev::float8, token::float8, seq::float8, op from palisade.history");
   const guarded = await store.query<Entry>(
     "select resource, rev::float8, token::float8, 0::float8 as seq, by, 'guarded' as op from account_entries",
@@ -65,7 +69,7 @@ export async function collectFenced(store: Store, rows: readonly string[], intru
   };
 }
 
-export async function collectUnfenced(store: Store): Promise<Stored> {
+export async function collectUnfenced(store: Pick<SystemStore, "query">): Promise<Stored> {
   const entries = await store.query<Entry>("select resource, rev::float8, token::float8, seq::float8, op from unfenced_history");
   const finals = await store.query<{ resource: string; rev: number; value: Document | null }>(
     "select resource, rev::float8, value from unfenced_documents",

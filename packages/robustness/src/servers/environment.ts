@@ -19,8 +19,10 @@ export interface GatewayLinks {
 }
 
 export interface Environment {
+  /** What runs, in one line. */
+  readonly servers: string;
   readonly fleet: RedisFleet;
-  /** None where the run is about the lock alone. */
+  /** None where the run is about the lock alone, or has faults of its own for it. */
   readonly store: Store | undefined;
   /** None in the control. */
   readonly gateways: readonly Gateway[];

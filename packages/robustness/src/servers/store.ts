@@ -1,8 +1,9 @@
 // Postgres, a primary and its synchronous standby, behind addresses that follow a failover.
 import { FaultProxy, PostgresPair, type PostgresServer } from "@palisade/testkit";
 import pg from "pg";
+import type { StoreLink, SystemStore } from "./system-store.js";
 
-export class Store implements AsyncDisposable {
+export class Store implements SystemStore, AsyncDisposable {
   readonly #pair: PostgresPair;
   readonly #links: FaultProxy[] = [];
   #failedOver = false;
@@ -30,7 +31,7 @@ export class Store implements AsyncDisposable {
   }
 
   /** One client's link to it. */
-  async link(): Promise<{ readonly url: string; readonly proxy: FaultProxy }> {
+  async link(): Promise<StoreLink> {
     const proxy = await FaultProxy.start({ upstream: this.#upstream });
     this.#links.push(proxy);
     const url = new URL(this.server.url);

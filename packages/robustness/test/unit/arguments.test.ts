@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Command } from "../../src/harness/command.js";
 import { readValues } from "../../src/harness/command.js";
+import { haCommand } from "../../src/profiles/ha.js";
 import { lockCommand } from "../../src/profiles/lock.js";
 import { soakCommand } from "../../src/profiles/soak-command.js";
 import { systemCommand } from "../../src/profiles/system.js";
@@ -11,6 +12,7 @@ function reading<Asked>({ read, texts, flags }: Pick<Command<Asked>, "read" | "t
 }
 
 const readSystem = reading(systemCommand);
+const readHa = reading(haCommand);
 const readLock = reading(lockCommand);
 const readSoak = reading(soakCommand);
 
@@ -43,6 +45,22 @@ describe("a run of the whole system", () => {
     [["now"], /Unexpected argument 'now'/],
   ])("refuses %j", ([args, sentence]) => {
     expect(() => readSystem(...args)).toThrow(sentence);
+  });
+});
+
+describe("a run over Patroni", () => {
+  test("has each fault three times, or once where a short one is asked for", () => {
+    expect(readHa()).toMatchObject({ isControl: false, clients: 6, rounds: 3 });
+    expect(readHa("--short", "--control")).toMatchObject({ isControl: true, rounds: 1 });
+  });
+
+  test.for<readonly [string[], RegExp]>([
+    [["--rounds", "0"], /^--rounds must be a positive number, not 0$/],
+    [["--rounds", "1.5"], /^--rounds is a whole number from 1 to 1000, not 1.5$/],
+    [["--short", "--rounds", "2"], /^--short and --rounds are two answers to one question: give one of them.$/],
+    [["--minutes", "2"], /Unknown option '--minutes'/],
+  ])("refuses %j", ([args, sentence]) => {
+    expect(() => readHa(...args)).toThrow(sentence);
   });
 });
 

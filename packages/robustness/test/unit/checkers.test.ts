@@ -234,6 +234,7 @@ test("the figures count what was saved: stale writes over another client's updat
     pauses: 0,
     remarks: [],
     traps: {},
+    ledger: [],
   });
   expect(figures).toMatchObject({ savedUpdates: 1, leases: 2, operations: 6, longestSilenceMs: 185, seconds: 0.3 });
 });

@@ -48,6 +48,7 @@ const outcome: Outcome = {
   leftOut: {},
   pauses: 1,
   traps: {},
+  ledger: [],
   remarks: [],
 };
 const violation = { promise: "G1", at: 2_000, resource, what: `${resource}: put b <late>`, lostUpdates: 1 } as const;

@@ -88,7 +88,7 @@ export interface DataFolder {
 }
 
 /** A folder for one server, still without data; removed when this process ends. */
-export async function newRoot({ account }: PostgresInstallation, options: Pick<HostOptions, "durable">): Promise<string> {
+export async function newRoot({ account }: Pick<PostgresInstallation, "account">, options: Pick<HostOptions, "durable">): Promise<string> {
   const roots = await rootsFor(options);
   for (const root of roots) {
     if (!(await writable(root)) || !(await reachableBy(root, account))) continue;

@@ -20,8 +20,9 @@ export interface FoundProgram {
 export interface WantedProgram extends PackagedProgram {
   /** The variable that names another one. */
   readonly variable: string;
-  /** What it says at --version; the first group is the version. */
+  /** What it says at --version, or when asked so; the first group is the version. */
   readonly version: RegExp;
+  readonly asksVersion?: string;
   /** Other names that it may have on PATH. */
   readonly otherNames?: readonly string[];
 }
@@ -50,6 +51,21 @@ const chromium: WantedProgram = {
   version: /(?:Chromium|Chrome|HeadlessChrome)[ /](\S+)/,
   otherNames: ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"],
 };
+const etcd: WantedProgram = {
+  what: "etcd",
+  packages: ["etcd-server"],
+  path: "usr/bin/etcd",
+  variable: "ETCD_BIN",
+  version: /etcd Version: (\S+)/,
+};
+const haproxy: WantedProgram = {
+  what: "HAProxy",
+  packages: ["haproxy"],
+  path: "usr/sbin/haproxy",
+  variable: "HAPROXY_BIN",
+  version: /version (\S+)/,
+  asksVersion: "-v",
+};
 const TIMEOUT_MS = 10_000;
 
 const found = new Map<WantedProgram, Promise<FoundProgram>>();
@@ -63,6 +79,8 @@ function once(wanted: WantedProgram): Promise<FoundProgram> {
 
 export const resolvePgbouncer = (): Promise<FoundProgram> => once(pgbouncer);
 export const resolvePrometheus = (): Promise<FoundProgram> => once(prometheus);
+export const resolveEtcd = (): Promise<FoundProgram> => once(etcd);
+export const resolveHaproxy = (): Promise<FoundProgram> => once(haproxy);
 export const resolveChromium = (): Promise<FoundProgram> => once(chromium);
 
 async function findProgram(wanted: WantedProgram, env: Environment): Promise<FoundProgram> {
@@ -96,7 +114,7 @@ async function runs(binary: string, account: Account | undefined): Promise<boole
 async function inspected(wanted: WantedProgram, program: Omit<FoundProgram, "version">): Promise<FoundProgram> {
   const { binary, libraryPath, account } = program;
   const env = libraryPath === "" ? process.env : { ...process.env, LD_LIBRARY_PATH: libraryPath };
-  const { stdout } = await run(binary, ["--version"], { ...account, env, timeout: TIMEOUT_MS });
+  const { stdout } = await run(binary, [wanted.asksVersion ?? "--version"], { ...account, env, timeout: TIMEOUT_MS });
   const version = wanted.version.exec(stdout)?.[1];
   if (version === undefined) throw new Error(`${binary} does not say that it is ${wanted.what}: ${stdout.trim()}`);
   return { ...program, version };

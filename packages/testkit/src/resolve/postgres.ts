@@ -55,7 +55,7 @@ async function newestVersions(root: string): Promise<string[]> {
   return versions.sort((a, b) => Number.parseFloat(b) - Number.parseFloat(a)).map((version) => join(root, version, "bin"));
 }
 
-async function systemFolders({ environment, distributionRoot }: Sources): Promise<string[]> {
+export async function systemFolders({ environment, distributionRoot }: Omit<Sources, "fromNpm">): Promise<string[]> {
   const onPath = (environment.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
   // Absent from most folders.
   const real = await Promise.all(onPath.map((folder) => realpath(join(folder, "postgres")).catch(() => undefined)));

@@ -24,13 +24,14 @@ const READY_TIMEOUT_MS = 20_000;
 export class Pgbouncer implements AsyncDisposable {
   readonly version: string;
   readonly #child: Child;
-  readonly #port: number;
+  readonly host = "127.0.0.1";
+  readonly port: number;
   readonly #folder: string;
 
   private constructor(program: FoundProgram, running: { readonly child: Child; readonly port: number; readonly folder: string }) {
     this.version = program.version;
     this.#child = running.child;
-    this.#port = running.port;
+    this.port = running.port;
     this.#folder = running.folder;
   }
 
@@ -55,13 +56,13 @@ export class Pgbouncer implements AsyncDisposable {
   urlOf(databaseUrl: string): string {
     const url = new URL(databaseUrl);
     url.hostname = "127.0.0.1";
-    url.port = String(this.#port);
+    url.port = String(this.port);
     return url.href;
   }
 
   async stop(): Promise<void> {
     await this.#child.kill();
-    returnPort(this.#port);
+    returnPort(this.port);
     await rm(this.#folder, { recursive: true });
     keepFolder(this.#folder); // There is nothing left to remove at exit.
   }
@@ -72,7 +73,8 @@ export class Pgbouncer implements AsyncDisposable {
 }
 
 function configuration({ databaseUrl, mode, settings = {} }: PgbouncerOptions, port: number): string {
-  const { hostname, port: upstream } = new URL(databaseUrl);
+  const { hostname, port: upstream, password } = new URL(databaseUrl);
+  const secret = password === "" ? "" : ` password=${decodeURIComponent(password)}`;
   const lines = {
     listen_addr: "127.0.0.1",
     listen_port: String(port),
@@ -83,7 +85,7 @@ function configuration({ databaseUrl, mode, settings = {} }: PgbouncerOptions, p
     ...settings,
   };
   const written = Object.entries(lines).map(([name, value]) => `${name} = ${value}`);
-  return ["[databases]", `* = host=${hostname} port=${upstream} user=${SUPERUSER}`, "[pgbouncer]", ...written, ""].join("\n");
+  return ["[databases]", `* = host=${hostname} port=${upstream} user=${SUPERUSER}${secret}`, "[pgbouncer]", ...written, ""].join("\n");
 }
 
 /** Undefined when another process sits on the port. */

@@ -1,0 +1,148 @@
+// `npm run faults -- --ha`: the whole system while its store, three Postgres servers under Patroni,
+// fails over again and again.
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { MissingPrograms, resolvePatroniPrograms, startChild } from "@palisade/testkit";
+import type { FaultLog } from "../faults/fault-log.js";
+import { injectPatroniFaults, type PatroniFault, patroniFaults } from "../faults/patroni.js";
+import { type Command, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
+import type { Closers, Signals } from "../harness/run.js";
+import { collectFenced } from "../servers/collect.js";
+import type { Environment } from "../servers/environment.js";
+import { readmitted } from "../servers/node-state.js";
+import { PatroniStore } from "../servers/patroni-store.js";
+import { startSystem } from "../servers/system.js";
+import { intruded } from "../traffic/intruder.js";
+import { documentTimes, rows } from "../traffic/read-modify-write.js";
+import { type FaultProfile, faultCommand } from "./fault-run.js";
+
+const usage = `npm run faults -- --ha [options]     three Postgres servers under Patroni that fail over
+  --rounds N         how often each fault of Patroni comes (3)
+  --short            each once: about two and a half minutes with everything
+  --seed S           what to repeat (from the clock)
+  --clients N        client processes (6)
+  --control          asynchronous replication: must lose acknowledged writes
+  --json FILE        the report and the whole history as JSON
+${REPORT_USAGE}
+Needs the Debian packages patroni, etcd-server, haproxy and postgresql; exit code 3 where they are missing.`;
+
+export interface HaAsked extends ReportFiles {
+  readonly seed: string;
+  readonly isControl: boolean;
+  readonly clients: number;
+  readonly rounds: number;
+}
+
+const NODES = 3;
+const RECOVERY_MS = 60_000;
+/** Exit code: nothing was run, because programs are missing. */
+const MISSING = 3;
+/** Longer than any run: clients are stopped until its end. */
+const PLANNED_MS = 3_600_000;
+const ofControl: readonly PatroniFault[] = ["cut off from standbys, then killed"];
+
+export function readHaArguments(values: Values): HaAsked {
+  const isShort = values.has("short");
+  if (isShort && values.text.rounds !== undefined)
+    throw new RangeError("--short and --rounds are two answers to one question: give one of them.");
+  return {
+    seed: seedOf(values),
+    isControl: values.has("control"),
+    clients: wholeNumber(values, "clients", { fallback: 6, least: 2, most: 64 }),
+    rounds: wholeNumber(values, "rounds", { fallback: isShort ? 1 : 3, least: 1, most: 1_000 }),
+    ...reportFiles(values),
+  };
+}
+
+const judgedCommand = faultCommand<HaAsked>({
+  usage,
+  texts: ["rounds", "seed", "clients"],
+  flags: ["short", "control"],
+  read: readHaArguments,
+  profile: haProfile,
+  repeat: ({ seed, isControl, clients, rounds }) =>
+    `npm run faults -- --ha --rounds ${rounds} --clients ${clients} --seed ${seed}${isControl ? " --control" : ""}`,
+  isFoundWanting: (violations) => violations.some(({ what }) => what.endsWith("was answered with success and is not stored")),
+  expected: "lose acknowledged writes",
+});
+
+export const haCommand: Command<HaAsked> = {
+  ...judgedCommand,
+  perform: async (asked) => {
+    try {
+      await resolvePatroniPrograms();
+    } catch (error) {
+      if (!(error instanceof MissingPrograms)) throw error;
+      console.error(error.message);
+      return MISSING;
+    }
+    return await judgedCommand.perform(asked);
+  },
+};
+
+function haProfile({ seed, isControl, clients, rounds }: HaAsked): FaultProfile {
+  let store: PatroniStore | undefined;
+  const done = new AbortController();
+  return {
+    seed,
+    plan: {
+      ...{ durationMs: PLANNED_MS, nodes: NODES, gateways: 0, clients },
+      weights: { "client stopped": 1 },
+      ...{ paceMs: 3_000, calm: { probability: 0, ms: 0 }, lastsMs: { least: 20, most: 500 } },
+      ...{ slowMs: { least: 40, most: 40 }, beyondQuorum: 0 },
+    },
+    ...{ ttlMs: documentTimes.ttlMs, maxTtlMs: documentTimes.maxTtlMs, recoveryMs: RECOVERY_MS, limit: 1 },
+    ...{ ambushRestMs: undefined, killKeepsMemory: true, readmitted, accounted: patroniFaults },
+    start: async (closers, folder) => {
+      store = closers.use(await PatroniStore.start());
+      return await start({ seed, isControl, clients, folder, store }, closers);
+    },
+    besides: async (environment, log, signals) => {
+      if (store !== undefined) await failOver({ store, environment, log, seed, isControl, rounds }, signals);
+      done.abort();
+    },
+    traffic: async (_, ended) => void (await Promise.race([once(done.signal, "abort"), ended])),
+    collect: async () => (store === undefined ? {} : await collectFenced(store, rows, intruded)),
+  };
+}
+
+interface Start extends Pick<HaAsked, "seed" | "isControl" | "clients"> {
+  readonly folder: string;
+  readonly store: PatroniStore;
+}
+
+async function start({ seed, isControl, clients, folder, store }: Start, closers: Closers): Promise<Environment> {
+  if (isControl) await store.cluster.replicateAsynchronously();
+  const env: Record<string, string> = isControl ? { PALISADE_DURABILITY: "local" } : {};
+  const system = await startSystem({ seed, clients, isFenced: true, servers: NODES, listed: NODES, folder, store, env }, closers);
+  return { ...system, store: undefined, servers: `${system.servers}; ${store.description}; ${system.gateways.length} gateways` };
+}
+
+interface FailingOver extends Pick<HaAsked, "seed" | "isControl" | "rounds"> {
+  readonly store: PatroniStore;
+  readonly environment: Environment;
+  readonly log: FaultLog;
+}
+
+async function failOver({ store, environment, log, seed, isControl, rounds }: FailingOver, signals: Signals): Promise<void> {
+  const { gateways, fleet } = environment;
+  const common = { cluster: store.cluster, gateways, log, seed, rounds };
+  if (!isControl) return await injectPatroniFaults({ ...common, kinds: patroniFaults }, signals);
+  // What was lost is lost, but the gateways notice, and write nothing before the fences are raised.
+  const failedOver = (): Promise<void> => recover(store.cluster.url(), fleet.urls);
+  await injectPatroniFaults({ ...common, kinds: ofControl, failedOver }, signals);
+}
+
+/** As an operator would, once a gateway says that the database may lack fences. */
+async function recover(databaseUrl: string, redisUrls: readonly string[]): Promise<void> {
+  const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
+  const child = startChild({
+    command: process.execPath,
+    args: [program, "recover", "--reason", "an asynchronous standby took over"],
+    env: { DATABASE_URL: databaseUrl, PALISADE_REDIS_URLS: redisUrls.join(",") },
+    name: "recovery",
+  });
+  const { code } = await child.waitForExit();
+  if (code !== 0) throw new Error(child.howItEnded());
+}
