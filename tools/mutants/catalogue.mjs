@@ -2,6 +2,7 @@
 // only with the code it is about, never because it survives.
 import { commands } from "./cli/commands.mjs";
 import { retries } from "./client/retries.mjs";
+import { cells } from "./gateway/cells.mjs";
 import { fencedTransactions } from "./gateway/fenced-transactions.mjs";
 import { folds } from "./gateway/folds.mjs";
 import { outcomes } from "./gateway/outcomes.mjs";
@@ -41,4 +42,5 @@ export const catalogue = [
   ...members,
   ...scripts,
   ...floors,
+  ...cells,
 ];

@@ -56,10 +56,11 @@ function escaped(piece) {
 
 /**
  * The suite in which a mutant must be noticed: its package's; for the client the gateway's, because
- * the client is tested on a real gateway. @param {Mutant} mutant
+ * the client is tested on a real gateway; for an example that of the fault runs. @param {Mutant} mutant
  */
 export function suiteOf({ file }) {
-  const name = file.split("/")[1];
+  const [root, name] = file.split("/");
+  if (root === "examples") return "packages/robustness/test/";
   return `packages/${name === "client" ? "gateway" : name}/test/`;
 }
 

@@ -17,6 +17,7 @@ export const checks = {
   "job-worker": "job-worker.mjs",
   "bulk-import": "bulk-import.mjs",
   transfer: "transfer.mjs",
+  cells: "cells.mjs",
   "own-tables-pg": "own-tables.mjs",
   "own-tables-drizzle": "own-tables.mjs",
   "own-tables-knex": "own-tables.mjs",

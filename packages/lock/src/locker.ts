@@ -11,7 +11,7 @@ import { retryAfterMs } from "./lease/time-until-free.js";
 import { readAdoptOptions, readLeaseRequest, readListHeldOptions, readResource } from "./options/lease-request.js";
 import { readMemberChange, readNames, readReconfigureWaitMs } from "./options/member-change.js";
 import { policyFor } from "./options/member-policy.js";
-import { shown, tokenOption, wellFormedText } from "./options/option.js";
+import { foreignTokenOption, shown, tokenOption, wellFormedText } from "./options/option.js";
 import { checkTtl, type LockerOptions, type Policy, readPolicy } from "./options/policy.js";
 import type { Clock } from "./platform/clock.js";
 import { systemClock } from "./platform/clock.js";
@@ -207,10 +207,11 @@ export class QuorumLocker implements Locker {
     return inspectNodes(this.#context, this.#fleet);
   }
 
-  async highestToken(resource: string): Promise<number> {
+  async highestToken(resource: string, atLeast = 0): Promise<number> {
     readResource(resource);
+    foreignTokenOption(atLeast, this.#context.clock.wallMs());
     await this.#begin([resource]);
-    return highestToken(this.#context, resource);
+    return highestToken(this.#context, resource, atLeast);
   }
 
   async mark(name: string, atLeast: number): Promise<number> {

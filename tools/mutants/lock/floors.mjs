@@ -4,6 +4,15 @@ const lua = (/** @type {string} */ name) => `packages/lock/src/redis/lua/${name}
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const floors = [
   {
+    name: "token-of-another-fleet-is-forgotten",
+    promise: "T1",
+    file: "packages/lock/src/lease/raise.ts",
+    find: "Math.max(tokens[place - 1] ?? 0, atLeast)",
+    replace: "tokens[place - 1] ?? 0",
+    breaks: "A resource that comes from another fleet gets tokens below those that it had there.",
+    tests: ["real/recovery.test.ts"],
+  },
+  {
     name: "floor-does-not-rise",
     promise: "T1",
     file: lua("store-floor"),

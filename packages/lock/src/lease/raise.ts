@@ -60,17 +60,17 @@ export async function wasIssued(context: LeaseContext, resource: string, token: 
 
 /**
  * A token that no lease granted so far exceeds: a lease's token is stored on a majority, of which
- * the nodes that did not answer may be a part. Where fewer than a quorum store that number, it is
- * raised there, so that every later lease is above it.
+ * the nodes that did not answer may be a part; or `atLeast`, if that is higher. Where fewer than a
+ * quorum store that number, it is raised there, so that every later lease is above it.
  */
-export async function highestToken(context: LeaseContext, resource: string): Promise<number> {
+export async function highestToken(context: LeaseContext, resource: string, atLeast: number): Promise<number> {
   const { policy } = context;
   const ballots = await inspectAll(context, resource);
   const tokens = ballots.flatMap((ballot) => (ballot.kind === "seen" ? [ballot.token] : [])).sort((a, b) => b - a);
   if (tokens.length < policy.quorum) throw tooFewSaw(resource, ballots, context);
   const majority = Math.floor(policy.size / 2) + 1;
   const place = Math.max(1, majority - (policy.size - tokens.length));
-  const token = tokens[place - 1] ?? 0;
+  const token = Math.max(tokens[place - 1] ?? 0, atLeast);
   const storing = tokens.filter((stored) => stored >= token).length;
   if (storing < policy.quorum) await raiseOnQuorum(context, { resource, token, remove: "nothing" });
   return token;

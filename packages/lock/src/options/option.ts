@@ -1,7 +1,7 @@
 // Reads one option of a caller: the right type, within its bounds, or an error that names the
 // option, what was given and what would do.
 
-import { MAX_TOKEN } from "../protocol/token.js";
+import { MAX_TOKEN, TOKENS_PER_MS } from "../protocol/token.js";
 
 // With the u flag a surrogate pair is one character, so only a lone surrogate matches.
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -31,6 +31,18 @@ export function anyNumber(name: string, value: unknown, { min, max, fallback }: 
 /** A fencing token. */
 export function tokenOption(value: unknown): number {
   return wholeNumber("token", value, { min: 1, max: MAX_TOKEN });
+}
+
+/** Tokens of any fleet stay below its clock's; clocks differ by less than a day. */
+const CLOCKS_DIFFER_MS = 86_400_000;
+
+/** A token of another fleet, or 0 for none: one that a fleet can have issued by now. */
+export function foreignTokenOption(value: unknown, wallMs: number): number {
+  if (value === 0) return 0;
+  const token = wholeNumber("atLeast", value, { min: 1, max: MAX_TOKEN });
+  const most = TOKENS_PER_MS * (wallMs + CLOCKS_DIFFER_MS);
+  if (token <= most) return token;
+  throw new RangeError(`atLeast is ${token}, and no fleet has issued more than ${most} by now: tokens that are skipped never come back`);
 }
 
 /**

@@ -242,11 +242,13 @@ export interface Locker extends AsyncDisposable {
   /** How each member stands now, by its own word. Rejects with `FLEET_MISMATCH` as all calls do. */
   nodes(): Promise<readonly NodeInspection[]>;
   /**
-   * For the recovery of a store: a token that no lease granted before the call exceeds, stored so
-   * that every later lease does. 0 if there was never a lease of any resource. Rejects with
-   * `LOCK_NO_QUORUM` if too few nodes answered.
+   * For the recovery of a store, and for resources that come from another fleet: a token that no
+   * lease granted before the call exceeds, and that is at least `atLeast`, stored so that every
+   * later lease exceeds it. 0 if there was never a lease of any resource. Rejects with
+   * `LOCK_NO_QUORUM` if too few nodes answered, with RangeError if no fleet can have issued
+   * `atLeast` by now: tokens rise with the wall clock, and what is raised is never lowered.
    */
-  highestToken(resource: string): Promise<number>;
+  highestToken(resource: string, atLeast?: number): Promise<number>;
   /**
    * Raises a number under a name of the caller's choice to at least `atLeast` on a quorum, and
    * resolves with the highest that a quorum knows. It only rises, and is kept for ever; 0 only

@@ -38,6 +38,29 @@ describe("highestToken", () => {
     expect((await locker.acquire("r")).token).toBeGreaterThan(highest);
   });
 
+  test("T1 G4 raised to a token of another fleet, every later lease is above it, and it counts as issued", async ({ fleet, open }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const locker = open({ nodes: urls });
+    const lease = await locker.acquire("r");
+    await lease.release();
+    const foreign = lease.token + 200_000;
+    expect(await locker.issued("r", foreign)).toBe(false);
+    expect(await locker.highestToken("r", foreign)).toBe(foreign);
+    expect(await locker.highestToken("r", lease.token)).toBe(foreign);
+    expect(await locker.issued("r", foreign)).toBe(true);
+    await nodes[0]?.kill();
+    expect((await locker.acquire("r", { waitMs: 10_000 })).token).toBeGreaterThan(foreign);
+  });
+
+  test("refuses a token that no fleet can have issued by now, before it asks a node", async ({ open }) => {
+    const locker = open({ nodes: ["redis://127.0.0.1:1"] });
+    await expect(locker.highestToken("r", 999_999_999_999_999)).rejects.toThrow(
+      /^atLeast is 999999999999999, and no fleet has issued more/,
+    );
+    await expect(locker.highestToken("r", 1.5)).rejects.toThrow(RangeError);
+    await expect(locker.highestToken("r", -1)).rejects.toThrow(RangeError);
+  });
+
   test("needs a quorum", async ({ fleet, open }) => {
     const { urls, nodes } = await fleet({ nodes: 3 });
     const locker = open({ nodes: urls });
