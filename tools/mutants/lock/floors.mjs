@@ -8,7 +8,7 @@ export const floors = [
     promise: "T1",
     file: "packages/lock/src/lease/raise.ts",
     find: "Math.max(tokens[place - 1] ?? 0, atLeast)",
-    replace: "tokens[place - 1] ?? 0",
+    replace: "Math.max(tokens[place - 1] ?? 0, 0 * atLeast)",
     breaks: "A resource that comes from another fleet gets tokens below those that it had there.",
     tests: ["real/recovery.test.ts"],
   },
