@@ -11,10 +11,12 @@ const groups = {
   Reference: ["docs/settings.md", "docs/errors.md", "spec/wire.md", "docs/glossary.md"],
   Operating: [
     "docs/operating.md",
+    "docs/growing.md",
     "docs/page.md",
     "docs/failure-modes.md",
     "docs/containers.md",
     "deploy/README.md",
+    "deploy/ha/README.md",
     "SECURITY.md",
     "CHANGELOG.md",
   ],
