@@ -13,6 +13,7 @@ import { statement } from "./gateway/statement.mjs";
 import { trust } from "./gateway/trust.mjs";
 import { waits } from "./gateway/waits.mjs";
 import { connections } from "./lock/connections.mjs";
+import { fleets } from "./lock/fleets.mjs";
 import { floors } from "./lock/floors.mjs";
 import { leases } from "./lock/leases.mjs";
 import { members } from "./lock/members.mjs";
@@ -40,6 +41,7 @@ export const catalogue = [
   ...connections,
   ...nodes,
   ...members,
+  ...fleets,
   ...scripts,
   ...floors,
   ...cells,

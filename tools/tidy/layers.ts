@@ -16,6 +16,8 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     "waiting/",
     "redis/",
     "locker.ts",
+    "fleets/",
+    "open-locker.ts",
     "testing/",
     "metrics/",
     "tracing/",

@@ -1,6 +1,7 @@
 // The public API of @palisade/lock: named exports, no logic.
 
-export { createLocker } from "./locker.js";
+export { createLocker } from "./open-locker.js";
+export { nodesOrFleets } from "./options/fleets.js";
 export type { LockerOptions, RetryOptions } from "./options/policy.js";
 export type {
   Ballot,
@@ -31,7 +32,8 @@ export {
   type RoundEvent,
   type WaitEvent,
 } from "./protocol/events.js";
-export type { Finding, FleetMembers, FleetState, MemberChange, NodeReport } from "./protocol/fleet.js";
+export type { Finding, FleetMembers, FleetState, MemberChange, NodeReport, ReconfigureOptions } from "./protocol/fleet.js";
+export type { FleetInspection, FleetsChange, FleetsState } from "./protocol/fleets.js";
 export type { Lease, Release, Renewal } from "./protocol/lease.js";
 export type {
   AcquireOptions,
@@ -44,7 +46,6 @@ export type {
   ListHeldOptions,
   Locker,
   NodeInspection,
-  ReconfigureOptions,
   Resources,
   TryAcquireOptions,
   UsingOptions,

@@ -1,10 +1,12 @@
 // The locker: each public call reads what it was given, waits for the first contact with the nodes,
 // and hands over to the verb that does it.
 import { Adoptions } from "./lease/adopt.js";
+import { checkHere } from "./lease/elsewhere.js";
 import { readHandOver } from "./lease/hand-over.js";
 import { HeldLease } from "./lease/held-lease.js";
 import { inspectAll, inspectNodes, leaderIn, summarize } from "./lease/inspect.js";
 import { answersOf, heldResources } from "./lease/list-held.js";
+import { raiseMark } from "./lease/mark.js";
 import { closedError, describeLost } from "./lease/messages.js";
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
 import { retryAfterMs } from "./lease/time-until-free.js";
@@ -12,15 +14,14 @@ import { readAdoptOptions, readLeaseRequest, readListHeldOptions, readResource }
 import { readMemberChange, readNames, readReconfigureWaitMs } from "./options/member-change.js";
 import { policyFor } from "./options/member-policy.js";
 import { foreignTokenOption, shown, tokenOption, wellFormedText } from "./options/option.js";
-import { checkTtl, type LockerOptions, type Policy, readPolicy } from "./options/policy.js";
+import { checkTtl, type Policy } from "./options/policy.js";
 import type { Clock } from "./platform/clock.js";
-import { systemClock } from "./platform/clock.js";
 import { DeadlineHeap } from "./platform/deadline-heap.js";
 import { InFlight } from "./platform/in-flight.js";
 import type { Campaign, CampaignOptions, Leader, TermRoutine } from "./protocol/campaign.js";
 import { LockError } from "./protocol/errors.js";
-import { channels } from "./protocol/events.js";
-import type { Asked, Finding, Fleet, FleetMembers, FleetState, MemberChange } from "./protocol/fleet.js";
+import type { Finding, Fleet, FleetMembers, FleetState, MemberChange, ReconfigureOptions } from "./protocol/fleet.js";
+import type { FleetsState } from "./protocol/fleets.js";
 import type { Lease } from "./protocol/lease.js";
 import type {
   AcquireOptions,
@@ -32,13 +33,11 @@ import type {
   ListHeldOptions,
   Locker,
   NodeInspection,
-  ReconfigureOptions,
   Resources,
   TryAcquireOptions,
   UsingOptions,
 } from "./protocol/locker.js";
 import { LeastToken } from "./protocol/token.js";
-import { openNodes } from "./redis/open-nodes.js";
 import { LeaderCampaign } from "./waiting/campaign.js";
 import type { WaitContext } from "./waiting/context.js";
 import { FirstContact } from "./waiting/first-contact.js";
@@ -46,11 +45,6 @@ import { LocalQueue } from "./waiting/local-queue.js";
 import { WaitBudget } from "./waiting/wait-budget.js";
 import { AcquireCalls } from "./waiting/wait-for-lease.js";
 import { YieldAfterRelease } from "./waiting/yield-after-release.js";
-
-/** The admission of one member changes every incarnation once. */
-const MARK_TRIES = 4;
-
-const answersIn = <Answer>(asked: readonly Asked<Answer>[]): number => asked.filter(({ kind }) => kind === "answered").length;
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
@@ -73,6 +67,7 @@ export class QuorumLocker implements Locker {
       deadlines: new DeadlineHeap(clock),
       inFlight: new InFlight(),
       leastToken: new LeastToken(),
+      elsewhere: fleet.elsewhere,
       checkFleetTtl: (ttlMs) => this.#firstContact.checkTtl(ttlMs),
       onReleased: (resources, ballots) => yieldAfterRelease.released(resources, ballots),
       yieldAfterRelease,
@@ -173,6 +168,7 @@ export class QuorumLocker implements Locker {
   async inspect(resource: string): Promise<Inspection> {
     readResource(resource);
     await this.#begin([resource]);
+    checkHere(this.#context, [resource]);
     return summarize(resource, await inspectAll(this.#context, resource), this.#context.policy);
   }
 
@@ -187,6 +183,7 @@ export class QuorumLocker implements Locker {
     readResource(resource);
     tokenOption(token);
     await this.#begin([resource]);
+    checkHere(this.#context, [resource]);
     return wasIssued(this.#context, resource, token);
   }
 
@@ -207,21 +204,42 @@ export class QuorumLocker implements Locker {
     return inspectNodes(this.#context, this.#fleet);
   }
 
-  async highestToken(resource: string, atLeast = 0): Promise<number> {
-    readResource(resource);
+  async highestToken(resource?: string, atLeast = 0): Promise<number> {
+    if (resource !== undefined) readResource(resource);
     foreignTokenOption(atLeast, this.#context.clock.wallMs());
-    await this.#begin([resource]);
-    return highestToken(this.#context, resource, atLeast);
+    await this.#begin([]);
+    // Of a name that nobody uses the nodes know the highest token of any.
+    if (resource === undefined) return highestToken(this.#context, this.#unused, { atLeast, isAnywhere: true });
+    checkHere(this.#context, [resource]);
+    return highestToken(this.#context, resource, { atLeast });
+  }
+
+  /** Of one of several fleets: from now on it grants only tokens above this one. */
+  async raiseFloor(token: number): Promise<void> {
+    await this.#begin([]);
+    await highestToken(this.#context, this.#unused, { atLeast: token, isAnywhere: true });
+  }
+
+  async fleets(): Promise<FleetsState> {
+    const { members, generation } = await this.members();
+    return { version: this.#fleet.listing.list?.version ?? 0, fleets: [{ name: "", state: "used", generation, members }] };
+  }
+
+  async changeFleets(): Promise<FleetsState> {
+    throw new TypeError("this locker was given nodes: only one that was given fleets, by name, can change their list");
   }
 
   async mark(name: string, atLeast: number): Promise<number> {
     wellFormedText("name", name, 1_024);
     if (atLeast !== 0) tokenOption(atLeast);
     await this.#begin([]);
-    let asked = await this.#fleet.mark(name, atLeast);
-    for (let tries = 1; tries < MARK_TRIES && answersIn(asked) < this.#context.policy.quorum; tries++)
-      asked = await this.#fleet.mark(name, atLeast);
-    return Math.max(...answersOf(this.#context, `the mark ${name}`, asked));
+    return raiseMark(this.#context, this.#fleet, { name, atLeast });
+  }
+
+  /** Of a fleet to which something moves, which does not serve it yet. */
+  async carryMark(name: string, atLeast: number): Promise<void> {
+    await this.#begin([]);
+    await raiseMark(this.#context, this.#fleet, { name, atLeast, isAnywhere: true });
   }
 
   async doctor(): Promise<readonly Finding[]> {
@@ -252,6 +270,10 @@ export class QuorumLocker implements Locker {
     return this.#fleet.foundWithout(names);
   }
 
+  get #unused(): string {
+    return `palisade/any/${this.#context.clock.secret()}`;
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -274,27 +296,4 @@ export class QuorumLocker implements Locker {
     if (this.#context.waiters.closed) throw closedError(resources);
     this.#firstContact.check();
   }
-}
-
-/**
- * A locker over N independent Redis masters. Begins to connect at once; nothing needs to be awaited
- * before the first call. Throws TypeError or RangeError for invalid options, before any I/O.
- */
-export function createLocker(options: LockerOptions): Locker {
-  const policy = readPolicy(options);
-  const clock = systemClock();
-  const { namespace, nodeTimeoutMs, connectTimeoutMs, maxTtlMs, retentionMs } = policy;
-  const fleet = openNodes({
-    nodes: options.nodes,
-    namespace,
-    nodeTimeoutMs,
-    connectTimeoutMs,
-    maxTtlMs,
-    retentionMs,
-    clock,
-    onEvent: (event) => {
-      if (channels.node.hasSubscribers) channels.node.publish(event);
-    },
-  });
-  return new QuorumLocker(fleet, policy, clock);
 }

@@ -11,6 +11,7 @@ import { chooseToken, tallyGrants, tallySeals, type Verdict } from "../quorum/ta
 import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import { attemptEvent } from "./attempt-event.js";
 import type { LeaseContext } from "./context.js";
+import { checkHere } from "./elsewhere.js";
 import { giveBack } from "./release.js";
 
 type CountedGrant = GrantBallot | EpochMoved;
@@ -22,6 +23,7 @@ const MAX_TRIES = 4;
 
 export async function acquire(context: LeaseContext, wanted: Wanted): Promise<Outcome> {
   for (let tries = 1; ; tries++) {
+    checkHere(context, wanted.resources);
     const outcome = await new Acquisition(context, wanted).run();
     if (outcome.kind === "won" || !outcome.epochMoved || tries >= MAX_TRIES) return outcome;
   }

@@ -5,6 +5,7 @@ import type { Clock } from "../platform/clock.js";
 import type { DeadlineHeap } from "../platform/deadline-heap.js";
 import type { InFlight } from "../platform/in-flight.js";
 import type { ReleaseBallot } from "../protocol/ballot.js";
+import type { LockError } from "../protocol/errors.js";
 import type { LockNode } from "../protocol/node.js";
 import type { LeastToken } from "../protocol/token.js";
 import type { Ballots } from "../quorum/round.js";
@@ -22,6 +23,10 @@ export interface LeaseContext {
   readonly leastToken: LeastToken;
   /** The longest lease the fleet allows now; undefined while it is not known. */
   readonly fleetMaxTtlMs: number | undefined;
+  /**
+   * Why this fleet does not serve the resources; undefined if it does, or where it is the only one.
+   */
+  readonly elsewhere?: ((resources: readonly string[]) => LockError | undefined) | undefined;
   /** Throws RangeError if the fleet is known to allow only shorter leases. */
   checkFleetTtl(ttlMs: number): void;
   /** Called when a held lease was given back, with what the nodes answered until then. */

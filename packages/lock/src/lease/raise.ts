@@ -7,6 +7,7 @@ import type { ForcedRelease } from "../protocol/locker.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
+import { checkHere } from "./elsewhere.js";
 import { inspectAll, inspectUntil, summarize, tooFewSaw } from "./inspect.js";
 import { describeBallots } from "./messages.js";
 
@@ -14,6 +15,8 @@ interface Raise {
   readonly resource: string;
   readonly token: number;
   readonly remove: "holder" | "nothing";
+  /** Whichever fleet the resource belongs to. */
+  readonly isAnywhere?: true | undefined;
 }
 
 /** An admission changes every incarnation once. */
@@ -63,7 +66,11 @@ export async function wasIssued(context: LeaseContext, resource: string, token: 
  * the nodes that did not answer may be a part; or `atLeast`, if that is higher. Where fewer than a
  * quorum store that number, it is raised there, so that every later lease is above it.
  */
-export async function highestToken(context: LeaseContext, resource: string, atLeast: number): Promise<number> {
+export async function highestToken(
+  context: LeaseContext,
+  resource: string,
+  { atLeast, isAnywhere }: { readonly atLeast: number; readonly isAnywhere?: true },
+): Promise<number> {
   const { policy } = context;
   const ballots = await inspectAll(context, resource);
   const tokens = ballots.flatMap((ballot) => (ballot.kind === "seen" ? [ballot.token] : [])).sort((a, b) => b - a);
@@ -72,7 +79,7 @@ export async function highestToken(context: LeaseContext, resource: string, atLe
   const place = Math.max(1, majority - (policy.size - tokens.length));
   const token = Math.max(tokens[place - 1] ?? 0, atLeast);
   const storing = tokens.filter((stored) => stored >= token).length;
-  if (storing < policy.quorum) await raiseOnQuorum(context, { resource, token, remove: "nothing" });
+  if (storing < policy.quorum) await raiseOnQuorum(context, { resource, token, remove: "nothing", isAnywhere });
   return token;
 }
 
@@ -83,6 +90,7 @@ export async function highestToken(context: LeaseContext, resource: string, atLe
  */
 export async function forceRelease(context: LeaseContext, resource: string, reason: string): Promise<ForcedRelease> {
   const { policy } = context;
+  checkHere(context, [resource]);
   const ballots = await inspectAll(context, resource);
   const before = summarize(resource, ballots, policy);
   if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, context);
@@ -122,6 +130,7 @@ async function raiseOnQuorum(context: LeaseContext, question: Raise): Promise<re
 }
 
 async function raiseOnce(context: LeaseContext, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
+  if (question.isAnywhere === undefined) checkHere(context, [question.resource]);
   const { nodes } = context;
   const ballots = noBallots<RaiseBallot | EpochMoved>(nodes.length);
   await askAll<RaiseBallot | EpochMoved, "all">(context, {

@@ -48,6 +48,8 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
     await plant(present, { resources, owner, token, ttlMs: plantMs });
   }
   const { clock, nodes, policy } = present;
+  const moved = present.elsewhere?.(resources);
+  if (moved !== undefined) return { verdict: "unknown", ballots: nodes.map(({ name }) => notAsked(name, moved.message)) };
   const heir = giver === undefined ? undefined : { owner, label: policy.label };
   const ballots = noBallots<ExtendBallot>(nodes.length);
   let verdict: RenewalVerdict = "open";
@@ -73,6 +75,11 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
     },
   });
   return { verdict, ballots: castBallots(ballots) };
+}
+
+/** The lease ends when it would have: its resource has the next holder in another fleet. */
+function notAsked(node: string, cause: string): ExtendBallot {
+  return { kind: "unreachable", node, cause, unsent: true };
 }
 
 /** Does a quorum still have this owner? */

@@ -30,7 +30,13 @@ export interface LockerOptions {
    * The N independent Redis masters: redis:// or rediss:// URLs, ioredis options, or ioredis
    * instances (which are duplicated). All lockers of a namespace name the same N.
    */
-  readonly nodes: readonly NodeSource[];
+  readonly nodes?: readonly NodeSource[];
+  /**
+   * In place of nodes: several fleets, each by its name with its nodes. A resource belongs to one
+   * of them, by its name or by what is in the first {} of it; several resources of one lease must
+   * have the same {}.
+   */
+  readonly fleets?: Readonly<Record<string, readonly NodeSource[]>>;
   /**
    * Keeps locks of different systems apart on the same nodes: 1–128 of A–Z a–z 0–9 . _ : / @ -.
    * Default "palisade".
@@ -110,7 +116,7 @@ const MAX_LABEL_BYTES = 256;
 
 /** Of createLocker. */
 export const optionNames: readonly string[] =
-  "nodes namespace ttlMs maxTtlMs nodeTimeoutMs connectTimeoutMs driftFactor minValidityMs label quorum waitMs retry maxWaiters retentionMs".split(
+  "nodes fleets namespace ttlMs maxTtlMs nodeTimeoutMs connectTimeoutMs driftFactor minValidityMs label quorum waitMs retry maxWaiters retentionMs".split(
     " ",
   );
 

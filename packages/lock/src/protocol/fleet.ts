@@ -1,6 +1,8 @@
 // The nodes of one locker together: which of them are admitted, why the locker may not use them,
 // what is wrong with them.
 import type { Unreachable } from "./ballot.js";
+import type { LockError } from "./errors.js";
+import type { FleetListing } from "./fleet-list.js";
 import type { LockNode } from "./node.js";
 import type { NodeSource } from "./node-source.js";
 
@@ -106,6 +108,17 @@ export type MemberChange =
   | { readonly replace: string; readonly by: NodeSource }
   | { readonly maxTtlMs: number };
 
+/** Options of reconfigure. */
+export interface ReconfigureOptions {
+  /**
+   * How long to try, in milliseconds: a change has to outwait the leases of the generation before
+   * the present one. Default 120 000.
+   */
+  readonly waitMs?: number;
+  /** Whose members, where the locker has several fleets. */
+  readonly fleet?: string;
+}
+
 export interface Fleet {
   /**
    * The members: first in the order of configuration, named n1, n2, … Another array as soon as
@@ -141,6 +154,10 @@ export interface Fleet {
   foundWithout(absent: readonly string[]): Promise<FleetMembers>;
   /** Examines the configuration of every node. Never rejects. */
   probe(): Promise<readonly Finding[]>;
+  /** Among which fleets resources are spread, where this is one of several. */
+  readonly listing: FleetListing;
+  /** Of one of several fleets: why it does not serve these resources; undefined if it does. */
+  elsewhere?: ((resources: readonly string[]) => LockError | undefined) | undefined;
   close(): Promise<void>;
 }
 

@@ -4,7 +4,8 @@
 import type { Ballot, InspectBallot, RaiseBallot } from "./ballot.js";
 import type { Campaign, CampaignOptions, Leader, TermRoutine } from "./campaign.js";
 import type { LossReason } from "./errors.js";
-import type { Finding, FleetMembers, FleetState, MemberChange, NodeReport } from "./fleet.js";
+import type { Finding, FleetMembers, FleetState, MemberChange, NodeReport, ReconfigureOptions } from "./fleet.js";
+import type { FleetsChange, FleetsState } from "./fleets.js";
 import type { Lease } from "./lease.js";
 
 /** How a lease is kept once it is held. Times are in milliseconds. */
@@ -41,15 +42,6 @@ export interface AcquireOptions extends TryAcquireOptions {
 /** Options of using, which always renews. */
 export type UsingOptions = Omit<AcquireOptions, "renew">;
 
-/** Options of reconfigure. */
-export interface ReconfigureOptions {
-  /**
-   * How long to try, in milliseconds: a change has to outwait the leases of the generation before
-   * the present one. Default 120 000.
-   */
-  readonly waitMs?: number;
-}
-
 /** What the nodes store of a resource. */
 export interface Inspection {
   /** The resource that was asked about. */
@@ -67,6 +59,8 @@ export interface Inspection {
   readonly token: number;
   /** What each node answered. */
   readonly ballots: readonly InspectBallot[];
+  /** The fleet that it belongs to, where the locker has several. */
+  readonly fleet?: string;
 }
 
 /** What is held of one resource. */
@@ -81,6 +75,8 @@ export interface HeldResource {
   readonly remainingMs?: number;
   /** The highest token stored for it on any node that answered. */
   readonly token: number;
+  /** Where it is held, if the locker has several. */
+  readonly fleet?: string;
 }
 
 /** What is held now. */
@@ -118,6 +114,8 @@ export interface NodeInspection extends Partial<NodeReport> {
   readonly readyInMs?: number;
   /** Why it does not vote, where that is known. */
   readonly reason?: string;
+  /** Of which it is a member, where the locker has several. */
+  readonly fleet?: string;
 }
 
 /** What a forced release did. */
@@ -244,11 +242,12 @@ export interface Locker extends AsyncDisposable {
   /**
    * For the recovery of a store, and for resources that come from another fleet: a token that no
    * lease granted before the call exceeds, and that is at least `atLeast`, stored so that every
-   * later lease exceeds it. 0 if there was never a lease of any resource. Rejects with
-   * `LOCK_NO_QUORUM` if too few nodes answered, with RangeError if no fleet can have issued
-   * `atLeast` by now: tokens rise with the wall clock, and what is raised is never lowered.
+   * later lease exceeds it; without a resource, of any lease of any of them. 0 if there was never a
+   * lease of any resource. Rejects with `LOCK_NO_QUORUM` if too few nodes answered, with RangeError
+   * if no fleet can have issued `atLeast` by now: tokens rise with the wall clock, and what is
+   * raised is never lowered.
    */
-  highestToken(resource: string, atLeast?: number): Promise<number>;
+  highestToken(resource?: string, atLeast?: number): Promise<number>;
   /**
    * Raises a number under a name of the caller's choice to at least `atLeast` on a quorum, and
    * resolves with the highest that a quorum knows. It only rises, and is kept for ever; 0 only
@@ -271,6 +270,14 @@ export interface Locker extends AsyncDisposable {
    * remember is not asked for.
    */
   foundWithout(absent: readonly string[]): Promise<FleetMembers>;
+  /** Among which fleets the resources are spread. Rejects with `FLEET_MISMATCH` as all calls do. */
+  fleets(): Promise<FleetsState>;
+  /**
+   * For operators, of a locker with several fleets: names the first, adds or removes one. Resources
+   * that move have no new holder for as long as a lease may last. The same call finishes a change
+   * that was interrupted, the opposite one takes it back. Rejects like reconfigure.
+   */
+  changeFleets(change: FleetsChange, options?: ReconfigureOptions): Promise<FleetsState>;
   /**
    * Examines the nodes and the fleet. Takes and releases a lock of its own on each node, so that
    * missing rights show. Never rejects for what it finds.

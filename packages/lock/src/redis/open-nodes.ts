@@ -7,6 +7,8 @@ import type { NodeEvent } from "../protocol/events.js";
 import type { Fleet, FleetRefusal, FleetState, MemberChange } from "../protocol/fleet.js";
 import type { LockNode } from "../protocol/node.js";
 import { Admission } from "./admission/admission.js";
+import type { ConfiguredFleets } from "./admission/fleet-check.js";
+import { listingOf } from "./admission/fleet-list.js";
 import { foundWithout, membersOf, reconfigure } from "./admission/reconfigure.js";
 import type { AdmissionSettings } from "./admission/steps.js";
 import { BatchEncoder } from "./batch.js";
@@ -39,6 +41,8 @@ export interface OpenNodesOptions {
   /** How long a counter outlives its last use. At least maxTtlMs. */
   readonly retentionMs: number;
   readonly clock: Clock;
+  /** Where this is one of several fleets; its nodes are named west/n1 and so on. */
+  readonly among?: ConfiguredFleets | undefined;
   /** Of the records of a fleet that is founded here. Default: "2"; tests have older ones. */
   readonly format?: "1" | "2";
   /** Must not throw: reporting never changes what a node does next. */
@@ -53,7 +57,7 @@ const DAY_MS = 86_400_000;
  */
 export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
-  const expected = { size: checkedAddresses(options.nodes).length, maxTtlMs };
+  const expected = { size: checkedAddresses(options.nodes).length, maxTtlMs, fleets: options.among };
   const keys = keysOf(namespace);
   let admission: Admission | undefined;
   let listener = (): void => {};
@@ -103,6 +107,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
       await ours.settled;
       return stateOf(nodes, ours);
     },
+    listing: listingOf(settings, () => ours.onNews()),
     ...forOperators(settings, ours),
     async close() {
       ours.close();
@@ -133,6 +138,7 @@ function opener(
 ): (source: NodeSource, name: string) => RedisNode {
   const keys = keysOf(options.namespace);
   const encoder = new BatchEncoder(keys);
+  const prefix = options.among === undefined ? "" : `${options.among.name}/`;
   return (source, name) =>
     new RedisNode({
       openLink,
@@ -142,7 +148,7 @@ function opener(
       source,
       keys,
       encoder,
-      name,
+      name: `${prefix}${name}`,
       address: addressOf(source),
       connectionName: `palisade:${options.namespace}`,
     });

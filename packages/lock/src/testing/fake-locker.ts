@@ -37,7 +37,7 @@ export class FakeServers {
 }
 
 /** Options of createLocker, with servers in memory in place of nodes. */
-export interface FakeLockerOptions extends Omit<LockerOptions, "nodes" | "quorum"> {
+export interface FakeLockerOptions extends Omit<LockerOptions, "nodes" | "fleets" | "quorum"> {
   /** Default: servers that no other locker has. */
   readonly servers?: FakeServers;
 }
@@ -95,6 +95,13 @@ function fleetOf(
     reconfigure: unchangeable,
     foundWithout: unchangeable,
     probe: async () => [],
+    listing: {
+      id: undefined,
+      list: undefined,
+      lookAgain: async () => {},
+      standing: async () => undefined,
+      change: unchangeable,
+    },
     close: () => node.close(),
   };
 }

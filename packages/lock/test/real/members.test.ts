@@ -1,53 +1,14 @@
 // Which nodes are members of a fleet: lockers with other lists, members replaced, added and removed
 // while leases are taken and held.
-import { setImmediate as immediate } from "node:timers/promises";
-import type { Lease, Locker } from "@palisade/lock";
+import type { Locker } from "@palisade/lock";
 import type { StartFleet } from "@palisade/testkit/vitest";
+import { LeaseHistory, unbroken } from "./lease-history.js";
 import { describe, expect, type OpenLocker, test } from "./lock-test.js";
 import { standingIn } from "./redis/middlemen.js";
 
 const patient = { timeout: 60_000 };
 
 const ttlMs = 300;
-
-/**
- * What callers see: which tokens were given, and whether a lease was given while another was held.
- */
-class Witness {
-  leases = 0;
-  duplicates = 0;
-  overlaps = 0;
-  longestMs = 0;
-  readonly #given = new Set<string>();
-  readonly #last = new Map<string, Lease>();
-
-  /** Takes one lease after the other until it is over. */
-  async work(locker: Locker, resource: string, isOver: () => boolean): Promise<void> {
-    while (!isOver()) {
-      const askedAt = performance.now();
-      const lease = await locker.acquire(resource).catch(() => undefined);
-      await immediate();
-      if (lease === undefined) continue;
-      this.longestMs = Math.max(this.longestMs, performance.now() - askedAt);
-      this.leases++;
-      if (this.#given.has(`${resource} ${lease.token}`)) this.duplicates++;
-      this.#given.add(`${resource} ${lease.token}`);
-      if (this.#last.get(resource)?.held) this.overlaps++;
-      this.#last.set(resource, lease);
-      await lease.release();
-    }
-  }
-
-  all(lockers: readonly Locker[], isOver: () => boolean): Promise<unknown> {
-    return Promise.all(lockers.flatMap((locker) => ["a", "b", "c"].map((resource) => this.work(locker, resource, isOver))));
-  }
-
-  get broken(): object {
-    return { duplicates: this.duplicates, overlaps: this.overlaps };
-  }
-}
-
-const unbroken = { duplicates: 0, overlaps: 0 };
 
 describe("lockers with different lists", () => {
   test("M1 T2 L2 half of them with n1, n2, n3 and half with n1, n2, n4 hold no lease twice and give no token twice", async ({
@@ -62,7 +23,7 @@ describe("lockers with different lists", () => {
     await Promise.all(wrong.map((locker) => locker.ready()));
     // Longer than a node that lost its memory would have to wait.
     const endsAt = performance.now() + 6 * ttlMs;
-    const witness = new Witness();
+    const witness = new LeaseHistory();
     await witness.all([...right, ...wrong], () => performance.now() > endsAt);
     expect(witness.leases).toBeGreaterThan(10);
     expect(witness.broken).toEqual(unbroken);
@@ -200,7 +161,7 @@ describe("reconfigure", () => {
       const [operator] = lockers as [Locker, ...Locker[]];
       await operator.ready();
       const held = await operator.acquire("held", { renew: true });
-      const witness = new Witness();
+      const witness = new LeaseHistory();
       let isOver = false;
       const work = witness.all(lockers, () => isOver);
       const sizes: number[] = [];

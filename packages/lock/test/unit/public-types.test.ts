@@ -14,7 +14,7 @@ test("options are optional, but not undefined by accident", () => {
   expectTypeOf<{ ttlMs: undefined }>().not.toExtend<AcquireOptions>();
   expectTypeOf<Parameters<typeof createLocker>>().toEqualTypeOf<[options: LockerOptions]>();
   expectTypeOf<ReturnType<typeof createLocker>>().toEqualTypeOf<Locker>();
-  expectTypeOf<string | RedisOptions | Redis | Cluster>().toExtend<LockerOptions["nodes"][number]>();
+  expectTypeOf<string | RedisOptions | Redis | Cluster>().toExtend<NonNullable<LockerOptions["nodes"]>[number]>();
   // @ts-expect-error a port is no node
   const wrong: LockerOptions = { nodes: [6379] };
   expectTypeOf(wrong).toBeObject();

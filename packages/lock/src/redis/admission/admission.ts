@@ -10,7 +10,7 @@ import { difference } from "../fleet-nodes.js";
 import type { RedisNode } from "../node.js";
 import { isClosed } from "../node-record.js";
 import { agree, leadIn } from "./change.js";
-import { fleetMaxTtlMs, fleetRefusal, type MetNode, notTheMember, outOfReach, rosterRefusal } from "./fleet-check.js";
+import { fleetMaxTtlMs, fleetRefusal, listRefusal, type MetNode, notTheMember, outOfReach, rosterRefusal } from "./fleet-check.js";
 import { found } from "./founding.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
 import { type AdmissionSettings, admitAll, examineNode, type ReadStatus, readStatuses } from "./steps.js";
@@ -121,7 +121,10 @@ export class Admission {
     if (roster === undefined) return fleetRefusal(metOf(fleet.configured), expected);
     // Later generations may allow less: then single calls are refused, not the process.
     this.#longestMs ??= roster.maxTtlMs;
-    return rosterRefusal(metOf(members), Math.max(this.#longestMs, roster.maxTtlMs), expected);
+    return (
+      rosterRefusal(metOf(members), Math.max(this.#longestMs, roster.maxTtlMs), expected) ??
+      listRefusal({ id: fleet.fleet, list: roster.fleets }, expected.fleets)
+    );
   }
 
   /**

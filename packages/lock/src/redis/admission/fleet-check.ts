@@ -4,6 +4,7 @@
 // (spec/assumptions.md).
 
 import type { FleetRefusal } from "../../protocol/fleet.js";
+import { type FleetList, namesIn } from "../../protocol/fleet-list.js";
 import { FORMATS, type NodeStatus } from "../node-record.js";
 
 /** A node that was reached, with its status. */
@@ -18,6 +19,17 @@ export interface Expected {
   readonly size: number;
   /** undefined: whatever the fleet allows. */
   readonly maxTtlMs: number | undefined;
+  /** undefined: this locker knows this fleet only. */
+  readonly fleets?: ConfiguredFleets | undefined;
+}
+
+/** The fleets of a locker, of which this one is one. */
+export interface ConfiguredFleets {
+  readonly name: string;
+  /** Of all of them, sorted. */
+  readonly names: readonly string[];
+  /** The same for all lockers with the same fleets and nodes. */
+  readonly key: string;
 }
 
 /** Why not, or undefined if it may: where no roster is known. */
@@ -30,6 +42,29 @@ export function fleetRefusal(met: readonly MetNode[], expected: Expected): Fleet
 /** The same where the roster says who is a member, and how long a lease may last. */
 export function rosterRefusal(met: readonly MetNode[], longestMs: number, expected: Expected): FleetRefusal | undefined {
   return otherFormat(met) ?? tooLong(longestMs, expected.maxTtlMs);
+}
+
+/** What this locker was given must lead to every fleet of the list, each by its name. */
+export function listRefusal(
+  own: { readonly id: string | undefined; readonly list: FleetList | undefined },
+  configured: ConfiguredFleets | undefined,
+): FleetRefusal | undefined {
+  const { list } = own;
+  const refuse = (message: string): FleetRefusal => ({ kind: "mismatch", code: "fleet_mismatch", message });
+  if (list === undefined) return undefined;
+  const entry = list.fleets.find(({ id }) => id === own.id);
+  const listed = `version ${list.version} of the fleets is ${namesIn(list).join(", ")}`;
+  if (configured === undefined)
+    return entry !== undefined && list.fleets.length === 1
+      ? undefined
+      : refuse(`these nodes are one of several fleets: ${listed}; give this process all of them, by name, as fleets`);
+  if (entry !== undefined && entry.name !== configured.name)
+    return refuse(`${listed}, and the nodes that are configured here as ${configured.name} are ${entry.name}; correct the names`);
+  const unknown = namesIn(list).filter((name) => !configured.names.includes(name));
+  if (unknown.length === 0) return undefined;
+  return refuse(
+    `${listed}, and this process was not given ${unknown.join(" and ")}; add ${unknown.length === 1 ? "it" : "them"} to its fleets`,
+  );
 }
 
 /** Members that this locker cannot reach by itself: no way leads there from those it was given. */

@@ -32,9 +32,13 @@ export async function found(settings: AdmissionSettings, nodes: readonly SeenNod
 export type Founded = { readonly kind: "founded" | "not yet" } | Extract<Step, { kind: "blocked" }>;
 
 /** Ends with 16 characters that are the same for every locker with the same list of nodes. */
-function foundingOf({ fleet }: AdmissionSettings, { members }: Roster): string {
+function foundingOf({ fleet }: AdmissionSettings, { members, fleets }: Roster): string {
   const list = fleet.configured.map(({ address }) => address).sort();
-  const key = createHash("sha256").update(list.join(" ")).digest("base64url").slice(0, 16);
+  const among = fleets?.key === undefined ? "" : ` ${fleets.key}`;
+  const key = createHash("sha256")
+    .update(`${list.join(" ")}${among}`)
+    .digest("base64url")
+    .slice(0, 16);
   return `${members.map(({ id }) => id).join(" ")}|${key}`;
 }
 
@@ -58,6 +62,12 @@ function membershipOf(settings: AdmissionSettings, founders: readonly SeenNode[]
     fleet: createHash("sha256").update(ids).digest("base64url").slice(0, 16),
     maxTtlMs,
     isNew: true,
-    roster: settings.format === "1" ? undefined : { generation: 1, members, maxTtlMs, formerMaxTtlMs: maxTtlMs },
+    roster: settings.format === "1" ? undefined : { generation: 1, members, maxTtlMs, formerMaxTtlMs: maxTtlMs, ...listOf(settings) },
   };
+}
+
+/** Of several fleets that are founded together none is used before all of them say the same. */
+function listOf({ expected: { fleets } }: AdmissionSettings): Pick<Roster, "fleets"> {
+  if (fleets === undefined || fleets.names.length < 2) return {};
+  return { fleets: { version: 0, key: fleets.key, fleets: fleets.names.map((name) => ({ name, id: "" })) } };
 }

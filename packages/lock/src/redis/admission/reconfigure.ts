@@ -5,6 +5,7 @@ import { closedError } from "../../lease/messages.js";
 import type { NodeSource } from "../../options/node-source.js";
 import { LockError } from "../../protocol/errors.js";
 import type { FleetMembers, MemberChange } from "../../protocol/fleet.js";
+import { compareLists, type ListStep } from "../../protocol/fleet-list.js";
 import type { RedisNode } from "../node.js";
 import { changed, type Member, type Roster, type RosterChange } from "../roster.js";
 import { type Agreement, agree } from "./change.js";
@@ -13,7 +14,7 @@ import { floorsNeeded } from "./plan.js";
 import { type AdmissionSettings, answered, examineNode, openAdmissionOf, readStatuses } from "./steps.js";
 
 export interface Reconfiguration {
-  readonly change: MemberChange;
+  readonly change: MemberChange | ListStep;
   readonly waitMs: number;
 }
 
@@ -48,10 +49,12 @@ type Planned =
   | { readonly kind: "wait"; readonly why: string }
   | { readonly kind: "change"; readonly change: RosterChange };
 
-async function planOf(settings: AdmissionSettings, change: MemberChange, newcomer: RedisNode | undefined): Promise<Planned> {
+async function planOf(settings: AdmissionSettings, change: MemberChange | ListStep, newcomer: RedisNode | undefined): Promise<Planned> {
   const roster = settings.fleet.nameMembers();
   if (roster === undefined) return { kind: "wait", why: "not all members of this fleet are known" };
   const done = { kind: "done", roster } as const;
+  // What is agreed on follows the very generation that was looked at here, or nothing is.
+  if ("from" in change) return compareLists(roster.fleets, change.from) === 0 ? { kind: "change", change: { fleets: change.to } } : done;
   if ("maxTtlMs" in change) return roster.maxTtlMs === change.maxTtlMs ? done : { kind: "change", change };
   const leaving = "add" in change ? undefined : memberNamed(settings, "remove" in change ? change.remove : change.replace);
   if ("remove" in change) {

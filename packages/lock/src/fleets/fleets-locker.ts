@@ -1,0 +1,289 @@
+// A locker over several fleets: finds the fleet that a resource belongs to, and asks the locker of
+// that fleet. A fleet says itself whether it serves a resource, in the step in which its nodes are
+// asked; where it does not, the lists are read anew.
+
+import { readHandOver } from "../lease/hand-over.js";
+import type { HeldLease } from "../lease/held-lease.js";
+import { closedError } from "../lease/messages.js";
+import { type FleetsOptions, ofOneKey, readFleetsChange } from "../options/fleets.js";
+import { readLeaseRequest, readListHeldOptions, readResources } from "../options/lease-request.js";
+import { readNames, readReconfigureWaitMs } from "../options/member-change.js";
+import { shown } from "../options/option.js";
+import type { Clock } from "../platform/clock.js";
+import type { Campaign, CampaignOptions, Leader, TermRoutine } from "../protocol/campaign.js";
+import { LockError } from "../protocol/errors.js";
+import type { Finding, FleetMembers, FleetState, MemberChange, ReconfigureOptions } from "../protocol/fleet.js";
+import type { FleetsChange, FleetsState } from "../protocol/fleets.js";
+import type { Lease } from "../protocol/lease.js";
+import type {
+  AcquireOptions,
+  Attempted,
+  ForcedRelease,
+  HeldResources,
+  Inspection,
+  KeepOptions,
+  ListHeldOptions,
+  Locker,
+  NodeInspection,
+  Resources,
+  TryAcquireOptions,
+  UsingOptions,
+} from "../protocol/locker.js";
+import { LeaderCampaign } from "../waiting/campaign.js";
+import { WaitBudget, type Waiters } from "../waiting/wait-budget.js";
+import { carryOut, type FleetPart, standingsOf } from "./change-list.js";
+import { Elsewhere } from "./elsewhere.js";
+import { FleetParts, type OpenFleet } from "./fleet-parts.js";
+import { newestOf, planChange } from "./list-plan.js";
+import { fleetInspections, heldIn, listFindings, stateOf } from "./together.js";
+
+/** How soon a resource that moves is asked for again. */
+const AGAIN_MS = 50;
+/** So often it follows lists that say another home at once. */
+const MAX_MOVES = 4;
+
+type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
+
+interface Waiting {
+  readonly waitMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class FleetsLocker implements Locker {
+  readonly #parts: FleetParts;
+  readonly #clock: Clock;
+  readonly #waiters: Waiters = { closed: false, sleeping: new Set() };
+
+  constructor(options: FleetsOptions, opening: { readonly open: OpenFleet; readonly clock: Clock }) {
+    this.#clock = opening.clock;
+    this.#parts = new FleetParts(options, { ...opening, isClosed: () => this.#waiters.closed });
+  }
+
+  async ready(): Promise<FleetState> {
+    await this.#contact();
+    return stateOf(await Promise.all(this.#parts.used.map(({ locker }) => locker.ready())));
+  }
+
+  async acquire(resources: Resources, options?: AcquireOptions): Promise<Lease> {
+    const { waitMs, signal } = readLeaseRequest("acquire", this.#parts.policy, { resources, options });
+    return this.#acquire(ofOneKey(resources), { options, waitMs, signal });
+  }
+
+  async tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted> {
+    readLeaseRequest("tryAcquire", this.#parts.policy, { resources, options });
+    const named = ofOneKey(resources);
+    try {
+      return await this.#at(named, { waitMs: 0 }, ({ locker }) => locker.tryAcquire(named, options));
+    } catch (error) {
+      if (!(error instanceof Elsewhere)) throw error;
+      return { ok: false, reason: "no_quorum", message: error.message, ballots: [] };
+    }
+  }
+
+  async using<Result>(resources: Resources, ...rest: [UsingOptions | undefined, Routine<Result>] | [Routine<Result>]): Promise<Result> {
+    const [options, routine] = rest.length === 1 ? [undefined, rest[0]] : rest;
+    if (typeof routine !== "function") throw new TypeError(`using needs a routine to run, not ${shown(routine)}`);
+    const { waitMs, signal } = readLeaseRequest("using", this.#parts.policy, { resources, options });
+    const lease = await this.#acquire(ofOneKey(resources), { options: { ...options, renew: true }, waitMs, signal });
+    try {
+      const result = await routine(lease);
+      (lease as HeldLease).assertLasted();
+      return result;
+    } finally {
+      await lease[Symbol.asyncDispose]();
+    }
+  }
+
+  campaign(resource: string, routine: TermRoutine, options?: CampaignOptions): Campaign {
+    const [name = ""] = readResources([resource]);
+    if (typeof routine !== "function") throw new TypeError(`campaign needs a routine to run, not ${shown(routine)}`);
+    const { policy } = this.#parts;
+    const { ttlMs, maxHoldMs, signal: stop } = readLeaseRequest("campaign", policy, { resources: resource, options });
+    const keeping = { ttlMs, maxHoldMs, renew: true, waitMs: Number.POSITIVE_INFINITY };
+    const candidate = {
+      resource,
+      elect: (signal: AbortSignal) => this.#acquire([name], { options: { ...keeping, signal }, waitMs: keeping.waitMs, signal }),
+      rest: (signal: AbortSignal) =>
+        new WaitBudget(this.#clock, this.#waiters, { waitMs: policy.retry.maxDelayMs, signal }).sleep(policy.retry.maxDelayMs),
+    };
+    return new LeaderCampaign(candidate, routine, stop);
+  }
+
+  leader(resource: string): Promise<Leader | null> {
+    return this.#of(resource, ({ locker }) => locker.leader(resource));
+  }
+
+  async adopt(text: string, options?: KeepOptions): Promise<Lease> {
+    const named = ofOneKey(readHandOver(text).resources);
+    return this.#at(named, this.#patience, ({ locker }) => locker.adopt(text, options));
+  }
+
+  inspect(resource: string): Promise<Inspection> {
+    return this.#of(resource, async (part) => {
+      const inspection = await part.locker.inspect(resource);
+      if (inspection.state === "unknown") await this.#parts.lookAgain();
+      if (this.#parts.homeOf(resource) !== part) throw new Elsewhere(`${resource} has moved`, [resource]);
+      return { ...inspection, fleet: part.name };
+    });
+  }
+
+  forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease> {
+    return this.#of(resource, ({ locker }) => locker.forceRelease(resource, options));
+  }
+
+  issued(resource: string, token: number): Promise<boolean> {
+    return this.#of(resource, ({ locker }) => locker.issued(resource, token));
+  }
+
+  async listResources(): Promise<readonly string[]> {
+    await this.#contact();
+    const lists = await Promise.all(this.#parts.used.map(({ locker }) => locker.listResources()));
+    return [...new Set(lists.flat())];
+  }
+
+  async listHeld(options?: ListHeldOptions): Promise<HeldResources> {
+    const asked = readListHeldOptions(options);
+    await this.#contact();
+    return heldIn(this.#parts.used, asked);
+  }
+
+  async nodes(): Promise<readonly NodeInspection[]> {
+    await this.#contact();
+    const nodes = this.#parts.used.map(async ({ locker, name }) => (await locker.nodes()).map((node) => ({ ...node, fleet: name })));
+    return (await Promise.all(nodes)).flat();
+  }
+
+  async highestToken(resource?: string, atLeast = 0): Promise<number> {
+    if (resource !== undefined) return this.#of(resource, ({ locker }) => locker.highestToken(resource, atLeast));
+    await this.#contact();
+    const highest = Math.max(...(await Promise.all(this.#parts.used.map(({ locker }) => locker.highestToken(undefined, atLeast)))));
+    // Stored in each of them, so that every later lease of any resource is above it.
+    if (highest > 0) await Promise.all(this.#parts.used.map(({ locker }) => locker.raiseFloor(highest)));
+    return highest;
+  }
+
+  mark(name: string, atLeast: number): Promise<number> {
+    return this.#at([name], this.#patience, ({ locker }) => locker.mark(name, atLeast));
+  }
+
+  async members(): Promise<FleetMembers> {
+    return this.#only("members").members();
+  }
+
+  async fleets(): Promise<FleetsState> {
+    this.#checkOpen();
+    const standings = await standingsOf(this.#parts.all);
+    const newest = newestOf(standings);
+    return { version: newest?.version ?? 0, fleets: fleetInspections(this.#parts.all, standings, newest) };
+  }
+
+  async changeFleets(change: FleetsChange, options?: ReconfigureOptions): Promise<FleetsState> {
+    const asked = readFleetsChange(change, [...this.#parts.all.keys()]);
+    const waitMs = readReconfigureWaitMs(options);
+    await Promise.all([...this.#parts.all.values()].map(({ fleet }) => fleet.settled()));
+    await carryOut({
+      parts: this.#parts.all,
+      clock: this.#clock,
+      isClosed: () => this.#waiters.closed,
+      waitMs,
+      isLost: "remove" in asked && asked.lost === true,
+      plan: (standings, forMs) => planChange(standings, asked, forMs),
+    });
+    return this.fleets();
+  }
+
+  async reconfigure(change: MemberChange, { fleet, ...options }: ReconfigureOptions = {}): Promise<FleetMembers> {
+    const part = fleet === undefined ? undefined : this.#parts.all.get(fleet);
+    if (fleet !== undefined && part === undefined)
+      throw new RangeError(`${shown(fleet)} is no fleet of this locker, which has ${[...this.#parts.all.keys()].join(", ")}`);
+    return (part?.locker ?? this.#only("reconfigure")).reconfigure(change, options);
+  }
+
+  async foundWithout(absent: readonly string[]): Promise<FleetMembers> {
+    const names = readNames(absent);
+    const part = [...this.#parts.all.values()].find(({ fleet }) =>
+      names.every((named) => fleet.nodes.some(({ name, address }) => name === named || address === named)),
+    );
+    if (part === undefined) throw new RangeError(`${names.join(", ")} must name nodes of one fleet of this locker`);
+    return part.locker.foundWithout(names);
+  }
+
+  async doctor(): Promise<readonly Finding[]> {
+    this.#checkOpen();
+    const { version, fleets } = await this.fleets();
+    const found = [...this.#parts.all.values()].map(async ({ locker, name }) => {
+      const findings = await locker.doctor();
+      return findings.map((finding) => (finding.node === "fleet" ? { ...finding, node: `fleet ${name}` } : finding));
+    });
+    return [...listFindings(fleets, version), ...(await Promise.all(found)).flat()];
+  }
+
+  async close(): Promise<void> {
+    this.#waiters.closed = true;
+    for (const waiter of [...this.#waiters.sleeping]) waiter.wake();
+    await this.#parts.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  get #patience(): Waiting {
+    return { waitMs: this.#parts.policy.waitMs };
+  }
+
+  #checkOpen(): void {
+    if (this.#waiters.closed) throw closedError([]);
+  }
+
+  async #contact(): Promise<void> {
+    this.#checkOpen();
+    await this.#parts.contact();
+    this.#checkOpen();
+  }
+
+  #only(call: string): Locker {
+    const [first, ...more] = this.#parts.all.values();
+    if (first !== undefined && more.length === 0) return first.locker;
+    throw new TypeError(
+      `${call} is about one fleet, and this locker has several: say which in its options; fleets() tells the members of each`,
+    );
+  }
+
+  async #of<Answer>(resource: string, ask: (part: FleetPart) => Promise<Answer>): Promise<Answer> {
+    return this.#at(readResources([resource]), this.#patience, ask);
+  }
+
+  #acquire(resources: readonly string[], asked: Waiting & { readonly options: AcquireOptions | undefined }): Promise<Lease> {
+    return this.#at(resources, asked, ({ locker }, waitMs) => locker.acquire(resources, { ...asked.options, waitMs }));
+  }
+
+  /** Asks the fleet that these belong to; again, where that has become another one. */
+  async #at<Answer>(
+    resources: readonly string[],
+    { waitMs, signal }: Waiting,
+    ask: (part: FleetPart, leftMs: number) => Promise<Answer>,
+  ): Promise<Answer> {
+    const [resource = ""] = resources;
+    const part = this.#waiters.closed ? undefined : this.#parts.homeOf(resource);
+    const budget = new WaitBudget(this.#clock, this.#waiters, { waitMs, signal });
+    if (part === undefined) await this.#contact();
+    for (let tries = 1; ; tries++) {
+      budget.check(resources);
+      const home = this.#parts.homeOf(resource);
+      try {
+        if (home === undefined) throw new Elsewhere(`no fleet is known yet to which ${resource} belongs`, resources);
+        return await ask(home, tries === 1 ? waitMs : Math.ceil(budget.leftMs));
+      } catch (error) {
+        const isElsewhere = error instanceof Elsewhere;
+        if (!isElsewhere && !(error instanceof LockError && error.code === "LOCK_NO_QUORUM")) throw error;
+        await this.#parts.lookAgain();
+        const isSame = this.#parts.homeOf(resource) === home;
+        // What its home cannot do is final; what is elsewhere is waited for while there is time.
+        if (isSame && (!isElsewhere || budget.leftMs === 0)) throw error;
+        if (tries > MAX_MOVES && budget.leftMs === 0) throw error;
+        if (isSame || tries > MAX_MOVES) await budget.sleep(Math.min(AGAIN_MS * Math.min(tries, 10), budget.leftMs));
+      }
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// What a locker over several fleets asks of one of them: which list of fleets its nodes have agreed
+// on, how far its tokens have come, and the next list.
+import type { FleetListing, ListStep, Standing } from "../../protocol/fleet-list.js";
+import { isAdmitted, mark } from "../node-record.js";
+import { longestLeaseMs } from "../roster.js";
+import { forgottenLeasesEndMs } from "./plan.js";
+import { reconfigure } from "./reconfigure.js";
+import { type AdmissionSettings, answered, type ReadStatus, readStatuses } from "./steps.js";
+
+export function listingOf(settings: AdmissionSettings, onNews: () => void): FleetListing {
+  const { fleet } = settings;
+  return {
+    get id() {
+      return fleet.fleet;
+    },
+    get list() {
+      return fleet.roster?.fleets;
+    },
+    async lookAgain() {
+      await readStatuses(settings);
+      onNews();
+    },
+    standing: () => standingOf(settings, onNews),
+    async change(step: ListStep, waitMs: number) {
+      await reconfigure(settings, { change: step, waitMs });
+    },
+  };
+}
+
+async function standingOf(settings: AdmissionSettings, onNews: () => void): Promise<Standing | undefined> {
+  const { fleet } = settings;
+  const statuses = await readStatuses(settings);
+  onNews();
+  const roster = fleet.nameMembers();
+  if (roster === undefined || fleet.fleet === undefined) return undefined;
+  const longestMs = forgottenLeasesEndMs(longestLeaseMs(roster));
+  const majority = Math.floor(roster.members.length / 2) + 1;
+  const voters = statuses.filter(
+    ({ node, status }) => fleet.members.includes(node) && isAdmitted(status) && status.admission?.generation === fleet.generation,
+  );
+  const marks = await marksOf(settings, voters);
+  if (marks === undefined || voters.length < majority) return undefined;
+  return {
+    id: fleet.fleet,
+    list: roster.fleets,
+    // Each of them entered this generation above the tokens of the one before.
+    floor: Math.max(...voters.map(({ status }) => status.floor ?? 0)),
+    marks,
+    outwaitMs: Math.max(0, longestMs - fleet.knownForMs),
+    longestMs,
+    members: roster.members.map(({ address }) => address),
+  };
+}
+
+/** The highest that a majority of the voters tells, in the generation that is known here. */
+async function marksOf(
+  { fleet, keys }: AdmissionSettings,
+  voters: readonly ReadStatus[],
+): Promise<ReadonlyMap<string, number> | undefined> {
+  const highest = new Map<string, number>();
+  let told = 0;
+  await Promise.all(
+    voters.map(async ({ node }) => {
+      const stored = await answered(() => node.connection.run(mark(keys, new Map())), node);
+      if (stored === undefined) return;
+      node.noteAdmitted(stored.admitted);
+      if (!node.isVoter) return;
+      told++;
+      for (const [name, number] of stored.marks) highest.set(name, Math.max(number, highest.get(name) ?? 0));
+    }),
+  );
+  return told > fleet.members.length / 2 ? highest : undefined;
+}

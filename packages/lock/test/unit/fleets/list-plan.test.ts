@@ -1,0 +1,238 @@
+// Changes of the list of fleets as lockers find their next steps: many at once, each with what it
+// read a while ago, and each stopping anywhere.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Plan, planChange, planTogether, type Standings } from "../../../src/fleets/list-plan.js";
+import { compareLists, type FleetList, type ListStep, type Standing } from "../../../src/protocol/fleet-list.js";
+import type { FleetsChange } from "../../../src/protocol/fleets.js";
+import { homeIn } from "../../../src/protocol/routing.js";
+
+const RESOURCES = Array.from({ length: 12 }, (_, i) => `r${i}`);
+const LEASE_MS = 100;
+
+interface Lease {
+  readonly resource: string;
+  readonly untilMs: number;
+}
+
+/** One fleet: what its nodes have agreed on, and the leases it gave. */
+class SimulatedFleet {
+  list: FleetList | undefined;
+  sinceMs = 0;
+  floor = 0;
+  leases: Lease[] = [];
+  readonly name: string;
+
+  constructor(name: string, list: FleetList | undefined) {
+    this.name = name;
+    this.list = list;
+  }
+
+  standing(nowMs: number): Standing {
+    const { list, floor, name } = this;
+    const outwaitMs = Math.max(0, this.sinceMs + LEASE_MS - nowMs);
+    return { id: `id-${name}`, list, floor, marks: new Map(), outwaitMs, longestMs: LEASE_MS, members: [] };
+  }
+
+  isHome(resource: string): boolean {
+    if (this.list === undefined || this.list.version === 0) return false;
+    return homeIn(this.list.fleets, resource)?.id === `id-${this.name}`;
+  }
+}
+
+class World {
+  nowMs = 1_000;
+  readonly fleets: ReadonlyMap<string, SimulatedFleet>;
+  readonly #tokens = new Map<string, number>();
+  readonly broken: string[] = [];
+
+  constructor(fleets: readonly SimulatedFleet[]) {
+    this.fleets = new Map(fleets.map((fleet) => [fleet.name, fleet]));
+  }
+
+  read(): Standings {
+    return new Map([...this.fleets].map(([name, fleet]) => [name, fleet.standing(this.nowMs)]));
+  }
+
+  lease(name: string, resource: string): void {
+    const fleet = this.fleets.get(name);
+    if (fleet === undefined || !fleet.isHome(resource)) return;
+    const running = [...this.fleets.values()].filter(({ leases }) =>
+      leases.some((lease) => lease.resource === resource && lease.untilMs > this.nowMs),
+    );
+    if (running.includes(fleet)) return;
+    if (running.length > 0) this.broken.push(`${resource} is held in ${running[0]?.name} and in ${name}`);
+    fleet.floor++;
+    const last = this.#tokens.get(resource) ?? 0;
+    if (fleet.floor <= last) this.broken.push(`${resource} got ${fleet.floor} in ${name} after ${last}`);
+    this.#tokens.set(resource, Math.max(last, fleet.floor));
+    fleet.leases.push({ resource, untilMs: this.nowMs + LEASE_MS });
+  }
+
+  take(name: string, { from, to }: ListStep, floor: number): void {
+    const fleet = this.fleets.get(name);
+    if (fleet === undefined) return;
+    fleet.floor = Math.max(fleet.floor, floor);
+    if (compareLists(fleet.list, from) !== 0) return;
+    fleet.list = to;
+    fleet.sinceMs = this.nowMs;
+  }
+}
+
+function listOf(version: number, ...names: readonly string[]): FleetList {
+  return { version, fleets: names.map((name) => ({ name, id: `id-${name}` })) };
+}
+
+const NAMES = ["a", "b", "c", "d"];
+
+type Act =
+  | { readonly act: "read"; readonly who: number }
+  | { readonly act: "step"; readonly who: number; readonly which: number }
+  | { readonly act: "wait"; readonly ms: number }
+  | { readonly act: "lease"; readonly fleet: number };
+
+const who = fc.nat(3);
+const act: fc.Arbitrary<Act> = fc.oneof(
+  fc.record({ act: fc.constant("read" as const), who }),
+  fc.record({ act: fc.constant("step" as const), who, which: fc.nat(3) }),
+  fc.record({ act: fc.constant("wait" as const), ms: fc.constantFrom(10, 60, 110) }),
+  fc.record({ act: fc.constant("lease" as const), fleet: fc.nat(3) }),
+);
+const wish: fc.Arbitrary<FleetsChange> = fc.oneof(
+  fc.record({ add: fc.constantFrom(...NAMES) }),
+  fc.record({ remove: fc.constantFrom(...NAMES) }),
+);
+
+interface Changer {
+  readonly wish: FleetsChange;
+  plan: Plan;
+}
+
+function stepOf(world: World, { plan }: Changer, which: number): void {
+  if (plan.kind !== "close" && plan.kind !== "open") return;
+  const steps = [...plan.steps];
+  const [name, step] = steps[which % steps.length] ?? [];
+  if (name !== undefined && step !== undefined) world.take(name, step, plan.kind === "open" ? plan.floor : 0);
+}
+
+function begin(): World {
+  const first = listOf(1, "a", "b");
+  return new World(NAMES.map((name) => new SimulatedFleet(name, first)));
+}
+
+describe("changes of the list of fleets", () => {
+  test("F1 T1 T2 L2 keep one home for each resource, and its tokens rise, whoever changes it at once and stops anywhere", () => {
+    fc.assert(
+      fc.property(fc.array(wish, { minLength: 1, maxLength: 4 }), fc.array(act, { minLength: 20, maxLength: 160 }), (wishes, acts) => {
+        const world = begin();
+        const changers: Changer[] = wishes.map((each) => ({ wish: each, plan: { kind: "done" } }));
+        for (const one of acts) {
+          if (one.act === "wait") world.nowMs += one.ms;
+          else if (one.act === "lease") for (const resource of RESOURCES) world.lease(NAMES[one.fleet] ?? "", resource);
+          else {
+            const changer = changers[one.who % changers.length];
+            if (changer === undefined) continue;
+            if (one.act === "read") changer.plan = planChange(world.read(), changer.wish, 0);
+            else stepOf(world, changer, one.which);
+          }
+        }
+        for (const resource of RESOURCES) {
+          const homes = [...world.fleets.values()].filter((fleet) => fleet.isHome(resource)).map(({ name }) => name);
+          if (homes.length > 1) world.broken.push(`${resource} belongs to ${homes.join(" and ")}`);
+        }
+        expect(world.broken).toEqual([]);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  /** What becomes of the change if somebody carries it on to its end. */
+  function finish(world: World, change: FleetsChange): Plan {
+    for (let rounds = 0; rounds < 20; rounds++) {
+      const plan = planChange(world.read(), change, 0);
+      if (plan.kind === "done" || plan.kind === "refused") return plan;
+      if (plan.kind === "wait") world.nowMs += plan.waitMs;
+      else for (const [name, step] of plan.steps) world.take(name, step, plan.kind === "open" ? plan.floor : 0);
+    }
+    return { kind: "wait", why: "it never ends", waitMs: 0 };
+  }
+
+  test("F1 one that stopped anywhere is finished by the same call, and taken back by the opposite one", () => {
+    const changes: readonly (readonly [FleetsChange, FleetsChange])[] = [
+      [{ add: "c" }, { remove: "c" }],
+      [{ remove: "b" }, { add: "b" }],
+    ];
+    for (const [change, opposite] of changes) {
+      for (const ending of [change, opposite]) {
+        for (let steps = 0; steps < 6; steps++) {
+          const world = begin();
+          for (let done = 0; done < steps; done++) {
+            const plan = planChange(world.read(), change, 0);
+            if (plan.kind === "wait") world.nowMs += plan.waitMs;
+            else if (plan.kind !== "done") stepOf(world, { wish: change, plan }, done);
+          }
+          expect(finish(world, ending), `${JSON.stringify(ending)} after ${steps} steps of ${JSON.stringify(change)}`).toEqual({
+            kind: "done",
+          });
+          const used = [...world.fleets.values()].filter((fleet) => RESOURCES.some((resource) => fleet.isHome(resource)));
+          const named = ending === change ? ("add" in change ? ["a", "b", "c"] : ["a"]) : ["a", "b"];
+          expect(used.map(({ name }) => name)).toEqual(named);
+        }
+      }
+    }
+  });
+
+  test("F1 two that were begun at once end when one of them is taken back", () => {
+    const world = begin();
+    const [one, other] = [{ add: "c" }, { add: "d" }].map((change) => planChange(world.read(), change, 0));
+    for (const [index, plan] of [one, other].entries()) {
+      if (plan?.kind !== "close") throw new Error("the others come first");
+      const [name, step] = [...plan.steps][index] ?? [];
+      if (name !== undefined && step !== undefined) world.take(name, step, 0);
+    }
+    expect(finish(world, { add: "c" })).toMatchObject({
+      kind: "refused",
+      why: expect.stringMatching(/another change has begun and is not finished/),
+    });
+    expect(finish(world, { remove: "d" })).toEqual({ kind: "done" });
+    expect(finish(world, { add: "c" })).toEqual({ kind: "done" });
+  });
+
+  test("F1 a fleet that answers is not lost, and one that is lost is outwaited", () => {
+    const world = begin();
+    expect(planChange(world.read(), { remove: "b", lost: true }, 0)).toMatchObject({
+      kind: "refused",
+      why: expect.stringMatching(/^b answers/),
+    });
+    const without = new Map([...world.read(), ["b", undefined] as const]);
+    expect(planChange(without, { remove: "b" }, 10_000)).toMatchObject({ kind: "wait", why: "too few nodes of b answer" });
+    expect(planChange(without, { remove: "b", lost: true }, 40)).toMatchObject({ kind: "wait", waitMs: 60 });
+    expect(planChange(without, { remove: "b", lost: true }, LEASE_MS)).toMatchObject({ kind: "open" });
+  });
+});
+
+test("F1 fleets that were founded together are used when all of them say the same", () => {
+  const zero = (key: string): FleetList => ({
+    version: 0,
+    key,
+    fleets: [
+      { name: "a", id: "" },
+      { name: "b", id: "" },
+    ],
+  });
+  const of = (...lists: readonly (FleetList | undefined)[]): Standings => {
+    const fleets = lists.map((list, i) => new SimulatedFleet(NAMES[i] ?? "", list));
+    return new Map(fleets.map((fleet) => [fleet.name, fleet.standing(0)]));
+  };
+  expect(planTogether(of(zero("k"), zero("k")))).toMatchObject({ kind: "open" });
+  expect(planTogether(of(listOf(1, "a", "b"), zero("k")))).toMatchObject({ kind: "open" });
+  expect(planTogether(of(listOf(1, "a", "b"), listOf(1, "a", "b")))).toEqual({ kind: "done" });
+  expect(planTogether(of(zero("k"), zero("other")))).toMatchObject({ kind: "refused" });
+  expect(planTogether(of(undefined, zero("k")))).toMatchObject({ kind: "refused" });
+  expect(planTogether(of(listOf(1, "a"), zero("k")))).toMatchObject({ kind: "refused" });
+  const silent: Standings = new Map([...of(zero("k"), zero("k")), ["a", undefined]]);
+  expect(planTogether(silent)).toMatchObject({
+    kind: "wait",
+    why: expect.stringMatching(/^new fleets are used only when all .* a cannot$/),
+  });
+});
