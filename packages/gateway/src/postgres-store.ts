@@ -20,18 +20,11 @@ import { DatabaseHost } from "./store/database-host.js";
 import { EngineWatch } from "./store/engine-watch.js";
 import { Lineage } from "./store/lineage.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
-import {
-  type HistoryRequest,
-  type ListRequest,
-  type ListResult,
-  listResources,
-  type ReadResult,
-  readHistory,
-  resourceReader,
-} from "./store/read.js";
+import { type HistoryRequest, type ListRequest, type ListResult, listResources, type ReadResult, readHistory } from "./store/read.js";
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
 import { RefusalLog } from "./store/refusal-log.js";
+import { ResourceReads } from "./store/resource-reads.js";
 import { forgetOld } from "./store/retention.js";
 import type { Durability } from "./store/session.js";
 import { type StoreLimits, storeLimits } from "./store/store-limits.js";
@@ -55,7 +48,7 @@ class PostgresStore implements FencedStore {
   readonly #history: "off" | "on";
   readonly #verify: "on" | "off";
   readonly #pool: ReadPool;
-  readonly #readOne: (resource: string) => Promise<ReadResult>;
+  readonly #reads: ResourceReads;
   readonly #engine: EngineWatch;
   readonly #paths: WritePaths;
   readonly #raises: RaiseCheck;
@@ -80,7 +73,7 @@ class PostgresStore implements FencedStore {
     this.#verify = verify === undefined ? "off" : "on";
     this.#lineage = memory === undefined ? undefined : new Lineage({ memory, unreachable: verifyUnreachable });
     this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
-    this.#readOne = resourceReader(this.#pool);
+    this.#reads = new ResourceReads(this.#pool);
     const engine = new EngineWatch(this.#pool, (found) => this.#paths.use(found));
     this.#engine = engine;
     this.#paths = new WritePaths({
@@ -211,7 +204,7 @@ class PostgresStore implements FencedStore {
 
   async read(resource: string): Promise<ReadResult> {
     checkName(resource);
-    return await this.#readOne(resource);
+    return await this.#reads.read(resource, this.#paths.shards === undefined ? "with others" : "alone");
   }
 
   async list(request: ListRequest): Promise<ListResult> {

@@ -3,6 +3,42 @@
 /** @type {readonly import("../mutant.mjs").Mutant[]} */
 export const waits = [
   {
+    name: "readers-get-the-rows-as-they-come",
+    promise: "G3",
+    file: "packages/gateway/src/store/resource-reads.ts",
+    find: "names.map((name) => resultOf(name, found.get(name)))",
+    replace: "names.map((name, i) => resultOf(name, [...found.values()][i]))",
+    breaks: "Of reads that share a statement each is told the document of another.",
+    tests: ["unit/store/resource-reads.test.ts"],
+  },
+  {
+    name: "a-failed-read-fails-the-others",
+    promise: "G6",
+    file: "packages/gateway/src/store/resource-reads.ts",
+    find: 'return "kind" in found ? [] : names',
+    replace: 'return "kind" in found ? names.map(() => found) : names',
+    breaks: "A read that Postgres cannot answer, or a lost connection, fails up to fifteen others.",
+    tests: ["unit/store/resource-reads.test.ts"],
+  },
+  {
+    name: "reads-wait-behind-a-failure",
+    promise: "G6",
+    file: "packages/gateway/src/store/resource-reads.ts",
+    find: "of this.#waiting.splice(0)) void",
+    replace: "of this.#waiting.splice(0, 0)) void",
+    breaks: "Reads that waited for a statement which failed wait until somebody else reads.",
+    tests: ["unit/store/resource-reads.test.ts"],
+  },
+  {
+    name: "large-documents-are-read-by-sixteen",
+    promise: "G6",
+    file: "packages/gateway/src/store/resource-reads.ts",
+    find: "Math.max(1, Math.min(MOST_TOGETHER, ",
+    replace: "Math.max(MOST_TOGETHER, Math.min(MOST_TOGETHER, ",
+    breaks: "One answer of Postgres may hold sixteen of the largest documents, again and again.",
+    tests: ["unit/store/resource-reads.test.ts"],
+  },
+  {
     name: "slow-rows-travel-with-the-others",
     promise: "G6",
     file: "packages/gateway/src/guard/write-queue.ts",

@@ -5,6 +5,7 @@ import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import type { Unavailable } from "../fence/verdict.js";
+import { closing, overloaded } from "./bounded-wait.js";
 import type { DatabaseHost } from "./database-host.js";
 import { tracing } from "./spans.js";
 
@@ -76,11 +77,16 @@ export class ReadPool {
     return { total: this.#pool.totalCount, idle: this.#pool.idleCount, waiting: this.#pool.waitingCount };
   }
 
+  /** Why no further read may wait where so many do. */
+  refusal(waiting: number): Unavailable | undefined {
+    if (this.#pool.ending) return closing;
+    return waiting >= this.#maxWaiting ? overloaded : undefined;
+  }
+
   /** Every failure of a read is one answer: unavailable, and nothing was changed. */
   async read<T>(work: (db: ReturnType<typeof drizzle>) => Promise<T>): Promise<T | Unavailable> {
-    if (this.#pool.ending) return { kind: "unavailable", reason: "closing", outcome: "not_applied" };
-    if (this.#pool.waitingCount >= this.#maxWaiting)
-      return { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
+    const refusal = this.refusal(this.#pool.waitingCount);
+    if (refusal !== undefined) return refusal;
     const span = tracing.spans?.statement("palisade-read");
     try {
       if (this.#host.known === undefined) await this.#host.url();

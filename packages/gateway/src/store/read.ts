@@ -62,7 +62,7 @@ const MAX_PAGE_BYTES = 4_000_000;
  */
 const DOCUMENTS_PER_STEP = 32;
 
-const state = {
+export const state = {
   resource: resources.resource,
   token: resources.token,
   rev: resources.rev,
@@ -71,23 +71,7 @@ const state = {
   updatedAt: resources.updatedAt,
 };
 /** As text: parsed into a JavaScript value, 12345678901234567890 would lose digits. */
-const value = sql<string | null>`${resources.value}::text`;
-
-/** Reads one resource; built once, because building the statement costs as much as running it. */
-export function resourceReader(pool: ReadPool): (resource: string) => Promise<ReadResult> {
-  const statement = pool.db
-    .select({ ...state, value })
-    .from(resources)
-    .where(eq(resources.resource, sql.placeholder("resource")))
-    .prepare("palisade-read");
-  return (resource) =>
-    pool.read(async (): Promise<ReadResult> => {
-      const [row] = await statement.execute({ resource });
-      if (row === undefined) return { kind: "unknown_resource", resource };
-      const { value: text, ...rest } = row;
-      return text === null ? { kind: "absent", ...rest } : { kind: "found", ...rest, value: text };
-    });
-}
+export const value = sql<string | null>`${resources.value}::text`;
 
 export async function listResources(pool: ReadPool, request: ListRequest): Promise<ListResult> {
   const { limit, include = "fences" } = request;

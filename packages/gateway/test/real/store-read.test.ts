@@ -18,6 +18,22 @@ async function pages(store: FencedStore, request: ListRequest): Promise<string[]
 
 const inByteOrder = (names: readonly string[]): string[] => [...names].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 
+describe("a read", () => {
+  test("at the same time as hundreds of others is answered with what it would be told alone", async ({ store }) => {
+    const prefix = `${uniqueName("together")}/`;
+    const kept = Array.from({ length: 60 }, (_, i) => `${prefix}${i}"\\{},é`);
+    for (const [i, name] of kept.entries()) await store.write({ op: "put", resource: name, token: i + 1, value: `{"n":${i}}` });
+    await store.write({ op: "delete", resource: kept[7] ?? "", token: 99 });
+    await store.write({ op: "seal", resource: `${prefix}sealed`, token: 5 });
+    const names = [...kept, `${prefix}sealed`, `${prefix}missing`, "NULL"];
+    const alone = new Map<string, unknown>();
+    for (const name of names) alone.set(name, await store.read(name));
+    const wanted = Array.from({ length: 400 }, (_, i) => names[(i * 7) % names.length] ?? "");
+    const found = await Promise.all(wanted.map((name) => store.read(name)));
+    expect(found).toEqual(wanted.map((name) => alone.get(name)));
+  });
+});
+
 describe("a list", () => {
   test("pages through all names with a prefix, each once, in the order of their bytes", async ({ store }) => {
     const prefix = `${uniqueName("list")}/`;
