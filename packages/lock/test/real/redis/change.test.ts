@@ -5,9 +5,10 @@ import { describe, expect, type StartFleet, test } from "@palisade/testkit/vites
 import { generationNumber, readAdmissionRecord } from "../../../src/redis/admission-record.js";
 import { accept, enter, promise } from "../../../src/redis/generation-record.js";
 import { keysOf } from "../../../src/redis/keys.js";
+import { acceptScript } from "../../../src/redis/lua.generated.js";
 import { isAdmitted, isClosed, type NodeStatus, type ScriptCall, status } from "../../../src/redis/node-record.js";
 import { changed, generationOf, type Roster } from "../../../src/redis/roster.js";
-import { asking, type Opened, opened } from "./opened-fleet.js";
+import { asking, heldBack, type Opened, opened } from "./opened-fleet.js";
 
 const namespace = "change";
 const keys = keysOf(namespace);
@@ -171,6 +172,21 @@ describe("a change", () => {
     );
     expect(isClosed(await statusOf(nodes[0]))).toBe(false);
     expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "granted" });
+  });
+
+  test("M1 that one of three has accepted is not told as done, when the other two agree on another one", patient, async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 3 });
+    const gate = heldBack(acceptScript, 2, 3);
+    await using slow = await opened(urls, { namespace, maxTtlMs, openLink: gate.openLink });
+    const change = slow.fleet.reconfigure({ maxTtlMs: 300 }, 30_000);
+    await expect.poll(async () => isClosed(await statusOf(nodes[0])), soon).toBe(true);
+    await nodes[0]?.partition();
+    await using quick = await opened(urls, { namespace, maxTtlMs, nodeTimeoutMs: 500, connectTimeoutMs: 500 });
+    expect(await quick.fleet.reconfigure({ maxTtlMs: 400 }, 30_000)).toMatchObject({ generation: 2, maxTtlMs: 400 });
+    await nodes[0]?.heal();
+    gate.open();
+    expect(await change).toMatchObject({ generation: 3, maxTtlMs: 300 });
+    for (const node of nodes) await expect.poll(async () => (await statusOf(node)).maxTtlMs, soon).toBe(300);
   });
 
   test("M1 takes a former member in again, with the memory of its former days", patient, async ({ fleet }) => {

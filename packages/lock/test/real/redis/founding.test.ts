@@ -2,51 +2,12 @@
 // that node has forgotten what it granted.
 import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
-import { openLink } from "../../../src/redis/ioredis.js";
-import type { OpenLink } from "../../../src/redis/link.js";
 import { openAdmissionScript } from "../../../src/redis/lua.generated.js";
-import { asking, type Opened, open, opened } from "./opened-fleet.js";
+import { asking, heldBack, type Opened, open, opened } from "./opened-fleet.js";
 
 const namespace = "founding";
 const maxTtlMs = 400;
 const options = { namespace, maxTtlMs } as const;
-
-interface Gate {
-  readonly openLink: OpenLink;
-  /** What is held back has been asked for. */
-  readonly reached: Promise<void>;
-  open(): void;
-}
-
-/** Holds back what a locker asks the nodes at these places when it marks them. */
-function marksHeldBack(...places: readonly number[]): Gate {
-  let reach: (() => void) | undefined;
-  let opening: (() => void) | undefined;
-  const reached = new Promise<void>((resolve) => {
-    reach = resolve;
-  });
-  const isOpen = new Promise<void>((resolve) => {
-    opening = resolve;
-  });
-  let place = 0;
-  return {
-    reached,
-    open: () => opening?.(),
-    openLink(source, settings) {
-      const link = openLink(source, settings);
-      if (!places.includes(++place)) return link;
-      const evaluate = link.eval.bind(link);
-      const held: typeof link.eval = async (script, keyCount, ...text) => {
-        if (script === openAdmissionScript) {
-          reach?.();
-          await isOpen;
-        }
-        return evaluate(script, keyCount, ...text);
-      };
-      return Object.assign(link, { eval: held });
-    },
-  };
-}
 
 interface Story extends AsyncDisposable {
   readonly servers: RedisFleet;
@@ -57,7 +18,7 @@ interface Story extends AsyncDisposable {
 /** The slow one has marked all nodes but the second when the quick one founds the fleet. */
 async function story(fleet: StartFleet, meanwhile: (servers: RedisFleet, quick: Opened) => Promise<void>): Promise<Story> {
   const servers = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
-  const gate = marksHeldBack(2);
+  const gate = heldBack(openAdmissionScript, 2);
   const slow = open(servers.urls, { ...options, openLink: gate.openLink });
   await gate.reached;
   for (const node of [servers.nodes[0], servers.nodes[2]])
@@ -124,7 +85,7 @@ describe("a locker that saw how a node stood before its memory was lost", () => 
     const first = await opened(servers.urls, options);
     await first.fleet.close();
     await servers.nodes[1]?.restart();
-    const gate = marksHeldBack(2);
+    const gate = heldBack(openAdmissionScript, 2);
     await using slow = open(servers.urls, { ...options, openLink: gate.openLink });
     await gate.reached;
     await using quick = await opened(servers.urls, options);
@@ -141,7 +102,7 @@ describe("a locker that saw how a node stood before its memory was lost", () => 
 
   test("T1 proposes no floor of the time before, however long its question was under way", async ({ fleet }) => {
     const servers = await fleet({ nodes: 1, appendfsync: "no", config: { appendonly: "no", save: "" } });
-    const gate = marksHeldBack(1);
+    const gate = heldBack(openAdmissionScript, 1);
     await using slow = open(servers.urls, { ...options, openLink: gate.openLink });
     await gate.reached;
     const [node] = servers.nodes;
