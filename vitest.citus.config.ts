@@ -1,7 +1,63 @@
 // `npm run citus`: the gateway's tests on a Citus cluster of one coordinator and two workers. Files of test/real run unchanged: the database that they are given is the
-// coordinator's, migrated and distributed.
+// coordinator's, migrated and distributed. What a file starts itself, it starts without Citus: such files have relatives in test/citus.
 import { defineConfig } from "vitest/config";
 import base, { patient, shared } from "./vitest.config.js";
+
+const reused = [
+  "guard-fenced-keys",
+  "guard-fenced-tables",
+  "guard-folds",
+  "guard-group-commit",
+  "guard-histories",
+  "guard-idempotency",
+  "guard-own-tables",
+  "guard-pairs",
+  "guard-raises",
+  "guard-rights",
+  "guard-slow-rows",
+  "guard-statement",
+  "guard-transactions",
+  "http-crash",
+  "http-drain",
+  "http-routes",
+  "http-transactions",
+  "stale-writes-are-rejected",
+];
+
+/** Tests of these files that have no place on Citus, and why. */
+const leftOut: Readonly<Record<string, readonly string[]>> = {
+  "they send the statement of plain Postgres themselves": [
+    "the statement accepts exactly what its explanation calls admissible",
+    "the statement lets an unverified row through only where it raises nothing",
+  ],
+  "they count statements or look at the order of rows, and writes go together by shard there: store-shards.test.ts": [
+    "locks its rows in the order of their names, whatever their order in the request",
+    "sends the writes of one turn of the event loop as one statement",
+    "keeps rows, bytes and statements in flight within their limits",
+    "is bounded in writes and in bytes, and says overloaded beyond that",
+    "may deadlock with a batch: the batch is rolled back and retried, and every row is written",
+    "fails alone with contention, and from then on delays no other row",
+    "does not send what has waited too long",
+    "are one row of one statement, and only the first of them made the document",
+    "that was used is found without a failed statement",
+    "do not fail the neighbours of their batch, and are found in one go",
+  ],
+  "a write there is a transaction: where no commit was sent, it is known not to be applied": [
+    "when closing takes too long, what was not sent is not applied and what was sent is unknown",
+    "whose session ends under way are each told that nobody knows, and none is sent again",
+    "that waits for its turn when the store closes is not applied, and one that was sent is unknown",
+  ],
+  "not promised there, or refused (docs/citus.md)": [
+    "not even the owner lowers a fence past the record",
+    "is all there or not there for every reader",
+    "a holder that waited for another begins again, and whoever read before presenting too",
+    "is refused alone, and from then on fails no neighbour",
+    "are told as changes one by one",
+    "cannot be spent twice: another fingerprint is told so",
+    "raced through three gateways for different resources is spent by one of them",
+  ],
+};
+const titles = Object.values(leftOut).flat();
 
 export default defineConfig({
   ...shared,
@@ -11,6 +67,7 @@ export default defineConfig({
     name: "citus",
     maxWorkers: base.test?.maxWorkers,
     teardownTimeout: base.test?.teardownTimeout,
-    include: ["packages/*/test/citus/**/*.test.ts"],
+    include: ["packages/*/test/citus/**/*.test.ts", ...reused.map((file) => `packages/gateway/test/real/${file}.test.ts`)],
+    testNamePattern: new RegExp(`^(?!.*(?:${titles.join("|")}))`),
   },
 });

@@ -12,6 +12,7 @@ const groups = {
   Operating: [
     "docs/operating.md",
     "docs/growing.md",
+    "docs/citus.md",
     "docs/page.md",
     "docs/failure-modes.md",
     "docs/containers.md",

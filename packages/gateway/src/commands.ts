@@ -13,6 +13,7 @@ import { loadCredentials } from "./settings/credentials.js";
 import { type EnvironmentSettings, readEnvironment } from "./settings/environment.js";
 import type { Settings } from "./settings/setting-values.js";
 import { settings as table } from "./settings/settings.js";
+import { distribute, MOST_SHARDS } from "./store/distribute.js";
 import { grantRoles } from "./store/migrate.js";
 import { connectToLock } from "./verify-with-lock.js";
 import { version } from "./version.generated.js";
@@ -67,10 +68,19 @@ async function leave(gateway: Gateway): Promise<number> {
   return unfinished === 0 ? 0 : 1;
 }
 
+/** With --citus the tables are then spread over the workers, with the rows they have. */
 export async function runMigrations(args: readonly string[]): Promise<number> {
-  noArguments(args);
-  const { settings } = read();
-  await bringUpToDate(settings.databaseUrl, createLog("info"));
+  const options = { citus: { type: "boolean" }, shards: { type: "string" } } as const;
+  const { values } = parseArgs({ args: [...args], options, strict: true });
+  const shards = values.shards === undefined ? undefined : Number(values.shards);
+  if (shards !== undefined && (values.citus !== true || !Number.isInteger(shards) || shards < 1 || shards > MOST_SHARDS))
+    throw new GatewayConfigError([`--shards is a number from 1 to ${MOST_SHARDS}, with --citus.`]);
+  const { databaseUrl } = read().settings;
+  const log = createLog("info");
+  await bringUpToDate(databaseUrl, log);
+  if (values.citus !== true) return 0;
+  const { distributed, ...report } = await distribute(databaseUrl, { shards });
+  log.info(report, distributed ? "the tables were distributed" : "the tables are distributed, as they were before");
   return 0;
 }
 
@@ -153,6 +163,8 @@ function helpText(): string {
   });
   return `palisade-gateway [serve]        serve resources over HTTP until SIGTERM
 palisade-gateway migrate        bring the schema of the database up to date
+palisade-gateway migrate --citus [--shards N]
+                                also distribute its tables over the workers of Citus, while no gateway writes
 palisade-gateway grant          give the roles palisade_gateway and palisade_app their rights, as the owner of the schema
 palisade-gateway recover --reason TEXT [--nothing-lost]
                                 after a restore: raise all fences to what the lock's nodes know, as the owner of the schema;

@@ -12,7 +12,7 @@ import { closeServer, listenOn, notListening, urlOf } from "./http/listener.js";
 import { openApiText } from "./http/openapi.js";
 import { noteRefused } from "./http/routes/refusals.js";
 import { createGatewayServer, type GatewayServer } from "./http/server.js";
-import { bringUpToDate } from "./migrate-at-start.js";
+import { bringUpToDate, refuseUnfitDatabase } from "./migrate-at-start.js";
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
 import { OperatorPage } from "./page/page.js";
@@ -206,7 +206,8 @@ class RunningGateway implements Gateway {
       this.#log.warn(
         "NO CREDENTIALS ARE CONFIGURED: every caller that reaches this port may read, write and move fences; it listens on loopback only",
       );
-    if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
+    const wait = { signal: this.#ending.signal };
+    await (settings.migrations === "on" ? bringUpToDate : refuseUnfitDatabase)(settings.databaseUrl, this.#log, wait);
     if (settings.redisUrls !== undefined && (verifyMode(settings) !== "off" || settings.page === "on"))
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
     this.#store = await openStore(this.#storeConfig());

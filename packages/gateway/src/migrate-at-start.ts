@@ -1,8 +1,10 @@
-// Brings the schema up to date at start, and waits for Postgres, so that a gateway and its database
-// may be started together. Errors that waiting cannot mend end the start.
+// Looks at the database at start and brings its schema up to date. Waits for Postgres, so that a
+// gateway and its database may be started together. Errors that waiting cannot mend end the start.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "./observe/log.js";
+import { EngineError } from "./store/engine.js";
 import { migrate } from "./store/migrate.js";
+import { demandFitDatabase } from "./store/start-check.js";
 
 const PAUSE_MS = 1_000;
 // Postgres does not listen yet, is still starting up (57P03), is short of connections (53300), or
@@ -15,13 +17,34 @@ interface Wait {
   readonly signal?: AbortSignal | undefined;
 }
 
-export async function bringUpToDate(databaseUrl: string, log: Log, { maxWaitMs = 30_000, signal }: Wait = {}): Promise<void> {
+/**
+ * Ends the start on a database that no gateway may write to. A standby may be promoted, and is
+ * waited for.
+ */
+export async function bringUpToDate(databaseUrl: string, log: Log, wait: Wait = {}): Promise<void> {
+  await onceThere(log, wait, async () => {
+    await demandFitDatabase(databaseUrl);
+    const { applied } = await migrate(databaseUrl);
+    if (applied.length > 0) log.info({ applied }, "the schema was brought up to date");
+  });
+}
+
+/** For a gateway that does not migrate, which starts while Postgres is away. */
+export async function refuseUnfitDatabase(databaseUrl: string, log: Log, wait: Wait = {}): Promise<void> {
+  await onceThere(log, wait, async () => {
+    try {
+      await demandFitDatabase(databaseUrl);
+    } catch (error) {
+      if (error instanceof EngineError) throw error;
+    }
+  });
+}
+
+async function onceThere(log: Log, { maxWaitMs = 30_000, signal }: Wait, work: () => Promise<void>): Promise<void> {
   const startedAt = performance.now();
   for (;;) {
     try {
-      const { applied } = await migrate(databaseUrl);
-      if (applied.length > 0) log.info({ applied }, "the schema was brought up to date");
-      return;
+      return await work();
     } catch (error) {
       const waitedMs = performance.now() - startedAt;
       if (!isPassing(error)) throw error;

@@ -7,6 +7,9 @@ import { MigrationError, schemaState, underLock } from "./migrate.js";
 import { citusFunctions, citusTables } from "./migrations.generated.js";
 import { withClient } from "./with-client.js";
 
+/** As Citus has it. */
+export const MOST_SHARDS = 64_000;
+
 export interface DistributeOptions {
   /** How many shards a table gets, in place of citus.shard_count of the database. */
   readonly shards?: number | undefined;
@@ -17,8 +20,8 @@ export type DistributeReport = { readonly distributed: boolean; readonly shards:
 
 /** Throws EngineError or MigrationError where the database is not ready; then nothing changes. */
 export async function distribute(databaseUrl: string, { shards }: DistributeOptions = {}): Promise<DistributeReport> {
-  if (shards !== undefined && (!Number.isInteger(shards) || shards < 1 || shards > 64_000))
-    throw new RangeError(`shards is an integer from 1 to 64000, not ${String(shards)}`);
+  if (shards !== undefined && (!Number.isInteger(shards) || shards < 1 || shards > MOST_SHARDS))
+    throw new RangeError(`shards is an integer from 1 to ${MOST_SHARDS}, not ${String(shards)}`);
   return await withClient(databaseUrl, async (client) => {
     const report = await underLock(client, () => distributeWith(client, shards));
     // Sessions from before have the statements of a plain database prepared.

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import type pg from "pg";
 import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
 import type { FencedStore, StoreEvent } from "../../src/fenced-store.js";
-import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
+import { cutWaitingSessions, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 
 const NOT_FOR_POSTGRES = '"\\u0000"';
 
@@ -145,9 +145,7 @@ describe("puts that wait for one resource", () => {
     await holder.query("select from palisade.resources where resource = $1 for update", [resource]);
     const verdicts = writeAll(store, puts(resource, 10));
     await untilSomebodyWaits(observer);
-    await observer.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-    );
+    await cutWaitingSessions(observer);
     expect(new Set((await verdicts).map(({ kind }) => kind))).toEqual(new Set(["outcome_unknown"]));
     await holder.query("rollback");
     expect(await store.read(resource)).toMatchObject({ value: '"before"', rev: 1 });

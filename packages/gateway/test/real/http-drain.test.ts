@@ -3,6 +3,7 @@ import { startChild } from "@palisade/testkit";
 import pg from "pg";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { type GatewayProcess, program } from "../support/gateway-process.js";
+import { untilSomebodyWaits } from "../support/store.js";
 import { type Answer, get, put, RawConnection } from "../support/wire.js";
 
 /** A write that waits in the database until the test lets it go. */
@@ -19,9 +20,7 @@ async function heldWrite(
   await client.query("select 1 from palisade.resources where resource = $1 for update", [name]);
   const answer = put(gateway.url, name, { token: 2, value: { by: 2 } });
   answer.catch(() => undefined); // Some tests end it with the process.
-  const waiting = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-  const waiters = async (): Promise<number> => (await client.query<{ n: number }>(waiting)).rows[0]?.n ?? 0;
-  await eventually(waiters).toBeGreaterThan(0);
+  await untilSomebodyWaits(client);
   const release = async (): Promise<void> => {
     await client.query("commit");
     await client.end();

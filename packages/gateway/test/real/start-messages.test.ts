@@ -1,6 +1,6 @@
 // A start that cannot come about says what is missing, where, and what to do; and ends.
 import { createServer } from "node:net";
-import { PostgresServer, startChild } from "@palisade/testkit";
+import { PostgresPair, PostgresServer, startChild } from "@palisade/testkit";
 import { expect, test as plain } from "@palisade/testkit/vitest";
 import pg from "pg";
 import { bringUpToDate } from "../../src/migrate-at-start.js";
@@ -49,6 +49,18 @@ plain("a Postgres that does not come ends the start with its host and how long i
   await expect(start).rejects.toThrow(
     new RegExp(`^Postgres was not there within 0\\.\\d s: nothing answers at host and port 127\\.0\\.0\\.1:${port}`),
   );
+});
+
+plain("a standby is waited for, and then ends the start with what DATABASE_URL must name", async ({ onTestFinished }) => {
+  const pair = await PostgresPair.start({ replication: "async" });
+  onTestFinished(() => pair.stop());
+  const start = bringUpToDate(pair.standby.url, createLog("silent"), { maxWaitMs: 10 });
+  await expect(start).rejects.toThrow(
+    /is a standby, which takes no writes: DATABASE_URL must name the primary, or all hosts of which one is$/,
+  );
+  const waiting = bringUpToDate(pair.standby.url, createLog("silent"));
+  await pair.promote();
+  await waiting;
 });
 
 plain("a role without the rights is told the command, and whose it is", async () => {

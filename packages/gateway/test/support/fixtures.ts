@@ -1,10 +1,11 @@
 // A gateway for a test file, over a database of its own, and further ones on request, in this
 // process or in their own. All are closed again.
-import { createGateway, type Gateway, type GatewayConfig, migrate } from "@palisade/gateway";
+import { createGateway, type Gateway, type GatewayConfig } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base, expect } from "@palisade/testkit/vitest";
 import { type GatewayProcess, startProgram } from "./gateway-process.js";
 import { longTimeouts } from "./long-timeouts.js";
+import { gatewayTemplate } from "./template.js";
 
 export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
 
@@ -27,7 +28,7 @@ export function eventually(read: () => unknown): ReturnType<typeof expect.poll> 
 export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", lastRequestMs: 0, ...longTimeouts } as const;
 
 export const test = base
-  .extend("databaseTemplate", { scope: "file" }, async () => ({ name: "gateway", migrate }))
+  .extend("databaseTemplate", { scope: "file" }, async () => gatewayTemplate())
   .extend("gateway", { scope: "file" }, async ({ database }: { database: TestDatabase }, { onCleanup }): Promise<Gateway> => {
     const gateway = createGateway({ ...quiet, databaseUrl: database.url, history: "on" });
     await gateway.listen();

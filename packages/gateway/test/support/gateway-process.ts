@@ -46,9 +46,9 @@ export async function startProgram(env: Readonly<Record<string, string>>, main =
     heard = resolve;
   });
   const child = startChild({
-    // The variable is about the tests' servers; the program would warn that it does not know it.
+    // These are about the tests' servers; the program would warn that it does not know them.
     command: "env",
-    args: ["-u", "PALISADE_TEST_PROVIDER", process.execPath, main],
+    args: ["-u", "PALISADE_TEST_PROVIDER", "-u", "PALISADE_TEST_CITUS", process.execPath, main],
     env: { PORT: "0", ADMIN_PORT: "0", ...longTimeoutVariables, ...env },
     name: "palisade-gateway",
     onLine: (line) => {

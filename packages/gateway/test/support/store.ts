@@ -1,11 +1,11 @@
 // Stores and plain connections for a test, over the database of its file. All are closed again.
-import { migrate } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { longTimeouts } from "./long-timeouts.js";
+import { gatewayTemplate, isOnCitus } from "./template.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";
 
@@ -21,7 +21,7 @@ export function uniqueName(prefix = "r"): string {
 }
 
 export const test = base
-  .extend("databaseTemplate", { scope: "file" }, async () => ({ name: "gateway", migrate }))
+  .extend("databaseTemplate", { scope: "file" }, async () => gatewayTemplate())
   .extend("openStore", ({ database }: { database: TestDatabase }, { onCleanup }): OpenStore => {
     const opened: FencedStore[] = [];
     onCleanup(async () => {
@@ -48,12 +48,21 @@ export const test = base
     };
   });
 
+const WAITING = "datname = current_database() and wait_event_type = 'Lock'";
+
+/** On the database's server, or on every server of its cluster. */
+async function everywhere(client: pg.Client, text: string): Promise<number> {
+  const counted = isOnCitus() ? "select sum(result::int)::int as n from run_command_on_all_nodes($1)" : text;
+  const { rows } = await client.query<{ n: number }>(counted, isOnCitus() ? [text] : []);
+  return rows[0]?.n ?? 0;
+}
+
 /** Resolves as soon as some session of the database waits for a lock. */
 export async function untilSomebodyWaits(client: pg.Client, waiting = 1): Promise<void> {
-  for (;;) {
-    const { rows } = await client.query<{ waiting: number }>(
-      "select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-    );
-    if ((rows[0]?.waiting ?? 0) >= waiting) return;
-  }
+  while ((await everywhere(client, `select count(*)::int as n from pg_stat_activity where ${WAITING}`)) < waiting);
+}
+
+/** Cuts the sessions of the database that wait for a lock. */
+export async function cutWaitingSessions(client: pg.Client): Promise<void> {
+  await everywhere(client, `select count(pg_terminate_backend(pid))::int as n from pg_stat_activity where ${WAITING}`);
 }

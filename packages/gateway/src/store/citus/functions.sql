@@ -22,7 +22,7 @@ $$;
 -- LOCAL says, with the whole text that it stands in, so each is a text of its own. Rows are reached
 -- by key, and in the order of the request, as on plain Postgres.
 create or replace function palisade.tell_workers(lock_wait_ms integer, statement_timeout_ms integer, commits text) returns void
-language plpgsql as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform pg_catalog.set_config('client_min_messages', 'warning', true), pg_catalog.set_config('citus.propagate_set_commands', 'local', true);
   execute 'set local lock_timeout = ' || $1;
@@ -36,9 +36,11 @@ $$;
 
 -- What the shards of this database keep is on the workers; whether a gateway has confirmed that the
 -- database was not restored is known to the coordinator, and asked first. Numbers and times of the
--- transaction are the coordinator's.
+-- transaction are the coordinator's, and times go to the workers as text, in the style of the
+-- session. Workers read as they have committed: a stricter level of the caller would read its own
+-- tables as they were before the guard waited, and is refused.
 create or replace function palisade.guard(resource text, token bigint, seq bigint default null, holder text default null) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set datestyle = 'ISO' as $$
 #variable_conflict use_column
 declare
   known record;
@@ -46,6 +48,10 @@ declare
 begin
   if coalesce(octet_length($1), 0) not between 1 and 512 or coalesce($2, 0) not between 1 and 410244480000000 or $3 not between 1 and 999999999999999 then
     perform palisade.refuse_malformed($1, $2, $3);
+  end if;
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    raise exception 'on Citus a token is presented in a transaction that is read committed, not %', current_setting('transaction_isolation')
+      using errcode = '0A000', hint = 'begin isolation level read committed';
   end if;
   if not exists (select from palisade.confirmed_lineage) then
     raise exception 'no gateway has confirmed since the start of the server that this database has every fence: it may have been restored'
@@ -84,7 +90,7 @@ end
 $$;
 
 create or replace function palisade.holds_pair(resource text) returns boolean
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set datestyle = 'ISO' as $$
 declare
   number xid8 := pg_current_xact_id();
   began timestamptz := now();
