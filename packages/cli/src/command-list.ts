@@ -1,12 +1,13 @@
 // Every command with its words and flags: what is parsed, shown as help, and completed by a shell.
 import { doctor, nodes } from "./commands/fleet.js";
+import { fleets } from "./commands/fleets.js";
 import { fence, history, raise, refused } from "./commands/gateway.js";
 import { forceRelease, inspect, issued, list } from "./commands/lock.js";
 import { watch } from "./commands/watch.js";
 import type { Context, Flags } from "./context.js";
 import type { Report } from "./report.js";
 
-export type FlagName = "reason" | "yes" | "limit" | "every" | "since";
+export type FlagName = "lost" | "reason" | "yes" | "limit" | "every" | "since";
 
 export interface Command {
   /** What stands behind the name; in brackets what may be left out. */
@@ -24,6 +25,7 @@ export interface Flag {
 }
 
 export const flagHelp: Readonly<Record<FlagName, Flag>> = {
+  lost: { help: "its servers are gone for good" },
   reason: { value: "TEXT", help: "why; it is kept or published with the change" },
   yes: { help: "do not ask" },
   limit: { value: "N", help: "show at most so many" },
@@ -66,6 +68,13 @@ export const commands: Readonly<Record<string, Command>> = {
     run: watch,
   },
   nodes: { words: [], flags: [], help: "which nodes vote, which wait, which are silent", example: "palisade nodes", run: nodes },
+  fleets: {
+    words: ["[name|add|remove]", "[FLEET]"],
+    flags: ["lost", "yes"],
+    help: "which fleets resources belong to; add one, or take one away",
+    example: "palisade fleets add east",
+    run: fleets,
+  },
   doctor: {
     words: [],
     flags: [],

@@ -1,7 +1,6 @@
 // After a restore: raises the fences of the database to what the lock's nodes know, in one
 // transaction, so that no token that was ever accepted before is below a fence that it had raised
 // (G7). For an operator, as the owner of the schema.
-import { randomUUID } from "node:crypto";
 import type { Locker } from "@palisade/lock";
 import pg from "pg";
 import { isName } from "./fence/write-request.js";
@@ -64,9 +63,9 @@ export async function recover(request: RecoverRequest): Promise<Recovery> {
 
 async function raiseFences(client: pg.Client, { lock, by, reason }: RecoverRequest): Promise<Recovery> {
   await client.query("drop trigger if exists refuse_below_floor on palisade.resources");
-  // Of a name that no lease ever had, the nodes know the highest token of any. Asked first: what is
-  // leased from now on has a counter, or a token above this one.
-  const fenceFloor = await lock.highestToken(`palisade-gateway/recover/${randomUUID()}`);
+  // The highest token of any resource. Asked first: what is leased from now on has a counter, or a
+  // token above this one.
+  const fenceFloor = await lock.highestToken();
   const { rows } = await client.query<{ resource: string }>("select resource from palisade.resources");
   const names = [...new Set([...rows.map(({ resource }) => resource), ...(await lock.listResources()).filter(isName)])].sort();
   let raised = 0;

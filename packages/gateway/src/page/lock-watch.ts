@@ -148,7 +148,7 @@ export class LockWatch {
       const states = new Map(nodes.map((node) => [node.node, this.#stateOf(node, at)]));
       const isNews = [...states].some(([node, { state }]) => this.#states.get(node)?.state !== state);
       this.#states = states;
-      this.#fleet = { nodes, quorum: Math.floor(nodes.length / 2) + 1, at };
+      this.#fleet = { nodes, ...quorumOf(nodes), at };
       if (isNews) this.#onNews();
     } catch (error) {
       this.#fleet = { nodes: [], quorum: 0, at: 0, trouble: messageOf(error) };
@@ -187,6 +187,19 @@ export class LockWatch {
     }
     return Math.min(LEASES_AT_LEAST_EVERY_MS, Math.max(LEASES_EVERY_MS, REST * this.#costMs));
   }
+}
+
+/** Of all fleets together, and which of several has too few votes. */
+function quorumOf(nodes: readonly NodeInspection[]): { readonly quorum: number; readonly trouble?: string } {
+  const fleets = [...new Set(nodes.map(({ fleet }) => fleet))].map((fleet) => {
+    const members = nodes.filter((node) => node.fleet === fleet);
+    const votes = members.filter(({ state }) => state === "votes").length;
+    return { fleet, votes, size: members.length, quorum: Math.floor(members.length / 2) + 1 };
+  });
+  const short = fleets.find(({ fleet, votes, quorum }) => fleet !== undefined && votes < quorum);
+  const quorum = fleets.reduce((sum, each) => sum + each.quorum, 0);
+  if (short === undefined) return { quorum };
+  return { quorum, trouble: `fleet ${short.fleet}: ${short.votes} of ${short.size} nodes vote, ${short.quorum} are needed` };
 }
 
 /** What doctor() would say of a node that votes. */

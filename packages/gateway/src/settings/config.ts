@@ -3,6 +3,7 @@
 import { databaseUrlsOf } from "../store/database-urls.js";
 import { storeLimits } from "../store/store-limits.js";
 import type { Setting } from "./setting.js";
+import { withoutFleet } from "./setting-kinds.js";
 import type { Settings } from "./setting-values.js";
 import { settings } from "./settings.js";
 
@@ -80,7 +81,11 @@ function contradictions(settings: Settings, naming: Naming): string[] {
   if (settings.verify !== undefined && settings.verify !== "off" && settings.redisUrls === undefined) {
     refuse(`${naming("verify")} is ${settings.verify}, which needs ${naming("redisUrls")}.`);
   }
-  const twice = repeated((settings.redisUrls ?? []).flatMap((url) => addressOf(url)));
+  const redisUrls = (settings.redisUrls ?? []).map((text) => ({ text, url: withoutFleet(text) }));
+  const named = redisUrls.filter(({ text, url }) => text !== url).length;
+  if (named > 0 && named < redisUrls.length)
+    refuse(`${naming("redisUrls")} gives the name of a fleet to some nodes and not to others: west=redis://… for all, or for none.`);
+  const twice = repeated(redisUrls.flatMap(({ url }) => addressOf(url)));
   if (twice !== undefined)
     refuse(`${naming("redisUrls")} names ${twice} twice: each node is a Redis master of its own, and one server must not vote twice.`);
   const host = repeated(databaseUrlsOf(settings.databaseUrl).flatMap((url) => addressOf(url, "5432")));

@@ -39,6 +39,16 @@ export function urlOf(...protocols: string[]): z.ZodType {
   return z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol));
 }
 
+/** Of a node of the lock; where there are several fleets, with the name of its own before it. */
+export const nodeUrl: z.ZodType = z.string().refine((text) => {
+  const url = withoutFleet(text);
+  return URL.canParse(url) && ["redis:", "rediss:"].includes(new URL(url).protocol);
+});
+
+export function withoutFleet(text: string): string {
+  return text.replace(/^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?=/, "");
+}
+
 export const shortText: z.ZodType = z.string().min(1).max(255);
 
 export function parseJson(text: string): unknown {

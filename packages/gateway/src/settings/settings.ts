@@ -4,7 +4,7 @@ import { z } from "zod";
 import { storeRange } from "../store/store-limits.js";
 import { credentialSettings } from "./credential-settings.js";
 import type { Setting } from "./setting.js";
-import { aDatabase, choice, list, number, secret, shortText, urlOf } from "./setting-kinds.js";
+import { aDatabase, choice, list, nodeUrl, number, secret, shortText } from "./setting-kinds.js";
 import type { Settings } from "./setting-values.js";
 
 const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
@@ -56,8 +56,8 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
   redisUrls: secret(
     list({
       env: "PALISADE_REDIS_URLS",
-      item: urlOf("redis:", "rediss:"),
-      mustBe: "a comma-separated list of redis:// URLs",
+      item: nodeUrl,
+      mustBe: "a comma-separated list of redis:// URLs; of several fleets, each with the name of its own before it: west=redis://…",
       help: "The nodes of the lock. With them, a token that would raise a fence is first checked to have been issued.",
     }),
   ),

@@ -230,6 +230,19 @@ describe("a fleet that is wholly down", () => {
   );
 });
 
+test(
+  "T1 G7 the highest token of any resource is that of any fleet, and every later lease is above it",
+  patient,
+  async ({ fleet, open }) => {
+    const { east, west } = (await serversOf(fleet)).fleets;
+    const locker = open({ fleets: { east, west } });
+    const lease = await locker.acquire(moving[0] ?? "");
+    const highest = await locker.highestToken(undefined, lease.token + 5_000);
+    expect(highest).toBeGreaterThanOrEqual(lease.token + 5_000);
+    for (const name of [moving[1] ?? "", staying[0] ?? ""]) expect((await locker.acquire(name)).token).toBeGreaterThan(highest);
+  },
+);
+
 describe("several resources of one lease", () => {
   test(
     "F1 have the same part in braces, or are refused before anything is sent, with a message that says how",

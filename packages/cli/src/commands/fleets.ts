@@ -1,0 +1,55 @@
+// The command about several fleets: how they stand, and how their list is changed.
+import type { FleetInspection, FleetsChange, FleetsState } from "@palisade/lock";
+import type { Context, Flags } from "../context.js";
+import { UsageError } from "../failure.js";
+import type { Report } from "../report.js";
+
+const colours = { used: "green", unused: "dim", changing: "yellow", silent: "red" } as const;
+
+export async function fleets(context: Context, [verb, name = ""]: readonly string[], flags: Flags): Promise<Report> {
+  if (verb === undefined) return shown(await context.locker.fleets());
+  const change = changeOf(verb, name, flags);
+  if ("remove" in change && flags.yes !== true) {
+    const lost = change.lost === true ? "Its servers must be off, and stay off. " : "";
+    const answer = await context.ask(
+      `${lost}Resources of ${name} have no new holder until its leases are over. Type its name to take it away: `,
+    );
+    if (answer === undefined) throw new UsageError("fleets remove asks on a terminal; without one, give --yes.");
+    if (answer !== name) return { json: { changed: false }, lines: ["Nothing was changed."], exitCode: 1 };
+  }
+  return shown(await context.locker.changeFleets(change));
+}
+
+function changeOf(verb: string, name: string, flags: Flags): FleetsChange {
+  if (name === "") throw new UsageError(`fleets ${verb} needs the name of a fleet.`);
+  if (flags.lost === true && verb !== "remove") throw new UsageError("--lost belongs to fleets remove.");
+  if (verb === "name") return { name };
+  if (verb === "add") return { add: name };
+  if (verb === "remove") return { remove: name, ...(flags.lost === true ? { lost: true } : {}) };
+  throw new UsageError(`fleets knows name, add and remove; not ${JSON.stringify(verb)}.`);
+}
+
+function shown({ version, fleets: all }: FleetsState): Report {
+  const rows = all.map(({ name, state, version: own, members }) => [
+    name,
+    { text: state, colour: colours[state] },
+    own === undefined ? "" : String(own),
+    members.join(" "),
+  ]);
+  const line = sentence(all, version);
+  return {
+    json: { version, fleets: all },
+    table: { columns: ["fleet", "state", "list", "nodes"], rows, widest: 3 },
+    lines: [line],
+    exitCode: all.some(({ state }) => state === "changing" || state === "silent") ? 1 : 0,
+  };
+}
+
+function sentence(all: readonly FleetInspection[], version: number): string {
+  const changing = all.filter(({ state }) => state === "changing").map(({ name }) => name);
+  if (changing.length > 0)
+    return `A change is not finished: ${changing.join(" and ")} ${changing.length === 1 ? "has" : "have"} not version ${version} of the list. Repeat it, or take it back.`;
+  const used = all.filter(({ state }) => state === "used").map(({ name }) => name);
+  if (version === 0) return "There is no list of fleets: one fleet is used by itself.";
+  return `Version ${version} of the list; resources belong to ${used.join(", ")}`;
+}
