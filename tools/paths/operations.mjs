@@ -59,7 +59,7 @@ async function traceLeases({ lock, coverage }, fleet) {
       repetitions: REPETITIONS,
       prepare: async () => {
         const lease = await take();
-        // Refused at once, and again when a quorum of nodes would notify it.
+        // Refused at once, and again, with a ticket, when a quorum of nodes can tell it.
         let refusals = 0;
         const listens = nextEvent(lock.channelNames.attempt, ({ outcome }) => outcome === "held" && ++refusals === 2);
         const next = second.acquire(lease.resources, { waitMs: TTL_MS });

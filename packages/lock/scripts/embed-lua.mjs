@@ -8,6 +8,7 @@ const folder = new URL("../src/redis/lua/", import.meta.url);
 const target = fileURLToPath(new URL("../src/redis/lua.generated.ts", import.meta.url));
 const scripts = [
   "grant",
+  "claim",
   "seal",
   "extend",
   "heal",

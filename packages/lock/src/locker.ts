@@ -42,9 +42,10 @@ import { LeaderCampaign } from "./waiting/campaign.js";
 import type { WaitContext } from "./waiting/context.js";
 import { FirstContact } from "./waiting/first-contact.js";
 import { LocalQueue } from "./waiting/local-queue.js";
+import { LookTimer } from "./waiting/look-timer.js";
+import { QueuedResources } from "./waiting/queued-resources.js";
 import { WaitBudget } from "./waiting/wait-budget.js";
 import { AcquireCalls } from "./waiting/wait-for-lease.js";
-import { YieldAfterRelease } from "./waiting/yield-after-release.js";
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
@@ -57,9 +58,7 @@ export class QuorumLocker implements Locker {
   #closing: Promise<void> | undefined;
 
   constructor(fleet: Fleet, policy: Policy, clock: Clock) {
-    const resourceQueue = new LocalQueue(1);
-    const yieldAfterRelease = new YieldAfterRelease(clock, (resource) => resourceQueue.isOccupied(resource));
-    const waiters = { closed: false, sleeping: new Set<WaitBudget>() };
+    const queuedResources = new QueuedResources(clock);
     const present = () => ({ nodes: fleet.nodes, policy: policyFor(fleet.nodes.length, policy), fleetMaxTtlMs: fleet.maxTtlMs });
     const context: WaitContext = {
       ...present(),
@@ -69,10 +68,11 @@ export class QuorumLocker implements Locker {
       leastToken: new LeastToken(),
       elsewhere: fleet.elsewhere,
       checkFleetTtl: (ttlMs) => this.#firstContact.checkTtl(ttlMs),
-      onReleased: (resources, ballots) => yieldAfterRelease.released(resources, ballots),
-      yieldAfterRelease,
-      resourceQueue,
-      waiters,
+      onReleased: (resources, ballots) => queuedResources.released(resources, ballots),
+      queuedResources,
+      looks: new LookTimer(clock),
+      resourceQueue: new LocalQueue(1),
+      waiters: { closed: false, sleeping: new Set() },
       onMembers: new Set(),
     };
     this.#fleet = fleet;

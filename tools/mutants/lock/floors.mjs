@@ -60,7 +60,7 @@ export const floors = [
   {
     name: "named-token-of-several-without-bound",
     promise: "T1",
-    file: lua("grant"),
+    file: lua("grant-request"),
     find: "math.min(least, floor + LEAP, HIGHEST)",
     replace: "math.min(least, HIGHEST)",
     breaks: "One grant of several resources to a client that is wrong spends all tokens there are.",

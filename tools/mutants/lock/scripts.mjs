@@ -33,7 +33,7 @@ export const scripts = [
   {
     name: "stale-counter-believed",
     promise: "T2",
-    file: lua("grant"),
+    file: lua("grant-request"),
     find: "token = math.max(math.max(token, counterFloor) + 1, wished)",
     replace: "token = math.max(token + 1, wished)",
     breaks: "A node that came back with an old backup goes on where that backup was.",
@@ -78,7 +78,7 @@ export const scripts = [
   {
     name: "token-of-the-last-resource",
     promise: "T1",
-    file: lua("grant"),
+    file: lua("grant-request"),
     find: "token = math.max(token, counter)",
     replace: "token = counter",
     breaks: "A lease of several resources has a token that is too low for some of them.",

@@ -68,9 +68,9 @@ class Acquisition {
 
   #grantRound(): Promise<Settled> {
     const { policy } = this.#context;
-    const { resources, ttlMs, hasWaited } = this.#wanted;
+    const { resources, ttlMs, wait } = this.#wanted;
     const leastToken = this.#context.leastToken.at(this.#startMonotonicMs);
-    const question = { resources, owner: this.#owner, label: policy.label, ttlMs, hasWaited, leastToken };
+    const question = { resources, owner: this.#owner, label: policy.label, ttlMs, wait, leastToken };
     return askAll<CountedGrant, Settled>(this.#context, {
       question: "grant",
       resources,

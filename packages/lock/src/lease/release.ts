@@ -16,17 +16,13 @@ export type ReleaseVerdict = "free" | "unconfirmed" | "open";
 
 /**
  * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
- * be told. Waiters are notified from the token's wake slot on.
+ * be told. The next in the queue is told.
  */
-export async function releaseEverywhere(
-  context: LeaseContext,
-  lease: Ownership & { readonly token: number },
-  hold?: OpenSpan,
-): Promise<Release> {
+export async function releaseEverywhere(context: LeaseContext, lease: Ownership, hold?: OpenSpan): Promise<Release> {
   const { nodes, policy } = context;
-  const { resources, owner, token } = lease;
+  const { resources, owner } = lease;
   const span = tracing.spans?.begin("release", lease, hold);
-  const question = { resources, owner, notifyFrom: token };
+  const question = { resources, owner, tells: true };
   const ballots = noBallots<ReleaseBallot>(nodes.length);
   const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(context, {
     question: "release",
@@ -67,7 +63,7 @@ export function giveBack(context: LeaseContext, lease: Ownership, grants: Ballot
 
 /** On the nodes, by index, that may have keys of this owner. Not waited for; notifies no waiter. */
 export function releaseOn(context: LeaseContext, { resources, owner }: Ownership, mayHaveKeys: (node: number) => boolean): void {
-  const question = { resources, owner, notifyFrom: 0 };
+  const question = { resources, owner, tells: false };
   for (const [i, node] of context.nodes.entries()) {
     if (!mayHaveKeys(i)) continue;
     context.inFlight.begin();

@@ -61,6 +61,10 @@ export interface Held {
   readonly holder: string;
   /** For how long that owner has it at most, in milliseconds. */
   readonly remainingMs: number;
+  /** Present where it is free, and reserved for a moment for a process that has waited for it. */
+  readonly isReserved?: true;
+  /** Present where the caller has a place among those that wait for it there. */
+  readonly hasTicket?: true;
 }
 
 /**
@@ -99,8 +103,7 @@ export type ExtendBallot =
 
 /**
  * `absent`: the owner no longer had it there, which is no mistake of the caller. `listeners`: how
- * many subscribers the node counted (the highest over the resources), this process included; a
- * process that has just released yields to them.
+ * many processes waited there (the highest over the resources), this process included.
  */
 export type ReleaseBallot =
   | { readonly kind: "released"; readonly node: string; readonly listeners: number }
@@ -123,6 +126,10 @@ export type InspectBallot =
       readonly owner: string | null;
       readonly remainingMs: number | null;
       readonly token: number;
+      /** Its release looks for waiters. */
+      readonly hasWaiters?: true;
+      /** Free, and reserved for a moment for a process that has waited for it. */
+      readonly isReserved?: true;
     }
   | Quarantined
   | Unreachable;

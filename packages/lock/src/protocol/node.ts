@@ -21,16 +21,19 @@ export interface GrantQuestion extends Ownership {
   /** Shown to people: host, process id, service. */
   readonly label: string;
   readonly ttlMs: number;
-  /**
-   * The caller has waited for it, so others may be waiting too; the lock value says so, and only
-   * then does its release look for waiters.
-   */
-  readonly hasWaited?: true | undefined;
+  /** The caller waits: it may take what is reserved for it, and is refused with a ticket. */
+  readonly wait?: Wait | undefined;
   /**
    * What the token of a resource that has no counter is not to be below; 0 or none: no wish. A node
    * grants no more than its floor allows (grant.lua).
    */
   readonly leastToken?: number;
+}
+
+/** Since when a caller waits, by its wall clock, and for how long, by its monotonic one. */
+export interface Wait {
+  readonly sinceMs: number;
+  readonly waitedMs: number;
 }
 
 export interface ExtendQuestion extends Ownership {
@@ -40,34 +43,17 @@ export interface ExtendQuestion extends Ownership {
 }
 
 export interface ReleaseQuestion extends Ownership {
-  /**
-   * The wake slot to begin with when waiters are notified: the lease's token, which is the same on
-   * every node and rises, so every slot comes first at some time. 0 notifies nobody: for an
-   * acquisition that gives back its part of a split vote.
-   */
-  readonly notifyFrom: number;
-}
-
-/**
- * Waiters of a resource spread over so many wake slots, numbered from 0; a release notifies two of
- * them.
- */
-export const WAKE_SLOTS = 16;
-
-/** What one node publishes to the waiters of one wake slot. */
-export interface ReleaseNotice {
-  /** 0 for the first slot that is notified, 1 for its backup. */
-  readonly rank: number;
-  /** How many waiters are in this slot, the receiver included. */
-  readonly listeners: number;
+  /** Whether the next one in the queue is told. Not by an acquisition that gives back its part. */
+  readonly tells: boolean;
 }
 
 /** Called for one resource on one node. Must not throw. */
 export interface ReleaseListener {
-  released(notice: ReleaseNotice): void;
+  /** `first`: it is reserved for this process. `backup`: for the one before it in the queue. */
+  released(place: "first" | "backup"): void;
   /**
-   * Listening began, for the first time or again after the connection was lost: an earlier notice
-   * may have been missed.
+   * The node can tell this process: already, for the first time, or again after the connection was
+   * lost, and with it perhaps the ticket.
    */
   listening(): void;
   /** The connection was lost: nothing is heard until listening begins again. */
@@ -100,23 +86,25 @@ export interface LockNode {
    */
   heal(question: GrantQuestion & { readonly token: number }): Reply<ExtendBallot>;
   /**
-   * Compare-and-delete, then notifies waiters. Travels behind every earlier request on the same
-   * connection, so it also gives back a grant that is still on its way; if the connection was lost
-   * meanwhile it is sent again on the next one, for as long as the key could live.
+   * Compare-and-delete, then tells the next in the queue. Travels behind every earlier request on
+   * the same connection, so it also gives back a grant that is still on its way; if the connection
+   * was lost meanwhile it is sent again on the next one, for as long as the key could live.
    */
   release(question: ReleaseQuestion): Reply<ReleaseBallot>;
   inspect(resource: string): Reply<InspectBallot>;
   /**
    * Raises the counter to at least `token` whoever owns the resource; with `remove: "holder"` also
-   * deletes the lock key and notifies waiters.
+   * deletes the lock key and tells the next in the queue.
    */
   raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Reply<RaiseBallot>;
 
   /**
-   * Waits in a wake slot (0 … WAKE_SLOTS − 1) for releases of the resource on this node. Best
-   * effort: the time to live is the guarantee. Returns the undo.
+   * What this node tells the process of the resource. Best effort: the time to live is the
+   * guarantee. Returns the undo.
    */
-  onReleased(resource: string, wakeSlot: number, listener: ReleaseListener): () => void;
+  onReleased(resource: string, listener: ReleaseListener): () => void;
+  /** The process waits no longer: its ticket and what is reserved for it go to the next. */
+  leave(resources: readonly string[]): Reply<ReleaseBallot>;
 
   /** Resolves when the first connection has been made or has failed. */
   met(): Promise<void>;

@@ -1,17 +1,14 @@
 // What became of one acquisition: won, or lost and why.
 import type { Ballot, EpochMoved, GrantBallot, SealBallot } from "./ballot.js";
 import type { LossReason } from "./errors.js";
-import type { LockNode } from "./node.js";
+import type { LockNode, Wait } from "./node.js";
 
 /** What is acquired. */
 export interface Wanted {
   readonly resources: readonly string[];
   readonly ttlMs: number;
-  /**
-   * The caller has waited for it, so others may be waiting too, and the lock value says so from the
-   * start.
-   */
-  readonly hasWaited?: true | undefined;
+  /** The caller waits; the lock value then says from the start that others may be waiting, too. */
+  readonly wait?: Wait | undefined;
 }
 
 /** A lease as the nodes granted it, or confirmed it to a process that adopts it. */

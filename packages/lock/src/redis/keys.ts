@@ -8,21 +8,22 @@ export interface Keys {
    * any resource.
    */
   readonly node: string;
-  /**
-   * The lock: its value names the owner. Also the name of the channel on which the waiters of the
-   * resource are counted.
-   */
+  /** The lock: its value names the owner. */
   lock(resource: string): string;
-  /** The channel of one wake slot, on which releases are published. */
-  wakeSlot(resource: string, slot: number): string;
+  /** Where one process is told of releases: its tickets name the inbox, and so does the channel. */
+  readonly inbox: string;
+  readonly inboxChannel: string;
   /** The counter: the highest token stored for the resource. */
   token(resource: string): string;
   /** Numbers of the caller's that only rise, by name. */
   readonly marks: string;
 }
 
-/** The keys of a namespace, which must not be empty nor contain braces. */
-export function keysOf(namespace: string): Keys {
+/**
+ * The keys of a namespace, which must not be empty nor contain braces. `inbox` names the
+ * process, where it waits.
+ */
+export function keysOf(namespace: string, inbox = ""): Keys {
   if (namespace === "" || /[{}]/.test(namespace)) throw new RangeError("a namespace must not be empty nor contain braces");
   const lockPrefix = `{${namespace}}:lock:`;
   const tokenPrefix = `{${namespace}}:token:`;
@@ -31,6 +32,7 @@ export function keysOf(namespace: string): Keys {
     lock: (resource) => lockPrefix + resource,
     token: (resource) => tokenPrefix + resource,
     marks: `{${namespace}}:marks`,
-    wakeSlot: (resource, slot) => `{${namespace}}:seat:${slot}:${resource}`,
+    inbox,
+    inboxChannel: `{${namespace}}:inbox:${inbox}`,
   };
 }

@@ -192,7 +192,7 @@ export class RedisNode implements LockNode {
   }
 
   grant(question: GrantQuestion): Reply<GrantBallot> {
-    return this.#ask(requests.grant, question);
+    return this.#ask(question.wait === undefined ? requests.grant : requests.claim, question);
   }
 
   seal(question: requests.SealQuestion): Reply<SealBallot> {
@@ -220,8 +220,12 @@ export class RedisNode implements LockNode {
     return this.#ask(requests.raise, question);
   }
 
-  onReleased(resource: string, wakeSlot: number, listener: ReleaseListener): () => void {
-    return this.#subscriptions.add(resource, wakeSlot, listener);
+  onReleased(resource: string, listener: ReleaseListener): () => void {
+    return this.#subscriptions.add(resource, listener);
+  }
+
+  leave(resources: readonly string[]): Reply<ReleaseBallot> {
+    return this.release(requests.leaving(resources, this.#settings.keys));
   }
 
   met(): Promise<void> {

@@ -58,7 +58,7 @@ const DAY_MS = 86_400_000;
 export function openNodes(options: OpenNodesOptions): Fleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
   const expected = { size: checkedAddresses(options.nodes).length, maxTtlMs, fleets: options.among };
-  const keys = keysOf(namespace);
+  const keys = keysOf(namespace, clock.secret());
   let admission: Admission | undefined;
   let listener = (): void => {};
   // What every request reads is kept in fields.
@@ -67,7 +67,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
     sources: options.nodes,
     votingIn,
     clock,
-    open: opener(options, { votingIn, onNews: () => admission?.onNews() }),
+    open: opener(options, { keys, votingIn, onNews: () => admission?.onNews() }),
   });
   const onRefusal = (refusal: FleetRefusal | undefined): void => {
     fleet.refusal = refusal;
@@ -134,19 +134,17 @@ function forOperators(settings: AdmissionSettings, admission: Admission) {
 /** Opens single nodes of one fleet. */
 function opener(
   options: OpenNodesOptions,
-  heard: Pick<RedisNodeSettings, "votingIn" | "onNews">,
+  shared: Pick<RedisNodeSettings, "keys" | "votingIn" | "onNews">,
 ): (source: NodeSource, name: string) => RedisNode {
-  const keys = keysOf(options.namespace);
-  const encoder = new BatchEncoder(keys);
+  const encoder = new BatchEncoder(shared.keys);
   const prefix = options.among === undefined ? "" : `${options.among.name}/`;
   return (source, name) =>
     new RedisNode({
       openLink,
       ...options,
-      ...heard,
+      ...shared,
       maxTtlMs: options.maxTtlMs ?? DAY_MS,
       source,
-      keys,
       encoder,
       name: `${prefix}${name}`,
       address: addressOf(source),

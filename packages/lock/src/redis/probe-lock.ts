@@ -18,12 +18,13 @@ export async function probeLock(node: RedisNode, clock: Clock, forMs: number): P
   const granted = await node.grant(mine);
   ballots.push(granted);
   if (granted.kind === "granted") {
-    // Refused, it marks the lock as wanted, and the release then looks for waiters.
-    ballots.push(await node.grant(asking()), await node.extend(mine), await node.inspect(RESOURCE));
+    // Refused, it gets a ticket and marks the lock, and the release then looks for waiters.
+    const wait = { sinceMs: clock.wallMs(), waitedMs: 0 };
+    ballots.push(await node.grant({ ...asking(), wait }), await node.extend(mine), await node.inspect(RESOURCE));
     ballots.push(await node.seal({ ...mine, token: granted.token + AHEAD }));
   }
-  const released = await node.release({ ...mine, notifyFrom: ear.wakeSlot });
-  ballots.push(released);
+  const released = await node.release({ ...mine, tells: true });
+  ballots.push(released, await node.leave([RESOURCE]));
   ear.stop();
   const [cause] = ballots.flatMap((ballot) => (ballot.kind === "unreachable" && !ballot.unsent ? [ballot.cause] : []));
   if (cause !== undefined) return cause;
@@ -34,18 +35,16 @@ export async function probeLock(node: RedisNode, clock: Clock, forMs: number): P
 
 interface Ear {
   readonly isListening: boolean;
-  readonly wakeSlot: number;
   stop(): void;
 }
 
 function listen(node: RedisNode, clock: Clock, forMs: number): Promise<Ear> {
-  const wakeSlot = 1;
   return new Promise((resolve) => {
     const heard = (isListening: boolean): void => {
       clock.clearTimer(timer);
-      resolve({ isListening, wakeSlot, stop });
+      resolve({ isListening, stop: () => stop() });
     };
     const timer = clock.setTimer(forMs, () => heard(false));
-    const stop = node.onReleased(RESOURCE, wakeSlot, { released() {}, deaf() {}, listening: () => heard(true) });
+    const stop = node.onReleased(RESOURCE, { released() {}, deaf() {}, listening: () => heard(true) });
   });
 }

@@ -2,7 +2,16 @@
 // first line where the cache of scripts proves it.
 import { createHash } from "node:crypto";
 import { paddedRunId } from "./admission-record.js";
-import { extendScript, grantScript, healScript, inspectScript, raiseScript, releaseScript, sealScript } from "./lua.generated.js";
+import {
+  claimScript,
+  extendScript,
+  grantScript,
+  healScript,
+  inspectScript,
+  raiseScript,
+  releaseScript,
+  sealScript,
+} from "./lua.generated.js";
 import type { RequestName } from "./requests.js";
 
 export interface RequestScript {
@@ -42,6 +51,7 @@ export function requestScriptsFor({ version, runId }: ServerFacts, { failover, r
   };
   return {
     grant: script("grant", grantScript),
+    claim: script("claim", claimScript),
     seal: script("seal", sealScript),
     extend: script("extend", extendScript),
     heal: script("heal", healScript),

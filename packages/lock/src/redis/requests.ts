@@ -2,7 +2,7 @@
 // the shapes of replies. The Lua files say the same from
 // the other side. A reply of another shape is an error with the cause "garbage reply".
 import { createHash } from "node:crypto";
-import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
+import type { ExtendBallot, GrantBallot, Held, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
 import type { ExtendQuestion, GrantQuestion, Ownership, ReleaseQuestion } from "../protocol/node.js";
 import { MAX_TOKEN } from "../protocol/token.js";
 import type { Keys } from "./keys.js";
@@ -30,7 +30,7 @@ export interface Heard {
 }
 
 /** The scripts of requests, by the names of their files. */
-export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
+export type RequestName = "grant" | "claim" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
 
 /**
  * One kind of request: how it is written and how its reply is read. `read` is not called for the
@@ -82,6 +82,7 @@ export function writeCall<Q, B>(
     for (const { question } of asked) least = Math.max(least, kind.leastOf(question));
     call.args.push(String(least));
   }
+  if (kind.name === "claim") call.args.push(keys.inbox);
   for (const { question } of asked) kind.write(call, keys, question);
   return call;
 }
@@ -136,6 +137,9 @@ function holderOf(reply: unknown): string {
   return value.slice(value.indexOf("|") + 1, value.endsWith(HAS_WAITERS) ? -HAS_WAITERS.length : undefined);
 }
 
+/** Of a lock that is free and reserved for a process that waits (see queue.lua). */
+const isReserved = (value: string): boolean => value.startsWith("~");
+
 /** Tells owners apart without showing their secrets. */
 function fingerprintOf(reply: unknown): string {
   const [secret = ""] = text(reply).split("|", 1);
@@ -156,18 +160,42 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
   resourcesOf: ofLease,
   sharedBy: ttlOf,
   leastOf: ({ leastToken = 0 }) => leastToken,
-  write(call, keys, { resources, owner, label, hasWaited }) {
+  write(call, keys, { resources, owner, label }) {
     name(call, keys, resources);
-    call.args.push(hasWaited ? `${owner}|${label}${HAS_WAITERS}` : `${owner}|${label}`);
+    call.args.push(`${owner}|${label}`);
   },
   read({ node, incarnation: epoch }, reply, { resources }) {
     if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };
-    const [index, value, pttl] = list(reply, 3);
-    const resource = resources[integer(index, 1) - 1];
-    if (resource === undefined) throw new GarbageReply(reply);
-    return { kind: "held", node, resource, holder: holderOf(value), remainingMs: remainingOf(pttl) };
+    return readHeld(node, list(reply, 3), { reply, resources });
   },
 };
+
+function readHeld(node: string, [index, value, pttl]: readonly unknown[], asked: { reply: unknown; resources: readonly string[] }): Held {
+  const resource = asked.resources[integer(index, 1) - 1];
+  if (resource === undefined) throw new GarbageReply(asked.reply);
+  const held = { kind: "held", node, resource, holder: holderOf(value), remainingMs: remainingOf(pttl) } as const;
+  return isReserved(text(value)) ? { ...held, isReserved: true } : held;
+}
+
+/** A grant to a process that waits, or a ticket. */
+export const claim: RequestKind<GrantQuestion, GrantBallot> = {
+  ...grant,
+  name: "claim",
+  write(call, keys, { resources, owner, label, wait }) {
+    name(call, keys, resources);
+    call.args.push(`${owner}|${label}${HAS_WAITERS}`, wholeMs(wait?.sinceMs), wholeMs(wait?.waitedMs));
+  },
+  read(heard, reply, question) {
+    if (typeof reply === "number") return grant.read(heard, reply, question);
+    const [index, value, pttl, ticket] = list(reply, 4);
+    const held = readHeld(heard.node, [index, value, pttl], { reply, resources: question.resources });
+    return integer(ticket, 0) === 1 ? { ...held, hasTicket: true } : held;
+  },
+};
+
+function wholeMs(ms = 0): string {
+  return Math.max(0, ms).toFixed(0);
+}
 
 export const seal: RequestKind<SealQuestion, SealBallot> = {
   name: "seal",
@@ -212,15 +240,20 @@ export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
   name: "release",
   resourcesOf: ofLease,
   sharedBy: nothing,
-  write(call, keys, { resources, owner, notifyFrom }) {
+  write(call, keys, { resources, owner, tells }) {
     for (const resource of resources) call.keys.push(keys.lock(resource));
-    call.args.push(`${owner}|${notifyFrom}`);
+    call.args.push(`${owner}|${tells ? 1 : 0}`);
   },
   read({ node }, reply) {
     const waiting = integer(reply, 0);
     return waiting === 0 ? { kind: "absent", node } : { kind: "released", node, listeners: waiting - 1 };
   },
 };
+
+/** Gives back what is reserved for this process, and its ticket. */
+export function leaving(resources: readonly string[], keys: Keys): ReleaseQuestion {
+  return { resources, owner: `~${keys.inbox}`, tells: true };
+}
 
 export const inspect: RequestKind<string, InspectBallot> = {
   name: "inspect",
@@ -232,7 +265,7 @@ export const inspect: RequestKind<string, InspectBallot> = {
   },
   read({ node }, reply) {
     const [value, pttl, token] = list(reply, 3);
-    const held = text(value) !== "";
+    const held = text(value) !== "" && !isReserved(text(value));
     return {
       kind: "seen",
       node,
@@ -240,6 +273,8 @@ export const inspect: RequestKind<string, InspectBallot> = {
       owner: held ? fingerprintOf(value) : null,
       remainingMs: held ? remainingOf(pttl) : null,
       token: integer(token, 0),
+      ...(text(value).endsWith(HAS_WAITERS) ? { hasWaiters: true } : {}),
+      ...(isReserved(text(value)) ? { isReserved: true } : {}),
     };
   },
 };

@@ -1,6 +1,6 @@
-// Receives the releases that one node publishes, on a connection of its own that is opened for the
-// first waiter. Best effort: a waiter also wakes when the time to live is over, so nothing here
-// fails a caller.
+// Receives what one node tells this process of the resources that it waits for: in one inbox, on a
+// connection of its own that is opened for the first waiter and kept. Best effort: a waiter also
+// wakes when the time to live is over, so nothing here fails a caller.
 
 import type { NodeSource } from "../options/node-source.js";
 import type { ReleaseListener } from "../protocol/node.js";
@@ -14,20 +14,15 @@ export interface SubscriptionSettings extends ConnectSettings {
   readonly keys: Keys;
 }
 
-interface Channel {
-  readonly listeners: Set<ReleaseListener>;
-  /** The node confirmed it on the connection that is open now. */
-  isHeard: boolean;
-}
-
 export class Subscriptions {
   readonly #settings: SubscriptionSettings;
-  readonly #channels = new Map<string, Channel>();
+  readonly #listeners = new Map<string, Set<ReleaseListener>>();
   #client: Link | undefined;
   #isReady = false;
+  #isAsked = false;
+  /** The node confirmed the inbox on the connection that is open now. */
+  #isHeard = false;
   #isClosed = false;
-  #toSubscribe = new Set<string>();
-  #toUnsubscribe = new Set<string>();
   /** Why nothing is heard, for the doctor. */
   trouble: string | undefined;
 
@@ -35,49 +30,25 @@ export class Subscriptions {
     this.#settings = settings;
   }
 
-  /** Waits in a wake slot of the resource until the returned function is called. */
-  add(resource: string, wakeSlot: number, listener: ReleaseListener): () => void {
+  /** What is told of the resource, until the returned function is called. */
+  add(resource: string, listener: ReleaseListener): () => void {
     if (this.#isClosed) return () => {};
     this.#client ??= this.#open();
-    const { keys } = this.#settings;
-    const [common, ours] = [keys.lock(resource), keys.wakeSlot(resource, wakeSlot)];
-    // On the common channel waiters are only counted. Joined first, so that a waiter that knows it
-    // is listening is counted.
-    const counted = { released() {}, listening() {}, deaf() {} };
-    this.#join(common, counted);
-    this.#join(ours, listener);
+    const listeners = this.#listeners.get(resource) ?? new Set();
+    this.#listeners.set(resource, listeners.add(listener));
+    if (this.#isHeard) listener.listening();
+    else this.#subscribe();
     return () => {
-      this.#leave(ours, listener);
-      this.#leave(common, counted);
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(resource) === listeners) this.#listeners.delete(resource);
     };
   }
 
   close(): void {
     this.#isClosed = true;
     this.#lost();
-    this.#channels.clear();
+    this.#listeners.clear();
     this.#client?.disconnect();
-  }
-
-  #join(name: string, listener: ReleaseListener): void {
-    const channel = this.#channels.get(name);
-    if (channel === undefined) {
-      this.#channels.set(name, { listeners: new Set([listener]), isHeard: false });
-      this.#subscribe(name);
-      return;
-    }
-    channel.listeners.add(listener);
-    if (!channel.isHeard) return;
-    queueMicrotask(() => {
-      if (channel.isHeard && channel.listeners.has(listener)) listener.listening();
-    });
-  }
-
-  #leave(name: string, listener: ReleaseListener): void {
-    const channel = this.#channels.get(name);
-    if (!channel?.listeners.delete(listener) || channel.listeners.size > 0) return;
-    this.#channels.delete(name);
-    this.#unsubscribe(name);
   }
 
   #open(): Link {
@@ -85,81 +56,52 @@ export class Subscriptions {
     client.on("error", (error: unknown) => {
       this.trouble = causeOf(error);
     });
-    client.on("ready", () => this.#ready());
+    client.on("ready", () => {
+      this.#isReady = true;
+      this.trouble = undefined;
+      this.#subscribe();
+    });
     client.on("close", () => this.#lost());
-    client.on("message", (name: string, message: string) => this.#released(name, message));
+    client.on("message", (_: string, message: string) => this.#told(message));
     client.connect().catch((error: unknown) => {
       this.trouble = causeOf(error);
     });
     return client;
   }
 
-  #ready(): void {
-    this.#isReady = true;
-    this.trouble = undefined;
-    this.#toSubscribe = new Set();
-    this.#toUnsubscribe = new Set();
-    for (const name of this.#channels.keys()) this.#subscribe(name);
+  /** Again for every new waiter where the server refused it: a right may have been given since. */
+  #subscribe(): void {
+    if (!this.#isReady || this.#isAsked) return;
+    this.#isAsked = true;
+    this.#client?.subscribe(this.#settings.keys.inboxChannel).then(
+      () => {
+        if (!this.#isReady) return;
+        this.#isHeard = true;
+        for (const listener of this.#everyone()) listener.listening();
+      },
+      (error: unknown) => {
+        this.#isAsked = false;
+        this.trouble = causeOf(error);
+      },
+    );
   }
 
   #lost(): void {
+    const wasHeard = this.#isHeard;
     this.#isReady = false;
-    for (const channel of this.#channels.values()) {
-      if (!channel.isHeard) continue;
-      channel.isHeard = false;
-      for (const listener of [...channel.listeners]) listener.deaf();
-    }
+    this.#isAsked = false;
+    this.#isHeard = false;
+    if (wasHeard) for (const listener of this.#everyone()) listener.deaf();
   }
 
-  #released(name: string, message: string): void {
-    const channel = this.#channels.get(name);
-    // Any client may publish on the channel: other messages are ignored.
-    const [, rank, listeners] = /^(\d{1,2}) (\d{1,9})$/.exec(message) ?? [];
-    if (channel === undefined || rank === undefined) return;
-    const notice = { rank: Number(rank), listeners: Math.max(1, Number(listeners)) };
-    for (const listener of [...channel.listeners]) listener.released(notice);
+  // Any client may publish on the channel: other messages are ignored.
+  #told(message: string): void {
+    const rank = message.slice(0, 2);
+    if (rank !== "0 " && rank !== "1 ") return;
+    for (const listener of [...(this.#listeners.get(message.slice(2)) ?? [])]) listener.released(rank === "0 " ? "first" : "backup");
   }
 
-  // Gathered per turn, and in pairs that cancel out: waiters of one resource come and go faster
-  // than subscriptions are made.
-  #subscribe(name: string): void {
-    if (this.#toUnsubscribe.delete(name)) {
-      queueMicrotask(() => this.#confirmed(name));
-      return;
-    }
-    this.#toSubscribe.add(name);
-    this.#schedule();
-  }
-
-  #unsubscribe(name: string): void {
-    if (this.#toSubscribe.delete(name)) return;
-    this.#toUnsubscribe.add(name);
-    this.#schedule();
-  }
-
-  #schedule(): void {
-    if (this.#isReady && this.#toSubscribe.size + this.#toUnsubscribe.size === 1) process.nextTick(() => this.#flush());
-  }
-
-  #flush(): void {
-    if (!this.#isReady || this.#client === undefined) return;
-    const [joined, left] = [[...this.#toSubscribe], [...this.#toUnsubscribe]];
-    this.#toSubscribe.clear();
-    this.#toUnsubscribe.clear();
-    const complain = (error: unknown): void => {
-      this.trouble = causeOf(error);
-    };
-    if (left.length > 0) this.#client.unsubscribe(...left).catch(complain);
-    if (joined.length === 0) return;
-    this.#client.subscribe(...joined).then(() => {
-      for (const name of joined) this.#confirmed(name);
-    }, complain);
-  }
-
-  #confirmed(name: string): void {
-    const channel = this.#channels.get(name);
-    if (channel === undefined || !this.#isReady) return;
-    channel.isHeard = true;
-    for (const listener of [...channel.listeners]) listener.listening();
+  #everyone(): readonly ReleaseListener[] {
+    return [...this.#listeners.values()].flatMap((listeners) => [...listeners]);
   }
 }

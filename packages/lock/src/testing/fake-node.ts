@@ -4,20 +4,14 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../platform/clock.js";
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot, Unreachable } from "../protocol/ballot.js";
 import type { StoredLease } from "../protocol/fleet.js";
-import {
-  type ExtendQuestion,
-  type GrantQuestion,
-  type LockNode,
-  type Ownership,
-  type ReleaseListener,
-  type ReleaseQuestion,
-  WAKE_SLOTS,
-} from "../protocol/node.js";
+import type { ExtendQuestion, GrantQuestion, LockNode, Ownership, ReleaseListener, ReleaseQuestion } from "../protocol/node.js";
 
 interface Held {
   readonly owner: string;
   readonly label: string;
   untilAt: number;
+  /** Free, and kept for the locker of this node. */
+  readonly reservedFor?: FakeNode;
 }
 
 /** What a node stores, of one namespace. */
@@ -25,12 +19,15 @@ export class FakeMemory {
   readonly locks = new Map<string, Held>();
   readonly tokens = new Map<string, number>();
   readonly marks = new Map<string, number>();
-  readonly listeners = new Map<string, Map<ReleaseListener, number>>();
+  /** Per resource the lockers that wait, and since when. */
+  readonly tickets = new Map<string, Map<FakeNode, number>>();
   /** The highest token of any resource. */
   floor = 0;
 }
 
 const EPOCH = "fake";
+/** For how long a released lock is kept for the first one that waits. */
+const RESERVED_MS = 40;
 
 export class FakeNode implements LockNode {
   readonly name = "n1";
@@ -38,6 +35,7 @@ export class FakeNode implements LockNode {
   readonly #memory: FakeMemory;
   readonly #clock: Clock;
   readonly #isReachable: () => boolean;
+  readonly #listeners = new Map<string, Set<ReleaseListener>>();
 
   constructor(memory: FakeMemory, clock: Clock, isReachable: () => boolean) {
     this.#memory = memory;
@@ -53,13 +51,20 @@ export class FakeNode implements LockNode {
 
   async close(): Promise<void> {}
 
-  grant({ resources, owner, label, ttlMs }: GrantQuestion): Promise<GrantBallot> {
+  grant({ resources, owner, label, ttlMs, wait }: GrantQuestion): Promise<GrantBallot> {
     return this.#answer((): GrantBallot => {
       for (const resource of resources) {
         const held = this.#held(resource);
-        if (held !== undefined && held.owner !== owner)
-          return { kind: "held", node: this.name, resource, holder: held.label, remainingMs: this.#leftMs(held) };
+        if (held !== undefined && held.owner !== owner) {
+          const refused = { kind: "held", node: this.name, resource, holder: held.label, remainingMs: this.#leftMs(held) } as const;
+          const there = held.reservedFor === undefined ? refused : { ...refused, isReserved: true as const };
+          if (wait === undefined) return there;
+          this.#leave(resources);
+          this.#takeTicket(resource, wait.sinceMs);
+          return { ...there, hasTicket: true };
+        }
       }
+      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(this);
       const token = Math.max(...resources.map((resource) => this.#token(resource))) + 1;
       for (const resource of resources) this.#take(resource, { owner, label, token, ttlMs });
       return { kind: "granted", node: this.name, token, epoch: EPOCH };
@@ -96,10 +101,10 @@ export class FakeNode implements LockNode {
     });
   }
 
-  release({ resources, owner, notifyFrom }: ReleaseQuestion): Promise<ReleaseBallot> {
+  release({ resources, owner, tells }: ReleaseQuestion): Promise<ReleaseBallot> {
     return this.#answer((): ReleaseBallot => {
       const ours = resources.filter((resource) => this.#held(resource)?.owner === owner);
-      const waiting = ours.map((resource) => this.#free(resource, notifyFrom));
+      const waiting = ours.map((resource) => this.#free(resource, tells));
       return ours.length === 0
         ? { kind: "absent", node: this.name }
         : { kind: "released", node: this.name, listeners: Math.max(...waiting) };
@@ -110,8 +115,11 @@ export class FakeNode implements LockNode {
     return this.#answer((): InspectBallot => {
       const held = this.#held(resource);
       const [holder, owner, remainingMs] =
-        held === undefined ? [null, null, null] : [held.label, fingerprintOf(held.owner), this.#leftMs(held)];
-      return { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource) };
+        held === undefined || held.reservedFor !== undefined
+          ? [null, null, null]
+          : [held.label, fingerprintOf(held.owner), this.#leftMs(held)];
+      const seen = { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource) } as const;
+      return { ...seen, hasWaiters: true, ...(held?.reservedFor === undefined ? {} : { isReserved: true }) };
     });
   }
 
@@ -120,7 +128,7 @@ export class FakeNode implements LockNode {
     return new Map(
       names.flatMap((resource): (readonly [string, StoredLease])[] => {
         const held = this.#held(resource);
-        if (held === undefined) return [];
+        if (held === undefined || held.reservedFor !== undefined) return [];
         const owner = fingerprintOf(held.owner);
         return [[resource, { resource, owner, holder: held.label, remainingMs: this.#leftMs(held), token: this.#token(resource) }]];
       }),
@@ -129,23 +137,27 @@ export class FakeNode implements LockNode {
 
   raise({ resource, token, remove }: Parameters<LockNode["raise"]>[0]): Promise<RaiseBallot> {
     return this.#answer((): RaiseBallot => {
-      const held = remove === "holder" ? this.#held(resource) : undefined;
+      const there = remove === "holder" ? this.#held(resource) : undefined;
+      const held = there?.reservedFor === undefined ? there : undefined;
       this.#store(resource, Math.max(token, this.#token(resource)));
-      if (held !== undefined) this.#free(resource, token);
+      if (held !== undefined) this.#free(resource, true);
       return { kind: "raised", node: this.name, token: this.#token(resource), epoch: EPOCH, removed: held?.label ?? null };
     });
   }
 
-  onReleased(resource: string, wakeSlot: number, listener: ReleaseListener): () => void {
-    const listeners = this.#memory.listeners.get(resource) ?? new Map<ReleaseListener, number>();
-    this.#memory.listeners.set(resource, listeners.set(listener, wakeSlot));
-    soon(() => {
-      if (listeners.has(listener)) listener.listening();
+  onReleased(resource: string, listener: ReleaseListener): () => void {
+    const listeners = this.#listeners.get(resource) ?? new Set();
+    this.#listeners.set(resource, listeners.add(listener));
+    listener.listening();
+    return () => listeners.delete(listener);
+  }
+
+  leave(resources: readonly string[]): Promise<ReleaseBallot> {
+    return this.#answer((): ReleaseBallot => {
+      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(this);
+      this.#leave(resources);
+      return { kind: "absent", node: this.name };
     });
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0) this.#memory.listeners.delete(resource);
-    };
   }
 
   /** In a turn of its own, as from a server. */
@@ -155,9 +167,11 @@ export class FakeNode implements LockNode {
     return execute();
   }
 
+  /** What is reserved for this locker is free. */
   #held(resource: string): Held | undefined {
     const held = this.#memory.locks.get(resource);
-    if (held === undefined || held.untilAt > this.#clock.monotonicMs()) return held;
+    if (held === undefined || held.reservedFor === this) return undefined;
+    if (held.untilAt > this.#clock.monotonicMs()) return held;
     this.#memory.locks.delete(resource);
     return undefined;
   }
@@ -180,17 +194,33 @@ export class FakeNode implements LockNode {
     this.#memory.floor = Math.max(this.#memory.floor, token);
   }
 
-  /** How many wait; those of the first two occupied wake slots are notified. */
-  #free(resource: string, from: number): number {
+  #takeTicket(resource: string, sinceMs: number): void {
+    const tickets = this.#memory.tickets.get(resource) ?? new Map<FakeNode, number>();
+    this.#memory.tickets.set(resource, tickets.set(this, sinceMs));
+  }
+
+  /** What is reserved for this locker goes to the next one. */
+  #leave(resources: readonly string[]): void {
+    for (const resource of resources) if (this.#memory.locks.get(resource)?.reservedFor === this) this.#free(resource, true);
+  }
+
+  /** How many wait; the first one is told, and the one behind it. */
+  #free(resource: string, tells: boolean): number {
     this.#memory.locks.delete(resource);
-    const listeners = [...(this.#memory.listeners.get(resource) ?? [])];
-    const turnOf = (slot: number): number => (slot - from + WAKE_SLOTS * Math.ceil(from / WAKE_SLOTS)) % WAKE_SLOTS;
-    const slots = [...new Set(listeners.map(([, slot]) => slot))].sort((a, b) => turnOf(a) - turnOf(b)).slice(0, from === 0 ? 0 : 2);
-    for (const [rank, slot] of slots.entries()) {
-      const told = listeners.filter(([, each]) => each === slot);
-      for (const [listener] of told) soon(() => listener.released({ rank, listeners: told.length }));
-    }
-    return listeners.length;
+    const tickets = this.#memory.tickets.get(resource) ?? new Map<FakeNode, number>();
+    const [first, backup] = [...tickets].sort(([, a], [, b]) => a - b).map(([node]) => node);
+    const waiting = tickets.size;
+    if (first === undefined || !tells) return waiting;
+    tickets.delete(first);
+    const untilAt = this.#clock.monotonicMs() + RESERVED_MS;
+    this.#memory.locks.set(resource, { owner: "", label: "the next in line", untilAt, reservedFor: first });
+    first.#tell(resource, "first");
+    if (backup !== undefined) backup.#tell(resource, "backup");
+    return waiting;
+  }
+
+  #tell(resource: string, place: "first" | "backup"): void {
+    for (const listener of [...(this.#listeners.get(resource) ?? [])]) soon(() => listener.released(place));
   }
 }
 

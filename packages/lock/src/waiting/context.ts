@@ -2,11 +2,13 @@
 // process.
 import type { LeaseContext } from "../lease/context.js";
 import type { LocalQueue } from "./local-queue.js";
+import type { LookTimer } from "./look-timer.js";
+import type { QueuedResources } from "./queued-resources.js";
 import type { Waiters } from "./wait-budget.js";
-import type { YieldAfterRelease } from "./yield-after-release.js";
 
 export interface WaitContext extends LeaseContext {
-  readonly yieldAfterRelease: YieldAfterRelease;
+  readonly queuedResources: QueuedResources;
+  readonly looks: LookTimer;
   /** By what is wanted: of the callers that want the same only the first asks the nodes. */
   readonly resourceQueue: LocalQueue;
   readonly waiters: Waiters;

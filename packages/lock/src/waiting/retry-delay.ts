@@ -7,38 +7,39 @@ export interface BackOff {
   readonly maxDelayMs: number;
 }
 
-/**
- * How long the waiters that are notified first have the lock to themselves: enough for their
- * requests to reach the nodes.
- */
-export const HEAD_START_MS = 4;
+/** How long a node keeps a released lock for the first in the queue (queue.lua). */
+export const RESERVED_MS = 40;
+/** How long a node keeps a ticket that is not asked for again (claim.lua). */
+export const TICKET_MS = 90_000;
 
-/**
- * How long a process that has just released a resource leaves it to other waiters: enough for a
- * backup to take over as well. It listens meanwhile.
- */
-export const YIELD_MS = 3 * HEAD_START_MS;
+/** After which nodes that tell different waiters that they are first are asked all the same. */
+export function disagreementDelayMs(chance: number): number {
+  return RESERVED_MS * (0.4 + 0.3 * chance);
+}
 
-/**
- * Two requests for the same lock that are apart by about so much reach all nodes in the same order,
- * and one of them wins.
- */
-const APART_MS = 0.5;
-const WIDEST_MS = 50;
-
-/**
- * The delay of a waiter that was notified together with so many others, so that their requests do
- * not meet. Alone: none.
- */
-export function spreadDelayMs(others: number, chance: number): number {
-  return chance * Math.min(WIDEST_MS, others * APART_MS);
+/** When the one behind the first in the queue looks whether that one came. */
+export function backupDelayMs(chance: number): number {
+  return RESERVED_MS * (1.2 + 0.3 * chance);
 }
 
 /**
- * The delay of a waiter that was notified as the backup: it takes over if the first slot does not.
+ * When a waiter that was refused because the lock was reserved looks whether it was taken: late,
+ * since one that was told comes first.
  */
-export function backupDelayMs(chance: number): number {
-  return HEAD_START_MS * (1.5 + chance);
+export function afterReservationMs(): number {
+  return 3 * RESERVED_MS;
+}
+
+/** When a waiter asks again so that its tickets stay. */
+export function refreshMs(chance: number): number {
+  return TICKET_MS * (0.3 + 0.1 * chance);
+}
+
+const WIDEST_MS = 50;
+
+/** The delay of one of many that the same event wakes, so that their requests do not meet. */
+export function spreadDelayMs(chance: number): number {
+  return chance * WIDEST_MS;
 }
 
 /**

@@ -132,28 +132,25 @@ export class AcquireCalls {
   // First in this process: contends with other processes.
   async #contend(request: LeaseRequest, budget: WaitBudget): Promise<HeldLease> {
     const { resources } = request;
-    const { policy, resourceQueue, yieldAfterRelease } = this.#context;
-    const yieldMs = yieldAfterRelease.dueMs(resources);
-    let wakeUp: WakeUp | undefined;
+    const { policy, queuedResources, resourceQueue } = this.#context;
+    // Where others are known to wait, the first request asks for a place behind them.
+    const isQueue = budget.leftMs > 0 && queuedResources.hasOneOf(resources);
+    let wakeUp = isQueue ? new WakeUp(this.#context, resources, budget) : undefined;
+    let lease: HeldLease | undefined;
     try {
-      if (yieldMs > 0 && budget.leftMs > 0) {
-        // Already listening meanwhile: the acquisition that follows finds either the lock free, or
-        // a holder whose release will be heard.
-        wakeUp = new WakeUp(this.#context, resources, budget);
-        await wakeUp.yield(yieldMs);
-      }
       for (let tries = 1; ; tries++) {
-        wakeUp?.asking();
-        const wanted = wakeUp === undefined ? request : { ...request, hasWaited: true as const };
-        const outcome = await this.#acquire(wanted, budget);
-        if (outcome instanceof HeldLease) return outcome;
+        const outcome = await this.#acquire(wakeUp === undefined ? request : { ...request, wait: wakeUp.asking() }, budget);
+        if (outcome instanceof HeldLease) {
+          lease = outcome;
+          return lease;
+        }
         resourceQueue.noteLoss(lineOf(resources), outcome);
         if (tries >= policy.retry.tries || budget.leftMs === 0) throw lossError(resources, outcome, this.#context);
         wakeUp ??= new WakeUp(this.#context, resources, budget);
         await wakeUp.sleep(outcome);
       }
     } finally {
-      wakeUp?.stop();
+      wakeUp?.stop(lease !== undefined);
     }
   }
 

@@ -1,58 +1,68 @@
-// When a caller that waits for a held resource asks again: after a release that a quorum of nodes
-// published, when enough holders run out, after a lost vote, and in case every notice was lost:
-// while a quorum would notify, one node is looked at now and then; otherwise all are polled.
+// When a caller that waits for a held resource asks again. With a ticket on a quorum of nodes that
+// can tell it, it sleeps until a quorum tells that it is the next one; a look at one node now and
+// then, and asking now and then, make up for what was not told. Without, all nodes are polled.
 //
-// A release does not wake all waiters. They spread over a few wake slots; a node notifies one slot
-// and a second one as its backup. The first slot follows from the token of the released lease: the
-// same on every node without any state, and rising, so every slot comes first in turn.
+// A node tells two: the first in the queue, for which the lock is reserved, and the one behind it,
+// the backup, which looks whether the first one came.
 import { retryAfterMs } from "../lease/time-until-free.js";
-import { type ReleaseNotice, WAKE_SLOTS } from "../protocol/node.js";
+import type { Wait } from "../protocol/node.js";
 import type { Lost } from "../protocol/outcome.js";
 import type { WaitContext } from "./context.js";
-import { afterExpiryMs, backOffMs, backupDelayMs, lookMs, safetyPollMs, spreadDelayMs } from "./retry-delay.js";
+import {
+  afterExpiryMs,
+  afterReservationMs,
+  backOffMs,
+  backupDelayMs,
+  disagreementDelayMs,
+  lookMs,
+  refreshMs,
+  safetyPollMs,
+  spreadDelayMs,
+} from "./retry-delay.js";
 import type { WaitBudget } from "./wait-budget.js";
 
 /** Timers have whole milliseconds, and may fire by a part of one too early. */
 const TIMER_MS = 1;
+const NEVER = Number.POSITIVE_INFINITY;
 
 export class WakeUp {
   readonly #context: WaitContext;
   readonly #budget: WaitBudget;
-  readonly #wakeSlot: number;
-  #stops: (() => void)[] = [];
-  /** Nodes, by index, that notified this waiter first, or at all, or that it is listening to. */
-  readonly #notifiedFirst = new Set<number>();
-  readonly #notified = new Set<number>();
-  readonly #listeningTo = new Set<number>();
-  /** By node: the resources whose releases it would publish to this waiter now. */
-  #heard: readonly Set<string>[] = [];
   readonly #resources: readonly string[];
-  /** When what was heard makes it worth asking again. */
-  #dueAt = Number.POSITIVE_INFINITY;
-  #listeners = 0;
+  readonly #sinceMs: number;
+  readonly #beganAt: number;
+  #stops: (() => void)[] = [];
+  /** Nodes, by index, that told this waiter that it is the first, or anything at all. */
+  readonly #toldFirst = new Set<number>();
+  readonly #told = new Set<number>();
+  /** Nodes, by index, that can tell it, and that have a ticket of it, for all that is known. */
+  readonly #heard = new Set<number>();
+  readonly #tickets = new Set<number>();
+  /** When it is worth asking again, and worth looking, because of what was heard. */
+  #askAt = NEVER;
+  #lookAt = NEVER;
   #failures = 0;
-  #isYielding = false;
+  #hasAsked = false;
 
   constructor(context: WaitContext, resources: readonly string[], budget: WaitBudget) {
     this.#context = context;
     this.#budget = budget;
     this.#resources = resources;
-    this.#wakeSlot = Math.floor(context.clock.random() * WAKE_SLOTS);
+    this.#sinceMs = context.clock.wallMs();
+    this.#beganAt = context.clock.monotonicMs();
     this.#listen();
     context.onMembers.add(this.#moved);
   }
 
   #listen(): void {
-    const { nodes } = this.#context;
-    this.#heard = nodes.map(() => new Set());
     for (const resource of this.#resources) {
-      for (const [i, node] of nodes.entries()) {
+      for (const [i, node] of this.#context.nodes.entries()) {
         const listener = {
-          released: (notice: ReleaseNotice) => this.#released(i, notice),
-          listening: () => this.#listening(i, resource),
-          deaf: () => this.#deaf(i, resource),
+          released: (place: "first" | "backup") => this.#released(i, place),
+          listening: () => this.#listening(i),
+          deaf: () => this.#deaf(i),
         };
-        this.#stops.push(node.onReleased(resource, this.#wakeSlot, listener));
+        this.#stops.push(node.onReleased(resource, listener));
       }
     }
   }
@@ -60,9 +70,11 @@ export class WakeUp {
   /** Other nodes are members. What those that left would say does not count any more. */
   readonly #moved = (): void => {
     this.#stopListening();
-    this.asking();
+    this.#heard.clear();
+    this.#tickets.clear();
+    this.#forget();
     this.#listen();
-    this.#wakeWithin(spreadDelayMs(Number.POSITIVE_INFINITY, this.#context.clock.random()));
+    this.#askWithin(spreadDelayMs(this.#context.clock.random()));
   };
 
   #stopListening(): void {
@@ -70,120 +82,126 @@ export class WakeUp {
     this.#stops = [];
   }
 
-  /** Leaves the resource to other waiters for a while, unless notified first. */
-  async yield(forMs: number): Promise<void> {
-    this.#isYielding = true;
-    await this.#budget.sleep(forMs);
-    this.#isYielding = false;
+  #forget(): void {
+    this.#toldFirst.clear();
+    this.#told.clear();
+    this.#askAt = NEVER;
+    this.#lookAt = NEVER;
   }
 
-  /** The nodes are about to be asked: earlier notices are used up, later ones may be news. */
-  asking(): void {
-    this.#notifiedFirst.clear();
-    this.#notified.clear();
-    this.#listeningTo.clear();
-    this.#listeners = 0;
+  /** The nodes are about to be asked: what they told before is used up. */
+  asking(): Wait {
+    this.#forget();
+    this.#hasAsked = true;
+    return { sinceMs: this.#sinceMs, waitedMs: this.#context.clock.monotonicMs() - this.#beganAt };
   }
 
   /** Sleeps until it is worth asking again. */
   async sleep(lost: Lost): Promise<void> {
-    const { clock, policy } = this.#context;
-    let forMs = safetyPollMs(policy.retry, clock.random());
-    // Held by others on all nodes that answered: they will notify, or run out. Anything else (this
+    const { clock, nodes, policy } = this.#context;
+    for (const [i, { name }] of nodes.entries()) {
+      const ballot = lost.ballots.find(({ node }) => node === name);
+      if (ballot?.kind === "held" && ballot.hasTicket && this.#heard.has(i)) this.#tickets.add(i);
+      else if (ballot !== undefined) this.#tickets.delete(i);
+    }
+    // Held by others on all nodes that answered: they will tell, or run out. Anything else (this
     // caller had part of it, too few answered, it took too long) may change in a moment, but may
     // also be this caller's own doing: back off, further each time.
     const isPlainlyHeld = lost.reason === "held" && lost.grants === 0;
     if (isPlainlyHeld && this.#isHeard()) return this.#watch(lost);
+    let forMs = safetyPollMs(policy.retry, clock.random());
     if (!isPlainlyHeld) forMs = Math.min(forMs, this.#backOffMs());
     const freeInMs = retryAfterMs(lost, policy);
     if (freeInMs !== undefined) forMs = Math.min(forMs, afterExpiryMs(freeInMs, clock.random()));
-    await this.#budget.sleep(Math.min(forMs, this.#noticeDelayMs()));
+    const news = Math.min(this.#askAt, this.#lookAt) - clock.monotonicMs();
+    await this.#budget.sleep(Math.max(0, Math.min(forMs, news)));
   }
 
-  // Looks at one of the nodes, in turn, and returns when it has no holder any more, or another:
-  // then waiters may not have been notified, or the lock not be marked as having any.
+  // Looks at one of the nodes, in turn, and returns when nobody holds it any more, or somebody who
+  // would not tell; when a quorum has told that this is the next one; and in time for its tickets.
   async #watch(lost: Lost): Promise<void> {
-    const { clock, nodes, policy } = this.#context;
+    const { clock, looks, nodes, policy } = this.#context;
     const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
     const seeing = [...nodes];
-    let freeAt = clock.monotonicMs() + (retryAfterMs(lost, policy) ?? Number.POSITIVE_INFINITY);
-    let owner: string | null | undefined;
-    this.#dueAt = clock.monotonicMs() + this.#noticeDelayMs();
-    for (let turn = Math.floor(clock.random() * seeing.length); seeing.length > 0; turn++) {
+    const isReserved = lost.ballots.some((ballot) => ballot.kind === "held" && ballot.isReserved);
+    const endsAt = clock.monotonicMs() + refreshMs(clock.random());
+    let freeAt = clock.monotonicMs() + (isReserved ? afterReservationMs() : (retryAfterMs(lost, policy) ?? NEVER));
+    let routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
+    while (seeing.length > 0) {
       const now = clock.monotonicMs();
-      const restMs = Math.min(lookMs(policy.size, policy.retry, clock.random()), afterExpiryMs(freeAt - now, clock.random()));
-      await this.#budget.sleep(Math.max(0, Math.min(restMs, this.#dueAt - now)));
-      if (this.#budget.isOver || clock.monotonicMs() >= this.#dueAt - TIMER_MS) return;
-      const place = turn % seeing.length;
+      const dueAt = Math.min(this.#askAt, endsAt);
+      const lookAt = Math.min(this.#lookAt, freeAt + afterExpiryMs(0, clock.random()));
+      const moment = await looks.sleep(this.#budget, routineAt, Math.max(0, Math.min(dueAt, lookAt) - now));
+      const later = clock.monotonicMs() + TIMER_MS;
+      if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) return;
+      if (moment === undefined && later < Math.min(this.#lookAt, freeAt)) continue;
+      const place = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
+      this.#lookAt = NEVER;
       const ballot = await seeing[place]?.inspect(resource);
+      routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
       if (ballot?.kind !== "seen") seeing.splice(place, 1);
-      else if (ballot.holder === null || ballot.owner !== (owner ?? ballot.owner)) return;
-      else {
-        owner = ballot.owner;
-        freeAt = clock.monotonicMs() + (ballot.remainingMs ?? 0);
-      }
+      else if (ballot.isReserved) freeAt = clock.monotonicMs() + afterReservationMs();
+      else if (ballot.holder === null || !ballot.hasWaiters) return;
+      else freeAt = clock.monotonicMs() + (ballot.remainingMs ?? 0);
     }
   }
 
-  /** Would a quorum notify this waiter of every release? */
+  /** Would a quorum tell this waiter when it is the next one? */
   #isHeard(): boolean {
-    const nodes = this.#heard.filter(({ size }) => size === this.#resources.length).length;
-    return nodes >= this.#context.policy.quorum;
+    return this.#tickets.size >= this.#context.policy.quorum;
   }
 
-  #wakeWithin(inMs: number): void {
-    this.#dueAt = Math.min(this.#dueAt, this.#context.clock.monotonicMs() + inMs);
+  #askWithin(inMs: number): void {
+    this.#askAt = Math.min(this.#askAt, this.#context.clock.monotonicMs() + inMs);
     this.#budget.wakeWithin(inMs);
   }
 
-  stop(): void {
+  /** The caller has the lock, or gave up: then it leaves its place to the next one. */
+  stop(hasWon: boolean): void {
     this.#context.onMembers.delete(this.#moved);
     this.#stopListening();
-  }
-
-  // By what was heard since the nodes were asked. The notice of one node may be the first of a
-  // lease that is still held on the other nodes: asking at once would find the rest taken and split
-  // the vote. A quorum of notices is a quorum of free nodes.
-  #noticeDelayMs(): number {
-    const { clock, policy } = this.#context;
-    if (this.#listeningTo.size >= policy.quorum) return 0;
-    if (this.#notifiedFirst.size >= policy.quorum) return spreadDelayMs(this.#listeners - 1, clock.random());
-    if (this.#notified.size >= policy.quorum) return backupDelayMs(clock.random());
-    return Number.POSITIVE_INFINITY;
-  }
-
-  #released(node: number, { rank, listeners }: ReleaseNotice): void {
-    const { quorum } = this.#context.policy;
-    const wasFirst = this.#notifiedFirst.size >= quorum;
-    const wasNotified = this.#notified.size >= quorum;
-    if (rank === 0) this.#notifiedFirst.add(node);
-    this.#notified.add(node);
-    this.#listeners = Math.max(this.#listeners, listeners);
-    if (wasFirst || (wasNotified && this.#notifiedFirst.size < quorum)) return;
-    if (this.#notified.size >= quorum) {
-      this.#failures = 0;
-      this.#wakeWithin(this.#noticeDelayMs());
-    } else if (this.#notified.size === 1) {
-      // The notices of the other nodes may be lost with their connections.
-      this.#wakeWithin(this.#backOffMs() + (rank === 0 ? 0 : backupDelayMs(0)));
+    if (hasWon || !this.#hasAsked) return;
+    const { inFlight, nodes } = this.#context;
+    for (const node of nodes) {
+      inFlight.begin();
+      void node.leave(this.#resources).then(() => inFlight.end());
     }
   }
 
-  // A notice published before listening began is lost: ask once more when enough nodes would
-  // notify.
-  #listening(node: number, resource: string): void {
-    this.#heard[node]?.add(resource);
-    const before = this.#listeningTo.size;
-    this.#listeningTo.add(node);
-    const { quorum } = this.#context.policy;
-    if (!this.#isYielding && before < quorum && this.#listeningTo.size >= quorum) this.#wakeWithin(0);
+  // One node alone may be late, with the lock held again on the others. A quorum that says "first"
+  // is a quorum of free nodes that wait for this caller. A quorum of which some say "backup" serves
+  // another one first. Less than that, for long: the nodes do not agree on who is the first.
+  #released(node: number, place: "first" | "backup"): void {
+    const { clock, policy } = this.#context;
+    if (place === "first") this.#toldFirst.add(node);
+    this.#told.add(node);
+    // The ticket is used up.
+    if (place === "first") this.#tickets.delete(node);
+    if (this.#toldFirst.size >= policy.quorum) {
+      this.#failures = 0;
+      this.#askWithin(0);
+    } else if (this.#told.size >= policy.quorum) {
+      this.#askAt = NEVER;
+      const inMs = backupDelayMs(clock.random());
+      this.#lookAt = Math.min(this.#lookAt, clock.monotonicMs() + inMs);
+      this.#budget.wakeWithin(inMs);
+    } else if (this.#toldFirst.size === 1) {
+      this.#askWithin(disagreementDelayMs(clock.random()));
+    }
   }
 
-  #deaf(node: number, resource: string): void {
+  // What was published before is lost, and perhaps the ticket: ask when enough nodes can tell.
+  #listening(node: number): void {
+    this.#heard.add(node);
+    if (!this.#isHeard() && this.#heard.size === this.#context.policy.quorum) this.#askWithin(0);
+  }
+
+  #deaf(node: number): void {
     const { clock, policy } = this.#context;
     const wasHeard = this.#isHeard();
-    this.#heard[node]?.delete(resource);
-    if (wasHeard && !this.#isHeard()) this.#wakeWithin(safetyPollMs(policy.retry, clock.random()));
+    this.#heard.delete(node);
+    this.#tickets.delete(node);
+    if (wasHeard && !this.#isHeard()) this.#askWithin(safetyPollMs(policy.retry, clock.random()));
   }
 
   #backOffMs(): number {

@@ -10,7 +10,8 @@ import type { ExtendQuestion, GrantQuestion, LockNode, Ownership } from "../../s
 import { LeastToken } from "../../src/protocol/token.js";
 import type { WaitContext } from "../../src/waiting/context.js";
 import { LocalQueue } from "../../src/waiting/local-queue.js";
-import { YieldAfterRelease } from "../../src/waiting/yield-after-release.js";
+import { LookTimer } from "../../src/waiting/look-timer.js";
+import { QueuedResources } from "../../src/waiting/queued-resources.js";
 import { ManualClock } from "./manual-clock.js";
 
 const notScripted = (): never => {
@@ -25,6 +26,7 @@ export class ScriptedNode implements LockNode {
   inspect = notScripted;
   raise = notScripted;
   onReleased = notScripted;
+  leave = notScripted;
   close = notScripted;
 
   constructor(
@@ -87,7 +89,8 @@ export function contextOf(nodes: readonly LockNode[], clock = new ManualClock())
     inFlight: new InFlight(),
     leastToken: new LeastToken(),
     onReleased: () => {},
-    yieldAfterRelease: new YieldAfterRelease(clock, () => false),
+    queuedResources: new QueuedResources(clock),
+    looks: new LookTimer(clock),
     resourceQueue: new LocalQueue(1),
     waiters: { closed: false, sleeping: new Set() },
     onMembers: new Set(),

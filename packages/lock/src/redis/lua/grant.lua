@@ -39,14 +39,8 @@ end
 --@include record
 --@include counter
 
-local function taken(key, first)
-  local value = call('GET', KEYS[key])
-  if string.byte(value, -1) ~= 10 and string.find(value, '|', 1, true) then
-    -- Marks the lock as having waiters. Where that fails, the request is refused all the same.
-    redis.pcall('APPEND', KEYS[key], '\n')
-  end
-  return { (key - first) / 2 + 1, value, call('PTTL', KEYS[key]) }
-end
+local mine = false
+--@include grant-request
 
 local function quick(first, last, at)
   if last ~= first + 1 then
@@ -57,33 +51,7 @@ local function quick(first, last, at)
   return token
 end
 
-local function request(first, last, at)
-  local value, ttl = ARGV[at], ARGV[1]
-  local token, again, wished = 0, true, 0
-  for key = first, last, 2 do
-    local holder = call('GET', KEYS[key])
-    if not holder then
-      again = false
-    elseif holder ~= value and holder ~= value .. '\n' then
-      return taken(key, first)
-    end
-    local counter = counterAt(KEYS[key + 1])
-    if not counter then
-      again, counter, wished = false, floor, math.min(least, floor + LEAP, HIGHEST)
-    end
-    token = math.max(token, counter)
-  end
-  if again then
-    return token
-  end
-  token = math.max(math.max(token, counterFloor) + 1, wished)
-  for key = first, last, 2 do
-    store(KEYS[key + 1], token)
-    call('SET', KEYS[key], value, 'PX', ttl)
-  end
-  return token
-end
-
+local request = grantAll
 local FIRST_KEY, SHARED, FIELDS = 2, 2, 1
 --@include each-request
 --@include store-floor

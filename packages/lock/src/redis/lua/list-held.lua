@@ -19,8 +19,8 @@ local page = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', '250')
 local reply = { page[1] }
 for _, key in ipairs(page[2]) do
   local value, left = redis.pcall('GET', key), redis.call('PTTL', key)
-  -- Not a key of another kind, nor one that ran out since it was listed.
-  if type(value) == 'string' and left ~= -2 then
+  -- Not a key of another kind, a reservation, nor one that ran out since it was listed.
+  if type(value) == 'string' and left ~= -2 and string.byte(value) ~= 126 then
     local name = string.sub(key, #ARGV[3] + 1)
     local owner, label = string.match(value, '^([^|]*)|(.*)$')
     local token = redis.pcall('GET', ARGV[4] .. name)

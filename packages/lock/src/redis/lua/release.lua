@@ -1,16 +1,17 @@
--- What   Delete the keys that have this owner, and notify waiters where a key's value ends with a
---        line feed. Counters stay. Works on a quarantined node too, and does not ask whether it is
---        one: deleting an owner's own key is always safe.
+-- What   Delete the keys that have this owner, and tell who is next in the queue where a key's
+--        value ends with a line feed. Counters stay. Works on a quarantined node too, and does not
+--        ask whether it is one: deleting an owner's own key is always safe.
 -- KEYS   per resource: lock
--- ARGV   per request: beginning of the lock value and the first wake slot (owner|from)
+-- ARGV   per request: beginning of the lock value and whether to tell (owner|1 or owner|0)
 -- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing had this
 --        owner, else 1 + how many wait, the highest number over the resources
--- Note   Invariant: while anyone waits, the lock value ends in \n. A refused request sets it, and a
---        waiter that is notified asks again: it either holds a lock whose value has it from the
---        start, or is refused. Only between the notice and that request is the value without it. Of
---        a single request for a single resource that is not ours or has no waiters, the whole reply
---        is the number. Nearly every call is of that kind, so nothing is defined before it: the
---        server pays for every definition. 23 and 124: an owner of 22 characters, and the bar.
+-- Note   The owner ~<inbox> gives back a reservation, and the ticket as well. Invariant: while
+--        anyone waits, the lock value ends in \n. A refused request sets it, and a waiter that is
+--        told asks again: it either holds a lock whose value has it from the start, or is refused.
+--        Of a single request for a single resource that is not ours or has no waiters, the whole
+--        reply is the number. Nearly every call is of that kind, so nothing is defined before it:
+--        the server pays for every definition. 23 and 124: an owner of 22 characters, and the bar;
+--        126: a reservation's.
 --@include start
 
 if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then
@@ -24,18 +25,21 @@ if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then
   end
 end
 
---@include notify
+--@include queue
 
 local function request(first, last, at)
   local reply, text = 0, ARGV[at]
   local length = string.find(text, '|', 1, true)
   local mine = sub(text, 1, length)
   for key = first, last do
+    if string.byte(text) == 126 then
+      call('HDEL', queueOf(KEYS[key]), sub(mine, 2, -2))
+    end
     local value = call('GET', KEYS[key])
     if value and sub(value, 1, length) == mine then
       call('DEL', KEYS[key])
-      local waiting = string.byte(value, -1) == 10 and notify(KEYS[key], tonumber(sub(text, length + 1))) or 0
-      reply = math.max(reply, 1 + waiting)
+      local isTold = string.byte(value, -1) == 10 and sub(text, length + 1) ~= '0'
+      reply = math.max(reply, 1 + (isTold and notify(KEYS[key]) or 0))
     end
   end
   return reply
@@ -46,7 +50,7 @@ end
 local values, freed = redis.pcall('MGET', unpack(KEYS)), {}
 local function quick(key, last, at)
   local value, text = values[key], ARGV[at]
-  if last > key or values.err then
+  if last > key or values.err or string.byte(text) == 126 then
     return nil
   end
   local length = string.find(text, '|', 1, true)

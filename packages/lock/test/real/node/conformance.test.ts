@@ -64,6 +64,7 @@ describe("the simulated server", () => {
   });
 
   test.for<readonly [string, Rules | undefined]>([
+    ["claim", controls["claims over a holder"]],
     ["seal", controls["seal without ownership"]],
     ["release", controls["release whoever holds it"]],
     ["extend", edited("extend", { find: "if missing then", replace: "if false then" })],

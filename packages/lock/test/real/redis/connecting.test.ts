@@ -5,7 +5,7 @@ import { Cluster, Redis } from "ioredis";
 import IoredisFour from "ioredis4";
 import { Redis as RedisFive } from "ioredis5";
 import { dripping, speakingServer } from "./middlemen.js";
-import { asking, open, opened } from "./opened-fleet.js";
+import { asking, open, opened, waiting } from "./opened-fleet.js";
 
 const namespace = "connecting";
 
@@ -84,22 +84,22 @@ describe("a node that cannot be asked", () => {
   test("works for a user who may do only what the lock needs", async ({ fleet }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     const commands =
-      "+eval +evalsha +info +time +get +set +append +incr +decr +del +pttl +pexpire +hget +hgetall +hset +hdel +hmget +publish +pubsub|numsub +subscribe +unsubscribe";
+      "+eval +evalsha +info +time +get +set +append +incr +decr +del +pttl +pexpire +hget +hgetall +hset +hdel +hmget +publish +subscribe +unsubscribe";
     await nodes[0]?.cli("ACL", "SETUSER", "least", "on", ">p", `~{${namespace}}:*`, `&{${namespace}}:*`, "-@all", ...commands.split(" "));
     await using lock = await opened([withUser(urls[0] ?? "", "least:p")], { namespace });
     const question = asking("a");
     expect(await lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
     expect(await lock.node("n1").extend(question)).toMatchObject({ kind: "extended" });
     const heard: string[] = [];
-    lock.node("n1").onReleased("a", 3, {
+    lock.node("n1").onReleased("a", {
       listening: () => heard.push("listening"),
       released: () => heard.push("released"),
       deaf: () => {},
     });
     await expect.poll(() => heard).toEqual(["listening"]);
-    // Refused, it marks the lock as wanted.
-    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "held" });
-    expect(await lock.node("n1").release({ ...question, notifyFrom: 1 })).toMatchObject({
+    // Refused, it has a ticket.
+    expect(await lock.node("n1").grant({ ...asking("a"), ...waiting() })).toMatchObject({ kind: "held", hasTicket: true });
+    expect(await lock.node("n1").release({ ...question, tells: true })).toMatchObject({
       kind: "released",
       listeners: 1,
     });
@@ -177,13 +177,14 @@ describe("sources", () => {
     await using lock = await opened([own], { namespace });
     const heard: string[] = [];
     const node = lock.node("n1");
-    node.onReleased("a", 3, { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
+    node.onReleased("a", { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
     for (const times of [1, 2]) {
       await expect.poll(() => heard.filter((word) => word === "listens")).toHaveLength(times);
-      const questions = Array.from({ length: 20 }, (_unused, i) => ({ ...asking(i === 0 ? "a" : `é${i}`), notifyFrom: 3 }));
+      const questions = Array.from({ length: 20 }, (_unused, i) => ({ ...asking(i === 0 ? "a" : `é${i}`), tells: true }));
       await expect.poll(async () => (await node.inspect("a")).kind).toBe("seen");
       const asked = questions.map(async (question) => {
-        const granted = await node.grant({ ...question, hasWaited: true });
+        const granted = await node.grant(question);
+        await node.grant({ ...asking(question.resources), ...waiting() });
         return [granted.kind, (await node.inspect(question.resources[0] ?? "")).kind, (await node.release(question)).kind];
       });
       expect(await Promise.all(asked)).toEqual(questions.map(() => ["granted", "seen", "released"]));
@@ -199,10 +200,11 @@ describe("sources", () => {
     await using lock = await opened([network.url], { namespace });
     const node = lock.node("n1");
     const heard: string[] = [];
-    node.onReleased("a", 3, { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
+    node.onReleased("a", { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
     await expect.poll(() => heard).toEqual(["listens"]);
-    const question = { ...asking("a"), notifyFrom: 3 };
-    expect(await node.grant({ ...question, hasWaited: true })).toMatchObject({ kind: "granted" });
+    const question = { ...asking("a"), tells: true };
+    expect(await node.grant(question)).toMatchObject({ kind: "granted" });
+    expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject({ kind: "held" });
     expect(await node.release(question)).toMatchObject({ kind: "released" });
     await expect.poll(() => heard).toEqual(["listens", "is told"]);
   });

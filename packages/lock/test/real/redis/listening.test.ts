@@ -1,15 +1,16 @@
-// Which waiters are notified of a release, on one node: two of the occupied wake slots.
+// Who is told of a release by one node: the first in the queue of those that wait, for which the
+// lock is kept for a moment, and the one behind it.
 import { describe, expect, type SharedRedis, test } from "@palisade/testkit/vitest";
 import { Cluster } from "ioredis";
 import type { ReleaseListener } from "../../../src/protocol/node.js";
-import { asking, type Opened, opened } from "./opened-fleet.js";
+import { asking, type Opened, opened, waiting } from "./opened-fleet.js";
 
 /** Writes down what is heard, in words. */
 function writing(heard: string[], who: string): ReleaseListener {
   return {
     listening: () => heard.push(`${who} listens`),
     deaf: () => heard.push(`${who} is deaf`),
-    released: ({ rank, listeners }) => heard.push(`${who} is told, rank ${rank} of ${listeners}`),
+    released: (place) => heard.push(`${who} is ${place}`),
   };
 }
 
@@ -17,112 +18,116 @@ function one({ urls, namespace }: SharedRedis): Promise<Opened> {
   return opened([urls[0] ?? ""], { namespace });
 }
 
-/** A lock whose holder has waited for it. */
-function wanted(resource: string) {
-  return { ...asking(resource), hasWaited: true } as const;
+/** So many processes that listen for "a". */
+async function processes(redis: SharedRedis, names: readonly string[]) {
+  const heard: string[] = [];
+  const locks = await Promise.all(names.map(() => one(redis)));
+  for (const [i, name] of names.entries()) locks[i]?.node("n1").onReleased("a", writing(heard, name));
+  await expect.poll(() => heard).toHaveLength(names.length);
+  heard.length = 0;
+  const nodes = locks.map((lock) => lock.node("n1"));
+  return { heard, nodes, locks, [Symbol.asyncDispose]: async () => void (await Promise.all(locks.map(({ fleet }) => fleet.close()))) };
 }
 
+const held = { kind: "held", hasTicket: true };
+
 describe("a release", () => {
-  test("looks for waiters only where a request was refused or the holder had waited, one request at a time or many at once", async ({
-    redis,
-  }) => {
+  test("tells the one that has waited longest, and the one behind it, however they asked", async ({ redis }) => {
+    await using crowd = await processes(redis, ["holder", "late", "early", "middle"]);
+    const [holder, late, early, middle] = crowd.nodes;
+    const lease = asking("a");
+    await holder?.grant(lease);
+    expect(await late?.grant({ ...asking("a"), ...waiting(1_000) })).toMatchObject(held);
+    expect(await early?.grant({ ...asking("a"), ...waiting(3_000) })).toMatchObject(held);
+    expect(await middle?.grant({ ...asking("a"), ...waiting(2_000) })).toMatchObject(held);
+    expect(await holder?.release({ ...lease, tells: true })).toMatchObject({ kind: "released", listeners: 3 });
+    await expect.poll(() => crowd.heard.toSorted()).toEqual(["early is first", "middle is backup"]);
+  });
+
+  test("keeps the lock for the first in the queue, for a moment", async ({ redis }) => {
     await using lock = await one(redis);
     const node = lock.node("n1");
     const heard: string[] = [];
-    node.onReleased("a", 3, writing(heard, "a"));
-    node.onReleased("b", 3, writing(heard, "b"));
-    await expect.poll(() => heard).toHaveLength(2);
-    const untold = [
-      { ...asking("a"), notifyFrom: 3 },
-      { ...asking("b"), notifyFrom: 3 },
-    ];
-    const told = untold.map((question) => ({ ...question, owner: `${question.owner}-too`, notifyFrom: 3 }));
-    for (const questions of [untold, told]) {
-      await Promise.all(questions.map((question) => node.grant(question)));
-      if (questions === told) await Promise.all(questions.map(({ resources }) => node.grant(asking(resources))));
-      const answers = await Promise.all(questions.map((question) => node.release(question)));
-      expect(answers).toMatchObject(questions.map(() => ({ kind: "released", listeners: questions === told ? 1 : 0 })));
-    }
-    const single = { ...asking("a"), owner: "an-owner-of-22-letters", notifyFrom: 3 };
-    await node.grant(single);
-    expect(await node.release(single)).toMatchObject({ kind: "released", listeners: 0 });
-    await node.grant(single);
-    await node.grant(asking("a"));
-    expect(await node.release(single)).toMatchObject({ kind: "released", listeners: 1 });
-    await expect
-      .poll(() => heard.slice(2).toSorted())
-      .toEqual(["a is told, rank 0 of 1", "a is told, rank 0 of 1", "b is told, rank 0 of 1"]);
-  });
-
-  test("of a lock that is wanted changes no inspection, repeated grant, extension or healing", async ({ redis }) => {
-    await using lock = await one(redis);
-    const node = lock.node("n1");
-    const question = asking("a");
-    const granted = await node.grant(question);
-    const refused = { kind: "held", holder: question.label };
-    expect(await node.grant(asking("a"))).toMatchObject(refused);
-    expect(await node.grant(asking("a"))).toMatchObject(refused);
-    expect(await node.grant(question)).toEqual(granted);
-    expect(await node.inspect("a")).toMatchObject({ holder: question.label });
-    expect(await node.extend(question)).toMatchObject({ kind: "extended" });
-    expect(await node.heal({ ...question, token: 1 })).toMatchObject({ kind: "extended" });
-    const heard: string[] = [];
-    node.onReleased("a", 0, writing(heard, "a"));
-    await expect.poll(() => heard).toHaveLength(1);
-    expect(await node.release({ ...question, notifyFrom: 16 })).toMatchObject({ listeners: 1 });
-  });
-
-  test("notifies the first two occupied wake slots from a number on, all waiters there, and no others", async ({ redis }) => {
-    await using lock = await one(redis);
-    await using neighbour = await one(redis);
-    const heard: string[] = [];
-    const seats = { "at 1": 1, "at 4": 4, "at 9": 9 };
-    for (const [who, seat] of Object.entries(seats)) lock.node("n1").onReleased("a", seat, writing(heard, who));
-    neighbour.node("n1").onReleased("a", 4, writing(heard, "also at 4"));
-    neighbour.node("n1").onReleased("b", 4, writing(heard, "elsewhere"));
-    await expect.poll(() => heard).toHaveLength(5);
-    const told: Record<number, readonly string[]> = {
-      2: ["also at 4 is told, rank 0 of 2", "at 4 is told, rank 0 of 2", "at 9 is told, rank 1 of 1"],
-      9: ["at 1 is told, rank 1 of 1", "at 9 is told, rank 0 of 1"],
-      1794992471466: ["also at 4 is told, rank 1 of 2", "at 4 is told, rank 1 of 2", "at 1 is told, rank 0 of 1"],
+    node.onReleased("r1", writing(heard, "it"));
+    await expect.poll(() => heard).toEqual(["it listens"]);
+    let stories = 0;
+    const story = async () => {
+      const resource = `r${++stories}`;
+      const lease = asking(resource);
+      await node.grant(lease);
+      await node.grant({ ...asking(resource), ...waiting() });
+      return Promise.all([
+        node.release({ ...lease, tells: true }),
+        node.grant(asking(resource)),
+        node.inspect(resource),
+        node.grant({ ...asking(resource), ...waiting() }),
+      ]);
     };
-    for (const [from, expected] of Object.entries(told)) {
-      heard.length = 0;
-      const question = { ...wanted("a"), notifyFrom: Number(from) };
-      await lock.node("n1").grant(question);
-      // The subscribers of a resource are counted by connection: two lockers wait here.
-      expect(await lock.node("n1").release(question)).toEqual({ kind: "released", node: "n1", listeners: 2 });
-      await expect.poll(() => heard.toSorted()).toEqual(expected.toSorted());
-    }
+    // They travel one behind the other. If the server stands still between them, once more.
+    await expect
+      .poll(story)
+      .toMatchObject([
+        { kind: "released" },
+        { kind: "held", isReserved: true, holder: "the next in line" },
+        { kind: "seen", holder: null, isReserved: true },
+        { kind: "granted" },
+      ]);
   });
 
-  test("from 0 notifies no waiter, but says how many there are", async ({ redis }) => {
-    await using lock = await one(redis);
+  test("W1 a lock that is kept for a process that does not come is free after a moment", async ({ redis }) => {
+    await using crowd = await processes(redis, ["holder", "first"]);
+    const [holder, first] = crowd.nodes;
+    const lease = asking("a");
+    await holder?.grant(lease);
+    await first?.grant({ ...asking("a"), ...waiting() });
+    await holder?.release({ ...lease, tells: true });
+    await expect.poll(async () => (await holder?.grant(asking("a")))?.kind, { interval: 1 }).toBe("granted");
+  });
+
+  test("W1 passes over a process that does not listen any more", async ({ fleet }) => {
+    const { nodes, urls } = await fleet({ nodes: 1 });
+    const namespace = "listening";
+    await using gone = await opened(urls, { namespace });
+    await using lock = await opened(urls, { namespace });
     const heard: string[] = [];
-    lock.node("n1").onReleased("a", 0, writing(heard, "at 0"));
-    await expect.poll(() => heard).toEqual(["at 0 listens"]);
-    for (const [notifyFrom, listeners] of [
-      [0, 1],
-      [16, 1],
-    ] as const) {
-      const question = { ...wanted("a"), notifyFrom };
-      await lock.node("n1").grant(question);
-      expect(await lock.node("n1").release(question)).toMatchObject({ listeners });
-    }
-    await expect.poll(() => heard).toEqual(["at 0 listens", "at 0 is told, rank 0 of 1"]);
+    gone.node("n1").onReleased("a", writing(heard, "gone"));
+    lock.node("n1").onReleased("a", writing(heard, "next"));
+    await expect.poll(() => heard.toSorted()).toEqual(["gone listens", "next listens"]);
+    const lease = asking("a");
+    await lock.node("n1").grant(lease);
+    await gone.node("n1").grant({ ...asking("a"), ...waiting(1_000) });
+    await lock.node("n1").grant({ ...asking("a"), ...waiting() });
+    await gone.fleet.close();
+    await expect.poll(() => nodes[0]?.cli("PUBSUB", "CHANNELS", "*")).toHaveLength(1);
+    expect(await lock.node("n1").release({ ...lease, tells: true })).toMatchObject({ listeners: 2 });
+    await expect.poll(() => heard.at(-1)).toBe("next is first");
+  });
+
+  test("by a lost acquisition tells nobody", async ({ redis }) => {
+    await using crowd = await processes(redis, ["holder", "waiter"]);
+    const [holder, waiter] = crowd.nodes;
+    const lease = asking("a");
+    await holder?.grant(lease);
+    await waiter?.grant({ ...asking("a"), ...waiting() });
+    expect(await holder?.release({ ...lease, tells: false })).toMatchObject({ kind: "released", listeners: 0 });
+    const again = asking("a");
+    await holder?.grant(again);
+    await waiter?.grant(asking("a"));
+    await holder?.release({ ...again, tells: true });
+    await expect.poll(() => crowd.heard).toEqual(["waiter is first"]);
   });
 
   test("by force is told as well", async ({ redis }) => {
-    await using lock = await one(redis);
-    const heard: string[] = [];
-    lock.node("n1").onReleased("a:b}", 15, writing(heard, "at 15"));
-    await lock.node("n1").grant(asking("a:b}"));
-    await expect.poll(() => heard).toEqual(["at 15 listens"]);
-    await lock.node("n1").raise({ resource: "a:b}", token: 7, remove: "holder" });
-    await expect.poll(() => heard).toEqual(["at 15 listens", "at 15 is told, rank 0 of 1"]);
+    await using crowd = await processes(redis, ["holder", "waiter"]);
+    const [holder, waiter] = crowd.nodes;
+    await holder?.grant(asking("a"));
+    await waiter?.grant({ ...asking("a"), ...waiting() });
+    expect(await holder?.raise({ resource: "a", token: 7, remove: "holder" })).toMatchObject({ removed: expect.stringMatching(/^label/) });
+    await expect.poll(() => crowd.heard).toEqual(["waiter is first"]);
+    expect(await holder?.raise({ resource: "a", token: 7, remove: "holder" })).toMatchObject({ removed: null });
   });
 
-  test("of a node that is itself a cluster notifies all wake slots, because waiters cannot be counted there", async ({ fleet }) => {
+  test("of a node that is itself a cluster keeps the lock although listeners cannot be counted there", async ({ fleet }) => {
     const { nodes } = await fleet({ nodes: 1, config: { "cluster-enabled": "yes" } });
     await nodes[0]?.cli("CLUSTER", "ADDSLOTSRANGE", 0, 16383);
     // A cluster lets two seconds pass before it serves anybody.
@@ -131,14 +136,90 @@ describe("a release", () => {
     const own = new Cluster([nodes[0]?.directUrl ?? ""]);
     await using lock = await opened([own], { namespace: "listening" });
     own.disconnect();
+    const node = lock.node("n1");
+    const lease = asking("a");
+    await node.grant(lease);
+    // Nobody of this process listens.
+    expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
+    await node.release({ ...lease, tells: true });
+    expect(await node.inspect("a")).toMatchObject({ isReserved: true });
     const heard: string[] = [];
-    for (const seat of [0, 5, 10]) lock.node("n1").onReleased("a", seat, writing(heard, `at ${seat}`));
-    await expect.poll(() => heard).toHaveLength(3);
-    heard.length = 0;
-    const question = { ...wanted("a"), notifyFrom: 5 };
-    await lock.node("n1").grant(question);
-    await lock.node("n1").release(question);
-    await expect.poll(() => heard.toSorted()).toEqual([0, 10, 5].map((seat) => `at ${seat} is told, rank 0 of 1`));
+    node.onReleased("a", writing(heard, "it"));
+    await expect.poll(() => heard).toEqual(["it listens"]);
+    await node.leave(["a"]);
+    await node.grant(lease);
+    await node.grant({ ...asking("a"), ...waiting() });
+    await node.release({ ...lease, tells: true });
+    await expect.poll(() => heard).toEqual(["it listens", "it is first"]);
+  });
+});
+
+describe("a ticket", () => {
+  test("W1 of a caller that gives up is gone, and what was kept for it goes to the next one", async ({ redis }) => {
+    await using crowd = await processes(redis, ["quitter", "next"]);
+    const [node, next] = crowd.nodes;
+    const lease = asking("a");
+    await node?.grant(lease);
+    await node?.grant({ ...asking("a"), ...waiting(1_000) });
+    await next?.grant({ ...asking("a"), ...waiting() });
+    await Promise.all([node?.release({ ...lease, tells: true }), node?.leave(["a"])]);
+    await expect.poll(() => crowd.heard.filter((line) => line.endsWith("first")).toSorted()).toEqual(["next is first", "quitter is first"]);
+    const again = asking("b");
+    await next?.grant(again);
+    await node?.grant({ ...asking("b"), ...waiting() });
+    await node?.leave(["b"]);
+    expect(await next?.release({ ...again, tells: true })).toMatchObject({ listeners: 0 });
+  });
+
+  test("W1 for several resources is one for that which is held, and keeps none of the others from the next", async ({ redis }) => {
+    await using crowd = await processes(redis, ["both", "next"]);
+    const [node, next] = crowd.nodes;
+    const [a, b] = [asking("a"), asking("b")];
+    await node?.grant(a);
+    await node?.grant(b);
+    expect(await node?.grant({ ...asking(["a", "b"]), ...waiting(1_000) })).toMatchObject({ ...held, resource: "a" });
+    await next?.grant({ ...asking("a"), ...waiting() });
+    const [, refused] = await Promise.all([
+      node?.release({ ...a, tells: true }),
+      node?.grant({ ...asking(["a", "b"]), ...waiting(1_000) }),
+    ]);
+    expect(refused).toMatchObject({ ...held, resource: "b" });
+    await expect.poll(() => crowd.heard.filter((line) => line.endsWith("first")).toSorted()).toEqual(["both is first", "next is first"]);
+  });
+
+  test("is served by the time that clients give, if their clocks are about right, and else by the node's", async ({ redis }) => {
+    await using crowd = await processes(redis, ["holder", "fast", "slow", "far"]);
+    const [holder, fast, slow, far] = crowd.nodes;
+    const lease = asking("a");
+    await holder?.grant(lease);
+    const now = Date.now();
+    // "slow" asks first and waits since later; "far" claims to have waited since yesterday.
+    await slow?.grant({ ...asking("a"), wait: { sinceMs: now - 10, waitedMs: 12 } });
+    await fast?.grant({ ...asking("a"), wait: { sinceMs: now - 12, waitedMs: 10 } });
+    await far?.grant({ ...asking("a"), wait: { sinceMs: now - 86_400_000, waitedMs: 0 } });
+    await holder?.release({ ...lease, tells: true });
+    await expect.poll(() => crowd.heard.toSorted()).toEqual(["fast is first", "slow is backup"]);
+  });
+
+  test("of a process that asks no more is forgotten after a while, and a queue has an end", async ({ fleet }) => {
+    const { nodes, urls } = await fleet({ nodes: 1 });
+    await using lock = await opened(urls, { namespace: "listening" });
+    const node = lock.node("n1");
+    await node.grant(asking("a"));
+    expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
+    const queue = "{listening}:queue:a";
+    expect(Number(await nodes[0]?.cli("PTTL", queue))).toBeGreaterThan(80_000);
+    const long = Array.from({ length: 1_024 }, (_, i) => [`process ${i}`, `${Date.now()}`.padStart(15, "0").repeat(2)]).flat();
+    await nodes[0]?.cli("HSET", queue, ...long);
+    expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
+    await using newcomer = await opened(urls, { namespace: "listening" });
+    const refused = await newcomer.node("n1").grant({ ...asking("a"), ...waiting() });
+    expect(refused).toMatchObject({ kind: "held" });
+    expect(refused).not.toHaveProperty("hasTicket");
+    const old = long.map((word) => word.replace(/^\d{30}$/, `${Date.now() - 91_000}`.padStart(15, "0").repeat(2)));
+    await nodes[0]?.cli("HSET", queue, ...old);
+    expect(await newcomer.node("n1").grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
+    expect(await nodes[0]?.cli("HLEN", queue)).toBe(2);
   });
 });
 
@@ -147,7 +228,7 @@ describe("listening", () => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     await using lock = await opened(urls, { namespace: "listening" });
     const heard: string[] = [];
-    lock.node("n1").onReleased("a", 2, writing(heard, "one"));
+    lock.node("n1").onReleased("a", writing(heard, "one"));
     await expect.poll(() => heard).toEqual(["one listens"]);
     nodes[0]?.cut();
     await expect.poll(() => heard).toEqual(["one listens", "one is deaf", "one listens"]);
@@ -156,31 +237,18 @@ describe("listening", () => {
     expect(heard).toEqual(["one listens", "one is deaf", "one listens", "one is deaf"]);
   });
 
-  test("is confirmed at once to a waiter that joins those that listen already", async ({ redis }) => {
-    await using lock = await one(redis);
-    const heard: string[] = [];
-    lock.node("n1").onReleased("a", 2, writing(heard, "first"));
-    await expect.poll(() => heard).toEqual(["first listens"]);
-    lock.node("n1").onReleased("a", 2, writing(heard, "second"));
-    await Promise.resolve();
-    await Promise.resolve();
-    expect(heard).toEqual(["first listens", "second listens"]);
-  });
-
-  test("that comes and goes many times in one turn ends with what was wanted last, and counts once", async ({ redis }) => {
-    await using lock = await one(redis);
+  test("is one subscription for all resources of a process, for as long as it lives", async ({ fleet }) => {
+    const { urls, nodes } = await fleet({ nodes: 1 });
+    await using lock = await opened(urls, { namespace: "listening" });
     const node = lock.node("n1");
     const heard: string[] = [];
-    for (let index = 0; index < 50; index++) node.onReleased("a", 3, writing(heard, "gone"))();
-    const undo = node.onReleased("a", 3, writing(heard, "here"));
-    await expect.poll(() => heard).toEqual(["here listens"]);
-    for (let index = 0; index < 50; index++) node.onReleased("a", 7, writing(heard, "guest"))();
-    undo();
-    node.onReleased("a", 3, writing(heard, "back"));
-    await expect.poll(() => heard).toEqual(["here listens", "back listens"]);
-    const question = { ...wanted("a"), notifyFrom: 3 };
-    await node.grant(question);
-    expect(await node.release(question)).toMatchObject({ listeners: 1 });
-    await expect.poll(() => heard.slice(2)).toEqual(["back is told, rank 0 of 1"]);
+    node.onReleased("a", writing(heard, "gone"));
+    await expect.poll(() => heard).toEqual(["gone listens"]);
+    for (let index = 0; index < 50; index++) node.onReleased(`${index}`, writing([], "gone"))();
+    node.onReleased("b", writing(heard, "second"));
+    expect(heard).toEqual(["gone listens", "second listens"]);
+    const stats = String(await nodes[0]?.cli("INFO", "commandstats"));
+    expect(stats).toMatch(/cmdstat_subscribe:calls=1,/);
+    expect(stats).not.toMatch(/cmdstat_unsubscribe/);
   });
 });

@@ -107,7 +107,7 @@ export function asking(resources: string | readonly string[], ttlMs = 60_000) {
     owner: `owner-${++owners}`,
     label: `label ${owners}`,
     ttlMs,
-    notifyFrom: 0,
+    tells: false,
   };
 }
 
@@ -146,4 +146,9 @@ export function heldBack(held: string, ...places: readonly number[]): Gate {
       return Object.assign(link, { eval: hold });
     },
   };
+}
+
+/** That of a caller which waits, since so many milliseconds. */
+export function waiting(waitedMs = 0) {
+  return { wait: { sinceMs: Date.now() - waitedMs, waitedMs } };
 }

@@ -251,11 +251,11 @@ describe("release, inspect and raise", () => {
 
   test("an owner whose name begins like another's is not that other", async ({ one }) => {
     await one.node.grant({ ...asking("a"), owner: "abc" });
-    expect(await one.node.release({ resources: ["a"], owner: "ab", notifyFrom: 0 })).toEqual({
+    expect(await one.node.release({ resources: ["a"], owner: "ab", tells: false })).toEqual({
       kind: "absent",
       node: "n1",
     });
-    expect(await one.node.release({ resources: ["a"], owner: "", notifyFrom: 0 })).toEqual({
+    expect(await one.node.release({ resources: ["a"], owner: "", tells: false })).toEqual({
       kind: "absent",
       node: "n1",
     });

@@ -8,7 +8,7 @@ export const GRAIN_MS = 60_000;
 export const RETENTION_MS = 6 * GRAIN_MS + GRAIN_MS / 2;
 
 /** Scripts of requests; they are loaded for one life of the server. */
-export type RequestName = "grant" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
+export type RequestName = "grant" | "claim" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
 
 export type NodeScriptName = "status" | "openAdmission" | "readFloor" | "admit" | "readmit" | "promise" | "accept" | "enter" | "mark";
 
@@ -30,7 +30,7 @@ export type Step =
   | { readonly kind: "restart"; readonly memory: "kept" | "forgotten" }
   | { readonly kind: "flush" }
   | { readonly kind: "flush scripts" }
-  | { readonly kind: "listen"; readonly resource: string; readonly seat: number };
+  | { readonly kind: "listen"; readonly inbox: string };
 
 /** Placeholders for run_ids. */
 export const PRESENT_RUN = "<present>";
@@ -53,34 +53,57 @@ const ttlMs = fc.integer({ min: 0, max: 4 }).map((grains) => String(grains * GRA
 /** The arguments of one request. */
 const wordsOf: Readonly<Record<RequestName, (of: { owner: string; token: number; turn: number; choice: boolean }) => readonly string[]>> = {
   grant: ({ owner: name, choice }) => [`${name}|label of ${name}${choice ? "\n" : ""}`],
+  claim: ({ owner: name, turn }) => [`${name}|label of ${name}\n`, "7", String(turn * GRAIN_MS)],
   seal: ({ owner: name, token: number }) => [`${name}|`, String(number)],
   extend: ({ owner: name, token: number, choice }) => [
     `${name}|`,
     choice ? `${number % 2 === 0 ? "one-------------------" : "heir"}|heir` : "",
   ],
   heal: ({ owner: name, token: number }) => [`${name}|label of ${name}`, String(number)],
-  release: ({ owner: name, turn }) => [`${name}|${turn}`],
+  release: ({ owner: name, turn }) => [`${turn % 5 === 0 ? "~inbox1" : name}|${turn % 4 === 0 ? 0 : 1}`],
   inspect: () => [""],
   raise: ({ token: number, choice }) => [String(number), choice ? "holder" : "nothing"],
 };
-const sharing = new Set<RequestName>(["grant", "extend", "heal"]);
+const sharing = new Set<RequestName>(["grant", "claim", "extend", "heal"]);
+
+const leastToken = new Set<RequestName>(["grant", "claim"]);
+const inboxes = fc.constantFrom("inbox1", "inbox2", "inbox3");
 
 const request = fc
   .record({
-    name: fc.constantFrom<RequestName>("grant", "grant", "grant", "seal", "extend", "heal", "release", "inspect", "raise"),
+    name: fc.constantFrom<RequestName>(
+      "grant",
+      "grant",
+      "grant",
+      "claim",
+      "claim",
+      "seal",
+      "extend",
+      "heal",
+      "release",
+      "release",
+      "inspect",
+      "raise",
+    ),
     resources: fc.uniqueArray(resource, { minLength: 1, maxLength: 2 }),
     requests: fc.array(fc.record({ owner, token, choice: fc.boolean() }), { minLength: 1, maxLength: 3 }),
     ttlMs,
     turn: fc.nat(40),
+    inbox: inboxes,
   })
-  .map(({ name, resources, requests, ttlMs, turn }): Step => {
+  .map(({ name, resources, requests, ttlMs, turn, inbox }): Step => {
     const asked = name === "inspect" || name === "raise" ? resources.slice(0, 1) : resources;
     const args = requests.flatMap((each) => wordsOf[name]({ ...each, turn }));
     return {
       kind: "request",
       name,
       resources: requests.flatMap(() => asked),
-      args: [...(sharing.has(name) ? [ttlMs] : []), ...(name === "grant" ? [String(requests[0]?.token)] : []), ...args],
+      args: [
+        ...(sharing.has(name) ? [ttlMs] : []),
+        ...(leastToken.has(name) ? [String(requests[0]?.token)] : []),
+        ...(name === "claim" ? [inbox] : []),
+        ...args,
+      ],
     };
   });
 
@@ -123,10 +146,7 @@ const stringKey = fc.oneof(resource.map(lockKey), resource.map(tokenKey));
 const key = fc.oneof({ weight: 6, arbitrary: stringKey }, { weight: 1, arbitrary: fc.constant(NODE_KEY) });
 const value = fc.constantFrom("7", "999999999999999", "not a number", "-3", "stranger", "one-------------------|label", "");
 const field = fc.constantFrom("floor", "admitted", "id");
-const channel = fc.oneof(
-  resource.map(lockKey),
-  fc.tuple(fc.nat(15), resource).map(([seat, name]) => `{${NAMESPACE}}:seat:${seat}:${name}`),
-);
+const channel = inboxes.map((inbox) => `{${NAMESPACE}}:inbox:${inbox}`);
 
 const command = fc.oneof(
   ...["GET", "INCR", "DECR", "DEL", "PTTL"].map((name) => fc.tuple(fc.constant(name), key)),
@@ -229,7 +249,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.constantFrom("kept" as const, "forgotten" as const).map((memory): Step => ({ kind: "restart", memory })),
   },
   { weight: 1, arbitrary: fc.constantFrom<Step>({ kind: "flush" }, { kind: "flush scripts" }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant("listen" as const), resource, seat: fc.nat(15) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("listen" as const), inbox: inboxes }) },
 );
 
 /** Begins with the admission of the node, so that most requests are granted or refused. */

@@ -2,6 +2,7 @@
 // scripts), a memory with its own clock, scripts, channels. Commands are executed at once, one at a
 // time.
 import * as lua from "#lock/redis/lua.generated.js";
+import { RESERVED_MS } from "#lock/waiting/retry-delay.js";
 import { type Commands, commands, type Execution, type Reply } from "./commands.js";
 import { Memory, RedisError, Unsupported } from "./memory.js";
 import { compile, type Script } from "./script.js";
@@ -53,6 +54,11 @@ export interface Executed {
 
 /** Names of the lock's scripts by text. */
 const names = new Map(Object.entries(lua).map(([name, text]) => [text as string, name.slice(0, -"Script".length) as ScriptName]));
+
+/** A script that reserves for longer is the same script. */
+function nameOf(text: string): ScriptName | undefined {
+  return names.get(text.replace(/(?<=local RESERVED_MS = )\d+/, String(RESERVED_MS)));
+}
 
 export class SimServer {
   readonly name: string;
@@ -140,7 +146,7 @@ export class SimServer {
     let script = this.#bySource.get(source);
     if (script === undefined) {
       const { edit } = this.#settings;
-      script = compile(source, (text) => edit?.(names.get(text), text) ?? text);
+      script = compile(source, (text) => edit?.(nameOf(text), text) ?? text);
       this.#bySource.set(source, script);
       this.#scripts.set(script.sha, script);
     }
@@ -209,7 +215,7 @@ export class SimServer {
     };
     const executed: Executed = {
       server: this,
-      name: names.get(script.text),
+      name: nameOf(script.text),
       keys,
       args,
       reply: script.run(execution, keys, args),

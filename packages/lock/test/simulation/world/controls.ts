@@ -109,6 +109,11 @@ export const controls: Readonly<Record<string, Rules>> = {
     find: SHORT_RELEASE,
     replace: "if #KEYS == 1 and #ARGV == 1 then\n  call('DEL', KEYS[1])\n  if true then return 1 end\n",
   }),
+  "claims over a holder": edited("claim", {
+    find: "elseif holder ~= value and holder ~= value .. '\\n' then",
+    replace: "elseif false then",
+  }),
+  "reservations without an end": edited("release", { find: ", 'PX', format('%.0f', RESERVED_MS))", replace: ")" }),
   "release nothing": edited("release", {
     find: SHORT_RELEASE,
     replace: "if #KEYS == 1 and #ARGV == 1 then\n  if true then return 1 end\n",

@@ -36,8 +36,8 @@ const LEAST_TOKEN = "local least = tonumber(ARGV[2])";
 export function withoutLeastToken(edit: Rules["edit"]): NonNullable<Rules["edit"]> {
   return (name, text) => {
     const edited = edit?.(name, text) ?? text;
-    if (name !== "grant") return edited;
-    if (!edited.includes(LEAST_TOKEN)) throw new Error(`grant.lua does not say: ${LEAST_TOKEN}`);
+    if (name !== "grant" && name !== "claim") return edited;
+    if (!edited.includes(LEAST_TOKEN)) throw new Error(`${name}.lua does not say: ${LEAST_TOKEN}`);
     return edited.replace(LEAST_TOKEN, "local least = 0");
   };
 }

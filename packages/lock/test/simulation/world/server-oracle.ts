@@ -18,7 +18,7 @@ export class ServerOracle {
 
   executed(executed: Executed): void {
     const { name, reply, server } = executed;
-    if (name === "grant") this.#grants(executed);
+    if (name === "grant" || name === "claim") this.#grants(executed);
     if (name === "raise") this.#removals(executed);
     if (name === "admit" && Array.isArray(reply) && reply[0] === "1") this.#settings.onAdmitted(server.name);
   }
@@ -28,13 +28,13 @@ export class ServerOracle {
     return this.#granted.get(`${server}/${resource}`)?.get(token);
   }
 
-  #grants({ server, keys, args, reply }: Executed): void {
+  #grants({ name, server, keys, args, reply }: Executed): void {
     const tokens = typeof reply === "number" ? [reply] : Array.isArray(reply) ? reply.slice(1) : [];
     const perRequest = (keys.length - 1) / tokens.length;
     for (const [i, token] of tokens.entries()) {
       if (typeof token !== "number") continue;
       const locks = keys.slice(1 + i * perRequest, 1 + (i + 1) * perRequest).filter((key) => key.includes(":lock:"));
-      for (const lock of locks) this.#grant(`${server.name}/${resourceOf(lock)}`, token, args[2 + i] ?? "");
+      for (const lock of locks) this.#grant(`${server.name}/${resourceOf(lock)}`, token, args[name === "claim" ? 3 + 3 * i : 2 + i] ?? "");
     }
   }
 

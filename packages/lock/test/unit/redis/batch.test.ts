@@ -5,7 +5,7 @@ import { type Batch, BatchEncoder, endOfBatch, PendingReply } from "../../../src
 import { keysOf } from "../../../src/redis/keys.js";
 import { grant, inspect, type RequestKind, release } from "../../../src/redis/requests.js";
 
-const lease = { resources: ["é"], owner: "o", label: "l", ttlMs: 7, token: 2, notifyFrom: 3 };
+const lease = { resources: ["é"], owner: "o", label: "l", ttlMs: 7, token: 2, tells: true };
 
 function pending(kind: typeof grant | typeof release, question: object = lease): PendingReply {
   return new PendingReply(kind as unknown as RequestKind<unknown, never>, { ...lease, ...question }, "");
@@ -16,7 +16,7 @@ const again = (batch: Batch): Batch => batch.map(({ kind, question }) => new Pen
 
 describe("an encoded call", () => {
   test("is the very same one for every node that is sent the same, and for no other", () => {
-    const encoder = new BatchEncoder(keysOf("ns"));
+    const encoder = new BatchEncoder(keysOf("ns", "inbox"));
     const grants: Batch = [pending(grant), pending(grant)];
     const releases: Batch = [pending(release)];
     const call = encoder.encode(grants);
@@ -28,7 +28,7 @@ describe("an encoded call", () => {
   });
 
   test("consists of the bytes that Redis reads", () => {
-    const { keyCount, words, wire } = new BatchEncoder(keysOf("ns")).encode([pending(grant)]);
+    const { keyCount, words, wire } = new BatchEncoder(keysOf("ns", "inbox")).encode([pending(grant)]);
     expect(keyCount).toBe(3);
     expect(words).toEqual(["{ns}:node", "{ns}:lock:é", "{ns}:token:é", "7", "0", "o|l"]);
     expect(String(wire)).toBe("$9\r\n{ns}:node\r\n$12\r\n{ns}:lock:é\r\n$13\r\n{ns}:token:é\r\n$1\r\n7\r\n$1\r\n0\r\n$3\r\no|l\r\n");
@@ -36,13 +36,13 @@ describe("an encoded call", () => {
 
   test("is written in bytes where it is long, and they are the same", () => {
     const run = Array.from({ length: 100 }, () => pending(grant)) as unknown as Batch;
-    const { words, wire } = new BatchEncoder(keysOf("ns")).encode(run);
+    const { words, wire } = new BatchEncoder(keysOf("ns", "inbox")).encode(run);
     expect(wire).toBeInstanceOf(Buffer);
     expect(String(wire)).toBe(words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join(""));
   });
 
   test("confirms the admission record only in a grant of one resource", () => {
-    const encoder = new BatchEncoder(keysOf("ns"));
+    const encoder = new BatchEncoder(keysOf("ns", "inbox"));
     expect(encoder.encode([pending(grant)]).confirmsRecord).toBe(true);
     expect(encoder.encode([pending(grant), pending(grant)]).confirmsRecord).toBe(false);
     expect(encoder.encode([pending(grant, { resources: ["a", "b"] })]).confirmsRecord).toBe(false);

@@ -17,7 +17,8 @@ const words = fc.constantFrom(
   " ",
   "lock",
   "token",
-  "wakeSlot",
+  "inbox",
+  "queue",
   "floor",
   "node",
   "1",
@@ -34,7 +35,7 @@ const neighbours = fc.tuple(texts, fc.nat(5), words).map(([parts, at, word]) => 
 });
 
 function allOf(keys: Keys, resource: string): readonly string[] {
-  return [keys.lock(resource), keys.token(resource), keys.wakeSlot(resource, 1), keys.wakeSlot(resource, 11)];
+  return [keys.lock(resource), keys.token(resource)];
 }
 
 /** What Redis hashes: between the first { and the first } after it. */
@@ -47,11 +48,11 @@ describe("keys", () => {
     fc.assert(
       fc.property(namespaces, namespaces, resources, resources, (firstSpace, secondSpace, first, second) => {
         fc.pre(firstSpace !== secondSpace || first !== second);
-        const [ours, theirs] = [keysOf(firstSpace), keysOf(secondSpace)];
-        const names = new Set([...allOf(ours, first), ours.node]);
-        expect(names.size).toBe(5);
+        const [ours, theirs] = [keysOf(firstSpace, "inbox"), keysOf(secondSpace, "inbox")];
+        const names = new Set([...allOf(ours, first), ours.node, ours.inboxChannel]);
+        expect(names.size).toBe(4);
         for (const name of allOf(theirs, second)) expect(names.has(name)).toBe(false);
-        for (const name of allOf(theirs, first)) expect(name).not.toBe(theirs.node);
+        for (const name of allOf(theirs, first)) expect([theirs.node, theirs.inboxChannel]).not.toContain(name);
       }),
     );
   });
@@ -60,9 +61,9 @@ describe("keys", () => {
     fc.assert(
       fc.property(namespaces, neighbours, (namespace, [first, second]) => {
         fc.pre(first !== second);
-        const keys = keysOf(namespace);
+        const keys = keysOf(namespace, "inbox");
         const names = new Set([...allOf(keys, first), ...allOf(keys, second)]);
-        expect(names.size).toBe(8);
+        expect(names.size).toBe(4);
       }),
       { numRuns: 500 },
     );
@@ -71,13 +72,13 @@ describe("keys", () => {
   test("all keys of a namespace hash to the same slot of a cluster", () => {
     fc.assert(
       fc.property(namespaces, resources, (namespace, resource) => {
-        const keys = keysOf(namespace);
-        for (const name of [keys.node, ...allOf(keys, resource)]) expect(tagOf(name)).toBe(namespace);
+        const keys = keysOf(namespace, "inbox");
+        for (const name of [keys.node, keys.inboxChannel, ...allOf(keys, resource)]) expect(tagOf(name)).toBe(namespace);
       }),
     );
   });
 
   test("a namespace that would break the tag is refused", () => {
-    for (const namespace of ["", "a{b", "a}b"]) expect(() => keysOf(namespace)).toThrow(RangeError);
+    for (const namespace of ["", "a{b", "a}b"]) expect(() => keysOf(namespace, "inbox")).toThrow(RangeError);
   });
 });

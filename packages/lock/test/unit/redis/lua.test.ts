@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { WAKE_SLOTS } from "../../../src/protocol/node.js";
 import { MAX_TOKEN, TOKENS_PER_MS } from "../../../src/protocol/token.js";
 import { accept, enter, promise } from "../../../src/redis/generation-record.js";
 import { keysOf } from "../../../src/redis/keys.js";
@@ -13,10 +12,11 @@ import { admit, mark, type NodeStatus, openAdmission, readFloor, readmit, status
 import { resourcesPage } from "../../../src/redis/recovery.js";
 import { requestScriptsFor } from "../../../src/redis/request-scripts.js";
 import * as requests from "../../../src/redis/requests.js";
+import { RESERVED_MS, TICKET_MS } from "../../../src/waiting/retry-delay.js";
 
 const folder = new URL("../../../src/redis/lua/", import.meta.url);
 const files = readdirSync(folder);
-const keys = keysOf("ns");
+const keys = keysOf("ns", "inbox");
 
 function textOf(name: string): string {
   return readFileSync(new URL(`${name}.lua`, folder), "utf8");
@@ -36,10 +36,11 @@ function argumentsIn(name: string): readonly string[] {
 
 const scriptOf = (...given: Parameters<typeof requestScriptsFor>) => requestScriptsFor(...given).grant;
 
-const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, notifyFrom: 3 };
+const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, tells: true };
 const twice = <Question>(question: Question) => [{ question }, { question }] as const;
 const asked: Record<string, requests.CallText> = {
   grant: requests.writeCall(requests.grant, keys, twice(lease)),
+  claim: requests.writeCall(requests.claim, keys, twice(lease)),
   seal: requests.writeCall(requests.seal, keys, twice(lease)),
   extend: requests.writeCall(requests.extend, keys, twice(lease)),
   heal: requests.writeCall(requests.heal, keys, twice(lease)),
@@ -135,9 +136,10 @@ describe("the Lua files", () => {
     expect(args).toHaveLength(argumentsIn("mark").length);
   });
 
-  test("know the same number of wake slots, the same highest token, and as many tokens a millisecond", () => {
+  test("know the same times of the queue, the same highest token, and as many tokens a millisecond", () => {
     expect(textOf("open-admission")).toContain(`later * ${TOKENS_PER_MS})\n`);
-    expect(textOf("notify")).toContain(`local WAKE_SLOTS = ${WAKE_SLOTS}\n`);
+    expect(textOf("queue")).toContain(`local RESERVED_MS = ${RESERVED_MS}\n`);
+    expect(textOf("claim")).toContain(`local TICKET_MS = ${TICKET_MS}\n`);
     expect(textOf("start")).toContain(`local HIGHEST = ${MAX_TOKEN}\n`);
   });
 });

@@ -21,7 +21,7 @@ function scripted() {
   const clock = new ManualClock();
   const pipeline = new Pipeline({
     node: "n1",
-    encoder: new BatchEncoder(keysOf("ns")),
+    encoder: new BatchEncoder(keysOf("ns", "inbox")),
     clock,
     nodeTimeoutMs: 100,
     pendingReleases: new PendingReleases(1_000, () => {}),
@@ -41,7 +41,7 @@ function scripted() {
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-const question = { resources: ["r"], owner: "o", label: "l", ttlMs: 1_000, notifyFrom: 0 };
+const question = { resources: ["r"], owner: "o", label: "l", ttlMs: 1_000, tells: false };
 
 describe("a server that forgot the scripts", () => {
   test("is taught again although there is always a call behind the one that failed", async () => {
@@ -107,7 +107,7 @@ test("a release that is sent to a node that has gone silent is unreachable after
 });
 
 // Releases that are owed: kept until the node is back, never more than 10 000.
-const debt = (owner: string) => ({ resources: ["a"], owner, notifyFrom: 1 });
+const debt = (owner: string) => ({ resources: ["a"], owner, tells: true });
 
 describe("pending releases", () => {
   test("L2 are handed out once, in order, however long the node was away", () => {

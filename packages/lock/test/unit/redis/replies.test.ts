@@ -9,7 +9,7 @@ import { admit, openAdmission, readFloor, readmit, type ScriptCall, status } fro
 import * as requests from "../../../src/redis/requests.js";
 
 const heard = { node: "n1", incarnation: "e" };
-const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, notifyFrom: 3 };
+const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, tells: true };
 const anything = fc.anything({
   maxDepth: 2,
   values: [fc.integer(), fc.string(), fc.constant(null), fc.double(), fc.constantFrom("", "1", "0")],
@@ -67,7 +67,7 @@ describe("replies", () => {
   });
 
   test("the scripts of the admission read what they expect or say that the reply is garbage", () => {
-    const keys = keysOf("ns");
+    const keys = keysOf("ns", "inbox");
     const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
     const admitted = {
       runId: "r",

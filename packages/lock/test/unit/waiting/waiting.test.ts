@@ -7,10 +7,19 @@ import type { ReleaseBallot } from "../../../src/protocol/ballot.js";
 import type { Lost } from "../../../src/protocol/outcome.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
 import { LocalQueue } from "../../../src/waiting/local-queue.js";
-import { backOffMs, backupDelayMs, HEAD_START_MS, safetyPollMs, spreadDelayMs, YIELD_MS } from "../../../src/waiting/retry-delay.js";
+import { LookTimer } from "../../../src/waiting/look-timer.js";
+import { QueuedResources } from "../../../src/waiting/queued-resources.js";
+import {
+  backOffMs,
+  backupDelayMs,
+  disagreementDelayMs,
+  RESERVED_MS,
+  refreshMs,
+  safetyPollMs,
+  TICKET_MS,
+} from "../../../src/waiting/retry-delay.js";
 import { WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
-import { YieldAfterRelease } from "../../../src/waiting/yield-after-release.js";
 import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
 
@@ -174,14 +183,15 @@ test("a wait without end outlasts the longest timer there is", async () => {
 // When to try again.
 const retry = { tries: Number.POSITIVE_INFINITY, minDelayMs: 4, maxDelayMs: 500 };
 
-test("a waiter that is alone asks at once; many spread out, but not for long", () => {
-  expect(spreadDelayMs(0, 0.99)).toBe(0);
-  expect(spreadDelayMs(10, 0.5)).toBeGreaterThan(spreadDelayMs(2, 0.5));
-  expect(spreadDelayMs(100_000, 1)).toBeLessThanOrEqual(50);
+test("the backup looks when the first one has had its time, and nodes that disagree are asked before", () => {
+  for (const chance of [0, 0.5, 0.999]) {
+    expect(backupDelayMs(chance)).toBeGreaterThan(RESERVED_MS);
+    expect(disagreementDelayMs(chance)).toBeLessThan(RESERVED_MS);
+  }
 });
 
-test("the backup leaves the first wake slot its head start", () => {
-  for (const chance of [0, 0.5, 0.999]) expect(backupDelayMs(chance)).toBeGreaterThan(HEAD_START_MS);
+test("tickets are asked for again long before they end", () => {
+  for (const chance of [0, 0.999]) expect(refreshMs(chance)).toBeLessThan(0.6 * TICKET_MS);
 });
 
 test("the back-off doubles up to its bound and is never the same for two", () => {
@@ -197,25 +207,43 @@ test("the safety poll comes within its bound", () => {
   expect(safetyPollMs(retry, 1)).toBe(500);
 });
 
-// A process that released what others wait for lets them go first.
-const released = (listeners: number): ReleaseBallot => ({ kind: "released", node: "n1", listeners });
-
-test("a release that others heard of is followed by a pause, and only for its resources", () => {
+// One timer for the looks of a process.
+test("waiters that look within a tenth of a second wake in one turn, and know the same moment", async () => {
   const clock = new ManualClock();
-  const yieldAfterRelease = new YieldAfterRelease(clock, () => false);
-  yieldAfterRelease.released(["a"], [released(0), undefined, released(2)]);
-  expect(yieldAfterRelease.dueMs(["a"])).toBe(YIELD_MS);
-  expect(yieldAfterRelease.dueMs(["b", "a"])).toBe(YIELD_MS);
-  expect(yieldAfterRelease.dueMs(["b"])).toBe(0);
-  clock.advance(YIELD_MS);
-  expect(yieldAfterRelease.dueMs(["a"])).toBe(0);
+  const looks = new LookTimer(clock);
+  const moments: (number | undefined)[] = [];
+  const sleeper = (atMs: number): WaitBudget => {
+    const budget = new WaitBudget(clock, waiters(), { waitMs: 60_000, signal: undefined });
+    void looks.sleep(budget, clock.now + atMs, 30_000).then((moment) => moments.push(moment));
+    return budget;
+  };
+  const start = Math.ceil(clock.now / 100) * 100;
+  clock.advance(start - clock.now);
+  sleeper(110);
+  sleeper(190);
+  sleeper(290);
+  const woken = sleeper(150);
+  woken.wake();
+  await microtasks();
+  expect(moments).toEqual([undefined]);
+  clock.advance(200);
+  await microtasks();
+  expect(moments).toEqual([undefined, start / 100 + 2, start / 100 + 2]);
+  clock.advance(100);
+  await microtasks();
+  expect(moments.at(-1)).toBe(start / 100 + 3);
 });
 
-test("no pause follows when no other process waits", () => {
-  const yieldAfterRelease = new YieldAfterRelease(new ManualClock(), (resource) => resource === "ours");
-  yieldAfterRelease.released(["a"], [released(0), { kind: "absent", node: "n2" }]);
-  yieldAfterRelease.released(["ours"], [released(1)]);
-  expect(yieldAfterRelease.dueMs(["a", "ours"])).toBe(0);
-  yieldAfterRelease.released(["ours"], [released(2)]);
-  expect(yieldAfterRelease.dueMs(["ours"])).toBe(YIELD_MS);
+// A process that released what others wait for asks for a place behind them at once.
+const released = (listeners: number): ReleaseBallot => ({ kind: "released", node: "n1", listeners });
+
+test("a release that others waited for is remembered for a while, and only for its resources", () => {
+  const clock = new ManualClock();
+  const queued = new QueuedResources(clock);
+  queued.released(["a"], [released(0), undefined, released(2)]);
+  queued.released(["c"], [released(0), { kind: "absent", node: "n2" }]);
+  expect(queued.hasOneOf(["b", "a"])).toBe(true);
+  expect(queued.hasOneOf(["b", "c"])).toBe(false);
+  clock.advance(1_000);
+  expect(queued.hasOneOf(["a"])).toBe(false);
 });

@@ -8,8 +8,8 @@ const ARRIVES_WITHIN_MS = 5;
 
 export function halfWay(scene: Scene, ambush: Ambush): void {
   scene.watch(ambush.lastsMs, ({ server, name, keys, args, reply }) => {
-    const token = name === "grant" ? tokenIn(reply) : undefined;
-    const client = clientOf(args[2]);
+    const token = name === "grant" || name === "claim" ? tokenIn(reply) : undefined;
+    const client = clientOf(args[name === "claim" ? 3 : 2]);
     if (token === undefined || client === undefined) return false;
     const node = indexIn(server.name);
     if (!scene.others(node).every((other) => scene.isBehind(other, { lockKey: keys[1] ?? "", token }))) return false;

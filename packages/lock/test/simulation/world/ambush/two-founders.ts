@@ -36,7 +36,7 @@ function strike(scene: Scene, ambush: Ambush, opening: Opening): void {
   let isAtWork = false;
   scene.watch(LATE_WITHIN_MS, ({ server, name, reply }) => {
     if (isAdmission({ name, reply })) unfounded.delete(indexIn(server.name));
-    if (unfounded.size > 0 || name !== "grant" || tokenIn(reply) === undefined) return false;
+    if (unfounded.size > 0 || (name !== "grant" && name !== "claim") || tokenIn(reply) === undefined) return false;
     // After the first lease half of the others hear nothing: the next is on this node and the rest.
     if (!isAtWork) scene.soon(() => scene.silence(scene.halvesBut(opening.node).behind, ambush.lastsMs));
     else if (indexIn(server.name) === opening.node) {

@@ -1,0 +1,81 @@
+-- What   Grant as grant.lua does, to a process that waits: it may take what is reserved for it.
+--        Where it is refused it gets a ticket in the queue of that resource, or keeps its own.
+-- KEYS   1 {ns}:node, then per resource: lock, token
+-- ARGV   ttlMs, least token, inbox, then per request: lock value (owner|label and a line feed),
+--        since when it waits by the client's clock, for how many ms it has waited
+-- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
+--        resource that has another owner, its lock value, its PTTL, 1 if there is a ticket in its
+--        queue or else 0 }
+-- Note   Tickets are served by the time at which the wait began. A client whose clock is about
+--        right gives the same time to every node, so all nodes serve the same ticket first. For
+--        any other the node reckons from its own clock.
+--@include start
+local AHEAD = 7
+local LEAP = 65536
+local RIGHT_MS = 50
+local TICKET_MS = 90000
+local MOST_TICKETS = 1024
+local least = tonumber(ARGV[2])
+local inbox = ARGV[3] or ''
+local mine = '~' .. inbox .. '|'
+
+--@include record
+--@include counter
+--@include queue
+--@include grant-request
+
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Tickets of processes that have not asked for long: they are gone. Is there room for one more?
+local function makeRoom(queue)
+  local tickets, count = call('HGETALL', queue), 0
+  for index = 1, #tickets, 2 do
+    local askedAt = tonumber(sub(tickets[index + 1], 16, 30))
+    if math.max(now - askedAt, askedAt - now) > TICKET_MS then
+      call('HDEL', queue, tickets[index])
+    else
+      count = count + 1
+    end
+  end
+  return count < MOST_TICKETS
+end
+
+local function takeTicket(lock, at)
+  local queue, since = queueOf(lock), tonumber(ARGV[at + 1])
+  local reckoned = now - tonumber(ARGV[at + 2])
+  if math.max(since - reckoned, reckoned - since) > RIGHT_MS then
+    since = reckoned
+  end
+  if not call('HGET', queue, inbox) and not makeRoom(queue) then
+    return 0
+  end
+  call('HSET', queue, inbox, format('%015.0f%015.0f', since, now))
+  call('PEXPIRE', queue, format('%.0f', TICKET_MS))
+  return 1
+end
+
+local function request(first, last, at)
+  local reply = grantAll(first, last, at)
+  if type(reply) == 'number' then
+    for key = first, last, 2 do
+      call('HDEL', queueOf(KEYS[key]), inbox)
+    end
+    return reply
+  end
+  -- What is reserved for it is of no use to it without the rest.
+  for key = first, last, 2 do
+    local holder = call('GET', KEYS[key])
+    if holder and sub(holder, 1, #mine) == mine then
+      call('DEL', KEYS[key])
+      notify(KEYS[key])
+    end
+  end
+  reply[4] = takeTicket(KEYS[first + 2 * (reply[1] - 1)], at)
+  return reply
+end
+
+local FIRST_KEY, SHARED, FIELDS, quick = 2, 3, 3, false
+--@include each-request
+--@include store-floor
+return replies

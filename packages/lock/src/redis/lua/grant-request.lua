@@ -1,0 +1,44 @@
+-- What   Grant all resources of one request, or none, and store a token above every token this
+--        node stored for any of them. If all have this owner already (the request came twice),
+--        answer the same grant again. The lock that a request is refused for is marked as having
+--        waiters.
+-- KEYS   none of its own
+-- ARGV   none of its own: ttlMs, and `least`, and a lock value at the place it is called with
+-- Reply  granted: the token | held: { index of the first resource that has another owner, its lock
+--        value, its PTTL }
+-- Note   What is reserved for the owner `mine` is free.
+local function taken(key, first)
+  local value = call('GET', KEYS[key])
+  if string.byte(value, -1) ~= 10 and string.find(value, '|', 1, true) then
+    -- Marks the lock as having waiters. Where that fails, the request is refused all the same.
+    redis.pcall('APPEND', KEYS[key], '\n')
+  end
+  return { (key - first) / 2 + 1, value, call('PTTL', KEYS[key]) }
+end
+
+local function grantAll(first, last, at)
+  local value, ttl = ARGV[at], ARGV[1]
+  local token, again, wished = 0, true, 0
+  for key = first, last, 2 do
+    local holder = call('GET', KEYS[key])
+    if not holder or (mine and sub(holder, 1, #mine) == mine) then
+      again = false
+    elseif holder ~= value and holder ~= value .. '\n' then
+      return taken(key, first)
+    end
+    local counter = counterAt(KEYS[key + 1])
+    if not counter then
+      again, counter, wished = false, floor, math.min(least, floor + LEAP, HIGHEST)
+    end
+    token = math.max(token, counter)
+  end
+  if again then
+    return token
+  end
+  token = math.max(math.max(token, counterFloor) + 1, wished)
+  for key = first, last, 2 do
+    store(KEYS[key + 1], token)
+    call('SET', KEYS[key], value, 'PX', ttl)
+  end
+  return token
+end

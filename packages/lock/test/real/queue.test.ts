@@ -1,0 +1,176 @@
+// The queue of the processes that wait for one lock: in which order they have it, and what becomes
+// of the others when the first one dies, stands still or gives up, or when tickets are lost. Polls
+// would come after the test's time, except where they are what is tested.
+import { type ChildProcess, fork } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { AttemptEvent, Lease, Locker } from "@palisade/lock";
+import { Redis } from "ioredis";
+import { test as base, expect, failure, listen, timed, until } from "./lock-test.js";
+
+const retry = { minDelayMs: 20_000, maxDelayMs: 60_000 };
+/** Far below the first poll. */
+const SOON_MS = 5_000;
+
+const test = base
+  /** How many wait for "r", as a majority of the shared nodes knows. */
+  .extend("queued", ({ redis: { urls, namespace } }, { onCleanup }) => {
+    const clients = urls.map((url) => new Redis(url));
+    onCleanup(() => {
+      for (const client of clients) client.disconnect();
+    });
+    const lengths = () => Promise.all(clients.map((client) => client.hlen(`{${namespace}}:queue:r`)));
+    return {
+      until: (count: number) =>
+        until(async () => (await lengths()).filter((length) => length === count).length >= 3, `${count} wait`, 20_000),
+      forget: () => Promise.all(clients.map((client) => client.del(`{${namespace}}:queue:r`))),
+    };
+  })
+  /** Starts a process that waits for "r". */
+  .extend("waiter", ({ redis: { urls: nodes, namespace } }, { onCleanup }) => {
+    const started: ChildProcess[] = [];
+    onCleanup(() => {
+      for (const child of started) child.kill("SIGKILL");
+    });
+    return () => {
+      const options = { nodes, namespace, ttlMs: 10_000, nodeTimeoutMs: 5_000, connectTimeoutMs: 10_000, retry };
+      const child = fork(new URL("../../.build/test/real/queue-process.js", import.meta.url), [JSON.stringify(options)]);
+      started.push(child);
+      return child;
+    };
+  });
+
+test("W1 sixteen processes that wait have the lock in the order in which they began", async ({ shared, queued }) => {
+  const holder = shared();
+  const lease = await holder.acquire("r", { renew: true });
+  const order: number[] = [];
+  const waiting: Promise<void>[] = [];
+  for (let i = 0; i < 16; i++) {
+    waiting.push(shared({ retry }).using("r", { waitMs: 50_000 }, () => void order.push(i)));
+    await queued.until(i + 1);
+  }
+  await lease.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(Array.from({ length: 16 }, (_, i) => i));
+});
+
+test("W1 a process that takes the lock again and again stands behind those that wait, each time", async ({ shared }) => {
+  const lockers = Array.from({ length: 4 }, () => shared({ waitMs: 50_000 }));
+  const order: number[] = [];
+  const loop = async (locker: Locker, me: number): Promise<void> => {
+    for (let i = 0; i < 25; i++) {
+      await locker.using("r", async () => {
+        order.push(me);
+        await sleep(2);
+      });
+    }
+  };
+  await Promise.all(lockers.map(loop));
+  // In the first rounds the inboxes are opened; in the last ones fewer and fewer take part.
+  const longest = Math.max(...lockers.map((_, me) => gapIn(order.slice(30, 70), me)));
+  expect(longest).toBeLessThanOrEqual(2 * lockers.length);
+});
+
+/** How many others had it between two turns of one, at most. */
+function gapIn(order: readonly number[], me: number): number {
+  const places = order.flatMap((each, place) => (each === me ? [place] : []));
+  return Math.max(...[-1, ...places].map((place, i) => (places[i] ?? order.length) - place - 1));
+}
+
+/** A process waits in front of a locker; something becomes of it; the lock is released. */
+async function behind(
+  first: ChildProcess,
+  given: { shared: (o?: object) => Locker; queued: { until(n: number): Promise<void> }; lease: Lease },
+) {
+  await given.queued.until(1);
+  const next = given.shared({ retry }).acquire("r", { waitMs: 50_000 });
+  await given.queued.until(2);
+  return {
+    release: () =>
+      timed(async () => {
+        void given.lease.release();
+        return next;
+      }),
+    first,
+  };
+}
+
+for (const [what, signal] of [
+  ["is killed", "SIGKILL"],
+  ["stands still", "SIGSTOP"],
+] as const) {
+  test(`W1 the first one in the queue ${what}: the next one has the lock soon`, async ({ shared, queued, waiter }) => {
+    const lease = await shared().acquire("r", { renew: true });
+    const story = await behind(waiter(), { shared, queued, lease });
+    story.first.kill(signal);
+    const { tookMs, result } = await story.release();
+    expect(tookMs).toBeLessThan(SOON_MS);
+    await result.release();
+  });
+}
+
+test("W1 the first one in the queue gives up: the next one has the lock soon, and nothing is kept for who left", async ({
+  shared,
+  queued,
+}) => {
+  const lease = await shared().acquire("r", { renew: true });
+  const aborter = new AbortController();
+  const quitter = failure(shared({ retry }).acquire("r", { waitMs: 50_000, signal: aborter.signal }));
+  await queued.until(1);
+  const next = shared({ retry }).acquire("r", { waitMs: 50_000 });
+  await queued.until(2);
+  aborter.abort();
+  await quitter;
+  await queued.until(1);
+  const { tookMs, result } = await timed(async () => {
+    void lease.release();
+    return next;
+  });
+  expect(tookMs).toBeLessThan(SOON_MS);
+  await result.release();
+});
+
+test("W1 a release at the moment of a refusal, before there is a ticket, is not missed", async ({ shared }) => {
+  const [holder, waiter] = [shared(), shared({ retry })];
+  await waiter.ready();
+  for (let i = 0; i < 30; i++) {
+    const lease = await holder.acquire("r", { renew: true });
+    using refusals = listen<AttemptEvent>("attempt", ({ resources, outcome }) => resources[0] === "r" && outcome === "held");
+    const next = waiter.acquire("r", { waitMs: 50_000 });
+    await until(() => refusals.events.length > i % 3, "it was refused", i % 3 === 0 ? SOON_MS : 100).catch(() => {});
+    const { tookMs, result } = await timed(async () => {
+      void lease.release();
+      return next;
+    });
+    expect(tookMs).toBeLessThan(SOON_MS);
+    await result.release();
+  }
+});
+
+test("W1 nodes that forgot every ticket delay a waiter by a look", async ({ shared, queued }) => {
+  const lease = await shared().acquire("r", { renew: true });
+  const waiting = shared().acquire("r", { waitMs: 50_000 });
+  await queued.until(1);
+  await sleep(100);
+  await queued.forget();
+  const { tookMs, result } = await timed(async () => {
+    void lease.release();
+    return waiting;
+  });
+  expect(tookMs).toBeLessThan(SOON_MS);
+  await result.release();
+});
+
+test("W1 with a minority of the nodes dead, a release is told by the others", async ({ own, open }) => {
+  const { running, nodes, locker } = await own(3);
+  const lease = await locker.acquire("r", { renew: true });
+  using refusals = listen<AttemptEvent>("attempt", ({ resources, outcome }) => resources[0] === "r" && outcome === "held");
+  const waiting = open({ nodes: running.urls, retry }).acquire("r", { waitMs: 50_000 });
+  await until(() => refusals.events.length >= 2, "it has a ticket");
+  await nodes[1]?.kill();
+  const { tookMs, result } = await timed(async () => {
+    void lease.release();
+    return waiting;
+  });
+  expect(tookMs).toBeLessThan(SOON_MS);
+  await result.release();
+});
