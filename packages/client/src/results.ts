@@ -156,7 +156,15 @@ export interface ListedResource {
   readonly value?: unknown;
 }
 /** The answer of `list`. */
-export type ListResult = { readonly ok: true; readonly items: readonly ListedResource[]; readonly nextCursor: string | null } | Refusal;
+export type ListResult =
+  | {
+      readonly ok: true;
+      readonly items: readonly ListedResource[];
+      readonly nextCursor: string | null;
+      /** From distributed tables: may show one write of a transaction and lack another. */
+      readonly snapshot?: false | undefined;
+    }
+  | Refusal;
 
 /** One accepted write. */
 export interface HistoryEntry {

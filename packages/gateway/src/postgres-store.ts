@@ -87,9 +87,9 @@ class PostgresStore implements FencedStore {
     this.#observe = observe;
     this.#lineage?.start(lanes, this.#pool);
     this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
-    this.#calls = openCalls(config, { durability, raises: this.#raises, limits, onIdleError });
+    this.#calls = openCalls(config, { durability, engine, raises: this.#raises, limits, onIdleError });
     const { refusedLog = "off", maxChangeReaders = 100 } = config;
-    this.changes = history === "on" ? new ChangeFeed({ pool: this.#pool, maxReaders: maxChangeReaders }) : undefined;
+    this.changes = history === "on" ? new ChangeFeed({ pool: this.#pool, engine, maxReaders: maxChangeReaders }) : undefined;
     this.refusals = refusedLog === "on" ? new RefusalLog(this.#pool) : undefined;
     this.#retention = forgetOld({ pool: this.#pool, limits, refusedLog, onError: onIdleError });
   }
@@ -163,7 +163,9 @@ class PostgresStore implements FencedStore {
 
   async call(request: CallRequest): Promise<CallVerdict> {
     checkCall(request);
+    const unknown = this.#engine.known === undefined ? await this.#engine.look() : undefined;
     return (
+      unknown ??
       (await this.#lineage?.refusal(this.#pool)) ??
       (await this.#calls?.call(request)) ?? { kind: "function_unknown", message: "No function may be called here." }
     );
@@ -212,7 +214,9 @@ class PostgresStore implements FencedStore {
     // Cursors pass through clients. A cursor that is no name was not made here, so no page follows
     // it.
     if (request.cursor !== undefined && !isName(request.cursor)) return { kind: "page", items: [], nextCursor: null };
-    return await listResources(this.#pool, request);
+    const page = await listResources(this.#pool, request);
+    if (this.#engine.known === undefined) await this.#engine.look();
+    return page.kind === "page" && this.#engine.known?.kind === "citus" ? { ...page, snapshot: false } : page;
   }
 
   async history(request: HistoryRequest): Promise<HistoryResult> {
@@ -236,10 +240,11 @@ class PostgresStore implements FencedStore {
   }
 
   async ready(): Promise<Readiness> {
-    if (this.#engine.known === undefined) await this.#engine.look();
+    const other = await this.#engine.look();
+    const engineFault = other?.reason === "refused" ? other.cause?.message : undefined;
     const statementFault = () => this.#rehearsal.fault();
     const parts = { pool: this.#pool, durability: this.#durability, verify: this.#verify, lineage: this.#lineage };
-    const found = await readiness({ ...parts, statementFault });
+    const found = await readiness({ ...parts, engine: this.#engine.known, engineFault, statementFault });
     const calls = await this.#calls?.readiness();
     return calls === undefined ? found : { ...found, checks: [...found.checks, calls] };
   }

@@ -5,6 +5,7 @@ import type { Locker } from "@palisade/lock";
 import pg from "pg";
 import { isName } from "./fence/write-request.js";
 import { DatabaseHost } from "./store/database-host.js";
+import { EngineError, engineOf } from "./store/engine.js";
 import { markOf } from "./store/lineage.js";
 
 export interface RecoverRequest {
@@ -25,6 +26,8 @@ export interface Recovery {
   readonly fenceFloor: number;
 }
 
+const NO_FLOOR =
+  "the tables are distributed by Citus, where no trigger can keep the floor of names that have no row: raise the fences of the names that you know, and then recover with --nothing-lost";
 const NAMES_AT_ONCE = 500;
 /** More than are given between a backup and its restore; a thousandth of all there are. */
 const PLACES_AHEAD = 1_000_000_000_000;
@@ -46,6 +49,8 @@ export async function recover(request: RecoverRequest): Promise<Recovery> {
     const { rows } = await client.query<{ id: string; beat: string; fence_floor: string }>("select * from palisade.lineage for update");
     const [lineage] = rows;
     if (lineage === undefined) throw new Error("palisade.lineage has no row: run palisade-gateway migrate");
+    const engine = await engineOf(async (text) => (await client.query(text)).rows);
+    if (engine.kind === "citus" && request.lost === "unknown") throw new EngineError(NO_FLOOR);
     const remembered = await request.lock.mark(markOf(lineage.id), 0);
     const beat = Math.max(remembered, Number(lineage.beat)) + 1;
     const recovery =

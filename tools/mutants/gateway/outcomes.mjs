@@ -86,9 +86,9 @@ export const outcomes = [
   {
     name: "warning-of-the-standby-ignored",
     promise: "G3",
-    file: "packages/gateway/src/store/write-connection.ts",
-    find: 'notice.routine === "SyncRepWaitForLSN" ||',
-    replace: 'notice.routine === "" ||',
+    file: "packages/gateway/src/store/session.ts",
+    find: 'routine === "SyncRepWaitForLSN" ||',
+    replace: 'routine === "" ||',
     breaks: "A cancelled wait for the standby counts as replicated: the next failover forgets an acknowledged fence.",
     tests: ["real/store-durability.test.ts"],
   },

@@ -191,4 +191,22 @@ export const waits = [
     breaks: "Readers of changes that left before their first page count for ever, and nobody else may read.",
     tests: ["real/http-change-readers.test.ts"],
   },
+  {
+    name: "batch-over-shards",
+    promise: "G6",
+    file: "packages/gateway/src/guard/write-queue.ts",
+    find: "this.#lineFor(way, entry.shard).push(entry)",
+    replace: "this.#lineFor(way, 0).push(entry)",
+    breaks: "On Citus a write waits for the workers of its neighbours, and is made by none while one is away.",
+    tests: ["unit/guard/write-queue.test.ts"],
+  },
+  {
+    name: "shard-by-another-hash",
+    promise: "G6",
+    file: "packages/gateway/src/store/shards.ts",
+    find: "(0x9e3779b9 + bytes.length + 3_923_095) | 0",
+    replace: "(0x9e3779b9 + 3_923_095) | 0",
+    breaks: "On Citus names are gathered by shards that are not theirs.",
+    tests: ["real/store-shards.test.ts"],
+  },
 ];

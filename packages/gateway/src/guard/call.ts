@@ -7,8 +7,9 @@ import pg from "pg";
 import { isRace, unavailableReason } from "../fence/failure.js";
 import type { CallRequest, CallVerdict, Issued, OutcomeUnknown, Unavailable, VerifyToken } from "../fence/verdict.js";
 import { DatabaseHost } from "../store/database-host.js";
+import type { EngineWatch } from "../store/engine-watch.js";
 import type { ReadinessCheck } from "../store/readiness.js";
-import type { Durability } from "../store/session.js";
+import { type Durability, leavesDoubt } from "../store/session.js";
 import type { RaiseCheck } from "./raise-check.js";
 
 export interface CallConfig {
@@ -22,6 +23,7 @@ export interface CallParts {
   /** Schema and name of each function that may be called. */
   readonly functions: ReadonlySet<string>;
   readonly durability: Durability;
+  readonly engine: Pick<EngineWatch, "known">;
   readonly raises: RaiseCheck;
   readonly limits: {
     readonly statementsInFlight: number;
@@ -51,6 +53,10 @@ const RIGHTS = `
     or pg_catalog.has_column_privilege(session_user, 'palisade.resources', 'guarded_by', 'update')
     or pg_catalog.has_column_privilege(session_user, 'palisade.resources', 'token', 'update') as past
   from pg_catalog.pg_roles where rolname = session_user`;
+
+/** At COMMIT, Citus tells warnings of workers at this level only. */
+const TELL_ALL =
+  "select pg_catalog.set_config('client_min_messages', 'debug1', true) from pg_catalog.pg_extension where extname = 'citus';";
 
 /** Ends the transaction before COMMIT, with this answer. */
 class CallEnd extends Error {
@@ -91,11 +97,11 @@ export class Calls {
       onIdleError(error);
     });
     this.#pool.on("connect", (client) => {
-      client.on("notice", ({ routine }) => {
-        if (routine === "SyncRepWaitForLSN") this.#notReplicated.add(client);
+      client.on("notice", (notice) => {
+        if (leavesDoubt(notice, this.#parts.engine.known?.kind)) this.#notReplicated.add(client);
       });
     });
-    this.#settings = `set local lock_timeout = ${limits.lockWaitMs}; set local statement_timeout = ${limits.statementTimeoutMs};
+    this.#settings = `${TELL_ALL} set local lock_timeout = ${limits.lockWaitMs}; set local statement_timeout = ${limits.statementTimeoutMs};
       select pg_catalog.set_config('synchronous_commit',
         case pg_catalog.current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, true);`;
   }

@@ -18,7 +18,10 @@ export interface CitusWritesForm extends CitusForm {
 
 type Run = (statement: BoundStatement) => Promise<readonly Row[]>;
 
+const STATEMENT_TIMED_OUT = "57014";
 const NAME = "palisade-citus-write";
+/** Names on as many shards as chance has it, for the case that a worker is away. */
+const REHEARSALS = 4;
 const STATES = named(
   "palisade-citus-states",
   "select resource, token, seq, rev, deleted from palisade.resources where resource = any($1::text[])",
@@ -136,24 +139,38 @@ export class CitusWrites implements FencedWrites {
     return [];
   }
 
-  /** In a transaction that is undone; where only a race was lost, the statements can run. */
+  /**
+   * In a transaction that is undone, on a worker that answers. Where only a race was lost, the
+   * statements can run.
+   */
   async rehearse(connection: WriteConnection): Promise<string | undefined> {
-    const request = { op: "put", resource: "palisade/rehearsal", token: 1, value: "null" } as const;
-    const row = { request, verified: true };
-    const used = { resource: request.resource, idempotency: { key: "palisade/rehearsal", fingerprint: "" }, rows: [] };
-    const reply = await connection.transaction("palisade-citus-rehearsal", async (run) => {
-      await run(updateRows(this.#form, [row], ["palisade/rehearsal"]));
-      const made = await run(upsertRows(this.#form, [row]));
-      const recorded = recordRows(made, () => 1);
+    let fault = "";
+    for (let attempt = 1; attempt <= REHEARSALS; attempt += 1) {
+      const reply = await this.#rehearseOn(connection, `palisade/rehearsal/${attempt}`);
+      if ("rows" in reply || ("code" in reply.failure && isRace(reply.failure.code))) return undefined;
+      fault = reply.failure.error.message;
+      if (!isOfWorker(reply.failure)) break;
+    }
+    return fault;
+  }
+
+  async #rehearseOn(connection: WriteConnection, resource: string): Promise<Reply> {
+    const row: FencedRow = { request: { op: "put", resource, token: 1, value: "null" }, verified: true };
+    return await connection.transaction("palisade-citus-rehearsal", async (run) => {
+      await run(updateRows(this.#form, [row], [resource]));
+      const recorded = recordRows(await run(upsertRows(this.#form, [row])), () => 1);
       if (recorded !== undefined) await run(recorded);
-      await run(rememberKeys([used]));
-      await run({ ...STATES, values: [arrayOf([request.resource])] });
-      await run({ ...KEYS, values: [arrayOf([request.resource]), arrayOf([request.resource])] });
+      await run(rememberKeys([{ resource, idempotency: { key: resource, fingerprint: "" }, rows: [] }]));
+      await run({ ...STATES, values: [arrayOf([resource])] });
+      await run({ ...KEYS, values: [arrayOf([resource]), arrayOf([resource])] });
       return undefined;
     });
-    if ("rows" in reply || ("code" in reply.failure && isRace(reply.failure.code))) return undefined;
-    return reply.failure.error.message;
   }
+}
+
+/** That it is away, or does not answer in time. */
+function isOfWorker(failure: Failure): boolean {
+  return "code" in failure ? failure.code === STATEMENT_TIMED_OUT : failure.reason === "unreachable";
 }
 
 function stateOf([, token, seq, rev, deleted]: Row): StoredState {

@@ -51,7 +51,13 @@ const item = z.object({
   value: document.optional(),
 });
 export const fenceState = item.omit({ value: true });
-export const resourcePage = z.object({ items: z.array(item), nextCursor: z.string().nullable() });
+export const resourcePage = z.object({
+  items: z.array(item),
+  nextCursor: z.string().nullable(),
+  snapshot: z.literal(false).optional().meta({
+    description: "Present where tables are distributed: the page may show one write of a transaction and lack another",
+  }),
+});
 
 export const listQuery = z.strictObject({
   prefix: z.string().max(MAX_NAME_BYTES).default(""),

@@ -3,6 +3,7 @@
 // page in memory at most.
 import { sql } from "drizzle-orm";
 import type { Token, Unavailable, WriteOperation } from "../fence/verdict.js";
+import type { EngineWatch } from "./engine-watch.js";
 import type { ReadPool } from "./read-pool.js";
 
 export interface Change {
@@ -21,10 +22,13 @@ export type ChangePage =
   | { readonly kind: "changes"; readonly entries: readonly Change[]; readonly position: number }
   /** Something after the reader's place is no longer kept, or the place was never given. */
   | { readonly kind: "gone" }
+  /** The tables are distributed, and their shards give changes no places in one order. */
+  | { readonly kind: "unordered" }
   | Unavailable;
 
 export interface ChangeFeedParts {
   readonly pool: ReadPool;
+  readonly engine: Pick<EngineWatch, "known" | "look">;
   readonly maxReaders: number;
 }
 
@@ -66,6 +70,10 @@ export class ChangeFeed {
 
   /** After a place; from now on without one. */
   async page(prefix: string, after: number | undefined): Promise<ChangePage> {
+    const { engine } = this.#parts;
+    const unknown = engine.known === undefined ? await engine.look() : undefined;
+    if (unknown !== undefined) return unknown;
+    if (engine.known?.kind === "citus") return { kind: "unordered" };
     if (after === undefined) await this.#order();
     const from = after === undefined ? sql`changes.last` : sql`${after}::bigint`;
     return await this.#parts.pool.read(async (db): Promise<ChangePage> => {

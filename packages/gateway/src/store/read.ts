@@ -36,7 +36,15 @@ export type ListRequest = {
   readonly tombstones?: "include" | undefined;
 };
 export type ListItem = ResourceState & { readonly value?: string | undefined };
-export type ListResult = { readonly kind: "page"; readonly items: readonly ListItem[]; readonly nextCursor: string | null } | Unavailable;
+export type ListResult =
+  | {
+      readonly kind: "page";
+      readonly items: readonly ListItem[];
+      readonly nextCursor: string | null;
+      /** Read from shards one by one: of a transaction it may show one write and lack another. */
+      readonly snapshot?: false;
+    }
+  | Unavailable;
 
 export type HistoryRequest = {
   readonly resource: string;

@@ -3,10 +3,12 @@
 // written through is refused when it is opened (session.ts), and the statement itself refuses when
 // synchronous replication is switched off later.
 import { sql } from "drizzle-orm";
+import type { Engine } from "./engine.js";
 import type { Lineage } from "./lineage.js";
 import { type SchemaState, schemaState } from "./migrate.js";
 import type { ReadPool } from "./read-pool.js";
 import type { Durability } from "./session.js";
+import { workerReadiness } from "./worker-readiness.js";
 
 export type ReadinessCheck = { readonly name: string; readonly status: "ok" | "warning" | "failed"; readonly detail: string };
 /** ready is false when any check failed. Warnings name risks that the operator has accepted. */
@@ -41,11 +43,22 @@ export interface ReadinessParts {
   readonly durability: Durability;
   readonly verify: "on" | "off";
   readonly lineage: Lineage | undefined;
+  readonly engine: Engine | undefined;
+  /** Why it is not one that is written through. */
+  readonly engineFault: string | undefined;
   /** Why a statement of the store cannot be run here; undefined when all were. */
   readonly statementFault: () => Promise<string | undefined>;
 }
 
-export async function readiness({ pool, durability, verify, lineage, statementFault }: ReadinessParts): Promise<Readiness> {
+export async function readiness({
+  pool,
+  durability,
+  verify,
+  lineage,
+  engine,
+  engineFault,
+  statementFault,
+}: ReadinessParts): Promise<Readiness> {
   const startedAt = performance.now();
   const found = await pool.read(async (db) => {
     const { rows } = await db.execute<Record<string, unknown>>(facts);
@@ -58,6 +71,13 @@ export async function readiness({ pool, durability, verify, lineage, statementFa
   if ("kind" in found) return judged([check("database", "failed", `no answer (${found.reason}): ${found.cause?.message ?? "none"}`)]);
   const { facts: seen, schema, lost, tookMs } = found;
   const fault = await statementFault();
+  const ofCitus =
+    engine?.kind === "citus"
+      ? [
+          check("engine", "ok", `Citus ${engine.version}: ${engine.shards.count} shards`),
+          { name: "workers", ...(await workerReadiness(pool, durability)) },
+        ]
+      : [];
   return judged([
     check("database", "ok", `answers in ${tookMs.toFixed(1)} ms`),
     schemaCheck(schema),
@@ -71,7 +91,9 @@ export async function readiness({ pool, durability, verify, lineage, statementFa
     lost === undefined
       ? check("restore", "ok", lineage === undefined ? "not looked for: no lock nodes are configured" : "none since the last beat")
       : check("restore", "failed", `this database may lack fences: ${lost}`),
+    // The rows are the workers' to keep; the coordinator keeps where they are.
     durabilityCheck(seen, durability),
+    ...(engineFault === undefined ? ofCitus : [check("engine", "failed", engineFault)]),
     seen.fsync
       ? check("fsync", "ok", "on")
       : check("fsync", "warning", "off: a crash of the machine may lose acknowledged writes and fences"),

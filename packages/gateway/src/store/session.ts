@@ -94,6 +94,24 @@ export const OPEN_SESSION = `
     where not way.is_pooled
   ) as told on true`;
 
+const SUCCESS = "00000";
+/** Of RAISE in a function of the user. */
+const RAISED = "exec_stmt_raise";
+
+/**
+ * Whether a notice says that a commit may not be where it must be. When the wait for the
+ * synchronous standby is cancelled, the commit still succeeds, and a WARNING is the only trace. Its
+ * text and severity come in the server's language; the name of the routine and the code do not. Of
+ * a worker of Citus it comes by another routine, as does the word that a worker has not committed:
+ * there, every code but that of success tells a warning, whatever its level.
+ */
+export function leavesDoubt(
+  { routine, code }: { routine?: string | undefined; code?: string | undefined },
+  engine?: "plain" | "citus",
+): boolean {
+  return routine === "SyncRepWaitForLSN" || (engine === "citus" && code !== SUCCESS && routine !== RAISED);
+}
+
 export function sessionParameters({ lockWaitMs, statementTimeoutMs }: SessionLimits): string[] {
   return [String(lockWaitMs), String(statementTimeoutMs)];
 }

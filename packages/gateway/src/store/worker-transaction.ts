@@ -7,6 +7,10 @@ import type { BoundStatement, Reply, Row } from "./statement.js";
 /** Rows to commit with, or undefined to undo all. A statement that fails ends the work. */
 export type Work = (run: (statement: BoundStatement) => Promise<readonly Row[]>) => Promise<readonly Row[] | undefined>;
 
+// While it commits, Citus lowers what the workers say to the level of debugging, the warning that a
+// wait for a standby was cancelled included.
+const COMMIT = "select pg_catalog.set_config('client_min_messages', 'debug1', true); commit";
+
 class StatementError extends Error {
   constructor(readonly failure: Failure) {
     super(failure.error.message, { cause: failure.error });
@@ -45,7 +49,7 @@ export async function inTransaction({ send, begin, lose }: Transacting, work: Wo
     if ("failure" in undone) lose();
     return failed === undefined ? { rows: [] } : { failure: failed };
   }
-  const committed = await send(unnamed("commit"));
+  const committed = await send(unnamed(COMMIT));
   if ("rows" in committed) return { rows };
   const { failure } = committed;
   if (failure.kind === "unknown") return committed;

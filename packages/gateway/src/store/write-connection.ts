@@ -9,6 +9,7 @@ import { demandTransactions, PoolerQuery } from "./pooler-query.js";
 import {
   beginOnWorkers,
   type Durability,
+  leavesDoubt,
   OPEN_CITUS_SESSION,
   OPEN_SESSION,
   type SessionLimits,
@@ -51,7 +52,6 @@ const madeForPlain: Failure = {
   code: "race",
   error: new Error("the tables are distributed by Citus, as the first connection tells"),
 };
-const SUCCESS = "00000";
 
 /** int8 as a number: every such column is bounded by 15 digits. */
 const numericTypes = {
@@ -217,12 +217,7 @@ export class WriteConnection {
       if (this.#client === client) this.#client = undefined;
     });
     client.on("notice", (notice) => {
-      // When the wait for the synchronous standby is cancelled, the commit still succeeds, and a
-      // WARNING is the only trace. Its text and severity come in the server's language; the name of
-      // the routine does not. Of a worker it comes by another routine, and so does the word that a
-      // worker has not committed: there a code that is not that of success tells a warning.
-      if (notice.routine === "SyncRepWaitForLSN" || (this.#engine === "citus" && notice.code !== SUCCESS))
-        this.#notReplicated = new Error(`${notice.message ?? "synchronous wait cancelled"}`);
+      if (leavesDoubt(notice, this.#engine)) this.#notReplicated = new Error(`${notice.message ?? "synchronous wait cancelled"}`);
     });
   }
 

@@ -4,7 +4,7 @@ import { Shards, textHash } from "../../src/store/shards.js";
 import { describe, expect, test } from "../support/store.js";
 
 describe("the hash of a name", () => {
-  test("is that of Postgres, for names of every length and script", async ({ connect }) => {
+  test("G6 is that of Postgres, for names of every length and script", async ({ connect }) => {
     const client = await connect();
     const scripts = fc.string({ unit: "grapheme", maxLength: 40 }).filter((name) => !name.includes("\0"));
     const names = [

@@ -24,6 +24,11 @@ export interface ChangesParts extends StoreAccess {
 
 const gone = new Problem("changes_gone", "Changes after this position are no longer kept. Read what you need anew, and go on from now.");
 
+const unordered = new Problem(
+  "not_found",
+  "The tables of this gateway are distributed by Citus, whose shards give changes no common order: there are none to tell here.",
+);
+
 export function changesRoute(parts: ChangesParts): RouteHandler {
   return async (context) => {
     const query = parseQuery(pathOf(context.request.url ?? "/"), changesQuery);
@@ -39,6 +44,7 @@ export function changesRoute(parts: ChangesParts): RouteHandler {
     const first = await feed.page(query.prefix, resumed ?? query.after);
     if (first.kind !== "changes" || context.request.method === "HEAD") feed.leave();
     if (first.kind === "gone") return gone;
+    if (first.kind === "unordered") return unordered;
     if (first.kind === "unavailable") return unavailableProblem(first);
     return new EventStream((response) => {
       if (context.request.method === "HEAD") return void response.end();
@@ -84,7 +90,7 @@ async function tell({ feed, prefix, first, response, isAllowed, keepAliveMs }: T
       await write(response, `event: gone\ndata: ${JSON.stringify({ code: gone.code, detail: gone.detail })}\n\n`, left.signal);
       break;
     }
-    if (page.kind === "unavailable") break; // The reader comes back, here or to another gateway.
+    if (page.kind !== "changes") break; // The reader comes back, here or to another gateway.
     position = page.position;
     const events = page.entries.map((entry) => `event: change\nid: ${entry.position}\ndata: ${JSON.stringify(entry)}\n\n`);
     // Also without an event, so that a reader of a quiet prefix resumes where it was.

@@ -57,7 +57,8 @@ export function listRoute(parts: StoreAccess): RouteHandler {
     const result = await parts.store.list({ prefix, limit, cursor, include, tombstones });
     if (result.kind === "unavailable") return unavailableProblem(result);
     const next = result.nextCursor === null ? null : Buffer.from(result.nextCursor).toString("base64url");
-    return new Answer(success.ok, `{"items":[${result.items.map(itemText).join(",")}],"nextCursor":${JSON.stringify(next)}}`);
+    const torn = result.snapshot === false ? ',"snapshot":false' : "";
+    return new Answer(success.ok, `{"items":[${result.items.map(itemText).join(",")}],"nextCursor":${JSON.stringify(next)}${torn}}`);
   };
 }
 

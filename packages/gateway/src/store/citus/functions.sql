@@ -28,6 +28,7 @@ begin
   execute 'set local lock_timeout = ' || $1;
   execute 'set local statement_timeout = ' || $2;
   execute pg_catalog.format('set local synchronous_commit = %L', $3);
+  set local jit = off;
   set local enable_seqscan = off;
   set local enable_hashjoin = off;
   set local enable_mergejoin = off;

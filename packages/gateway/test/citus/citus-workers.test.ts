@@ -1,0 +1,87 @@
+// Writes on a cluster whose workers die: those of the others go on, and every answer stays true.
+import pg from "pg";
+import { expect, put, testWith } from "./cluster.js";
+
+const test = testWith({ workers: 2, links: "proxied" });
+
+test("a batch of many resources takes no second phase of commit, and a transaction over two workers does", async ({ own, open }) => {
+  await own.query("alter system set citus.recover_2pc_interval = '1h'");
+  await own.query("select pg_catalog.pg_reload_conf()");
+  // Each worker that takes part in a second phase has a record there.
+  const phases = async () => Number((await own.query("select count(*) from pg_catalog.pg_dist_transaction"))[0]?.count);
+  const before = await phases();
+  const store = await open();
+  const names = await Promise.all(Array.from({ length: 60 }, (_, index) => own.nameOn(index % 2)));
+  const write = (token: number) => Promise.all(names.map((name) => put(store, name, token)));
+  for (const token of [1, 2]) expect((await write(token)).every(({ kind }) => kind === "accepted")).toBe(true);
+  expect(await phases()).toBe(before);
+  const operations = [names[0], names[1]].map((resource) => ({ op: "put", resource: String(resource), token: 3, value: "3" }) as const);
+  expect(await store.transaction({ operations })).toMatchObject({ kind: "committed" });
+  expect(await phases()).toBe(before + 2);
+});
+
+test("G3 the first write of a gateway that knows nothing yet is stored, as are many at once", async ({ own, open }) => {
+  const store = await open();
+  const names = await Promise.all(Array.from({ length: 20 }, (_, index) => own.nameOn(index % 2)));
+  expect((await Promise.all(names.map((name) => put(store, name, 1)))).map(({ kind }) => kind)).toEqual(names.map(() => "accepted"));
+});
+
+test("G6 a row of a worker that another session holds stops no neighbour, and is contention", async ({ own, open }) => {
+  const store = await open({ lockWaitMs: 300, batchLockWaitMs: 50 });
+  const [held, free] = [await own.nameOn(0), await own.nameOn(0)];
+  for (const name of [held, free]) expect(await put(store, name, 1)).toMatchObject({ kind: "accepted" });
+  const holder = new pg.Client({ connectionString: own.url });
+  await holder.connect();
+  await holder.query("begin");
+  await holder.query("select from palisade.resources where resource = $1 for update", [held]);
+  const [refused, stored] = await Promise.all([put(store, held, 2), put(store, free, 2)]);
+  expect(stored).toMatchObject({ kind: "accepted", rev: 2 });
+  expect(refused).toMatchObject({ kind: "contention", code: "55P03" });
+  await holder.query("rollback");
+  await holder.end();
+  expect(await put(store, held, 2)).toMatchObject({ kind: "accepted", rev: 2 });
+});
+
+test("G3 lists say that they are no snapshot, and a transaction over workers is atomic for a reader of one", async ({ own, open }) => {
+  const store = await open();
+  expect(await store.list({ prefix: "none/", limit: 10 })).toEqual({ kind: "page", items: [], nextCursor: null, snapshot: false });
+  const [a, b] = [await own.nameOn(0), await own.nameOn(1)];
+  const operations = [a, b].map((resource) => ({ op: "put", resource, token: 5, value: "1" }) as const);
+  expect(await store.transaction({ operations })).toMatchObject({ kind: "committed" });
+  // One is stale: neither is written.
+  const stale = operations.map((operation, index) => ({ ...operation, token: index === 0 ? 6 : 4 }));
+  const refusals = [{ index: 1, refusal: { kind: "stale" } }];
+  expect(await store.transaction({ operations: stale })).toMatchObject({ kind: "refused", refusals });
+  expect([await store.read(a), await store.read(b)]).toMatchObject([
+    { token: 5, rev: 1 },
+    { token: 5, rev: 1 },
+  ]);
+});
+
+test("G6 with one worker killed, resources of the other are written at once, and those of it once it is back", async ({ own, open }) => {
+  const store = await open();
+  const [dead, living] = [await own.nameOn(0), await own.nameOn(1)];
+  for (const name of [dead, living]) expect(await put(store, name, 1)).toMatchObject({ kind: "accepted" });
+  await own.cluster.workers[0]?.crash();
+  const onDead = Promise.all(Array.from({ length: 20 }, async () => put(store, await own.nameOn(0), 1)));
+  const startedAt = performance.now();
+  for (let rev = 2; rev < 12; rev += 1) expect(await put(store, living, rev)).toMatchObject({ kind: "accepted", rev });
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  for (const verdict of await onDead) expect(verdict).toMatchObject({ kind: "unavailable", outcome: "not_applied" });
+  const { ready, checks } = await store.ready();
+  expect({ ready, check: checks.find(({ name }) => name === "workers") }).toMatchObject({ ready: true, check: { status: "warning" } });
+  await own.cluster.workers[0]?.restart();
+  await expect.poll(() => put(store, dead, 2), { timeout: 20_000 }).toMatchObject({ kind: "accepted", rev: 2 });
+});
+
+test("G6 with one worker cut off, so that nothing answers, resources of the other are written all the while", async ({ own, open }) => {
+  const store = await open({ writeTimeoutMs: 5_000, maxWaitMs: 5_000 });
+  const [silent, living] = [await own.nameOn(0), await own.nameOn(1)];
+  for (const name of [silent, living]) await expect.poll(() => put(store, name, 1)).toMatchObject({ kind: "accepted" });
+  await own.cluster.links[0]?.partition();
+  const onSilent = Promise.all(Array.from({ length: 8 }, async () => put(store, await own.nameOn(0), 1)));
+  for (let token = 2; token < 12; token += 1) expect(await put(store, living, token)).toMatchObject({ kind: "accepted", token });
+  for (const verdict of await onSilent) expect(verdict.kind).toMatch(/^(unavailable|outcome_unknown|contention)$/);
+  await own.cluster.links[0]?.heal();
+  await expect.poll(() => put(store, silent, 2), { timeout: 20_000 }).toMatchObject({ kind: "accepted" });
+});
