@@ -2,6 +2,7 @@
 import type { History } from "../history/history.js";
 import { type CounterSample, groupedBy, type Violation } from "../history/records.js";
 import { unbelievableAnswers } from "./answers.js";
+import { brokenStreams } from "./changes.js";
 import { brokenFences } from "./fence.js";
 import { acceptedIntruders } from "./intruders.js";
 import { overlaps, repeatedTokens, tokensAgainstTime, toldTooLate } from "./leases.js";
@@ -18,6 +19,7 @@ export function judge(history: History): Violation[] {
     ...lostUpdates(resources, history.finals),
     ...unlinearizable(resources),
     ...acceptedIntruders(history),
+    ...brokenStreams(history),
     ...fallenCounters(history.counters),
     ...history.leftBehind.map((key): Violation => ({ promise: "end", what: `left behind: ${key}` })),
   ];

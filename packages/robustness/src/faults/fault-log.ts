@@ -18,6 +18,8 @@ export class FaultLog {
   readonly leftOut: Record<string, number> = {};
   /** The times in which a node's clock was set forward. */
   readonly clockJumps: Span[] = [];
+  /** When writes past all gateways were stored, where a profile makes some. */
+  readonly stored: number[] = [];
   readonly #busy = new Map<object, Promise<void>>();
 
   /** From now until the returned function is called. */

@@ -24,6 +24,15 @@ export interface Final {
   readonly document: Document | null;
 }
 
+/** What one reader of changes was told of the resources with this prefix, in this order. */
+export interface ChangeStream {
+  readonly reader: string;
+  readonly prefix: string;
+  readonly changes: readonly Entry[];
+  /** Why it ended before its time. */
+  readonly failure: string | undefined;
+}
+
 export interface History {
   readonly operations: readonly Operation[];
   readonly leases: readonly LeaseRecord[];
@@ -34,6 +43,8 @@ export interface History {
   readonly finals: readonly Final[];
   /** Fences of resources that only intruders name. */
   readonly strangeFences: readonly { readonly resource: string; readonly token: number }[];
+  /** What readers of changes were told. */
+  readonly streams: readonly ChangeStream[];
   /** Counters of the nodes, in the order in which they were read. */
   readonly counters: readonly CounterSample[];
   /** When clocks of nodes were set forward. */
@@ -50,6 +61,7 @@ export const emptyHistory: History = {
   entries: [],
   finals: [],
   strangeFences: [],
+  streams: [],
   counters: [],
   clockJumps: [],
   leftBehind: [],

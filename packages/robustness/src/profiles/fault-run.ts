@@ -181,7 +181,7 @@ async function judged(profile: FaultProfile, ran: Ran<Environment>, { folder, lo
     leftOut: log.leftOut,
     pauses: workers.pauses,
     traps: ambush?.counts ?? {},
-    ledger: ledger({ history, span, injected: log.injected }, profile.accounted ?? []),
+    ledger: ledger({ history, span, injected: log.injected, stored: log.stored }, profile.accounted ?? []),
     remarks: gateways.flatMap(({ slowStarts }) => slowStarts),
   };
 }

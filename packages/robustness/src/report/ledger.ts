@@ -17,15 +17,19 @@ export interface LedgerRow {
   readonly unknown: number;
   /** The longest time without an acknowledged write. */
   readonly silenceMs: number;
+  /** The longest time without a stored write of the harness, past all gateways. */
+  readonly databaseMs: number;
 }
 
 export interface Accounted {
   readonly history: History;
   readonly span: Span;
   readonly injected: readonly InjectedFault[];
+  /** When writes past all gateways were stored. */
+  readonly stored: readonly number[];
 }
 
-export function ledger({ history, span, injected }: Accounted, kinds: readonly string[]): LedgerRow[] {
+export function ledger({ history, span, injected, stored }: Accounted, kinds: readonly string[]): LedgerRow[] {
   const faults = injected.filter(({ kind }) => kinds.includes(kind)).sort((a, b) => a.fromAt - b.fromAt);
   const kept = new Set(storedWrites(history).flatMap((resource) => [...resource.keptById.keys()]));
   const writes = history.operations.filter(isWrite);
@@ -43,6 +47,7 @@ export function ledger({ history, span, injected }: Accounted, kinds: readonly s
         done.map(({ answeredAt }) => answeredAt),
         { fromAt, untilAt },
       ),
+      databaseMs: longestSilenceMs(stored, { fromAt, untilAt }),
     };
   });
 }
@@ -56,15 +61,19 @@ export function ledgerTable(rows: readonly LedgerRow[]): string {
   const columns = [
     { title: "fault", align: "left" as const },
     { title: "of", align: "left" as const },
-    ...["acknowledged", "lost", "unknown", "seconds without a write"].map((title) => ({ title })),
+    ...["acknowledged", "lost", "unknown", "seconds without a write", "past the gateways"].map((title) => ({ title })),
   ];
   const sum = (count: (row: LedgerRow) => number): string => whole(rows.reduce((all, row) => all + count(row), 0));
-  const longest = Math.max(...rows.map(({ silenceMs }) => silenceMs));
-  const seconds = (ms: number): string => (ms / 1_000).toFixed(1);
+  const longest = (time: (row: LedgerRow) => number): string => seconds(Math.max(...rows.map(time)));
+  const all = [sum(({ acknowledged }) => acknowledged), sum(({ lost }) => lost), sum(({ unknown }) => unknown)];
   return table(columns, [
-    ...rows.map(({ kind, target, acknowledged, lost, unknown, silenceMs }) => [
-      ...[kind, target, whole(acknowledged), whole(lost), whole(unknown), seconds(silenceMs)],
+    ...rows.map(({ kind, target, acknowledged, lost, unknown, silenceMs, databaseMs }) => [
+      ...[kind, target, whole(acknowledged), whole(lost), whole(unknown), seconds(silenceMs), seconds(databaseMs)],
     ]),
-    ["all", "", sum(({ acknowledged }) => acknowledged), sum(({ lost }) => lost), sum(({ unknown }) => unknown), seconds(longest)],
+    ["all", "", ...all, longest(({ silenceMs }) => silenceMs), longest(({ databaseMs }) => databaseMs)],
   ]);
+}
+
+function seconds(ms: number): string {
+  return (ms / 1_000).toFixed(1);
 }

@@ -4,11 +4,13 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { FaultProxy, PatroniCluster, Pgbouncer } from "@palisade/testkit";
-import type pg from "pg";
+import pg from "pg";
+import { nowMs, waited } from "../history/records.js";
 import { withClient } from "./store.js";
 import type { StoreLink, SystemStore } from "./system-store.js";
 
 const folder = join(createRequire(import.meta.url).resolve("@palisade/robustness/package.json"), "..", "..", "..", "deploy", "ha");
+const WATCH_EVERY_MS = 200;
 /** In the file these name machines; here all are one. */
 const ofThisMachine = new Set(["listen_addr", "listen_port", "auth_type", "auth_file", "pool_mode"]);
 
@@ -48,6 +50,12 @@ export class PatroniStore implements SystemStore, AsyncDisposable {
     return await withClient(this.cluster.url(), async (client) => (await client.query<Row>(text)).rows);
   }
 
+  /** Writes past all gateways until the signal, and notes when each write was stored. */
+  async watch(stored: number[], over: AbortSignal): Promise<void> {
+    await this.query("create table if not exists harness_writes (at timestamptz default now())");
+    while (await waited(WATCH_EVERY_MS, over)) if (await storesOne(this.cluster.url())) stored.push(nowMs());
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#links.map((link) => link.stop()));
     await this.#pooler.stop();
@@ -58,6 +66,21 @@ export class PatroniStore implements SystemStore, AsyncDisposable {
     const proxy = await FaultProxy.start({ upstream });
     this.#links.push(proxy);
     return { url: this.cluster.url(proxy.port), proxy };
+  }
+}
+
+async function storesOne(connectionString: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 500, query_timeout: 1_000 });
+  client.on("error", () => {}); // The statement that waits on it rejects.
+  try {
+    await client.connect();
+    await client.query("insert into harness_writes default values");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    // A server that is gone would not hear a farewell.
+    (client as unknown as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream.destroy();
   }
 }
 

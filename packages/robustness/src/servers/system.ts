@@ -25,6 +25,8 @@ export interface SystemOptions {
   readonly listed: number;
   readonly folder: string;
   readonly store: SystemStore;
+  /** Of programs that the profile starts itself. */
+  readonly keys?: readonly Key[];
   /** Beside the usual settings of the gateways. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -35,7 +37,7 @@ export async function startSystem(options: SystemOptions, closers: Closers): Pro
   const listed = (urls: readonly string[]): readonly string[] => urls.slice(0, options.listed);
   await Promise.all([store.query(GUARDED_TABLES), store.query(UNFENCED_TABLES), found(listed(fleet.urls))]);
   const clients = Array.from({ length: options.clients }, (_, slot) => `c${slot}`);
-  const keys = ["forger", "careless", ...clients].map(newKey);
+  const keys = [...["forger", "careless", ...clients].map(newKey), ...(options.keys ?? [])];
   const gateways: Gateway[] = [];
   const gatewayLinks: GatewayLinks[] = [];
   for (let index = 0; index < (isFenced ? GATEWAYS : 0); index++) {

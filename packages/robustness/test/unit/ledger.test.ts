@@ -23,21 +23,21 @@ const injected = [
   { ...fault, kind: "client stopped", fromAt: 900, untilAt: 950 },
   { ...fault, kind: "machine killed", fromAt: 1_000, untilAt: 3_000 },
 ];
-const rows = ledger({ history: { ...emptyHistory, operations, entries }, span: { fromAt: 0, untilAt: 6_000 }, injected }, [
-  "switchover",
-  "machine killed",
-]);
+const history = { ...emptyHistory, operations, entries };
+/** Of the harness, past all gateways. */
+const stored = [900, 1_100, 2_100, 4_800];
+const rows = ledger({ history, span: { fromAt: 0, untilAt: 6_000 }, injected, stored }, ["switchover", "machine killed"]);
 
 describe("the ledger", () => {
   test("has each accounted fault in order, with what was acknowledged, lost, unknown, and the longest silence", () => {
     expect(rows).toEqual([
-      { kind: "machine killed", target: "postgres-1", acknowledged: 2, lost: 1, unknown: 1, silenceMs: 2_690 },
-      { kind: "switchover", target: "postgres-1", acknowledged: 1, lost: 0, unknown: 0, silenceMs: 1_010 },
+      { kind: "machine killed", target: "postgres-1", acknowledged: 2, lost: 1, unknown: 1, silenceMs: 2_690, databaseMs: 1_900 },
+      { kind: "switchover", target: "postgres-1", acknowledged: 1, lost: 0, unknown: 0, silenceMs: 1_010, databaseMs: 1_200 },
     ]);
   });
 
   test("as a table ends with the sums and the longest silence of all", () => {
     const last = ledgerTable(rows).split("\n").at(-1);
-    expect(last?.split(/ {2,}/)).toEqual(["all", "3", "1", "1", "2.7"]);
+    expect(last?.split(/ {2,}/)).toEqual(["all", "3", "1", "1", "2.7", "1.9"]);
   });
 });
