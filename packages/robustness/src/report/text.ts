@@ -55,7 +55,8 @@ export function verdict({ violations, history }: Pick<Outcome, "violations" | "h
   if (violations.length > 0)
     return `${violations.length} ${violations.length === 1 ? "violation" : "violations"}${lost > 0 ? `, ${whole(lost)} updates lost` : ""}`;
   if (history.operations.length === 0) return "No violation of T1, T2, L1, L2; counters only rose; no lock was left behind.";
-  return "No violation of T1, T2, L1, L2, G1, G2, G3, G4: every answer can be believed, no update was lost, every resource is linearizable, and all recovered.";
+  const read = history.streams.length === 0 ? "" : ", G8";
+  return `No violation of T1, T2, L1, L2, G1, G2, G3, G4${read}: every answer can be believed, no update was lost, every resource is linearizable, and all recovered.`;
 }
 
 function calls({ kinds }: Figures): string {
