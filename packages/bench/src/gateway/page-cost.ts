@@ -32,21 +32,17 @@ export async function measurePage(bench: Bench, context: Context): Promise<void>
     await holdMany(locker, context.count(LEASES));
     const put: Requests = { method: "PUT", path: "/v1/resources/page/{c}-{i}", headers, body: '{"n":1}', each: 50, expect: [200, 201] };
     await prepare(bench, group, { connections: WRITERS, requests: put });
-    const closed = beside(httpContestant(bench, group, { connections: WRITERS, requests: put, suffix: ", page closed" }), () =>
-      refusals(group),
-    );
-    const open = beside({ ...closed.alone, name: `${group.name}, page open in ${BROWSERS} browsers` }, () => [
-      ...refusals(group),
-      ...Array.from({ length: BROWSERS }, () => browser(group)),
-    ]);
+    const writes = httpContestant(bench, group, { connections: WRITERS, requests: put });
+    // All leases are looked at when a browser comes, and then about twice a minute.
+    const effort = context.effort({ rounds: 3, seconds: 60 });
+    const remark = `${LEASES} leases held, ${REFUSED_PER_SECOND} refusals a second in both rows`;
+    const compared = "perSecond";
+    await context.compare({ id: "page", title, remark, effort, contestants: closedAndOpen(group, writes), compared });
     await context.compare({
-      id: "page",
-      title,
-      remark: `${LEASES} leases held, ${REFUSED_PER_SECOND} refusals a second in both rows`,
-      // All leases are looked at when a browser comes, and then about twice a minute.
-      effort: context.effort({ rounds: 3, seconds: 60 }),
-      contestants: [closed, open],
-      compared: "perSecond",
+      id: "page/alone",
+      title: "The operator's page without writes",
+      remark: `${remark}; processor times are of a second`,
+      ...{ effort, contestants: closedAndOpen(group, resting(writes)), compared, warmUp: "one round" },
     });
   } finally {
     await group.stop();
@@ -61,13 +57,31 @@ async function holdMany(locker: Locker, count: number): Promise<void> {
 /** What goes on until it is told to stop. */
 type Company = (stopped: AbortSignal) => Promise<void>;
 
-function beside(alone: Contestant, company: () => readonly Company[]): Contestant & { readonly alone: Contestant } {
+function closedAndOpen(group: ServerGroup, alone: Contestant): readonly Contestant[] {
+  const browsers = Array.from({ length: BROWSERS }, () => browser(group));
+  return [
+    beside({ ...alone, name: `${group.name}, page closed` }, refusals(group)),
+    beside({ ...alone, name: `${group.name}, page open in ${BROWSERS} browsers` }, [...refusals(group), ...browsers]),
+  ];
+}
+
+/** What the page takes by itself is lost in what many writes take more or less each time. */
+function resting(writes: Contestant): Contestant {
+  return {
+    ...writes,
+    async round(seconds) {
+      await sleep(seconds * 1_000);
+      return { operations: seconds, seconds, latenciesUs: [seconds * 1_000_000] };
+    },
+  };
+}
+
+function beside(alone: Contestant, company: readonly Company[]): Contestant {
   return {
     ...alone,
-    alone,
     async round(seconds) {
       const stopped = new AbortController();
-      const others = company().map((one) => one(stopped.signal));
+      const others = company.map((one) => one(stopped.signal));
       const round = await alone.round(seconds);
       stopped.abort();
       await Promise.all(others);

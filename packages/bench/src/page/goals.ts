@@ -137,6 +137,7 @@ export const goals: readonly Goal[] = [
     limit: 1,
     unit: "×",
     measured: ratio("puts/1", "perSecond", [GATEWAY, EXPRESS]),
+    why: "its statement takes Postgres 130 µs of processor time, a hand-written upsert 72: 112 without any condition, for a wider row with four checks, and 18 for the fence",
   },
   {
     goal: "fenced PUT of one resource, rate × Express",
@@ -172,11 +173,13 @@ export const goals: readonly Goal[] = [
     goal: "transactions of 100, rate × one hand-written fenced statement",
     ...{ sign: "≥", limit: 0.5, unit: "×" },
     measured: ratio("transactions", "perSecond", [GATEWAY, "node:http + pg, fenced unnest"]),
+    why: "Postgres takes 1.5 ms of processor time where the hand-written statement takes 0.8: it looks at every row before it writes any (0.2) and writes wider rows; the gateway reads, checks and answers each operation",
   },
   {
     goal: "refused writes, rate × accepted ones",
     ...{ sign: "≥", limit: 1.2, unit: "×" },
     measured: ratio("refusals", "perSecond", [`${GATEWAY}, refused`, `${GATEWAY}, accepted`]),
+    why: "the reason of a refusal is asked in a statement of its own, a tenth of the gateway's time, and its line in the log is another tenth",
   },
   { goal: "processor time of a PUT, largest table × 1 000 resources", sign: "≤", limit: 1.3, unit: "×", measured: costOfGrowth },
 ];
