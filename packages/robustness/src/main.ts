@@ -1,20 +1,22 @@
 // `npm run faults`: real faults on real servers, and checkers for what comes of them. The whole
-// system by default; `--ha` for three Postgres servers under Patroni; `--lock` for the lock alone;
-// `--sim` for the simulation of the lock's package; `--change` for a picture of members that
-// change, without faults. Exit code 0 if every promise was kept, 1 if one was broken, 2 if the
-// arguments make no sense, 3 if programs that it needs are missing.
+// system by default; `--ha` for three Postgres servers under Patroni; `--citus` for a Citus
+// cluster; `--lock` for the lock alone; `--sim` for the simulation of the lock's package;
+// `--change` for a picture of members that change, without faults. Exit code 0 if every promise was
+// kept, 1 if one was broken, 2 if the arguments make no sense, 3 if programs that it needs are
+// missing.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { runCommand } from "./harness/command.js";
+import { citusCommand } from "./profiles/citus.js";
 import { haCommand } from "./profiles/ha.js";
 import { lockCommand } from "./profiles/lock.js";
 import { changeCommand } from "./profiles/member-change.js";
 import { systemCommand } from "./profiles/system.js";
 
 const args = process.argv.slice(2);
-const kinds = ["--ha", "--lock", "--sim", "--change"];
+const kinds = ["--ha", "--citus", "--lock", "--sim", "--change"];
 const asked = kinds.filter((kind) => args.includes(kind));
 const others = args.filter((arg) => !kinds.includes(arg));
 
@@ -35,5 +37,6 @@ if (asked.length > 1) {
   process.exitCode = 2;
 } else if (asked[0] === "--sim") await simulate();
 else if (asked[0] === "--ha") process.exitCode = await runCommand(haCommand, others);
+else if (asked[0] === "--citus") process.exitCode = await runCommand(citusCommand, others);
 else if (asked[0] === "--change") process.exitCode = await runCommand(changeCommand, others);
 else process.exitCode = await (asked[0] === "--lock" ? runCommand(lockCommand, others) : runCommand(systemCommand, others));

@@ -1,5 +1,6 @@
 // The parts of the gateway, all on one Postgres.
 import type { Context, Part } from "../measure/part.js";
+import { measureCitus } from "./citus.js";
 import { measureGrowth } from "./growth.js";
 import { type Bench, PostgresLog, startLoadClient } from "./http-contestant.js";
 import { measureOwnTables } from "./own-tables.js";
@@ -56,6 +57,12 @@ export const gatewayParts: readonly GatewayPart[] = [
     what: "the guard in front of a transaction, and the trigger of a fenced table",
     from: "usual",
     run: measureOwnTables,
+  },
+  {
+    name: "citus",
+    what: "PUTs on 1, 2 and 4 workers of Citus, beside the same Postgres without it; needs PALISADE_TEST_CITUS",
+    from: "named",
+    run: measureCitus,
   },
   { name: "probes", what: "GETs beside 200 probes of the admin port at once", from: "usual", run: measureProbes },
   { name: "page", what: "PUTs with the operator's page closed and open, over 10 000 leases", from: "all", run: measurePage },

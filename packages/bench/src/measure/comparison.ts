@@ -57,7 +57,13 @@ const usual: readonly Column[] = [
   { key: "p50Us", title: "p50 µs", digits: 0 },
   { key: "p99Us", title: "p99 µs", digits: 0 },
 ];
-const processorTitles: Readonly<Record<Role, string>> = { client: "client", redis: "redis", server: "server", postgres: "postgres" };
+const processorTitles: Readonly<Record<Role, string>> = {
+  client: "client",
+  redis: "redis",
+  server: "server",
+  postgres: "postgres",
+  workers: "workers",
+};
 
 async function measured(contestant: Contestant, seconds: number): Promise<{ round: Round; samples: Samples }> {
   const used = countProcessorTime(contestant.processes);

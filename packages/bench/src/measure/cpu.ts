@@ -2,8 +2,11 @@
 // contestants it is what can still be compared when other work runs beside the benchmark.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
-/** Whose time: the library or load that asks, the nodes, the HTTP server, all of Postgres. */
-export type Role = "client" | "redis" | "server" | "postgres";
+/**
+ * Whose time: the library or load that asks, the nodes, the HTTP server, all of Postgres, and the
+ * workers where that is the coordinator of a Citus cluster.
+ */
+export type Role = "client" | "redis" | "server" | "postgres" | "workers";
 
 /** The process ids of each role, asked at every reading, because Postgres forks. */
 export type Processes = Partial<Readonly<Record<Role, () => readonly number[]>>>;

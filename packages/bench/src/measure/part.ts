@@ -25,13 +25,13 @@ export interface Context {
 export interface Part {
   readonly name: string;
   readonly what: string;
-  /** The smallest scope that has it. */
-  readonly from: Scope;
+  /** The smallest scope that has it; "named" is for what only runs when it is asked for by name. */
+  readonly from: Scope | "named";
 }
 
-const sizes: Readonly<Record<Scope, number>> = { quick: 0, usual: 1, all: 2 };
+const sizes: Readonly<Record<Scope | "named", number>> = { quick: 0, usual: 1, all: 2, named: 3 };
 
-export function isWithin(scope: Scope, from: Scope): boolean {
+export function isWithin(scope: Scope, from: Part["from"]): boolean {
   return sizes[from] <= sizes[scope];
 }
 

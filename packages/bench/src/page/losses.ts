@@ -6,7 +6,7 @@ import { GATEWAY, LOCK } from "./goals.js";
 /** Less than that is noise. */
 const NOISE = 1.02;
 const NOISE_OF_PROCESSOR = 1.05;
-const roles = ["clientUs", "redisUs", "serverUs", "postgresUs"];
+const roles = ["clientUs", "redisUs", "serverUs", "postgresUs", "workersUs"];
 
 const nameOf = ({ name, kind }: Row): string => (kind === "bound" ? `${name} (a bound, no product)` : name);
 

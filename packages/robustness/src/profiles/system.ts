@@ -26,6 +26,7 @@ const usage = `npm run faults -- [options]          the whole system: clients, l
   --json FILE        the report and the whole history as JSON
 ${REPORT_USAGE}
 npm run faults -- --ha [options]     three Postgres servers under Patroni; --ha --help
+npm run faults -- --citus [options]  a Citus cluster whose servers break; --citus --help
 npm run faults -- --lock [options]   the lock alone; --lock --help shows its options
 npm run faults -- --change           a picture of members that change; --change --help
 npm run faults -- --sim [options]    the lock's code in a simulated world`;

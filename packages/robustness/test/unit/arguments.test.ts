@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Command } from "../../src/harness/command.js";
 import { readValues } from "../../src/harness/command.js";
+import { citusCommand } from "../../src/profiles/citus.js";
 import { haCommand } from "../../src/profiles/ha.js";
 import { lockCommand } from "../../src/profiles/lock.js";
 import { soakCommand } from "../../src/profiles/soak-command.js";
@@ -13,6 +14,7 @@ function reading<Asked>({ read, texts, flags }: Pick<Command<Asked>, "read" | "t
 
 const readSystem = reading(systemCommand);
 const readHa = reading(haCommand);
+const readCitus = reading(citusCommand);
 const readLock = reading(lockCommand);
 const readSoak = reading(soakCommand);
 
@@ -61,6 +63,15 @@ describe("a run over Patroni", () => {
     [["--minutes", "2"], /Unknown option '--minutes'/],
   ])("refuses %j", ([args, sentence]) => {
     expect(() => readHa(...args)).toThrow(sentence);
+  });
+});
+
+describe("a run over Citus", () => {
+  test("has each fault three times, or once where a short one is asked for", () => {
+    expect(readCitus()).toMatchObject({ isControl: false, clients: 6, rounds: 3 });
+    expect(readCitus("--short", "--clients", "8")).toMatchObject({ clients: 8, rounds: 1 });
+    expect(() => readCitus("--short", "--rounds", "2")).toThrow(/two answers to one question/);
+    expect(() => readCitus("--control")).toThrow(/Unknown option '--control'/);
   });
 });
 
