@@ -7,9 +7,9 @@ export const fleets = [
   {
     name: "fleet-serves-by-the-list-of-the-process",
     promise: "F1",
-    file: "packages/lock/src/lease/elsewhere.ts",
-    find: "if (why !== undefined) throw why;",
-    replace: "if (why !== undefined && resources.length === 0) throw why;",
+    file: "packages/lock/src/lease/acquire.ts",
+    find: "if (elsewhere !== undefined) throw elsewhere;",
+    replace: "if (elsewhere !== undefined && tries > 99) throw elsewhere;",
     breaks: "A fleet grants whatever it is asked for: two grant one resource while its home changes.",
     tests: ["real/fleets.test.ts"],
   },

@@ -11,7 +11,6 @@ import { chooseToken, tallyGrants, tallySeals, type Verdict } from "../quorum/ta
 import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import { attemptEvent } from "./attempt-event.js";
 import type { LeaseContext } from "./context.js";
-import { checkHere } from "./elsewhere.js";
 import { giveBack } from "./release.js";
 
 type CountedGrant = GrantBallot | EpochMoved;
@@ -23,7 +22,9 @@ const MAX_TRIES = 4;
 
 export async function acquire(context: LeaseContext, wanted: Wanted): Promise<Outcome> {
   for (let tries = 1; ; tries++) {
-    checkHere(context, wanted.resources);
+    // In the step in which the nodes are asked (elsewhere.ts).
+    const elsewhere = context.elsewhere?.(wanted.resources);
+    if (elsewhere !== undefined) throw elsewhere;
     const outcome = await new Acquisition(context, wanted).run();
     if (outcome.kind === "won" || !outcome.epochMoved || tries >= MAX_TRIES) return outcome;
   }
