@@ -1,5 +1,6 @@
 // Writes on a cluster whose workers die: those of the others go on, and every answer stays true.
 import pg from "pg";
+import { recover } from "../../src/recover.js";
 import { expect, put, testWith } from "./cluster.js";
 
 const test = testWith({ workers: 2, links: "proxied" });
@@ -56,6 +57,29 @@ test("G3 lists say that they are no snapshot, and a transaction over workers is 
     { token: 5, rev: 1 },
     { token: 5, rev: 1 },
   ]);
+});
+
+test("G8 changes are refused and not told in an order that they do not have, and history is kept", async ({ own, open }) => {
+  const store = await open({ history: "on" });
+  const resource = await own.nameOn(0);
+  for (const token of [1, 2]) expect(await put(store, resource, token)).toMatchObject({ kind: "accepted" });
+  expect(await store.changes?.page("", undefined)).toEqual({ kind: "unordered" });
+  const history = await store.history({ resource, limit: 10 });
+  expect(history).toMatchObject({
+    kind: "history",
+    entries: [
+      { rev: 2, token: 2 },
+      { rev: 1, token: 1 },
+    ],
+  });
+});
+
+test("G7 a recovery whose floor no trigger would keep is refused, and changes nothing", async ({ own }) => {
+  const lock = { mark: async () => 0, highestToken: async () => 1_000, listResources: async () => [] };
+  const recovery = { databaseUrl: own.url, lock, by: "a test", reason: "none" };
+  await expect(recover({ ...recovery, lost: "unknown" })).rejects.toThrow("--nothing-lost");
+  expect(await own.query("select fence_floor from palisade.lineage")).toEqual([{ fence_floor: "0" }]);
+  expect(await recover({ ...recovery, lost: "nothing" })).toMatchObject({ raised: 0, fenceFloor: 0 });
 });
 
 test("G6 with one worker killed, resources of the other are written at once, and those of it once it is back", async ({ own, open }) => {
