@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
+import { dirname, join } from "node:path";
 import { createGatewayClient } from "@palisade/client";
 import pg from "pg";
 import { client, locker, pausedLease, refusesStale, run, until } from "./run-example.mjs";
@@ -22,7 +23,7 @@ await database.query("create database cell_b encoding 'UTF8' template template0"
 const databaseUrl = new URL(process.env.DATABASE_URL);
 databaseUrl.pathname = "/cell_b";
 const [port, adminPort] = [await freePort(), await freePort()];
-const program = createRequire(import.meta.url).resolve("@palisade/gateway/dist/main.js");
+const program = join(dirname(createRequire(import.meta.url).resolve("@palisade/gateway/package.json")), "dist", "main.js");
 const env = { DATABASE_URL: databaseUrl.href, PORT: port, ADMIN_PORT: adminPort, PALISADE_NAMESPACE: "cell-b" };
 const common = { PALISADE_REDIS_URLS: process.env.REDIS_URLS, PALISADE_LOG_LEVEL: "error" };
 const gateway = spawn(process.execPath, [program], { env: { ...process.env, ...common, ...env }, stdio: "inherit" });
