@@ -42,9 +42,8 @@ import { LeaderCampaign } from "./waiting/campaign.js";
 import type { WaitContext } from "./waiting/context.js";
 import { FirstContact } from "./waiting/first-contact.js";
 import { LocalQueue } from "./waiting/local-queue.js";
-import { LookTimer } from "./waiting/look-timer.js";
 import { QueuedResources } from "./waiting/queued-resources.js";
-import { WaitBudget } from "./waiting/wait-budget.js";
+import { LookTimer, WaitBudget } from "./waiting/wait-budget.js";
 import { AcquireCalls } from "./waiting/wait-for-lease.js";
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;

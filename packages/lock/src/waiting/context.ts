@@ -2,9 +2,8 @@
 // process.
 import type { LeaseContext } from "../lease/context.js";
 import type { LocalQueue } from "./local-queue.js";
-import type { LookTimer } from "./look-timer.js";
 import type { QueuedResources } from "./queued-resources.js";
-import type { Waiters } from "./wait-budget.js";
+import type { LookTimer, Waiters } from "./wait-budget.js";
 
 export interface WaitContext extends LeaseContext {
   readonly queuedResources: QueuedResources;

@@ -1,5 +1,5 @@
-// How long one caller waits, and what ends it early: its signal, the closing of the locker, or a
-// wake-up.
+// How long one caller waits, and what ends it early: its signal, the closing of the locker, a
+// wake-up, or the one timer for the looks of all waiters of a process.
 import { closedError, nameAll } from "../lease/messages.js";
 import { onAbort } from "../platform/abort-watch.js";
 import type { Clock, Timer } from "../platform/clock.js";
@@ -90,5 +90,61 @@ export class WaitBudget {
     if (inMs < 0.5) this.wake();
     else if (inMs <= LONGEST_TIMER_MS) this.#timer = this.#clock.setTimer(inMs, () => this.wake());
     else this.#timer = this.#clock.setTimer(LONGEST_TIMER_MS, () => this.#wakeAt(at));
+  }
+}
+
+const GRID_MS = 100;
+
+interface Due {
+  readonly sleepers: Set<WaitBudget>;
+  readonly timer: Timer;
+}
+
+/**
+ * Waiters whose looks are due in the same tenth of a second wake in one turn and look at the same
+ * node, so their requests travel in one script call.
+ */
+export class LookTimer {
+  readonly #clock: Clock;
+  readonly #due = new Map<number, Due>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Sleeps so long, or until the first moment of the grid after `atMs`. Returns the number of that
+   * moment, which is the same for all that it wakes; undefined if the sleep ended otherwise.
+   */
+  async sleep(budget: WaitBudget, atMs: number, forMs: number): Promise<number | undefined> {
+    const moment = Math.ceil(atMs / GRID_MS);
+    const { sleepers } = this.#at(moment);
+    sleepers.add(budget);
+    await budget.sleep(forMs);
+    return this.#leave(moment, budget) ? undefined : moment;
+  }
+
+  #at(moment: number): Due {
+    const there = this.#due.get(moment);
+    if (there !== undefined) return there;
+    const inMs = Math.max(0, moment * GRID_MS - this.#clock.monotonicMs());
+    const timer = this.#clock.setBackgroundTimer(inMs, () => {
+      this.#due.delete(moment);
+      for (const budget of due.sleepers) budget.wake();
+    });
+    const due = { sleepers: new Set<WaitBudget>(), timer };
+    this.#due.set(moment, due);
+    return due;
+  }
+
+  /** Whether the moment has not come yet. */
+  #leave(moment: number, budget: WaitBudget): boolean {
+    const due = this.#due.get(moment);
+    if (due === undefined || !due.sleepers.delete(budget)) return false;
+    if (due.sleepers.size === 0) {
+      this.#clock.clearTimer(due.timer);
+      this.#due.delete(moment);
+    }
+    return true;
   }
 }

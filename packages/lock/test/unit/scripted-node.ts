@@ -10,8 +10,8 @@ import type { ExtendQuestion, GrantQuestion, LockNode, Ownership } from "../../s
 import { LeastToken } from "../../src/protocol/token.js";
 import type { WaitContext } from "../../src/waiting/context.js";
 import { LocalQueue } from "../../src/waiting/local-queue.js";
-import { LookTimer } from "../../src/waiting/look-timer.js";
 import { QueuedResources } from "../../src/waiting/queued-resources.js";
+import { LookTimer } from "../../src/waiting/wait-budget.js";
 import { ManualClock } from "./manual-clock.js";
 
 const notScripted = (): never => {

@@ -7,7 +7,6 @@ import type { ReleaseBallot } from "../../../src/protocol/ballot.js";
 import type { Lost } from "../../../src/protocol/outcome.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
 import { LocalQueue } from "../../../src/waiting/local-queue.js";
-import { LookTimer } from "../../../src/waiting/look-timer.js";
 import { QueuedResources } from "../../../src/waiting/queued-resources.js";
 import {
   backOffMs,
@@ -18,7 +17,7 @@ import {
   safetyPollMs,
   TICKET_MS,
 } from "../../../src/waiting/retry-delay.js";
-import { WaitBudget } from "../../../src/waiting/wait-budget.js";
+import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
 import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
