@@ -65,6 +65,9 @@ export default defineConfig({
     ...shared.test,
     ...patient,
     name: "citus",
+    // A write there is several messages and three servers take part; of a property test it is some thousand.
+    testTimeout: 3 * patient.testTimeout,
+    hookTimeout: 3 * patient.hookTimeout,
     maxWorkers: base.test?.maxWorkers,
     teardownTimeout: base.test?.teardownTimeout,
     include: ["packages/*/test/citus/**/*.test.ts", ...reused.map((file) => `packages/gateway/test/real/${file}.test.ts`)],

@@ -131,6 +131,8 @@ describe("two gateways", () => {
     const newer = await startProgram({ DATABASE_URL: url, PALISADE_HISTORY: "on" });
     expect(await put(newer.url, "x", { token: 2, value: { n: 2 } })).toMatchObject({ status: 200 });
     await eventually(() => put(older.url, "x", { token: 3, value: { n: 3 } })).toMatchObject({ status: 503 });
+    const ready = await (await fetch(`${older.adminUrl}/ready`)).text();
+    expect(ready).toContain("were on plain Postgres when this gateway looked first, and are on Citus now: start the gateway anew");
     expect(await get(newer.url, "x")).toMatchObject({ json: { n: 2 } });
     await newer.stop();
   });

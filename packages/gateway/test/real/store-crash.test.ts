@@ -1,13 +1,10 @@
 // SIGKILL to every process of Postgres while two gateways write: every acknowledged write is there
 // afterwards, every refused one is not.
-import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresServer } from "@palisade/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
 import pg from "pg";
-import { openStore as open } from "../../src/postgres-store.js";
 import { migrate } from "../../src/store/migrate.js";
-import { brokenPromises, Recorder } from "../support/history-checker.js";
-import { longTimeouts } from "../support/long-timeouts.js";
+import { brokenThroughCrashes } from "../support/crashes.js";
 import { uniqueName } from "../support/store.js";
 
 let server: PostgresServer;
@@ -22,7 +19,6 @@ afterAll(async () => {
   await server.stop();
 });
 
-const openStore = () => open({ databaseUrl: server.url, history: "on", ...longTimeouts });
 const eventually = { interval: 10, timeout: 30_000 } as const;
 
 async function withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -38,37 +34,11 @@ async function withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T
 
 describe("G3 Postgres is killed under load", () => {
   test("G3 and every answer that was given is true afterwards, before, during and after the crash", async ({ onTestFinished }) => {
-    const [one, two] = [await openStore(), await openStore()];
-    const resources = Array.from({ length: 12 }, () => uniqueName("crash"));
-    const recorder = new Recorder();
-    let writing = true;
-    const writers = Array.from({ length: 24 }, async (_, index) => {
-      for (let round = 1; writing; round += 1) {
-        const resource = resources[(index + round) % resources.length] ?? "";
-        const op = round % 10 === 0 ? "seal" : round % 7 === 0 ? "delete" : "put";
-        const verdict = await recorder.write(index % 2 === 0 ? one : two, { op, resource, token: 1 + Math.floor(round / 4) + (index % 3) });
-        if (verdict.kind === "unavailable") await sleep(2);
-      }
-    });
-    onTestFinished(async () => {
-      writing = false;
-      await Promise.all(writers);
-      await Promise.all([one.close(), two.close()]);
-    });
-    const accepted = () => recorder.records.filter(({ verdict }) => verdict.kind === "accepted").length;
-    for (let crash = 0; crash < 2; crash += 1) {
-      const before = accepted();
-      await expect.poll(() => accepted() - before, eventually).toBeGreaterThan(400);
+    const crash = async (): Promise<void> => {
       await server.crash();
       await server.restart();
-    }
-    const before = accepted();
-    await expect.poll(() => accepted() - before, eventually).toBeGreaterThan(200);
-    writing = false;
-    await Promise.all(writers);
-    const kinds = new Set(recorder.records.map(({ verdict }) => verdict.kind));
-    expect([...kinds]).toEqual(expect.arrayContaining(["accepted", "stale", "unavailable"]));
-    expect(await withClient((client) => brokenPromises(client, recorder.records))).toEqual([]);
+    };
+    expect(await brokenThroughCrashes({ databaseUrl: server.url, crashes: [crash, crash], onTestFinished })).toEqual([]);
   });
 
   test("G3 control: what was acknowledged without a flush is gone after the crash", async () => {
