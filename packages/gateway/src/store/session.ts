@@ -55,17 +55,19 @@ const promised = (local: boolean): string => `
  */
 export const TRANSACTION_SETTINGS = {
   plain: `select palisade.demand_beat($3), ${settings("transaction")}`,
-  citus: `select palisade.demand_beat($3), ${promised(true)}`,
+  citus: `select palisade.demand_beat($3), ${promised(true)}, set_config('datestyle', 'ISO', true)`,
 } as const;
 
 /**
  * For a session whose tables Citus distributes, after OPEN_SESSION. A plan for no worker in
  * particular is none, a plan for a worker is that worker's choice; and only warnings come as
  * notices.
+ * Times go to the workers as text, in the style of the session.
  */
 export const OPEN_CITUS_SESSION = `select
   set_config('plan_cache_mode', 'auto', false), set_config('enable_seqscan', 'on', false), set_config('enable_hashjoin', 'on', false),
-  set_config('enable_mergejoin', 'on', false), set_config('client_min_messages', 'warning', false)`;
+  set_config('enable_mergejoin', 'on', false), set_config('client_min_messages', 'warning', false),
+  set_config('datestyle', 'ISO', false)`;
 
 /**
  * A transaction on distributed tables. What is set by SET LOCAL goes to each worker that takes

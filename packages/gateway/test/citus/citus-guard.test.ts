@@ -29,3 +29,17 @@ describe("palisade.guard on Citus", () => {
     expect(rows).toEqual([{ is_recent: true }]);
   });
 });
+
+test("G3 a write is stored at its time whatever the style of dates of the database", async ({ database, connect, openStore }) => {
+  const client = await connect();
+  await client.query(`alter database "${database.name}" set datestyle = 'SQL, DMY'`);
+  const store = await openStore();
+  const resource = uniqueName();
+  for (const token of [1, 2]) expect(await store.write({ op: "put", resource, token, value: "1" })).toMatchObject({ kind: "accepted" });
+  const { rows } = await client.query(
+    "select now() - updated_at < interval '1 minute' as is_recent from palisade.resources where resource = $1",
+    [resource],
+  );
+  expect(rows).toEqual([{ is_recent: true }]);
+  await client.query(`alter database "${database.name}" reset datestyle`);
+});

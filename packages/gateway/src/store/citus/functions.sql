@@ -24,7 +24,8 @@ $$;
 create or replace function palisade.tell_workers(lock_wait_ms integer, statement_timeout_ms integer, commits text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  perform pg_catalog.set_config('client_min_messages', 'warning', true), pg_catalog.set_config('citus.propagate_set_commands', 'local', true);
+  perform pg_catalog.set_config('client_min_messages', 'warning', true), pg_catalog.set_config('citus.propagate_set_commands', 'local', true),
+    pg_catalog.set_config('datestyle', 'ISO', true);
   execute 'set local lock_timeout = ' || $1;
   execute 'set local statement_timeout = ' || $2;
   execute pg_catalog.format('set local synchronous_commit = %L', $3);
