@@ -78,6 +78,10 @@ test("L2 no two leases are valid at once in any reachable state while clocks run
   expectAsWritten("exclusion");
 });
 
+test("F1 T1 T2 L2 a resource has one home in every reachable state while fleets come and go, and does not without any one of the rules", () => {
+  expectAsWritten("fleets");
+});
+
 test("G1 G3 the store forgets no fence and no answered write in any reachable state, and does without any one of its rules", () => {
   expectAsWritten("store");
 });
@@ -87,7 +91,7 @@ test("G1 G3 G8 a fold is its puts one after the other in every reachable state, 
 });
 
 describe("the models", () => {
-  test.each(["tokens", "memory", "founding", "exclusion", "store", "folds"])(
+  test.each(["tokens", "memory", "founding", "exclusion", "fleets", "store", "folds"])(
     "of %s leave out every rule once, and name the invariant that breaks",
     (module) => {
       const rules = strings(/^Rules == \{$([\s\S]*?)^\}$/m.exec(text(`${module}.tla`))?.[1] ?? "");
