@@ -14,6 +14,7 @@ const RENEWED_TTL_MS = 10_000;
 /** Longer than the row takes, so that the holder has nothing to renew while waiters are watched. */
 const HELD_TTL_MS = 300_000;
 const MOST_SETTLING_ROUNDS = 20;
+const STEADY_ROUNDS = 3;
 const HANDED_OVER = 40;
 const HANDOVER_PAUSE_MS = 5;
 
@@ -168,14 +169,18 @@ async function waitersOf(key: string, { count, seconds, beside }: Waiting): Prom
   }
 }
 
-/** Until the nodes are asked no less than a moment before: all callers have asked, and wait. */
+/**
+ * Until the nodes are asked no less than a moment before, and so for a while: all callers have
+ * asked, and wait. A second wave may follow the first, when connections for waiting are there.
+ */
 async function settled(fleet: RedisFleet, seconds: number): Promise<void> {
   let last = await commandsOf(fleet);
   let before = Number.POSITIVE_INFINITY;
-  for (let round = 0; round < MOST_SETTLING_ROUNDS; round += 1) {
+  let steady = 0;
+  for (let round = 0; round < MOST_SETTLING_ROUNDS && steady < STEADY_ROUNDS; round += 1) {
     await sleep(seconds * 1_000);
     const now = await commandsOf(fleet);
-    if (now - last > 0.8 * before) return;
+    steady = now - last > 0.8 * before ? steady + 1 : 0;
     before = now - last;
     last = now;
   }
