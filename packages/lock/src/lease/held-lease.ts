@@ -280,8 +280,8 @@ export class HeldLease implements Lease, Deadline {
   }
 
   #giveBack(): Promise<Release> {
-    const { resources } = this;
-    this.#release ??= releaseEverywhere(this.#context, { resources, owner: this.#owner }, this.#span);
+    const { resources, token } = this;
+    this.#release ??= releaseEverywhere(this.#context, { resources, owner: this.#owner, token }, this.#span);
     return this.#release;
   }
 

@@ -3,7 +3,7 @@
 import type { EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
 import type { Release } from "../protocol/lease.js";
 import type { Ownership } from "../protocol/node.js";
-import { type OpenSpan, tracing } from "../protocol/spans.js";
+import { type OpenSpan, type SpanSubject, tracing } from "../protocol/spans.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
@@ -18,7 +18,7 @@ export type ReleaseVerdict = "free" | "unconfirmed" | "open";
  * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
  * be told. The next in the queue is told.
  */
-export async function releaseEverywhere(context: LeaseContext, lease: Ownership, hold?: OpenSpan): Promise<Release> {
+export async function releaseEverywhere(context: LeaseContext, lease: Ownership & SpanSubject, hold?: OpenSpan): Promise<Release> {
   const { nodes, policy } = context;
   const { resources, owner } = lease;
   const span = tracing.spans?.begin("release", lease, hold);
