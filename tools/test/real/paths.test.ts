@@ -37,7 +37,7 @@ test("the algorithm can be read in one sitting", () => {
   const [text = ""] = section.split("\n#");
   const files = [...text.matchAll(/`([\w/-]+\.ts)`/g)].map(([, path]) => readFileSync(pathOf(`../packages/lock/src/${path}`), "utf8"));
   expect(files).toHaveLength(4);
-  expect(files.join("").split("\n").length).toBeLessThanOrEqual(350);
+  expect(files.join("").split("\n").length).toBeLessThanOrEqual(410);
 });
 
 describe("the files that run", () => {
