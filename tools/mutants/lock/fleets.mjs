@@ -94,4 +94,22 @@ export const fleets = [
     breaks: "A version that knows no lists grants what has moved to another fleet.",
     tests: ["real/redis/fleet-list.test.ts"],
   },
+  {
+    name: "fleet-that-is-taken-away-has-no-tokens",
+    promise: "G7",
+    file: "packages/lock/src/fleets/fleet-parts.ts",
+    find: "if (list === undefined || used.every(",
+    replace: "if (list === undefined || used.length > 0 || used.every(",
+    breaks: "A recovery while a fleet is taken away puts fences below tokens that this fleet has issued.",
+    tests: ["real/fleets.test.ts"],
+  },
+  {
+    name: "highest-token-by-the-first-list-heard",
+    promise: "G7",
+    file: "packages/lock/src/fleets/fleets-locker.ts",
+    find: "some((part) => !parts.includes(part))",
+    replace: 'some((part) => part.name === "" && !parts.includes(part))',
+    breaks: "A recovery that first meets a fleet with an old list puts fences below tokens of a fleet that was added since.",
+    tests: ["real/fleets.test.ts"],
+  },
 ];

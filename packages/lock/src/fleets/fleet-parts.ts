@@ -10,7 +10,7 @@ import { compareLists, type FleetList } from "../protocol/fleet-list.js";
 import { homeIn } from "../protocol/routing.js";
 import { carryOut, type FleetPart, standingsOf } from "./change-list.js";
 import { nameFirst, whyElsewhere } from "./elsewhere.js";
-import { planTogether } from "./list-plan.js";
+import { concerned, planTogether } from "./list-plan.js";
 
 /** Which of the fleets this one is, for those who open its nodes. */
 export interface Among {
@@ -89,6 +89,17 @@ export class FleetParts {
     const { list } = this;
     if (list === undefined || list.version === 0) return this.#parts;
     return list.fleets.flatMap(({ name }) => this.all.get(name) ?? []);
+  }
+
+  /**
+   * Those of the list, and while one of them has not got it also those that they leave: nobody else
+   * knows the tokens and leases of what moves before the change is whole.
+   */
+  get concerned(): readonly FleetPart[] {
+    const { list, used } = this;
+    if (list === undefined || used.every(({ fleet }) => compareLists(fleet.listing.list, list) === 0)) return used;
+    const lists = new Map(this.#parts.map(({ name, fleet }) => [name, fleet.listing]));
+    return concerned(lists, list).flatMap((name) => this.all.get(name) ?? []);
   }
 
   /** Resolves when a list is known, be it that only one of the fleets could be reached. */

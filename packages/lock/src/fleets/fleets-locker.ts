@@ -137,14 +137,14 @@ export class FleetsLocker implements Locker {
 
   async listResources(): Promise<readonly string[]> {
     await this.#contact();
-    const lists = await Promise.all(this.#parts.used.map(({ locker }) => locker.listResources()));
+    const lists = await Promise.all(this.#parts.concerned.map(({ locker }) => locker.listResources()));
     return [...new Set(lists.flat())];
   }
 
   async listHeld(options?: ListHeldOptions): Promise<HeldResources> {
     const asked = readListHeldOptions(options);
     await this.#contact();
-    return heldIn(this.#parts.used, asked);
+    return heldIn(this.#parts.concerned, asked);
   }
 
   async nodes(): Promise<readonly NodeInspection[]> {
@@ -156,9 +156,12 @@ export class FleetsLocker implements Locker {
   async highestToken(resource?: string, atLeast = 0): Promise<number> {
     if (resource !== undefined) return this.#of(resource, ({ locker }) => locker.highestToken(resource, atLeast));
     await this.#contact();
-    const highest = Math.max(...(await Promise.all(this.#parts.used.map(({ locker }) => locker.highestToken(undefined, atLeast)))));
+    const parts = this.#parts.concerned;
+    const highest = Math.max(...(await Promise.all(parts.map(({ locker }) => locker.highestToken(undefined, atLeast)))));
     // Stored in each of them, so that every later lease of any resource is above it.
-    if (highest > 0) await Promise.all(this.#parts.used.map(({ locker }) => locker.raiseFloor(highest)));
+    if (highest > 0) await Promise.all(parts.map(({ locker }) => locker.raiseFloor(highest)));
+    // The first contact may have been with a fleet that has an older list.
+    if (this.#parts.concerned.some((part) => !parts.includes(part))) return this.highestToken(undefined, highest);
     return highest;
   }
 

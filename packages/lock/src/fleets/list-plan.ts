@@ -11,6 +11,8 @@ import type { FleetsChange } from "../protocol/fleets.js";
 /** By name; undefined: too few nodes of that fleet answered. */
 export type Standings = ReadonlyMap<string, Standing | undefined>;
 
+type Lists = ReadonlyMap<string, { readonly list: FleetList | undefined } | undefined>;
+
 export type Plan =
   | { readonly kind: "done" }
   /** Each fleet by itself; in any order, or at once. */
@@ -42,7 +44,7 @@ export function planChange(standings: Standings, change: FleetsChange, lostForMs
 }
 
 /** The newest of the lists that the fleets have. */
-export function newestOf(standings: ReadonlyMap<string, { readonly list: FleetList | undefined } | undefined>): FleetList | undefined {
+export function newestOf(standings: Lists): FleetList | undefined {
   let newest: FleetList | undefined;
   for (const standing of standings.values()) if (compareLists(standing?.list, newest) > 0) newest = standing?.list;
   return newest;
@@ -155,7 +157,7 @@ function planOpening(standings: Standings, { list, others, gaining, lost, lostFo
 }
 
 /** All that are in the list, were in the one before it, or are in one that any of these has. */
-function concerned(standings: Standings, list: FleetList): readonly string[] {
+export function concerned(standings: Lists, list: FleetList): readonly string[] {
   const names = new Set([...namesIn(list), ...(list.removed === undefined ? [] : [list.removed])]);
   for (const name of names) for (const other of namesIn(standings.get(name)?.list)) names.add(other);
   return [...names].sort();

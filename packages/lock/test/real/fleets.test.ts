@@ -243,6 +243,49 @@ test(
   },
 );
 
+test(
+  "T1 G7 the tokens of a fleet that is being taken away count until the others are above them, as do its leases",
+  patient,
+  async ({ fleet, open }) => {
+    const { east, west } = (await serversOf(fleet)).fleets;
+    const [resource = ""] = moving;
+    const usual = { ...options, fleets: { east, west }, ttlMs: 3_000, maxTtlMs: 3_000 };
+    const locker = open(usual);
+    await locker.highestToken(resource, (await locker.acquire(staying[0] ?? "")).token + 50_000);
+    const held = await locker.acquire(resource);
+    const changer = open(usual);
+    const change = changer.changeFleets({ remove: "east" });
+    await expect.poll(async () => (await locker.fleets()).fleets, patient).toMatchObject([{ version: 2 }, { version: 1 }]);
+    await Promise.all([changer.close(), expect(change).rejects.toMatchObject({ code: "LOCK_ABORTED" })]);
+    for (const each of [locker, open(usual)]) {
+      expect(await each.highestToken()).toBeGreaterThanOrEqual(held.token);
+      expect((await each.listHeld({ prefix: resource })).held).toMatchObject([{ resource, fleet: "east" }]);
+      expect(await each.listResources()).toContain(resource);
+    }
+    await locker.changeFleets({ remove: "east" });
+    expect((await locker.fleets()).fleets).toMatchObject([{ state: "unused" }, { state: "used" }]);
+  },
+);
+
+test("T1 G7 no fleet is left out where the first to answer has an older list", patient, async ({ fleet, open }) => {
+  const { fleets, servers } = await serversOf(fleet);
+  const { west } = fleets;
+  const one = open({ fleets: { west }, ...options });
+  await one.ready();
+  await one.changeFleets({ name: "west" });
+  const all = open({ fleets, ...options });
+  // North has the list of then, and hears of no later one.
+  for (const change of [{ add: "north" }, { remove: "north" }]) await all.changeFleets(change);
+  await all.changeFleets({ add: "east" });
+  const highest = await all.highestToken(moving[0], (await all.acquire(staying[0] ?? "")).token + 50_000);
+  await Promise.all([...servers.east, ...servers.west].map((node) => node.pause()));
+  const late = open({ ...options, fleets, nodeTimeoutMs: 300 });
+  const asked = late.highestToken();
+  await expect.poll(async () => (await late.fleets()).fleets[1], patient).toMatchObject({ name: "north", version: 3 });
+  await Promise.all([...servers.east, ...servers.west].map((node) => node.resume()));
+  expect(await asked).toBeGreaterThanOrEqual(highest);
+});
+
 describe("several resources of one lease", () => {
   test(
     "F1 have the same part in braces, or are refused before anything is sent, with a message that says how",
