@@ -21,6 +21,7 @@ import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, v
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
 import type { Settings } from "./settings/setting-values.js";
 import { MigrationError } from "./store/migrate.js";
+import { storeLimits } from "./store/store-limits.js";
 import { connectToLock, lockReadiness, verifyWith } from "./verify-with-lock.js";
 
 /** One gateway of this process, not yet listening. */
@@ -206,8 +207,8 @@ class RunningGateway implements Gateway {
       this.#log.warn(
         "NO CREDENTIALS ARE CONFIGURED: every caller that reaches this port may read, write and move fences; it listens on loopback only",
       );
-    const wait = { signal: this.#ending.signal };
-    await (settings.migrations === "on" ? bringUpToDate : refuseUnfitDatabase)(settings.databaseUrl, this.#log, wait);
+    if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
+    else await refuseUnfitDatabase(settings.databaseUrl, storeLimits(settings).connectTimeoutMs);
     if (settings.redisUrls !== undefined && (verifyMode(settings) !== "off" || settings.page === "on"))
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
     this.#store = await openStore(this.#storeConfig());

@@ -29,15 +29,16 @@ export async function bringUpToDate(databaseUrl: string, log: Log, wait: Wait = 
   });
 }
 
-/** For a gateway that does not migrate, which starts while Postgres is away. */
-export async function refuseUnfitDatabase(databaseUrl: string, log: Log, wait: Wait = {}): Promise<void> {
-  await onceThere(log, wait, async () => {
-    try {
-      await demandFitDatabase(databaseUrl);
-    } catch (error) {
-      if (error instanceof EngineError) throw error;
-    }
-  });
+/**
+ * For a gateway that does not migrate, which starts while Postgres is away, silent or a standby: it
+ * is not ready until that has passed.
+ */
+export async function refuseUnfitDatabase(databaseUrl: string, timeoutMs: number): Promise<void> {
+  try {
+    await demandFitDatabase(databaseUrl, timeoutMs);
+  } catch (error) {
+    if (error instanceof EngineError && !isPassing(error)) throw error;
+  }
 }
 
 async function onceThere(log: Log, { maxWaitMs = 30_000, signal }: Wait, work: () => Promise<void>): Promise<void> {

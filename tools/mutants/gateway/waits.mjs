@@ -209,4 +209,22 @@ export const waits = [
     breaks: "On Citus names are gathered by shards that are not theirs.",
     tests: ["real/store-shards.test.ts"],
   },
+  {
+    name: "start-waits-for-a-silent-postgres",
+    promise: "G6",
+    file: "packages/gateway/src/store/with-client.ts",
+    find: "connectionTimeoutMillis: timeoutMs ?? 0,",
+    replace: "connectionTimeoutMillis: 0 * (timeoutMs ?? 0),",
+    breaks: "A gateway that does not migrate never starts while Postgres takes connections and says nothing.",
+    tests: ["real/start-messages.test.ts"],
+  },
+  {
+    name: "standby-ends-a-start-that-does-not-migrate",
+    promise: "G6",
+    file: "packages/gateway/src/migrate-at-start.ts",
+    find: "error instanceof EngineError && !isPassing(error)",
+    replace: "error instanceof EngineError",
+    breaks: "A gateway that is started again during a failover reads nothing, and ends.",
+    tests: ["real/start-messages.test.ts"],
+  },
 ];

@@ -1,12 +1,15 @@
 // A start that cannot come about says what is missing, where, and what to do; and ends.
 import { createServer } from "node:net";
+import { createGateway } from "@palisade/gateway";
 import { PostgresPair, PostgresServer, startChild } from "@palisade/testkit";
 import { expect, test as plain } from "@palisade/testkit/vitest";
 import pg from "pg";
 import { bringUpToDate } from "../../src/migrate-at-start.js";
 import { createLog } from "../../src/observe/log.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
+import { quiet } from "../support/fixtures.js";
 import { program, runProgram } from "../support/gateway-process.js";
+import { get, put } from "../support/wire.js";
 
 /** A port of this machine that nothing answers at. */
 async function closedPort(): Promise<number> {
@@ -62,6 +65,29 @@ plain("a standby is waited for, and then ends the start with what DATABASE_URL m
   await pair.promote();
   await waiting;
 });
+
+plain(
+  "G6 a gateway that does not migrate starts while Postgres is silent, and on a standby, which it reads",
+  async ({ onTestFinished }) => {
+    const pair = await PostgresPair.start({ replication: "async" });
+    onTestFinished(() => pair.stop());
+    await migrate(pair.primary.url);
+    const start = async (databaseUrl: string) => {
+      const gateway = createGateway({ ...quiet, migrations: "off", connectTimeoutMs: 300, databaseUrl });
+      onTestFinished(async () => void (await gateway.close()));
+      await gateway.listen();
+      return gateway.url;
+    };
+    const onStandby = await start(pair.standby.url);
+    const caughtUp = () => get(onStandby, "x");
+    await expect.poll(caughtUp, { timeout: 30_000 }).toMatchObject({ status: 404, json: { code: "not_found" } });
+    expect(await put(onStandby, "x", { token: 1, value: {} })).toMatchObject({ status: 503, json: { outcome: "not_applied" } });
+    await pair.primary.pause();
+    const url = await start(pair.primary.url);
+    await pair.primary.resume();
+    await expect.poll(() => put(url, "x", { token: 1, value: {} }), { timeout: 30_000 }).toMatchObject({ status: 201 });
+  },
+);
 
 plain("a role without the rights is told the command, and whose it is", async () => {
   const server = await PostgresServer.start();
