@@ -84,9 +84,9 @@ export function nodesOrFleets(urls: readonly string[]): Pick<LockerOptions, "nod
   if (split.every(([, name]) => name === undefined)) return { nodes: urls };
   if (split.some(([, name]) => name === undefined))
     throw new TypeError("either all nodes have the name of their fleet before them (west=redis://…), or none has");
-  const fleets: Record<string, string[]> = {};
-  for (const [, name = "", url = ""] of split) fleets[name] = [...(fleets[name] ?? []), url];
-  return { fleets };
+  const fleets = new Map<string, string[]>();
+  for (const [, name = "", url = ""] of split) fleets.set(name, [...(fleets.get(name) ?? []), url]);
+  return { fleets: Object.fromEntries(fleets) };
 }
 
 /** TypeError or RangeError, before any I/O, unless one fleet will always have all of them. */

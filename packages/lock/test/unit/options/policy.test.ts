@@ -1,5 +1,6 @@
 // Options: defaults, bounds, and messages for wrong ones.
 import { describe, expect, test } from "vitest";
+import { nodesOrFleets } from "../../../src/options/fleets.js";
 import { readAdoptOptions, readLeaseRequest, readResources } from "../../../src/options/lease-request.js";
 import { type LockerOptions, readPolicy } from "../../../src/options/policy.js";
 
@@ -237,5 +238,15 @@ describe("options of a lease", () => {
   test("adopt takes only how the lease is kept", () => {
     expect(readAdoptOptions({ renew: true, maxHoldMs: 9 })).toEqual({ renew: true, maxHoldMs: 9 });
     expect(() => readAdoptOptions({ ttlMs: 9 })).toThrow(TypeError);
+  });
+});
+
+test("a fleet may have any name, also one that every object has", () => {
+  const urls = ["constructor=redis://c1", "west=redis://w1", "constructor=redis://c2"];
+  expect(nodesOrFleets(urls)).toEqual({
+    fleets: Object.fromEntries([
+      ["constructor", ["redis://c1", "redis://c2"]],
+      ["west", ["redis://w1"]],
+    ]),
   });
 });
