@@ -23,43 +23,38 @@ local function queueOf(lock)
   return named(lock, 'queue:', resourceOf(lock))
 end
 
--- The place in the list of the ticket that comes first; one that was taken out is ''.
-local function firstOf(tickets)
-  local best, place = nil, nil
-  for index = 1, #tickets, 2 do
-    if tickets[index] ~= '' then
-      local rank = sub(tickets[index + 1], 1, 15) .. tickets[index]
-      if not best or rank < best then
-        best, place = rank, index
-      end
-    end
+-- How many hear it. A node that is itself a cluster (and then asked without RUN) counts only the
+-- listeners of this very server. Redis says redis_mode, Valkey server_mode.
+local server = nil
+local function tell(lock, inbox, rank)
+  local heard = call('PUBLISH', named(lock, 'inbox:', inbox), rank .. ' ' .. resourceOf(lock))
+  if heard == 0 and not RUN then
+    server = server or call('INFO', 'server')
+    return string.find(server, '_mode:cluster', 1, true) and 1 or 0
   end
-  return place
+  return heard
 end
 
--- How many wait. The lock must be free.
+-- How many wait. The lock must be free. Sorted once: in front of the first that is alive there may
+-- be a thousand that died, and the server does nothing else meanwhile.
 local function notify(lock)
   local queue, isReserved = queueOf(lock), false
-  local tickets = call('HGETALL', queue)
-  local waiting = #tickets / 2
-  for _ = 1, waiting do
-    local place = not isReserved and firstOf(tickets)
-    if place then
-      local inbox = tickets[place]
-      tickets[place] = ''
-      call('HDEL', queue, inbox)
-      -- A node that is itself a cluster (and then asked without RUN) counts only the listeners of
-      -- this very server. Redis says redis_mode, Valkey server_mode.
-      if call('PUBLISH', named(lock, 'inbox:', inbox), '0 ' .. resourceOf(lock)) > 0
-        or (not RUN and string.find(call('INFO', 'server'), '_mode:cluster', 1, true)) then
-        isReserved = true
-        call('SET', lock, '~' .. inbox .. '|the next in line\n', 'PX', format('%.0f', RESERVED_MS))
-      end
+  local tickets, ranks = call('HGETALL', queue), {}
+  for index = 1, #tickets, 2 do
+    ranks[#ranks + 1] = sub(tickets[index + 1], 1, 15) .. tickets[index]
+  end
+  table.sort(ranks)
+  for place = 1, #ranks do
+    local inbox = sub(ranks[place], 16)
+    if isReserved then
+      tell(lock, inbox, '1')
+      return #ranks
+    end
+    call('HDEL', queue, inbox)
+    isReserved = tell(lock, inbox, '0') > 0
+    if isReserved then
+      call('SET', lock, '~' .. inbox .. '|the next in line\n', 'PX', format('%.0f', RESERVED_MS))
     end
   end
-  local backup = isReserved and firstOf(tickets)
-  if backup then
-    call('PUBLISH', named(lock, 'inbox:', tickets[backup]), '1 ' .. resourceOf(lock))
-  end
-  return waiting
+  return #ranks
 end
