@@ -34,6 +34,8 @@ export interface GrantQuestion extends Ownership {
 export interface Wait {
   readonly sinceMs: number;
   readonly waitedMs: number;
+  /** The name of its ticket among those of this process; none where it wants a single resource. */
+  readonly ticket?: string;
 }
 
 export interface ExtendQuestion extends Ownership {
@@ -99,12 +101,12 @@ export interface LockNode {
   raise(question: { readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }): Reply<RaiseBallot>;
 
   /**
-   * What this node tells the process of the resource. Best effort: the time to live is the
+   * What this node tells the ticket of the resource. Best effort: the time to live is the
    * guarantee. Returns the undo.
    */
-  onReleased(resource: string, listener: ReleaseListener): () => void;
-  /** The process waits no longer: its ticket and what is reserved for it go to the next. */
-  leave(resources: readonly string[]): Reply<ReleaseBallot>;
+  onReleased(resource: string, listener: ReleaseListener, ticket?: string): () => void;
+  /** The caller waits no longer: its ticket and what is reserved for it go to the next. */
+  leave(resources: readonly string[], ticket?: string): Reply<ReleaseBallot>;
 
   /** Resolves when the first connection has been made or has failed. */
   met(): Promise<void>;

@@ -56,11 +56,13 @@ export function endOfBatch(queue: readonly PendingReply[], start: number): numbe
   const { kind, question } = first;
   const resources = kind.resourcesOf(question);
   const shared = kind.sharedBy(question);
+  const ticket = kind.ticketOf?.(question);
   const limit = Math.min(queue.length, start + MAX_REQUESTS_PER_CALL, start + Math.ceil(MAX_RESOURCES_PER_CALL / resources));
   let end = start + 1;
   for (; end < limit; end++) {
     const next = queue[end];
     if (next?.kind !== kind || kind.resourcesOf(next.question) !== resources || kind.sharedBy(next.question) !== shared) break;
+    if (kind.ticketOf?.(next.question) !== ticket) break;
   }
   return end;
 }

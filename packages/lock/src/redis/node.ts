@@ -220,12 +220,12 @@ export class RedisNode implements LockNode {
     return this.#ask(requests.raise, question);
   }
 
-  onReleased(resource: string, listener: ReleaseListener): () => void {
-    return this.#subscriptions.add(resource, listener);
+  onReleased(resource: string, listener: ReleaseListener, ticket = ""): () => void {
+    return this.#subscriptions.add(`${ticket} ${resource}`, listener);
   }
 
-  leave(resources: readonly string[]): Reply<ReleaseBallot> {
-    return this.release(requests.leaving(resources, this.#settings.keys));
+  leave(resources: readonly string[], ticket = ""): Reply<ReleaseBallot> {
+    return this.release(requests.leaving(resources, this.#settings.keys, ticket));
   }
 
   met(): Promise<void> {

@@ -1,6 +1,5 @@
 // What is sent to a node and what comes back: per kind of request the order of KEYS and ARGV and
-// the shapes of replies. The Lua files say the same from
-// the other side. A reply of another shape is an error with the cause "garbage reply".
+// the shapes of replies. The Lua files say the same from the other side.
 import { createHash } from "node:crypto";
 import type { ExtendBallot, GrantBallot, Held, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
 import type { ExtendQuestion, GrantQuestion, Ownership, ReleaseQuestion } from "../protocol/node.js";
@@ -44,6 +43,8 @@ export interface RequestKind<Question, Ballot> {
   sharedBy(question: Question): number | undefined;
   /** Of the requests of one call the highest is sent; undefined where there is none. */
   leastOf?(question: Question): number;
+  /** The ticket's name behind the inbox, which all requests of one call share. */
+  ticketOf?(question: Question): string;
   write(call: CallText, keys: Keys, question: Question): void;
   read(heard: Heard, reply: unknown, question: Question): Ballot;
 }
@@ -63,10 +64,7 @@ export type RaiseQuestion = {
 export type SealQuestion = Ownership & { readonly token: number };
 export type HealQuestion = GrantQuestion & { readonly token: number };
 
-/**
- * One call for several requests of a kind, which have equally many resources and share what is
- * shared.
- */
+/** One call for requests of a kind, with equally many resources, that share what is shared. */
 export function writeCall<Q, B>(
   kind: RequestKind<Q, B>,
   keys: Keys,
@@ -82,7 +80,7 @@ export function writeCall<Q, B>(
     for (const { question } of asked) least = Math.max(least, kind.leastOf(question));
     call.args.push(String(least));
   }
-  if (kind.name === "claim") call.args.push(keys.inbox);
+  if (kind.ticketOf !== undefined) call.args.push(keys.inbox + kind.ticketOf(asked[0].question));
   for (const { question } of asked) kind.write(call, keys, question);
   return call;
 }
@@ -181,6 +179,7 @@ function readHeld(node: string, [index, value, pttl]: readonly unknown[], asked:
 export const claim: RequestKind<GrantQuestion, GrantBallot> = {
   ...grant,
   name: "claim",
+  ticketOf: ({ wait }) => wait?.ticket ?? "",
   write(call, keys, { resources, owner, label, wait }) {
     name(call, keys, resources);
     call.args.push(`${owner}|${label}${HAS_WAITERS}`, wholeMs(wait?.sinceMs), wholeMs(wait?.waitedMs));
@@ -250,9 +249,9 @@ export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
   },
 };
 
-/** Gives back what is reserved for this process, and its ticket. */
-export function leaving(resources: readonly string[], keys: Keys): ReleaseQuestion {
-  return { resources, owner: `~${keys.inbox}`, tells: true };
+/** Gives back what is reserved for a ticket of this process, and the ticket. */
+export function leaving(resources: readonly string[], keys: Keys, ticket = ""): ReleaseQuestion {
+  return { resources, owner: `~${keys.inbox}${ticket}`, tells: true };
 }
 
 export const inspect: RequestKind<string, InspectBallot> = {

@@ -30,17 +30,17 @@ export class Subscriptions {
     this.#settings = settings;
   }
 
-  /** What is told of the resource, until the returned function is called. */
-  add(resource: string, listener: ReleaseListener): () => void {
+  /** What is told of `<ticket> <resource>`, until the returned function is called. */
+  add(place: string, listener: ReleaseListener): () => void {
     if (this.#isClosed) return () => {};
     this.#client ??= this.#open();
-    const listeners = this.#listeners.get(resource) ?? new Set();
-    this.#listeners.set(resource, listeners.add(listener));
+    const listeners = this.#listeners.get(place) ?? new Set();
+    this.#listeners.set(place, listeners.add(listener));
     if (this.#isHeard) listener.listening();
     else this.#subscribe();
     return () => {
       listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(resource) === listeners) this.#listeners.delete(resource);
+      if (listeners.size === 0 && this.#listeners.get(place) === listeners) this.#listeners.delete(place);
     };
   }
 
@@ -96,9 +96,9 @@ export class Subscriptions {
 
   // Any client may publish on the channel: other messages are ignored.
   #told(message: string): void {
-    const rank = message.slice(0, 2);
-    if (rank !== "0 " && rank !== "1 ") return;
-    for (const listener of [...(this.#listeners.get(message.slice(2)) ?? [])]) listener.released(rank === "0 " ? "first" : "backup");
+    const rank = message.slice(0, 1);
+    if (rank !== "0" && rank !== "1") return;
+    for (const listener of [...(this.#listeners.get(message.slice(1)) ?? [])]) listener.released(rank === "0" ? "first" : "backup");
   }
 
   #everyone(): readonly ReleaseListener[] {

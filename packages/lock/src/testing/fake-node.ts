@@ -10,8 +10,14 @@ interface Held {
   readonly owner: string;
   readonly label: string;
   untilAt: number;
-  /** Free, and kept for the locker of this node. */
-  readonly reservedFor?: FakeNode;
+  /** Free, and kept for the one with this ticket. */
+  readonly reservedFor?: Ticket;
+}
+
+/** Of the callers of one locker that want the same. */
+interface Ticket {
+  readonly node: FakeNode;
+  readonly name: string;
 }
 
 /** What a node stores, of one namespace. */
@@ -19,8 +25,8 @@ export class FakeMemory {
   readonly locks = new Map<string, Held>();
   readonly tokens = new Map<string, number>();
   readonly marks = new Map<string, number>();
-  /** Per resource the lockers that wait, and since when. */
-  readonly tickets = new Map<string, Map<FakeNode, number>>();
+  /** Per resource the tickets of those that wait, and since when. */
+  readonly tickets = new Map<string, Map<Ticket, number>>();
   /** The highest token of any resource. */
   floor = 0;
 }
@@ -36,6 +42,7 @@ export class FakeNode implements LockNode {
   readonly #clock: Clock;
   readonly #isReachable: () => boolean;
   readonly #listeners = new Map<string, Set<ReleaseListener>>();
+  readonly #tickets = new Map<string, Ticket>();
 
   constructor(memory: FakeMemory, clock: Clock, isReachable: () => boolean) {
     this.#memory = memory;
@@ -53,18 +60,19 @@ export class FakeNode implements LockNode {
 
   grant({ resources, owner, label, ttlMs, wait }: GrantQuestion): Promise<GrantBallot> {
     return this.#answer((): GrantBallot => {
+      const ticket = wait === undefined ? undefined : this.#ticket(wait.ticket);
       for (const resource of resources) {
-        const held = this.#held(resource);
+        const held = this.#held(resource, ticket);
         if (held !== undefined && held.owner !== owner) {
           const refused = { kind: "held", node: this.name, resource, holder: held.label, remainingMs: this.#leftMs(held) } as const;
           const there = held.reservedFor === undefined ? refused : { ...refused, isReserved: true as const };
-          if (wait === undefined) return there;
-          this.#leave(resources);
-          this.#takeTicket(resource, wait.sinceMs);
+          if (wait === undefined || ticket === undefined) return there;
+          this.#leave(resources, ticket);
+          this.#takeTicket(resource, ticket, wait.sinceMs);
           return { ...there, hasTicket: true };
         }
       }
-      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(this);
+      if (ticket !== undefined) for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
       const token = Math.max(...resources.map((resource) => this.#token(resource))) + 1;
       for (const resource of resources) this.#take(resource, { owner, label, token, ttlMs });
       return { kind: "granted", node: this.name, token, epoch: EPOCH };
@@ -145,17 +153,19 @@ export class FakeNode implements LockNode {
     });
   }
 
-  onReleased(resource: string, listener: ReleaseListener): () => void {
-    const listeners = this.#listeners.get(resource) ?? new Set();
-    this.#listeners.set(resource, listeners.add(listener));
+  onReleased(resource: string, listener: ReleaseListener, ticket = ""): () => void {
+    const place = `${ticket} ${resource}`;
+    const listeners = this.#listeners.get(place) ?? new Set();
+    this.#listeners.set(place, listeners.add(listener));
     listener.listening();
     return () => listeners.delete(listener);
   }
 
-  leave(resources: readonly string[]): Promise<ReleaseBallot> {
+  leave(resources: readonly string[], name = ""): Promise<ReleaseBallot> {
     return this.#answer((): ReleaseBallot => {
-      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(this);
-      this.#leave(resources);
+      const ticket = this.#ticket(name);
+      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
+      this.#leave(resources, ticket);
       return { kind: "absent", node: this.name };
     });
   }
@@ -167,10 +177,16 @@ export class FakeNode implements LockNode {
     return execute();
   }
 
-  /** What is reserved for this locker is free. */
-  #held(resource: string): Held | undefined {
+  #ticket(name = ""): Ticket {
+    const ticket = this.#tickets.get(name) ?? { node: this, name };
+    this.#tickets.set(name, ticket);
+    return ticket;
+  }
+
+  /** What is reserved for the ticket is free. */
+  #held(resource: string, ticket?: Ticket): Held | undefined {
     const held = this.#memory.locks.get(resource);
-    if (held === undefined || held.reservedFor === this) return undefined;
+    if (held === undefined || (ticket !== undefined && held.reservedFor === ticket)) return undefined;
     if (held.untilAt > this.#clock.monotonicMs()) return held;
     this.#memory.locks.delete(resource);
     return undefined;
@@ -194,33 +210,33 @@ export class FakeNode implements LockNode {
     this.#memory.floor = Math.max(this.#memory.floor, token);
   }
 
-  #takeTicket(resource: string, sinceMs: number): void {
-    const tickets = this.#memory.tickets.get(resource) ?? new Map<FakeNode, number>();
-    this.#memory.tickets.set(resource, tickets.set(this, sinceMs));
+  #takeTicket(resource: string, ticket: Ticket, sinceMs: number): void {
+    const tickets = this.#memory.tickets.get(resource) ?? new Map<Ticket, number>();
+    this.#memory.tickets.set(resource, tickets.set(ticket, sinceMs));
   }
 
-  /** What is reserved for this locker goes to the next one. */
-  #leave(resources: readonly string[]): void {
-    for (const resource of resources) if (this.#memory.locks.get(resource)?.reservedFor === this) this.#free(resource, true);
+  /** What is reserved for the ticket goes to the next one. */
+  #leave(resources: readonly string[], ticket: Ticket): void {
+    for (const resource of resources) if (this.#memory.locks.get(resource)?.reservedFor === ticket) this.#free(resource, true);
   }
 
   /** How many wait; the first one is told, and the one behind it. */
   #free(resource: string, tells: boolean): number {
     this.#memory.locks.delete(resource);
-    const tickets = this.#memory.tickets.get(resource) ?? new Map<FakeNode, number>();
-    const [first, backup] = [...tickets].sort(([, a], [, b]) => a - b).map(([node]) => node);
+    const tickets = this.#memory.tickets.get(resource) ?? new Map<Ticket, number>();
+    const [first, backup] = [...tickets].sort(([, a], [, b]) => a - b).map(([ticket]) => ticket);
     const waiting = tickets.size;
     if (first === undefined || !tells) return waiting;
     tickets.delete(first);
     const untilAt = this.#clock.monotonicMs() + RESERVED_MS;
     this.#memory.locks.set(resource, { owner: "", label: "the next in line", untilAt, reservedFor: first });
-    first.#tell(resource, "first");
-    if (backup !== undefined) backup.#tell(resource, "backup");
+    first.node.#tell(first, resource, "first");
+    if (backup !== undefined) backup.node.#tell(backup, resource, "backup");
     return waiting;
   }
 
-  #tell(resource: string, place: "first" | "backup"): void {
-    for (const listener of [...(this.#listeners.get(resource) ?? [])]) soon(() => listener.released(place));
+  #tell({ name }: Ticket, resource: string, place: "first" | "backup"): void {
+    for (const listener of [...(this.#listeners.get(`${name} ${resource}`) ?? [])]) soon(() => listener.released(place));
   }
 }
 

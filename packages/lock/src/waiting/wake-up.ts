@@ -4,6 +4,7 @@
 //
 // A node tells two: the first in the queue, for which the lock is reserved, and the one behind it,
 // the backup, which looks whether the first one came.
+import { createHash } from "node:crypto";
 import { retryAfterMs } from "../lease/time-until-free.js";
 import type { Wait } from "../protocol/node.js";
 import type { Lost } from "../protocol/outcome.js";
@@ -29,6 +30,7 @@ export class WakeUp {
   readonly #context: WaitContext;
   readonly #budget: WaitBudget;
   readonly #resources: readonly string[];
+  readonly #ticket: string;
   readonly #sinceMs: number;
   readonly #beganAt: number;
   #stops: (() => void)[] = [];
@@ -48,6 +50,7 @@ export class WakeUp {
     this.#context = context;
     this.#budget = budget;
     this.#resources = resources;
+    this.#ticket = ticketOf(resources);
     this.#sinceMs = context.clock.wallMs();
     this.#beganAt = context.clock.monotonicMs();
     this.#listen();
@@ -62,7 +65,7 @@ export class WakeUp {
           listening: () => this.#listening(i),
           deaf: () => this.#deaf(i),
         };
-        this.#stops.push(node.onReleased(resource, listener));
+        this.#stops.push(node.onReleased(resource, listener, this.#ticket));
       }
     }
   }
@@ -93,7 +96,7 @@ export class WakeUp {
   asking(): Wait {
     this.#forget();
     this.#hasAsked = true;
-    return { sinceMs: this.#sinceMs, waitedMs: this.#context.clock.monotonicMs() - this.#beganAt };
+    return { sinceMs: this.#sinceMs, waitedMs: this.#context.clock.monotonicMs() - this.#beganAt, ticket: this.#ticket };
   }
 
   /** Sleeps until it is worth asking again. */
@@ -164,7 +167,7 @@ export class WakeUp {
     const { inFlight, nodes } = this.#context;
     for (const node of nodes) {
       inFlight.begin();
-      void node.leave(this.#resources).then(() => inFlight.end());
+      void node.leave(this.#resources, this.#ticket).then(() => inFlight.end());
     }
   }
 
@@ -208,4 +211,14 @@ export class WakeUp {
     this.#failures++;
     return backOffMs(this.#failures, this.#context.policy.retry, this.#context.clock.random());
   }
+}
+
+/**
+ * Callers of one process that want other sets of resources have tickets of their own: what one
+ * gives up or wins must not be another's. For the same set the same: a new one replaces the old.
+ */
+function ticketOf(resources: readonly string[]): string {
+  if (resources.length === 1) return "";
+  const set = JSON.stringify([...resources].sort());
+  return `:${createHash("sha256").update(set).digest("base64url").slice(0, 11)}`;
 }

@@ -129,6 +129,46 @@ test("W1 the first one in the queue gives up: the next one has the lock soon, an
   await result.release();
 });
 
+/** A process waits for "r", then another; the first has a caller besides that wants "s" as well. */
+async function beside(given: { shared: (o?: object) => Locker; queued: { until(n: number): Promise<void> } }, both: readonly string[]) {
+  const { shared, queued } = given;
+  const [holder, first, second] = [shared(), shared({ retry }), shared({ retry })];
+  const [r, s] = await Promise.all([holder.acquire("r", { renew: true }), holder.acquire("s", { renew: true })]);
+  const order: string[] = [];
+  const aborter = new AbortController();
+  const other = failure(first.acquire(both, { waitMs: 50_000, signal: aborter.signal }));
+  await queued.until(both[0] === "r" ? 1 : 0);
+  const wait = (locker: Locker, name: string) => locker.using("r", { waitMs: 50_000 }, () => void order.push(name));
+  const waiting = [wait(first, "first")];
+  await queued.until(both[0] === "r" ? 2 : 1);
+  waiting.push(wait(second, "second"));
+  await queued.until(both[0] === "r" ? 3 : 2);
+  const giveUp = async () => {
+    aborter.abort();
+    await other;
+  };
+  return { r, s, order, giveUp, waiting };
+}
+
+test("W1 a caller of several resources that gives up leaves the other callers of its process their place", async ({ shared, queued }) => {
+  const { r, s, order, giveUp, waiting } = await beside({ shared, queued }, ["r", "s"]);
+  await giveUp();
+  await queued.until(2);
+  await r.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second"]);
+  await s.release();
+});
+
+test("W1 a caller of several resources does not pass on what is kept for another caller of its process", async ({ shared, queued }) => {
+  const { r, s, order, giveUp, waiting } = await beside({ shared, queued }, ["s", "r"]);
+  await r.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second"]);
+  await giveUp();
+  await s.release();
+});
+
 test("W1 a release at the moment of a refusal, before there is a ticket, is not missed", async ({ shared }) => {
   const [holder, waiter] = [shared(), shared({ retry })];
   await waiter.ready();

@@ -1,7 +1,7 @@
 -- What   Grant as grant.lua does, to a process that waits: it may take what is reserved for it.
 --        Where it is refused it gets a ticket in the queue of that resource, or keeps its own.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, least token, inbox, then per request: lock value (owner|label and a line feed),
+-- ARGV   ttlMs, least token, ticket, then per request: lock value (owner|label and a line feed),
 --        since when it waits by the client's clock, for how many ms it has waited
 -- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
 --        resource that has another owner, its lock value, its PTTL, 1 if there is a ticket in its
@@ -16,8 +16,8 @@ local RIGHT_MS = 50
 local TICKET_MS = 90000
 local MOST_TICKETS = 1024
 local least = tonumber(ARGV[2])
-local inbox = ARGV[3] or ''
-local mine = '~' .. inbox .. '|'
+local ticket = ARGV[3] or ''
+local mine = '~' .. ticket .. '|'
 
 --@include record
 --@include counter
@@ -47,10 +47,10 @@ local function takeTicket(lock, at)
   if math.max(since - reckoned, reckoned - since) > RIGHT_MS then
     since = reckoned
   end
-  if not call('HGET', queue, inbox) and not makeRoom(queue) then
+  if not call('HGET', queue, ticket) and not makeRoom(queue) then
     return 0
   end
-  call('HSET', queue, inbox, format('%015.0f%015.0f', since, now))
+  call('HSET', queue, ticket, format('%015.0f%015.0f', since, now))
   call('PEXPIRE', queue, format('%.0f', TICKET_MS))
   return 1
 end
@@ -59,7 +59,7 @@ local function request(first, last, at)
   local reply = grantAll(first, last, at)
   if type(reply) == 'number' then
     for key = first, last, 2 do
-      call('HDEL', queueOf(KEYS[key]), inbox)
+      call('HDEL', queueOf(KEYS[key]), ticket)
     end
     return reply
   end

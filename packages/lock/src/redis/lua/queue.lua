@@ -1,13 +1,15 @@
 -- What   The queue of the processes that wait for a resource: one ticket each, first come, first
---        told. When the lock becomes free it is reserved for a moment for the process that is told,
---        as a lock of its inbox, which anyone else is refused for; the next one is told that it may
---        have to step in.
+--        told. When the lock becomes free it is reserved for a moment for the ticket that is told,
+--        as a lock of its name, which anyone else is refused for; the next one is told that it may
+--        have to step in. Callers of one process that want other sets of resources have tickets of
+--        their own: <inbox>:<word of the set>, or the inbox alone for a single resource.
 -- KEYS   none of its own: the lock key it is called with
 -- ARGV   none of its own
--- Reply  none of its own; an inbox hears "<rank: 0, or 1 for the next one> <resource>"
--- Note   The queue is a hash of inboxes, so that no right is needed that the lock did not need
+-- Reply  none of its own; an inbox hears "<rank: 0, or 1 for the next one><ticket behind the
+--        inbox> <resource>"
+-- Note   The queue is a hash of tickets, so that no right is needed that the lock did not need
 --        before: since when it waits and when it last asked, 15 digits of milliseconds each. A
---        process that does not listen is passed over. A reservation names the owner ~<inbox>.
+--        process that does not listen is passed over. A reservation names the owner ~<ticket>.
 local RESERVED_MS = 40
 
 -- No namespace has a brace, so the first one closes the tag.
@@ -26,8 +28,9 @@ end
 -- How many hear it. A node that is itself a cluster (and then asked without RUN) counts only the
 -- listeners of this very server. Redis says redis_mode, Valkey server_mode.
 local server = nil
-local function tell(lock, inbox, rank)
-  local heard = call('PUBLISH', named(lock, 'inbox:', inbox), rank .. ' ' .. resourceOf(lock))
+local function tell(lock, ticket, rank)
+  local inbox = string.match(ticket, '^[^:]*')
+  local heard = call('PUBLISH', named(lock, 'inbox:', inbox), rank .. sub(ticket, #inbox + 1) .. ' ' .. resourceOf(lock))
   if heard == 0 and not RUN then
     server = server or call('INFO', 'server')
     return string.find(server, '_mode:cluster', 1, true) and 1 or 0
@@ -45,15 +48,15 @@ local function notify(lock)
   end
   table.sort(ranks)
   for place = 1, #ranks do
-    local inbox = sub(ranks[place], 16)
+    local ticket = sub(ranks[place], 16)
     if isReserved then
-      tell(lock, inbox, '1')
+      tell(lock, ticket, '1')
       return #ranks
     end
-    call('HDEL', queue, inbox)
-    isReserved = tell(lock, inbox, '0') > 0
+    call('HDEL', queue, ticket)
+    isReserved = tell(lock, ticket, '0') > 0
     if isReserved then
-      call('SET', lock, '~' .. inbox .. '|the next in line\n', 'PX', format('%.0f', RESERVED_MS))
+      call('SET', lock, '~' .. ticket .. '|the next in line\n', 'PX', format('%.0f', RESERVED_MS))
     end
   end
   return #ranks

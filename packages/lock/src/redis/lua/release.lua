@@ -5,7 +5,7 @@
 -- ARGV   per request: beginning of the lock value and whether to tell (owner|1 or owner|0)
 -- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing had this
 --        owner, else 1 + how many wait, the highest number over the resources
--- Note   The owner ~<inbox> gives back a reservation, and the ticket as well. Invariant: while
+-- Note   The owner ~<ticket> gives back a reservation, and the ticket as well. Invariant: while
 --        anyone waits, the lock value ends in \n. A refused request sets it, and a waiter that is
 --        told asks again: it either holds a lock whose value has it from the start, or is refused.
 --        Of a single request for a single resource that is not ours or has no waiters, the whole

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Ballot } from "../../../src/protocol/ballot.js";
 import { type Batch, BatchEncoder, endOfBatch, PendingReply } from "../../../src/redis/batch.js";
 import { keysOf } from "../../../src/redis/keys.js";
-import { grant, inspect, type RequestKind, release } from "../../../src/redis/requests.js";
+import { claim, grant, inspect, type RequestKind, release } from "../../../src/redis/requests.js";
 
 const lease = { resources: ["é"], owner: "o", label: "l", ttlMs: 7, token: 2, tells: true };
 
@@ -56,6 +56,14 @@ describe("a run", () => {
     for (let at = 0; at < queue.length; at = endOfBatch(queue, at)) ends.push(endOfBatch(queue, at) - at);
     return ends;
   };
+
+  test("W1 of claims ends where the ticket changes, which is named once for all", () => {
+    const claims = [":x", ":x", ":y", ""].map((ticket) => pending(claim, { wait: { sinceMs: 1, waitedMs: 0, ticket } }));
+    expect(lengths(claims)).toEqual([2, 1, 1]);
+    const words = (batch: readonly PendingReply[]) => new BatchEncoder(keysOf("ns", "inbox")).encode(batch as unknown as Batch).words;
+    expect(words(claims.slice(0, 2))).toContain("inbox:x");
+    expect(words(claims.slice(3))).toContain("inbox");
+  });
 
   test("ends where the kind, the number of resources or the ttl changes", () => {
     const two = { resources: ["a", "b"] };
