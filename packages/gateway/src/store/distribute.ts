@@ -3,9 +3,9 @@
 // moved with them, while no gateway writes.
 import type pg from "pg";
 import { DISTRIBUTED_TABLES, EngineError, engineOf } from "./engine.js";
-import { MigrationError, schemaState, underLock } from "./migrate.js";
+import { MigrationError, schemaState } from "./migrate.js";
 import { citusFunctions, citusTables } from "./migrations.generated.js";
-import { withClient } from "./with-client.js";
+import { underLock, withClient } from "./with-client.js";
 
 /** As Citus has it. */
 export const MOST_SHARDS = 64_000;

@@ -6,9 +6,7 @@ import { createHash } from "node:crypto";
 import type pg from "pg";
 import { engineOf } from "./engine.js";
 import { citusFunctions, grants, migrations } from "./migrations.generated.js";
-import { withClient } from "./with-client.js";
-
-const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version uses the same.
+import { underLock, withClient } from "./with-client.js";
 
 interface Migration {
   readonly name: string;
@@ -154,25 +152,4 @@ async function applyTo(client: pg.Client, files: readonly Migration[]): Promise<
   const engine = await engineOf(async (text) => (await client.query(text)).rows);
   if (toApply.length > 0 && engine.kind === "citus") await client.query(citusFunctions);
   return { applied: toApply.map((file) => file.name), alreadyThere: files.length - toApply.length };
-}
-
-/**
- * One transaction for all of it, so that a database is never half-way between two versions. The
- * lock belongs to the transaction: a pooler may give the next one another connection.
- */
-export async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
-  // Read committed: a session that waited here continues with a new snapshot, and does not create
-  // the same tables again.
-  await client.query("begin isolation level read committed");
-  try {
-    await client.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
-    const result = await work();
-    await client.query("commit");
-    return result;
-  } catch (error) {
-    await client.query("rollback").catch((second: unknown) => {
-      throw new AggregateError([error, second], "the migration failed, and so did its rollback");
-    });
-    throw error;
-  }
 }

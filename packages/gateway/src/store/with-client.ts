@@ -26,3 +26,26 @@ export async function withClient<T>(databaseUrl: string, work: (client: pg.Clien
     if (timeoutMs === undefined) await ended;
   }
 }
+
+const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version uses the same.
+
+/**
+ * One transaction for all of it, so that a database is never half-way between two versions. The
+ * lock belongs to the transaction: a pooler may give the next one another connection.
+ */
+export async function underLock<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  // Read committed: a session that waited here continues with a new snapshot, and does not create
+  // the same tables again.
+  await client.query("begin isolation level read committed");
+  try {
+    await client.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
+    const result = await work();
+    await client.query("commit");
+    return result;
+  } catch (error) {
+    await client.query("rollback").catch((second: unknown) => {
+      throw new AggregateError([error, second], "the migration failed, and so did its rollback");
+    });
+    throw error;
+  }
+}
