@@ -161,7 +161,9 @@ class Acquisition {
   }
 
   #lose(reason: LossReason, verdict: Settled, leftMs?: number): Lost {
-    giveBack(this.#context, { resources: this.#wanted.resources, owner: this.#owner }, this.#grants);
+    // Too slow: a quorum was kept from those that wait until now.
+    const tells = reason === "too_slow";
+    giveBack(this.#context, { resources: this.#wanted.resources, owner: this.#owner, tells }, this.#grants);
     const ballots = castBallots(this.#grants);
     const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
     const seals = castBallots(this.#seals);

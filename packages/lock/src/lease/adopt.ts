@@ -50,7 +50,8 @@ export class Adoptions {
       return lease;
     } catch (error) {
       isWanted = () => false;
-      if (!this.#unsettled.has(text.owner)) releaseOn(this.#context, adopted, () => true);
+      if (!this.#unsettled.has(text.owner))
+        releaseOn(this.#context, { resources: adopted.resources, owner: adopted.owner, tells: true }, () => true);
       throw error;
     } finally {
       inFlight.end();

@@ -2,7 +2,7 @@
 // that it undoes, so that request need not have been answered yet.
 import type { EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
 import type { Release } from "../protocol/lease.js";
-import type { Ownership } from "../protocol/node.js";
+import type { Ownership, ReleaseQuestion } from "../protocol/node.js";
 import { type OpenSpan, type SpanSubject, tracing } from "../protocol/spans.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
@@ -51,19 +51,18 @@ export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }:
 /**
  * After a lost acquisition: on every node that granted, and on every one that may still do so. A
  * node that refused this owner has nothing of it. Not waited for: a node that cannot be told now is
- * told when it comes back. Notifies no waiter: a part of the lock is of no use to it.
+ * told when it comes back. Those that wait are told only of a whole lock: a part is of no use.
  */
-export function giveBack(context: LeaseContext, lease: Ownership, grants: Ballots<GrantBallot | EpochMoved>): void {
-  releaseOn(context, lease, (i) => {
+export function giveBack(context: LeaseContext, question: ReleaseQuestion, grants: Ballots<GrantBallot | EpochMoved>): void {
+  releaseOn(context, question, (i) => {
     const ballot = grants[i];
     if (ballot?.kind === "held" || ballot?.kind === "quarantined") return false;
     return ballot?.kind !== "unreachable" || !ballot.unsent;
   });
 }
 
-/** On the nodes, by index, that may have keys of this owner. Not waited for; notifies no waiter. */
-export function releaseOn(context: LeaseContext, { resources, owner }: Ownership, mayHaveKeys: (node: number) => boolean): void {
-  const question = { resources, owner, tells: false };
+/** On the nodes, by index, that may have keys of this owner. Not waited for. */
+export function releaseOn(context: LeaseContext, question: ReleaseQuestion, mayHaveKeys: (node: number) => boolean): void {
   for (const [i, node] of context.nodes.entries()) {
     if (!mayHaveKeys(i)) continue;
     context.inFlight.begin();

@@ -67,7 +67,7 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
       if (awaited > 0) return;
       // What a node did not give to the new owner would outlast its release.
       if (verdict === "renewed" && giver !== undefined)
-        releaseOn(present, { resources, owner: giver }, (i) => ballots[i]?.kind !== "extended");
+        releaseOn(present, { resources, owner: giver, tells: false }, (i) => ballots[i]?.kind !== "extended");
       // For what is left of the ttl, not for a whole one: the key must not outlive the others by
       // the time that the slowest node took to answer.
       const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());

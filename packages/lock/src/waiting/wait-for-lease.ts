@@ -195,7 +195,7 @@ export class AcquireCalls {
     try {
       budget.check(won.resources);
     } catch (error) {
-      giveBack(this.#context, won, won.votes);
+      giveBack(this.#context, { resources: won.resources, owner: won.owner, tells: true }, won.votes);
       throw error;
     }
     return new HeldLease(this.#context, won, request);

@@ -6,7 +6,7 @@ import { readPolicy } from "../../src/options/policy.js";
 import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
 import { InFlight } from "../../src/platform/in-flight.js";
 import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
-import type { ExtendQuestion, GrantQuestion, LockNode, Ownership } from "../../src/protocol/node.js";
+import type { ExtendQuestion, GrantQuestion, LockNode, Ownership, ReleaseQuestion } from "../../src/protocol/node.js";
 import { LeastToken } from "../../src/protocol/token.js";
 import type { WaitContext } from "../../src/waiting/context.js";
 import { LocalQueue } from "../../src/waiting/local-queue.js";
@@ -22,6 +22,8 @@ export class ScriptedNode implements LockNode {
   readonly address = "";
   readonly asked: string[] = [];
   readonly owners: string[] = [];
+  /** Of each release: whether it tells those that wait. */
+  readonly tells: boolean[] = [];
   now = "e1";
   inspect = notScripted;
   raise = notScripted;
@@ -68,8 +70,9 @@ export class ScriptedNode implements LockNode {
     return { kind: "extended", node: this.name };
   }
 
-  async release(): Promise<ReleaseBallot> {
+  async release({ tells }: ReleaseQuestion): Promise<ReleaseBallot> {
     this.asked.push("release");
+    this.tells.push(tells);
     return { kind: "absent", node: this.name };
   }
 

@@ -3,7 +3,7 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import { readLeaseRequest } from "../../../src/options/lease-request.js";
-import type { ReleaseBallot } from "../../../src/protocol/ballot.js";
+import type { GrantBallot, ReleaseBallot } from "../../../src/protocol/ballot.js";
 import type { Lost } from "../../../src/protocol/outcome.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
 import { LocalQueue } from "../../../src/waiting/local-queue.js";
@@ -50,6 +50,32 @@ test("a caller behind a crowd can give up, and never asks", async () => {
   aborter.abort("enough");
   expect(await quitter).toMatchObject({ code: "LOCK_ABORTED", cause: "enough" });
   expect(asked()).toBe(1_024);
+});
+
+const endings = [
+  ["is given up while the nodes grant it", "LOCK_ABORTED", "granted", true],
+  ["took too long", "LOCK_TOO_SLOW", "granted", true],
+  ["is held by another", "LOCK_HELD", "held", false],
+] as const;
+test.for(endings)("W1 of a lock that %s those that wait are told if a quorum had granted it", async ([what, code, kind, tells]) => {
+  const clock = new ManualClock();
+  const aborter = new AbortController();
+  const nodes = ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => answers(node) }));
+  const answers = (node: ScriptedNode): GrantBallot => {
+    if (what.includes("given up")) aborter.abort("enough");
+    if (what.includes("too long")) clock.advance(20_000);
+    return kind === "granted" || node.name === "n1"
+      ? node.granted(7)
+      : { kind: "held", node: node.name, resource: "r", holder: "other", remainingMs: 60_000 };
+  };
+  const context = contextOf(nodes, clock);
+  const request = readLeaseRequest("acquire", context.policy, {
+    resources: "r",
+    options: { waitMs: 0, ttlMs: 10_000, signal: aborter.signal },
+  });
+  await expect(new AcquireCalls(context, introduced).waitFor(request)).rejects.toMatchObject({ code });
+  await microtasks();
+  expect(nodes[0]?.tells).toEqual([tells]);
 });
 
 test("a caller behind a crowd waits for waitMs, and for one request's time at least, and is told why it failed", async () => {
