@@ -23,6 +23,8 @@ Rules == {
   "outwait",           \* and when the leases are over that these granted before
   "carry the floor",   \* and its floor is raised to theirs first
   "one at a time",     \* a list differs by one fleet from each list that it takes the place of
+  "further to fewer",  \* or by more where something moves to the fleet, and all of the list are in the one that it has
+  "in its own list",   \* something moves to a fleet that is in the next list, and not in the one that it has
   "as it was planned"  \* a fleet takes the list only if it still has the list for which that was planned
 }
 ASSUME Without \subseteq Rules
@@ -45,11 +47,18 @@ Changes == 2..Len(Lists)
 Home(v) == IF Lists[v] = {} THEN 0 ELSE CHOOSE f \in Lists[v] : \A g \in Lists[v] : rank[f] >= rank[g]
 
 Added(v) == Lists[v] \ Lists[Before[v]]
-Gaining(v) == IF Added(v) /= {} THEN Added(v) ELSE Lists[v]
+\* Taken away by a change that was begun at once with another: others may serve what was its own.
+Away(v) == IF "in its own list" \in Without THEN {} ELSE {f \in Lists[v] : f \notin Lists[version[f]]}
+Gaining(v) == Away(v) \union (IF Added(v) /= {} THEN Added(v) ELSE Lists[v])
 Concerned(v) == Lists[v] \union Lists[Before[v]] \union UNION {Lists[version[f]] : f \in Lists[v]}
 Others(v) == Concerned(v) \ Gaining(v)
 IsStep(u, v) == Cardinality(Lists[u] \ Lists[v]) + Cardinality(Lists[v] \ Lists[u]) < 2
+\* Whatever it serves by the list that it has it serves by the next one as well.
+MayBeFar(v, g) == g \in Gaining(v) /\ (Lists[v] \subseteq Lists[version[g]] \/ "further to fewer" \in Without)
 Max(s) == IF s = {} THEN 0 ELSE CHOOSE x \in s : \A y \in s : x >= y
+
+\* Whoever looks carries on with the newest list that a fleet has, or makes the next one of it.
+Newest == Max({version[f] : f \in Fleets})
 
 Init ==
   /\ rank \in Ranks
@@ -87,7 +96,8 @@ Plan(v, f) ==
   /\ f \in Concerned(v)
   /\ version[f] < v
   /\ planned[v][f] /= version[f]
-  /\ ((\A g \in Concerned(v) : IsStep(version[g], v)) \/ "one at a time" \in Without)
+  /\ Newest \in {v, Before[v]}
+  /\ ((\A g \in Concerned(v) : IsStep(version[g], v) \/ MayBeFar(v, g)) \/ "one at a time" \in Without)
   /\ \/ f \in Others(v) /\ (f \notin Lists[v] \/ Lists[version[f]] \subseteq Lists[v] \/ "one at a time" \in Without)
      \/ f \in Gaining(v) /\ (Others(v) \subseteq over[v] \/ "others first" \in Without)
   /\ planned' = [planned EXCEPT ![v] = [@ EXCEPT ![f] = version[f]]]

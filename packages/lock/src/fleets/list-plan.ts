@@ -111,7 +111,8 @@ interface Target {
 
 function planStep(standings: Standings, { list, before, change, lostForMs }: Target): Plan {
   const isGaining = (name: string): boolean =>
-    list.added === undefined ? list.removed !== undefined && namesIn(list).includes(name) : name === list.added;
+    isAway(standings.get(name)?.list, name, list) ||
+    (list.added === undefined ? list.removed !== undefined && namesIn(list).includes(name) : name === list.added);
   const known = concerned(standings, list);
   const lost = "remove" in change && change.lost === true ? change.remove : undefined;
   if (lost !== undefined && standings.get(lost) !== undefined) return refused(`${lost} answers, so it is not lost: remove it as it is`);
@@ -120,7 +121,10 @@ function planStep(standings: Standings, { list, before, change, lostForMs }: Tar
   const missing = [...others, ...gaining].filter((name) => standings.get(name) === undefined);
   const has = (name: string): boolean => compareLists(standings.get(name)?.list, list) === 0;
   if (missing.length === 0 && [...others, ...gaining].every(has)) return { kind: "done" };
-  const far = [...others, ...gaining].find((name) => !isStepFrom(standings.get(name)?.list, list));
+  const far = [...others, ...gaining].find((name) => {
+    const from = standings.get(name)?.list;
+    return !isStepFrom(from, list) && !(gaining.includes(name) && isWithout(from, list));
+  });
   if (far !== undefined && standings.get(far) !== undefined) return refused(unfinished(standings, far));
   const behind = others.filter((name) => standings.get(name) !== undefined && !has(name));
   const grown = behind.find((name) => namesIn(list).includes(name) && gainsFrom(standings.get(name)?.list, list));
@@ -169,6 +173,17 @@ function isStepFrom(from: FleetList | undefined, to: FleetList): boolean {
   const ids = (list: FleetList): readonly string[] => list.fleets.map(({ name, id }) => `${name} ${id}`);
   const [old, next] = [ids(from), ids(to)];
   return old.filter((id) => !next.includes(id)).length + next.filter((id) => !old.includes(id)).length <= 1;
+}
+
+/** Whatever it serves by the first list it serves by the second as well. */
+function isWithout(from: FleetList | undefined, to: FleetList): boolean {
+  if (from === undefined || from.version === 0) return false;
+  return to.fleets.every(({ name, id }) => from.fleets.some((one) => one.name === name && one.id === id));
+}
+
+/** Taken away by a change begun at once with another: others may serve what was its own. */
+function isAway(from: FleetList | undefined, name: string, to: FleetList): boolean {
+  return from !== undefined && namesIn(to).includes(name) && !namesIn(from).includes(name);
 }
 
 function gainsFrom(from: FleetList | undefined, to: FleetList): boolean {

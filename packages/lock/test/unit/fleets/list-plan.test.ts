@@ -198,6 +198,55 @@ describe("changes of the list of fleets", () => {
     expect(finish(world, { add: "c" })).toEqual({ kind: "done" });
   });
 
+  /** Each takes its step of a plan that was made before. */
+  function takeSteps(world: World, steps: readonly (readonly [name: string, plan: Plan | undefined])[]): void {
+    for (const [name, plan] of steps) {
+      const step = plan?.kind === "close" || plan?.kind === "open" ? plan.steps.get(name) : undefined;
+      if (step === undefined) throw new Error(`no step for ${name}`);
+      world.take(name, step, 0);
+    }
+  }
+
+  test("F1 one that adds and one that removes, begun at once, end as one of them says", () => {
+    const before = { ...listOf(8, "b", "c"), removed: "a" };
+    const world = new World(["a", "b", "c"].map((name) => new SimulatedFleet(name, before)));
+    const [adding, removing] = [{ add: "a" }, { remove: "b" }].map((change) => planChange(world.read(), change, 0));
+    takeSteps(world, [
+      ["c", adding],
+      ["b", removing],
+    ]);
+    expect(finish(world, { remove: "b" })).toEqual({ kind: "done" });
+    expect([...world.fleets.values()].map(({ list }) => list?.fleets.map(({ name }) => name))).toContainEqual(["c"]);
+    expect(finish(world, { add: "a" })).toEqual({ kind: "done" });
+  });
+
+  /** Two that take a fleet away, begun at once; the first is done before the other acts. */
+  function takeBothAway(first: string, gaining: string, second: string): World {
+    const world = new World(["a", "b", "c"].map((name) => new SimulatedFleet(name, listOf(1, "a", "b", "c"))));
+    const [one, other] = [{ remove: first }, { remove: second }].map((change) => planChange(world.read(), change, 0));
+    takeSteps(world, [[first, one]]);
+    world.nowMs += LEASE_MS;
+    takeSteps(world, [[gaining, planChange(world.read(), { remove: first }, 0)]]);
+    takeSteps(world, [[second, other]]);
+    world.nowMs += LEASE_MS;
+    return world;
+  }
+
+  test("F1 a fleet that was taken away is not given a list while another one has its resources", () => {
+    const world = takeBothAway("c", "b", "a");
+    expect(planChange(world.read(), { remove: "a" }, 0)).toMatchObject({
+      kind: "refused",
+      why: expect.stringMatching(/^b has version 2 \(a, b\)/),
+    });
+  });
+
+  test("F1 a fleet that was taken away comes back with another one when those have stopped that took it over", () => {
+    const world = takeBothAway("b", "c", "a");
+    const plan = planChange(world.read(), { add: "a" }, 0);
+    expect(plan.kind === "close" && [...plan.steps.keys()]).toEqual(["c"]);
+    expect(finish(world, { add: "a" })).toEqual({ kind: "done" });
+  });
+
   test("F1 a fleet that answers is not lost, and one that is lost is outwaited", () => {
     const world = begin();
     expect(planChange(world.read(), { remove: "b", lost: true }, 0)).toMatchObject({
