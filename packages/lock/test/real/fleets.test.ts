@@ -134,9 +134,12 @@ describe("a fleet that is added", () => {
       const [stayer = ""] = staying;
       const first = await present[0].acquire(mover);
       await first.release();
-      // Every other fleet has the list by then, and leases are outwaited.
-      await expect(present[0].changeFleets({ add: "east" }, { waitMs: 250 })).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
-      expect((await present[1].fleets()).fleets).toMatchObject([
+      // Stopped while leases are outwaited, when every other fleet has the list.
+      const stopped = async () => {
+        await expect(present[0].changeFleets({ add: "east" }, { waitMs: 250 })).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+        return (await present[1].fleets()).fleets;
+      };
+      await expect.poll(stopped, { timeout: 20_000 }).toMatchObject([
         { name: "east", state: "changing", version: 1 },
         { name: "west", state: "used", version: 2 },
       ]);
