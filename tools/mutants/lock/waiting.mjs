@@ -61,7 +61,7 @@ export const waiting = [
     promise: "W1",
     file: "packages/lock/src/redis/batch.ts",
     find: "if (kind.ticketOf?.(next.question) !== ticket) break;",
-    replace: "",
+    replace: "void ticket;",
     breaks: "A claim takes or passes on what is reserved for another caller that asks in the same turn.",
     tests: ["unit/redis/batch.test.ts"],
   },
