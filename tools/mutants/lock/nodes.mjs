@@ -43,6 +43,15 @@ export const nodes = [
     tests: ["real/redis/admission.test.ts"],
   },
   {
+    name: "refused-admission-is-waited-for",
+    promise: "W1",
+    file: "packages/lock/src/redis/admission/admission.ts",
+    find: "< OTHERS_TAKE_MS ? next : BLOCKED_POLL_MS;",
+    replace: "< 1_000 * OTHERS_TAKE_MS ? next : BLOCKED_POLL_MS;",
+    breaks: "Where a new fleet refuses its admission each call waits twenty seconds for it, whatever its waitMs.",
+    tests: ["real/doctor.test.ts"],
+  },
+  {
     name: "founds-what-was-seen-one-by-one",
     promise: "L2",
     file: "packages/lock/src/redis/admission/founding.ts",

@@ -17,6 +17,8 @@ import { type AdmissionSettings, admitAll, examineNode, type ReadStatus, readSta
 
 /** Others may have admitted the node, or founded the fleet. */
 const OTHERS_POLL_MS = 40;
+/** What others have not done in this time nobody waits for any longer. */
+const OTHERS_TAKE_MS = 1_000;
 /**
  * The visits of an admission make attempts under way begin anew. One that failed is tried again so
  * late, however many lockers there are and whatever the node refuses.
@@ -45,6 +47,8 @@ export class Admission {
   /** When it carries on the change of a node that has accepted a generation which is not open. */
   #finishAt: number | undefined;
   #admitAgainAt = 0;
+  /** Since when others may be at work and nothing has come of it. */
+  #waitingSince: number | undefined;
   #settle: (() => void) | undefined;
   /** Resolves when nothing more could be done at once. */
   readonly settled: Promise<void>;
@@ -153,13 +157,21 @@ export class Admission {
     if (this.#isClosed || this.#examining !== undefined) return;
     this.#settings.clock.clearTimer(this.#timer);
     this.#hasNews = false;
-    this.#examining = this.#takeSteps().then((next) => {
+    this.#examining = this.#takeSteps().then((step) => {
       this.#examining = undefined;
+      const next = this.#unlessInVain(step);
       if (next !== "now" && next !== OTHERS_POLL_MS) this.#settle?.();
       if (this.#isClosed) return;
       if (next === "now" || this.#hasNews) this.#examineIn(0);
       else if (next !== "on news") this.#examineIn(next * (1 + this.#settings.clock.random() / 4));
     });
+  }
+
+  /** A node that refuses its admission refuses it to others as well. */
+  #unlessInVain(next: Next): Next {
+    const now = this.#settings.clock.monotonicMs();
+    this.#waitingSince = next === OTHERS_POLL_MS ? (this.#waitingSince ?? now) : undefined;
+    return now - (this.#waitingSince ?? now) < OTHERS_TAKE_MS ? next : BLOCKED_POLL_MS;
   }
 
   /** Never rejects: nodes that cannot be asked are not seen. */
