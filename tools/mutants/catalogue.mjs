@@ -1,48 +1,22 @@
-// All mutants there are, in the order in which a full run tries them. A mutant leaves this list
-// only with the code it is about, never because it survives.
-import { commands } from "./cli/commands.mjs";
-import { retries } from "./client/retries.mjs";
-import { cells } from "./gateway/cells.mjs";
-import { fencedTransactions } from "./gateway/fenced-transactions.mjs";
-import { folds } from "./gateway/folds.mjs";
-import { outcomes } from "./gateway/outcomes.mjs";
-import { ownTables } from "./gateway/own-tables.mjs";
-import { page } from "./gateway/page.mjs";
-import { requests } from "./gateway/requests.mjs";
-import { statement } from "./gateway/statement.mjs";
-import { trust } from "./gateway/trust.mjs";
-import { waits } from "./gateway/waits.mjs";
-import { connections } from "./lock/connections.mjs";
-import { fleets } from "./lock/fleets.mjs";
-import { floors } from "./lock/floors.mjs";
-import { leases } from "./lock/leases.mjs";
-import { members } from "./lock/members.mjs";
-import { nodes } from "./lock/nodes.mjs";
-import { scripts } from "./lock/scripts.mjs";
-import { votes } from "./lock/votes.mjs";
-import { waiting } from "./lock/waiting.mjs";
+// All mutants there are: those of the lists in the folders beside this file. A mutant leaves its
+// list only with the code it is about, never because it survives.
+import { readdirSync, readFileSync } from "node:fs";
+import { mutantsIn } from "./list.mjs";
 
-/** @type {readonly import("./mutant.mjs").Mutant[]} */
-export const catalogue = [
-  ...statement,
-  ...folds,
-  ...outcomes,
-  ...requests,
-  ...trust,
-  ...ownTables,
-  ...fencedTransactions,
-  ...waits,
-  ...page,
-  ...retries,
-  ...commands,
-  ...votes,
-  ...leases,
-  ...waiting,
-  ...connections,
-  ...nodes,
-  ...members,
-  ...fleets,
-  ...scripts,
-  ...floors,
-  ...cells,
-];
+/** @typedef {import("./mutant.mjs").Mutant} Mutant */
+
+const lists = ["gateway", "client", "cli", "lock"].flatMap((folder) => {
+  const url = new URL(`${folder}/`, import.meta.url);
+  return readdirSync(url)
+    .sort()
+    .map((name) => new URL(name, url));
+});
+
+/** @type {readonly Mutant[]} */
+export const catalogue = (await Promise.all(lists.map(read))).flat();
+
+/** @param {URL} list @returns {Promise<readonly Mutant[]>} */
+async function read(list) {
+  if (list.pathname.endsWith(".diff")) return mutantsIn(readFileSync(list, "utf8"));
+  return Object.values(await import(list.href)).flat();
+}

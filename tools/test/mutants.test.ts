@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { readArguments, SHORT_COUNT, selected } from "../mutants/arguments.mjs";
 import { catalogue } from "../mutants/catalogue.mjs";
+import { mutantsIn } from "../mutants/list.mjs";
 import { mutated, testsOf } from "../mutants/mutant.mjs";
 import { countLine, failures, table } from "../mutants/report.mjs";
 import { findingOf } from "../mutants/test-run.mjs";
@@ -45,6 +46,14 @@ describe("the mutants", () => {
         catalogue.some(({ file }) => file.startsWith(`packages/${part}`)),
         part,
       ).toBe(true);
+  });
+
+  test("of a list are read as they stand there, and what is none is refused", () => {
+    const entry = "a-b (T1): It breaks.\nsrc/a.ts, noticed by unit/a.test.ts and real/b.test.ts\n- one\n-\n-   two\n";
+    const read = { name: "a-b", promise: "T1", file: "src/a.ts", find: "one\n\n  two", replace: "", breaks: "It breaks." };
+    expect(mutantsIn(`# About.\n\n${entry}`)).toEqual([{ ...read, tests: ["unit/a.test.ts", "real/b.test.ts"] }]);
+    expect(mutantsIn(`# About.\n\n${entry}+ three\n`)).toMatchObject([{ find: read.find, replace: "three" }]);
+    expect(() => mutantsIn("# About.\n\na-b (T1): It breaks.\n- one\n")).toThrow("not a mutant");
   });
 
   test("whose text has gone or stands twice no longer apply", () => {

@@ -5,7 +5,7 @@ import { join, relative, sep } from "node:path";
 import { type Program, parse } from "./syntax.js";
 
 const generated = new Set(["node_modules", "dist", "bundle", ".build", ".cache", ".git", "pnpm-lock.yaml", "package-lock.json"]);
-const TEXTUAL = /(\.(ts|mts|mjs|js|json|md|yml|yaml|lua|sql|sh|c|tla|cfg|ini|patch)|Dockerfile|\/run|LICENSE)$/;
+const TEXTUAL = /(\.(ts|mts|mjs|js|json|md|yml|yaml|lua|sql|sh|c|tla|cfg|ini|patch|diff)|Dockerfile|\/run|LICENSE)$/;
 /** They are there, and documents show them; there is nothing in them to read. */
 const PICTURE = /\.(png|svg)$/;
 
