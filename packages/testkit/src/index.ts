@@ -2,6 +2,7 @@
 
 export type { DatabaseOptions, TestDatabase } from "./postgres/databases.js";
 export { localPostgres } from "./postgres/local-postgres.js";
+export { connectTo, queryAt, withClient } from "./postgres/with-client.js";
 export { type Child, type ChildExit, type ChildSpec, startChild } from "./process/child.js";
 export { livingChildren, removeFolderAtExit } from "./process/living-children.js";
 export { returnPort, takePort } from "./process/port-block.js";

@@ -1,7 +1,8 @@
 // What the fence adds to a transaction on tables of the user's own: the guard in front of it, and
 // the trigger of a fenced table. With and without take turns over one connection.
 import { withFencedTransaction } from "@palisade/guard";
-import pg from "pg";
+import { connectTo } from "@palisade/testkit";
+import type pg from "pg";
 import type { Context } from "../measure/part.js";
 import type { Bench } from "./http-contestant.js";
 import { microseconds, sqlContestant } from "./query-contestant.js";
@@ -87,19 +88,14 @@ const chapters: Readonly<Record<string, { readonly title: string; readonly ways:
 export async function measureOwnTables({ servers }: Bench, context: Context): Promise<void> {
   context.progress.begin("The fence on the user's own tables");
   const { databaseUrl } = await servers.group("palisade");
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    await prepare(client);
-    for (const [id, { title, ways }] of Object.entries(chapters)) {
-      const contestants = ways.map(([name, once]) =>
-        sqlContestant(servers.postgres, { name, does: "over one connection", once: async () => [await once(client)] }),
-      );
-      const effort = context.effort({ rounds: 20, seconds: 0.1 });
-      const remark = "one connection, commits on disk";
-      await context.compare({ id: `own-tables/${id}`, title, remark, effort, contestants, compared: "p50Us" });
-    }
-  } finally {
-    await client.end();
+  await using client = await connectTo(databaseUrl);
+  await prepare(client);
+  for (const [id, { title, ways }] of Object.entries(chapters)) {
+    const contestants = ways.map(([name, once]) =>
+      sqlContestant(servers.postgres, { name, does: "over one connection", once: async () => [await once(client)] }),
+    );
+    const effort = context.effort({ rounds: 20, seconds: 0.1 });
+    const remark = "one connection, commits on disk";
+    await context.compare({ id: `own-tables/${id}`, title, remark, effort, contestants, compared: "p50Us" });
   }
 }

@@ -1,7 +1,7 @@
 // What the fence adds to the SQL: the gateway's statement against the same statement without its
 // conditions, in turns over one connection.
-import { PostgresServer } from "@palisade/testkit";
-import pg from "pg";
+import { connectTo, PostgresServer } from "@palisade/testkit";
+import type pg from "pg";
 import type { Context } from "../measure/part.js";
 import { microseconds, sqlContestant } from "./query-contestant.js";
 
@@ -52,35 +52,30 @@ export async function measureStatement(context: Context): Promise<void> {
   await using postgres = await PostgresServer.start();
   const { migrate } = (await compiled("store/migrate.js")) as { migrate(url: string): Promise<unknown> };
   await migrate(postgres.url);
-  const client = new pg.Client({ connectionString: postgres.url });
-  await client.connect();
-  try {
-    await prepare(client);
-    for (const rowsEach of [1, 10, 100]) {
-      const rows = Array.from({ length: rowsEach }, (_, j) => ({
-        request: { op: "put" as const, resource: `cost/${String(j).padStart(4, "0")}`, token: 7, value: '{"n":1}' },
-        verified: true,
-      }));
-      const run = async (statement: Statement): Promise<readonly number[]> => {
-        const took = await microseconds(async () => {
-          const { rowCount } = await client.query({ ...statement, values: parametersOf(rows) });
-          if (rowCount !== rowsEach) throw new Error(`${rowCount} of ${rowsEach} rows were written`);
-        });
-        return Array.from({ length: rowsEach }, () => took / rowsEach);
-      };
-      await context.compare({
-        id: `statement/${rowsEach}`,
-        title: `The fence in SQL, ${rowsEach === 1 ? "one row" : `${rowsEach} rows`} per statement`,
-        remark: "a row over one connection, nothing forced to disk",
-        effort: context.effort({ rounds: 20, seconds: 0.1 }),
-        contestants: [
-          sqlContestant(postgres, { name: "unfenced", does: "the statement without its conditions", once: () => run(unfenced(fenced)) }),
-          sqlContestant(postgres, { name: "fenced", does: "the statement of the gateway", once: () => run(fenced) }),
-        ],
-        compared: "p50Us",
+  await using client = await connectTo(postgres.url);
+  await prepare(client);
+  for (const rowsEach of [1, 10, 100]) {
+    const rows = Array.from({ length: rowsEach }, (_, j) => ({
+      request: { op: "put" as const, resource: `cost/${String(j).padStart(4, "0")}`, token: 7, value: '{"n":1}' },
+      verified: true,
+    }));
+    const run = async (statement: Statement): Promise<readonly number[]> => {
+      const took = await microseconds(async () => {
+        const { rowCount } = await client.query({ ...statement, values: parametersOf(rows) });
+        if (rowCount !== rowsEach) throw new Error(`${rowCount} of ${rowsEach} rows were written`);
       });
-    }
-  } finally {
-    await client.end();
+      return Array.from({ length: rowsEach }, () => took / rowsEach);
+    };
+    await context.compare({
+      id: `statement/${rowsEach}`,
+      title: `The fence in SQL, ${rowsEach === 1 ? "one row" : `${rowsEach} rows`} per statement`,
+      remark: "a row over one connection, nothing forced to disk",
+      effort: context.effort({ rounds: 20, seconds: 0.1 }),
+      contestants: [
+        sqlContestant(postgres, { name: "unfenced", does: "the statement without its conditions", once: () => run(unfenced(fenced)) }),
+        sqlContestant(postgres, { name: "fenced", does: "the statement of the gateway", once: () => run(fenced) }),
+      ],
+      compared: "p50Us",
+    });
   }
 }

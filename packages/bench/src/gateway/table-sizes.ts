@@ -1,6 +1,6 @@
 // What an operation costs as the table grows: PUTs and GETs of random resources among a thousand to
 // ten million.
-import pg from "pg";
+import { connectTo } from "@palisade/testkit";
 import type { Contestant } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
 import { shown } from "../measure/text.js";
@@ -12,18 +12,13 @@ const CONNECTIONS = 16;
 const headers = { "content-type": "application/json", "fencing-token": "7" };
 
 async function fill({ databaseUrl }: ServerGroup, count: number): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    await client.query(
-      `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
-         select 'grown/' || i, 7, 0, 1, 1, 'put', false, '{"n":1,"status":"paid"}', now() from generate_series(0, ${count - 1}) i`,
-    );
-    await client.query("vacuum (analyze) palisade.resources");
-    await client.query("checkpoint");
-  } finally {
-    await client.end();
-  }
+  await using client = await connectTo(databaseUrl);
+  await client.query(
+    `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
+       select 'grown/' || i, 7, 0, 1, 1, 'put', false, '{"n":1,"status":"paid"}', now() from generate_series(0, ${count - 1}) i`,
+  );
+  await client.query("vacuum (analyze) palisade.resources");
+  await client.query("checkpoint");
 }
 
 /** The part `name`: tables of so many resources. */

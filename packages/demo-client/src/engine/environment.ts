@@ -3,8 +3,7 @@
 // ended when the environment is disposed of.
 import { createGatewayClient } from "@palisade/client";
 import { createLocker, type Locker } from "@palisade/lock";
-import { PostgresServer, RedisFleet } from "@palisade/testkit";
-import pg from "pg";
+import { PostgresServer, queryAt, RedisFleet } from "@palisade/testkit";
 import { unfencedTable } from "../worker/store-client.js";
 import { startGateway } from "./gateway-process.js";
 import { WorkerPool } from "./worker-process.js";
@@ -101,7 +100,7 @@ export async function openEnvironment(given: Given = {}): Promise<Environment> {
   try {
     const { redisUrls, databaseUrl, description } = opened.own(await startServers(given));
     const namespace = given.namespace ?? "palisade";
-    await prepareTable(databaseUrl);
+    await queryAt(databaseUrl, unfencedTable);
     // Opened last, so closed before the servers, which it would otherwise miss.
     const gateway = given.gateway ?? opened.own(await startGateway({ databaseUrl, redisUrls, namespace }));
     const whose = given.gateway === undefined ? "a process of its own" : "given";
@@ -118,16 +117,6 @@ export async function openEnvironment(given: Given = {}): Promise<Environment> {
   } catch (error) {
     await opened[Symbol.asyncDispose]();
     throw error;
-  }
-}
-
-async function prepareTable(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: "palisade-demo" });
-  await client.connect();
-  try {
-    await client.query(unfencedTable);
-  } finally {
-    await client.end();
   }
 }
 

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Child, startChild } from "@palisade/testkit";
 
-const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
+export const gatewayProgram = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
 
 export interface GatewayOptions {
   readonly databaseUrl: string;
@@ -42,7 +42,7 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
   });
   const child = startChild({
     command: process.execPath,
-    args: [program],
+    args: [gatewayProgram],
     env: environmentOf(options),
     name: "palisade-gateway",
     onLine: (line) => {

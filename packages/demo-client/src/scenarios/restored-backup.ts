@@ -1,18 +1,13 @@
 // The store is restored from a backup, and its fences with it: what they were when the backup was
 // made. The lock still knows every token. A worker that was paused before all this wakes up.
 import { execFile } from "node:child_process";
-import { createRequire } from "node:module";
-import { join } from "node:path";
 import { promisify } from "node:util";
-import { PostgresServer } from "@palisade/testkit";
-import pg from "pg";
+import { PostgresServer, queryAt } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
-import { startGateway } from "../engine/gateway-process.js";
+import { gatewayProgram, startGateway } from "../engine/gateway-process.js";
 import type { Worker } from "../engine/worker-handle.js";
 import type { Resource } from "../worker/protocol.js";
 import { codeOf, fenced, type Outcome } from "./late-write.js";
-
-const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
 
 interface Parts {
   readonly ledger: Resource;
@@ -62,13 +57,7 @@ async function restored(act: ActRun, restoreCheck: "on" | "off"): Promise<Parts>
 }
 
 async function beatOf(databaseUrl: string): Promise<string | undefined> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    return (await client.query<{ beat: string }>("select beat from palisade.lineage")).rows[0]?.beat;
-  } finally {
-    await client.end();
-  }
+  return (await queryAt<{ beat: string }>(databaseUrl, "select beat from palisade.lineage"))[0]?.beat;
 }
 
 async function withRecovery(act: ActRun): Promise<void> {
@@ -76,7 +65,9 @@ async function withRecovery(act: ActRun): Promise<void> {
   act.expect("the gateway notices, and is not ready", await isReady(), false);
   const { redisUrls, namespace } = act.environment;
   const env = { ...process.env, DATABASE_URL: databaseUrl, PALISADE_REDIS_URLS: redisUrls.join(","), PALISADE_NAMESPACE: namespace };
-  const { stdout } = await promisify(execFile)(process.execPath, [program, "recover", "--reason", "restored from a backup"], { env });
+  const { stdout } = await promisify(execFile)(process.execPath, [gatewayProgram, "recover", "--reason", "restored from a backup"], {
+    env,
+  });
   const { raised } = JSON.parse(stdout) as { readonly raised: number };
   act.step("remarks", "gateway", { text: "palisade-gateway recover raises the fences to what the lock knows" });
   act.expect("a fence was raised", raised > 0);

@@ -1,21 +1,16 @@
 // A plain database with documents, fences, keys and history is moved to Citus by the steps of
 // docs/citus.md.
 import { readFileSync } from "node:fs";
-import pg from "pg";
+import { connectTo } from "@palisade/testkit";
 import { describe, expect, test, uniqueName } from "../support/fixtures.js";
 import { runProgram } from "../support/gateway-process.js";
 import { get, put } from "../support/wire.js";
 
 async function run(url: string, ...statements: readonly string[]): Promise<readonly Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    let rows: readonly Record<string, unknown>[] = [];
-    for (const text of statements) ({ rows } = await client.query(text));
-    return rows;
-  } finally {
-    await client.end();
-  }
+  await using client = await connectTo(url);
+  let rows: readonly Record<string, unknown>[] = [];
+  for (const text of statements) ({ rows } = await client.query(text));
+  return rows;
 }
 
 /** The statements of the page, with the addresses of this cluster in place of its examples. */

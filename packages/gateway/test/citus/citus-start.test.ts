@@ -1,8 +1,7 @@
 // A database of Citus on which no gateway may start is refused, with what is so and what to do; and
 // doing it helps.
 import { createGateway, migrate } from "@palisade/gateway";
-import type { TestDatabase } from "@palisade/testkit";
-import pg from "pg";
+import { queryAt, type TestDatabase } from "@palisade/testkit";
 import { distribute } from "../../src/store/distribute.js";
 import { test as base, describe, eventually, expect, quiet } from "../support/fixtures.js";
 import { type ProgramResult, runProgram } from "../support/gateway-process.js";
@@ -24,16 +23,6 @@ const test = base
     };
   });
 
-async function query(url: string, text: string): Promise<readonly Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(text)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
 const serve = (url: string): Promise<ProgramResult> => runProgram(["serve"], { DATABASE_URL: url, PORT: "0", ADMIN_PORT: "0" });
 const migrateOnCitus = (url: string, ...more: string[]): Promise<ProgramResult> =>
   runProgram(["migrate", "--citus", ...more], { DATABASE_URL: url });
@@ -41,15 +30,15 @@ const migrateOnCitus = (url: string, ...more: string[]): Promise<ProgramResult> 
 describe("a start is refused", () => {
   test("on a database that is half distributed, and what the message says to do repairs it", async ({ startProgram, copy }) => {
     const url = await copy();
-    await query(url, "drop trigger fence_only_rises on palisade.resources");
-    await query(url, "select create_distributed_table('palisade.resources', 'resource', colocate_with => 'none')");
+    await queryAt(url, "drop trigger fence_only_rises on palisade.resources");
+    await queryAt(url, "select create_distributed_table('palisade.resources', 'resource', colocate_with => 'none')");
     const refused = await serve(url);
     expect(refused).toMatchObject({
       code: 1,
       err: expect.stringMatching(/resources are distributed .* and history, used_keys, fence_changes are not/),
     });
     expect(refused.err).toContain("select undistribute_table('palisade.TABLE')");
-    await query(url, "select undistribute_table('palisade.resources')");
+    await queryAt(url, "select undistribute_table('palisade.resources')");
     expect(await migrateOnCitus(url)).toMatchObject({ code: 0, out: expect.stringContaining("the tables were distributed") });
     const gateway = await startProgram({ DATABASE_URL: url });
     expect(await put(gateway.url, "x", { token: 1, value: {} })).toMatchObject({ status: 201 });
@@ -70,7 +59,7 @@ describe("a start is refused", () => {
   test("on a coordinator that has lost its workers, also by a gateway that does not migrate", async ({ copy }) => {
     const url = await copy();
     await distribute(url);
-    await query(url, "update pg_dist_node set isactive = false where groupid > 0");
+    await queryAt(url, "update pg_dist_node set isactive = false where groupid > 0");
     const sentence = "this coordinator of Citus has no active worker that may keep shards: add one by citus_add_node";
     expect(await serve(url)).toMatchObject({ code: 1, err: expect.stringContaining(sentence) });
     const gateway = createGateway({ ...quiet, databaseUrl: url, migrations: "off" });
@@ -81,8 +70,8 @@ describe("a start is refused", () => {
   test("on a version of Citus that was never tried", async ({ copy }) => {
     const url = await copy();
     await distribute(url);
-    await query(url, `alter database ${new URL(url).pathname.slice(1)} set citus.enable_version_checks = off`);
-    await query(url, "update pg_extension set extversion = '12.1-1' where extname = 'citus'");
+    await queryAt(url, `alter database ${new URL(url).pathname.slice(1)} set citus.enable_version_checks = off`);
+    await queryAt(url, "update pg_extension set extversion = '12.1-1' where extname = 'citus'");
     expect(await serve(url)).toMatchObject({
       code: 1,
       err: expect.stringContaining("distributed by Citus 12.1, with which this version was never tried: use 13.2"),
@@ -93,9 +82,9 @@ describe("a start is refused", () => {
 describe("migrate --citus", () => {
   test("is refused where it cannot be: no extension, no worker, a number of shards that is none", async ({ copy }) => {
     const url = await copy();
-    await query(url, "select citus_remove_node(nodename, nodeport) from pg_dist_node where groupid > 0");
+    await queryAt(url, "select citus_remove_node(nodename, nodeport) from pg_dist_node where groupid > 0");
     expect(await migrateOnCitus(url)).toMatchObject({ code: 1, err: expect.stringContaining("has no active worker") });
-    await query(url, "drop extension citus cascade");
+    await queryAt(url, "drop extension citus cascade");
     expect(await migrateOnCitus(url)).toMatchObject({
       code: 1,
       err: expect.stringContaining("the extension citus is not in this database"),
@@ -104,7 +93,7 @@ describe("migrate --citus", () => {
       code: 2,
       err: expect.stringContaining("--shards is a number from 1 to"),
     });
-    expect(await query(url, "select tgname from pg_trigger where tgrelid = 'palisade.resources'::regclass")).toEqual([
+    expect(await queryAt(url, "select tgname from pg_trigger where tgrelid = 'palisade.resources'::regclass")).toEqual([
       { tgname: "fence_only_rises" },
     ]);
   });

@@ -1,5 +1,5 @@
 // Writes on a cluster whose workers die: those of the others go on, and every answer stays true.
-import pg from "pg";
+import { connectTo } from "@palisade/testkit";
 import { recover } from "../../src/recover.js";
 import { expect, put, testWith } from "./cluster.js";
 
@@ -31,15 +31,13 @@ test("G6 a row of a worker that another session holds stops no neighbour, and is
   const store = await open({ lockWaitMs: 300, batchLockWaitMs: 50 });
   const [held, free] = [await own.nameOn(0), await own.nameOn(0)];
   for (const name of [held, free]) expect(await put(store, name, 1)).toMatchObject({ kind: "accepted" });
-  const holder = new pg.Client({ connectionString: own.url });
-  await holder.connect();
+  await using holder = await connectTo(own.url);
   await holder.query("begin");
   await holder.query("select from palisade.resources where resource = $1 for update", [held]);
   const [refused, stored] = await Promise.all([put(store, held, 2), put(store, free, 2)]);
   expect(stored).toMatchObject({ kind: "accepted", rev: 2 });
   expect(refused).toMatchObject({ kind: "contention", code: "55P03" });
   await holder.query("rollback");
-  await holder.end();
   expect(await put(store, held, 2)).toMatchObject({ kind: "accepted", rev: 2 });
 });
 

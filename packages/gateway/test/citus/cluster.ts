@@ -1,8 +1,7 @@
 // A cluster of its own for a test file that breaks workers, with a migrated and distributed
 // database, and stores over it.
-import { CitusCluster, type CitusOptions } from "@palisade/testkit";
+import { CitusCluster, type CitusOptions, queryAt } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
-import pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { distribute } from "../../src/store/distribute.js";
@@ -72,17 +71,6 @@ async function shardsOf(query: OwnCluster["query"]): Promise<Shards> {
   const engine = await engineOf(query);
   if (engine.kind !== "citus") throw new Error("the database is not distributed");
   return engine.shards;
-}
-
-async function queryAt(url: string, text: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url });
-  client.on("error", () => {}); // A server that is killed ends it; the statement reports that.
-  await client.connect();
-  try {
-    return (await client.query<Record<string, unknown>>(text, [...values])).rows;
-  } finally {
-    await client.end();
-  }
 }
 
 export const put = (store: FencedStore, resource: string, token: number, value = String(token)) =>

@@ -194,31 +194,18 @@ describe("lost answers", () => {
     await eventually(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
   });
 
-  test("G3 to a write with a sequence number are asked for again, and it is stored once", async ({
-    proxied: { proxy, client },
-    gateway,
-  }) => {
+  test.for([
+    ["a sequence number", (_: string) => ({ seq: 1 }), { created: false }],
+    ["an idempotency key", (name: string) => ({ idempotencyKey: name }), { created: true }],
+  ] as const)("G3 to a write with %s are asked for again, and it is stored once", async ([, named, first], { proxied, gateway }) => {
+    const { proxy, client } = proxied;
     const name = uniqueName();
     proxy.dropReplies();
-    const written = client(patient).put(name, { n: 1 }, { token: 5, seq: 1 });
+    const written = client(patient).put(name, { n: 1 }, { token: 5, ...named(name) });
     await proxy.until(({ replies }) => replies.droppedBytes > 0, patient.timeoutMs);
     expect(await createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
     await proxy.heal();
-    expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, created: false, replayed: true });
-    expect(await client().get(name)).toMatchObject({ rev: 1 });
-  });
-
-  test("G3 to a write with an idempotency key are asked for again, and it is stored once", async ({
-    proxied: { proxy, client },
-    gateway,
-  }) => {
-    const name = uniqueName();
-    proxy.dropReplies();
-    const written = client(patient).put(name, { n: 1 }, { token: 5, idempotencyKey: name });
-    await proxy.until(({ replies }) => replies.droppedBytes > 0, patient.timeoutMs);
-    expect(await createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
-    await proxy.heal();
-    expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, created: true, replayed: true });
+    expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, ...first, replayed: true });
     expect(await client().get(name)).toMatchObject({ rev: 1 });
   });
 

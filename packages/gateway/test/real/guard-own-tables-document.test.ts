@@ -2,8 +2,8 @@
 // and everything else passes.
 import { readFile } from "node:fs/promises";
 import { guard } from "@palisade/guard";
-import { PostgresServer } from "@palisade/testkit";
-import pg from "pg";
+import { connectTo, PostgresServer } from "@palisade/testkit";
+import type pg from "pg";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
 import { expect, test } from "../support/fixtures.js";
 
@@ -46,8 +46,7 @@ test("every statement of the document on one's own tables does what the document
   await using server = await PostgresServer.start(); // Roles are the server's, not the database's.
   await migrate(server.url);
   await grantRoles(server.url);
-  const client = new pg.Client({ connectionString: server.url });
-  await client.connect();
+  await using client = await connectTo(server.url);
   await client.query("create role my_app");
   const lease = { resource: "accounts/7", token: 34 };
   const [grants, ...blocks] = await blocksOf("../../../../docs/own-tables.md");
@@ -61,5 +60,4 @@ test("every statement of the document on one's own tables does what the document
   expect(refused).toBe(7);
   expect(blocks.filter(({ language }) => language === "ts")).toHaveLength(1);
   expect((await client.query("select balance from accounts")).rows).toEqual([{ balance: 80 }]); // In TypeScript and in SQL once each.
-  await client.end();
 });

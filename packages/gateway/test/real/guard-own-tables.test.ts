@@ -4,19 +4,8 @@ import { GuardError, guard } from "@palisade/guard";
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
+import { inTransaction } from "../support/own-table.js";
 import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
-
-async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
-  await client.query("begin");
-  try {
-    const result = await work();
-    await client.query("commit");
-    return result;
-  } catch (error) {
-    await client.query("rollback");
-    throw error;
-  }
-}
 
 async function ledger(connect: Connect): Promise<{ readonly client: pg.Client; readonly other: pg.Client; readonly table: string }> {
   const [client, other] = [await connect(), await connect()];

@@ -1,8 +1,8 @@
 // G5: a transaction holds a set of pairs of resource and token, proved at its start, and a guarded
 // row is written only under the pair of exactly its own resource.
-import { PostgresServer } from "@palisade/testkit";
+import { connectTo, PostgresServer } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
-import pg from "pg";
+import type pg from "pg";
 import { migrate } from "../../src/store/migrate.js";
 import { fencedTable, fenceOf, inTransaction, type Pair, tableName, writeUnder } from "../support/own-table.js";
 import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
@@ -232,22 +232,18 @@ describe("a pair is good for its own transaction only", () => {
 base("G5 a prepared transaction keeps its pairs and its fences until it is committed, and leaves none to its session", async () => {
   await using server = await PostgresServer.start({ settings: { max_prepared_transactions: "4" } });
   await migrate(server.url);
-  const [client, other] = [new pg.Client({ connectionString: server.url }), new pg.Client({ connectionString: server.url })];
-  await Promise.all([client.connect(), other.connect()]);
-  try {
-    const table = await fencedTable(client, "id integer, amount integer not null", "id");
-    const name = tableName("prepared");
-    await client.query("begin");
-    await client.query("select palisade.present($1, 5)", [`${table}/1`]);
-    await client.query(`insert into ${table} values (1, 5)`);
-    await client.query(`prepare transaction '${name}'`);
-    await expect(client.query(`insert into ${table} values (1, 6)`)).rejects.toMatchObject(noPair);
-    await other.query("set lock_timeout = 100");
-    await expect(other.query("select palisade.guard($1, 6)", [`${table}/1`])).rejects.toMatchObject({ code: "55P03" });
-    await other.query(`commit prepared '${name}'`);
-    await writeUnder(other, [[`${table}/1`, 6]], `update ${table} set amount = 6`);
-    await expect(client.query("select palisade.guard($1, 5)", [`${table}/1`])).rejects.toMatchObject({ code: "PLS01", detail: "6" });
-  } finally {
-    await Promise.all([client.end(), other.end()]);
-  }
+  await using client = await connectTo(server.url);
+  await using other = await connectTo(server.url);
+  const table = await fencedTable(client, "id integer, amount integer not null", "id");
+  const name = tableName("prepared");
+  await client.query("begin");
+  await client.query("select palisade.present($1, 5)", [`${table}/1`]);
+  await client.query(`insert into ${table} values (1, 5)`);
+  await client.query(`prepare transaction '${name}'`);
+  await expect(client.query(`insert into ${table} values (1, 6)`)).rejects.toMatchObject(noPair);
+  await other.query("set lock_timeout = 100");
+  await expect(other.query("select palisade.guard($1, 6)", [`${table}/1`])).rejects.toMatchObject({ code: "55P03" });
+  await other.query(`commit prepared '${name}'`);
+  await writeUnder(other, [[`${table}/1`, 6]], `update ${table} set amount = 6`);
+  await expect(client.query("select palisade.guard($1, 5)", [`${table}/1`])).rejects.toMatchObject({ code: "PLS01", detail: "6" });
 });

@@ -1,8 +1,8 @@
 // Who may do what to a fence. Nothing that a caller brings along runs with the rights of the
 // owner of the fences, and neither role can lower a fence past the record.
-import { PostgresServer } from "@palisade/testkit";
+import { connectTo, PostgresServer } from "@palisade/testkit";
 import { describe, expect, test as fresh } from "@palisade/testkit/vitest";
-import pg from "pg";
+import type pg from "pg";
 import { openStore } from "../../src/postgres-store.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
 import { writeUnder } from "../support/own-table.js";
@@ -23,12 +23,10 @@ async function openRoles(): Promise<Roles> {
   const url = (user: string): string => Object.assign(new URL(server.url), { username: user }).href;
   await migrate(server.url);
   await grantRoles(server.url);
-  const owner = new pg.Client({ connectionString: server.url });
-  await owner.connect();
+  const owner = await connectTo(server.url);
   await owner.query("create role gateway login in role palisade_gateway; create role app login in role palisade_app");
   await owner.query("create schema app authorization app");
-  const [app, gateway] = ["app", "gateway"].map((user) => new pg.Client({ connectionString: url(user) })) as [pg.Client, pg.Client];
-  await Promise.all([app.connect(), gateway.connect()]);
+  const [app, gateway] = [await connectTo(url("app")), await connectTo(url("gateway"))];
   return {
     owner,
     app,

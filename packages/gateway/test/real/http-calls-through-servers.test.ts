@@ -1,8 +1,7 @@
 // POST /v1/call where more than one server takes part: a real synchronous pair, the lock's nodes,
 // and a pooler between the gateway and Postgres.
 import { createLocker } from "@palisade/lock";
-import { Pgbouncer, PostgresPair, type TestDatabase } from "@palisade/testkit";
-import pg from "pg";
+import { Pgbouncer, PostgresPair, queryAt, type TestDatabase } from "@palisade/testkit";
 import { migrate } from "../../src/store/migrate.js";
 import { test as base, describe, expect, uniqueName } from "../support/fixtures.js";
 import { type Answer, send } from "../support/wire.js";
@@ -24,37 +23,19 @@ function add(url: string, resource: string, { token, n, seq }: Added): Promise<A
   return send(url, { method: "POST", path: "/v1/call/public.add", headers: ["Content-Type", "application/json"], body });
 }
 
-type Query = (url: string, text: string) => Promise<readonly Record<string, unknown>[]>;
-
 const test = base
-  .extend("query", ({ task: _test }, { onCleanup }): Query => {
-    const clients: pg.Client[] = [];
-    onCleanup(async () => {
-      await Promise.all(clients.map((client) => client.end()));
-    });
-    return async (url, text) => {
-      const client = new pg.Client({ connectionString: url });
-      client.on("error", () => {});
-      await client.connect();
-      clients.push(client);
-      return (await client.query<Record<string, unknown>>(text)).rows;
-    };
-  })
-  .extend("pair", async ({ query }, { onCleanup }): Promise<PostgresPair> => {
+  .extend("pair", async ({ task: _test }, { onCleanup }): Promise<PostgresPair> => {
     const pair = await PostgresPair.start({ replication: "sync" });
     onCleanup(() => pair.stop());
     await migrate(pair.primary.url);
-    await query(pair.primary.url, FUNCTION);
+    await queryAt(pair.primary.url, FUNCTION);
     // Sessions that do not say otherwise commit without the standby.
-    await query(pair.primary.url, "alter system set synchronous_commit = 'local'");
-    await query(pair.primary.url, "select pg_reload_conf()");
+    await queryAt(pair.primary.url, "alter system set synchronous_commit = 'local'");
+    await queryAt(pair.primary.url, "select pg_reload_conf()");
     return pair;
   })
   .extend("functions", { scope: "file" }, async ({ database }: { database: TestDatabase }): Promise<string> => {
-    const client = new pg.Client({ connectionString: database.url });
-    await client.connect();
-    await client.query(FUNCTION);
-    await client.end();
+    await queryAt(database.url, FUNCTION);
     return database.url;
   });
 
@@ -64,7 +45,6 @@ const countOf = (resource: string) => `select count(*)::integer as count from pu
 describe("a call with a synchronous standby", () => {
   test("G3 that the standby has not is unknown, its retry is not told that it is stored, and afterwards it is there once", async ({
     pair,
-    query,
     startGateway,
   }) => {
     const at = { databaseUrl: pair.primary.url, callDatabaseUrl: pair.primary.url, callFunctions, durability: "sync" } as const;
@@ -76,8 +56,8 @@ describe("a call with a synchronous standby", () => {
     // Ending the wait makes the call visible, although the standby still lacks it.
     const cancel = "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'";
     const stored = async () => {
-      await query(pair.primary.url, cancel);
-      return (await query(pair.primary.url, countOf(resource)))[0]?.count;
+      await queryAt(pair.primary.url, cancel);
+      return (await queryAt(pair.primary.url, countOf(resource)))[0]?.count;
     };
     await expect.poll(stored, { interval: 20 }).toBe(2);
     expect(await add(url, resource, { token: 5, n: 2, seq: 2 })).toMatchObject(unknown);
@@ -85,12 +65,11 @@ describe("a call with a synchronous standby", () => {
     await pair.joined();
     const retry = async () => (await add(url, resource, { token: 5, n: 2, seq: 2 })).json.code;
     await expect.poll(retry, { interval: 20, timeout: 30_000 }).toBe("sequence_out_of_order");
-    expect(await query(pair.primary.url, countOf(resource))).toEqual([{ count: 2 }]);
+    expect(await queryAt(pair.primary.url, countOf(resource))).toEqual([{ count: 2 }]);
   });
 
   test("G3 whose wait for the standby is cancelled is unknown, and a failover then keeps nothing that was acknowledged", async ({
     pair,
-    query,
     startGateway,
   }) => {
     const at = { databaseUrl: pair.primary.url, callDatabaseUrl: pair.primary.url, callFunctions, durability: "sync" } as const;
@@ -100,19 +79,19 @@ describe("a call with a synchronous standby", () => {
     await pair.replication.partition();
     const newer = add(url, resource, { token: 35, n: 35 });
     const waiting = "select pid from pg_stat_activity where wait_event = 'SyncRep'";
-    await expect.poll(async () => (await query(pair.primary.url, waiting)).length, { interval: 20 }).toBe(1);
-    await query(pair.primary.url, `select pg_cancel_backend(pid) from (${waiting}) as waiting`);
+    await expect.poll(async () => (await queryAt(pair.primary.url, waiting)).length, { interval: 20 }).toBe(1);
+    await queryAt(pair.primary.url, `select pg_cancel_backend(pid) from (${waiting}) as waiting`);
     expect(await newer).toMatchObject(unknown);
     await pair.primary.crash();
     await pair.promote();
-    expect(await query(pair.standby.url, countOf(resource))).toEqual([{ count: 1 }]);
+    expect(await queryAt(pair.standby.url, countOf(resource))).toEqual([{ count: 1 }]);
     const alone = { databaseUrl: pair.standby.url, callDatabaseUrl: pair.standby.url, callFunctions, durability: "sync" } as const;
     const promoted = await startGateway(alone);
     expect(await add(promoted.url, resource, { token: 34, n: 0 })).toMatchObject({
       status: 503,
       json: { code: "unavailable", outcome: "not_applied" },
     });
-    expect(await query(pair.standby.url, countOf(resource))).toEqual([{ count: 1 }]);
+    expect(await queryAt(pair.standby.url, countOf(resource))).toEqual([{ count: 1 }]);
   });
 
   test("G3 behind a pooler in transaction mode that the standby has not is unknown as well", async ({
@@ -140,7 +119,7 @@ describe("a call with a synchronous standby", () => {
 });
 
 describe("a call with lock nodes", () => {
-  test("G4 under a token that was never issued is refused, and raises nothing", async ({ functions, fleet, startGateway, query }) => {
+  test("G4 under a token that was never issued is refused, and raises nothing", async ({ functions, fleet, startGateway }) => {
     const { urls, nodes } = await fleet({ nodes: 3 });
     await using holder = createLocker({ nodes: urls });
     const { url } = await startGateway({ redisUrls: [...urls], callFunctions, callDatabaseUrl: functions });
@@ -151,7 +130,7 @@ describe("a call with lock nodes", () => {
       status: 403,
       json: { code: "fencing_token_unissued", resource },
     });
-    expect(await query(functions, `select palisade.fence_of('${resource}') as fence`)).toEqual([{ fence: null }]);
+    expect(await queryAt(functions, `select palisade.fence_of('${resource}') as fence`)).toEqual([{ fence: null }]);
     expect(await add(url, resource, { token: lease.token, n: 2 })).toMatchObject({ status: 200, json: { value: 2 } });
     expect(await add(url, resource, { token: forged, n: 3 })).toMatchObject({ status: 403 });
     await Promise.all(nodes.slice(0, 2).map((node) => node.kill()));
@@ -161,7 +140,7 @@ describe("a call with lock nodes", () => {
       status: 503,
       json: { code: "verification_unavailable", outcome: "not_applied" },
     });
-    const rows = await query(functions, `select n from public.calls where resource = '${resource}' order by n`);
+    const rows = await queryAt(functions, `select n from public.calls where resource = '${resource}' order by n`);
     expect(rows).toEqual([{ n: 2 }, { n: 4 }]);
   });
 });
@@ -170,7 +149,6 @@ describe.each(["session", "transaction"] as const)("a call behind pgbouncer in %
   test("G1 is guarded, is made once under its number, and leaves nothing on the connection", async ({
     functions,
     startGateway,
-    query,
     onTestFinished,
   }) => {
     const pooler = await Pgbouncer.start({ databaseUrl: functions, mode, settings: { default_pool_size: "2", server_reset_query: "" } });
@@ -183,8 +161,8 @@ describe.each(["session", "transaction"] as const)("a call behind pgbouncer in %
     expect(await add(url, resource, { token: 34, n: 0 })).toMatchObject({ status: 412, json: { code: "fencing_token_stale" } });
     expect(await add(url, resource, { token: 36, n: 1, seq: 1 })).toMatchObject({ status: 200 });
     expect(await add(url, resource, { token: 36, n: 1, seq: 1 })).toMatchObject({ status: 409, json: { code: "sequence_out_of_order" } });
-    expect(await query(functions, countOf(resource))).toEqual([{ count: 16 }]);
+    expect(await queryAt(functions, countOf(resource))).toEqual([{ count: 16 }]);
     const left = "select current_setting('lock_timeout') as wait, current_setting('statement_timeout') as time";
-    expect(await query(callDatabaseUrl, left)).toEqual([{ wait: "0", time: "0" }]);
+    expect(await queryAt(callDatabaseUrl, left)).toEqual([{ wait: "0", time: "0" }]);
   });
 });

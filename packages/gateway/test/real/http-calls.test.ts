@@ -1,8 +1,8 @@
 // POST /v1/call: a function of the database, in one transaction whose first act is the guard, under
 // a role that may do nothing else.
 import { createGatewayClient } from "@palisade/client";
-import { FaultProxy, type TestDatabase } from "@palisade/testkit";
-import pg from "pg";
+import { connectTo, FaultProxy, type TestDatabase } from "@palisade/testkit";
+import type pg from "pg";
 import { test as base, describe, expect, type StartGateway, uniqueName } from "../support/fixtures.js";
 import { untilSomebodyWaits } from "../support/store.js";
 import { type Answer, send } from "../support/wire.js";
@@ -49,8 +49,7 @@ const SCHEMA = `
 
 const test = base
   .extend("owner", { scope: "file" }, async ({ database }: { database: TestDatabase }, { onCleanup }): Promise<pg.Client> => {
-    const owner = new pg.Client({ connectionString: database.url });
-    await owner.connect();
+    const owner = await connectTo(database.url);
     await owner.query(SCHEMA);
     onCleanup(() => owner.end());
     return owner;
@@ -178,13 +177,8 @@ describe("a call", () => {
     expect(json.value).toEqual([role, role, expect.stringContaining("public")]);
     const ready = (await (await fetch(`${adminUrl}/ready`)).json()) as { readonly checks: readonly object[] };
     expect(ready.checks).toContainEqual({ name: "calls", status: "ok", detail: `functions run as ${role}` });
-    const caller = new pg.Client({ connectionString: callDatabaseUrl });
-    await caller.connect();
-    try {
-      await expect(caller.query("update palisade.resources set token = 1")).rejects.toMatchObject({ code: "42501" });
-    } finally {
-      await caller.end();
-    }
+    await using caller = await connectTo(callDatabaseUrl);
+    await expect(caller.query("update palisade.resources set token = 1")).rejects.toMatchObject({ code: "42501" });
   });
 });
 
@@ -198,72 +192,58 @@ describe("a call with an end that is in doubt", () => {
       lockWaitMs: 9_000,
       writeTimeoutMs: 12_000,
     });
-    return { proxy, url: gateway.url };
+    return { proxy, url: gateway.url, [Symbol.asyncDispose]: () => proxy.stop() };
   }
 
   test("G3 is answered outcome_unknown when the connection is lost during COMMIT, and the client finds out", async ({
     bank,
     startGateway,
   }) => {
-    const { proxy, url } = await throughProxy(bank, startGateway);
+    await using bench = await throughProxy(bank, startGateway);
+    const { proxy, url } = bench;
     const [id, latch] = [nextAccount(), `latch_${accounts}`];
     const { owner } = bank;
     await owner.query(`create table bank.${latch} (); grant select on bank.${latch} to public;
       create function bank.${latch}() returns trigger language plpgsql as $$ begin lock table bank.${latch} in access share mode; return null; end $$;
       create constraint trigger ${latch} after update on bank.accounts initially deferred for each row when (new.id = ${id}) execute function bank.${latch}()`);
-    const holder = new pg.Client({ connectionString: bank.callDatabaseUrl.replace(bank.role, "postgres") });
-    await holder.connect();
-    try {
-      await holder.query(`begin; lock table bank.${latch}`);
-      const client = createGatewayClient({ url, timeoutMs: 30_000 });
-      const answers: string[] = [];
-      const watching = createGatewayClient({
-        url,
-        timeoutMs: 30_000,
-        fetch: async (...given) => {
-          const response = await fetch(...given);
-          answers.push(((await response.clone().json()) as { code?: string }).code ?? "ok");
-          return response;
-        },
-      });
-      const charged = watching.call("bank.charge", { account: id }, { leases: [{ resource: `accounts/${id}`, token: 5, seq: 1 }] });
-      await untilSomebodyWaits(owner);
-      proxy.cut();
-      await expect.poll(() => answers).toEqual(["outcome_unknown"]);
-      await holder.query("commit");
-      expect(await charged).toEqual({ ok: true, replayed: true });
-      expect(answers.at(-1)).toBe("sequence_out_of_order");
-      expect(await bank.balance(id)).toBe(99);
-      const next = await client.call<number>(
-        "bank.charge",
-        { account: id },
-        { leases: [{ resource: `accounts/${id}`, token: 5, seq: 2 }] },
-      );
-      expect(next).toEqual({ ok: true, value: 98, text: "98", replayed: false });
-    } finally {
-      await holder.end();
-      await proxy.stop();
-    }
+    await using holder = await connectTo(bank.callDatabaseUrl.replace(bank.role, "postgres"));
+    await holder.query(`begin; lock table bank.${latch}`);
+    const client = createGatewayClient({ url, timeoutMs: 30_000 });
+    const answers: string[] = [];
+    const watching = createGatewayClient({
+      url,
+      timeoutMs: 30_000,
+      fetch: async (...given) => {
+        const response = await fetch(...given);
+        answers.push(((await response.clone().json()) as { code?: string }).code ?? "ok");
+        return response;
+      },
+    });
+    const charged = watching.call("bank.charge", { account: id }, { leases: [{ resource: `accounts/${id}`, token: 5, seq: 1 }] });
+    await untilSomebodyWaits(owner);
+    proxy.cut();
+    await expect.poll(() => answers).toEqual(["outcome_unknown"]);
+    await holder.query("commit");
+    expect(await charged).toEqual({ ok: true, replayed: true });
+    expect(answers.at(-1)).toBe("sequence_out_of_order");
+    expect(await bank.balance(id)).toBe(99);
+    const next = await client.call<number>("bank.charge", { account: id }, { leases: [{ resource: `accounts/${id}`, token: 5, seq: 2 }] });
+    expect(next).toEqual({ ok: true, value: 98, text: "98", replayed: false });
   });
 
   test("G3 is certainly not applied when the connection is lost before COMMIT", async ({ bank, startGateway }) => {
-    const { proxy, url } = await throughProxy(bank, startGateway);
+    await using bench = await throughProxy(bank, startGateway);
+    const { proxy, url } = bench;
     const id = nextAccount();
     await bank.owner.query("begin");
     await bank.owner.query("select from bank.accounts where id = $1 for update", [id]);
     const charged = call(url, "bank.charge", { ...lease(id, 5), arguments: { account: id } });
-    const observer = new pg.Client({ connectionString: bank.callDatabaseUrl.replace(bank.role, "postgres") });
-    await observer.connect();
-    try {
-      await untilSomebodyWaits(observer);
-      proxy.cut();
-      expect(await charged).toMatchObject({ status: 503, json: { code: "unavailable", outcome: "not_applied" } });
-      await bank.owner.query("commit");
-      expect(await bank.balance(id)).toBe(100);
-    } finally {
-      await observer.end();
-      await proxy.stop();
-    }
+    await using observer = await connectTo(bank.callDatabaseUrl.replace(bank.role, "postgres"));
+    await untilSomebodyWaits(observer);
+    proxy.cut();
+    expect(await charged).toMatchObject({ status: 503, json: { code: "unavailable", outcome: "not_applied" } });
+    await bank.owner.query("commit");
+    expect(await bank.balance(id)).toBe(100);
   });
 
   test("G3 is rolled back when its function takes too long, or waits for a row too long", async ({ bank, startGateway }) => {

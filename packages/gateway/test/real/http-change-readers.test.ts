@@ -4,14 +4,13 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { createGatewayClient } from "@palisade/client";
 import { makeApiKey } from "@palisade/gateway";
-import type { TestDatabase } from "@palisade/testkit";
-import pg from "pg";
+import { connectTo, type TestDatabase } from "@palisade/testkit";
+import type pg from "pg";
 import { test as base, describe, eventually, expect, uniqueName } from "../support/fixtures.js";
 import { put, send } from "../support/wire.js";
 
 const test = base.extend("owner", async ({ database }: { database: TestDatabase }, { onCleanup }): Promise<pg.Client> => {
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
+  const client = await connectTo(database.url);
   onCleanup(() => client.end());
   return client;
 });

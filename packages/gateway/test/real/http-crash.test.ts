@@ -1,6 +1,5 @@
 // The gateway is killed while it works, repeatedly. What clients were told must be true.
-import { takePort } from "@palisade/testkit";
-import pg from "pg";
+import { queryAt, takePort } from "@palisade/testkit";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { type Kept, violations } from "../support/write-history.js";
 import { randomFrom, Writers } from "../support/writers.js";
@@ -9,13 +8,8 @@ const kills = 3;
 const writesBetweenKills = 60;
 
 async function keptIn(databaseUrl: string, prefix: string): Promise<readonly Kept[]> {
-  const client = new pg.Client(databaseUrl);
-  await client.connect();
-  const { rows } = await client.query<Record<string, string>>(
-    "select resource, rev, token, seq from palisade.history where starts_with(resource, $1)",
-    [prefix],
-  );
-  await client.end();
+  const text = "select resource, rev, token, seq from palisade.history where starts_with(resource, $1)";
+  const rows = await queryAt<Record<string, string>>(databaseUrl, text, [prefix]);
   return rows.map(({ resource = "", rev, token, seq }) => ({ resource, rev: Number(rev), token: Number(token), seq: Number(seq) }));
 }
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createGatewayClient } from "@palisade/client";
 import { type Gateway, makeApiKey } from "@palisade/gateway";
 import { createLocker, type Locker, type LockerOptions } from "@palisade/lock";
+import { queryAt } from "@palisade/testkit";
 import type { LeasePage, Released, ResourceView } from "../../src/page/messages.js";
 import { test as base, describe, eventually, expect, uniqueName } from "../support/fixtures.js";
 import { type Keys, type PageClient, pageClient, pageSettings } from "../support/page.js";
@@ -295,12 +296,8 @@ describe("taking a lock away", () => {
     expect(done.fence).toBeGreaterThan(lease.token);
     expect(await client.put("orders/42", { n: 2 }, { token: lease.token })).toMatchObject({ ok: false, code: "fencing_token_stale" });
     await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
-    const { default: pg } = await import("pg");
-    const connection = new pg.Client({ connectionString: database.url });
-    await connection.connect();
-    const { rows } = await connection.query("select changed_by, reason, token from palisade.fence_changes where resource = 'orders/42'");
-    await connection.end();
-    expect(rows).toEqual([{ changed_by: "operator", reason: "host b is gone", token: String(done.fence) }]);
+    const moved = "select changed_by, reason, token from palisade.fence_changes where resource = 'orders/42'";
+    expect(await queryAt(database.url, moved)).toEqual([{ changed_by: "operator", reason: "host b is gone", token: String(done.fence) }]);
   });
 
   test("L2 changes nothing where another holder has it by then, or nobody", async ({ open, lockerOf }) => {

@@ -1,8 +1,7 @@
 // SIGKILL to every process of Postgres while two gateways write: every acknowledged write is there
 // afterwards, every refused one is not.
-import { PostgresServer } from "@palisade/testkit";
+import { PostgresServer, queryAt, withClient } from "@palisade/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
-import pg from "pg";
 import { migrate } from "../../src/store/migrate.js";
 import { brokenThroughCrashes } from "../support/crashes.js";
 import { uniqueName } from "../support/store.js";
@@ -21,17 +20,6 @@ afterAll(async () => {
 
 const eventually = { interval: 10, timeout: 30_000 } as const;
 
-async function withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: server.url });
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
-}
-
 describe("G3 Postgres is killed under load", () => {
   test("G3 and every answer that was given is true afterwards, before, during and after the crash", async ({ onTestFinished }) => {
     const crash = async (): Promise<void> => {
@@ -44,7 +32,7 @@ describe("G3 Postgres is killed under load", () => {
   test("G3 control: what was acknowledged without a flush is gone after the crash", async () => {
     const resource = uniqueName("unflushed");
     await server.restart();
-    await withClient(async (client) => {
+    await withClient(server.url, async (client) => {
       // It begins with a round that flushes everything; the next one comes after ten seconds.
       const sleeping = "select from pg_stat_activity where backend_type = 'walwriter' and wait_event = 'WalWriterMain'";
       await expect.poll(async () => (await client.query(sleeping)).rowCount, eventually).toBe(1);
@@ -53,7 +41,6 @@ describe("G3 Postgres is killed under load", () => {
       await server.crash();
     });
     await server.restart();
-    const { rows } = await withClient((client) => client.query("select token from palisade.resources where resource = $1", [resource]));
-    expect(rows).toEqual([]);
+    expect(await queryAt(server.url, "select token from palisade.resources where resource = $1", [resource])).toEqual([]);
   });
 });

@@ -2,8 +2,8 @@
 // stopped and put back later, real nodes of the lock, and the program that recovers.
 import { withFencedTransaction } from "@palisade/guard";
 import { createLocker, type Locker } from "@palisade/lock";
-import { Pgbouncer, PostgresPair, PostgresServer, type RedisFleet } from "@palisade/testkit";
-import pg from "pg";
+import { connectTo, Pgbouncer, PostgresPair, PostgresServer, queryAt, type RedisFleet } from "@palisade/testkit";
+import type pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { markOf } from "../../src/store/lineage.js";
@@ -27,14 +27,9 @@ interface Site {
 }
 
 async function writeOwn(connectionString: string, token: number): Promise<void> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  try {
-    const write = (tx: pg.Client) => tx.query("update orders set token = $1", [token]);
-    await withFencedTransaction(client, { resource: "orders/1", token }, write);
-  } finally {
-    await client.end();
-  }
+  await using client = await connectTo(connectionString);
+  const write = (tx: pg.Client) => tx.query("update orders set token = $1", [token]);
+  await withFencedTransaction(client, { resource: "orders/1", token }, write);
 }
 
 const test = base.extend("site", async ({ fleet: start }, { onCleanup }): Promise<Site> => {
@@ -48,15 +43,7 @@ const test = base.extend("site", async ({ fleet: start }, { onCleanup }): Promis
     await server.stop();
   });
   await migrate(server.url);
-  const query = async (text: string) => {
-    const client = new pg.Client({ connectionString: server.url });
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(text)).rows;
-    } finally {
-      await client.end();
-    }
-  };
+  const query = (text: string) => queryAt(server.url, text);
   await query("create table orders (id integer primary key, token bigint); insert into orders values (1, 0)");
   await query("select palisade.fence_table('orders', 'orders/', 'id')");
   const [{ id } = {}] = await query("select id from palisade.lineage");
@@ -293,11 +280,8 @@ test("a failover to a synchronous standby asks for no recovery", async ({ site }
     await migrate(pair.primary.url);
     const store = await site.open({ databaseUrl: pair.primary.url, durability: "sync", verify: undefined });
     expect(await store.write(put("r", 35, "1"))).toMatchObject({ kind: "accepted" });
-    const standby = new pg.Client({ connectionString: pair.standby.url });
-    await standby.connect();
-    const beat = async () => Number((await standby.query<{ beat: string }>("select beat from palisade.lineage")).rows[0]?.beat);
+    const beat = async () => Number((await queryAt<{ beat: string }>(pair.standby.url, "select beat from palisade.lineage"))[0]?.beat);
     await expect.poll(beat, { interval: 20, timeout: 30_000 }).toBeGreaterThan(1);
-    await standby.end();
     await pair.primary.crash();
     await pair.promote();
     const after = await site.open({ databaseUrl: pair.standby.url, verify: undefined });

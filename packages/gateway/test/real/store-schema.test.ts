@@ -2,10 +2,9 @@
 // be applied twice or half.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { PostgresServer } from "@palisade/testkit";
+import { connectTo, PostgresServer, queryAt, withClient } from "@palisade/testkit";
 import { test as base, describe, expect } from "@palisade/testkit/vitest";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
-import pg from "pg";
 import { createGateway } from "../../src/gateway.js";
 import { openStore } from "../../src/postgres-store.js";
 import { grantRoles, MigrationError, migrate } from "../../src/store/migrate.js";
@@ -54,8 +53,7 @@ describe("migrations", () => {
   base("refuse a database with another encoding than UTF8 before anything is made in it, and so does a gateway", async ({ postgres }) => {
     const name = `latin1_${process.pid}`;
     const url = new URL(postgres.url);
-    const admin = new pg.Client({ connectionString: url.href });
-    await admin.connect();
+    await using admin = await connectTo(url.href);
     try {
       await admin.query(`create database ${name} encoding 'LATIN1' locale 'C' template template0`);
       url.pathname = `/${name}`;
@@ -72,29 +70,23 @@ describe("migrations", () => {
       }
     } finally {
       await admin.query(`drop database if exists ${name} with (force)`);
-      await admin.end();
     }
   });
 
   base("refuse a database whose files were changed after they were applied, or that is newer", async ({ postgres }) => {
     await using database = await postgres.createDatabase();
     const { applied } = await migrate(database.url);
-    const client = new pg.Client({ connectionString: database.url });
-    await client.connect();
-    try {
-      const [{ checksum } = { checksum: "" }] = (
-        await client.query<{ checksum: string }>("select checksum from palisade.migrations where name = $1", [applied[0]])
-      ).rows;
-      const text = await readFile(new URL(`../../src/store/migrations/${applied[0]}`, import.meta.url));
-      expect(checksum).toBe(createHash("sha256").update(text).digest("hex"));
-      await client.query("insert into palisade.migrations values ('9999_future.sql', 'x')");
-      await expect(migrate(database.url)).rejects.toThrow(MigrationError);
-      await client.query("delete from palisade.migrations where name = '9999_future.sql'");
-      await client.query("update palisade.migrations set checksum = 'x' where name = $1", [applied[0]]);
-      await expect(migrate(database.url)).rejects.toThrow("changed after it was applied");
-    } finally {
-      await client.end();
-    }
+    await using client = await connectTo(database.url);
+    const [{ checksum } = { checksum: "" }] = (
+      await client.query<{ checksum: string }>("select checksum from palisade.migrations where name = $1", [applied[0]])
+    ).rows;
+    const text = await readFile(new URL(`../../src/store/migrations/${applied[0]}`, import.meta.url));
+    expect(checksum).toBe(createHash("sha256").update(text).digest("hex"));
+    await client.query("insert into palisade.migrations values ('9999_future.sql', 'x')");
+    await expect(migrate(database.url)).rejects.toThrow(MigrationError);
+    await client.query("delete from palisade.migrations where name = '9999_future.sql'");
+    await client.query("update palisade.migrations set checksum = 'x' where name = $1", [applied[0]]);
+    await expect(migrate(database.url)).rejects.toThrow("changed after it was applied");
   });
 });
 
@@ -124,11 +116,8 @@ describe("the roles", () => {
     await migrate(server.url);
     await grantRoles(server.url);
     await grantRoles(server.url);
-    const admin = new pg.Client({ connectionString: server.url });
-    await admin.connect();
-    await admin.query("create role gateway login in role palisade_gateway; create role app login in role palisade_app");
-    await admin.query("create schema mine authorization app");
-    await admin.end();
+    await queryAt(server.url, "create role gateway login in role palisade_gateway; create role app login in role palisade_app");
+    await queryAt(server.url, "create schema mine authorization app");
     await expectGatewayRights(as(server.url, "gateway"));
     await expectAppRights(as(server.url, "app"));
   });
@@ -152,7 +141,7 @@ async function expectGatewayRights(url: string): Promise<void> {
   expect(await store.history({ resource: "r", limit: 9 })).toMatchObject({ entries: [{}, {}, {}] });
   expect((await store.ready()).checks).toContainEqual({ name: "rights", status: "ok", detail: "this role cannot delete fences" });
   await store.close();
-  await withRole(url, async (client) => {
+  await withClient(url, async (client) => {
     await client.query("select palisade.forget_used_keys('1 day', 10), palisade.forget_history('1 day', 10)");
     for (const table of tables) {
       const { name } = getTableConfig(table);
@@ -163,7 +152,7 @@ async function expectGatewayRights(url: string): Promise<void> {
 }
 
 async function expectAppRights(url: string): Promise<void> {
-  await withRole(url, async (client) => {
+  await withClient(url, async (client) => {
     await client.query("select palisade.guard('app', 5)");
     expect((await client.query("select palisade.fence_of('app') as token")).rows).toEqual([{ token: "5" }]);
     await expect(client.query("select palisade.guard('app', 4)")).rejects.toMatchObject({ code: "PLS01" });
@@ -183,14 +172,4 @@ async function expectAppRights(url: string): Promise<void> {
     await client.query("commit");
     await expect(client.query("insert into mine.orders values (2)")).rejects.toMatchObject({ code: "PLS03" });
   });
-}
-
-async function withRole(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    await work(client);
-  } finally {
-    await client.end();
-  }
 }

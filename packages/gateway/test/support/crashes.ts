@@ -1,8 +1,8 @@
 // Two gateways write while servers of the database are killed; what was told is held against what
 // is stored.
 import { setTimeout as sleep } from "node:timers/promises";
+import { withClient } from "@palisade/testkit";
 import { expect } from "@palisade/testkit/vitest";
-import pg from "pg";
 import { openStore } from "../../src/postgres-store.js";
 import { brokenPromises, Recorder } from "./history-checker.js";
 import { longTimeouts } from "./long-timeouts.js";
@@ -53,11 +53,5 @@ export async function brokenThroughCrashes({ databaseUrl, crashes, writesBetween
   await Promise.all(writers);
   const kinds = new Set(recorder.records.map(({ verdict }) => verdict.kind));
   expect([...kinds]).toEqual(expect.arrayContaining(["accepted", "stale", "unavailable"]));
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    return await brokenPromises(client, recorder.records);
-  } finally {
-    await client.end();
-  }
+  return await withClient(databaseUrl, (client) => brokenPromises(client, recorder.records));
 }

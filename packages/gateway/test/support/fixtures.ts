@@ -8,17 +8,11 @@ import { longTimeouts } from "./long-timeouts.js";
 import { gatewayTemplate } from "./template.js";
 
 export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
+export { uniqueName } from "./unique-name.js";
 
 export type StartGateway = (config?: Partial<GatewayConfig>) => Promise<Gateway>;
 /** `main` is the program of another version. */
 export type StartProgram = (env: Readonly<Record<string, string>>, main?: string) => Promise<GatewayProcess>;
-
-let names = 0;
-/** A resource name that no other test of this process has. */
-export function uniqueName(prefix = "r"): string {
-  names += 1;
-  return `${prefix}/${process.pid}-${names}`;
-}
 
 /** expect.poll with a timeout for a busy machine. */
 export function eventually(read: () => unknown): ReturnType<typeof expect.poll> {

@@ -8,17 +8,11 @@ import { longTimeouts } from "./long-timeouts.js";
 import { gatewayTemplate, isOnCitus } from "./template.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";
+export { uniqueName } from "./unique-name.js";
 
 export type OpenStore = (config?: Partial<StoreConfig>) => Promise<FencedStore>;
 /** A connection of the test; one per call. */
 export type Connect = () => Promise<pg.Client>;
-
-let names = 0;
-/** A resource name that no other test of this process has. */
-export function uniqueName(prefix = "r"): string {
-  names += 1;
-  return `${prefix}/${process.pid}-${names}`;
-}
 
 export const test = base
   .extend("databaseTemplate", { scope: "file" }, async () => gatewayTemplate())

@@ -1,7 +1,7 @@
 // What is fenced, taking a fence away, and the doctor: each way around a fence is made, shown to
 // let a stale write pass where it does, and found by name.
-import type { TestDatabase } from "@palisade/testkit";
-import pg from "pg";
+import { connectTo, type TestDatabase } from "@palisade/testkit";
+import type pg from "pg";
 import { fencedTable, tableName, writeUnder } from "../../../gateway/test/support/own-table.js";
 import { type Connect, describe, expect, test } from "../../../gateway/test/support/store.js";
 import { inspectFences } from "../../src/doctor.js";
@@ -67,13 +67,8 @@ describe("the doctor", () => {
     await withRole(client, "login", async (role) => {
       // As grants.sql gives them to palisade_app.
       await client.query(`grant usage on schema palisade to ${role}; grant select on palisade.fenced_tables to ${role}`);
-      const app = new pg.Client({ connectionString: urlOf(database, role) });
-      await app.connect();
-      try {
-        expect((await inspectFences(app)).map(({ way }) => way)).toEqual(expect.arrayContaining(["owner", "superuser"]));
-      } finally {
-        await app.end();
-      }
+      await using app = await connectTo(urlOf(database, role));
+      expect((await inspectFences(app)).map(({ way }) => way)).toEqual(expect.arrayContaining(["owner", "superuser"]));
     });
   });
 

@@ -1,7 +1,7 @@
 // The soak's servers, clients and course: clients work for long while ordinary disturbances come in
 // turn and rows of values are taken. Retentions and intervals are shortened, so that half an hour
 // shows the level at which things stay.
-import { PostgresServer, RedisFleet } from "@palisade/testkit";
+import { PostgresServer, RedisFleet, withClient } from "@palisade/testkit";
 import { disturb } from "../faults/disturbances.js";
 import { oneOf, positive, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
 import { Closers, run } from "../harness/run.js";
@@ -11,7 +11,6 @@ import { Samples, type Soaked } from "../history/samples.js";
 import type { SoakEnvironment } from "../servers/environment.js";
 import { Gateway } from "../servers/gateway.js";
 import { Sampler } from "../servers/sampler.js";
-import { withClient } from "../servers/store.js";
 import { fill } from "../traffic/fill.js";
 import { type Leak, leaks } from "../traffic/messages.js";
 import type { SelfReading } from "../traffic/probe.js";

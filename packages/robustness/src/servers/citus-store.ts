@@ -1,14 +1,10 @@
 // A Citus cluster of one coordinator and two workers; clients and gateways reach the coordinator.
 import { execFile } from "node:child_process";
-import { createRequire } from "node:module";
-import { join } from "node:path";
 import { promisify } from "node:util";
-import { CitusCluster, FaultProxy } from "@palisade/testkit";
+import { CitusCluster, FaultProxy, queryAt } from "@palisade/testkit";
 import type pg from "pg";
-import { withClient } from "./store.js";
+import { gatewayProgram } from "./gateway.js";
 import type { StoreLink, SystemStore } from "./system-store.js";
-
-const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
 
 export class CitusStore implements SystemStore, AsyncDisposable {
   readonly cluster: CitusCluster;
@@ -25,7 +21,7 @@ export class CitusStore implements SystemStore, AsyncDisposable {
     const cluster = await CitusCluster.start();
     try {
       const { url } = await cluster.createDatabase("palisade");
-      await promisify(execFile)(process.execPath, [program, "migrate", "--citus"], { env: { ...process.env, DATABASE_URL: url } });
+      await promisify(execFile)(process.execPath, [gatewayProgram, "migrate", "--citus"], { env: { ...process.env, DATABASE_URL: url } });
       return new CitusStore(cluster, url);
     } catch (error) {
       await cluster.stop();
@@ -45,7 +41,7 @@ export class CitusStore implements SystemStore, AsyncDisposable {
   }
 
   async query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
-    return await withClient(this.#url, async (client) => (await client.query<Row>(text)).rows);
+    return await queryAt<Row>(this.#url, text);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

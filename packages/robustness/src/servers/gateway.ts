@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Child, FaultProxy, startChild, takePort } from "@palisade/testkit";
 
-const program = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
+/** The shipped program. */
+export const gatewayProgram = join(createRequire(import.meta.url).resolve("@palisade/gateway/package.json"), "..", "dist", "main.js");
 const AGAIN_MS = 100;
 const SLOW_START_MS = 20_000;
 const READY_WITHIN_MS = 60_000;
@@ -140,7 +141,7 @@ export class Gateway implements AsyncDisposable {
     });
     const child = startChild({
       command: process.execPath,
-      args: [...(probe === undefined ? [] : ["--import", probe.module]), program],
+      args: [...(probe === undefined ? [] : ["--import", probe.module]), gatewayProgram],
       env: {
         ...withoutGatewaySettings(),
         HOST: "127.0.0.1",

@@ -3,10 +3,9 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { FaultProxy, PatroniCluster, Pgbouncer } from "@palisade/testkit";
+import { FaultProxy, PatroniCluster, Pgbouncer, queryAt } from "@palisade/testkit";
 import pg from "pg";
 import { nowMs, waited } from "../history/records.js";
-import { withClient } from "./store.js";
 import type { StoreLink, SystemStore } from "./system-store.js";
 
 const folder = join(createRequire(import.meta.url).resolve("@palisade/robustness/package.json"), "..", "..", "..", "deploy", "ha");
@@ -47,7 +46,7 @@ export class PatroniStore implements SystemStore, AsyncDisposable {
   }
 
   async query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
-    return await withClient(this.cluster.url(), async (client) => (await client.query<Row>(text)).rows);
+    return await queryAt<Row>(this.cluster.url(), text);
   }
 
   /** Writes past all gateways until the signal, and notes when each write was stored. */

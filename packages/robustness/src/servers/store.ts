@@ -1,6 +1,6 @@
 // Postgres, a primary and its synchronous standby, behind addresses that follow a failover.
-import { FaultProxy, PostgresPair, type PostgresServer } from "@palisade/testkit";
-import pg from "pg";
+import { FaultProxy, PostgresPair, type PostgresServer, queryAt } from "@palisade/testkit";
+import type pg from "pg";
 import type { StoreLink, SystemStore } from "./system-store.js";
 
 export class Store implements SystemStore, AsyncDisposable {
@@ -41,7 +41,7 @@ export class Store implements SystemStore, AsyncDisposable {
 
   /** For the harness, past all links. */
   async query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
-    return await withClient(this.server.url, async (client) => (await client.query<Row>(text)).rows);
+    return await queryAt<Row>(this.server.url, text);
   }
 
   /** The primary dies for good, with what only it knew; the standby is the store from now on. */
@@ -60,17 +60,5 @@ export class Store implements SystemStore, AsyncDisposable {
 
   get #upstream(): { readonly host: string; readonly port: number } {
     return { host: new URL(this.server.url).hostname, port: this.server.port };
-  }
-}
-
-/** A connection of its own, which is never in the way of a fault. */
-export async function withClient<T>(url: string, ask: (client: pg.Client) => Promise<T>, settings: pg.ClientConfig = {}): Promise<T> {
-  const client = new pg.Client({ connectionString: url, ...settings });
-  client.on("error", () => {}); // The statement that waits on it rejects.
-  await client.connect();
-  try {
-    return await ask(client);
-  } finally {
-    await client.end();
   }
 }

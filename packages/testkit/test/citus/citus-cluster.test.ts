@@ -1,30 +1,18 @@
 // The cluster that tests of Citus stand on: its databases, and the ways to break its servers.
 import { setTimeout as sleep } from "node:timers/promises";
-import { CitusCluster } from "@palisade/testkit";
+import { CitusCluster, queryAt } from "@palisade/testkit";
 import { describe, expect, test } from "@palisade/testkit/vitest";
-import pg from "pg";
-
-async function query(url: string, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url });
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    return (await client.query(text, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
 
 async function distribute(url: string): Promise<void> {
-  await query(url, "create table items (name text primary key)");
-  await query(url, "select create_distributed_table('items', 'name', shard_count => 4)");
+  await queryAt(url, "create table items (name text primary key)");
+  await queryAt(url, "select create_distributed_table('items', 'name', shard_count => 4)");
 }
 
-const insert = (url: string, name: string) => query(url, "insert into items values ($1)", [name]);
+const insert = (url: string, name: string) => queryAt(url, "insert into items values ($1)", [name]);
 
 /** A name whose row lies on the server with this port. */
 async function nameOn(url: string, port: number, prefix = "n"): Promise<string> {
-  const [found] = await query(
+  const [found] = await queryAt(
     url,
     `select $2 || n as name from generate_series(1, 1000) as n
      join pg_dist_shard_placement as place on place.shardid = get_shard_id_for_distribution_column('items', $2 || n)
@@ -39,15 +27,15 @@ describe("the shared cluster", () => {
     await using database = await postgres.createDatabase();
     await distribute(database.url);
     for (let n = 0; n < 40; n += 1) await insert(database.url, `i${n}`);
-    const nodes = await query(database.url, "select groupid, shouldhaveshards from pg_dist_node order by groupid");
+    const nodes = await queryAt(database.url, "select groupid, shouldhaveshards from pg_dist_node order by groupid");
     expect(nodes).toEqual([
       { groupid: 0, shouldhaveshards: false },
       { groupid: 1, shouldhaveshards: true },
       { groupid: 2, shouldhaveshards: true },
     ]);
-    const places = await query(database.url, "select distinct nodeport from pg_dist_shard_placement order by 1");
+    const places = await queryAt(database.url, "select distinct nodeport from pg_dist_shard_placement order by 1");
     expect(places.map(({ nodeport }) => nodeport)).toEqual(postgres.workers.map(({ address }) => address.port).sort());
-    expect(await query(database.url, "select count(*)::int as n from items")).toEqual([{ n: 40 }]);
+    expect(await queryAt(database.url, "select count(*)::int as n from items")).toEqual([{ n: 40 }]);
   });
 
   test("a template is copied with its shards, and each copy is a cluster of its own", async ({ postgres }) => {
@@ -58,8 +46,11 @@ describe("the shared cluster", () => {
     await using first = await postgres.createDatabase({ from: "items" });
     await using second = await postgres.createDatabase({ from: "items" });
     await insert(first.url, "only here");
-    expect(await query(first.url, "select name from items order by name")).toEqual([{ name: "from the template" }, { name: "only here" }]);
-    expect(await query(second.url, "select name from items")).toEqual([{ name: "from the template" }]);
+    expect(await queryAt(first.url, "select name from items order by name")).toEqual([
+      { name: "from the template" },
+      { name: "only here" },
+    ]);
+    expect(await queryAt(second.url, "select name from items")).toEqual([{ name: "from the template" }]);
   });
 });
 
@@ -77,7 +68,7 @@ describe("a cluster of one's own", () => {
     await insert(database.url, kept);
     await first.restart();
     await expect
-      .poll(() => query(database.url, "select name from items order by name").catch(() => []), { timeout: 30_000 })
+      .poll(() => queryAt(database.url, "select name from items order by name").catch(() => []), { timeout: 30_000 })
       .toHaveLength(2);
   });
 
@@ -91,7 +82,7 @@ describe("a cluster of one's own", () => {
     await using database = await cluster.createDatabase();
     await distribute(database.url);
     await insert(database.url, "a");
-    expect(await query(database.url, "select nodeport from pg_dist_node where groupid = 1")).toEqual([
+    expect(await queryAt(database.url, "select nodeport from pg_dist_node where groupid = 1")).toEqual([
       { nodeport: cluster.links[0]?.port },
     ]);
     await cluster.pairs[0]?.replication.partition();

@@ -1,41 +1,27 @@
 // The fixtures that every other test stands on: what they hand out is fresh, apart from every other
 // test's, and taken back.
-
 import { connect } from "node:net";
+import { queryAt } from "@palisade/testkit";
 import { test as base, describe, expect } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
-import pg from "pg";
 
 const test = base.extend("databaseTemplate", { scope: "file" }, async () => ({
   name: "fixtures",
-  migrate: async (url: string) => {
-    const client = new pg.Client(url);
-    await client.connect();
-    await client.query("create table notes (text text)");
-    await client.end();
-  },
+  migrate: (url: string) => queryAt(url, "create table notes (text text)"),
 }));
-
-async function query(url: string, text: string): Promise<unknown[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  const { rows } = await client.query(text);
-  await client.end();
-  return rows;
-}
 
 describe("database", () => {
   let seenBefore = "";
 
   test("it begins as a copy of the file's template", async ({ database }) => {
-    expect(await query(database.url, "select text from notes")).toEqual([]);
-    await query(database.url, "insert into notes values ('from the first test')");
+    expect(await queryAt(database.url, "select text from notes")).toEqual([]);
+    await queryAt(database.url, "insert into notes values ('from the first test')");
     seenBefore = database.name;
   });
 
   test("it is one for all tests of a file", async ({ database }) => {
     expect(database.name).toBe(seenBefore);
-    expect(await query(database.url, "select text from notes")).toEqual([{ text: "from the first test" }]);
+    expect(await queryAt(database.url, "select text from notes")).toEqual([{ text: "from the first test" }]);
   });
 });
 

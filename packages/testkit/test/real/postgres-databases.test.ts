@@ -1,27 +1,17 @@
 // Databases are apart from each other, and a template is built once however many ask for it.
+import { connectTo, queryAt } from "@palisade/testkit";
 import { describe, expect, test } from "@palisade/testkit/vitest";
-import pg from "pg";
 
-async function query(url: string, text: string): Promise<unknown[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(text)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
-const createNotes = (url: string): Promise<unknown> => query(url, "create table notes (text text)");
+const createNotes = (url: string): Promise<unknown> => queryAt(url, "create table notes (text text)");
 
 describe("template", () => {
   test("what one copy writes is seen neither by another copy nor by the template", async ({ postgres }) => {
     await postgres.template("isolation", createNotes);
     await using first = await postgres.createDatabase({ from: "isolation" });
-    await query(first.url, "insert into notes values ('of the first')");
+    await queryAt(first.url, "insert into notes values ('of the first')");
     await using second = await postgres.createDatabase({ from: "isolation" });
-    expect(await query(first.url, "select text from notes")).toEqual([{ text: "of the first" }]);
-    expect(await query(second.url, "select text from notes")).toEqual([]);
+    expect(await queryAt(first.url, "select text from notes")).toEqual([{ text: "of the first" }]);
+    expect(await queryAt(second.url, "select text from notes")).toEqual([]);
   });
 
   test("a template that several ask for at once is migrated once", async ({ postgres }) => {
@@ -33,11 +23,12 @@ describe("template", () => {
     await Promise.all([1, 2, 3].map(() => postgres.template("once", migrate)));
     expect(migrations).toBe(1);
     await using copy = await postgres.createDatabase({ from: "once" });
-    expect(await query(copy.url, "select text from notes")).toEqual([]);
+    expect(await queryAt(copy.url, "select text from notes")).toEqual([]);
   });
 
   test("a migration that fails leaves nothing behind, and the next one builds the template", async ({ postgres }) => {
-    const names = (): Promise<unknown[]> => query(postgres.url, "select datname from pg_database where datname like 'template\\_failing'");
+    const names = (): Promise<unknown[]> =>
+      queryAt(postgres.url, "select datname from pg_database where datname like 'template\\_failing'");
     const failing = postgres.template("failing", async () => {
       throw new Error("no such column");
     });
@@ -55,13 +46,11 @@ describe("template", () => {
 describe("database", () => {
   test("a dropped database is gone, also when sessions were connected", async ({ postgres }) => {
     const database = await postgres.createDatabase("dropped-while-in-use");
-    const client = new pg.Client(database.url);
-    client.on("error", () => {}); // The drop cuts it; that is the point.
-    await client.connect();
+    const client = await connectTo(database.url); // The drop cuts it; that is the point.
     const cut = new Promise((resolve) => client.once("end", resolve));
     await database.drop();
     await cut;
-    await expect(query(database.url, "select 1")).rejects.toThrow("does not exist");
+    await expect(queryAt(database.url, "select 1")).rejects.toThrow("does not exist");
   });
 
   test("a name that could mean something to SQL is refused before it is sent", async ({ postgres }) => {

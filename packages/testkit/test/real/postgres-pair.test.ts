@@ -1,33 +1,19 @@
 // A pair replicates for real: what a synchronous standby has acknowledged survives the loss of its
 // primary, and what an asynchronous one has not is gone.
 import { setTimeout as sleep } from "node:timers/promises";
-import { PostgresPair } from "@palisade/testkit";
+import { connectTo, PostgresPair, queryAt } from "@palisade/testkit";
 import { describe, expect, test } from "@palisade/testkit/vitest";
-import pg from "pg";
-
-async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
-  const client = new pg.Client(url);
-  client.on("error", () => {}); // A crash cuts it; the waiting statement reports it.
-  await client.connect();
-  try {
-    return (await client.query<Row>(text)).rows;
-  } finally {
-    await client.end();
-  }
-}
 
 const CREATE_WRITES = "create table writes (number int primary key)";
 
 async function writesOn(url: string): Promise<number[]> {
-  return (await query<{ number: number }>(url, "select number from writes order by number")).map((row) => row.number);
+  return (await queryAt<{ number: number }>(url, "select number from writes order by number")).map((row) => row.number);
 }
 
 /** Commits 1, 2, 3 … until the connection breaks; answers those that were acknowledged. */
 async function writeUntilCut(url: string, onWrite: (number: number) => void): Promise<number[]> {
   const acknowledged: number[] = [];
-  const client = new pg.Client(url);
-  client.on("error", () => {}); // The waiting statement reports it.
-  await client.connect();
+  await using client = await connectTo(url);
   for (let number = 1; ; number += 1) {
     try {
       await client.query("insert into writes values ($1)", [number]);
@@ -42,7 +28,7 @@ async function writeUntilCut(url: string, onWrite: (number: number) => void): Pr
 describe("synchronous", () => {
   test("every write acknowledged before the primary crashed is there after the promotion", async () => {
     await using pair = await PostgresPair.start({ replication: "sync" });
-    await query(pair.primary.url, CREATE_WRITES);
+    await queryAt(pair.primary.url, CREATE_WRITES);
     let enough = (): void => {};
     const twentyWrites = new Promise<void>((resolve) => {
       enough = resolve;
@@ -53,21 +39,21 @@ describe("synchronous", () => {
     const acknowledged = await writing;
     await pair.promote();
     expect(await writesOn(pair.standby.url)).toEqual(expect.arrayContaining(acknowledged));
-    await query(pair.standby.url, "insert into writes values (0)");
+    await queryAt(pair.standby.url, "insert into writes values (0)");
   });
 
   test("a commit waits while the link is broken and returns when it heals; until promoted the standby refuses writes", async () => {
     await using pair = await PostgresPair.start({ replication: "sync" });
-    await query(pair.primary.url, CREATE_WRITES);
+    await queryAt(pair.primary.url, CREATE_WRITES);
     await pair.caughtUp();
-    await expect(query(pair.standby.url, "insert into writes values (0)")).rejects.toMatchObject({ code: "25006" });
+    await expect(queryAt(pair.standby.url, "insert into writes values (0)")).rejects.toMatchObject({ code: "25006" });
     await pair.replication.partition();
-    const write = query(pair.primary.url, "insert into writes values (1)").then(() => "acknowledged");
+    const write = queryAt(pair.primary.url, "insert into writes values (1)").then(() => "acknowledged");
     await expect(Promise.race([write, sleep(100, "waiting")])).resolves.toBe("waiting");
     expect(await writesOn(pair.standby.url)).toEqual([]);
     await pair.replication.heal();
     expect(await write).toBe("acknowledged");
-    expect(await query(pair.primary.url, "select sync_state from pg_stat_replication")).toEqual([{ sync_state: "sync" }]);
+    expect(await queryAt(pair.primary.url, "select sync_state from pg_stat_replication")).toEqual([{ sync_state: "sync" }]);
     await pair.caughtUp();
     expect(await writesOn(pair.standby.url)).toEqual([1]);
   });
@@ -76,11 +62,11 @@ describe("synchronous", () => {
 describe("asynchronous", () => {
   test("control: a write acknowledged while the link was broken is lost by the promotion", async () => {
     await using pair = await PostgresPair.start({ replication: "async" });
-    await query(pair.primary.url, CREATE_WRITES);
-    await query(pair.primary.url, "insert into writes values (33)");
+    await queryAt(pair.primary.url, CREATE_WRITES);
+    await queryAt(pair.primary.url, "insert into writes values (33)");
     await pair.caughtUp();
     await pair.replication.partition();
-    await query(pair.primary.url, "insert into writes values (34)");
+    await queryAt(pair.primary.url, "insert into writes values (34)");
     await pair.primary.crash();
     await pair.promote();
     expect(await writesOn(pair.standby.url)).toEqual([33]);
@@ -88,11 +74,11 @@ describe("asynchronous", () => {
 
   test("a slow link delays the standby", async () => {
     await using pair = await PostgresPair.start({ replication: "async" });
-    await query(pair.primary.url, CREATE_WRITES);
+    await queryAt(pair.primary.url, CREATE_WRITES);
     await pair.caughtUp();
     pair.replication.slow(150);
     const startedAt = performance.now();
-    await query(pair.primary.url, "insert into writes values (1)");
+    await queryAt(pair.primary.url, "insert into writes values (1)");
     await pair.caughtUp();
     expect(performance.now() - startedAt).toBeGreaterThan(150);
     expect(await writesOn(pair.standby.url)).toEqual([1]);

@@ -1,8 +1,7 @@
 // What is true of a Postgres server as processes of this machine: a crash ends them all, and only
 // this machine can reach it.
-import { PostgresServer } from "@palisade/testkit";
+import { connectTo, PostgresServer, queryAt, withClient } from "@palisade/testkit";
 import { afterAll, beforeAll, expect, test } from "@palisade/testkit/vitest";
-import pg from "pg";
 import { isAlive } from "../unit/owner.js";
 import { processIds } from "./postgres-process-ids.js";
 
@@ -16,22 +15,12 @@ afterAll(async () => {
   await server.stop();
 });
 
-async function ask<Answer>(question: (client: pg.Client) => Promise<Answer>): Promise<Answer> {
-  const client = new pg.Client(server.url);
-  await client.connect();
-  try {
-    return await question(client);
-  } finally {
-    await client.end();
-  }
-}
-
-const query = async (text: string): Promise<unknown[]> => (await ask((client) => client.query(text))).rows;
+const query = (text: string): Promise<unknown[]> => queryAt(server.url, text);
 
 const living = (among: readonly number[]): number[] => among.filter(isAlive);
 
 test("a crash ends every process of the server", async () => {
-  const before = await ask(processIds);
+  const before = await withClient(server.url, processIds);
   expect(living(before).length).toBe(before.length);
   await server.crash();
   expect(living(before)).toEqual([]);
@@ -40,10 +29,8 @@ test("a crash ends every process of the server", async () => {
 
 test("a crash of a paused server ends every process of it as well, and what they were asked meanwhile is never done", async () => {
   await query("create table writes (number int)");
-  const client = new pg.Client(server.url);
-  client.on("error", () => {}); // The crash cuts it; the waiting statement reports it.
-  await client.connect();
-  const before = await ask(processIds);
+  await using client = await connectTo(server.url);
+  const before = await withClient(server.url, processIds);
   await server.pause();
   const answer = client.query("insert into writes values (1)").then(
     () => "answered",

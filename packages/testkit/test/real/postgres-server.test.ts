@@ -3,9 +3,9 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PostgresServer } from "@palisade/testkit";
+import { connectTo, PostgresServer, queryAt } from "@palisade/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
-import pg from "pg";
+import type pg from "pg";
 
 const patient = { timeout: 10_000 };
 
@@ -21,21 +21,8 @@ afterAll(async () => {
   await server.stop();
 });
 
-async function connected(): Promise<pg.Client> {
-  const client = new pg.Client(server.url);
-  client.on("error", () => {}); // Each crash cuts the connection; the waiting statement reports it.
-  await client.connect();
-  return client;
-}
-
-async function query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
-  const client = await connected();
-  try {
-    return (await client.query<Row>(text)).rows;
-  } finally {
-    await client.end();
-  }
-}
+const connected = () => connectTo(server.url);
+const query = <Row extends pg.QueryResultRow>(text: string) => queryAt<Row>(server.url, text);
 
 /** Writes numbers until the connection breaks; answers those that Postgres acknowledged. */
 async function writeUntilCut(client: pg.Client, onWrite: (count: number) => void): Promise<number[]> {
