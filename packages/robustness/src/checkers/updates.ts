@@ -3,8 +3,7 @@
 // showed a stored revision.
 
 import type { Final } from "../history/history.js";
-import type { Operation, Violation } from "../history/records.js";
-import { type Document, successor } from "../history/records.js";
+import { type Document, type Operation, successor, type Violation } from "../history/records.js";
 import { described, type StoredWrites } from "./stored-writes.js";
 
 export function lostUpdates(resources: readonly StoredWrites[], finals: readonly Final[]): Violation[] {

@@ -113,6 +113,14 @@ export function oneOf<T extends string>(name: string, value: string, known: read
   return found;
 }
 
+/** Whether a short run is asked for; it decides by itself what `other` would. */
+export function shortOr(values: Values, other: string): boolean {
+  const isShort = values.has("short");
+  if (isShort && values.text[other] !== undefined)
+    throw new RangeError(`--short and --${other} are two answers to one question: give one of them.`);
+  return isShort;
+}
+
 /** From the clock if none was given. */
 export function seedOf({ text }: Values): string {
   return text.seed ?? Date.now().toString(36);

@@ -1,16 +1,24 @@
 // `npm run faults -- --lock`: processes acquire one resource while nodes, links, clients break.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AppendFsync, RedisFleet } from "@palisade/testkit";
-import type { Command } from "../harness/command.js";
-import { oneOf, positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
+import {
+  type Command,
+  oneOf,
+  positive,
+  REPORT_USAGE,
+  type ReportFiles,
+  reportFiles,
+  seedOf,
+  type Values,
+  wholeNumber,
+} from "../harness/command.js";
 import { Workers } from "../harness/workers.js";
 import { clientNumber, journalName } from "../servers/collect.js";
 import type { ClientLinks } from "../servers/environment.js";
 import { readmitted } from "../servers/node-state.js";
 import type { LockOrders } from "../traffic/messages.js";
 import { lockTimes, RESOURCE } from "../traffic/one-lock.js";
-import type { FaultProfile } from "./fault-run.js";
-import { faultCommand } from "./fault-run.js";
+import { type FaultProfile, faultCommand } from "./fault-run.js";
 
 const usage = `npm run faults -- --lock [options]   the lock alone: one resource, many processes, a fleet that breaks
   --processes N      client processes (16)

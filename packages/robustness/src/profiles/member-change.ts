@@ -4,8 +4,7 @@ import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker, type Locker } from "@palisade/lock";
 import { RedisFleet } from "@palisade/testkit";
-import type { Command } from "../harness/command.js";
-import { type ReportFiles, reportFiles } from "../harness/command.js";
+import { type Command, type ReportFiles, reportFiles } from "../harness/command.js";
 import { page } from "../report/drawing.js";
 import { type Change, changePicture, type Taken } from "../report/member-change.js";
 
@@ -19,13 +18,7 @@ const RESOURCES = 6;
 const TTL_MS = 1_000;
 const BEFORE_MS = 1_500;
 
-export const changeCommand: Command<ReportFiles> = {
-  usage,
-  texts: [],
-  flags: [],
-  read: reportFiles,
-  perform,
-};
+export const changeCommand: Command<ReportFiles> = { usage, texts: [], flags: [], read: reportFiles, perform };
 
 async function perform({ json, svg, html }: ReportFiles): Promise<number> {
   await using fleet = await RedisFleet.start({ nodes: 5 });

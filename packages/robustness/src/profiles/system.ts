@@ -2,8 +2,17 @@
 // nodes, gateways, Postgres, links and clients break.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Plan } from "../faults/schedule.js";
-import type { Command } from "../harness/command.js";
-import { positive, REPORT_USAGE, type ReportFiles, reportFiles, seedOf, type Values, wholeNumber } from "../harness/command.js";
+import {
+  type Command,
+  positive,
+  REPORT_USAGE,
+  type ReportFiles,
+  reportFiles,
+  seedOf,
+  shortOr,
+  type Values,
+  wholeNumber,
+} from "../harness/command.js";
 import type { Closers } from "../harness/run.js";
 import type { Workers } from "../harness/workers.js";
 import { collectFenced, collectUnfenced } from "../servers/collect.js";
@@ -13,8 +22,7 @@ import { Store } from "../servers/store.js";
 import { GATEWAYS, startSystem } from "../servers/system.js";
 import { intruded } from "../traffic/intruder.js";
 import { documentTimes, rows } from "../traffic/read-modify-write.js";
-import type { FaultProfile } from "./fault-run.js";
-import { faultCommand } from "./fault-run.js";
+import { type FaultProfile, faultCommand } from "./fault-run.js";
 
 const usage = `npm run faults -- [options]          the whole system: clients, lock, gateways, Postgres
   --minutes M        faults for so long (5)
@@ -49,15 +57,12 @@ const RECOVERY_MS = 60_000;
 const CONTROL_MS = 60_000;
 
 export function readSystemArguments(values: Values): SystemAsked {
-  const isShort = values.has("short");
-  const clients = wholeNumber(values, "clients", { fallback: 10, least: 2, most: 64 });
-  if (isShort && values.text.minutes !== undefined)
-    throw new RangeError("--short and --minutes are two answers to one question: give one of them.");
+  const isShort = shortOr(values, "minutes");
   return {
     seed: seedOf(values),
     isControl: values.has("control"),
     changesMembers: values.has("members"),
-    clients,
+    clients: wholeNumber(values, "clients", { fallback: 10, least: 2, most: 64 }),
     durationMs: positive(values, "minutes", isShort ? SHORT_MINUTES : 5) * 60_000,
     ...reportFiles(values),
   };

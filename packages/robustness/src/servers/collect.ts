@@ -2,8 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Entry, type Final, type History, type JournalOf, leasesOf, linesOf, operationsOf, pausesOf } from "../history/history.js";
-import type { Document } from "../history/records.js";
-import { counted } from "../history/records.js";
+import { counted, type Document } from "../history/records.js";
 import type { SystemStore } from "./system-store.js";
 
 const JOURNAL = /^(.*?)\.(\d+)\.jsonl$/;

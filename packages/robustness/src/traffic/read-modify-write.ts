@@ -8,8 +8,7 @@ import type { Chance } from "./chance.js";
 import type { GuardedTable } from "./guarded-table.js";
 import type { HeldLease, RecordedLock } from "./recorded-lock.js";
 import { basis, type Recorder } from "./recorder.js";
-import type { Route } from "./route.js";
-import { refused } from "./route.js";
+import { type Route, refused } from "./route.js";
 
 /** Documents behind the gateway, and rows of a table that its owner guards. */
 export const documents = ["ledgers/1", "ledgers/2", "ledgers/3", "ledgers/4"] as const;

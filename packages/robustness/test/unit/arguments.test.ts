@@ -1,7 +1,6 @@
 // The command lines of all runs: what may be asked for, and the answers to what makes no sense.
 import { describe, expect, test } from "vitest";
-import type { Command } from "../../src/harness/command.js";
-import { readValues } from "../../src/harness/command.js";
+import { type Command, readValues } from "../../src/harness/command.js";
 import { citusCommand } from "../../src/profiles/citus.js";
 import { haCommand } from "../../src/profiles/ha.js";
 import { lockCommand } from "../../src/profiles/lock.js";

@@ -2,8 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { judge } from "../../src/checkers/judge.js";
 import { type Entry, emptyHistory, type History, leasesOf, linesOf, operationsOf } from "../../src/history/history.js";
-import type { LeaseRecord, Operation } from "../../src/history/records.js";
-import { type Document, successor } from "../../src/history/records.js";
+import { type Document, type LeaseRecord, type Operation, successor } from "../../src/history/records.js";
 import { figuresOf } from "../../src/report/text.js";
 
 const resource = "r";

@@ -1,8 +1,7 @@
 // What a run under faults shows: the words, and one picture with the whole run and close-ups.
 import { describe, expect, test } from "vitest";
 import { emptyHistory } from "../../src/history/history.js";
-import type { LeaseRecord, Operation } from "../../src/history/records.js";
-import { successor } from "../../src/history/records.js";
+import { type LeaseRecord, type Operation, successor } from "../../src/history/records.js";
 import { page } from "../../src/report/drawing.js";
 import type { Outcome } from "../../src/report/outcome.js";
 import { textReport } from "../../src/report/text.js";
