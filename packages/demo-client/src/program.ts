@@ -33,11 +33,3 @@ export async function runProgram(program: (signal: AbortSignal) => Promise<void>
 export function exitCodeOf(signal: EndedBy): number {
   return exitCodes[signal];
 }
-
-/** Resolves when the user wants the program to end. */
-export async function untilAborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  const keepAlive = setInterval(() => {}, 60_000);
-  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-  clearInterval(keepAlive);
-}

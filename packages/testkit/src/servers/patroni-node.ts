@@ -64,10 +64,6 @@ export class PatroniNode {
     return node;
   }
 
-  get hasAgent(): boolean {
-    return this.#agent?.alive === true;
-  }
-
   startAgent(): void {
     const { name, programs, configuration } = this.#settings;
     this.#agent = startChild({
