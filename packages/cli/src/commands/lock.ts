@@ -1,6 +1,5 @@
 // The commands that ask the lock's nodes about resources: inspect, ls, issued, force-release.
-import type { HeldResource, Inspection } from "@palisade/lock";
-import { parseToken } from "@palisade/lock";
+import { type HeldResource, type Inspection, parseToken } from "@palisade/lock";
 import { answered, type Context, type Flags } from "../context.js";
 import { UsageError } from "../failure.js";
 import type { Cell, Report } from "../report.js";

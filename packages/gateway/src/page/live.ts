@@ -2,8 +2,7 @@
 // much happens. A reader that does not keep up misses rows, not numbers. The credential is looked
 // at every second: a stream lasts longer than a key.
 import type { ServerResponse } from "node:http";
-import type { Principal } from "../http/scopes.js";
-import { allows } from "../http/scopes.js";
+import { allows, type Principal } from "../http/scopes.js";
 import type { LockWatch } from "./lock-watch.js";
 import type { Hello, LeasesNews, RefusalNews, RefusalRow, State } from "./messages.js";
 import type { RefusalRing } from "./refusal-ring.js";

@@ -4,8 +4,7 @@
 import { hostname } from "node:os";
 import { majority } from "../quorum/tally.js";
 import { driftMs, minValidityMs, neededTtlMs } from "../quorum/validity-after-drift.js";
-import type { NodeSource } from "./node-source.js";
-import { checkSource } from "./node-source.js";
+import { checkSource, type NodeSource } from "./node-source.js";
 import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 
 /** How often and how fast a waiting caller asks again. */

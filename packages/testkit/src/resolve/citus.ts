@@ -2,8 +2,7 @@
 // package of Debian or of npm has it.
 import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { PostgresInstallation } from "./postgres.js";
-import { probe, reason } from "./postgres.js";
+import { type PostgresInstallation, probe, reason } from "./postgres.js";
 import { run, serverAccount } from "./postgres-cache.js";
 
 export const CITUS_VARIABLE = "PALISADE_TEST_CITUS";
