@@ -2,6 +2,12 @@
 // time: of those that want the same only the first asks the nodes; of all calls of a locker, 1 024.
 import type { Lost } from "../protocol/outcome.js";
 
+/** Of a process in the queues of the nodes: since when it waits, by both of its clocks. */
+export interface Place {
+  readonly sinceMs: number;
+  readonly beganAt: number;
+}
+
 interface Line {
   inside: number;
   /** Made for the first one that waits: an uncontended acquire needs none. */
@@ -10,6 +16,8 @@ interface Line {
    * How the one inside last failed, for callers behind it whose time ends before they have asked.
    */
   lastLoss: Lost | undefined;
+  /** What the one before has left to the one inside. */
+  place: Place | undefined;
 }
 
 export class LocalQueue {
@@ -23,7 +31,7 @@ export class LocalQueue {
   /** Whether the caller is inside at once; then it must `leave`. */
   tryEnter(key: string): boolean {
     const line = this.#lines.get(key);
-    if (line === undefined) this.#lines.set(key, { inside: 1, waiting: undefined, lastLoss: undefined });
+    if (line === undefined) this.#lines.set(key, { inside: 1, waiting: undefined, lastLoss: undefined, place: undefined });
     else if (line.inside === this.#width) return false;
     else line.inside++;
     return true;
@@ -42,19 +50,26 @@ export class LocalQueue {
     return () => waiting.delete(onTurn);
   }
 
-  /** Lets the next one in. */
-  leave(key: string): void {
+  /** Lets the next one in, who inherits the place. False if there is none. */
+  leave(key: string, place?: Place): boolean {
     const line = this.#lines.get(key);
-    if (line === undefined) return;
+    if (line === undefined) return false;
     const { waiting } = line;
     if (waiting !== undefined && waiting.size > 0) {
       const [next] = waiting;
       if (next !== undefined) waiting.delete(next);
+      line.place = place;
       next?.();
-      return;
+      return true;
     }
     line.inside--;
     if (line.inside === 0) this.#lines.delete(key);
+    return false;
+  }
+
+  /** Of the one inside, if the one before it has left it. */
+  placeOf(key: string): Place | undefined {
+    return this.#lines.get(key)?.place;
   }
 
   /** A caller of this process is inside, or waits. */

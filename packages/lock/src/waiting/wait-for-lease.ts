@@ -112,7 +112,6 @@ export class AcquireCalls {
     const { clock, inFlight, policy, resourceQueue, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, request);
     const line = lineOf(resources);
-    let isInside = false;
     if (this.#calls >= policy.maxWaiters) throw tooManyError(resources, policy.maxWaiters);
     this.#calls++;
     inFlight.begin();
@@ -120,22 +119,22 @@ export class AcquireCalls {
       budget.check(resources);
       if (!this.#firstContact.isDone) await this.#firstContact.wait(request.signal);
       if (!resourceQueue.tryEnter(line)) await this.#queueIn(line, request, budget);
-      isInside = true;
-      return await this.#contend(request, budget);
+      return await this.#contend(line, request, budget);
     } finally {
-      if (isInside) resourceQueue.leave(line);
       this.#calls--;
       inFlight.end();
     }
   }
 
-  // First in this process: contends with other processes.
-  async #contend(request: LeaseRequest, budget: WaitBudget): Promise<HeldLease> {
+  // First in this process: contends with other processes. Leaves the line: of callers that give up
+  // one after the other each would queue up anew, and the process would never have its turn.
+  async #contend(line: string, request: LeaseRequest, budget: WaitBudget): Promise<HeldLease> {
     const { resources } = request;
     const { policy, queuedResources, resourceQueue } = this.#context;
+    const place = resourceQueue.placeOf(line);
     // Where others are known to wait, the first request asks for a place behind them.
-    const isQueue = budget.leftMs > 0 && queuedResources.hasOneOf(resources);
-    let wakeUp = isQueue ? new WakeUp(this.#context, resources, budget) : undefined;
+    const isQueue = place !== undefined || (budget.leftMs > 0 && queuedResources.hasOneOf(resources));
+    let wakeUp = isQueue ? new WakeUp(this.#context, resources, { budget, place }) : undefined;
     let lease: HeldLease | undefined;
     try {
       for (let tries = 1; ; tries++) {
@@ -144,13 +143,14 @@ export class AcquireCalls {
           lease = outcome;
           return lease;
         }
-        resourceQueue.noteLoss(lineOf(resources), outcome);
+        resourceQueue.noteLoss(line, outcome);
         if (tries >= policy.retry.tries || budget.leftMs === 0) throw lossError(resources, outcome, this.#context);
-        wakeUp ??= new WakeUp(this.#context, resources, budget);
+        wakeUp ??= new WakeUp(this.#context, resources, { budget });
         await wakeUp.sleep(outcome);
       }
     } finally {
-      wakeUp?.stop(lease !== undefined);
+      const isLeft = resourceQueue.leave(line, lease === undefined ? wakeUp?.place : undefined);
+      wakeUp?.stop(lease !== undefined || isLeft);
     }
   }
 

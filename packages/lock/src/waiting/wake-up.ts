@@ -9,6 +9,7 @@ import { retryAfterMs } from "../lease/time-until-free.js";
 import type { Wait } from "../protocol/node.js";
 import type { Lost } from "../protocol/outcome.js";
 import type { WaitContext } from "./context.js";
+import type { Place } from "./local-queue.js";
 import {
   afterExpiryMs,
   afterReservationMs,
@@ -25,6 +26,12 @@ import type { WaitBudget } from "./wait-budget.js";
 /** Timers have whole milliseconds, and may fire by a part of one too early. */
 const TIMER_MS = 1;
 const NEVER = Number.POSITIVE_INFINITY;
+
+interface Waiting {
+  readonly budget: WaitBudget;
+  /** Left by the caller before. */
+  readonly place?: Place | undefined;
+}
 
 export class WakeUp {
   readonly #context: WaitContext;
@@ -44,15 +51,17 @@ export class WakeUp {
   #askAt = NEVER;
   #lookAt = NEVER;
   #failures = 0;
-  #hasAsked = false;
+  /** The nodes may have tickets of it. */
+  #hasAsked: boolean;
 
-  constructor(context: WaitContext, resources: readonly string[], budget: WaitBudget) {
+  constructor(context: WaitContext, resources: readonly string[], { budget, place }: Waiting) {
     this.#context = context;
     this.#budget = budget;
     this.#resources = resources;
     this.#ticket = ticketOf(resources);
-    this.#sinceMs = context.clock.wallMs();
-    this.#beganAt = context.clock.monotonicMs();
+    this.#sinceMs = place?.sinceMs ?? context.clock.wallMs();
+    this.#beganAt = place?.beganAt ?? context.clock.monotonicMs();
+    this.#hasAsked = place !== undefined;
     this.#listen();
     context.onMembers.add(this.#moved);
   }
@@ -159,11 +168,16 @@ export class WakeUp {
     this.#budget.wakeWithin(inMs);
   }
 
-  /** The caller has the lock, or gave up: then it leaves its place to the next one. */
-  stop(hasWon: boolean): void {
+  /** For the next caller of this process that wants the same. */
+  get place(): Place | undefined {
+    return this.#hasAsked ? { sinceMs: this.#sinceMs, beganAt: this.#beganAt } : undefined;
+  }
+
+  /** `isUsed`: the caller has the lock, or another one of its process has its place. */
+  stop(isUsed: boolean): void {
     this.#context.onMembers.delete(this.#moved);
     this.#stopListening();
-    if (hasWon || !this.#hasAsked) return;
+    if (isUsed || !this.#hasAsked) return;
     const { inFlight, nodes } = this.#context;
     for (const node of nodes) {
       inFlight.begin();

@@ -129,6 +129,39 @@ test("W1 the first one in the queue gives up: the next one has the lock soon, an
   await result.release();
 });
 
+test("W1 a caller that gives up leaves the place of its process to the next one that waits there", async ({ shared, queued }) => {
+  const [holder, first, second] = [shared(), shared({ retry }), shared({ retry })];
+  const lease = await holder.acquire("r", { renew: true });
+  const [aborter, next] = [new AbortController(), new AbortController()];
+  const order: string[] = [];
+  const quitters = [aborter, next].map(({ signal }) => failure(first.acquire("r", { waitMs: 50_000, signal })));
+  await queued.until(1);
+  const waiting = [first, second].map((locker, i) =>
+    locker.using("r", { waitMs: 50_000 }, () => void order.push(["first", "second"][i] ?? "")),
+  );
+  await queued.until(2);
+  for (const each of [aborter, next]) {
+    using refusals = listen<AttemptEvent>("attempt", ({ resources, outcome }) => resources[0] === "r" && outcome === "held");
+    each.abort();
+    await until(() => refusals.events.length > 0, "the next one has asked");
+  }
+  await Promise.all(quitters);
+  void lease.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second"]);
+});
+
+test("W1 callers of one process that give up together leave no ticket", async ({ shared, queued }) => {
+  const lease = await shared().acquire("r", { renew: true });
+  const [aborter, waiter] = [new AbortController(), shared({ retry })];
+  const quitters = [1, 2, 3].map(() => failure(waiter.acquire("r", { waitMs: 50_000, signal: aborter.signal })));
+  await queued.until(1);
+  aborter.abort();
+  await Promise.all(quitters);
+  await queued.until(0);
+  await lease.release();
+});
+
 /** A process waits for "r", then another; the first has a caller besides that wants "s" as well. */
 async function beside(given: { shared: (o?: object) => Locker; queued: { until(n: number): Promise<void> } }, both: readonly string[]) {
   const { shared, queued } = given;
