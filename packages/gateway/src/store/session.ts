@@ -78,7 +78,8 @@ export const beginOnWorkers = ({ lockWaitMs, statementTimeoutMs }: SessionLimits
 
 /**
  * One round trip: set everything, and report what cannot be set. $3 is the process that this client
- * was told at connecting to belong to. A pooler tells an invented one, and then nothing is set.
+ * was told at connecting to belong to. A pooler tells an invented one, or none, and then nothing
+ * is set.
  */
 export const OPEN_SESSION = `
   select
@@ -88,7 +89,7 @@ export const OPEN_SESSION = `
     current_setting('synchronous_standby_names') as synchronous_standby_names,
     current_setting('synchronous_commit') = 'remote_apply' as applies_remotely,
     exists (select from pg_catalog.pg_extension where extname = 'citus') as has_citus
-  from (select pg_backend_pid() <> $3::integer as is_pooled) as way
+  from (select pg_backend_pid() is distinct from $3::integer as is_pooled) as way
   left join lateral (
     select
       -- The statement relies on it: a stricter level would answer every lost race with 40001.

@@ -1,6 +1,8 @@
 // Behind a real pgbouncer. In transaction mode every statement may run on another connection to
 // Postgres, so what was set on one says nothing of the next; the statement has to bring what it
 // needs. In session mode the gateway keeps its connection.
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { Pgbouncer, type PgbouncerOptions, PostgresPair } from "@palisade/testkit";
 import pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
@@ -46,7 +48,32 @@ const test = base
         cleanup(() => pooler.stop());
         return pooler.urlOf(database.url);
       },
-  );
+  )
+  /** The URL of the file's database behind something that does not tell which process serves it. */
+  .extend("untold", ({ database, cleanup }) => async (): Promise<string> => {
+    const { hostname, port } = new URL(database.url);
+    const server = createServer((client) => {
+      const upstream = connect(Number(port), hostname);
+      client.on("close", () => upstream.destroy()).on("error", () => {});
+      upstream.on("close", () => client.destroy()).on("error", () => {});
+      client.pipe(upstream);
+      let bytes = Buffer.alloc(0);
+      upstream.on("data", (chunk) => {
+        bytes = Buffer.concat([bytes, chunk]);
+        for (let end = endOf(bytes); end <= bytes.length; end = endOf(bytes)) {
+          if (bytes[0] !== BACKEND_KEY_DATA) client.write(bytes.subarray(0, end));
+          bytes = bytes.subarray(end);
+        }
+      });
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    cleanup(async () => server.close());
+    return Object.assign(new URL(database.url), { hostname: "127.0.0.1", port: (server.address() as AddressInfo).port }).href;
+  });
+
+const [BACKEND_KEY_DATA] = Buffer.from("K");
+/** Of the first message: a letter, and the length of all but the letter. */
+const endOf = (bytes: Buffer): number => (bytes.length < 5 ? Number.POSITIVE_INFINITY : 1 + bytes.readInt32BE(1));
 
 /** A build of Postgres without LLVM has the setting as well; there nothing else shows it. */
 const NOTE_JIT = `
@@ -55,9 +82,9 @@ const NOTE_JIT = `
     'begin insert into public.jit_seen values (current_setting(''jit'')); return new; end';
   create trigger note_jit before insert or update on palisade.resources for each row execute function note_jit()`;
 
-for (const way of ["no pooler", "session", "transaction"] as const)
-  test(`G6 no statement of a write is compiled before it runs: ${way}`, async ({ database, pooled, open, client, cleanup }) => {
-    const url = way === "no pooler" ? database.url : await pooled(way);
+for (const way of ["no pooler", "a server that tells no process", "session", "transaction"] as const)
+  test(`G6 no statement of a write is compiled before it runs: ${way}`, async ({ database, pooled, untold, open, client, cleanup }) => {
+    const url = way === "no pooler" ? database.url : way.startsWith("a server") ? await untold() : await pooled(way as "session");
     const [store, owner] = [await open(url), await client(database.url)];
     await owner.query(NOTE_JIT);
     cleanup(() => owner.query("drop function note_jit cascade; drop table jit_seen"));
