@@ -25,6 +25,11 @@ export class DatabaseHost {
     return this.#known;
   }
 
+  /** For a connection that is made while none is known, and not used: pg has a URL of its own. */
+  get first(): string | undefined {
+    return this.#urls[0];
+  }
+
   /** The URL of the server to connect to. Fails when none of several can be written to. */
   async url(): Promise<string> {
     if (this.#known !== undefined) return this.#known;

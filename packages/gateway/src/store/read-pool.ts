@@ -21,8 +21,12 @@ export interface ReadPoolOptions {
 /** With the process that Postgres told at connecting; a pooler tells an invented one. */
 const LIMIT_STATEMENTS = "select set_config('statement_timeout', $1, false) where pg_backend_pid() = $2";
 
-class ReadClient extends pg.Client {
+/** Nothing was sent: the server of this connection may have been replaced, and still run. */
+class OtherServer extends Error {}
+
+abstract class ReadClient extends pg.Client {
   #isPooled = false;
+  abstract readonly isOfPresentHost: boolean;
 
   async limitStatements(timeoutMs: number): Promise<void> {
     const { processID } = this as unknown as { readonly processID: number | null };
@@ -32,6 +36,8 @@ class ReadClient extends pg.Client {
 
   override query(...given: readonly unknown[]): never {
     const [config, ...rest] = given;
+    const told = rest.at(-1);
+    if (!this.isOfPresentHost && typeof told === "function") return void process.nextTick(told, new OtherServer()) as never;
     const isNamed = this.#isPooled && typeof config === "object" && config !== null && "name" in config;
     const query = super.query as unknown as (...args: readonly unknown[]) => never;
     return query.call(this, isNamed ? { ...config, name: undefined } : config, ...rest);
@@ -48,8 +54,12 @@ export class ReadPool {
     this.#host = host;
     this.#maxWaiting = maxWaiting;
     class HostClient extends ReadClient {
+      readonly #url = host.known;
       constructor(options?: pg.ClientConfig) {
-        super({ ...options, connectionString: host.known });
+        super({ ...options, connectionString: host.known ?? host.first });
+      }
+      get isOfPresentHost(): boolean {
+        return this.#url !== undefined && this.#url === host.known;
       }
     }
     this.#pool = new pg.Pool({
@@ -89,8 +99,7 @@ export class ReadPool {
     if (refusal !== undefined) return refusal;
     const span = tracing.spans?.statement("palisade-read");
     try {
-      if (this.#host.known === undefined) await this.#host.url();
-      const found = await work(this.db);
+      const found = await this.#onPresentHost(work);
       span?.end({});
       return found;
     } catch (error) {
@@ -98,6 +107,18 @@ export class ReadPool {
       span?.end({}, cause instanceof pg.DatabaseError ? (cause.code ?? cause.name) : "unreachable");
       if (!(cause instanceof pg.DatabaseError)) this.#host.forget();
       return { kind: "unavailable", reason: cause instanceof pg.DatabaseError ? "refused" : "unreachable", outcome: "not_applied", cause };
+    }
+  }
+
+  /** The pool closes a connection whose query failed, and takes another one. */
+  async #onPresentHost<T>(work: (db: ReturnType<typeof drizzle>) => Promise<T>): Promise<T> {
+    for (;;) {
+      if (this.#host.known === undefined) await this.#host.url();
+      try {
+        return await work(this.db);
+      } catch (error) {
+        if (!(causeOf(error) instanceof OtherServer)) throw error;
+      }
     }
   }
 

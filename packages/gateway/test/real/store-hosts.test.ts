@@ -28,6 +28,22 @@ describe("a URL with several hosts", () => {
     expect(await migrate(databaseUrl)).toMatchObject({ applied: [] });
   });
 
+  base("G3 after a failover no read is answered by the server that was replaced, although it still runs", async ({ onTestFinished }) => {
+    const pair = await PostgresPair.start({ replication: "sync" });
+    onTestFinished(() => pair.stop());
+    const limits = { connectTimeoutMs: 10_000, writeTimeoutMs: 1_000, lockWaitMs: 500, batchLockWaitMs: 100 };
+    const gateway = createGateway({ ...quiet, ...limits, databaseUrl: urlOf(pair.primary, pair.standby) });
+    onTestFinished(async () => void (await gateway.close()));
+    await gateway.listen();
+    expect(await put(gateway.url, "x", { token: 1, value: { n: 1 } })).toMatchObject({ status: 201 });
+    expect((await Promise.all([1, 2, 3].map(() => get(gateway.url, "x")))).map(({ json }) => json)).toEqual([{ n: 1 }, { n: 1 }, { n: 1 }]);
+    await pair.promote();
+    await eventually(async () => (await put(gateway.url, "x", { token: 2, value: { n: 2 } })).status).toBe(200);
+    expect(await put(gateway.url, "x", { token: 3, value: { n: 3 } })).toMatchObject({ status: 200 });
+    const read = await Promise.all(Array.from({ length: 12 }, () => get(gateway.url, "x")));
+    expect(read.map(({ json }) => json)).toEqual(read.map(() => ({ n: 3 })));
+  });
+
   base("leads to the server that was promoted last when the one it replaced still runs", async ({ onTestFinished }) => {
     const pair = await PostgresPair.start({ replication: "async" });
     onTestFinished(() => pair.stop());
