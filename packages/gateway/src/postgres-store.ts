@@ -73,7 +73,7 @@ class PostgresStore implements FencedStore {
     this.#verify = verify === undefined ? "off" : "on";
     this.#lineage = memory === undefined ? undefined : new Lineage({ memory, unreachable: verifyUnreachable });
     this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
-    this.#reads = new ResourceReads(this.#pool);
+    this.#reads = new ResourceReads(this.#pool, limits.connectTimeoutMs);
     const engine = new EngineWatch(this.#pool, (found) => this.#paths.use(found));
     this.#engine = engine;
     this.#paths = new WritePaths({

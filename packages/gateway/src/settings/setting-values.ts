@@ -126,7 +126,10 @@ export interface Settings extends CredentialSettings {
    * connections for such rows.
    */
   readonly batchLockWaitMs: number | undefined;
-  /** How long opening a connection to Postgres may take. */
+  /**
+   * How long opening a connection to Postgres may take, and how long a read waits for one or for
+   * the reads under way.
+   */
   readonly connectTimeoutMs: number | undefined;
   /** How long a write may wait for a statement in all before it is refused as not applied. */
   readonly maxWaitMs: number | undefined;

@@ -227,7 +227,7 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
   connectTimeoutMs: number({
     env: "PALISADE_CONNECT_TIMEOUT_MS",
     ...storeRange("connectTimeoutMs"),
-    help: "How long opening a connection to Postgres may take.",
+    help: "How long opening a connection to Postgres may take, and how long a read waits for one or for the reads under way.",
   }),
   maxWaitMs: number({
     env: "PALISADE_MAX_WAIT_MS",

@@ -1,6 +1,7 @@
 // Reads of one resource. Those that wait while others are under way go together as one statement:
 // a statement each costs more than all else that a read does.
 import { eq, sql } from "drizzle-orm";
+import { BoundedWait, type Waiter } from "./bounded-wait.js";
 import { type ReadResult, state, value } from "./read.js";
 import type { ReadPool } from "./read-pool.js";
 import { resources } from "./schema.js";
@@ -12,7 +13,7 @@ const MOST_TOGETHER = 16;
 /** Of documents in one answer of Postgres, if they are as large as those before. */
 const CHARACTERS_TOGETHER = 1_000_000;
 
-interface Waiting {
+interface Waiting extends Waiter {
   readonly resource: string;
   /** The request that it came with, where requests are traced. */
   readonly span: unknown;
@@ -23,25 +24,44 @@ export class ResourceReads {
   readonly #pool: ReadPool;
   readonly #one: (resource: string) => Promise<ReadResult>;
   readonly #several: (names: readonly string[]) => Promise<readonly ReadResult[]>;
-  readonly #waiting: Waiting[] = [];
+  /** In the order in which they came. */
+  readonly #waiting = new Set<Waiting>();
+  readonly #wait: BoundedWait<Waiting>;
   #underWay = 0;
   #together = MOST_TOGETHER;
 
-  constructor(pool: ReadPool) {
+  /** `maxWaitMs`: how long a read waits for those under way; they may be slow, and not fail. */
+  constructor(pool: ReadPool, maxWaitMs: number) {
     this.#pool = pool;
     [this.#one, this.#several] = statementsOn(pool);
+    const limits = { maxAccepted: Number.POSITIVE_INFINITY, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
+    this.#wait = new BoundedWait(limits, (read, why) => this.#taken(read).settle(why));
   }
 
   /** `alone`: where the rows of several resources are on several servers. */
   read(resource: string, how: "with others" | "alone"): Promise<ReadResult> {
     if (how === "alone") return this.#one(resource);
     return new Promise((settle) => {
-      const read = { resource, span: tracing.spans?.current(), settle };
+      const span = tracing.spans?.current();
+      const read: Waiting = { resource, span, settle, bytes: 0, giveUp: undefined, waitedMs: 0, waitsSince: 0, overdueAt: 0 };
       if (this.#underWay < UNDER_WAY) return void this.#send([read]);
-      const refusal = this.#pool.refusal(this.#waiting.length);
-      if (refusal === undefined) this.#waiting.push(read);
-      else settle(refusal);
+      const refusal = this.#pool.refusal(this.#waiting.size);
+      if (refusal !== undefined) return settle(refusal);
+      this.#waiting.add(read);
+      this.#wait.accept(read);
     });
+  }
+
+  #taken(read: Waiting): Waiting {
+    this.#waiting.delete(read);
+    this.#wait.leave(read);
+    return read;
+  }
+
+  #takeFirst(atMost: number): Waiting[] {
+    const taken: Waiting[] = [];
+    for (const read of this.#waiting) if (taken.push(this.#taken(read)) === atMost) break;
+    return taken;
   }
 
   async #send(reads: readonly Waiting[]): Promise<void> {
@@ -55,7 +75,7 @@ export class ResourceReads {
     }
     if (results.some(({ kind }) => kind !== "unavailable")) this.#next(results);
     // They wait in the pool, and are answered in their time, whatever becomes of the others.
-    else for (const read of this.#waiting.splice(0)) void this.#goAlone(read);
+    else for (const read of this.#takeFirst(Number.POSITIVE_INFINITY)) void this.#goAlone(read);
   }
 
   #resultsOf(reads: readonly Waiting[]): Promise<readonly ReadResult[]> {
@@ -73,7 +93,7 @@ export class ResourceReads {
   #next(before: readonly ReadResult[]): void {
     const characters = before.reduce((sum, read) => sum + (read.kind === "found" ? read.value.length : 0), before.length);
     this.#together = Math.max(1, Math.min(MOST_TOGETHER, Math.floor((CHARACTERS_TOGETHER * before.length) / characters)));
-    if (this.#waiting.length > 0) void this.#send(this.#waiting.splice(0, this.#together));
+    if (this.#waiting.size > 0) void this.#send(this.#takeFirst(this.#together));
   }
 
   async #goAlone(read: Waiting): Promise<void> {

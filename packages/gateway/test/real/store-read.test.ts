@@ -2,7 +2,7 @@
 import type { FencedStore, ListRequest } from "../../src/fenced-store.js";
 import { firstNameAfter } from "../../src/store/read.js";
 import { put } from "../support/statement.js";
-import { describe, expect, test, uniqueName } from "../support/store.js";
+import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 
 async function pages(store: FencedStore, request: ListRequest): Promise<string[][]> {
   const found: string[][] = [];
@@ -31,6 +31,20 @@ describe("a read", () => {
     const wanted = Array.from({ length: 400 }, (_, i) => names[(i * 7) % names.length] ?? "");
     const found = await Promise.all(wanted.map((name) => store.read(name)));
     expect(found).toEqual(wanted.map((name) => alone.get(name)));
+  });
+});
+
+describe("a read that waits for those under way", () => {
+  test("G6 is refused in time, however long they take", async ({ openStore, connect }) => {
+    const [store, holder, observer] = [await openStore({ connectTimeoutMs: 2_000 }), await connect(), await connect()];
+    const resource = uniqueName();
+    await store.write(put(resource, 1, "1"));
+    await holder.query("begin; lock table palisade.resources in access exclusive mode");
+    const underWay = Array.from({ length: 4 }, () => store.read(resource));
+    await untilSomebodyWaits(observer, underWay.length);
+    expect(await store.read(resource)).toMatchObject({ kind: "unavailable", reason: "overloaded" });
+    await holder.query("commit");
+    expect((await Promise.all(underWay)).map(({ kind }) => kind)).toEqual(underWay.map(() => "found"));
   });
 });
 

@@ -11,7 +11,7 @@ const busy: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Names that begin with "no" have no row; every other document is its name, so wide. */
-function opened({ wide = 1, mostWaiting = 1_000 } = {}) {
+function opened({ wide = 1, mostWaiting = 1_000, maxWaitMs = 60_000 } = {}) {
   const asked: { readonly names: readonly string[]; answer(): void; fail(): void }[] = [];
   const query = (_config: unknown, [names]: [string | readonly string[]]) =>
     new Promise((resolve, reject) => {
@@ -28,7 +28,7 @@ function opened({ wide = 1, mostWaiting = 1_000 } = {}) {
     refusal: (waiting: number) => (waiting >= mostWaiting ? busy : undefined),
     read: async (work: (given: typeof db) => Promise<unknown>) => await work(db).catch(() => lost),
   };
-  const reads = new ResourceReads(pool as unknown as ReadPool);
+  const reads = new ResourceReads(pool as unknown as ReadPool, maxWaitMs);
   const read = async (name: string, how: "with others" | "alone" = "with others") => {
     const result = await reads.read(name, how);
     return result.kind === "found" ? result.value.trim() : result.kind;
@@ -83,6 +83,15 @@ describe("reads of single resources", () => {
     asked[6]?.fail();
     for (const one of asked) one.answer();
     expect(await found).toEqual(names(0, 24).map((name) => (name === "r5" ? "unavailable" : name)));
+  });
+
+  test("G6 that have waited too long for the others are not sent", async () => {
+    const { asked, read } = opened({ maxWaitMs: 5 });
+    const found = names(0, 4).map((name) => read(name));
+    expect(await Promise.all(names(4, 9).map((name) => read(name)))).toEqual(names(4, 9).map(() => "unavailable"));
+    for (const one of asked) one.answer();
+    expect(await Promise.all(found)).toEqual(names(0, 4));
+    expect(asked).toHaveLength(4);
   });
 
   test("G6 are refused while too many wait, and never share a statement where their rows are apart", async () => {
