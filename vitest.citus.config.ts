@@ -19,6 +19,7 @@ const reused = [
   "guard-transactions",
   "http-crash",
   "http-drain",
+  "http-json-patch",
   "http-routes",
   "http-transactions",
   "stale-writes-are-rejected",

@@ -29,6 +29,7 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     "request-format.ts",
     "options.ts",
     "transaction-body.ts",
+    "json-patch-body.ts",
     "transport.ts",
     "spans.ts",
     "retry.ts",

@@ -6,6 +6,7 @@ import type {
   FunctionOptions,
   GetOptions,
   HistoryOptions,
+  JsonPatchOperation,
   ListOptions,
   Operation,
   RefusedOptions,
@@ -21,6 +22,7 @@ import type {
   FenceResult,
   GetResult,
   HistoryResult,
+  JsonPatchResult,
   ListResult,
   PatchResult,
   PutResult,
@@ -53,6 +55,11 @@ export interface GatewayClient {
   put(resource: string, value: unknown, options: WriteOptions): Promise<PutResult>;
   /** Changes members of a document by a JSON merge patch (RFC 7396). */
   patch<T = unknown>(resource: string, mergePatch: unknown, options: WriteOptions): Promise<PatchResult<T>>;
+  /**
+   * Changes a document by a JSON Patch (RFC 6902), all of it or nothing: `patch_failed` says which
+   * operation does not fit.
+   */
+  jsonPatch(resource: string, operations: readonly JsonPatchOperation[], options: WriteOptions): Promise<JsonPatchResult>;
   /** Deletes a document; its fence and revision stay. */
   delete(resource: string, options: WriteOptions): Promise<DeleteResult>;
   /** Reads a document. Needs no lease; what a writer reads should come from `seal`. */

@@ -2,6 +2,7 @@
 
 import { type ChangeSource, readChanges } from "./change-stream.js";
 import type { GatewayClient, GatewayClientOptions } from "./client-options.js";
+import { jsonPatchText } from "./json-patch-body.js";
 import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } from "./misuse.js";
 import type {
   CallOptions,
@@ -10,6 +11,7 @@ import type {
   FunctionOptions,
   GetOptions,
   HistoryOptions,
+  JsonPatchOperation,
   ListOptions,
   Operation,
   RefusedOptions,
@@ -26,6 +28,7 @@ import type {
   FenceResult,
   GetResult,
   HistoryResult,
+  JsonPatchResult,
   ListResult,
   PatchResult,
   PutResult,
@@ -53,6 +56,7 @@ const ofHolder = [...ofCall, "lease", "token"];
 const ofWrite = [...ofHolder, "seq", "ifMatch", "ifNoneMatch", "idempotencyKey"];
 
 const json = { "content-type": "application/json" };
+const jsonPatchType = { "content-type": "application/json-patch+json" };
 const mergePatchType = { "content-type": "application/merge-patch+json" };
 
 type Source = Pick<ChangeSource, "base" | "apiKey" | "fetch">;
@@ -82,6 +86,12 @@ class HttpClient implements GatewayClient {
     if (!answer.ok) return answer;
     const text = memberText(answer.text);
     return text === undefined ? stored(resource, answer) : { ...stored(resource, answer), value: JSON.parse(text) as T, text };
+  }
+
+  async jsonPatch(resource: string, operations: readonly JsonPatchOperation[], options: WriteOptions): Promise<JsonPatchResult> {
+    checkOptions("jsonPatch", options, ofWrite);
+    const answer = await this.#write("PATCH", resource, { ...options, body: jsonPatchText(operations), contentType: jsonPatchType });
+    return answer.ok ? stored(resource, answer) : answer;
   }
 
   async delete(resource: string, options: WriteOptions): Promise<DeleteResult> {

@@ -9,7 +9,16 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Options of `put`, `patch` and `delete`: the holder, as `lease` or as `token`, and conditions. */
+/** One operation of a JSON Patch (RFC 6902). Paths are JSON pointers, such as `/lines/0/price`. */
+export type JsonPatchOperation =
+  | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
+  | { readonly op: "move" | "copy"; readonly path: string; readonly from: string }
+  | { readonly op: "remove"; readonly path: string };
+
+/**
+ * Options of `put`, `patch`, `jsonPatch` and `delete`: the holder, as `lease` or as `token`, and
+ * conditions.
+ */
 export type WriteOptions = CallOptions &
   Holder & {
     /** Position among the writes of this lease. Makes a retry after an unknown outcome safe. */

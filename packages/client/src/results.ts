@@ -21,6 +21,7 @@ export const problemCodes = [
   "sequence_out_of_order",
   "idempotency_in_flight",
   "contention",
+  "patch_failed",
   "fence_unchanged",
   "changes_gone",
   "fencing_token_stale",
@@ -72,7 +73,7 @@ export interface Refusal {
   readonly currentSeq?: number | undefined;
   /** The revision that is stored, in quotes as HTTP has it. */
   readonly currentETag?: string | undefined;
-  /** Which operation of a transaction, or lease of a call, counted from 0. */
+  /** Which operation of a transaction or of a JSON patch, or lease of a call, counted from 0. */
   readonly operation?: number | undefined;
   /** Of the error that a called function ended with. */
   readonly sqlState?: string | undefined;
@@ -100,6 +101,8 @@ interface Stored {
 
 /** The answer of `put`; `created` where there was no document before. */
 export type PutResult = (Stored & { readonly created: boolean }) | Refusal;
+/** The answer of `jsonPatch`. */
+export type JsonPatchResult = Stored | Refusal;
 /** The answer of `delete`. */
 export type DeleteResult = Stored | Refusal;
 /** `value` and `text` are present for callers with a read scope. */

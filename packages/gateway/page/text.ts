@@ -52,6 +52,7 @@ const reasons: Readonly<Record<string, string>> = {
   etag_mismatch: "document has changed",
   verification_unavailable: "lock could not be asked",
   contention: "contention",
+  patch_failed: "patch does not fit",
   document_too_large: "document too large",
   idempotency_key_reused: "key used for another write",
   function_failed: "function failed",

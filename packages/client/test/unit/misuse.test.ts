@@ -55,6 +55,17 @@ describe("a call refuses", () => {
       () => client.transaction([{ op: "seal", resource: "orders/42" }], { lease }),
       'not of "orders/42"',
     ],
+    [
+      "an operation of a JSON patch that is none",
+      () => loose.jsonPatch("orders/42", ["/status"], { token: 1 }),
+      'operation 0 of a JSON patch must be an object, as { op: "remove", path: "/a" }, not "/status"',
+    ],
+    ["a JSON patch that is none", () => loose.jsonPatch("orders/42", { status: "paid" }, { token: 1 }), "a merge patch goes to patch()"],
+    [
+      "an undefined value in a JSON patch",
+      () => client.jsonPatch("orders/42", [{ op: "add", path: "/a", value: undefined }], { token: 1 }),
+      "undefined",
+    ],
     ["a name that is no text", () => loose.get(42), 'a resource name is text such as "orders/42", not number 42'],
   ])("%s", async (_, call, message) => {
     const before = sent;

@@ -110,27 +110,36 @@ function truncated(): Problem {
   return new Problem("request_malformed", "The body ended before its announced length.");
 }
 
-const jsonOnly = ["application/json"];
-const mergePatch = ["application/merge-patch+json", "application/json"];
+const JSON_PATCH = "application/json-patch+json";
+const accepted = {
+  document: ["application/json"],
+  merge_patch: ["application/merge-patch+json", "application/json"],
+  json_patch: [JSON_PATCH],
+} as const satisfies Record<string, readonly string[]>;
 const UTF8 = /^charset=(?:utf-8|"utf-8")$/i;
 
 /**
- * Only JSON in UTF-8, not compressed. A merge patch names itself or is plain JSON; other patch
- * formats would be misread as documents.
+ * Only JSON in UTF-8, not compressed. A merge patch names itself or is plain JSON, a JSON patch
+ * names itself; other patch formats would be misread as documents.
  */
-export function mediaTypeFault(headers: RequestHeaders, purpose: "document" | "merge_patch"): Problem | undefined {
+export function mediaTypeFault(headers: RequestHeaders, purpose: keyof typeof accepted): Problem | undefined {
   if (headers.contentEncoding !== undefined && headers.contentEncoding.toLowerCase() !== "identity") {
     return unsupportedMedia("Compressed bodies are not accepted; send the JSON as it is.");
   }
   const field = headers.contentType;
   if (field === "application/json") return undefined;
-  const accepted = purpose === "document" ? jsonOnly : mergePatch;
-  if (field === undefined) return unsupportedMedia(`The Content-Type header is missing; it must be ${accepted.join(" or ")}.`);
+  const types: readonly string[] = accepted[purpose];
+  if (field === undefined) return unsupportedMedia(`The Content-Type header is missing; it must be ${types.join(" or ")}.`);
   const [type = "", ...parameters] = field.split(";").map((part) => part.trim());
-  if (!accepted.includes(type.toLowerCase())) return unsupportedMedia(`The Content-Type must be ${accepted.join(" or ")}.`);
+  if (!types.includes(type.toLowerCase())) return unsupportedMedia(`The Content-Type must be ${types.join(" or ")}.`);
   if (!parameters.every((parameter) => UTF8.test(parameter)))
     return unsupportedMedia("JSON is UTF-8; no other charset or parameter is accepted.");
   return undefined;
+}
+
+/** Which of the two kinds of patch a request carries is said by its media type alone. */
+export function namesJsonPatch({ contentType }: RequestHeaders): boolean {
+  return contentType !== undefined && contentType.split(";", 1)[0]?.trim().toLowerCase() === JSON_PATCH;
 }
 
 function unsupportedMedia(detail: string): Problem {

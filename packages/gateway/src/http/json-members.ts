@@ -41,7 +41,7 @@ export function elementsOf(text: string): readonly string[] | undefined {
   return elements;
 }
 
-function stringOf(text: string): string {
+export function stringOf(text: string): string {
   return text.includes("\\") ? String(JSON.parse(text)) : text.slice(1, -1);
 }
 
@@ -50,7 +50,7 @@ function skipSeparator(text: string, at: number): number {
   return text.charCodeAt(next) === COMMA ? skipSpace(text, next + 1) : next;
 }
 
-function skipSpace(text: string, start: number): number {
+export function skipSpace(text: string, start: number): number {
   let at = start;
   while (text.charCodeAt(at) <= SPACE) at += 1;
   return at;
@@ -74,7 +74,7 @@ function endOfValue(text: string, start: number): number {
   return text.length;
 }
 
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); ; at = text.indexOf('"', at + 1)) {
     let backslashes = 0;
     while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
@@ -82,7 +82,7 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-function endOfScalar(text: string, start: number): number {
+export function endOfScalar(text: string, start: number): number {
   let at = start;
   while (at < text.length && !endsScalar(text.charCodeAt(at))) at += 1;
   return at;

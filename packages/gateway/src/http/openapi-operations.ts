@@ -12,6 +12,13 @@ export const tags = {
   description: "This document",
 } as const;
 
+export interface RequestBody {
+  readonly mediaTypes: readonly string[];
+  readonly schema: z.ZodType;
+  /** Media types whose bodies are other ones. */
+  readonly others?: Readonly<Record<string, z.ZodType>>;
+}
+
 export interface OperationDescription {
   readonly method: "get" | "put" | "patch" | "delete" | "post";
   readonly path: string;
@@ -20,7 +27,7 @@ export interface OperationDescription {
   readonly summary: string;
   readonly parameters: readonly string[];
   readonly query?: z.ZodObject | undefined;
-  readonly request?: { readonly mediaTypes: readonly string[]; readonly schema: z.ZodType } | undefined;
+  readonly request?: RequestBody | undefined;
   /** Status to the schema of its body; null where there is none. */
   readonly answers: Readonly<Record<number, z.ZodType | null>>;
   /** Of the answers; JSON when absent. */
@@ -73,12 +80,16 @@ export const operations: readonly OperationDescription[] = [
     path: "/v1/resources/{resource}",
     id: "patchResource",
     tag: "resources",
-    summary: "Change a document by a JSON merge patch (RFC 7396)",
+    summary: "Change a document by a JSON merge patch (RFC 7396) or a JSON Patch (RFC 6902)",
     parameters: writeParameters,
-    request: { mediaTypes: ["application/merge-patch+json", ...json], schema: anyDocument },
+    request: {
+      mediaTypes: ["application/merge-patch+json", ...json],
+      schema: anyDocument,
+      others: { "application/json-patch+json": schemas.jsonPatch },
+    },
     answers: { 200: schemas.patchReceipt },
     answerHeaders: stored,
-    problems: [...write, ...body, "not_found"],
+    problems: [...write, ...body, "not_found", "patch_failed"],
   },
   {
     method: "delete",

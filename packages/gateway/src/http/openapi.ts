@@ -2,7 +2,7 @@
 // table of problems, so that no rule is described twice.
 import { z } from "zod";
 import { MAX_NAME_BYTES } from "../fence/write-request.js";
-import { type OperationDescription, operations, tags } from "./openapi-operations.js";
+import { type OperationDescription, operations, type RequestBody, tags } from "./openapi-operations.js";
 import { type ProblemCode, statusOf } from "./problem.js";
 import * as schemas from "./schemas.js";
 
@@ -73,9 +73,7 @@ function describe(operation: OperationDescription): Json {
     description: `${operation.summary}.`,
     tags: [operation.tag],
     parameters: [...named, ...query],
-    ...(operation.request === undefined
-      ? {}
-      : { requestBody: { required: true, content: content(operation.request.mediaTypes, operation.request.schema) } }),
+    ...(operation.request === undefined ? {} : { requestBody: { required: true, content: bodyContent(operation.request) } }),
     responses: { ...answers(operation), ...problemAnswers([...everywhere, ...operation.problems]) },
   };
 }
@@ -134,6 +132,10 @@ function problemAnswers(codes: readonly ProblemCode[]): Json {
       },
     ]),
   );
+}
+
+function bodyContent({ mediaTypes, schema, others = {} }: RequestBody): Json {
+  return Object.assign({}, content(mediaTypes, schema), ...Object.entries(others).map(([type, other]) => content([type], other)));
 }
 
 function content(mediaTypes: readonly string[], schema: z.ZodType): Json {
@@ -204,6 +206,6 @@ function headers(): Json {
     "WWW-Authenticate": { description: "The scheme that is wanted", schema: { type: "string" } },
     Allow: { description: "The methods of this route", schema: { type: "string" } },
     "Accept-Encoding": { description: "The only encoding that is taken: none", schema: { type: "string", const: "identity" } },
-    "Accept-Patch": { description: "The media type of a patch", schema: { type: "string" } },
+    "Accept-Patch": { description: "The media types of a patch", schema: { type: "string" } },
   };
 }

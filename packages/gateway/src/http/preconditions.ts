@@ -51,7 +51,7 @@ export interface WriteCondition {
 
 // A well-formed tag that this gateway never gave out matches no revision. It still goes to the
 // store, because a stale token takes precedence over a mismatch.
-const NO_SUCH_REVISION = MAX_TOKEN;
+export const NO_SUCH_REVISION = MAX_TOKEN;
 const unconditional: WriteCondition = { expected: undefined };
 const STRONG_TAG = /^"[\x21\x23-\x7e]*"$/;
 const OWN_TAG = /^"([1-9][0-9]{0,14})"$/;

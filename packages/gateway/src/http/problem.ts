@@ -25,6 +25,7 @@ const problems = {
   sequence_out_of_order: [409, "The sequence number does not rise"],
   idempotency_in_flight: [409, "The same request is still being answered"],
   contention: [409, "The database could not order this write in time"],
+  patch_failed: [409, "The patch does not fit the document"],
   fence_unchanged: [409, "The fence is already there"],
   changes_gone: [410, "These changes are no longer kept"],
   fencing_token_stale: [412, "A newer holder has written: this lease is lost"],
@@ -60,7 +61,7 @@ export interface ProblemFacts {
   readonly limitBytes?: number;
   /** Whether the request may have changed anything. */
   readonly outcome?: "not_applied" | "unknown";
-  /** Which operation of a transaction, counted from 0. */
+  /** Which operation of a transaction or of a JSON patch, counted from 0. */
   readonly operation?: number;
   /** Of the error that a called function ended with. */
   readonly sqlState?: string;
@@ -115,7 +116,7 @@ function problemHeaders(problem: Problem, body: string): Record<string, string |
   if (problem.code === "unauthenticated") headers["WWW-Authenticate"] = 'Bearer realm="palisade"';
   if (problem.code === "media_type_unsupported") {
     headers["Accept-Encoding"] = "identity";
-    headers["Accept-Patch"] = "application/merge-patch+json";
+    headers["Accept-Patch"] = "application/merge-patch+json, application/json-patch+json";
   }
   return headers;
 }

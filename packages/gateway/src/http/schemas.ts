@@ -155,6 +155,16 @@ export const operation = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("delete"), ...operationHead, ...conditions }),
   z.strictObject({ op: z.literal("seal"), ...operationHead }),
 ]);
+const pointer = z.string().meta({ description: "A JSON pointer (RFC 6901)" });
+export const jsonPatch = z
+  .array(
+    z.discriminatedUnion("op", [
+      z.object({ op: z.enum(["add", "replace", "test"]), path: pointer, value: document }),
+      z.object({ op: z.enum(["move", "copy"]), path: pointer, from: pointer }),
+      z.object({ op: z.literal("remove"), path: pointer }),
+    ]),
+  )
+  .max(MAX_OPERATIONS);
 export const transactionRequest = z.strictObject({ operations: z.array(operation).min(1).max(MAX_OPERATIONS) });
 export const transactionReceipt = z.object({
   results: z.array(z.object({ resource, token, rev, value: document.optional() })),
@@ -203,6 +213,7 @@ export const named: Readonly<Record<string, z.ZodType>> = {
   HistoryPage: historyPage,
   RefusedPage: refusedPage,
   Change: change,
+  JsonPatch: jsonPatch,
   Transaction: transactionRequest,
   TransactionReceipt: transactionReceipt,
   Call: callRequest,

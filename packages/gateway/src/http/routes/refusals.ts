@@ -15,6 +15,7 @@ const kept: ReadonlySet<ProblemCode> = new Set<ProblemCode>([
   "fencing_token_unissued",
   "sequence_out_of_order",
   "etag_mismatch",
+  "patch_failed",
   "verification_unavailable",
   "contention",
   "document_too_large",

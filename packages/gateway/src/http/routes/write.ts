@@ -4,14 +4,17 @@
 import type { WriteOperation, WriteRequest } from "../../fence/verdict.js";
 import type { Metrics } from "../../observe/metrics.js";
 import { type Answer, acceptedAnswer, type Visibility, verdictProblem } from "../answer.js";
-import { type BodyBudget, mediaTypeFault, readBody } from "../body.js";
+import { authorize } from "../auth.js";
+import { type BodyBudget, mediaTypeFault, namesJsonPatch, readBody } from "../body.js";
 import type { RouteHandler } from "../dispatcher.js";
+import { MAX_PATCHED_BYTES, parseJsonPatch } from "../json-patch.js";
 import { jsonFault } from "../json-text.js";
 import { RESOURCE_PREFIX } from "../paths.js";
 import { idempotencyOf, parseFencingToken, parseIdempotencyKey, parseWriteCondition } from "../preconditions.js";
 import { Problem } from "../problem.js";
 import type { RequestContext } from "../request-context.js";
 import { allows, type Principal } from "../scopes.js";
+import { writePatched } from "./patched-write.js";
 import type { StoreAccess } from "./read.js";
 import { sealTargetOf, targetOf } from "./target.js";
 
@@ -26,7 +29,7 @@ export function putRoute(parts: WriteParts): RouteHandler {
 }
 
 export function patchRoute(parts: WriteParts): RouteHandler {
-  return (context) => writeDocument(parts, context, "patch");
+  return (context) => (namesJsonPatch(context.headers) ? writeJsonPatch(parts, context) : writeDocument(parts, context, "patch"));
 }
 
 export function deleteRoute(parts: WriteParts): RouteHandler {
@@ -86,12 +89,38 @@ function readIntent(context: RequestContext, op: WriteOperation, resource: strin
   };
 }
 
+/** Answered as a PUT. `test` tells what a document says, so it takes a credential that may read. */
+async function writeJsonPatch(parts: WriteParts, context: RequestContext): Promise<Answer | Problem> {
+  const intent = readIntent(context, "put", targetOf(context, RESOURCE_PREFIX, "write"));
+  if (intent instanceof Problem) return intent;
+  const refusal = authorize(context.principal, "read", intent.resource) ?? mediaTypeFault(context.headers, "json_patch");
+  if (refusal !== undefined) return refusal;
+  const text = await readBody(context, parts.bodyLimitBytes, parts.budget);
+  if (text instanceof Problem) return text;
+  const operations = jsonFault(text, parts.bodyLimitBytes) ?? parseJsonPatch(text);
+  if (operations instanceof Problem) return operations;
+  const { resource, token, seq, expected, holder } = intent;
+  const idempotency = idempotencyFor(context, intent, ["json patch", text]);
+  const request = { resource, token, seq, expected, holder, idempotency };
+  const limitBytes = Math.min(parts.bodyLimitBytes, MAX_PATCHED_BYTES);
+  const verdict = await writePatched(parts, { request, operations, limitBytes });
+  if (verdict instanceof Problem) {
+    parts.metrics.writeDone("patch", verdict.code);
+    return verdict;
+  }
+  parts.metrics.writeDone("patch", verdict.kind);
+  return verdict.kind === "accepted" ? acceptedAnswer(verdict, "put", "must_not_read") : verdictProblem(verdict);
+}
+
+/** The last parameter is the operation and its document. */
+function idempotencyFor({ principal }: RequestContext, intent: Intent, [op, value]: readonly [string, string | undefined]) {
+  const { idempotencyKey, resource, token, seq, expected } = intent;
+  return idempotencyKey === undefined ? undefined : idempotencyOf(principal, idempotencyKey, [op, resource, token, seq, expected, value]);
+}
+
 async function apply(parts: WriteParts, context: RequestContext, intent: Intent): Promise<Answer | Problem> {
-  const { idempotencyKey, op, resource, token, seq, expected, value, holder } = intent;
-  const idempotency =
-    idempotencyKey === undefined
-      ? undefined
-      : idempotencyOf(context.principal, idempotencyKey, [op, resource, token, seq, expected, value]);
+  const { op, resource, token, seq, expected, value, holder } = intent;
+  const idempotency = idempotencyFor(context, intent, [op, value]);
   const verdict = await parts.store.write({ op, resource, token, seq, expected, value, holder, idempotency });
   parts.metrics.writeDone(op, verdict.kind);
   return verdict.kind === "accepted" ? acceptedAnswer(verdict, op, visibilityOf(context.principal, resource)) : verdictProblem(verdict);

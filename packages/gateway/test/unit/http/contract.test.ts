@@ -35,6 +35,7 @@ describe("the contract", () => {
         "method_not_allowed": 405,
         "not_found": 404,
         "outcome_unknown": 504,
+        "patch_failed": 409,
         "precondition_unsupported": 400,
         "query_invalid": 400,
         "rate_limited": 429,
