@@ -5,18 +5,16 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { MAX_TOKEN, TOKENS_PER_MS } from "../../../src/protocol/token.js";
-import { accept, enter, promise } from "../../../src/redis/generation-record.js";
-import { keysOf } from "../../../src/redis/keys.js";
 import * as generated from "../../../src/redis/lua.generated.js";
-import { admit, mark, type NodeStatus, openAdmission, readFloor, readmit, status } from "../../../src/redis/node-record.js";
+import { mark, type NodeStatus } from "../../../src/redis/node-record.js";
 import { resourcesPage } from "../../../src/redis/recovery.js";
 import { requestScriptsFor } from "../../../src/redis/request-scripts.js";
 import * as requests from "../../../src/redis/requests.js";
 import { RESERVED_MS, TICKET_MS } from "../../../src/waiting/retry-delay.js";
+import { admissionCalls, keys } from "./admission-calls.js";
 
 const folder = new URL("../../../src/redis/lua/", import.meta.url);
 const files = readdirSync(folder);
-const keys = keysOf("ns", "inbox");
 
 function textOf(name: string): string {
   return readFileSync(new URL(`${name}.lua`, folder), "utf8");
@@ -98,33 +96,7 @@ describe("the Lua files", () => {
   );
 
   test("the scripts of the admission are asked with the arguments that their heads name", () => {
-    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" };
-    const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
-    const admitted = {
-      runId: "r",
-      nonce: "t",
-      floor: 1,
-      incarnation: "e",
-      id: "i",
-      fleet: "f",
-      size: 1,
-      maxTtlMs: 1,
-      durable: "durable" as const,
-      roster,
-      founding: "",
-    };
-    const calls = {
-      status: status(keys),
-      "open-admission": openAdmission(keys, marked),
-      "read-floor": readFloor(keys, "e", "g"),
-      admit: admit(keys, admitted),
-      "list-resources": resourcesPage(keys, "0"),
-      readmit: readmit(keys, admitted),
-      promise: promise(keys, "", 1),
-      accept: accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" }),
-      enter: enter(keys, { roster, floor: 1, incarnation: "e", since: 0 }),
-    };
-    for (const [name, call] of Object.entries(calls)) {
+    for (const [name, call] of Object.entries({ ...admissionCalls, "list-resources": resourcesPage(keys, "0") })) {
       expect(call.args).toHaveLength(argumentsIn(name).length);
       expect(call.keys).toEqual([keys.node]);
     }

@@ -3,10 +3,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { causeOf, causeOfText } from "../../../src/redis/causes.js";
-import { accept, enter, promise } from "../../../src/redis/generation-record.js";
-import { keysOf } from "../../../src/redis/keys.js";
-import { admit, openAdmission, readFloor, readmit, type ScriptCall, status } from "../../../src/redis/node-record.js";
 import * as requests from "../../../src/redis/requests.js";
+import { admissionCalls } from "./admission-calls.js";
 
 const heard = { node: "n1", incarnation: "e" };
 const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, tells: true };
@@ -67,35 +65,9 @@ describe("replies", () => {
   });
 
   test("the scripts of the admission read what they expect or say that the reply is garbage", () => {
-    const keys = keysOf("ns", "inbox");
-    const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
-    const admitted = {
-      runId: "r",
-      nonce: "t",
-      floor: 1,
-      incarnation: "e",
-      id: "i",
-      fleet: "f",
-      size: 1,
-      maxTtlMs: 1,
-      durable: "durable" as const,
-      roster,
-      founding: "",
-    };
-    const marked = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" };
-    const given = { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" };
-    const entering = { roster, floor: 1, incarnation: "e", since: 0 };
-    const calls: ScriptCall<unknown>[] = [
-      status(keys),
-      openAdmission(keys, marked),
-      readFloor(keys, "e", "g"),
-      admit(keys, admitted),
-      readmit(keys, admitted),
-    ];
-    calls.push(promise(keys, "", 1), accept(keys, given), enter(keys, entering));
     fc.assert(
       fc.property(anything, (reply) => {
-        for (const call of calls) {
+        for (const call of Object.values(admissionCalls)) {
           try {
             const read = call.read(reply);
             expect(["undefined", "number", "object", "boolean"]).toContain(typeof read);

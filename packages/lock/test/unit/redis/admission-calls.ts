@@ -1,0 +1,23 @@
+// Every script of the admission and of a change of members, each called once; by its file.
+import { accept, enter, promise } from "../../../src/redis/generation-record.js";
+import { keysOf } from "../../../src/redis/keys.js";
+import { admit, openAdmission, readFloor, readmit, type ScriptCall, status } from "../../../src/redis/node-record.js";
+
+const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
+const admitted = {
+  ...{ runId: "r", nonce: "t", floor: 1, incarnation: "e", id: "i", fleet: "f", size: 1, maxTtlMs: 1 },
+  ...{ durable: "durable" as const, roster, founding: "" },
+};
+
+export const keys = keysOf("ns", "inbox");
+
+export const admissionCalls: Readonly<Record<string, ScriptCall<unknown>>> = {
+  status: status(keys),
+  "open-admission": openAdmission(keys, { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" }),
+  "read-floor": readFloor(keys, "e", "g"),
+  admit: admit(keys, admitted),
+  readmit: readmit(keys, admitted),
+  promise: promise(keys, "", 1),
+  accept: accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" }),
+  enter: enter(keys, { roster, floor: 1, incarnation: "e", since: 0 }),
+};
