@@ -95,7 +95,7 @@ function linked(page, text, pages) {
     if (!existsSync(inRoot(at(path)))) throw new Error(`${page}: ${target} does not exist`);
     return label.includes("`") ? label : `\`${label}\``;
   });
-  return shown.replace(PICTURE, (_whole, attribute, path) => `${attribute}./${at(path)}"`);
+  return shown.replace(PICTURE, (_whole, attribute, path) => `${attribute}./${posix.normalize(path)}"`);
 }
 
 /** @param {string} path @param {string} text */

@@ -46,6 +46,14 @@ describe("the pages of the site", () => {
     expect(links).toEqual(expect.arrayContaining(documents.map((name) => `/docs/${name.replace(".md", "")}`)));
   });
 
+  test.each(["overview.md", "docs/page.md"])("have the pictures that they show: %s", (page) => {
+    stagePages(folder);
+    const shown = [...readFileSync(join(folder, page), "utf8").matchAll(/src(?:set)?="([^":]+)"/g)];
+    const paths = shown.map(([, path = ""]) => join(folder, dirname(page), path));
+    expect(paths.length).toBeGreaterThan(1);
+    expect(paths.filter((path) => !existsSync(path))).toEqual([]);
+  });
+
   test("link to pages of the site only; what is no page is named", () => {
     stagePages(folder);
     const overview = readFileSync(join(folder, "overview.md"), "utf8");
