@@ -38,6 +38,11 @@ interface Manifest {
 const kustomization = parse(await readFile(join(folder, "kustomization.yaml"), "utf8")) as { readonly resources: readonly string[] };
 const manifests = (await Promise.all(kustomization.resources.map(read))).flat();
 
+const workloads = [
+  ["StatefulSet", "redis"],
+  ["Deployment", "gateway"],
+] as const;
+
 async function read(file: string): Promise<readonly Manifest[]> {
   return parseAllDocuments(await readFile(join(folder, file), "utf8"), { strict: true, uniqueKeys: true }).map((document) => {
     if (document.errors[0] !== undefined) throw document.errors[0];
@@ -129,19 +134,12 @@ test("T1 the gateway asks every node under its stable name, and each keeps what 
 });
 
 test("budgets and policies select the pods, and the image of Redis is that of the compose file", async () => {
-  for (const [kind, name] of [
-    ["StatefulSet", "redis"],
-    ["Deployment", "gateway"],
-  ] as const) {
+  for (const [kind, name] of workloads) {
     const { selector, template } = only(kind, name).spec;
     expect(selector.matchLabels).toEqual(template.metadata.labels);
     expect(only("PodDisruptionBudget", name).spec).toMatchObject({ maxUnavailable: 1, selector });
     expect(only("NetworkPolicy", name).spec.podSelector).toEqual(selector);
   }
   const compose = await readFile(join(root, "docker-compose.yml"), "utf8");
-  for (const [kind, name] of [
-    ["StatefulSet", "redis"],
-    ["Deployment", "gateway"],
-  ] as const)
-    expect(compose).toContain(`image: ${only(kind, name).spec.template.spec.containers[0].image}\n`);
+  for (const [kind, name] of workloads) expect(compose).toContain(`image: ${only(kind, name).spec.template.spec.containers[0].image}\n`);
 });

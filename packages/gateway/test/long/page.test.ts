@@ -1,7 +1,6 @@
 // The operator's page in a real browser, over a real fleet, a real gateway and real refusals. Among
 // the long tests, because a machine without a browser fetches one of 97 MB first; what needs none
 // is tested in test/real/page.test.ts.
-
 import { fileURLToPath } from "node:url";
 import { createGatewayClient } from "@palisade/client";
 import type { Gateway } from "@palisade/gateway";

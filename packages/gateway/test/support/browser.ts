@@ -1,5 +1,4 @@
 // The operator's page in a real browser: opened with a key, and watched for what it must not do.
-
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromiumLaunch } from "@palisade/testkit";

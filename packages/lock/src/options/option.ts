@@ -1,6 +1,5 @@
 // Reads one option of a caller: the right type, within its bounds, or an error that names the
 // option, what was given and what would do.
-
 import { MAX_TOKEN, TOKENS_PER_MS } from "../protocol/token.js";
 
 // With the u flag a surrogate pair is one character, so only a lone surrogate matches.

@@ -1,6 +1,5 @@
 // The options of createLocker, read once: defaults filled in, everything checked before any I/O,
 // frozen.
-
 import { hostname } from "node:os";
 import { majority } from "../quorum/tally.js";
 import { driftMs, minValidityMs, neededTtlMs } from "../quorum/validity-after-drift.js";

@@ -1,6 +1,5 @@
 // Nodes that are dead, frozen, slow, deaf or one-way: what a caller is told, and what is left on
 // the nodes. Each test breaks a fleet of its own.
-
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { type AttemptEvent, channelNames, type LockError, type Locker, type NodeEvent } from "@palisade/lock";
 import { aborted, describe, expect, failure, fleetHolders, test, timed, until } from "./lock-test.js";

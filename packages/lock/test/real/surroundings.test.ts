@@ -1,6 +1,5 @@
 // The process around the lock: fake timers of a test framework, worker threads, an
 // instance that its owner closes.
-
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";

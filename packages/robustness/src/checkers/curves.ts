@@ -1,7 +1,6 @@
 // Every curve of the soak: what it shows, in which unit, and from when on its slope is a leak. A
 // curve that may grow with the work done, because the work is kept, is measured per piece of that
 // work. A panel is as bad as its worst curve.
-
 import type { Point, Samples } from "../history/samples.js";
 import { judge, judgedFromMs, type Rule, type RunSpan, type Verdict } from "./growth.js";
 

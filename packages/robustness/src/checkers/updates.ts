@@ -1,7 +1,6 @@
 // No update is lost: every stored write was made from exactly what was stored before it, the
 // revisions have no gaps, the last document is what all of them together make, and every read
 // showed a stored revision.
-
 import type { Final } from "../history/history.js";
 import { type Document, type Operation, successor, type Violation } from "../history/records.js";
 import { described, type StoredWrites } from "./stored-writes.js";

@@ -1,5 +1,4 @@
 // A run under planned faults, from its first server to the judged history.
-
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type RedisFleet, type RedisNode, scratchFolder } from "@palisade/testkit";

@@ -1,6 +1,5 @@
 // Traffic of the soak: so many operations per second, drawn by chance, from several actors at once.
 // Refusals are counted by their code; any other error ends the process.
-
 import { openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "@palisade/client";

@@ -1,5 +1,4 @@
 // Records every call before it is made and after it was answered, and names the writes.
-
 import type { LineWriter } from "../history/history.js";
 import { type Answer, type Basis, type Call, nowMs, type Seen, successor, type WriteKind } from "../history/records.js";
 import { noTally, type Tally } from "./messages.js";

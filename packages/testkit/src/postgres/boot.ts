@@ -1,6 +1,5 @@
 // Starts one postmaster on an existing data folder and waits until it accepts connections, by what
 // it says and not by trying.
-
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,5 +1,4 @@
 // A real Postgres that a test can break: databases on one side, faults on the other.
-
 import { SUPERUSER } from "../postgres/data-folder.js";
 import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
 import type { HostOptions, PostgresHost, PostgresProvider } from "../postgres/provider.js";

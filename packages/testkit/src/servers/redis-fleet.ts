@@ -1,6 +1,5 @@
 // N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo
 // needs them. The servers know nothing of each other, which is what the lock asks of its nodes.
-
 import type { FaultProxy } from "../proxy/fault-proxy.js";
 import type { AppendFsync, ProviderName, RedisProvider, RedisServerSpec } from "../redis/provider.js";
 import { chooseRedis } from "./choose-provider.js";

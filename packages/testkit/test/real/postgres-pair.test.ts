@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectTo, PostgresPair, queryAt } from "@palisade/testkit";
 import { describe, expect, test } from "@palisade/testkit/vitest";
+import { writeUntilCut } from "./postgres-writes.js";
 
 const CREATE_WRITES = "create table writes (number int primary key)";
 
@@ -10,33 +11,15 @@ async function writesOn(url: string): Promise<number[]> {
   return (await queryAt<{ number: number }>(url, "select number from writes order by number")).map((row) => row.number);
 }
 
-/** Commits 1, 2, 3 … until the connection breaks; answers those that were acknowledged. */
-async function writeUntilCut(url: string, onWrite: (number: number) => void): Promise<number[]> {
-  const acknowledged: number[] = [];
-  await using client = await connectTo(url);
-  for (let number = 1; ; number += 1) {
-    try {
-      await client.query("insert into writes values ($1)", [number]);
-    } catch {
-      return acknowledged; // Cut: this one may be stored or not.
-    }
-    acknowledged.push(number);
-    onWrite(number);
-  }
-}
-
 describe("synchronous", () => {
   test("every write acknowledged before the primary crashed is there after the promotion", async () => {
     await using pair = await PostgresPair.start({ replication: "sync" });
     await queryAt(pair.primary.url, CREATE_WRITES);
-    let enough = (): void => {};
-    const twentyWrites = new Promise<void>((resolve) => {
-      enough = resolve;
-    });
-    const writing = writeUntilCut(pair.primary.url, (number) => number === 20 && enough());
-    await twentyWrites;
+    await using client = await connectTo(pair.primary.url);
+    const writing = writeUntilCut(client, 20);
+    await writing.enough;
     await pair.primary.crash();
-    const acknowledged = await writing;
+    const acknowledged = await writing.acknowledged;
     await pair.promote();
     expect(await writesOn(pair.standby.url)).toEqual(expect.arrayContaining(acknowledged));
     await queryAt(pair.standby.url, "insert into writes values (0)");

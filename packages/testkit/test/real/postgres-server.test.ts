@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connectTo, PostgresServer, queryAt } from "@palisade/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "@palisade/testkit/vitest";
 import type pg from "pg";
+import { writeUntilCut } from "./postgres-writes.js";
 
 const patient = { timeout: 10_000 };
 
@@ -24,20 +25,6 @@ afterAll(async () => {
 const connected = () => connectTo(server.url);
 const query = <Row extends pg.QueryResultRow>(text: string) => queryAt<Row>(server.url, text);
 
-/** Writes numbers until the connection breaks; answers those that Postgres acknowledged. */
-async function writeUntilCut(client: pg.Client, onWrite: (count: number) => void): Promise<number[]> {
-  const acknowledged: number[] = [];
-  for (let number = 1; ; number += 1) {
-    try {
-      await client.query("insert into writes values ($1)", [number]);
-    } catch {
-      return acknowledged; // Cut: this one may be stored or not.
-    }
-    acknowledged.push(number);
-    onWrite(acknowledged.length);
-  }
-}
-
 async function stored(): Promise<number[]> {
   return (await query<{ number: number }>("select number from writes order by number")).map((row) => row.number);
 }
@@ -52,14 +39,10 @@ describe("crash", () => {
   test("a crash in the middle of writes keeps every acknowledged one, and the address", async () => {
     const { url } = server;
     const client = await connected();
-    let enough = (): void => {};
-    const fiftyWrites = new Promise<void>((resolve) => {
-      enough = resolve;
-    });
-    const writing = writeUntilCut(client, (count) => count >= 50 && enough());
-    await fiftyWrites;
+    const writing = writeUntilCut(client, 50);
+    await writing.enough;
     await server.crash();
-    const acknowledged = await writing;
+    const acknowledged = await writing.acknowledged;
     await server.restart();
     expect(server.url).toBe(url);
     expect(await stored()).toEqual(expect.arrayContaining(acknowledged));

@@ -1,7 +1,6 @@
 // POST /v1/fences: an administrator moves a fence by hand. Raising excludes a holder that must not
 // write any more; lowering undoes a fence that a wrong token raised. Lowering is the one operation
 // that can admit an old holder again (G1), so the credential and the reason are stored with it.
-
 import { Answer, refusalProblem, undecidedProblem } from "../answer.js";
 import { mediaTypeFault, readBody } from "../body.js";
 import type { RouteHandler } from "../dispatcher.js";

@@ -1,6 +1,5 @@
 // One of the two servers that are compared, and the result of each step on it: the answer and all
 // stored data. run_ids are replaced, and times are rounded to grains.
-
 import { createHash } from "node:crypto";
 import { keysOf } from "#lock/redis/keys.js";
 import * as lua from "#lock/redis/lua.generated.js";

@@ -1,6 +1,5 @@
 // Translates the Lua text of a script to a JavaScript function. Supports the part of Lua 5.1 that
 // the scripts use, and refuses the rest.
-
 import { compileFunction } from "node:vm";
 import * as luaparse from "luaparse";
 import { Unsupported } from "../server/memory.js";
