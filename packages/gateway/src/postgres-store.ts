@@ -102,6 +102,16 @@ class PostgresStore implements FencedStore {
   }
 
   async #write(request: WriteRequest): Promise<Verdict> {
+    const askedAtMs = performance.now();
+    // A repeated request is answered as at first, whatever its token is worth by now.
+    const seen = request.idempotency === undefined ? this.#raises.refusalOf(request, askedAtMs) : undefined;
+    if (seen !== undefined) return seen;
+    const verdict = await this.#ask(request);
+    if (verdict.kind === "stale") this.#raises.refused([{ refusal: verdict }], askedAtMs);
+    return verdict;
+  }
+
+  async #ask(request: WriteRequest): Promise<Verdict> {
     const { resource, token } = request;
     const { path, shard } = this.#paths.shards === undefined ? this.#paths.whole : this.#paths.placeOf(resource);
     const verification = this.#raises.verificationOf(resource, token);
@@ -141,7 +151,7 @@ class PostgresStore implements FencedStore {
   async #transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     const { operations } = request;
     const { transactions } = this.#paths.pathOf(operations.map(({ resource }) => resource));
-    const asked = new Set<TransactionOperation>();
+    const [asked, askedAtMs] = [new Set<TransactionOperation>(), performance.now()];
     let toAsk = operations.filter(({ resource, token }) => this.#raises.verificationOf(resource, token) === "ask");
     for (;;) {
       const refused = await this.#verifyAll(toAsk, operations);
@@ -149,7 +159,8 @@ class PostgresStore implements FencedStore {
       for (const operation of toAsk) asked.add(operation);
       const isVerified = (operation: TransactionOperation) =>
         asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) === "verified";
-      const verdict = await transactions.run(request, isVerified);
+      const isStored = ({ resource, token }: TransactionOperation) => this.#raises.isStored(resource, token);
+      const verdict = await transactions.run(request, { isVerified, isStored });
       if (verdict.kind === "unverified") {
         toAsk = [...verdict.operations];
         continue;
@@ -157,6 +168,7 @@ class PostgresStore implements FencedStore {
       if (verdict.kind === "committed" && !verdict.replayed)
         for (const operation of operations)
           this.#raises.accepted(operation.resource, operation.token, asked.has(operation) ? "asked" : "not asked");
+      if (verdict.kind === "refused") this.#raises.refused(verdict.refusals, askedAtMs);
       return verdict;
     }
   }

@@ -3,12 +3,11 @@
 // transaction over several workers has one. Idempotency keys are kept beside their resource, and
 // those of a transaction beside its lowest name.
 import { type Failure, isRace } from "../fence/failure.js";
-import type { Idempotency } from "../fence/verdict.js";
 import type { BoundStatement, Reply, Row } from "../store/statement.js";
 import type { WriteConnection } from "../store/write-connection.js";
 import { type CitusForm, mayInsert, recordRows, rememberKeys, type Used, updateRows, upsertRows } from "./citus-statement.js";
 import { type FencedRow, named } from "./fenced-statement.js";
-import type { Asked, FencedWrites } from "./fenced-writes.js";
+import type { Asked, FencedWrites, Whole } from "./fenced-writes.js";
 import { arrayOf, type Explanation, type StoredState, type UsedKey } from "./refusal.js";
 import type { Entry } from "./write-queue.js";
 
@@ -60,7 +59,7 @@ export class CitusWrites implements FencedWrites {
     });
   }
 
-  all(connection: WriteConnection, rows: readonly FencedRow[], idempotency: Idempotency | undefined): Promise<Reply> {
+  all(connection: WriteConnection, rows: readonly FencedRow[], { idempotency }: Whole): Promise<Reply> {
     return connection.transaction(NAME, async (run) => {
       const accepted: Row[] = [];
       // In the order of the shards, which is the same in every gateway.

@@ -13,11 +13,21 @@ export interface Asked {
   readonly keys: readonly (string | undefined)[];
 }
 
+/** What holds for all rows of a transaction. */
+export interface Whole {
+  readonly idempotency: Idempotency | undefined;
+  /**
+   * Each row is there and most likely admits its write: it need not be looked at before any is
+   * written. A refusal then locks rows and writes WAL until it undoes both (docs/adr/0111).
+   */
+  readonly isLikely: boolean;
+}
+
 export interface FencedWrites {
   /** Each row by itself. Answers resource, revision, born, deleted and value of the accepted. */
   each(connection: WriteConnection, batch: readonly Entry[]): Promise<Reply>;
   /** All rows or none, sorted by name; no row is answered where one was refused. */
-  all(connection: WriteConnection, rows: readonly FencedRow[], idempotency: Idempotency | undefined): Promise<Reply>;
+  all(connection: WriteConnection, rows: readonly FencedRow[], whole: Whole): Promise<Reply>;
   explain(connection: WriteConnection, asked: Asked): Promise<Explanation | { readonly failure: Failure }>;
   /** Answers when all that these rows show is replicated; a first column false: it is not. */
   confirm(connection: WriteConnection, resources: readonly string[]): Promise<Reply>;

@@ -1,11 +1,11 @@
 // Fenced writes on plain Postgres: each is one statement, prepared once per connection, and its
 // parameters.
 import type { Failure } from "../fence/failure.js";
-import type { Expected, Idempotency } from "../fence/verdict.js";
+import type { Expected } from "../fence/verdict.js";
 import type { Durability } from "../store/session.js";
 import type { BoundStatement, Reply, WriteConnection } from "../store/write-connection.js";
 import { type FencedRow, fencedWrite, type Statement, type StatementForm } from "./fenced-statement.js";
-import type { Asked, FencedWrites } from "./fenced-writes.js";
+import type { Asked, FencedWrites, Whole } from "./fenced-writes.js";
 import { heldRows } from "./held-rows.js";
 import { arrayOf, confirmation, type Explanation, explain, explanationOf, quoted } from "./refusal.js";
 import type { Entry } from "./write-queue.js";
@@ -19,7 +19,7 @@ interface Statements {
 export class PlainWrites implements FencedWrites {
   readonly #durability: Durability;
   readonly #single: Readonly<Record<"any" | "known", Readonly<Record<"one" | "each", Statements>>>>;
-  readonly #whole: Statements;
+  readonly #whole: Readonly<Record<"any" | "known", Statements>>;
 
   constructor(form: Form) {
     const statements = (rows: "any" | "known", scope: "each" | "all" | "one"): Statements => ({
@@ -29,7 +29,7 @@ export class PlainWrites implements FencedWrites {
     const singles = (rows: "any" | "known") => ({ one: statements(rows, "one"), each: statements(rows, "each") });
     this.#durability = form.durability;
     this.#single = { any: singles("any"), known: singles("known") };
-    this.#whole = statements("any", "all");
+    this.#whole = { any: statements("any", "all"), known: statements("known", "all") };
   }
 
   each(connection: WriteConnection, batch: readonly Entry[]): Promise<Reply> {
@@ -52,8 +52,8 @@ export class PlainWrites implements FencedWrites {
     return { ...each.keyed, values: [...columnsOf(batch), keys, fingerprints] };
   }
 
-  all(connection: WriteConnection, rows: readonly FencedRow[], idempotency: Idempotency | undefined): Promise<Reply> {
-    const { plain, keyed } = this.#whole;
+  all(connection: WriteConnection, rows: readonly FencedRow[], { idempotency, isLikely }: Whole): Promise<Reply> {
+    const { plain, keyed } = this.#whole[isLikely ? "known" : "any"];
     const values = columnsOf(rows);
     if (idempotency === undefined) return connection.run({ ...plain, values });
     return connection.run({ ...keyed, values: [...values, idempotency.key, idempotency.fingerprint] });
@@ -74,7 +74,7 @@ export class PlainWrites implements FencedWrites {
 
   async rehearse(connection: WriteConnection): Promise<string | undefined> {
     const { any, known } = this.#single;
-    for (const { plain, keyed } of [any.one, any.each, known.one, known.each, this.#whole])
+    for (const { plain, keyed } of [any.one, any.each, known.one, known.each, this.#whole.any, this.#whole.known])
       for (const statement of [plain, keyed]) {
         const reply = await connection.run({ ...statement, values: nothingFor(statement) });
         if ("failure" in reply) return `${statement.name}: ${reply.failure.error.message}`;

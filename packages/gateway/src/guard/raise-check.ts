@@ -1,7 +1,8 @@
 // Whether a token may raise a fence (G4): asks the lock's nodes once per lease instead of once per
-// write. Its memory only saves questions. It never refuses a write, because another gateway or an
-// operator may have moved the fence.
-import type { Issued, Token, VerifyToken } from "../fence/verdict.js";
+// write. Its memory only saves questions. It refuses only by a fence that the database told a
+// moment ago, because another gateway or an operator may have moved the fence.
+import type { Issued, Refused, Stale, Token, VerifyToken } from "../fence/verdict.js";
+import { SEEN_FOR_MS } from "../store/move-fence.js";
 
 export type RaiseEvent =
   | { readonly kind: "raised"; readonly resource: string; readonly token: Token }
@@ -21,14 +22,20 @@ export interface RaiseCheckParts {
 export type Verification = "verified" | "unverified" | "ask";
 
 /**
- * fence: the highest token that was stored through this process. proven: the highest that the lock
- * says it issued, 0 for none. Only the second vouches for a token: an operator may have lowered the
- * fence since, and what was accepted while the lock could not be asked may be forged.
+ * fence: the highest token that was stored through this process, or that the lock said it issued.
+ * proven: the highest of the latter, 0 for none. Only that one vouches for a token: an operator may
+ * have lowered the fence since, and what was accepted while the lock could not be asked may be
+ * forged. stored: the fence as last heard from the database, 0 where it was not. refusedAtMs: when
+ * a write was sent that this fence refused; before all times where there was none.
  */
 interface Remembered {
-  fence: Token;
-  proven: Token;
+  readonly fence: Token;
+  readonly proven: Token;
+  readonly stored: Token;
+  readonly refusedAtMs: number;
 }
+
+const nothing: Remembered = { fence: 0, proven: 0, stored: 0, refusedAtMs: Number.NEGATIVE_INFINITY };
 
 /**
  * About 200 bytes each with a short name: 2 MB in all, which a busy gateway reaches after its first
@@ -58,6 +65,11 @@ export class RaiseCheck {
   /** Whether this process has seen the resource before, so that it most likely has a row. */
   knows(resource: string): boolean {
     return this.#known.has(resource);
+  }
+
+  /** Whether it has a row whose fence stands at this token, as last heard. */
+  isStored(resource: string, token: Token): boolean {
+    return this.#known.get(resource)?.stored === token;
   }
 
   /** One question at a time per resource and token, however many writes wait for it. */
@@ -90,14 +102,36 @@ export class RaiseCheck {
   accepted(resource: string, token: Token, asked: "asked" | "not asked"): void {
     const known = this.#known.get(resource);
     if (asked === "asked" || (known !== undefined && known.fence < token)) this.#parts.observe({ kind: "raised", resource, token });
-    this.#remember(resource, { fence: token, proven: 0 });
+    this.#remember(resource, { fence: token, stored: token });
   }
 
-  #remember(resource: string, { fence, proven }: Readonly<Remembered>): void {
+  /** The database was asked at this time or later. */
+  refused(refusals: readonly { readonly refusal: Refused }[], askedAtMs: number): void {
+    for (const { refusal } of refusals) {
+      if (refusal.kind !== "stale" || refusal.currentToken === undefined) continue;
+      const { resource, currentToken: stored } = refusal;
+      this.#remember(resource, { fence: stored, proven: 0, stored, refusedAtMs: askedAtMs });
+    }
+  }
+
+  /**
+   * Why the write is certainly stale, without asking. Fences only rise, so the one that has just
+   * refused a write refuses it too; an operator who lowers one waits until it does not any more
+   * (docs/adr/0110).
+   */
+  refusalOf({ resource, token }: { readonly resource: string; readonly token: Token }, nowMs: number): Stale | undefined {
     const known = this.#known.get(resource);
-    if (known !== undefined && known.fence === fence && known.proven >= proven) return;
+    if (known === undefined || token >= known.stored || nowMs - known.refusedAtMs >= SEEN_FOR_MS) return undefined;
+    return { kind: "stale", resource, presentedToken: token, currentToken: known.stored };
+  }
+
+  #remember(resource: string, heard: Partial<Remembered>): void {
+    const known = this.#known.get(resource) ?? nothing;
+    const { fence = 0, proven = 0, stored = known.stored } = heard;
+    const refusedAtMs = heard.refusedAtMs ?? (stored === known.stored ? known.refusedAtMs : nothing.refusedAtMs);
+    if (known.fence === fence && known.proven >= proven && known.stored === stored && known.refusedAtMs === refusedAtMs) return;
     this.#known.delete(resource);
-    this.#known.set(resource, { fence: Math.max(known?.fence ?? 0, fence), proven: Math.max(known?.proven ?? 0, proven) });
+    this.#known.set(resource, { fence: Math.max(known.fence, fence), proven: Math.max(known.proven, proven), stored, refusedAtMs });
     if (this.#known.size <= MAX_REMEMBERED) return;
     const [oldest] = this.#known.keys();
     if (oldest !== undefined) this.#known.delete(oldest);

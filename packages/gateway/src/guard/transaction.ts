@@ -47,16 +47,16 @@ export class Transactions {
     this.#parts = parts;
   }
 
-  async run(request: TransactionRequest, isVerified: (operation: TransactionOperation) => boolean): Promise<TransactionAnswer> {
+  async run(request: TransactionRequest, knowledge: Knowledge): Promise<TransactionAnswer> {
     const { operations } = request;
     const names = operations.map(({ resource }) => resource);
-    const answer = await this.#parts.lanes.use(names, (connection) => this.#attempts({ request, isVerified, connection }));
+    const answer = await this.#parts.lanes.use(names, (connection) => this.#attempts({ request, ...knowledge, connection }));
     return answer.kind === "held" ? contention(operations, LOCK_TIMED_OUT) : answer;
   }
 
   async #attempts(attempt: Attempt): Promise<TransactionAnswer | Held> {
     for (let attempts = 1; ; attempts += 1) {
-      const answer = await this.#attempt(attempt);
+      const answer = await this.#attempt(attempt, attempts === 1 && isLikely(attempt));
       if (answer.kind !== "retry") return answer;
       const { operations } = attempt.request;
       this.#parts.observe({ kind: "retried", code: answer.code, rows: operations.length });
@@ -65,11 +65,11 @@ export class Transactions {
     }
   }
 
-  async #attempt(attempt: Attempt): Promise<TransactionAnswer | Held | Retry> {
+  async #attempt(attempt: Attempt, isLikely: boolean): Promise<TransactionAnswer | Held | Retry> {
     const { request, isVerified, connection } = attempt;
     const sorted = [...request.operations].sort((a, b) => (a.resource < b.resource ? -1 : 1));
     const rows = sorted.map((operation) => ({ request: operation, verified: isVerified(operation) }));
-    const reply = await this.#parts.writes.current.all(connection, rows, request.idempotency);
+    const reply = await this.#parts.writes.current.all(connection, rows, { idempotency: request.idempotency, isLikely });
     if ("failure" in reply) return await this.#failed(attempt, reply.failure);
     if (reply.rows.length === 0) return await this.#explain(attempt);
     const byName = new Map<unknown, Row>(reply.rows.map((row) => [row[0], row]));
@@ -156,10 +156,27 @@ export class Transactions {
   }
 }
 
-interface Attempt {
-  readonly request: TransactionRequest;
+/** What this process remembers of resources. */
+export interface Knowledge {
   readonly isVerified: (operation: TransactionOperation) => boolean;
+  /** Its resource has a row whose fence stands at its token, as last heard. */
+  readonly isStored: (operation: TransactionOperation) => boolean;
+}
+
+interface Attempt extends Knowledge {
+  readonly request: TransactionRequest;
   readonly connection: WriteConnection;
+}
+
+/** Nothing but a fence that another gateway has raised since can refuse it. */
+function isLikely({ request: { operations }, isStored }: Attempt): boolean {
+  return operations.every(
+    (operation) =>
+      (operation.op === "put" || operation.op === "seal") &&
+      operation.seq === undefined &&
+      operation.expected === undefined &&
+      isStored(operation),
+  );
 }
 
 function rejected(index: number, resource: string, message: string): TransactionAnswer {

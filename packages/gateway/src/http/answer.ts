@@ -96,7 +96,8 @@ export function refusalProblem(refused: Refused): Problem {
   switch (refused.kind) {
     case "stale": {
       const { presentedToken, currentToken } = refused;
-      return new Problem("fencing_token_stale", details.stale, { resource, presentedToken, ...given({ currentToken }) });
+      const facts = currentToken === undefined ? { resource, presentedToken } : { resource, presentedToken, currentToken };
+      return new Problem("fencing_token_stale", details.stale, facts);
     }
     case "etag_mismatch": {
       const currentETag = refused.currentRev === null || refused.currentRev === 0 ? undefined : formatETag(refused.currentRev);

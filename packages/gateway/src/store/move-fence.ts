@@ -1,5 +1,6 @@
 // Moves a fence by hand, up or down, with an audit row in the same statement. For operators only:
 // after a fence is lowered, the tokens it refused are accepted again (G1).
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Contention, OutcomeUnknown, Token, Unavailable } from "../fence/verdict.js";
 import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "../fence/write-request.js";
 import { type Held, type Lanes, LOCK_TIMED_OUT } from "./lanes.js";
@@ -14,6 +15,11 @@ export type FenceVerdict =
   | Unavailable
   | OutcomeUnknown
   | Contention;
+
+/** For so long a gateway refuses by what the database told it of a fence (guard/raise-check.ts). */
+export const SEEN_FOR_MS = 250;
+/** A timer may be early; clocks need only run at about the same rate for so long. */
+const FORGOTTEN_AFTER_MS = SEEN_FOR_MS + 50;
 
 /** No row when the transaction would not be as durable as demanded: then nothing was called. */
 const moveFenceText = (durability: Durability): string =>
@@ -58,5 +64,7 @@ export async function moveFence(
       return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause: failure.error };
     return failure.code === LOCK_TIMED_OUT ? { kind: "held", rows: [resource] } : { kind: "contention", resource, code: failure.code };
   });
+  // Until then any gateway may refuse by the fence that it was told before.
+  if (direction === "lower" && verdict.kind === "changed") await sleep(FORGOTTEN_AFTER_MS);
   return verdict.kind === "held" ? { kind: "contention", resource, code: LOCK_TIMED_OUT } : verdict;
 }

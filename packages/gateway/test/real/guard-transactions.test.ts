@@ -41,17 +41,45 @@ describe("a transaction", () => {
     expect(await store.read(a)).toEqual({ kind: "unknown_resource", resource: a });
   });
 
-  test("G1 that loses one of its rows to a newer token while it waits applies none of the others", async ({ store, connect }) => {
+  for (const { lease, token } of [
+    { lease: "begins to write", token: 8 },
+    { lease: "has written before", token: 1 },
+  ])
+    test(`G1 that loses one of its rows to a newer token while it waits applies none of the others, where its lease ${lease}`, async ({
+      store,
+      connect,
+    }) => {
+      const [a, b] = fresh(2).sort() as [string, string];
+      await store.transaction({ operations: [put(a, 1, "1"), put(b, 1, "1")] });
+      const [holder, observer] = [await connect(), await connect()];
+      await holder.query("begin");
+      await holder.query("select palisade.guard($1, 9)", [b]);
+      const verdict = store.transaction({ operations: [put(a, token, "2"), put(b, token, "2")] });
+      await untilSomebodyWaits(observer);
+      await holder.query("commit");
+      expect(await verdict).toMatchObject({ kind: "refused", refusals: [{ index: 1, refusal: { kind: "stale", currentToken: 9 } }] });
+      expect(await store.read(a)).toMatchObject({ token: 1, rev: 1, value: "1" });
+    });
+
+  test("G6 of a lease that was lost locks rows once, and from then on none", async ({ openStore, connect }) => {
+    const [store, other, client] = [await openStore(), await openStore(), await connect()];
     const [a, b] = fresh(2).sort() as [string, string];
-    await store.transaction({ operations: [put(a, 1, "1"), put(b, 1, "1")] });
-    const [holder, observer] = [await connect(), await connect()];
-    await holder.query("begin");
-    await holder.query("select palisade.guard($1, 9)", [b]);
-    const verdict = store.transaction({ operations: [put(a, 8, "2"), put(b, 8, "2")] });
-    await untilSomebodyWaits(observer);
-    await holder.query("commit");
-    expect(await verdict).toMatchObject({ kind: "refused", refusals: [{ index: 1, refusal: { kind: "stale", currentToken: 9 } }] });
-    expect(await store.read(a)).toMatchObject({ token: 1, rev: 1, value: "1" });
+    const write = () => store.transaction({ operations: [put(a, 5, "1"), put(b, 5, "1")] });
+    /** The last transaction that has locked or changed the row as it stands. */
+    const lockedBy = async (): Promise<unknown> => {
+      const { rows } = await client.query("select xmax::text as last from palisade.resources where resource = $1", [a]);
+      return rows[0]?.last;
+    };
+    expect([await write(), await write()]).toMatchObject([{ kind: "committed" }, { kind: "committed" }]);
+    expect(await lockedBy()).toBe("0");
+    await other.write({ op: "seal", resource: b, token: 9 });
+    const refused = { kind: "refused", refusals: [{ index: 1, refusal: { kind: "stale", currentToken: 9 } }] };
+    expect(await write()).toMatchObject(refused);
+    const once = await lockedBy();
+    expect(once).not.toBe("0");
+    expect([await write(), await write()]).toMatchObject([refused, refused]);
+    expect(await lockedBy()).toBe(once);
+    expect(await store.read(a)).toMatchObject({ rev: 2 });
   });
 
   test("names the document that Postgres does not take", async ({ store }) => {
