@@ -55,7 +55,8 @@ function readParts(names: readonly string[], known: readonly Part[]): { scope: S
     return { scope, parts: known.filter(({ from }) => isWithin(scope, from)).map(({ name }) => name) };
   }
   const unknown = names.filter((name) => !known.some((part) => part.name === name));
-  if (unknown.length > 0) throw new RangeError(`no part is called ${unknown.join(", ")}`);
+  if (unknown.length > 0)
+    throw new RangeError(`no part is called ${unknown.join(", ")}; there are ${[...scopes, ...known.map(({ name }) => name)].join(", ")}`);
   return { scope: "usual", parts: names };
 }
 

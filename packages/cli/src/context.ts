@@ -87,5 +87,7 @@ export class Context implements AsyncDisposable {
 
 export function answered<A extends { readonly ok: true }>(answer: A | Refusal): A {
   if (answer.ok) return answer;
-  throw new GatewayRefusal(`The gateway answered ${answer.code}: ${answer.detail}`, answer.code);
+  // Without a status no gateway has answered: the detail says why.
+  const said = answer.status === undefined ? answer.detail : `The gateway answered ${answer.code}: ${answer.detail}`;
+  throw new GatewayRefusal(said, answer.code);
 }

@@ -9,6 +9,12 @@ export function checkOptions(call: string, options: unknown, known: readonly str
   }
 }
 
+/** What is passed must have this method, whatever class it is of. */
+export function checkMethod(value: unknown, method: string, needs: string): void {
+  if (typeof (value as Record<string, unknown> | null | undefined)?.[method] !== "function")
+    throw new TypeError(`${needs}, not ${shown(value)}`);
+}
+
 /** The base of every address, without a slash at its end. */
 export function baseUrl(url: unknown): string {
   const example = "http://127.0.0.1:8080";

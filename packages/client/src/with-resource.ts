@@ -5,7 +5,7 @@
 
 import type { GatewayClient } from "./client-options.js";
 import { GatewayError } from "./gateway-error.js";
-import { checkOptions } from "./misuse.js";
+import { checkMethod, checkOptions, shown } from "./misuse.js";
 import type { LeaseLike } from "./request-format.js";
 import { tracing } from "./spans.js";
 
@@ -100,7 +100,11 @@ type Call = readonly [LockerLike, Client, string | readonly string[], (document:
  * grants no lease.
  */
 export const withResource = (async (...call: Call) => {
-  const [, , resource, , options = {}] = call;
+  const [locker, client, resource, routine, options = {}] = call;
+  checkMethod(locker, "acquire", "withResource needs a locker first, as createLocker({ nodes }) makes it");
+  checkMethod(client, "seal", "withResource needs a client second, as createGatewayClient({ url }) makes it");
+  if (typeof routine !== "function")
+    throw new TypeError(`withResource needs a routine that returns the new document, not ${shown(routine)}`);
   checkOptions("withResource", options, ["acquire", "timeoutMs"]);
   const { spans } = tracing;
   if (spans === undefined) return await underLease(...call);

@@ -22,7 +22,7 @@ describe("the command line of the benchmark", () => {
   });
 
   test.for<readonly [string[], RegExp]>([
-    [["unheard-of"], /^no part is called unheard-of$/],
+    [["unheard-of"], /^no part is called unheard-of; there are quick, usual, all, headline/],
     [["quick", "ordinary"], /^quick is a set of parts: name it alone$/],
     [["--rounds", "0"], /^--rounds must be a whole number, not 0$/],
     [["--rounds", "1.5"], /^--rounds must be a whole number, not 1.5$/],

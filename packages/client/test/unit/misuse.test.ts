@@ -1,7 +1,7 @@
 // Mistakes of a caller: each is answered with what is wrong and what to write, before anything is
 // sent.
 import { describe, expect, test } from "vitest";
-import { createGatewayClient, type GatewayClient, type GatewayClientOptions, rawJson } from "../../src/index.js";
+import { createGatewayClient, type GatewayClient, type GatewayClientOptions, rawJson, withResource } from "../../src/index.js";
 
 let sent = 0;
 const fetching: typeof fetch = async () => {
@@ -36,6 +36,9 @@ describe("createGatewayClient refuses", () => {
 
 const signal = new AbortController().signal;
 const lease = { token: 34, signal, resources: ["orders/41", "orders/43"] };
+const locker = {
+  acquire: (): Promise<never> => Promise.reject(new Error("a lease was asked for")),
+};
 const loose = client as unknown as Record<keyof GatewayClient, (...args: readonly unknown[]) => Promise<unknown>>;
 
 describe("a call refuses", () => {
@@ -65,6 +68,21 @@ describe("a call refuses", () => {
       "an undefined value in a JSON patch",
       () => client.jsonPatch("orders/42", [{ op: "add", path: "/a", value: undefined }], { token: 1 }),
       "undefined",
+    ],
+    [
+      "no locker",
+      () => withResource(client as never, client, "orders/42", () => 1),
+      "withResource needs a locker first, as createLocker({ nodes }) makes it, not an object",
+    ],
+    [
+      "no client",
+      () => withResource(locker, undefined as never, "orders/42", () => 1),
+      "withResource needs a client second, as createGatewayClient({ url }) makes it, not undefined",
+    ],
+    [
+      "no routine, before it takes a lease",
+      () => withResource(locker, client, "orders/42", { balance: 1 } as never),
+      "withResource needs a routine that returns the new document, not an object",
     ],
     ["a name that is no text", () => loose.get(42), 'a resource name is text such as "orders/42", not number 42'],
   ])("%s", async (_, call, message) => {

@@ -1,9 +1,9 @@
 // What a file of API keys has to look like.
 import { z } from "zod";
-import { parseScope } from "./scopes.js";
+import { actions, parseScope } from "./scopes.js";
 
 const scopeText = z.string().refine((text) => parseScope(text) !== undefined, {
-  error: 'must be read, write, seal or admin, a colon and a prefix, such as "write:orders/"',
+  error: `must be one of ${actions.join(", ")}, a colon and a prefix, such as "write:orders/"`,
 });
 const keyHash = z.string().regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the key in 64 lower-case hexadecimal digits" });
 const instant = z.iso.datetime({ offset: true, error: 'must be a time such as "2027-01-31T00:00:00Z"' });

@@ -2,7 +2,7 @@
 // key file exists or a database answers is found out at start.
 import { databaseUrlsOf } from "../store/database-urls.js";
 import { storeLimits } from "../store/store-limits.js";
-import type { Setting } from "./setting.js";
+import { nearest, type Setting } from "./setting.js";
 import { withoutFleet } from "./setting-kinds.js";
 import type { Settings } from "./setting-values.js";
 import { settings } from "./settings.js";
@@ -29,11 +29,15 @@ export class GatewayConfigError extends Error {
 export type Naming = (setting: keyof Settings) => string;
 
 /** Throws GatewayConfigError with every problem at once. */
-export function resolveSettings(config: Readonly<Record<string, unknown>>, naming: Naming): Settings {
+export function resolveSettings(config: Readonly<Record<string, unknown>> | undefined, naming: Naming): Settings {
+  if (typeof config !== "object" || config === null)
+    throw new GatewayConfigError(["createGateway needs an object of settings, with databaseUrl."]);
   const problems: string[] = [];
   const resolved: Record<string, unknown> = {};
   for (const key of Object.keys(config)) {
-    if (!(key in settings)) problems.push(`${key} is not a setting of the gateway.`);
+    const meant = key in settings ? undefined : nearest(key, Object.keys(settings));
+    if (!(key in settings))
+      problems.push(`${key} is not a setting of the gateway${meant === undefined ? "." : `; did you mean ${meant}?`}`);
   }
   for (const [key, setting] of Object.entries(settings)) {
     const given = config[key];

@@ -1,6 +1,7 @@
 // Environment variables to settings. An empty variable counts as absent. A misspelled PALISADE_
 // name is refused, because the intended setting would silently keep its default.
 import { GatewayConfigError, resolveSettings } from "./config.js";
+import { nearest } from "./setting.js";
 import type { Settings } from "./setting-values.js";
 import { settings } from "./settings.js";
 
@@ -18,7 +19,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   }
   const unknownNames = Object.keys(env).filter((name) => name.startsWith("PALISADE_") && !knownNames.has(name));
   const misspelled = unknownNames.flatMap((name) => {
-    const meant = [...knownNames].find((known) => distance(name, known) <= 2);
+    const meant = nearest(name, knownNames);
     return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`];
   });
   if (misspelled.length > 0) throw new GatewayConfigError(misspelled);
@@ -26,17 +27,3 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
 }
 
 const knownNames = new Set(Object.values(settings).map((setting) => setting.env));
-
-/** Edit distance: how many letters must be inserted, deleted or changed. */
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= from.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= to.length; j++) {
-      const changed = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
-      next.push(Math.min(changed, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] ?? 0;
-}

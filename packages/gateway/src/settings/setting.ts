@@ -21,3 +21,22 @@ export interface Setting {
    */
   readonly read?: (text: string) => unknown;
 }
+
+/** The name that was meant, where one of these is misspelt. */
+export function nearest(name: string, known: Iterable<string>): string | undefined {
+  return [...known].find((other) => distance(name, other) <= Math.min(2, name.length / 2));
+}
+
+/** Edit distance: how many letters must be inserted, deleted or changed. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const changed = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(changed, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}

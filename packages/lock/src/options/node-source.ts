@@ -24,7 +24,11 @@ export function checkSource(source: unknown, name: string): void {
 function checkUrl(text: string, name: string): void {
   // The text may hold a password: no message shows it.
   if (!/^rediss?:\/\//i.test(text)) throw new TypeError(`${name}: a node's URL must begin with redis:// or rediss://`);
-  if (!URL.canParse(text)) throw new TypeError(`${name}: a node's URL is malformed`);
+  if (!URL.canParse(text)) {
+    const withoutPort = text.replace(/:\d+(?=[/?#]|$)/, "");
+    const isPort = withoutPort !== text && URL.canParse(withoutPort);
+    throw new TypeError(`${name}: ${isPort ? "the port of a node's URL must be from 1 to 65535" : "a node's URL is malformed"}`);
+  }
   const { pathname, searchParams } = new URL(text);
   if (!/^\/?[0-9]*$/.test(pathname)) throw new TypeError(`${name}: what follows the / of a node's URL must be the number of a database`);
   checkPrefix(searchParams.get("keyPrefix"), name);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { keygen } from "../../../src/commands.js";
 import { createGateway } from "../../../src/gateway.js";
-import { GatewayConfigError, verifyMode } from "../../../src/settings/config.js";
+import { type GatewayConfig, GatewayConfigError, verifyMode } from "../../../src/settings/config.js";
 import { readEnvironment } from "../../../src/settings/environment.js";
 
 const databaseUrl = "postgres://user:hunter2@db.example/app";
@@ -170,13 +170,20 @@ describe("keygen", () => {
     ]) {
       expect(() => keygen(args)).toThrow(GatewayConfigError);
     }
+    expect(() => keygen(["--id", "worker", "--scope", "fly:"])).toThrow(
+      "one of read, write, seal, admin, call, observe, a colon and a prefix",
+    );
   });
 });
 
 describe("createGateway", () => {
   test("names settings as its caller wrote them", () => {
     expect(() => createGateway({ databaseUrl, port: -1 })).toThrow("port must be a whole number from 0 to 65535, not -1.");
-    expect(() => createGateway({ databaseUrl, ...{ prot: 1 } })).toThrow("prot is not a setting of the gateway.");
+    expect(() => createGateway({ databaseUrl, ...{ prot: 1 } })).toThrow("prot is not a setting of the gateway; did you mean port?");
+    expect(() => createGateway({ databaseUrl, ...{ api: 1 } })).toThrow("api is not a setting of the gateway.");
+    expect(() => createGateway(undefined as unknown as GatewayConfig)).toThrow(
+      "createGateway needs an object of settings, with databaseUrl.",
+    );
     expect(() => createGateway({} as { databaseUrl: string })).toThrow("databaseUrl is missing");
     expect(() => createGateway({ databaseUrl, apiKeysFile: "missing.json" })).toThrow(
       "apiKeysFile names missing.json, which cannot be read (ENOENT)",

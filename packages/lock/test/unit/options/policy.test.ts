@@ -94,7 +94,8 @@ describe("options of createLocker", () => {
     [7, "nodes[0] must be a Redis URL, ioredis options or an ioredis instance, not number 7"],
     ["localhost:6379", "nodes[0]: a node's URL must begin with redis:// or rediss://"],
     ["redis://:s3cret@[bad", "nodes[0]: a node's URL is malformed"],
-    ["redis://:s3cret@a:70000", "nodes[0]: a node's URL is malformed"],
+    ["redis://:s3cret@a:70000", "nodes[0]: the port of a node's URL must be from 1 to 65535"],
+    ["redis://a:6379x", "nodes[0]: a node's URL is malformed"],
     ["redis://:s3cret@a/first", "nodes[0]: what follows the / of a node's URL must be the number of a database"],
     [
       "redis://:s3cret@a?keyPrefix=mine:",
