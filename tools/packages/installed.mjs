@@ -25,13 +25,17 @@ const users = fileURLToPath(new URL("users/", import.meta.url));
  * @property {readonly string[]} names
  */
 
+/** Before anything is packed. @param {readonly string[]} chosen */
+export function checkRows(chosen) {
+  const unknown = chosen.find((name) => rows[name] === undefined);
+  if (unknown !== undefined) throw new Refusal(`there is no row "${unknown}"; there are ${Object.keys(rows).join(", ")}.`);
+}
+
 /**
  * @param {readonly { name: string, tarball: string }[]} tarballs @param {readonly string[]} chosen rows; all when empty
  * @returns {Promise<boolean>} whether everything went well
  */
 export async function installed(tarballs, chosen) {
-  const unknown = chosen.find((name) => rows[name] === undefined);
-  if (unknown !== undefined) throw new Refusal(`there is no row "${unknown}"; there are ${Object.keys(rows).join(", ")}.`);
   const folder = mkdtempSync(join(tmpdir(), "palisade-install-"));
   const registry = await startRegistry(folder);
   const home = join(folder, "home");

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Refusal } from "../go/refusal.mjs";
-import { installed } from "./installed.mjs";
+import { checkRows, installed } from "./installed.mjs";
 import { packAll } from "./pack.mjs";
 
 try {
@@ -37,8 +37,10 @@ function chosen(args) {
     const options = /** @type {const} */ ({ out: { type: "string" }, install: { type: "boolean" } });
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
     if (positionals.length > 0 && !values.install) throw new Error(`Unexpected argument '${positionals[0]}'`);
+    checkRows(positionals);
     return { out: values.out === undefined ? undefined : resolve(values.out), install: values.install === true, names: positionals };
   } catch (error) {
+    if (error instanceof Refusal) throw error;
     const [reason] = /** @type {Error} */ (error).message.split(". ");
     throw new Refusal(`${reason}. Usage: npm run packages -- [--out DIR] [--install [name…]]`);
   }

@@ -15,14 +15,19 @@ const READY_WITHIN_MS = 180_000;
 /** @param {string} folder @returns {Promise<{ url: string, userconfig: string, stop: () => Promise<void> }>} */
 export async function startRegistry(folder) {
   const program = await fetched("verdaccio", VERDACCIO, join("bin", "verdaccio"));
-  const asked = await run(["npm", "config", "get", "registry"], { output: "kept" });
-  const upstream = /^https?:\/\/\S+$/m.exec(asked.output)?.[0];
+  const asked = async (/** @type {string} */ key) => (await run(["npm", "config", "get", key], { output: "kept" })).output;
+  const upstream = /^https?:\/\/\S+$/m.exec(await asked("registry"))?.[0];
+  // Where npm trusts a certificate that Node does not know, as behind a proxy of a company, so must
+  // verdaccio: it answers 404 for all that it cannot fetch.
+  const cafile = /^\/\S.*$/m.exec(await asked("cafile"))?.[0];
+  const env = cafile === undefined ? process.env : { NODE_EXTRA_CA_CERTS: cafile, ...process.env };
   const port = await freePort();
   const config = join(folder, "verdaccio.json");
   mkdirSync(join(folder, "storage"), { recursive: true });
   writeFileSync(config, JSON.stringify(configuration(folder, upstream)));
   const child = spawn(process.execPath, [program, "--config", config, "--listen", `127.0.0.1:${port}`], {
     stdio: ["ignore", "pipe", "pipe"],
+    env,
   });
   const ended = new Promise((resolve) => child.once("exit", resolve));
   let complaints = "";
