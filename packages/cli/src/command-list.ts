@@ -7,7 +7,7 @@ import { watch } from "./commands/watch.js";
 import type { Context, Flags } from "./context.js";
 import type { Report } from "./report.js";
 
-export type FlagName = "lost" | "reason" | "yes" | "limit" | "every" | "since";
+export type FlagName = "lost" | "max-ttl" | "reason" | "yes" | "limit" | "every" | "since";
 
 export interface Command {
   /** What stands behind the name; in brackets what may be left out. */
@@ -26,6 +26,7 @@ export interface Flag {
 
 export const flagHelp: Readonly<Record<FlagName, Flag>> = {
   lost: { help: "its servers are gone for good" },
+  "max-ttl": { value: "MS", help: "the longest lease that a lost fleet ever allowed, where the others do not know it" },
   reason: { value: "TEXT", help: "why; it is kept or published with the change" },
   yes: { help: "do not ask" },
   limit: { value: "N", help: "show at most so many" },
@@ -70,7 +71,7 @@ export const commands: Readonly<Record<string, Command>> = {
   nodes: { words: [], flags: [], help: "which nodes vote, which wait, which are silent", example: "palisade nodes", run: nodes },
   fleets: {
     words: ["[name|add|remove]", "[FLEET]"],
-    flags: ["lost", "yes"],
+    flags: ["lost", "max-ttl", "yes"],
     help: "which fleets resources belong to; add one, or take one away",
     example: "palisade fleets add east",
     run: fleets,

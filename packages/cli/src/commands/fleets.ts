@@ -4,28 +4,43 @@ import type { Context, Flags } from "../context.js";
 import { UsageError } from "../failure.js";
 import type { Report } from "../report.js";
 
+/** Of a change, beside the leases that it has to outwait by the operator's word. */
+const WAIT_MS = 120_000;
+const DAY_MS = 86_400_000;
+
 const colours = { used: "green", unused: "dim", changing: "yellow", silent: "red" } as const;
 
 export async function fleets(context: Context, [verb, name = ""]: readonly string[], flags: Flags): Promise<Report> {
   if (verb === undefined) return shown(await context.locker.fleets());
   const change = changeOf(verb, name, flags);
   if ("remove" in change && flags.yes !== true) {
-    const lost = change.lost === true ? "Its servers must be off, and stay off. " : "";
+    const lost = flags.lost === true ? "Its servers must be off, and stay off. " : "";
     const answer = await context.ask(
       `${lost}Resources of ${name} have no new holder until its leases are over. Type its name to take it away: `,
     );
     if (answer === undefined) throw new UsageError("fleets remove asks on a terminal; without one, give --yes.");
     if (answer !== name) return { json: { changed: false }, lines: ["Nothing was changed."], exitCode: 1 };
   }
-  return shown(await context.locker.changeFleets(change));
+  return shown(await context.locker.changeFleets(change, { waitMs: WAIT_MS + 2 * (longestOf(flags) ?? 0) }));
+}
+
+/** In milliseconds, as maxTtlMs of the lock is. */
+function longestOf({ lost, "max-ttl": given }: Flags): number | undefined {
+  if (given === undefined) return undefined;
+  if (lost !== true) throw new UsageError("--max-ttl belongs to fleets remove --lost.");
+  const maxTtlMs = Number(given);
+  if (Number.isInteger(maxTtlMs) && maxTtlMs >= 1 && maxTtlMs <= DAY_MS) return maxTtlMs;
+  throw new UsageError(`--max-ttl is a whole number of milliseconds from 1 to ${DAY_MS}; not ${JSON.stringify(given)}.`);
 }
 
 function changeOf(verb: string, name: string, flags: Flags): FleetsChange {
   if (name === "") throw new UsageError(`fleets ${verb} needs the name of a fleet.`);
   if (flags.lost === true && verb !== "remove") throw new UsageError("--lost belongs to fleets remove.");
+  const maxTtlMs = longestOf(flags);
   if (verb === "name") return { name };
   if (verb === "add") return { add: name };
-  if (verb === "remove") return { remove: name, ...(flags.lost === true ? { lost: true } : {}) };
+  if (verb === "remove" && flags.lost === true) return { remove: name, lost: maxTtlMs === undefined ? true : { maxTtlMs } };
+  if (verb === "remove") return { remove: name };
   throw new UsageError(`fleets knows name, add and remove; not ${JSON.stringify(verb)}.`);
 }
 

@@ -4,9 +4,10 @@ import type { QuorumLocker } from "../locker.js";
 import type { Clock } from "../platform/clock.js";
 import { LockError } from "../protocol/errors.js";
 import type { Fleet } from "../protocol/fleet.js";
-import type { ListStep } from "../protocol/fleet-list.js";
+import { type ListStep, namesIn } from "../protocol/fleet-list.js";
 import { MAX_TOKEN, TOKENS_PER_MS } from "../protocol/token.js";
-import type { Plan, Standings } from "./list-plan.js";
+import { newestOf, type Plan } from "./list-plan.js";
+import { type Standings, tellLongest } from "./longest-lease.js";
 
 export interface FleetPart {
   readonly name: string;
@@ -37,6 +38,8 @@ export async function carryOut(change: ListChange): Promise<void> {
     const now = clock.monotonicMs();
     const leftMs = startAt + waitMs - now;
     const plan = change.plan(standings, now - startAt);
+    // Before a fleet takes the list in which it is, the others know how long its leases may last.
+    if (plan.kind !== "refused" && plan.kind !== "wait") await tellLongest(parts, standings, namesAfter(standings, plan));
     if (plan.kind === "done") return;
     if (plan.kind === "refused") throw new RangeError(plan.why);
     if (plan.kind === "wait") {
@@ -48,6 +51,12 @@ export async function carryOut(change: ListChange): Promise<void> {
       await Promise.all([...plan.steps].map(([name, step]) => parts.get(name)?.fleet.listing.change(step, Math.max(0, leftMs))));
     }
   }
+}
+
+/** The fleets of the list that the plan leads to, or of the present one. */
+function namesAfter(standings: Standings, plan: Plan): readonly string[] {
+  const steps = "steps" in plan ? [...plan.steps.values()] : [];
+  return namesIn(steps[0]?.to ?? newestOf(standings));
 }
 
 export async function standingsOf(parts: ReadonlyMap<string, FleetPart>): Promise<Standings> {

@@ -7,7 +7,7 @@ import type { HeldLease } from "../lease/held-lease.js";
 import { closedError } from "../lease/messages.js";
 import { type FleetsOptions, ofOneKey, readFleetsChange } from "../options/fleets.js";
 import { readLeaseRequest, readListHeldOptions, readResources } from "../options/lease-request.js";
-import { readNames, readReconfigureWaitMs } from "../options/member-change.js";
+import { readMemberChange, readNames, readReconfigureWaitMs } from "../options/member-change.js";
 import { shown } from "../options/option.js";
 import type { Clock } from "../platform/clock.js";
 import type { Campaign, CampaignOptions, Leader, TermRoutine } from "../protocol/campaign.js";
@@ -34,8 +34,9 @@ import { WaitBudget, type Waiters } from "../waiting/wait-budget.js";
 import { carryOut, type FleetPart, standingsOf } from "./change-list.js";
 import { Elsewhere } from "./elsewhere.js";
 import { FleetParts, type OpenFleet } from "./fleet-parts.js";
-import { newestOf, planChange } from "./list-plan.js";
-import { fleetInspections, heldIn, listFindings, stateOf } from "./together.js";
+import { planChange } from "./list-plan.js";
+import { changeLongest } from "./longest-lease.js";
+import { fleetsState, heldIn, listFindings, stateOf } from "./together.js";
 
 /** How soon a resource that moves is asked for again. */
 const AGAIN_MS = 50;
@@ -170,14 +171,12 @@ export class FleetsLocker implements Locker {
   }
 
   async members(): Promise<FleetMembers> {
-    return this.#only("members").members();
+    return this.#only("members").locker.members();
   }
 
   async fleets(): Promise<FleetsState> {
     this.#checkOpen();
-    const standings = await standingsOf(this.#parts.all);
-    const newest = newestOf(standings);
-    return { version: newest?.version ?? 0, fleets: fleetInspections(this.#parts.all, standings, newest) };
+    return fleetsState(this.#parts.all, await standingsOf(this.#parts.all));
   }
 
   async changeFleets(change: FleetsChange, options?: ReconfigureOptions): Promise<FleetsState> {
@@ -189,7 +188,7 @@ export class FleetsLocker implements Locker {
       clock: this.#clock,
       isClosed: () => this.#waiters.closed,
       waitMs,
-      isLost: "remove" in asked && asked.lost === true,
+      isLost: "remove" in asked && asked.lost !== undefined && asked.lost !== false,
       plan: (standings, forMs) => planChange(standings, asked, forMs),
     });
     return this.fleets();
@@ -199,7 +198,12 @@ export class FleetsLocker implements Locker {
     const part = fleet === undefined ? undefined : this.#parts.all.get(fleet);
     if (fleet !== undefined && part === undefined)
       throw new RangeError(`${shown(fleet)} is no fleet of this locker, which has ${[...this.#parts.all.keys()].join(", ")}`);
-    return (part?.locker ?? this.#only("reconfigure")).reconfigure(change, options);
+    const { locker, name } = part ?? this.#only("reconfigure");
+    const asked = readMemberChange(change);
+    const waitMs = readReconfigureWaitMs(options);
+    if (!("maxTtlMs" in asked)) return locker.reconfigure(asked, options);
+    await locker.members();
+    return changeLongest({ parts: this.#parts.all, clock: this.#clock, name, maxTtlMs: asked.maxTtlMs, waitMs });
   }
 
   async foundWithout(absent: readonly string[]): Promise<FleetMembers> {
@@ -213,12 +217,12 @@ export class FleetsLocker implements Locker {
 
   async doctor(): Promise<readonly Finding[]> {
     this.#checkOpen();
-    const { version, fleets } = await this.fleets();
+    const list = listFindings(this.#parts.all, await standingsOf(this.#parts.all));
     const found = [...this.#parts.all.values()].map(async ({ locker, name }) => {
       const findings = await locker.doctor();
       return findings.map((finding) => (finding.node === "fleet" ? { ...finding, node: `fleet ${name}` } : finding));
     });
-    return [...listFindings(fleets, version), ...(await Promise.all(found)).flat()];
+    return [...list, ...(await Promise.all(found)).flat()];
   }
 
   async close(): Promise<void> {
@@ -245,9 +249,9 @@ export class FleetsLocker implements Locker {
     this.#checkOpen();
   }
 
-  #only(call: string): Locker {
+  #only(call: string): FleetPart {
     const [first, ...more] = this.#parts.all.values();
-    if (first !== undefined && more.length === 0) return first.locker;
+    if (first !== undefined && more.length === 0) return first;
     throw new TypeError(
       `${call} is about one fleet, and this locker has several: say which in its options; fleets() tells the members of each`,
     );

@@ -7,9 +7,8 @@
 
 import { compareLists, contentOf, type FleetList, type ListStep, namesIn, type Standing } from "../protocol/fleet-list.js";
 import type { FleetsChange } from "../protocol/fleets.js";
-
-/** By name; undefined: too few nodes of that fleet answered. */
-export type Standings = ReadonlyMap<string, Standing | undefined>;
+import { forgottenLeasesEndMs } from "../redis/roster.js";
+import { longestKnown, type Standings } from "./longest-lease.js";
 
 type Lists = ReadonlyMap<string, { readonly list: FleetList | undefined } | undefined>;
 
@@ -114,18 +113,18 @@ function planStep(standings: Standings, { list, before, change, lostForMs }: Tar
     isAway(standings.get(name)?.list, name, list) ||
     (list.added === undefined ? list.removed !== undefined && namesIn(list).includes(name) : name === list.added);
   const known = concerned(standings, list);
-  const lost = "remove" in change && change.lost === true ? change.remove : undefined;
-  if (lost !== undefined && standings.get(lost) !== undefined) return refused(`${lost} answers, so it is not lost: remove it as it is`);
-  const others = known.filter((name) => !isGaining(name) && name !== lost);
-  const gaining = known.filter((name) => isGaining(name) && name !== lost);
+  const lost = lostIn(standings, change);
+  if (lost !== undefined && "kind" in lost) return lost;
+  const others = known.filter((name) => !isGaining(name) && name !== lost?.name);
+  const gaining = known.filter((name) => isGaining(name) && name !== lost?.name);
   const missing = [...others, ...gaining].filter((name) => standings.get(name) === undefined);
   const has = (name: string): boolean => compareLists(standings.get(name)?.list, list) === 0;
   if (missing.length === 0 && [...others, ...gaining].every(has)) return { kind: "done" };
   const far = [...others, ...gaining].find((name) => {
     const from = standings.get(name)?.list;
-    return !isStepFrom(from, list) && !(gaining.includes(name) && isWithout(from, list));
+    return !missing.includes(name) && !isStepFrom(from, list) && !(gaining.includes(name) && isWithout(from, list));
   });
-  if (far !== undefined && standings.get(far) !== undefined) return refused(unfinished(standings, far));
+  if (far !== undefined) return refused(unfinished(standings, far));
   const behind = others.filter((name) => standings.get(name) !== undefined && !has(name));
   const grown = behind.find((name) => namesIn(list).includes(name) && gainsFrom(standings.get(name)?.list, list));
   if (grown !== undefined) return refused(unfinished(standings, grown));
@@ -140,15 +139,42 @@ interface Opening {
   readonly list: FleetList;
   readonly others: readonly string[];
   readonly gaining: readonly string[];
-  readonly lost: string | undefined;
+  readonly lost: Lost | undefined;
   readonly lostForMs: number;
+}
+
+interface Lost {
+  readonly name: string;
+  /** A lease that it granted just before is over after so long. */
+  readonly longestMs: number;
+}
+
+/**
+ * The fleet that the operator says is lost, and the longest lease that any of the others knows of
+ * it, or that the operator knows.
+ */
+function lostIn(standings: Standings, change: FleetsChange): Lost | Plan | undefined {
+  if (!("remove" in change) || change.lost === undefined || change.lost === false) return undefined;
+  const name = change.remove;
+  if (standings.get(name) !== undefined) return refused(`${name} answers, so it is not lost: remove it as it is`);
+  const seen = [...standings.values()];
+  const id = seen.flatMap((standing) => standing?.list?.fleets ?? []).find((fleet) => fleet.name === name)?.id;
+  const told = id === undefined ? 0 : Math.max(...seen.map((standing) => longestKnown(standing, id)));
+  const said = change.lost === true ? 0 : change.lost.maxTtlMs;
+  // Without an id the list is without it on all that answer: nothing of it is waited for any more.
+  if (id !== undefined && Math.max(told, said) === 0)
+    return refused(
+      `how long leases of ${name} may last is not known to the others, since an older version put it into the list: say the longest that it ever allowed (lost: { maxTtlMs }, or --max-ttl)`,
+    );
+  const own = forgottenLeasesEndMs(Math.max(told, said));
+  return { name, longestMs: Math.max(own, ...seen.map((standing) => standing?.longestMs ?? 0)) };
 }
 
 function planOpening(standings: Standings, { list, others, gaining, lost, lostForMs }: Opening): Plan {
   const seen = gaining.filter((name) => standings.get(name) !== undefined);
   if (seen.length === 0) return silent(gaining);
-  const longestMs = Math.max(0, ...[...standings.values()].map((standing) => standing?.longestMs ?? 0));
-  const outwaitMs = Math.max(lost === undefined ? 0 : longestMs - lostForMs, ...others.map((name) => standings.get(name)?.outwaitMs ?? 0));
+  const lostMs = lost === undefined ? 0 : lost.longestMs - lostForMs;
+  const outwaitMs = Math.max(lostMs, ...others.map((name) => standings.get(name)?.outwaitMs ?? 0));
   if (outwaitMs > 0)
     return { kind: "wait", why: `leases that were granted before may run for ${Math.ceil(outwaitMs)} ms more`, waitMs: outwaitMs };
   const marks = new Map<string, number>();

@@ -2,11 +2,12 @@
 // what.
 import type { Finding, FleetState } from "../protocol/fleet.js";
 import { compareLists, type FleetList, namesIn } from "../protocol/fleet-list.js";
-import type { FleetInspection } from "../protocol/fleets.js";
+import type { FleetInspection, FleetsState } from "../protocol/fleets.js";
 import type { HeldResource, HeldResources } from "../protocol/locker.js";
 import { homeIn } from "../protocol/routing.js";
 import type { FleetPart } from "./change-list.js";
-import type { Standings } from "./list-plan.js";
+import { newestOf } from "./list-plan.js";
+import { longestKnown, type Standings } from "./longest-lease.js";
 
 export function stateOf(states: readonly FleetState[]): FleetState {
   const longest = states.flatMap(({ maxTtlMs }) => maxTtlMs ?? []);
@@ -52,12 +53,9 @@ export async function heldIn(
   return { held: held.slice(0, asked.limit), more: more || held.length > asked.limit, silent, steps };
 }
 
-export function fleetInspections(
-  parts: ReadonlyMap<string, FleetPart>,
-  standings: Standings,
-  newest: FleetList | undefined,
-): FleetInspection[] {
-  return [...parts.values()].map(({ name, fleet }) => {
+export function fleetsState(parts: ReadonlyMap<string, FleetPart>, standings: Standings): FleetsState {
+  const newest = newestOf(standings);
+  const fleets = [...parts.values()].map(({ name, fleet }): FleetInspection => {
     const standing = standings.get(name);
     if (standing === undefined) return { name, state: "silent", members: fleet.nodes.map(({ address }) => address) };
     const { list, members } = standing;
@@ -65,6 +63,7 @@ export function fleetInspections(
     const version = list === undefined ? {} : { version: list.version };
     return { name, state: stateIn({ name, list, newest }), ...version, generation, members };
   });
+  return { version: newest?.version ?? 0, fleets };
 }
 
 interface OwnList {
@@ -80,8 +79,34 @@ function stateIn({ name, list, newest }: OwnList): FleetInspection["state"] {
   return isListed || (list !== undefined && namesIn(list).includes(name) && list.version > 0) ? "changing" : "unused";
 }
 
+/** What is wrong with the list, and with what the fleets know of each other. */
+export function listFindings(parts: ReadonlyMap<string, FleetPart>, standings: Standings): readonly Finding[] {
+  return [...changeFindings(fleetsState(parts, standings)), ...longestFindings(standings)];
+}
+
+/** If such a fleet is lost, its leases cannot be outwaited without a word of the operator. */
+function longestFindings(standings: Standings): readonly Finding[] {
+  const names = namesIn(newestOf(standings));
+  return names.flatMap((name): Finding[] => {
+    const { id, maxTtlMs } = standings.get(name) ?? {};
+    if (id === undefined || maxTtlMs === undefined) return [];
+    const others = names.filter((other) => other !== name && standings.get(other) !== undefined);
+    const untold = others.filter((other) => longestKnown(standings.get(other), id) < maxTtlMs);
+    if (untold.length === 0) return [];
+    return [
+      {
+        severity: "warning",
+        node: `fleet ${name}`,
+        code: "fleets",
+        message: `its leases may last ${maxTtlMs} ms, which an older version did not tell ${untold.join(" and ")}: if it is lost, how long its leases have to be outwaited is not known`,
+        remedy: `Have it told, by repeating a change that is done (palisade fleets add ${name}).`,
+      },
+    ];
+  });
+}
+
 /** A change that was not finished, and fleets that are configured and not used. */
-export function listFindings(fleets: readonly FleetInspection[], version: number): readonly Finding[] {
+function changeFindings({ fleets, version }: FleetsState): readonly Finding[] {
   return fleets.flatMap(({ name, state, version: own }): Finding[] => {
     if (state === "changing")
       return [

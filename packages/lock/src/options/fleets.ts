@@ -6,7 +6,7 @@ import type { NodeSource } from "../protocol/node-source.js";
 import { isOneKey } from "../protocol/routing.js";
 import { readResources } from "./lease-request.js";
 import { addressOf } from "./node-source.js";
-import { knownOptions, shown } from "./option.js";
+import { knownOptions, shown, wholeNumber } from "./option.js";
 import { type LockerOptions, type Policy, readPolicy } from "./policy.js";
 
 export interface FleetOptions {
@@ -24,6 +24,7 @@ export interface FleetsOptions {
 
 const NAME = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 const MAX_FLEETS = 64;
+const DAY_MS = 86_400_000;
 
 /** undefined: the option was not given. */
 export function readFleets(options: LockerOptions): FleetsOptions | undefined {
@@ -71,8 +72,14 @@ export function readFleetsChange(change: unknown, names: readonly string[]): Fle
   const subject = given.name ?? given.add ?? given.remove;
   if (typeof subject !== "string" || !names.includes(subject))
     throw new RangeError(`${shown(subject)} is no fleet of this locker, which has ${names.join(", ")}`);
-  if (given.lost !== undefined && typeof given.lost !== "boolean") throw new TypeError(`lost must be a boolean, not ${shown(given.lost)}`);
+  if (given.lost !== undefined && typeof given.lost !== "boolean") readLongest(given.lost);
   return change as FleetsChange;
+}
+
+function readLongest(lost: unknown): void {
+  if (typeof lost !== "object") throw new TypeError(`lost must be a boolean, or { maxTtlMs }, not ${shown(lost)}`);
+  const { maxTtlMs } = knownOptions<{ maxTtlMs: 0 }>("lost", lost, ["maxTtlMs"]);
+  wholeNumber("lost.maxTtlMs", maxTtlMs, { min: 1, max: DAY_MS });
 }
 
 /**

@@ -33,7 +33,9 @@ export interface Standing {
   readonly marks: ReadonlyMap<string, number>;
   /** Until every lease is over that was granted before it had this list. */
   readonly outwaitMs: number;
-  /** How long a lease may last, and a little more. */
+  /** The longest lease that may still run. */
+  readonly maxTtlMs: number;
+  /** When such a lease is over that was granted now: a little more. */
   readonly longestMs: number;
   readonly members: readonly string[];
 }
@@ -44,6 +46,15 @@ export interface ListStep {
   readonly to: FleetList;
 }
 
+/**
+ * The longest lease of one fleet, whose list still has to be the one of which every fleet has been
+ * told.
+ */
+export interface LongestStep {
+  readonly from: FleetList | undefined;
+  readonly maxTtlMs: number;
+}
+
 export interface FleetListing {
   readonly id: string | undefined;
   /** As this locker knows it; votes of another generation than that of this list do not count. */
@@ -52,8 +63,8 @@ export interface FleetListing {
   lookAgain(): Promise<void>;
   /** undefined: too few nodes answered. Never rejects. */
   standing(): Promise<Standing | undefined>;
-  /** Resolves when the list is `to`, or another one than `from`. */
-  change(step: ListStep, waitMs: number): Promise<void>;
+  /** Resolves when that is so, or the list is another one than `from`. */
+  change(step: ListStep | LongestStep, waitMs: number): Promise<void>;
 }
 
 /** Negative if `a` came before `b`. Two of one version, begun at once, have an order too. */

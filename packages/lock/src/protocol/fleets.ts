@@ -27,6 +27,10 @@ export interface FleetsState {
 
 /**
  * One change of the list of fleets. `name`: a fleet that is by itself gets its name, as the first
- * of a list. `lost`: this fleet's servers are off and will not come back with what they stored.
+ * of a list. `lost`: this fleet's servers are off and will not come back with what they stored; and
+ * the longest lease that it ever allowed, where the others do not know that.
  */
-export type FleetsChange = { readonly name: string } | { readonly add: string } | { readonly remove: string; readonly lost?: boolean };
+export type FleetsChange =
+  | { readonly name: string }
+  | { readonly add: string }
+  | { readonly remove: string; readonly lost?: boolean | { readonly maxTtlMs: number } };

@@ -76,6 +76,14 @@ export function longestLeaseMs({ maxTtlMs, formerMaxTtlMs }: Roster): number {
   return Math.max(maxTtlMs, formerMaxTtlMs);
 }
 
+/**
+ * How long after the loss of a memory every lease it may have granted is over (L2): clocks of
+ * servers may run 2 % apart.
+ */
+export function forgottenLeasesEndMs(maxTtlMs: number): number {
+  return maxTtlMs + Math.ceil(maxTtlMs * 0.02) + 20;
+}
+
 /** A change by the operator. Addresses are those of the roster, or of the locker's own list. */
 export type RosterChange =
   | { readonly add: Pick<Member, "id" | "address"> }

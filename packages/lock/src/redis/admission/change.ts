@@ -9,8 +9,7 @@ import { generationNumber } from "../admission-record.js";
 import { type Accepted, accept, enter, type Promised, promise } from "../generation-record.js";
 import type { RedisNode } from "../node.js";
 import { isClosed, isOfThisRun, type NodeStatus, type ScriptCall } from "../node-record.js";
-import { longestLeaseMs, type Roster } from "../roster.js";
-import { forgottenLeasesEndMs } from "./plan.js";
+import { forgottenLeasesEndMs, longestLeaseMs, type Roster } from "../roster.js";
 import { type AdmissionSettings, answered, type ReadStatus } from "./steps.js";
 
 export type Agreement =

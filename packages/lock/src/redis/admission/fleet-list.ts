@@ -1,9 +1,8 @@
 // What a locker over several fleets asks of one of them: which list of fleets its nodes have agreed
 // on, how far its tokens have come, and the next list.
-import type { FleetListing, ListStep, Standing } from "../../protocol/fleet-list.js";
+import type { FleetListing, ListStep, LongestStep, Standing } from "../../protocol/fleet-list.js";
 import { isAdmitted, mark } from "../node-record.js";
-import { longestLeaseMs } from "../roster.js";
-import { forgottenLeasesEndMs } from "./plan.js";
+import { forgottenLeasesEndMs, longestLeaseMs } from "../roster.js";
 import { reconfigure } from "./reconfigure.js";
 import { type AdmissionSettings, answered, type ReadStatus, readStatuses } from "./steps.js";
 
@@ -21,7 +20,7 @@ export function listingOf(settings: AdmissionSettings, onNews: () => void): Flee
       onNews();
     },
     standing: () => standingOf(settings, onNews),
-    async change(step: ListStep, waitMs: number) {
+    async change(step: ListStep | LongestStep, waitMs: number) {
       await reconfigure(settings, { change: step, waitMs });
     },
   };
@@ -33,7 +32,8 @@ async function standingOf(settings: AdmissionSettings, onNews: () => void): Prom
   onNews();
   const roster = fleet.nameMembers();
   if (roster === undefined || fleet.fleet === undefined) return undefined;
-  const longestMs = forgottenLeasesEndMs(longestLeaseMs(roster));
+  const maxTtlMs = longestLeaseMs(roster);
+  const longestMs = forgottenLeasesEndMs(maxTtlMs);
   const majority = Math.floor(roster.members.length / 2) + 1;
   const voters = statuses.filter(
     ({ node, status }) => fleet.members.includes(node) && isAdmitted(status) && status.admission?.generation === fleet.generation,
@@ -47,6 +47,7 @@ async function standingOf(settings: AdmissionSettings, onNews: () => void): Prom
     floor: Math.max(...voters.map(({ status }) => status.floor ?? 0)),
     marks,
     outwaitMs: Math.max(0, longestMs - fleet.knownForMs),
+    maxTtlMs,
     longestMs,
     members: roster.members.map(({ address }) => address),
   };

@@ -3,7 +3,7 @@
 // others; only when those can never be enough, fall back to the wall clock.
 import { generationNumber } from "../admission-record.js";
 import type { NodeStatus, OpenAdmission } from "../node-record.js";
-import { longestLeaseMs, type Member, type Roster } from "../roster.js";
+import { forgottenLeasesEndMs, longestLeaseMs, type Member, type Roster } from "../roster.js";
 
 /** A node that answered when the fleet was examined. */
 export interface SeenNode {
@@ -46,14 +46,6 @@ export type Step =
   /** No node is admitted, none remembers a fleet, and all answered: found one. */
   | { readonly kind: "found"; readonly nodes: readonly SeenNode[] }
   | { readonly kind: "blocked"; readonly nodes: readonly SeenNode[]; readonly reason: string };
-
-/**
- * How long after the loss of a memory every lease it may have granted is over (L2): clocks of
- * servers may run 2 % apart.
- */
-export function forgottenLeasesEndMs(maxTtlMs: number): number {
-  return maxTtlMs + Math.ceil(maxTtlMs * 0.02) + 20;
-}
 
 /**
  * Of how many other admitted nodes the floors must be read, so that every quorum that may have

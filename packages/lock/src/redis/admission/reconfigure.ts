@@ -5,7 +5,7 @@ import { closedError } from "../../lease/messages.js";
 import type { NodeSource } from "../../options/node-source.js";
 import { LockError } from "../../protocol/errors.js";
 import type { FleetMembers, MemberChange } from "../../protocol/fleet.js";
-import { compareLists, type ListStep } from "../../protocol/fleet-list.js";
+import { compareLists, type ListStep, type LongestStep, namesIn } from "../../protocol/fleet-list.js";
 import type { RedisNode } from "../node.js";
 import { changed, type Member, type Roster, type RosterChange } from "../roster.js";
 import { type Agreement, agree } from "./change.js";
@@ -14,9 +14,12 @@ import { floorsNeeded } from "./plan.js";
 import { type AdmissionSettings, answered, examineNode, openAdmissionOf, readStatuses } from "./steps.js";
 
 export interface Reconfiguration {
-  readonly change: MemberChange | ListStep;
+  readonly change: FleetChange;
   readonly waitMs: number;
 }
+
+/** Of its members, of the list of fleets, or of its longest lease. */
+type FleetChange = MemberChange | ListStep | LongestStep;
 
 const AGAIN_MS = 40;
 /** How soon it notices that the locker was closed. */
@@ -49,13 +52,17 @@ type Planned =
   | { readonly kind: "wait"; readonly why: string }
   | { readonly kind: "change"; readonly change: RosterChange };
 
-async function planOf(settings: AdmissionSettings, change: MemberChange | ListStep, newcomer: RedisNode | undefined): Promise<Planned> {
+async function planOf(settings: AdmissionSettings, change: FleetChange, newcomer: RedisNode | undefined): Promise<Planned> {
   const roster = settings.fleet.nameMembers();
   if (roster === undefined) return { kind: "wait", why: "not all members of this fleet are known" };
   const done = { kind: "done", roster } as const;
   // What is agreed on follows the very generation that was looked at here, or nothing is.
-  if ("from" in change) return compareLists(roster.fleets, change.from) === 0 ? { kind: "change", change: { fleets: change.to } } : done;
-  if ("maxTtlMs" in change) return roster.maxTtlMs === change.maxTtlMs ? done : { kind: "change", change };
+  if ("from" in change && compareLists(roster.fleets, change.from) !== 0) return done;
+  if ("to" in change) return { kind: "change", change: { fleets: change.to } };
+  if ("maxTtlMs" in change) {
+    if (!("from" in change)) checkAlone(roster);
+    return roster.maxTtlMs === change.maxTtlMs ? done : { kind: "change", change: { maxTtlMs: change.maxTtlMs } };
+  }
   const leaving = "add" in change ? undefined : memberNamed(settings, "remove" in change ? change.remove : change.replace);
   if ("remove" in change) {
     if (leaving === undefined) return done;
@@ -73,6 +80,15 @@ async function planOf(settings: AdmissionSettings, change: MemberChange | ListSt
       `no member is called ${change.replace}; the members are ${roster.members.map(({ address }) => address).join(", ")}`,
     );
   return votersLeft(settings, { roster, leaving, joining: 0 }) ?? { kind: "change", change: { replace: leaving.id, by } };
+}
+
+/** The other fleets have to be told first how long its leases may last (L2). */
+function checkAlone({ fleets }: Roster): void {
+  if (fleets === undefined || fleets.fleets.length === 1) return;
+  throw new LockError(
+    "FLEET_MISMATCH",
+    `this fleet is one of ${namesIn(fleets).join(", ")}: its longest lease is changed by a locker that was given all of them, by name`,
+  );
 }
 
 /**

@@ -36,6 +36,18 @@ describe("the list of fleets", () => {
     expect((await west.listing.standing())?.list).toEqual(second);
   });
 
+  test("F1 L2 lets a longest lease be changed only while it is the one whose fleets were told", async ({ fleet }) => {
+    const { west, list } = await founded(fleet);
+    const [first, second] = [list(1), list(2, "east")];
+    await west.listing.change({ from: undefined, to: first }, 30_000);
+    await west.listing.change({ from: first, maxTtlMs: 400 }, 30_000);
+    expect(west.members()?.maxTtlMs).toBe(400);
+    await west.listing.change({ from: first, to: second }, 30_000);
+    await west.listing.change({ from: first, maxTtlMs: 800 }, 30_000);
+    expect(west.members()?.maxTtlMs).toBe(400);
+    await expect(west.reconfigure({ maxTtlMs: 800 }, 30_000)).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+  });
+
   test("F1 is not overwritten by a changer whose step was planned while another one took it", async ({ fleet }) => {
     const { west, urls, list } = await founded(fleet);
     const { fleet: other } = await opened(urls, { namespace, maxTtlMs, among });

@@ -2,13 +2,16 @@
 // read a while ago, and each stopping anywhere.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Plan, planChange, planTogether, type Standings } from "../../../src/fleets/list-plan.js";
+import { type Plan, planChange, planTogether } from "../../../src/fleets/list-plan.js";
+import { markOfLongest, type Standings } from "../../../src/fleets/longest-lease.js";
 import { compareLists, type FleetList, type ListStep, type Standing } from "../../../src/protocol/fleet-list.js";
 import type { FleetsChange } from "../../../src/protocol/fleets.js";
 import { homeIn } from "../../../src/protocol/routing.js";
 
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `r${i}`);
 const LEASE_MS = 100;
+/** Such a lease is over soon enough after its fleet has stopped. */
+const MAX_TTL_MS = 50;
 
 interface Lease {
   readonly resource: string;
@@ -31,7 +34,8 @@ class SimulatedFleet {
   standing(nowMs: number): Standing {
     const { list, floor, name } = this;
     const outwaitMs = Math.max(0, this.sinceMs + LEASE_MS - nowMs);
-    return { id: `id-${name}`, list, floor, marks: new Map(), outwaitMs, longestMs: LEASE_MS, members: [] };
+    const marks = new Map(NAMES.map((each) => [markOfLongest(`id-${each}`), MAX_TTL_MS]));
+    return { id: `id-${name}`, list, floor, marks, outwaitMs, maxTtlMs: MAX_TTL_MS, longestMs: LEASE_MS, members: [] };
   }
 
   isHome(resource: string): boolean {
@@ -247,6 +251,16 @@ describe("changes of the list of fleets", () => {
     expect(finish(world, { add: "a" })).toEqual({ kind: "done" });
   });
 
+  test("F1 a fleet that is more than one step behind is given no list, also while another one is silent", () => {
+    const added: FleetList = { ...listOf(3, "a", "b", "c", "d"), added: "c" };
+    const fleets = ["a", "b", "c", "d"].map((name) => new SimulatedFleet(name, name === "b" ? listOf(1, "b", "d") : added));
+    const world = new World(fleets);
+    const why = /^b has version 1/;
+    expect(planChange(world.read(), { add: "c" }, 0)).toMatchObject({ kind: "refused", why: expect.stringMatching(why) });
+    const silent = new Map([...world.read(), ["a", undefined] as const]);
+    expect(planChange(silent, { add: "c" }, 0)).toMatchObject({ kind: "refused", why: expect.stringMatching(why) });
+  });
+
   test("F1 a fleet that answers is not lost, and one that is lost is outwaited", () => {
     const world = begin();
     expect(planChange(world.read(), { remove: "b", lost: true }, 0)).toMatchObject({
@@ -257,6 +271,23 @@ describe("changes of the list of fleets", () => {
     expect(planChange(without, { remove: "b" }, 10_000)).toMatchObject({ kind: "wait", why: "too few nodes of b answer" });
     expect(planChange(without, { remove: "b", lost: true }, 40)).toMatchObject({ kind: "wait", waitMs: 60 });
     expect(planChange(without, { remove: "b", lost: true }, LEASE_MS)).toMatchObject({ kind: "open" });
+  });
+
+  test("L2 F1 one that is lost is outwaited for the longest lease that any of the others knows, or that the operator says", () => {
+    const knowing = (...told: readonly (number | undefined)[]): Standings => {
+      const others = ["a", "c"].map((name, i) => {
+        const standing = begin().fleets.get(name)?.standing(0);
+        const [ms] = told.slice(i);
+        return [name, standing && { ...standing, marks: new Map(ms === undefined ? [] : [[markOfLongest("id-b"), ms]]) }] as const;
+      });
+      return new Map([...others, ["b", undefined]]);
+    };
+    const lost = { remove: "b", lost: true } as const;
+    expect(planChange(knowing(1_000, 3_000), lost, 80)).toMatchObject({ kind: "wait", waitMs: 3_000 });
+    expect(planChange(knowing(undefined, 3_000), lost, 3_080)).toMatchObject({ kind: "open" });
+    expect(planChange(knowing(), lost, 100_000)).toMatchObject({ kind: "refused", why: expect.stringMatching(/--max-ttl/) });
+    expect(planChange(knowing(), { ...lost, lost: { maxTtlMs: 5_000 } }, 120)).toMatchObject({ kind: "wait", waitMs: 5_000 });
+    expect(planChange(knowing(3_000), { ...lost, lost: { maxTtlMs: 1_000 } }, 80)).toMatchObject({ kind: "wait", waitMs: 3_000 });
   });
 });
 

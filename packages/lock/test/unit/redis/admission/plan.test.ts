@@ -1,7 +1,8 @@
 // Which step is taken for which fleet, exhaustively for up to seven nodes.
 import { describe, expect, test } from "vitest";
-import { type FleetView, floorsNeeded, forgottenLeasesEndMs, planAdmission, type SeenNode } from "../../../../src/redis/admission/plan.js";
+import { type FleetView, floorsNeeded, planAdmission, type SeenNode } from "../../../../src/redis/admission/plan.js";
 import type { NodeStatus, OpenAdmission } from "../../../../src/redis/node-record.js";
+import { forgottenLeasesEndMs } from "../../../../src/redis/roster.js";
 
 /** unseen · admitted · kept everything · restarted with its record · wiped */
 type Kind = "unseen" | "admitted" | "durable" | "restarted" | "wiped";
