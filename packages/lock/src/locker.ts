@@ -61,6 +61,7 @@ export class QuorumLocker implements Locker {
     const present = () => ({ nodes: fleet.nodes, policy: policyFor(fleet.nodes.length, policy), fleetMaxTtlMs: fleet.maxTtlMs });
     const context: WaitContext = {
       ...present(),
+      fleet: fleet.name,
       clock,
       deadlines: new DeadlineHeap(clock),
       inFlight: new InFlight(),

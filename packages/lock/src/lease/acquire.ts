@@ -171,8 +171,9 @@ class Acquisition {
   }
   #publish(): void {
     if (this.#outcome === undefined || !this.#allAnswered || !channels.attempt.hasSubscribers) return;
-    const elapsedMs = this.#context.clock.monotonicMs() - this.#startMonotonicMs;
+    const { clock, fleet } = this.#context;
+    const elapsedMs = clock.monotonicMs() - this.#startMonotonicMs;
     const rounds = this.#seals.length === 0 ? 1 : 2;
-    channels.attempt.publish(attemptEvent(this.#outcome, { ...this.#wanted, rounds, elapsedMs, grants: this.#grants }));
+    channels.attempt.publish(attemptEvent(this.#outcome, { ...this.#wanted, rounds, elapsedMs, grants: this.#grants, fleet }));
   }
 }

@@ -1,6 +1,6 @@
 // The event of one acquisition, for its subscribers.
 import type { Ballot } from "../protocol/ballot.js";
-import type { AttemptEvent } from "../protocol/events.js";
+import { type AttemptEvent, inFleet } from "../protocol/events.js";
 import type { Outcome } from "../protocol/outcome.js";
 import { type Ballots, castBallots } from "../quorum/round.js";
 
@@ -9,9 +9,10 @@ interface Course {
   readonly rounds: number;
   readonly elapsedMs: number;
   readonly grants: Ballots<Ballot>;
+  readonly fleet: string | undefined;
 }
 
-export function attemptEvent(outcome: Outcome, { resources, rounds, elapsedMs, grants }: Course): AttemptEvent {
+export function attemptEvent(outcome: Outcome, { resources, rounds, elapsedMs, grants, fleet }: Course): AttemptEvent {
   const won = outcome.kind === "won";
   return {
     resources,
@@ -20,5 +21,6 @@ export function attemptEvent(outcome: Outcome, { resources, rounds, elapsedMs, g
     rounds,
     elapsedMs,
     ballots: castBallots(grants),
+    ...inFleet(fleet),
   };
 }

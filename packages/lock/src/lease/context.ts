@@ -17,6 +17,8 @@ export interface LeaseContext {
    */
   readonly nodes: readonly LockNode[];
   readonly policy: Policy;
+  /** The name of this fleet, where it is one of several. */
+  readonly fleet?: string | undefined;
   readonly clock: Clock;
   readonly deadlines: DeadlineHeap;
   readonly inFlight: InFlight;

@@ -7,7 +7,7 @@ import { checkTtl } from "../options/policy.js";
 import type { Deadline } from "../platform/deadline-heap.js";
 import type { Ballot } from "../protocol/ballot.js";
 import { type LeaseLostReason, LockError } from "../protocol/errors.js";
-import { channels } from "../protocol/events.js";
+import { channels, inFleet } from "../protocol/events.js";
 import type { Lease, Release, Renewal } from "../protocol/lease.js";
 import type { GrantedLease, Won } from "../protocol/outcome.js";
 import { type OpenSpan, tracing } from "../protocol/spans.js";
@@ -210,7 +210,7 @@ export class HeldLease implements Lease, Deadline {
       this.#planRenewal(renewAgainInMs(this.#lastsMs, ++this.#unknowns, clock.random()));
     }
     const isOver = this.#endIfOver();
-    publishRenewal(this, { outcome: verdict, remainingMs: isOver ? 0 : this.#leftMs(), ballots }, span);
+    publishRenewal(this, { outcome: verdict, remainingMs: isOver ? 0 : this.#leftMs(), ballots, ...inFleet(this.#context.fleet) }, span);
     if (isOver || verdict === "lost") throw this.#lost(ballots);
     this.#setDeadline();
     return { outcome: verdict, remainingMs: this.#leftMs(), ballots };
@@ -254,7 +254,8 @@ export class HeldLease implements Lease, Deadline {
   #warn(): void {
     this.#isWarned = true;
     const leftMs = this.#leftMs();
-    if (channels.danger.hasSubscribers) channels.danger.publish({ resources: this.resources, token: this.token, remainingMs: leftMs });
+    if (channels.danger.hasSubscribers)
+      channels.danger.publish({ resources: this.resources, token: this.token, remainingMs: leftMs, ...inFleet(this.#context.fleet) });
     for (const listener of this.#dangerListeners ?? []) {
       // In a microtask: what a listener throws must not keep other leases from their deadlines.
       queueMicrotask(() => listener(leftMs));
@@ -271,9 +272,10 @@ export class HeldLease implements Lease, Deadline {
   #end(reason: LeaseLostReason): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
-    this.#context.deadlines.clear(this);
+    const { clock, deadlines, fleet } = this.#context;
+    deadlines.clear(this);
     this.#controller?.abort(this.#lost());
-    publishEnd(this, { reason, heldMs: this.#context.clock.monotonicMs() - this.#grantedAt }, this.#span);
+    publishEnd(this, { reason, heldMs: clock.monotonicMs() - this.#grantedAt, fleet }, this.#span);
     // An extension without an answer in time may have been executed, or be on its way: nodes would
     // hold for a whole ttl what has ended here.
     if (reason === "taken" || (this.#extensions > 0 && !this.#isHandedOver)) void this.#giveBack();

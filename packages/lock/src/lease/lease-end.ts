@@ -1,5 +1,5 @@
 // What is told of the renewals and the end of a lease, to subscribers and to tracing.
-import { channels, type EndEvent, type RenewalEvent } from "../protocol/events.js";
+import { channels, type EndEvent, inFleet, type RenewalEvent } from "../protocol/events.js";
 import type { OpenSpan } from "../protocol/spans.js";
 
 interface Told {
@@ -14,11 +14,11 @@ export function publishRenewal({ resources, token }: Told, event: Omit<RenewalEv
 
 export function publishEnd(
   { resources, token }: Told,
-  { reason, heldMs }: Pick<EndEvent, "reason" | "heldMs">,
+  { reason, heldMs, fleet }: Pick<EndEvent, "reason" | "heldMs"> & { readonly fleet: string | undefined },
   span: OpenSpan | undefined,
 ): void {
   const isGivenAway = reason === "released" || reason === "handed_over";
   span?.end({ outcome: reason, isFailure: !isGivenAway && reason !== "closed" });
-  if (!isGivenAway && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason });
-  if (channels.end.hasSubscribers) channels.end.publish({ resources, token, reason, heldMs });
+  if (!isGivenAway && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason, ...inFleet(fleet) });
+  if (channels.end.hasSubscribers) channels.end.publish({ resources, token, reason, heldMs, ...inFleet(fleet) });
 }

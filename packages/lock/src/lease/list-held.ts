@@ -16,7 +16,8 @@ export function answersOf<Answer>(context: LeaseContext, what: string, asked: re
   const answers = asked.flatMap((node) => (node.kind === "answered" ? [node.answer] : []));
   if (answers.length >= quorum) return answers;
   const ballots = asked.filter((node) => node.kind === "unreachable");
-  const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots, context)}`;
+  const nodes = context.fleet === undefined ? "nodes" : `nodes of fleet ${context.fleet}`;
+  const message = `${answers.length} of ${size} ${nodes} answered ${what}, ${quorum} needed; ${describeBallots(ballots, context)}`;
   throw new LockError("LOCK_NO_QUORUM", message, { resources: [], ballots });
 }
 

@@ -2,7 +2,7 @@
 // and fencing the holder for `forceRelease`. Never lowers anything.
 import type { EpochMoved, InspectBallot, RaiseBallot } from "../protocol/ballot.js";
 import { LockError } from "../protocol/errors.js";
-import { channels } from "../protocol/events.js";
+import { channels, inFleet } from "../protocol/events.js";
 import type { ForcedRelease } from "../protocol/locker.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
@@ -104,7 +104,8 @@ export async function forceRelease(context: LeaseContext, resource: string, reas
   const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
   if (fence > least) await raiseOnQuorum(context, { resource, token: fence, remove: "nothing" });
   const done = { before, removed: [...removed], fence, ballots: raised };
-  if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
+  if (channels.forceRelease.hasSubscribers)
+    channels.forceRelease.publish({ resource, reason, fence, removed: done.removed, ...inFleet(context.fleet) });
   return done;
 }
 

@@ -1,11 +1,14 @@
 // The lock's events as metrics for Prometheus, for users of prom-client: their own entry, so that
-// nobody else needs it. Labels come from fixed lists; resources and tokens are none.
+// nobody else needs it. Labels come from fixed lists; resources and tokens are none. Where a locker
+// has several fleets, what happened in one of them carries its name as the label fleet.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import {
   type AttemptEvent,
   channelNames,
   type EndEvent,
+  type ForceReleaseEvent,
+  inFleet,
   type LossEvent,
   type NodeEvent,
   type RenewalEvent,
@@ -38,27 +41,28 @@ function callReporters(registry: Registry): Reporters {
   const attempts = new Counter({
     name: "palisade_lock_attempts_total",
     help: "Attempts to acquire by outcome",
-    labelNames: ["outcome"],
+    labelNames: ["outcome", "fleet"],
     registers,
   });
   const seals = new Counter({
     name: "palisade_lock_second_rounds_total",
     help: "Attempts whose nodes did not agree on a token at once",
+    labelNames: ["fleet"],
     registers,
   });
   const waits = new Histogram({
     name: "palisade_lock_wait_seconds",
     help: "From the call of acquire to its end, by outcome",
-    labelNames: ["outcome"],
+    labelNames: ["outcome", "fleet"],
     buckets: waitBuckets,
     registers,
   });
   return {
-    attempt: ({ outcome, rounds }: AttemptEvent) => {
-      attempts.labels(outcome).inc();
-      if (rounds > 1) seals.inc();
+    attempt: ({ outcome, rounds, fleet }: AttemptEvent) => {
+      attempts.inc({ outcome, ...inFleet(fleet) });
+      if (rounds > 1) seals.inc(inFleet(fleet));
     },
-    wait: ({ outcome, waitedMs }: WaitEvent) => waits.labels(outcome).observe(waitedMs / 1_000),
+    wait: ({ outcome, waitedMs, fleet }: WaitEvent) => waits.observe({ outcome, ...inFleet(fleet) }, waitedMs / 1_000),
   };
 }
 
@@ -67,47 +71,69 @@ function leaseReporters(registry: Registry): Reporters {
   const holds = new Histogram({
     name: "palisade_lock_hold_seconds",
     help: "How long leases were held, by why they ended",
-    labelNames: ["reason"],
+    labelNames: ["reason", "fleet"],
     buckets: holdBuckets,
     registers,
   });
-  const renewals = new Counter({ name: "palisade_lock_renewals_total", help: "Renewals by outcome", labelNames: ["outcome"], registers });
+  const renewals = new Counter({
+    name: "palisade_lock_renewals_total",
+    help: "Renewals by outcome",
+    labelNames: ["outcome", "fleet"],
+    registers,
+  });
   const losses = new Counter({
     name: "palisade_lock_losses_total",
     help: "Leases that ended otherwise than by their release",
-    labelNames: ["reason"],
+    labelNames: ["reason", "fleet"],
     registers,
   });
-  const forced = new Counter({ name: "palisade_lock_forced_releases_total", help: "Holders removed by this process", registers });
+  const forced = new Counter({
+    name: "palisade_lock_forced_releases_total",
+    help: "Holders removed by this process",
+    labelNames: ["fleet"],
+    registers,
+  });
   return {
-    end: ({ reason, heldMs }: EndEvent) => holds.labels(reason).observe(heldMs / 1_000),
-    renewal: ({ outcome }: RenewalEvent) => renewals.labels(outcome).inc(),
-    loss: ({ reason }: LossEvent) => losses.labels(reason).inc(),
-    forceRelease: () => forced.inc(),
+    end: ({ reason, heldMs, fleet }: EndEvent) => holds.observe({ reason, ...inFleet(fleet) }, heldMs / 1_000),
+    renewal: ({ outcome, fleet }: RenewalEvent) => renewals.inc({ outcome, ...inFleet(fleet) }),
+    loss: ({ reason, fleet }: LossEvent) => losses.inc({ reason, ...inFleet(fleet) }),
+    forceRelease: ({ fleet }: ForceReleaseEvent) => forced.inc(inFleet(fleet)),
   };
 }
 
 function nodeReporters(registry: Registry): Reporters {
-  const quarantined = new Set<string>();
-  const disconnected = new Set<string>();
-  const gauge = (name: string, help: string, nodes: ReadonlySet<string>): void => {
+  const gauge = (name: string, help: string): NodesOf => {
+    const nodes = new NodesOf();
     new Gauge({
       name,
       help,
+      labelNames: ["fleet"],
       registers: [registry],
       collect() {
-        this.set(nodes.size);
+        for (const [fleet, { size }] of nodes.byFleet) this.set(inFleet(fleet), size);
       },
     });
+    return nodes;
   };
-  gauge("palisade_lock_quarantined_nodes", "Nodes that do not vote until their memory is rebuilt", quarantined);
-  gauge("palisade_lock_disconnected_nodes", "Nodes that were connected and are not", disconnected);
+  const quarantined = gauge("palisade_lock_quarantined_nodes", "Nodes that do not vote until their memory is rebuilt");
+  const disconnected = gauge("palisade_lock_disconnected_nodes", "Nodes that were connected and are not");
   return {
     node: (event: NodeEvent) => {
-      if (event.kind === "quarantined") quarantined.add(event.node);
-      else if (event.kind === "admitted") quarantined.delete(event.node);
-      else if (event.kind === "disconnected") disconnected.add(event.node);
-      else if (event.kind === "connected") disconnected.delete(event.node);
+      if (event.kind === "quarantined") quarantined.of(event).add(event.node);
+      else if (event.kind === "admitted") quarantined.of(event).delete(event.node);
+      else if (event.kind === "disconnected") disconnected.of(event).add(event.node);
+      else if (event.kind === "connected") disconnected.of(event).delete(event.node);
     },
   };
+}
+
+class NodesOf {
+  /** Without a name: where a locker has one fleet. */
+  readonly byFleet = new Map<string | undefined, Set<string>>([[undefined, new Set()]]);
+
+  of({ fleet }: NodeEvent): Set<string> {
+    const nodes = this.byFleet.get(fleet) ?? new Set();
+    this.byFleet.set(fleet, nodes);
+    return nodes;
+  }
 }

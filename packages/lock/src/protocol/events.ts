@@ -4,11 +4,22 @@ import { channel } from "node:diagnostics_channel";
 import type { Ballot } from "./ballot.js";
 import type { LeaseLostReason, LockErrorCode, LossReason } from "./errors.js";
 
+/** What every event has, of a locker with several fleets. */
+interface InFleet {
+  /** The fleet in which it happened; absent where there is one. */
+  readonly fleet?: string;
+}
+
+/** To be spread into an event. */
+export function inFleet(fleet: string | undefined): InFleet {
+  return fleet === undefined ? {} : { fleet };
+}
+
 /**
  * One attempt to acquire, published when every node has answered it or run out of time: also after
  * a success with nodes down.
  */
-export interface AttemptEvent {
+export interface AttemptEvent extends InFleet {
   /** The resources of the call or lease. */
   readonly resources: readonly string[];
   /** `won`, or why nothing was acquired. */
@@ -34,7 +45,7 @@ export interface RoundEvent {
 }
 
 /** One extension of a lease, by `extend` or by automatic renewal. */
-export interface RenewalEvent {
+export interface RenewalEvent extends InFleet {
   /** The resources of the call or lease. */
   readonly resources: readonly string[];
   /** The token of the lease. */
@@ -48,7 +59,7 @@ export interface RenewalEvent {
 }
 
 /** A lease is close to its end and was not renewed. */
-export interface DangerEvent {
+export interface DangerEvent extends InFleet {
   /** The resources of the call or lease. */
   readonly resources: readonly string[];
   /** The token of the lease. */
@@ -58,7 +69,7 @@ export interface DangerEvent {
 }
 
 /** A lease ended otherwise than by its release. */
-export interface LossEvent {
+export interface LossEvent extends InFleet {
   /** The resources of the call or lease. */
   readonly resources: readonly string[];
   /** The token of the lease. */
@@ -68,7 +79,7 @@ export interface LossEvent {
 }
 
 /** A lease ended, for whatever reason: also by its release, or because it was handed over. */
-export interface EndEvent {
+export interface EndEvent extends InFleet {
   /** What was held. */
   readonly resources: readonly string[];
   /** The token of the lease. */
@@ -80,7 +91,7 @@ export interface EndEvent {
 }
 
 /** A call that waits for a lease (acquire, using, campaign) has it, or has failed. */
-export interface WaitEvent {
+export interface WaitEvent extends InFleet {
   /** What was waited for. */
   readonly resources: readonly string[];
   /** `won`, or the code of the LockError with which the call failed. */
@@ -94,7 +105,7 @@ export interface WaitEvent {
 }
 
 /** An operator removed a holder. */
-export interface ForceReleaseEvent {
+export interface ForceReleaseEvent extends InFleet {
   /** The resource that was freed. */
   readonly resource: string;
   /** What the operator gave as the reason. */
@@ -121,7 +132,9 @@ export type AdmissionWay =
   | "bootstrap";
 
 /** What happened to a node, or to the fleet; published on the channel `palisade:lock:node`. */
-export type NodeEvent =
+export type NodeEvent = InFleet & NodeFact;
+
+type NodeFact =
   | { readonly kind: "connected"; readonly node: string; readonly address: string }
   | { readonly kind: "disconnected"; readonly node: string; readonly address: string; readonly cause: string }
   | { readonly kind: "quarantined"; readonly node: string; readonly readyInMs?: number }

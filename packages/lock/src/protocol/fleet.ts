@@ -120,6 +120,8 @@ export interface ReconfigureOptions {
 }
 
 export interface Fleet {
+  /** Where this is one of several. */
+  readonly name?: string | undefined;
   /**
    * The members: first in the order of configuration, named n1, n2, … Another array as soon as
    * other nodes are members.

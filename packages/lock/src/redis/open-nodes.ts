@@ -1,5 +1,5 @@
-// Opens the nodes that were configured, and the fleet they form. The only file of redis/ that is
-// imported from outside.
+// Opens the nodes that were configured, and the fleet they form. Nothing else of redis/ is imported
+// from outside, but how long leases are outwaited (roster.ts).
 
 import { addressOf, checkedAddresses, type NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
@@ -117,9 +117,15 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   return fleet;
 }
 
+/** Where it is one of several. */
+export function nameOf(among: ConfiguredFleets | undefined): string | undefined {
+  return among === undefined || among.names.length === 1 ? undefined : among.name;
+}
+
 function forOperators(settings: AdmissionSettings, admission: Admission) {
   const { fleet, keys, clock } = settings;
   return {
+    name: nameOf(settings.expected.fleets),
     listResources: () => listResourcesOf({ nodes: fleet.members, keys }),
     listHeld: (prefix: string) => listHeldOf({ nodes: fleet.members, keys }, prefix),
     report: (nodes: ReadonlySet<string>) => reportOf({ nodes: fleet.members.filter(({ name }) => nodes.has(name)), keys, clock }),

@@ -7,7 +7,7 @@ import { busyError, lossError, queueError, tooManyError } from "../lease/message
 import { giveBack } from "../lease/release.js";
 import type { LeaseRequest } from "../options/lease-request.js";
 import { LockError } from "../protocol/errors.js";
-import { channels, type WaitEvent } from "../protocol/events.js";
+import { channels, inFleet, type WaitEvent } from "../protocol/events.js";
 import type { Lost, Wanted, Won } from "../protocol/outcome.js";
 import { tracing } from "../protocol/spans.js";
 import type { WaitContext } from "./context.js";
@@ -86,14 +86,14 @@ export class AcquireCalls {
   }
 
   async #waitObserved(request: LeaseRequest): Promise<HeldLease> {
-    const { clock, resourceQueue } = this.#context;
+    const { clock, fleet, resourceQueue } = this.#context;
     const { resources } = request;
     const startedAt = clock.monotonicMs();
     const span = tracing.spans?.begin("acquire", request);
     const publish = (end: Pick<WaitEvent, "outcome" | "token">): void => {
       const queueLength = resourceQueue.length(lineOf(resources));
       if (channels.wait.hasSubscribers)
-        channels.wait.publish({ resources, ...end, waitedMs: clock.monotonicMs() - startedAt, queueLength });
+        channels.wait.publish({ resources, ...end, waitedMs: clock.monotonicMs() - startedAt, queueLength, ...inFleet(fleet) });
     };
     try {
       const lease = await this.#waitFor(request);
