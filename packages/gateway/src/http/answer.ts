@@ -183,7 +183,7 @@ const unavailableBecause = {
   unreachable: "The database cannot be reached.",
   read_only: "The database is read-only.",
   refused: "The database refused the statement or the connection.",
-  not_recovered: "The database may have been restored from a backup; /ready says more.",
+  not_recovered: "The database may have been restored from a backup, or the lock could not be asked; /ready says more.",
   not_durable: "The database does not give the durability this gateway is configured for.",
 } as const;
 
