@@ -1,4 +1,5 @@
 // What an operator wants to know first, in one sentence.
+import type { FleetVotes } from "../src/page/messages.js";
 import type { Known } from "./session.js";
 import { plural, wholeDuration } from "./text.js";
 
@@ -15,20 +16,16 @@ export function verdictOn({ state, hello, refusals }: Known, now: number): Verdi
   const refused = refusedWords(recent.length, refusals.length === 0);
   const fleet = state?.fleet;
   if (fleet?.trouble !== undefined) return { tone: "bad", headline: "The lock's nodes cannot be asked.", more: fleet.trouble };
-  const size = fleet?.nodes.length ?? 0;
-  const votes = fleet?.nodes.filter((node) => node.state === "votes").length ?? 0;
-  if (fleet !== undefined && votes < fleet.quorum) {
-    const headline = `${votes} of ${size} nodes vote: no lease can be granted.`;
-    return { tone: "bad", headline, more: `${fleet.quorum} are needed. ${nextVote(fleet.nodes)}${held} ${refused}` };
-  }
-  if (fleet !== undefined && votes < size) {
-    const spare = votes - fleet.quorum;
-    const left = spare === 0 ? "None more may fail." : `${spare} more may fail.`;
-    return {
-      tone: "worry",
-      headline: `${votes} of ${size} nodes vote. The lock works.`,
-      more: `${left} ${nextVote(fleet.nodes)}${held} ${refused}`,
-    };
+  const fleets = fleet?.fleets ?? [];
+  const [size, votes] = [total(fleets.map((each) => each.size)), total(fleets.map((each) => each.votes))];
+  const short = fleets.filter((each) => each.votes < each.quorum);
+  const next = nextVote(fleet?.nodes ?? []);
+  if (short.length > 0) return { tone: "bad", headline: shortWords(short), more: `${neededWords(short, fleets)}${next}${held} ${refused}` };
+  if (votes < size) {
+    const weakest = fleets.reduce((one, other) => (other.votes - other.quorum < one.votes - one.quorum ? other : one));
+    const spare = weakest.votes - weakest.quorum;
+    const left = `${spare === 0 ? "None more" : `${spare} more`}${weakest.name === undefined ? "" : ` of fleet ${weakest.name}`} may fail.`;
+    return { tone: "worry", headline: `${votes} of ${size} nodes vote. The lock works.`, more: `${left} ${next}${held} ${refused}` };
   }
   if (stale > 0) {
     const lost = "A holder lost its lease without noticing it, and was stopped.";
@@ -44,6 +41,19 @@ export function verdictOn({ state, hello, refusals }: Known, now: number): Verdi
   }
   if (size === 0) return { tone: "good", headline: "Asking the lock's nodes…", more: refused };
   return { tone: "good", headline: `All ${size} nodes vote. All is well.`, more: `${held} ${refused}` };
+}
+
+const total = (numbers: readonly number[]): number => numbers.reduce((sum, each) => sum + each, 0);
+
+function shortWords(short: readonly FleetVotes[]): string {
+  const said = short.map(({ name, votes, size }) => `${votes} of ${size} nodes${name === undefined ? "" : ` of fleet ${name}`}`).join(", ");
+  return `${said} vote: ${short.some(({ name }) => name === undefined) ? "no lease" : "no lease of its resources"} can be granted.`;
+}
+
+function neededWords(short: readonly FleetVotes[], fleets: readonly FleetVotes[]): string {
+  const others = fleets.filter((fleet) => !short.includes(fleet)).map(({ name }) => name);
+  const served = others.length === 0 ? "" : `Those of ${others.join(", ")} are served. `;
+  return `${short.map(({ quorum }) => quorum).join(", ")} are needed. ${served}`;
 }
 
 function nextVote(nodes: readonly { readonly readyInMs?: number }[]): string {

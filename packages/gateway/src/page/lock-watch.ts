@@ -2,7 +2,7 @@
 // look. After a look it rests 150 times as long as that kept a processor busy, so that it costs
 // nodes and gateway less than a hundredth of their time, however many leases there are.
 import type { HeldResource, Locker, NodeInspection } from "@palisade/lock";
-import type { FleetNews, NodeNews } from "./messages.js";
+import type { FleetNews, FleetVotes, NodeNews } from "./messages.js";
 
 export type WatchedLock = Pick<Locker, "nodes" | "listHeld" | "inspect" | "forceRelease">;
 
@@ -43,7 +43,7 @@ export class LockWatch {
   #isClosed = false;
   /** Of the two loops. */
   readonly #running = new Set<"nodes" | "leases">();
-  #fleet: Omit<FleetNews, "nodes"> & { readonly nodes: readonly NodeInspection[]; readonly at: number } = { nodes: [], quorum: 0, at: 0 };
+  #fleet: Omit<FleetNews, "nodes" | "fleets"> & { readonly nodes: readonly NodeInspection[]; readonly at: number } = { nodes: [], at: 0 };
   #states = new Map<string, NodeState>();
   readonly #late = new Set<string>();
   #leases: LeaseLook | undefined;
@@ -89,7 +89,8 @@ export class LockWatch {
         ...(latencyMs === undefined ? {} : { latencyMs: Math.round(latencyMs * 100) / 100 }),
       };
     });
-    return { ...rest, nodes: news };
+    const fleets = votesIn(nodes.map(({ fleet }, i) => ({ fleet, isVoter: news[i]?.state === "votes" })));
+    return { ...rest, nodes: news, fleets };
   }
 
   /** Undefined before the first look. */
@@ -148,10 +149,10 @@ export class LockWatch {
       const states = new Map(nodes.map((node) => [node.node, this.#stateOf(node, at)]));
       const isNews = [...states].some(([node, { state }]) => this.#states.get(node)?.state !== state);
       this.#states = states;
-      this.#fleet = { nodes, ...quorumOf(nodes), at };
+      this.#fleet = { nodes, at };
       if (isNews) this.#onNews();
     } catch (error) {
-      this.#fleet = { nodes: [], quorum: 0, at: 0, trouble: messageOf(error) };
+      this.#fleet = { nodes: [], at: 0, trouble: messageOf(error) };
     }
   }
 
@@ -189,17 +190,13 @@ export class LockWatch {
   }
 }
 
-/** Of all fleets together, and which of several has too few votes. */
-function quorumOf(nodes: readonly NodeInspection[]): { readonly quorum: number; readonly trouble?: string } {
-  const fleets = [...new Set(nodes.map(({ fleet }) => fleet))].map((fleet) => {
-    const members = nodes.filter((node) => node.fleet === fleet);
-    const votes = members.filter(({ state }) => state === "votes").length;
-    return { fleet, votes, size: members.length, quorum: Math.floor(members.length / 2) + 1 };
+function votesIn(nodes: readonly { readonly fleet: string | undefined; readonly isVoter: boolean }[]): readonly FleetVotes[] {
+  return [...new Set(nodes.map(({ fleet }) => fleet))].map((name) => {
+    const members = nodes.filter(({ fleet }) => fleet === name);
+    const votes = members.filter(({ isVoter }) => isVoter).length;
+    const quorum = Math.floor(members.length / 2) + 1;
+    return { ...(name === undefined ? {} : { name }), votes, size: members.length, quorum };
   });
-  const short = fleets.find(({ fleet, votes, quorum }) => fleet !== undefined && votes < quorum);
-  const quorum = fleets.reduce((sum, each) => sum + each.quorum, 0);
-  if (short === undefined) return { quorum };
-  return { quorum, trouble: `fleet ${short.fleet}: ${short.votes} of ${short.size} nodes vote, ${short.quorum} are needed` };
 }
 
 /** What doctor() would say of a node that votes. */

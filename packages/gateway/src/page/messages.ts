@@ -30,9 +30,17 @@ export interface State {
 
 export interface FleetNews {
   readonly nodes: readonly NodeNews[];
-  readonly quorum: number;
+  /** Of each fleet; where there are several, with their names. */
+  readonly fleets: readonly FleetVotes[];
   /** Why nothing is known of the nodes. */
   readonly trouble?: string;
+}
+
+export interface FleetVotes {
+  readonly name?: string;
+  readonly votes: number;
+  readonly size: number;
+  readonly quorum: number;
 }
 
 export interface NodeNews {

@@ -100,6 +100,29 @@ describe("an operator", () => {
     await page.getByRole("heading", { name: "2 of 5 nodes vote: no lease can be granted." }).waitFor();
   });
 
+  test("sees which of several fleets a node belongs to, and whose resources have no lease where one is down", async ({
+    openedAt,
+    fleet,
+  }) => {
+    const { nodes, urls } = await fleet({ nodes: 6 });
+    const { open } = await openedAt(
+      urls.map((url, i) => `${i < 3 ? "east" : "west"}=${url}`),
+      "palisade",
+    );
+    const { page, trouble } = await open();
+    await page.getByRole("heading", { name: "All 6 nodes vote. All is well." }).waitFor();
+    const list = page.getByRole("region", { name: "Nodes" }).getByRole("listitem");
+    expect(await list.locator(".name").allTextContents()).toEqual(["east/n1", "east/n2", "east/n3", "west/n1", "west/n2", "west/n3"]);
+    await nodes[0]?.kill();
+    await page.getByRole("heading", { name: "5 of 6 nodes vote. The lock works." }).waitFor();
+    await page.getByText("None more of fleet east may fail.").waitFor();
+    await nodes[1]?.kill();
+    await page.getByRole("heading", { name: "1 of 3 nodes of fleet east vote: no lease of its resources can be granted." }).waitFor();
+    await page.getByText("2 are needed. Those of west are served.").waitFor();
+    await list.filter({ hasText: "east/n2" }).filter({ hasText: "silent for" }).waitFor();
+    expect(trouble).toEqual([]);
+  });
+
   test("G1 takes a lock away by keyboard: the question names the holder, and the old holder is fenced", async ({ opened }) => {
     const { client, open, lockerOf } = await opened;
     const lease = await lockerOf({ label: "worker-7 (host b)" }).acquire("orders/42");
