@@ -68,6 +68,7 @@ export class QuorumLocker implements Locker {
       leastToken: new LeastToken(),
       elsewhere: fleet.elsewhere,
       checkFleetTtl: (ttlMs) => this.#firstContact.checkTtl(ttlMs),
+      isWanted: (resources) => this.#calls.isWanted(resources),
       onReleased: (resources, ballots) => queuedResources.released(resources, ballots),
       queuedResources,
       looks: new LookTimer(clock),

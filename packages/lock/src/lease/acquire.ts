@@ -11,7 +11,7 @@ import { chooseToken, tallyGrants, tallySeals, type Verdict } from "../quorum/ta
 import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import { attemptEvent } from "./attempt-event.js";
 import type { LeaseContext } from "./context.js";
-import { giveBack } from "./release.js";
+import { giveBack, mayHaveGranted, releaseOn } from "./release.js";
 
 type CountedGrant = GrantBallot | EpochMoved;
 type CountedSeal = SealBallot | EpochMoved;
@@ -45,6 +45,7 @@ class Acquisition {
   #outcome: Outcome | undefined;
   #allAnswered = false;
   #onGrant: (() => void) | undefined;
+  #onLate: ((node: number) => void) | undefined;
 
   constructor(context: LeaseContext, wanted: Wanted) {
     const { clock, nodes, fleetMaxTtlMs = wanted.ttlMs } = context;
@@ -79,8 +80,9 @@ class Acquisition {
       ballots: this.#grants,
       ask: (node) => node.grant(question),
       judge: (ballots) => tallyGrants(ballots, policy),
-      onBallot: (awaited) => {
+      onBallot: (awaited, node) => {
         this.#onGrant?.();
+        this.#onLate?.(node);
         if (awaited > 0) return;
         this.#allAnswered = true;
         this.#publish();
@@ -151,24 +153,39 @@ class Acquisition {
   // they outlast it (L2).
   #inTime(token: number): Outcome {
     const { clock, nodes, policy } = this.#context;
-    const { resources, ttlMs } = this.#wanted;
+    const { resources, ttlMs, wait } = this.#wanted;
     const startMonotonicMs = this.#startMonotonicMs;
     const startWallMs = this.#startWallMs;
     const lastsMs = validityMs(ttlMs, policy.driftFactor);
     const leftMs = remainingMs(lastsMs, clock.monotonicMs() - startMonotonicMs, clock.wallMs() - startWallMs);
     if (leftMs < minValidityMs(policy.minValidityMs, ttlMs)) return this.#lose("too_slow", "no", leftMs);
-    return { kind: "won", resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, nodes, votes: this.#grants };
+    const granted = { resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, ticket: wait?.ticket };
+    return { kind: "won", ...granted, nodes, votes: this.#grants };
   }
 
   #lose(reason: LossReason, verdict: Settled, leftMs?: number): Lost {
     // Too slow: a quorum was kept from those that wait until now.
     const tells = reason === "too_slow";
-    giveBack(this.#context, { resources: this.#wanted.resources, owner: this.#owner, tells }, this.#grants);
     const ballots = castBallots(this.#grants);
     const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
+    this.#giveBack(tells, grants);
     const seals = castBallots(this.#seals);
     return { kind: "lost", reason, epochMoved: verdict === "epoch_moved", ballots, seals, grants, leftMs };
   }
+
+  // Where none has granted, those that have not answered yet will hardly: each gives back what its
+  // answer says it granted. It answers within nodeTimeoutMs, if only by its silence.
+  #giveBack(tells: boolean, grants: number): void {
+    const question = { resources: this.#wanted.resources, owner: this.#owner, tells };
+    if (grants > 0) {
+      giveBack(this.#context, question, this.#grants);
+      return;
+    }
+    const release = (node: number): void => releaseOn(this.#context, question, (i) => i === node && mayHaveGranted(this.#grants[i]));
+    for (const [i, ballot] of this.#grants.entries()) if (ballot !== undefined) release(i);
+    this.#onLate = release;
+  }
+
   #publish(): void {
     if (this.#outcome === undefined || !this.#allAnswered || !channels.attempt.hasSubscribers) return;
     const { clock, fleet } = this.#context;

@@ -31,6 +31,8 @@ export interface LeaseContext {
   readonly elsewhere?: ((resources: readonly string[]) => LockError | undefined) | undefined;
   /** Throws RangeError if the fleet is known to allow only shorter leases. */
   checkFleetTtl(ttlMs: number): void;
+  /** Does another caller of this locker want, or wait for, the very same resources? */
+  readonly isWanted?: ((resources: readonly string[]) => boolean) | undefined;
   /** Called when a held lease was given back, with what the nodes answered until then. */
   onReleased(resources: readonly string[], ballots: Ballots<ReleaseBallot>): void;
 }

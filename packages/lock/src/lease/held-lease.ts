@@ -31,6 +31,7 @@ export class HeldLease implements Lease, Deadline {
   readonly token: number;
   readonly #context: LeaseContext;
   readonly #owner: string;
+  readonly #ticket: string | undefined;
   readonly #votes: readonly (Ballot | undefined)[];
   readonly #grantedAt: number;
   readonly #holdUntilAt: number;
@@ -63,6 +64,7 @@ export class HeldLease implements Lease, Deadline {
     this.resources = grant.resources;
     this.token = grant.token;
     this.#owner = grant.owner;
+    this.#ticket = grant.ticket;
     this.#ttlMs = grant.ttlMs;
     this.#votes = grant.votes;
     this.#nodes = "nodes" in grant ? (grant as Won).nodes : context.nodes;
@@ -282,8 +284,8 @@ export class HeldLease implements Lease, Deadline {
   }
 
   #giveBack(): Promise<Release> {
-    const { resources, token } = this;
-    this.#release ??= releaseEverywhere(this.#context, { resources, owner: this.#owner, token }, this.#span);
+    const lease = { resources: this.resources, owner: this.#owner, token: this.token, ticket: this.#ticket };
+    this.#release ??= releaseEverywhere(this.#context, lease, this.#span);
     return this.#release;
   }
 

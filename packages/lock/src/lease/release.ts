@@ -14,15 +14,20 @@ import type { LeaseContext } from "./context.js";
  */
 export type ReleaseVerdict = "free" | "unconfirmed" | "open";
 
+/** `ticket`: the one that won it, if one did. */
+export type Released = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket">;
+
 /**
  * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
  * be told. The next in the queue is told.
  */
-export async function releaseEverywhere(context: LeaseContext, lease: Ownership & SpanSubject, hold?: OpenSpan): Promise<Release> {
+export async function releaseEverywhere(context: LeaseContext, lease: Released, hold?: OpenSpan): Promise<Release> {
   const { nodes, policy } = context;
   const { resources, owner } = lease;
   const span = tracing.spans?.begin("release", lease, hold);
-  const question = { resources, owner, tells: true };
+  // The ticket of another caller of this process that waits by now has the same name.
+  const ticket = lease.ticket !== undefined && context.isWanted?.(resources) ? undefined : lease.ticket;
+  const question = { resources, owner, tells: true, ticket };
   const ballots = noBallots<ReleaseBallot>(nodes.length);
   const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(context, {
     question: "release",
@@ -49,16 +54,18 @@ export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }:
 }
 
 /**
- * After a lost acquisition: on every node that granted, and on every one that may still do so. A
- * node that refused this owner has nothing of it. Not waited for: a node that cannot be told now is
- * told when it comes back. Those that wait are told only of a whole lock: a part is of no use.
+ * After a lost acquisition: on every node that granted, and on every one that may still do so. Not
+ * waited for: a node that cannot be told now is told when it comes back. Those that wait are told
+ * only of a whole lock: a part is of no use.
  */
 export function giveBack(context: LeaseContext, question: ReleaseQuestion, grants: Ballots<GrantBallot | EpochMoved>): void {
-  releaseOn(context, question, (i) => {
-    const ballot = grants[i];
-    if (ballot?.kind === "held" || ballot?.kind === "quarantined") return false;
-    return ballot?.kind !== "unreachable" || !ballot.unsent;
-  });
+  releaseOn(context, question, (i) => mayHaveGranted(grants[i]));
+}
+
+/** A node that refused this owner has nothing of it. */
+export function mayHaveGranted(ballot: GrantBallot | EpochMoved | undefined): boolean {
+  if (ballot?.kind === "held" || ballot?.kind === "quarantined") return false;
+  return ballot?.kind !== "unreachable" || !ballot.unsent;
 }
 
 /** On the nodes, by index, that may have keys of this owner. Not waited for. */

@@ -47,7 +47,18 @@ export interface ExtendQuestion extends Ownership {
 export interface ReleaseQuestion extends Ownership {
   /** Whether the next one in the queue is told. Not by an acquisition that gives back its part. */
   readonly tells: boolean;
+  /**
+   * The name of the ticket that won the lease: a node that did not grant it may have it still, or
+   * may have reserved the lock for it.
+   */
+  readonly ticket?: string | undefined;
 }
+
+/**
+ * In the place of an owner: releases nothing, and calls the roll. All that wait are told, and ask
+ * again; the ticket of a process that stands still is gone.
+ */
+export const ROLL_CALL = "~";
 
 /** Called for one resource on one node. Must not throw. */
 export interface ReleaseListener {

@@ -20,6 +20,8 @@ export interface GrantedLease {
   /** Both clocks before the first byte was sent: the lease counts from then (L2). */
   readonly startMonotonicMs: number;
   readonly startWallMs: number;
+  /** The name of the ticket that won it, if one did. */
+  readonly ticket?: string | undefined;
   /** Filled in as further nodes answer. */
   readonly votes: readonly (Ballot | undefined)[];
 }

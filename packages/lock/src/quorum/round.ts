@@ -22,8 +22,10 @@ export interface Round<B extends Ballot, Verdict extends string> {
   readonly ballots: (B | Unreachable | undefined)[];
   ask(node: LockNode): Reply<B | Unreachable>;
   judge(ballots: Ballots<B | Unreachable>): Verdict | "open";
-  /** Called with each ballot, also after the verdict: how many are still to come. */
-  onBallot?(awaited: number): void;
+  /**
+   * Called with each ballot, also after the verdict: how many are still to come, and whose it is.
+   */
+  onBallot?(awaited: number, node: number): void;
 }
 
 export function askAll<B extends Ballot, Verdict extends string>(
@@ -48,7 +50,7 @@ export function askAll<B extends Ballot, Verdict extends string>(
         }
       }
       if (awaited === 0 && channels.round.hasSubscribers) channels.round.publish({ question, resources, ballots: castBallots(ballots) });
-      round.onBallot?.(awaited);
+      round.onBallot?.(awaited, index);
       if (awaited === 0) inFlight.end();
     };
     for (let i = 0; i < nodes.length; i++) {

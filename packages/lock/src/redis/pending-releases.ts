@@ -26,7 +26,8 @@ export class PendingReleases {
     this.#onDropped = onDropped;
   }
 
-  add(question: ReleaseQuestion, now: number): void {
+  add(asked: ReleaseQuestion, now: number): void {
+    const question = withoutTicket(asked);
     if (this.#releases.length >= MAX_PENDING) this.#dropOld(now);
     // The old ones are kept: their keys were there when the connection was lost, while later
     // acquisitions found no node to leave a key on.
@@ -39,7 +40,8 @@ export class PendingReleases {
    * The node answers, so its keys run out: after the longest life of a key there is nothing to
    * release.
    */
-  addRefused(question: ReleaseQuestion, now: number): void {
+  addRefused(asked: ReleaseQuestion, now: number): void {
+    const question = withoutTicket(asked);
     const since = this.#refusedSince.get(question) ?? now;
     this.#refusedSince.set(question, since);
     if (now - since <= this.#lifeMs) this.add(question, now);
@@ -60,4 +62,9 @@ export class PendingReleases {
     const alive = this.#releases.findIndex(({ until }) => until > now);
     if (alive !== 0) this.#releases = alive < 0 ? [] : this.#releases.slice(alive);
   }
+}
+
+/** By the time that it is sent again, the ticket may be that of another caller of this process. */
+function withoutTicket(question: ReleaseQuestion): ReleaseQuestion {
+  return question.ticket === undefined ? question : { ...question, ticket: undefined };
 }

@@ -239,9 +239,9 @@ export const release: RequestKind<ReleaseQuestion, ReleaseBallot> = {
   name: "release",
   resourcesOf: ofLease,
   sharedBy: nothing,
-  write(call, keys, { resources, owner, tells }) {
+  write(call, keys, { resources, owner, tells, ticket }) {
     for (const resource of resources) call.keys.push(keys.lock(resource));
-    call.args.push(`${owner}|${tells ? 1 : 0}`);
+    call.args.push(`${owner}|${tells ? 1 : 0}${ticket === undefined ? "" : keys.inbox + ticket}`);
   },
   read({ node }, reply) {
     const waiting = integer(reply, 0);

@@ -39,6 +39,11 @@ export class AcquireCalls {
     this.#firstContact = firstContact;
   }
 
+  /** A caller wants the very same resources, or waits for them. */
+  isWanted(resources: readonly string[]): boolean {
+    return this.#context.resourceQueue.isOccupied(lineOf(resources));
+  }
+
   /**
    * One acquisition, at once. A LockError if the nodes were not even asked, because this process
    * has too much in flight.
@@ -141,6 +146,7 @@ export class AcquireCalls {
         const outcome = await this.#acquire(wakeUp === undefined ? request : { ...request, wait: wakeUp.asking() }, budget);
         if (outcome instanceof HeldLease) {
           lease = outcome;
+          wakeUp?.won();
           return lease;
         }
         resourceQueue.noteLoss(line, outcome);

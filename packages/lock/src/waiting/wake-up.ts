@@ -5,8 +5,9 @@
 // A node tells two: the first in the queue, for which the lock is reserved, and the one behind it,
 // the backup, which looks whether the first one came.
 import { createHash } from "node:crypto";
+import { releaseOn } from "../lease/release.js";
 import { retryAfterMs } from "../lease/time-until-free.js";
-import type { Wait } from "../protocol/node.js";
+import { ROLL_CALL, type Wait } from "../protocol/node.js";
 import type { Lost } from "../protocol/outcome.js";
 import type { WaitContext } from "./context.js";
 import type { Place } from "./local-queue.js";
@@ -53,6 +54,8 @@ export class WakeUp {
   #failures = 0;
   /** The nodes may have tickets of it. */
   #hasAsked: boolean;
+  /** A look has found the lock free, with nobody coming for it, and so this caller asks. */
+  #isFound = false;
 
   constructor(context: WaitContext, resources: readonly string[], { budget, place }: Waiting) {
     this.#context = context;
@@ -111,6 +114,7 @@ export class WakeUp {
   /** Sleeps until it is worth asking again. */
   async sleep(lost: Lost): Promise<void> {
     const { clock, nodes, policy } = this.#context;
+    this.#isFound = false;
     for (const [i, { name }] of nodes.entries()) {
       const ballot = lost.ballots.find(({ node }) => node === name);
       if (ballot?.kind === "held" && ballot.hasTicket && this.#heard.has(i)) this.#tickets.add(i);
@@ -135,7 +139,7 @@ export class WakeUp {
     const { clock, looks, nodes, policy } = this.#context;
     const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
     const seeing = [...nodes];
-    const isReserved = lost.ballots.some((ballot) => ballot.kind === "held" && ballot.isReserved);
+    let isReserved = lost.ballots.some((ballot) => ballot.kind === "held" && ballot.isReserved);
     const endsAt = clock.monotonicMs() + refreshMs(clock.random());
     let freeAt = clock.monotonicMs() + (isReserved ? afterReservationMs() : (retryAfterMs(lost, policy) ?? NEVER));
     let routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
@@ -147,12 +151,20 @@ export class WakeUp {
       const later = clock.monotonicMs() + TIMER_MS;
       if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) return;
       if (moment === undefined && later < Math.min(this.#lookAt, freeAt)) continue;
+      const isSecond = later >= this.#lookAt;
       const place = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
       this.#lookAt = NEVER;
       const ballot = await seeing[place]?.inspect(resource);
       routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
-      if (ballot?.kind !== "seen") seeing.splice(place, 1);
-      else if (ballot.isReserved) freeAt = clock.monotonicMs() + afterReservationMs();
+      if (ballot?.kind !== "seen") {
+        seeing.splice(place, 1);
+        continue;
+      }
+      // Neither the first nor the second in the queue has come. Not so where the holder's time ran
+      // out, of which no one is told.
+      this.#isFound = ballot.holder === null && !isSecond && (moment !== undefined || isReserved);
+      isReserved = ballot.isReserved === true;
+      if (isReserved) freeAt = clock.monotonicMs() + afterReservationMs();
       else if (ballot.holder === null || !ballot.hasWaiters) return;
       else freeAt = clock.monotonicMs() + (ballot.remainingMs ?? 0);
     }
@@ -171,6 +183,14 @@ export class WakeUp {
   /** For the next caller of this process that wants the same. */
   get place(): Place | undefined {
     return this.#hasAsked ? { sinceMs: this.#sinceMs, beganAt: this.#beganAt } : undefined;
+  }
+
+  /**
+   * The caller has the lock. If a look had found it free, the first in the queue and the second one
+   * stand still, and perhaps more behind them: each would cost another look.
+   */
+  won(): void {
+    if (this.#isFound) releaseOn(this.#context, { resources: this.#resources, owner: ROLL_CALL, tells: true }, () => true);
   }
 
   /** `isUsed`: the caller has the lock, or another one of its process has its place. */

@@ -108,6 +108,36 @@ for (const [what, signal] of [
   });
 }
 
+test("W1 several at the front of the queue stand still: one look passes over them, and who goes on has its place again", async ({
+  shared,
+  queued,
+  waiter,
+}) => {
+  const lease = await shared().acquire("r", { renew: true });
+  const still: ChildProcess[] = [];
+  for (let i = 0; i < 4; i++) {
+    still.push(waiter());
+    await queued.until(i + 1);
+  }
+  const waiting = [shared(), shared(), shared()].map((locker) => locker.acquire("r", { waitMs: 50_000, renew: true }));
+  await queued.until(7);
+  for (const child of still) child.kill("SIGSTOP");
+  await lease.release();
+  const taken = await Promise.race(waiting);
+  await queued.until(2);
+  still[3]?.kill("SIGCONT");
+  await queued.until(3);
+  const goneOn = new Promise((resolve) => still[3]?.once("message", resolve));
+  const { tookMs } = await timed(async () => {
+    await taken.release();
+    await goneOn;
+  });
+  expect(tookMs).toBeLessThan(SOON_MS);
+  still[3]?.kill("SIGKILL");
+  for (const next of waiting) void next.then((each) => each.release());
+  await Promise.all(waiting);
+});
+
 test("W1 the first one in the queue gives up: the next one has the lock soon, and nothing is kept for who left", async ({
   shared,
   queued,
@@ -221,9 +251,10 @@ test("W1 a release at the moment of a refusal, before there is a ticket, is not 
 
 test("W1 nodes that forgot every ticket delay a waiter by a look", async ({ shared, queued }) => {
   const lease = await shared().acquire("r", { renew: true });
+  using refusals = listen<AttemptEvent>("attempt", ({ resources, outcome }) => resources[0] === "r" && outcome === "held");
   const waiting = shared().acquire("r", { waitMs: 50_000 });
   await queued.until(1);
-  await sleep(100);
+  await until(() => refusals.events.length >= 2, "it has a ticket where it listens");
   await queued.forget();
   const { tookMs, result } = await timed(async () => {
     void lease.release();

@@ -24,6 +24,8 @@ export class ScriptedNode implements LockNode {
   readonly owners: string[] = [];
   /** Of each release: whether it tells those that wait. */
   readonly tells: boolean[] = [];
+  /** Of each release: the ticket that it takes along. */
+  readonly tickets: (string | undefined)[] = [];
   now = "e1";
   inspect = notScripted;
   raise = notScripted;
@@ -70,9 +72,10 @@ export class ScriptedNode implements LockNode {
     return { kind: "extended", node: this.name };
   }
 
-  async release({ tells }: ReleaseQuestion): Promise<ReleaseBallot> {
+  async release({ tells, ticket }: ReleaseQuestion): Promise<ReleaseBallot> {
     this.asked.push("release");
     this.tells.push(tells);
+    this.tickets.push(ticket);
     return { kind: "absent", node: this.name };
   }
 

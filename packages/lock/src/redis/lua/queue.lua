@@ -38,25 +38,33 @@ local function tell(lock, ticket, rank)
   return heard
 end
 
--- How many wait. The lock must be free. Sorted once: in front of the first that is alive there may
--- be a thousand that died, and the server does nothing else meanwhile.
-local function notify(lock)
-  local queue, isReserved = queueOf(lock), false
+-- Sorted once: in front of the first that is alive there may be a thousand that died, and the
+-- server does nothing else meanwhile.
+local function inOrder(queue)
   local tickets, ranks = call('HGETALL', queue), {}
   for index = 1, #tickets, 2 do
     ranks[#ranks + 1] = sub(tickets[index + 1], 1, 15) .. tickets[index]
   end
   table.sort(ranks)
+  return ranks
+end
+
+-- How many wait. The lock must be free.
+local function notify(lock)
+  local queue, isReserved = queueOf(lock), false
+  local ranks = inOrder(queue)
   for place = 1, #ranks do
     local ticket = sub(ranks[place], 16)
     if isReserved then
-      tell(lock, ticket, '1')
-      return #ranks
-    end
-    call('HDEL', queue, ticket)
-    isReserved = tell(lock, ticket, '0') > 0
-    if isReserved then
-      call('SET', lock, '~' .. ticket .. '|the next in line\n', 'PX', format('%.0f', RESERVED_MS))
+      if tell(lock, ticket, '1') > 0 then
+        return #ranks
+      end
+    else
+      call('HDEL', queue, ticket)
+      isReserved = tell(lock, ticket, '0') > 0
+      if isReserved then
+        call('SET', lock, '~' .. ticket .. '|the next in line\n', 'PX', format('%.0f', RESERVED_MS))
+      end
     end
   end
   return #ranks

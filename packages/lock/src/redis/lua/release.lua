@@ -2,19 +2,26 @@
 --        value ends with a line feed. Counters stay. Works on a quarantined node too, and does not
 --        ask whether it is one: deleting an owner's own key is always safe.
 -- KEYS   per resource: lock
--- ARGV   per request: beginning of the lock value and whether to tell (owner|1 or owner|0)
+-- ARGV   per request: beginning of the lock value and whether to tell (owner|1 or owner|0, then the
+--        ticket that won the lock, if one did)
 -- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing had this
 --        owner, else 1 + how many wait, the highest number over the resources
--- Note   The owner ~<ticket> gives back a reservation, and the ticket as well. Invariant: while
---        anyone waits, the lock value ends in \n. A refused request sets it, and a waiter that is
---        told asks again: it either holds a lock whose value has it from the start, or is refused.
+-- Note   Where the lock has another owner, the ticket that won it elsewhere goes, and what is
+--        reserved for it to the next. The owner ~<ticket> gives back a reservation, and the ticket
+--        as well.
+--        The owner ~ calls the roll: tickets are taken away, and their processes told as if they
+--        were the first; those that run ask again and have their places by when they began to wait.
+--        Invariant: while anyone waits, the lock value ends in \n. A refused request sets it, and a
+--        waiter that is told asks again: it either holds a lock whose value has it from the start,
+--        or is refused.
 --        Of a single request for a single resource that is not ours or has no waiters, the whole
 --        reply is the number. Nearly every call is of that kind, so nothing is defined before it:
---        the server pays for every definition. 23 and 124: an owner of 22 characters, and the bar;
---        126: a reservation's.
+--        the server pays for every definition. 23, 24 and 124: an owner of 22 characters, the bar,
+--        and no ticket; 126: a reservation's.
 --@include start
+local ROLL = 64
 
-if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then
+if #KEYS == 1 and #ARGV == 1 and #ARGV[1] == 24 and string.byte(ARGV[1], 23) == 124 then
   local value = call('GET', KEYS[1])
   if not value or sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then
     return 0
@@ -27,18 +34,35 @@ end
 
 --@include queue
 
+local function callRoll(lock)
+  local queue = queueOf(lock)
+  local ranks = inOrder(queue)
+  for place = 1, math.min(#ranks, ROLL) do
+    local ticket = sub(ranks[place], 16)
+    call('HDEL', queue, ticket)
+    tell(lock, ticket, '0')
+  end
+end
+
 local function request(first, last, at)
   local reply, text = 0, ARGV[at]
   local length = string.find(text, '|', 1, true)
-  local mine = sub(text, 1, length)
+  local mine, ticket = sub(text, 1, length), sub(text, length + 2)
+  if string.byte(text) == 126 then
+    ticket = sub(mine, 2, -2)
+  end
   for key = first, last do
-    if string.byte(text) == 126 then
-      call('HDEL', queueOf(KEYS[key]), sub(mine, 2, -2))
+    local value = call('GET', KEYS[key]) or ''
+    local isMine = sub(value, 1, length) == mine
+    if mine == '~|' then
+      callRoll(KEYS[key])
+    elseif ticket ~= '' and not isMine then
+      call('HDEL', queueOf(KEYS[key]), ticket)
+      isMine = sub(value, 1, #ticket + 2) == '~' .. ticket .. '|'
     end
-    local value = call('GET', KEYS[key])
-    if value and sub(value, 1, length) == mine then
+    if isMine then
       call('DEL', KEYS[key])
-      local isTold = string.byte(value, -1) == 10 and sub(text, length + 1) ~= '0'
+      local isTold = string.byte(value, -1) == 10 and sub(text, length + 1, length + 1) ~= '0'
       reply = math.max(reply, 1 + (isTold and notify(KEYS[key]) or 0))
     end
   end
@@ -50,10 +74,10 @@ end
 local values, freed = redis.pcall('MGET', unpack(KEYS)), {}
 local function quick(key, last, at)
   local value, text = values[key], ARGV[at]
-  if last > key or values.err or string.byte(text) == 126 then
+  local length = string.find(text, '|', 1, true)
+  if last > key or values.err or string.byte(text) == 126 or #text > length + 1 then
     return nil
   end
-  local length = string.find(text, '|', 1, true)
   if not value or sub(value, 1, length) ~= sub(text, 1, length) then
     return 0
   end

@@ -2,7 +2,7 @@
 // lock is kept for a moment, and the one behind it.
 import { describe, expect, type SharedRedis, test } from "@palisade/testkit/vitest";
 import { Cluster } from "ioredis";
-import type { ReleaseListener } from "../../../src/protocol/node.js";
+import { type ReleaseListener, ROLL_CALL } from "../../../src/protocol/node.js";
 import { asking, type Opened, opened, waiting } from "./opened-fleet.js";
 
 /** Writes down what is heard, in words. */
@@ -103,6 +103,49 @@ describe("a release", () => {
     await expect.poll(() => heard.at(-1)).toBe("next is first");
   });
 
+  test("W1 tells a backup that listens, where the second in the queue has died", async ({ fleet }) => {
+    const { nodes, urls } = await fleet({ nodes: 1 });
+    const namespace = "listening";
+    await using gone = await opened(urls, { namespace });
+    await using first = await opened(urls, { namespace });
+    await using third = await opened(urls, { namespace });
+    const heard: string[] = [];
+    for (const [who, lock] of Object.entries({ gone, first, third })) lock.node("n1").onReleased("a", writing(heard, who));
+    await expect.poll(() => heard).toHaveLength(3);
+    const lease = asking("a");
+    await first.node("n1").grant(lease);
+    await first.node("n1").grant({ ...asking("a"), ...waiting(3_000) });
+    await gone.node("n1").grant({ ...asking("a"), ...waiting(2_000) });
+    await third.node("n1").grant({ ...asking("a"), ...waiting(1_000) });
+    await gone.fleet.close();
+    await expect.poll(() => nodes[0]?.cli("PUBSUB", "CHANNELS", "*")).toHaveLength(2);
+    await first.node("n1").release({ ...lease, tells: true });
+    await expect
+      .poll(() =>
+        heard
+          .slice(3)
+          .filter((line) => !line.startsWith("gone"))
+          .toSorted(),
+      )
+      .toEqual(["first is first", "third is backup"]);
+  });
+
+  test("W1 takes the ticket that won along where the lock has another owner, and passes on what is kept for it", async ({ redis }) => {
+    await using crowd = await processes(redis, ["winner", "next"]);
+    const [winner, next] = crowd.nodes;
+    const [late, won] = [asking("a"), { ...asking("a"), owner: "w".repeat(22) }];
+    await next?.grant(late);
+    await winner?.grant({ ...asking("a"), ...waiting(1_000) });
+    // Other nodes have granted it; this one hears of the release before late.
+    expect(await winner?.release({ ...won, tells: true, ticket: "" })).toMatchObject({ kind: "absent" });
+    expect(await next?.release({ ...late, tells: true })).toMatchObject({ listeners: 0 });
+    await next?.grant(late);
+    await winner?.grant({ ...asking("a"), ...waiting(1_000) });
+    await next?.grant({ ...asking("a"), ...waiting() });
+    await Promise.all([next?.release({ ...late, tells: true }), winner?.release({ ...won, tells: true, ticket: "" })]);
+    await expect.poll(() => crowd.heard.filter((line) => line.endsWith("first")).toSorted()).toEqual(["next is first", "winner is first"]);
+  });
+
   test("W1 in front of a thousand processes that died stops the node for a few milliseconds only", async ({ fleet }) => {
     const { nodes, urls } = await fleet({ nodes: 1 });
     await using lock = await opened(urls, { namespace: "listening" });
@@ -160,8 +203,8 @@ describe("a release", () => {
     await node.grant(lease);
     // Nobody of this process listens.
     expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
-    await node.release({ ...lease, tells: true });
-    expect(await node.inspect("a")).toMatchObject({ isReserved: true });
+    const [, seen] = await Promise.all([node.release({ ...lease, tells: true }), node.inspect("a")]);
+    expect(seen).toMatchObject({ isReserved: true });
     const heard: string[] = [];
     node.onReleased("a", writing(heard, "it"));
     await expect.poll(() => heard).toEqual(["it listens"]);
@@ -204,6 +247,19 @@ describe("a ticket", () => {
     ]);
     expect(refused).toMatchObject({ ...held, resource: "b" });
     await expect.poll(() => crowd.heard.filter((line) => line.endsWith("first")).toSorted()).toEqual(["both is first", "next is first"]);
+  });
+
+  test("W1 is gone after a roll call, of which its process is told", async ({ redis }) => {
+    await using crowd = await processes(redis, ["holder", "one", "other"]);
+    const [holder, one, other] = crowd.nodes;
+    const lease = asking("a");
+    await holder?.grant(lease);
+    await one?.grant({ ...asking("a"), ...waiting(1_000) });
+    await other?.grant({ ...asking("a"), ...waiting() });
+    await holder?.release({ resources: ["a"], owner: ROLL_CALL, tells: true });
+    await expect.poll(() => crowd.heard.toSorted()).toEqual(["one is first", "other is first"]);
+    expect(await other?.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
+    expect(await holder?.release({ ...lease, tells: true })).toMatchObject({ listeners: 1 });
   });
 
   test("is served by the time that clients give, if their clocks are about right, and else by the node's", async ({ redis }) => {

@@ -55,7 +55,7 @@ function replacedOnce(text: string, { find, replace }: Edit): string {
   return text.replace(find, () => replace);
 }
 
-const SHORT_RELEASE = "if #KEYS == 1 and #ARGV == 1 and string.byte(ARGV[1], 23) == 124 then\n";
+const SHORT_RELEASE = "if #KEYS == 1 and #ARGV == 1 and #ARGV[1] == 24 and string.byte(ARGV[1], 23) == 124 then\n";
 
 export const controls: Readonly<Record<string, Rules>> = {
   "no seal round": edited("seal", {

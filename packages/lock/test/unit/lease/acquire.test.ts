@@ -132,6 +132,23 @@ describe("a lost attempt", () => {
     expect(nodes.map(({ asked }) => asked.at(-1))).toEqual(["release", "grant", "grant", "grant", "release"]);
   });
 
+  test("that no node has granted yet waits for the other answers, and is given back where they say that it was granted, or nothing", async () => {
+    const answers: ((ballot: GrantBallot) => void)[] = [];
+    const late = (name: string) => new ScriptedNode(name, { grant: () => new Promise((resolve) => answers.push(resolve)) });
+    const nodes = [held("n1"), held("n2"), held("n3"), ...["n4", "n5", "n6", "n7"].map(late), held("n8"), held("n9")];
+    const context = contextOf(nodes);
+    const rule = { ...context.policy, size: 9, quorum: 5 };
+    expect(await acquire({ ...context, policy: rule }, wish)).toMatchObject({ kind: "lost", reason: "held", grants: 0 });
+    expect(nodes.flatMap(({ asked }) => asked)).toEqual(Array(9).fill("grant"));
+    const [n4, n5, n6, n7] = nodes.slice(3) as [ScriptedNode, ScriptedNode, ScriptedNode, ScriptedNode];
+    answers[0]?.(n4.granted(7));
+    answers[1]?.({ kind: "held", node: "n5", resource: "r", holder: "h", remainingMs: 9 });
+    answers[2]?.({ kind: "unreachable", node: "n6", cause: "TIMEOUT after 50 ms" });
+    answers[3]?.({ kind: "unreachable", node: "n7", cause: "ECONNREFUSED", unsent: true });
+    await context.inFlight.idle();
+    expect([n4, n5, n6, n7].map(({ asked }) => asked.join())).toEqual(["grant,release", "grant", "grant,release", "grant"]);
+  });
+
   test("L1 is one whose answers took so long that too little is left, by the clock that says less", async () => {
     for (const passMs of ["now", "wallOffsetMs"] as const) {
       const clock = new ManualClock();
