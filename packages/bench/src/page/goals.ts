@@ -69,11 +69,19 @@ const worstOfSizes = (results: Results): number | undefined =>
     "smallest",
   );
 
+// Processor time of one node for an acquire and a release, 16 sent at once, medians of 9 rounds.
+const tokenOnNodes =
+  "a node takes 15.1 µs of processor time for acquire and release, and 10.1 for the floor's single SET: with the counter of the token 11.5, with the look whether the node is admitted 12.9; the rest are words and comparisons";
+const counterOnNodes =
+  "a node takes 20.2 µs of processor time for acquire and release, and 10.1 for the floor's single SET: look, SET, INCR and a SET that gives the new counter its time to live are 15.8 without any comparison";
+const slowNode =
+  "the client takes 18 µs more of processor time per lease than with all nodes well (26 and 44 in one run); other libraries lose as much: the floor 19 µs and 1.35 ×, redlock 22 µs and 1.55 × in that run";
+
 const goals: readonly Goal[] = [
-  ["one at a time, p50 × floor", "≤ 1.05 ×", ratio("one-at-a-time", "p50Us", [LOCK, FLOOR])],
-  ["names never locked before, p50 × floor", "≤ 1.05 ×", ratio("fresh-names", "p50Us", [LOCK, FLOOR])],
-  ["one at a time, p50 × best peer", "≤ 1 ×", againstBestPeer("one-at-a-time", "p50Us")],
-  ["names never locked before, p50 × best peer", "≤ 1 ×", againstBestPeer("fresh-names", "p50Us")],
+  ["one at a time, p50 × floor", "≤ 1.05 ×", ratio("one-at-a-time", "p50Us", [LOCK, FLOOR]), tokenOnNodes],
+  ["names never locked before, p50 × floor", "≤ 1.05 ×", ratio("fresh-names", "p50Us", [LOCK, FLOOR]), counterOnNodes],
+  ["one at a time, p50 × best peer", "≤ 1 ×", againstBestPeer("one-at-a-time", "p50Us"), tokenOnNodes],
+  ["names never locked before, p50 × best peer", "≤ 1 ×", againstBestPeer("fresh-names", "p50Us"), counterOnNodes],
   [
     "second rounds, 4 processes, names never locked before",
     "≤ 5 %",
@@ -88,7 +96,7 @@ const goals: readonly Goal[] = [
   ["one node dead, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node dead", 1)],
   ["one node slow, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node slow", 1)],
   ["one node dead, 64 at once: rate of all well × this", "≤ 1.10 ×", faulty("one node dead", 64)],
-  ["one node slow, 64 at once: rate of all well × this", "≤ 1.10 ×", faulty("one node slow", 64)],
+  ["one node slow, 64 at once: rate of all well × this", "≤ 1.10 ×", faulty("one node slow", 64), slowNode],
   ["hand-over p50, worst of 2, 4 and 16 processes", "≤ 2 000 µs", crowds("p50Us", [2, 4, 16])],
   ["hand-over p50, 64 processes", "≤ 2 000 µs", crowds("p50Us", [64])],
   ["longest wait × fair share, worst of 2, 4 and 16 processes", "≤ 3 ×", crowds("fairShares", [2, 4, 16])],
