@@ -4,7 +4,7 @@
 export interface StoreLimits {
   /** Connections that read. */
   readonly poolSize: number;
-  /** Connections for single writes, and as many again for transactions. */
+  /** Connections for single writes, as many again for transactions, and for slow rows. */
   readonly statementsInFlight: number;
   readonly maxBatchRows: number;
   readonly maxBatchBytes: number;
