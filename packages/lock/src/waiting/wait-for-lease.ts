@@ -23,6 +23,8 @@ import { WakeUp } from "./wake-up.js";
 const MAX_AT_ONCE = 1_024;
 /** The one key of their queue. */
 const ALL = "";
+/** Callers of this process that want other sets and have tickets for one held resource. */
+const MAX_SETS = 256;
 
 export class AcquireCalls {
   readonly #context: WaitContext;
@@ -32,6 +34,11 @@ export class AcquireCalls {
    * ones would count as unanswered, be sent again, and add to the load that made them late.
    */
   readonly #atOnce = new LocalQueue(MAX_AT_ONCE);
+  /**
+   * By the held resource. A node keeps so many tickets of it; those without one poll, each in a
+   * script call of its own, until the nodes answer nobody in time.
+   */
+  readonly #sets = new LocalQueue(MAX_SETS);
   #calls = 0;
 
   constructor(context: WaitContext, firstContact: FirstContact) {
@@ -141,6 +148,7 @@ export class AcquireCalls {
     const isQueue = place !== undefined || (budget.leftMs > 0 && queuedResources.hasOneOf(resources));
     let wakeUp = isQueue ? new WakeUp(this.#context, resources, { budget, place }) : undefined;
     let lease: HeldLease | undefined;
+    let refusedFor: string | undefined;
     try {
       for (let tries = 1; ; tries++) {
         const outcome = await this.#acquire(wakeUp === undefined ? request : { ...request, wait: wakeUp.asking() }, budget);
@@ -151,10 +159,20 @@ export class AcquireCalls {
         }
         resourceQueue.noteLoss(line, outcome);
         if (tries >= policy.retry.tries || budget.leftMs === 0) throw lossError(resources, outcome, this.#context);
+        const held = heldOf(outcome);
+        if (resources.length > 1 && held !== undefined && held !== refusedFor) {
+          if (refusedFor !== undefined) this.#sets.leave(refusedFor);
+          refusedFor = undefined;
+          const isTurn = this.#sets.tryEnter(held) || (await hasTurn(this.#sets, held, budget));
+          if (isTurn) refusedFor = held;
+          budget.check(resources);
+          if (!isTurn && budget.isOver) throw lossError(resources, outcome, this.#context);
+        }
         wakeUp ??= new WakeUp(this.#context, resources, { budget });
         await wakeUp.sleep(outcome);
       }
     } finally {
+      if (refusedFor !== undefined) this.#sets.leave(refusedFor);
       const isLeft = resourceQueue.leave(line, lease === undefined ? wakeUp?.place : undefined);
       wakeUp?.stop(lease !== undefined || isLeft);
     }
@@ -206,6 +224,12 @@ export class AcquireCalls {
     }
     return new HeldLease(this.#context, won, request);
   }
+}
+
+/** The resource that others have. */
+function heldOf({ ballots }: Lost): string | undefined {
+  for (const ballot of ballots) if (ballot.kind === "held") return ballot.resource;
+  return undefined;
 }
 
 function nameOf(error: unknown): string {

@@ -20,6 +20,7 @@ const test = base
     });
     const lengths = () => Promise.all(clients.map((client) => client.hlen(`{${namespace}}:queue:r`)));
     return {
+      lengths,
       until: (count: number) =>
         until(async () => (await lengths()).filter((length) => length === count).length >= 3, `${count} wait`, 20_000),
       forget: () => Promise.all(clients.map((client) => client.del(`{${namespace}}:queue:r`))),
@@ -230,6 +231,26 @@ test("W1 a caller of several resources does not pass on what is kept for another
   expect(order).toEqual(["first", "second"]);
   await giveUp();
   await s.release();
+});
+
+test("W1 of callers that want other sets with one resource so many have tickets, and the others have their turn", async ({
+  shared,
+  queued,
+}) => {
+  const [holder, waiter, crowd] = [shared(), shared({ retry }), new AbortController()];
+  const lease = await holder.acquire("r", { renew: true });
+  using refusals = listen<AttemptEvent>("attempt", ({ resources, outcome }) => resources.length > 1 && outcome === "held");
+  const options = { waitMs: 50_000, signal: crowd.signal };
+  const quitters = Array.from({ length: 256 }, (_, i) => failure(waiter.acquire(["r", `x${i}`], options)));
+  const others = Array.from({ length: 20 }, (_, i) => waiter.using(["r", `y${i}`], { waitMs: 50_000 }, () => {}));
+  await until(() => refusals.events.length >= 276 + 256, "all were refused, and 256 again, with tickets", 30_000);
+  // Each node executes what was sent before it.
+  await waiter.using("s", () => {});
+  expect(Math.max(...(await queued.lengths()))).toBe(256);
+  crowd.abort();
+  await Promise.all(quitters);
+  await lease.release();
+  await Promise.all(others);
 });
 
 test("W1 a release at the moment of a refusal, before there is a ticket, is not missed", async ({ shared }) => {
