@@ -1,6 +1,8 @@
 // `npm run faults -- --lock`: processes acquire one resource while nodes, links, clients break.
 import { setTimeout as sleep } from "node:timers/promises";
+import { createLocker, nodesOrFleets } from "@palisade/lock";
 import { type AppendFsync, RedisFleet } from "@palisade/testkit";
+import { FleetChanges } from "../faults/fleet-changes.js";
 import {
   type Command,
   oneOf,
@@ -12,10 +14,12 @@ import {
   type Values,
   wholeNumber,
 } from "../harness/command.js";
+import type { Closers } from "../harness/run.js";
 import { Workers } from "../harness/workers.js";
 import { clientNumber, journalName } from "../servers/collect.js";
-import type { ClientLinks } from "../servers/environment.js";
+import type { ClientLinks, Environment } from "../servers/environment.js";
 import { readmitted } from "../servers/node-state.js";
+import { chanceOf } from "../traffic/chance.js";
 import type { LockOrders } from "../traffic/messages.js";
 import { lockTimes, RESOURCE } from "../traffic/one-lock.js";
 import { type FaultProfile, faultCommand } from "./fault-run.js";
@@ -27,13 +31,16 @@ const usage = `npm run faults -- --lock [options]   the lock alone: one resource
   --seed S           what to repeat (from the clock)
   --short            a bounded run: 60 leases each, at most 45 s with everything
   --appendfsync F    always (kills keep everything), everysec or no (kills lose memory, too)
-  --control          a lock that has neither seals nor quarantine: must be found wanting
+  --fleets           two fleets, of which one is removed and added again meanwhile
+  --control          a lock that has neither seals nor quarantine; with --fleets, processes
+                     that choose a fleet by themselves: must be found wanting
   --json FILE        the report and the whole history as JSON
 ${REPORT_USAGE}`;
 
 export interface LockAsked extends ReportFiles {
   readonly seed: string;
   readonly isControl: boolean;
+  readonly hasFleets: boolean;
   readonly processes: number;
   readonly leases: number;
   readonly limitMs: number;
@@ -44,15 +51,19 @@ export interface LockAsked extends ReportFiles {
 const STUCK_MS = 30_000;
 /** A wiped node votes again after the longest ttl, and a client's last wait ends after 3 s. */
 const RECOVERY_MS = 10_000;
+const FOUNDED_WITHIN_MS = 60_000;
 const LOOK_EVERY_MS = 500;
 const REPORT_EVERY_MS = 200;
 const MOST = Number.MAX_SAFE_INTEGER;
+/** Of each fleet. */
+const NODES = 5;
 
 export function readLockArguments(values: Values): LockAsked {
   const isShort = values.has("short");
   return {
     seed: seedOf(values),
     isControl: values.has("control"),
+    hasFleets: values.has("fleets"),
     processes: wholeNumber(values, "processes", { fallback: 16, least: 1, most: MOST }),
     leases: wholeNumber(values, "leases", { fallback: isShort ? 60 : 1_000, least: 1, most: MOST }),
     limitMs: positive(values, "minutes", isShort ? 0.45 : 30) * 60_000,
@@ -64,23 +75,23 @@ export function readLockArguments(values: Values): LockAsked {
 export const lockCommand: Command<LockAsked> = faultCommand({
   usage,
   texts: ["processes", "leases", "minutes", "seed", "appendfsync"],
-  flags: ["short", "control"],
+  flags: ["short", "control", "fleets"],
   read: readLockArguments,
   profile: lockProfile,
-  repeat: ({ seed, isControl, processes, leases, limitMs, appendfsync }) =>
-    `npm run faults -- --lock --processes ${processes} --leases ${leases} --minutes ${limitMs / 60_000} --appendfsync ${appendfsync} --seed ${seed}${isControl ? " --control" : ""}`,
+  repeat: ({ seed, isControl, hasFleets, processes, leases, limitMs, appendfsync }) =>
+    `npm run faults -- --lock --processes ${processes} --leases ${leases} --minutes ${limitMs / 60_000} --appendfsync ${appendfsync} --seed ${seed}${isControl ? " --control" : ""}${hasFleets ? " --fleets" : ""}`,
   isFoundWanting: (violations) => violations.length > 0,
   expected: "break a promise",
 });
 
 export function lockProfile(asked: LockAsked): FaultProfile {
-  const { seed, isControl, processes, limitMs, appendfsync } = asked;
+  const { seed, isControl, hasFleets, processes, limitMs } = asked;
   const { maxTtlMs } = lockTimes;
   return {
     seed,
     plan: {
       durationMs: limitMs,
-      nodes: 5,
+      nodes: serversFor(asked),
       gateways: 0,
       clients: processes,
       weights: { "node killed": 0.75, "nodes wiped": 1.5, "node paused": 0.75, "link to nodes": 3, "client stopped": 1 },
@@ -101,24 +112,64 @@ export function lockProfile(asked: LockAsked): FaultProfile {
     maxTtlMs,
     recoveryMs: RECOVERY_MS,
     limit: 4,
-    ambushRestMs: isControl ? undefined : 1_000,
-    killKeepsMemory: appendfsync === "always",
+    // Its traps are for the nodes of one fleet.
+    ambushRestMs: isControl || hasFleets ? undefined : 1_000,
+    killKeepsMemory: asked.appendfsync === "always",
     watched: RESOURCE,
     // A node of the control votes as soon as it is up.
-    readmitted: (node, giveUp) => (isControl ? sleep(maxTtlMs, true) : readmitted(node, giveUp)),
-    start: async (closers, folder) => {
-      const fleet = closers.use(await RedisFleet.start({ nodes: 5, appendfsync }));
-      const links = await Promise.all(Array.from({ length: processes }, () => fleet.anotherWay()));
-      const clientLinks = links.map((nodes): ClientLinks => ({ nodes, gateways: [] }));
-      const places = links.map(({ urls }, slot) => {
-        const name = `c${slot}`;
-        return { name, orders: () => ({ ...ordersFor(asked, slot, folder), redisUrls: urls, reportEveryMs: REPORT_EVERY_MS }) };
-      });
-      const workers = closers.use(new Workers(places));
-      return { servers: fleet.description, fleet, store: undefined, gateways: [], gatewayLinks: [], clientLinks, workers };
-    },
+    readmitted: (node, giveUp) => (isControl && !hasFleets ? sleep(maxTtlMs, true) : readmitted(node, giveUp)),
+    start: (closers, folder) => start(asked, closers, folder),
+    ...(hasFleets && !isControl ? { besides: changeFleets(seed) } : {}),
     traffic: ({ workers }, done) => untilDone(() => workers.tally.done, done, limitMs),
     collect: async () => ({}),
+  };
+}
+
+async function start(asked: LockAsked, closers: Closers, folder: string): Promise<Environment> {
+  const { processes, appendfsync } = asked;
+  const fleet = closers.use(await RedisFleet.start({ nodes: serversFor(asked), appendfsync }));
+  if (asked.hasFleets && !asked.isControl) await found(named(fleet.urls));
+  const links = await Promise.all(Array.from({ length: processes }, () => fleet.anotherWay()));
+  const clientLinks = links.map((nodes): ClientLinks => ({ nodes, gateways: [] }));
+  const places = links.map(({ urls }, slot) => {
+    const redisUrls = urlsFor(asked, slot, urls);
+    return { name: `c${slot}`, orders: () => ({ ...ordersFor(asked, slot, folder), redisUrls, reportEveryMs: REPORT_EVERY_MS }) };
+  });
+  const workers = closers.use(new Workers(places));
+  return { servers: fleet.description, fleet, store: undefined, gateways: [], gatewayLinks: [], clientLinks, workers };
+}
+
+/** Only processes with the same addresses found fleets together: each client has its own. */
+async function found(urls: readonly string[]): Promise<void> {
+  await using founder = createLocker({
+    ...nodesOrFleets(urls),
+    ttlMs: lockTimes.ttlMs,
+    maxTtlMs: lockTimes.maxTtlMs,
+    label: "founder",
+    waitMs: FOUNDED_WITHIN_MS,
+  });
+  await founder.ready();
+}
+
+function serversFor({ hasFleets }: Pick<LockAsked, "hasFleets">): number {
+  return hasFleets ? 2 * NODES : NODES;
+}
+
+/** Of the control with fleets, half of the processes take one for the home and half the other. */
+function urlsFor({ hasFleets, isControl }: LockAsked, slot: number, urls: readonly string[]): readonly string[] {
+  if (!hasFleets) return urls;
+  return isControl ? urls.slice((slot % 2) * NODES).slice(0, NODES) : named(urls);
+}
+
+function named(urls: readonly string[]): readonly string[] {
+  return urls.map((url, index) => `${index < NODES ? "east" : "west"}=${url}`);
+}
+
+function changeFleets(seed: string): NonNullable<FaultProfile["besides"]> {
+  return async ({ fleet }, log, { over, giveUp }) => {
+    const { urls } = await fleet.anotherWay();
+    const chance = chanceOf(seed, "fleets");
+    await new FleetChanges({ urls: named(urls), resource: RESOURCE, log, chance, maxTtlMs: lockTimes.maxTtlMs }).goOn(over, giveUp);
   };
 }
 
@@ -135,11 +186,15 @@ async function untilDone(leases: () => number, done: Promise<unknown>, limitMs: 
   return undefined;
 }
 
-function ordersFor({ seed, isControl, leases, processes }: LockAsked, slot: number, folder: string): Omit<LockOrders, "redisUrls"> {
+function ordersFor(
+  { seed, isControl, hasFleets, leases, processes }: LockAsked,
+  slot: number,
+  folder: string,
+): Omit<LockOrders, "redisUrls"> {
   const name = `c${slot}`;
   // Each long hold keeps all others waiting: at most a few per second in a long run.
   const longHolds = Math.ceil(Math.min((processes * leases) / 20, 160) / processes);
   const journal = `${folder}/${journalName(name, 0)}`;
-  const lock = isControl ? "unsealed" : "palisade";
+  const lock = isControl && !hasFleets ? "unsealed" : "palisade";
   return { traffic: "one lock", name: `${name}.0`, seed, client: clientNumber(slot, 0), journal, lock, leases, longHolds };
 }

@@ -2,7 +2,7 @@
 // order that can only make the lease look shorter and its acquire look earlier, so that a violation
 // that is found is one.
 import { subscribe } from "node:diagnostics_channel";
-import { channelNames, createLocker, type RenewalEvent } from "@palisade/lock";
+import { channelNames, createLocker, nodesOrFleets, type RenewalEvent } from "@palisade/lock";
 import type { LineWriter } from "../history/history.js";
 import { nowMs } from "../history/records.js";
 
@@ -41,7 +41,7 @@ export interface LockSettings {
 }
 
 export function palisadeLock(urls: readonly string[], settings: LockSettings): Lock {
-  const locker = createLocker({ nodes: [...urls], ...settings });
+  const locker = createLocker({ ...nodesOrFleets(urls), ...settings });
   return {
     ready: () => locker.ready(),
     acquire: (resources, wish) => locker.acquire(resources, wish),

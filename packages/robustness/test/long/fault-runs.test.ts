@@ -92,6 +92,23 @@ describe("a run of the whole system", { timeout: PATIENCE_MS }, () => {
   });
 });
 
+describe("a run of the lock with two fleets", { timeout: PATIENCE_MS }, () => {
+  const asked = ["--lock", "--fleets", "--processes", "4", "--leases", "400", "--seed", "test"];
+
+  test.concurrent("F1 T1 T2 L1 L2 nothing is broken while one of them is removed and added again besides", async () => {
+    const { code, text } = await outcome(...asked, "--minutes", "0.25");
+    expect(text).toMatch(/^No violation of T1, T2, L1, L2/m);
+    expect(text).toMatch(/fleet removed \d/);
+    expect(code).toBe(0);
+  });
+
+  test.concurrent("T1 without the list the tokens of the resource fall, as they should: this is the control", async () => {
+    const { code, text } = await outcome(...asked, "--minutes", "0.1", "--control");
+    expect(text).toMatch(/T1: the one: /);
+    expect(code).toBe(0);
+  });
+});
+
 test.concurrent("arguments that make no sense are refused with a sentence, the usage and exit code 2", async () => {
   const { code, text } = await outcome("--minutes", "soon");
   expect(text).toMatch(/^--minutes must be a positive number, not soon\n\nnpm run faults -- \[options\]/);

@@ -80,7 +80,15 @@ describe("a run of the lock alone", () => {
   });
 
   test("without options 16 processes take 1000 leases each", () => {
-    expect(readLock()).toMatchObject({ processes: 16, leases: 1_000, limitMs: 30 * 60_000, appendfsync: "always", isControl: false });
+    expect(readLock()).toMatchObject({
+      processes: 16,
+      leases: 1_000,
+      limitMs: 30 * 60_000,
+      appendfsync: "always",
+      isControl: false,
+      hasFleets: false,
+    });
+    expect(readLock("--fleets", "--short")).toMatchObject({ hasFleets: true, leases: 60 });
   });
 
   test.for<readonly [string[], RegExp]>([
