@@ -81,8 +81,14 @@ const bodies: readonly BadRequest[] = [
   { what: "a compressed body", headers: [...json, ...token, "Content-Encoding", "gzip"], answer: badMedia },
   {
     what: "a JSON patch",
-    method: "PATCH",
     headers: ["Content-Type", "application/json-patch+json", ...token],
+    body: "[]",
+    answer: badMedia,
+  },
+  {
+    what: "a JSON patch in another charset",
+    method: "PATCH",
+    headers: ["Content-Type", "application/json-patch+json; charset=utf-16", ...token],
     body: "[]",
     answer: badMedia,
   },
