@@ -82,6 +82,10 @@ test("F1 T1 T2 L2 a resource has one home in every reachable state while fleets 
   expectAsWritten("fleets");
 });
 
+test("W1 L2 T1 a released lock comes to the next one that waits in every reachable state, and does not without any one of the rules", () => {
+  expectAsWritten("queue");
+});
+
 test("G1 G3 the store forgets no fence and no answered write in any reachable state, and does without any one of its rules", () => {
   expectAsWritten("store");
 });
@@ -91,7 +95,7 @@ test("G1 G3 G8 a fold is its puts one after the other in every reachable state, 
 });
 
 describe("the models", () => {
-  test.each(["tokens", "memory", "founding", "exclusion", "fleets", "store", "folds"])(
+  test.each(["tokens", "memory", "founding", "exclusion", "fleets", "queue", "store", "folds"])(
     "of %s leave out every rule once, and name the invariant that breaks",
     (module) => {
       const rules = strings(/^Rules == \{$([\s\S]*?)^\}$/m.exec(text(`${module}.tla`))?.[1] ?? "");
