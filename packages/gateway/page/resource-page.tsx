@@ -112,7 +112,7 @@ function LockFacts({ lock, heldForMs: held, passedMs }: LockParts) {
   if (lock === undefined) return <Fact title="Lock" tone="" value="not known here" more="This gateway does not know the lock's nodes." />;
   if (isTrouble(lock)) return <Fact title="Lock" tone="bad" value="not known" more={printable(lock.trouble)} />;
   const { state, holder, token, endsInMs } = lock;
-  const issued = token === 0 ? "It never had a lease that is still remembered." : `Highest token ${token}.`;
+  const issued = token === 0 ? "" : `Highest token ${token}.`;
   if (state === "free") return <Fact title="Lock" tone="" value="free" more={issued} />;
   if (state === "split")
     return (
