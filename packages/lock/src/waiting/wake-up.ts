@@ -114,7 +114,6 @@ export class WakeUp {
   /** Sleeps until it is worth asking again. */
   async sleep(lost: Lost): Promise<void> {
     const { clock, nodes, policy } = this.#context;
-    this.#isFound = false;
     for (const [i, { name }] of nodes.entries()) {
       const ballot = lost.ballots.find(({ node }) => node === name);
       if (ballot?.kind === "held" && ballot.hasTicket && this.#heard.has(i)) this.#tickets.add(i);
@@ -124,6 +123,8 @@ export class WakeUp {
     // caller had part of it, too few answered, it took too long) may change in a moment, but may
     // also be this caller's own doing: back off, further each time.
     const isPlainlyHeld = lost.reason === "held" && lost.grants === 0;
+    // Of several that found it free at once each may have had a part: one of them has it soon.
+    if (isPlainlyHeld) this.#isFound = false;
     if (isPlainlyHeld && this.#isHeard()) return this.#watch(lost);
     let forMs = safetyPollMs(policy.retry, clock.random());
     if (!isPlainlyHeld) forMs = Math.min(forMs, this.#backOffMs());
