@@ -11,7 +11,7 @@ import { chooseToken, tallyGrants, tallySeals, type Verdict } from "../quorum/ta
 import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import { attemptEvent } from "./attempt-event.js";
 import type { LeaseContext } from "./context.js";
-import { giveBack, mayHaveGranted, releaseOn } from "./release.js";
+import { giveBack } from "./release.js";
 
 type CountedGrant = GrantBallot | EpochMoved;
 type CountedSeal = SealBallot | EpochMoved;
@@ -164,26 +164,13 @@ class Acquisition {
   }
 
   #lose(reason: LossReason, verdict: Settled, leftMs?: number): Lost {
-    // Too slow: a quorum was kept from those that wait until now.
-    const tells = reason === "too_slow";
     const ballots = castBallots(this.#grants);
     const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
-    this.#giveBack(tells, grants);
+    // Too slow: a quorum was kept from those that wait until now.
+    const given = { resources: this.#wanted.resources, owner: this.#owner, tells: reason === "too_slow" };
+    this.#onLate = giveBack(this.#context, given, this.#grants);
     const seals = castBallots(this.#seals);
     return { kind: "lost", reason, epochMoved: verdict === "epoch_moved", ballots, seals, grants, leftMs };
-  }
-
-  // Where none has granted, those that have not answered yet will hardly: each gives back what its
-  // answer says it granted. It answers within nodeTimeoutMs, if only by its silence.
-  #giveBack(tells: boolean, grants: number): void {
-    const question = { resources: this.#wanted.resources, owner: this.#owner, tells };
-    if (grants > 0) {
-      giveBack(this.#context, question, this.#grants);
-      return;
-    }
-    const release = (node: number): void => releaseOn(this.#context, question, (i) => i === node && mayHaveGranted(this.#grants[i]));
-    for (const [i, ballot] of this.#grants.entries()) if (ballot !== undefined) release(i);
-    this.#onLate = release;
   }
 
   #publish(): void {
