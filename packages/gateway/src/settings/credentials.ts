@@ -1,7 +1,8 @@
 // Which credentials a gateway accepts, from its settings: keys from a file or inline, JWTs, or none
 // on a loopback address. The file and the public keys of JWTs are read again while the gateway
 // runs, so that a key can be changed or withdrawn without a restart.
-import { readFileSync, type StatsListener, unwatchFile, watchFile } from "node:fs";
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import type { ReadinessCheck } from "../fenced-store.js";
 import { apiKeyFile } from "../http/api-key-file.js";
 import type { ApiKeyFile } from "../http/api-keys.js";
@@ -55,7 +56,10 @@ class ConfiguredCredentials implements Credentials {
   readonly #settings: Settings;
   readonly #naming: Naming;
   #failed: string | undefined;
-  #listener: StatsListener | undefined;
+  #isClosed = false;
+  /** What was read last of the key file, or why it could not be read. */
+  #content: Content | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(settings: Settings, naming: Naming) {
     this.#settings = settings;
@@ -92,20 +96,29 @@ class ConfiguredCredentials implements Credentials {
     }
   }
 
+  // Compared with what is in use: a watch on the file begins a moment after the file was read, and
+  // never tells what changed in between.
   watch(onChange: () => void): void {
     const { apiKeysFile } = this.#settings;
-    if (apiKeysFile === undefined || this.#listener !== undefined) return;
-    this.#listener = onChange;
-    watchFile(apiKeysFile, { interval: WATCH_INTERVAL_MS, persistent: false }, this.#listener);
+    if (apiKeysFile === undefined || this.#timer !== undefined) return;
+    const look = async (): Promise<void> => {
+      const content = await readFile(apiKeysFile, "utf8").then((text): Content => ({ text }), failureOf);
+      if (this.#isClosed) return;
+      if (content.text !== this.#content?.text || content.code !== this.#content?.code) onChange();
+      this.#timer = setTimeout(look, WATCH_INTERVAL_MS).unref();
+    };
+    this.#timer = setTimeout(look, WATCH_INTERVAL_MS).unref();
   }
 
   close(): void {
-    const { apiKeysFile } = this.#settings;
-    if (apiKeysFile !== undefined && this.#listener !== undefined) unwatchFile(apiKeysFile, this.#listener);
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
   }
 
   #load(): ApiKeyring {
-    const keyring = loadKeyring(this.#settings, this.#naming);
+    const { apiKeysFile } = this.#settings;
+    this.#content = apiKeysFile === undefined ? undefined : contentOf(apiKeysFile);
+    const keyring = loadKeyring(this.#settings, this.#naming, this.#content);
     if (keyring.size === 0 && this.jwt === undefined) throw noKeys(this.#settings, this.#naming);
     return keyring;
   }
@@ -122,32 +135,43 @@ function unusable(path: string, source: string, reason: string): GatewayConfigEr
   return new GatewayConfigError([`${source} names ${path}, which ${reason}; ${advice}.`]);
 }
 
-function loadKeyring(settings: Settings, naming: Naming): ApiKeyring {
-  const { apiKeysFile, apiKeys } = settings;
-  const source = naming(apiKeysFile === undefined ? "apiKeys" : "apiKeysFile");
-  const content = apiKeysFile === undefined ? { keys: apiKeys ?? [] } : readKeyFile(apiKeysFile, source);
+interface Content {
+  readonly text?: string;
+  readonly code?: string;
+}
+
+function contentOf(path: string): Content {
   try {
-    return new ApiKeyring(content);
+    return { text: readFileSync(path, "utf8") };
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function failureOf(error: unknown): Content {
+  return { code: (error as NodeJS.ErrnoException).code ?? "unknown" };
+}
+
+function loadKeyring(settings: Settings, naming: Naming, content: Content | undefined): ApiKeyring {
+  const { apiKeysFile = "", apiKeys } = settings;
+  const source = naming(content === undefined ? "apiKeys" : "apiKeysFile");
+  const keys = content === undefined ? { keys: apiKeys ?? [] } : keysIn(content, (reason) => unusable(apiKeysFile, source, reason));
+  try {
+    return new ApiKeyring(keys);
   } catch (error) {
     throw new GatewayConfigError([`${source} cannot be used: ${error instanceof Error ? error.message : String(error)}.`]);
   }
 }
 
-function readKeyFile(path: string, source: string): ApiKeyFile {
-  const refuse = (reason: string): GatewayConfigError => unusable(path, source, reason);
-  let text: string;
+function keysIn({ text, code }: Content, refuse: (reason: string) => GatewayConfigError): ApiKeyFile {
+  if (text === undefined) throw refuse(`cannot be read (${code})`);
+  let json: unknown;
   try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw refuse(`cannot be read (${(error as NodeJS.ErrnoException).code ?? "unknown"})`);
-  }
-  let content: unknown;
-  try {
-    content = JSON.parse(text);
+    json = JSON.parse(text);
   } catch {
     throw refuse("is not JSON");
   }
-  const parsed = apiKeyFile.safeParse(content);
+  const parsed = apiKeyFile.safeParse(json);
   if (!parsed.success) throw refuse(`is not a list of keys: ${firstIssue(parsed.error)}`);
   return parsed.data;
 }
