@@ -248,6 +248,7 @@ export class Caller {
       holding.endedAt ??= now();
       await lease.release();
     } catch (error) {
+      if (error instanceof LockError && error.code === "LOCK_NO_QUORUM") this.#around.onAdoptionInDoubt(process.name, from.lease.resource);
       // Of two that adopt one text both may be refused, while this caller wants something else.
       this.#refused(error, "adopts");
     }

@@ -11,7 +11,10 @@ export interface AtTheEnd {
   readonly hosts: readonly Host[];
   readonly clocks: Scenario["clocks"];
   readonly faults: Readonly<Record<FaultKind, number>>;
-  /** Owners whose leases were handed over: the new holder releases them. */
+  /**
+   * Owners whose leases were handed over: the new holder releases them. "process resource" where
+   * an adoption is in doubt: the process keeps it for its next try.
+   */
   readonly excused: ReadonlySet<string>;
 }
 
@@ -24,7 +27,9 @@ export function leftoverKeys(machines: readonly Machine[], { hosts, clocks, faul
       if (leftMs === -1) return [`${key} on ${server.name} has no end`];
       if (!key.includes(":lock:") || mayRevive) return [];
       const owner = String(value).split("|", 1)[0] ?? "";
-      if (excused.has(owner) || !alive.has(owner.split("-", 1)[0] ?? "")) return [];
+      const [process = ""] = owner.split("-", 1);
+      const resource = key.slice(key.indexOf(":lock:") + 6);
+      if (excused.has(owner) || excused.has(`${process} ${resource}`) || !alive.has(process)) return [];
       return [`${key} on ${server.name} lives ${leftMs} ms more for ${String(value)}, whose process is alive and done`];
     }),
   );

@@ -14,5 +14,7 @@ export interface Surroundings {
   phase(): "storm" | "recovery" | "calm";
   other(than: Host): Host | undefined;
   onHandedOver(text: string): void;
+  /** Too few nodes answered `process`: it may be the owner there until the lease ends. */
+  onAdoptionInDoubt(process: string, resource: string): void;
   readonly log: ((actor: string, what: string) => void) | undefined;
 }

@@ -59,7 +59,7 @@ export class World {
   readonly #oracle: ServerOracle;
   readonly #callers = new Map<Host, readonly Caller[]>();
   readonly #forgetful: Set<string>;
-  /** Owners whose leases were handed over. */
+  /** Owners whose leases were handed over, and "process resource" of adoptions in doubt. */
   readonly #handedOver = new Set<string>();
   #phase: "storm" | "recovery" | "calm" = "storm";
   #processes = 0;
@@ -245,6 +245,7 @@ export class World {
       phase: () => this.#phase,
       other: (than) => this.#otherThan(than),
       onHandedOver: (text) => this.#handedOver.add(String(JSON.parse(text).owner)),
+      onAdoptionInDoubt: (process, resource) => this.#handedOver.add(`${process} ${resource}`),
       log: this.#log,
     };
     const callers = Array.from({ length: this.#scenario.callers }, (_, i) => {
