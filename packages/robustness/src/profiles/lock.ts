@@ -128,7 +128,9 @@ export function lockProfile(asked: LockAsked): FaultProfile {
 async function start(asked: LockAsked, closers: Closers, folder: string): Promise<Environment> {
   const { processes, appendfsync } = asked;
   const fleet = closers.use(await RedisFleet.start({ nodes: serversFor(asked), appendfsync }));
-  if (asked.hasFleets && !asked.isControl) await found(named(fleet.urls));
+  const { urls } = fleet;
+  const toFound = asked.isControl ? [urls.slice(0, NODES), urls.slice(NODES)] : [named(urls)];
+  if (asked.hasFleets) await Promise.all(toFound.map(found));
   const links = await Promise.all(Array.from({ length: processes }, () => fleet.anotherWay()));
   const clientLinks = links.map((nodes): ClientLinks => ({ nodes, gateways: [] }));
   const places = links.map(({ urls }, slot) => {
