@@ -11,7 +11,7 @@ import { chooseToken, tallyGrants, tallySeals, type Verdict } from "../quorum/ta
 import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
 import { attemptEvent } from "./attempt-event.js";
 import type { LeaseContext } from "./context.js";
-import { giveBack } from "./release.js";
+import { giveBack, giveBackAsAnswered } from "./release.js";
 
 type CountedGrant = GrantBallot | EpochMoved;
 type CountedSeal = SealBallot | EpochMoved;
@@ -168,7 +168,7 @@ class Acquisition {
     const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
     // Too slow: a quorum was kept from those that wait until now.
     const given = { resources: this.#wanted.resources, owner: this.#owner, tells: reason === "too_slow" };
-    this.#onLate = giveBack(this.#context, given, this.#grants);
+    this.#onLate = (this.#wanted.wait === undefined ? giveBack : giveBackAsAnswered)(this.#context, given, this.#grants);
     const seals = castBallots(this.#seals);
     return { kind: "lost", reason, epochMoved: verdict === "epoch_moved", ballots, seals, grants, leftMs };
   }

@@ -56,18 +56,23 @@ export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }:
 /**
  * After a lost acquisition: on every node that granted, and on every one that may still do so. Not
  * waited for: a node that cannot be told now is told when it comes back. Those that wait are told
- * only of a whole lock: a part is of no use. Where none has granted, those that have not answered
- * yet will hardly: the returned function gives back what the answer of one says it granted, to be
- * called with each. It comes within nodeTimeoutMs, if only as silence.
+ * only of a whole lock: a part is of no use. Sent before the next acquisition, which must not find
+ * what is left of this one.
  */
-export function giveBack(
-  context: LeaseContext,
-  question: ReleaseQuestion,
-  grants: Ballots<GrantBallot | EpochMoved>,
-): ((node: number) => void) | undefined {
-  const hasGrants = grants.some((ballot) => ballot?.kind === "granted" || ballot?.kind === "epoch_moved");
-  releaseOn(context, question, (i) => (hasGrants || grants[i] !== undefined) && mayHaveGranted(grants[i]));
-  return hasGrants ? undefined : (node) => releaseOn(context, question, (i) => i === node && mayHaveGranted(grants[i]));
+export function giveBack(context: LeaseContext, question: ReleaseQuestion, grants: Ballots<GrantBallot | EpochMoved>): undefined {
+  releaseOn(context, question, (i) => mayHaveGranted(grants[i]));
+}
+
+/**
+ * After a lost claim, whose next one comes when the lock is free: where none has granted, those
+ * that have not answered yet will hardly. The returned function, to be called with each, gives back
+ * what its answer says it granted. It comes within nodeTimeoutMs, if only as silence.
+ */
+export function giveBackAsAnswered(...lost: Parameters<typeof giveBack>): ((node: number) => void) | undefined {
+  const [context, question, grants] = lost;
+  if (grants.some((ballot) => ballot?.kind === "granted" || ballot?.kind === "epoch_moved")) return giveBack(...lost);
+  releaseOn(context, question, (i) => grants[i] !== undefined && mayHaveGranted(grants[i]));
+  return (node) => releaseOn(context, question, (i) => i === node && mayHaveGranted(grants[i]));
 }
 
 /** A node that refused this owner has nothing of it. */

@@ -132,13 +132,22 @@ describe("a lost attempt", () => {
     expect(nodes.map(({ asked }) => asked.at(-1))).toEqual(["release", "grant", "grant", "grant", "release"]);
   });
 
+  test("without a ticket is given back at once where nodes have not answered, before the next one comes", async () => {
+    const silent = (name: string) => new ScriptedNode(name, { grant: () => new Promise<GrantBallot>(() => {}) });
+    const nodes = [held("n1"), held("n2"), held("n3"), silent("n4"), silent("n5")];
+    const context = contextOf(nodes);
+    expect(await acquire({ ...context, policy: { ...context.policy, size: 5, quorum: 3 } }, wish)).toMatchObject({ kind: "lost" });
+    expect(nodes.map(({ asked }) => asked.join())).toEqual(["grant", "grant", "grant", "grant,release", "grant,release"]);
+  });
+
   test("that no node has granted yet waits for the other answers, and is given back where they say that it was granted, or nothing", async () => {
     const answers: ((ballot: GrantBallot) => void)[] = [];
     const late = (name: string) => new ScriptedNode(name, { grant: () => new Promise((resolve) => answers.push(resolve)) });
     const nodes = [held("n1"), held("n2"), held("n3"), ...["n4", "n5", "n6", "n7"].map(late), held("n8"), held("n9")];
     const context = contextOf(nodes);
     const rule = { ...context.policy, size: 9, quorum: 5 };
-    expect(await acquire({ ...context, policy: rule }, wish)).toMatchObject({ kind: "lost", reason: "held", grants: 0 });
+    const waiting = { ...wish, wait: { ticket: "t", sinceMs: 0, waitedMs: 0 } };
+    expect(await acquire({ ...context, policy: rule }, waiting)).toMatchObject({ kind: "lost", reason: "held", grants: 0 });
     expect(nodes.flatMap(({ asked }) => asked)).toEqual(Array(9).fill("grant"));
     const [n4, n5, n6, n7] = nodes.slice(3) as [ScriptedNode, ScriptedNode, ScriptedNode, ScriptedNode];
     answers[0]?.(n4.granted(7));
