@@ -103,7 +103,7 @@ describe("a run of the lock with two fleets", { timeout: PATIENCE_MS }, () => {
   });
 
   test.concurrent("T1 without the list the tokens of the resource fall, as they should: this is the control", async () => {
-    const { code, text } = await outcome(...asked, "--minutes", "0.1", "--control");
+    const { code, text } = await outcome(...asked, "--minutes", "0.25", "--control");
     expect(text).toMatch(/T1: the one: /);
     expect(code).toBe(0);
   });

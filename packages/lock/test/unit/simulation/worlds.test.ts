@@ -158,7 +158,7 @@ describe("what the worlds find out", () => {
 
   test("T2 tokens come twice or fall when an admission may be of a memory that was lost meanwhile", async () => {
     // Mostly two hold one lock first: the lost memory knew of leases as well.
-    const found = await firstBroken(controls["tickets ignored"] ?? allRules, 60, belated, /T1|T2|issued/);
+    const found = await firstBroken(controls["tickets ignored"] ?? allRules, 250, belated, /T1|T2|issued/);
     expect(found?.outcome.violations).not.toBe(undefined);
   });
 
