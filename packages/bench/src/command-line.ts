@@ -39,7 +39,11 @@ export function readCommandLine(args: readonly string[], known: readonly Part[])
   if (beside !== undefined && !existsSync(join(beside, "packages", "lock", "dist", "index.js")))
     throw new RangeError(`--beside ${beside}: there is no built checkout (npm run build there)`);
   return {
-    ...{ scope, parts, json, from, write: values.write === true },
+    scope,
+    parts,
+    json,
+    from,
+    write: values.write === true,
     leftOut: known.map(({ name }) => name).filter((name) => !parts.includes(name)),
     rounds: positive("rounds", values.rounds, Number.isInteger),
     seconds: positive("seconds", values.seconds, Number.isFinite),

@@ -24,7 +24,11 @@ async function measure(asked: Asked): Promise<Report> {
   const servers: Record<string, string> = {};
   const progress = progressOn(process.stderr);
   const context: Context = {
-    ...{ scope: asked.scope, beside: asked.beside, progress, effort: effortFor(asked.scope, asked), count: countFor(asked) },
+    scope: asked.scope,
+    beside: asked.beside,
+    progress,
+    effort: effortFor(asked.scope, asked),
+    count: countFor(asked),
     publish(result) {
       progress.end();
       results.push(result);
@@ -41,7 +45,12 @@ async function measure(asked: Asked): Promise<Report> {
   const ofGateway = gatewayParts.filter(({ name }) => asked.parts.includes(name));
   if (ofGateway.length > 0) await benchGateway(ofGateway, context);
   return {
-    ...{ format: 1, scope: asked.scope, leftOut: asked.leftOut, machine, results, versions: { ...versionsHere(), ...servers } },
+    format: 1,
+    scope: asked.scope,
+    leftOut: asked.leftOut,
+    machine,
+    results,
+    versions: { ...versionsHere(), ...servers },
     command: commandLine(process.argv.slice(2)),
     startedAt: startedAt.toISOString(),
     tookSeconds: Math.round((Date.now() - startedAt.getTime()) / 1_000),

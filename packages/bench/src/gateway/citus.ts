@@ -39,7 +39,9 @@ async function open(
   const gateway = await startServer({ name: on.name, file: program, env, port: await takePort(), adminPort: await takePort() });
   return {
     contestant: {
-      ...{ name: on.name, kind: "ours", does: "compares token, sequence and revision; many requests in one statement" },
+      name: on.name,
+      kind: "ours",
+      does: "compares token, sequence and revision; many requests in one statement",
       processes: {
         client: () => [client.pid],
         server: () => [gateway.pid],

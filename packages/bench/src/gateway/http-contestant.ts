@@ -66,7 +66,9 @@ export function httpContestant(
   { connections, requests, suffix = "" }: HttpLoad,
 ): Contestant {
   return {
-    ...{ name: `${group.name}${suffix}`, kind: group.kind, does: group.does },
+    name: `${group.name}${suffix}`,
+    kind: group.kind,
+    does: group.does,
     processes: { client: () => [client.pid], server: group.pids, postgres: () => servers.postgresPids() },
     async round(seconds) {
       const before = await log.bytes();

@@ -42,7 +42,10 @@ export async function measurePage(bench: Bench, context: Context): Promise<void>
       id: "page/alone",
       title: "The operator's page without writes",
       remark: `${remark}; processor times are of a second`,
-      ...{ effort, contestants: closedAndOpen(group, resting(writes)), compared, warmUp: "one round" },
+      effort,
+      contestants: closedAndOpen(group, resting(writes)),
+      compared,
+      warmUp: "one round",
     });
   } finally {
     await group.stop();

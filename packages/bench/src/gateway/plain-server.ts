@@ -118,8 +118,11 @@ function bodyOf(request: IncomingMessage): Promise<string> {
 }
 
 const store = await openStore({
-  ...{ url, poolSize: Number(POOL_SIZE), readsText: STYLE === "http" },
-  ...{ isFenced: FENCED === "yes", isBatched: BATCHED === "yes" },
+  url,
+  poolSize: Number(POOL_SIZE),
+  readsText: STYLE === "http",
+  isFenced: FENCED === "yes",
+  isBatched: BATCHED === "yes",
 });
 const server = STYLE === "express" ? expressServer(store) : STYLE === "fastify" ? await fastifyServer(store) : httpServer(store);
 process.on("SIGTERM", () => {

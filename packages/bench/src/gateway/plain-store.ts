@@ -22,7 +22,7 @@ export interface PlainStore {
   close(): Promise<void>;
 }
 
-export interface StoreOptions {
+interface StoreOptions {
   readonly url: string;
   readonly poolSize: number;
   /** Whether a token below the stored one is refused. */

@@ -13,7 +13,9 @@ export interface Sql {
 
 export function sqlContestant(postgres: PostgresServer, { name, does, once }: Sql): Contestant {
   return {
-    ...{ name, does, kind: "ours" },
+    name,
+    does,
+    kind: "ours",
     processes: { client: () => [process.pid], postgres: () => pidsOf(postgres) },
     async round(seconds) {
       const latenciesUs: number[] = [];

@@ -25,7 +25,11 @@ function documentOf(bytes: number): string {
 }
 
 const put = (body: string, each = 50): Requests => ({
-  ...{ method: "PUT", path: "/v1/resources/orders/{c}-{i}", headers, body, each },
+  method: "PUT",
+  path: "/v1/resources/orders/{c}-{i}",
+  headers,
+  body,
+  each,
   expect: [200, 201],
 });
 const get: Requests = { method: "GET", path: "/v1/resources/orders/{c}-{i}", each: 50, expect: [200] };

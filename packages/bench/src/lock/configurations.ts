@@ -2,7 +2,7 @@
 import { floor, type Library, palisade, type Settings } from "./library.js";
 import { peers } from "./peers.js";
 
-export interface Entrant {
+interface Entrant {
   readonly name: string;
   readonly library: Library;
   /** Beside the usual ones. */

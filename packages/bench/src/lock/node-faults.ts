@@ -47,7 +47,7 @@ async function measure(atOnce: number, context: Context): Promise<void> {
       id: `faulty-nodes/${atOnce}`,
       title,
       remark: `acquire + release, five masters on loopback without a log; the slow node ${SLOW_MS} ms away`,
-      effort: context.effort({ rounds: 7, seconds: 0.2 }),
+      effort: context.effort({ rounds: 9, seconds: 0.4 }),
       contestants,
       compared: atOnce === 1 ? "p50Us" : "perSecond",
     });
@@ -66,7 +66,9 @@ interface Place {
 function contestant(key: string, condition: string, { one, fleet, atOnce }: Place): Contestant {
   const { name, library } = byKey(key);
   return {
-    ...{ name: `${name}, ${condition}`, kind: library.kind, does: library.does },
+    name: `${name}, ${condition}`,
+    kind: library.kind,
+    does: library.does,
     processes: processesOf([one], fleet),
     round: (seconds) => one.ask<Round>({ kind: "load", key, seconds, atOnce, names: "reused" }),
   };

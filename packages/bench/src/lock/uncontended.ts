@@ -9,7 +9,9 @@ import type { Names } from "./client.js";
 import { byKey } from "./configurations.js";
 import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } from "./lock-process.js";
 
-const EFFORT: Effort = { rounds: 7, seconds: 0.2 };
+const EFFORT: Effort = { rounds: 7, seconds: 0.25 };
+/** Of the rows that goals of a few hundredths are judged by. */
+const FINE: Effort = { rounds: 15, seconds: 0.4 };
 
 interface Shape {
   readonly id: string;
@@ -36,7 +38,9 @@ const shapes: Readonly<Record<string, readonly Shape[]>> = {
     (["reused", "fresh"] as const).map((names) => ({
       id: `processes/${processes}-${names}`,
       title: `${processes} processes, one at a time each, ${names === "fresh" ? "names never locked before" : "names used again"}`,
-      ...{ processes, names, entrants: few },
+      processes,
+      names,
+      entrants: few,
     })),
   ),
   "16-at-once": [{ id: "16-at-once", title: "16 at once", atOnce: 16, entrants: crowd }],
@@ -46,18 +50,23 @@ const shapes: Readonly<Record<string, readonly Shape[]>> = {
   nodes: [1, 3, 7].map((nodes) => ({
     id: `nodes/${nodes}`,
     title: `${nodes === 1 ? "One node" : `${nodes} nodes`}, one at a time`,
-    ...{ nodes, entrants: few },
+    nodes,
+    entrants: few,
   })),
   log: [1, 64].map((atOnce) => ({
     id: `log/${atOnce}`,
     title: `Nodes that force each write to disk (appendfsync always), ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`,
-    ...{ log: "always" as const, atOnce, entrants: atOnce === 1 ? few : crowd },
+    log: "always" as const,
+    atOnce,
+    entrants: atOnce === 1 ? few : crowd,
   })),
   network: [1, 5].flatMap((delayMs) =>
     [1, 64].map((atOnce) => ({
       id: `network/${delayMs}-ms-${atOnce}`,
       title: `A network of ${delayMs} ms each way, ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`,
-      ...{ delayMs, atOnce, entrants: atOnce === 1 ? few : ["floor+", "palisade", "redlock5+", "semaphore+"] },
+      delayMs,
+      atOnce,
+      entrants: atOnce === 1 ? few : ["floor+", "palisade", "redlock5+", "semaphore+"],
     })),
   ),
 };
@@ -124,7 +133,7 @@ function planOf(shape: Shape, contestants: readonly Contestant[], context: Conte
     id,
     title,
     remark: `acquire + release, ${masters} on loopback${log === "none" ? " without a log" : ""}${network}`,
-    effort: context.effort(EFFORT),
+    effort: context.effort(id === "one-at-a-time" || id === "fresh-names" ? FINE : EFFORT),
     contestants,
     ...(atOnce === 1 ? { compared: "p50Us" } : { compared: "perSecond", reference: "best peer" }),
     columns: watchesRounds(shape) ? [secondRounds] : [],
@@ -144,7 +153,9 @@ function contestant(key: string, shape: Shape, { own, fleet }: { own: readonly L
   const { atOnce = 1, names = "reused" } = shape;
   const ask = { key, atOnce, names };
   return {
-    ...{ name, kind: library.kind, does: library.does },
+    name,
+    kind: library.kind,
+    does: library.does,
     processes: processesOf(own, fleet),
     async round(seconds) {
       return together(

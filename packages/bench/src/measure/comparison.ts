@@ -8,6 +8,8 @@ import { median, quantile, ratio, sum } from "./statistics.js";
 
 export interface Round {
   readonly operations: number;
+  /** With those that ended after the time: what the processor time was taken for. */
+  readonly allOperations?: number;
   readonly seconds: number;
   readonly latenciesUs: readonly number[];
   /** More figures of this round. */
@@ -68,9 +70,9 @@ const processorTitles: Readonly<Record<Role, string>> = {
 async function measured(contestant: Contestant, seconds: number): Promise<{ round: Round; samples: Samples }> {
   const used = countProcessorTime(contestant.processes);
   const round = await contestant.round(seconds);
-  const { operations } = round;
+  const { operations, allOperations = operations } = round;
   if (round.latenciesUs.length === 0) throw new Error(`${contestant.name} did nothing in ${seconds} s`);
-  const processor = Object.entries(used()).map(([role, us]) => [`${role}Us`, us / Math.max(1, operations)]);
+  const processor = Object.entries(used()).map(([role, us]) => [`${role}Us`, us / Math.max(1, allOperations)]);
   return {
     round,
     samples: {
@@ -135,7 +137,9 @@ function shownWith(plan: Plan, rows: readonly Row[]): Result {
     figures: { ...row.figures, ratio: rounded(ratio(row.rounds[compared] ?? [], base?.rounds[compared] ?? [])) },
   }));
   return {
-    ...{ id, title, compared },
+    id,
+    title,
+    compared,
     remark: `${remark}; ${effort.rounds} rounds of ${effort.seconds} s in turns`,
     columns: [
       ...usual,

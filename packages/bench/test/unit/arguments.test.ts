@@ -17,7 +17,10 @@ describe("the command line of the benchmark", () => {
     expect(read("quick")).toMatchObject({ scope: "quick", parts: ["headline"], leftOut: ["ordinary", "long"] });
     expect(read("usual", "--write")).toMatchObject({ parts: ["headline", "ordinary"], leftOut: ["long"], write: true });
     expect(read("long", "ordinary", "--rounds", "3", "--seconds", "0.5")).toMatchObject({
-      ...{ scope: "usual", parts: ["long", "ordinary"], rounds: 3, seconds: 0.5 },
+      scope: "usual",
+      parts: ["long", "ordinary"],
+      rounds: 3,
+      seconds: 0.5,
     });
   });
 

@@ -13,7 +13,10 @@ const silent = { begin: () => {}, step: () => {}, end: () => {} };
 function scripted(name: string, kind: Contestant["kind"], roundsUs: readonly number[], log: string[] = []): Contestant {
   let next = -1;
   return {
-    ...{ name, kind, does: `what ${name} does`, processes: {} },
+    name,
+    kind,
+    does: `what ${name} does`,
+    processes: {},
     round: async (seconds) => {
       const us = roundsUs[Math.max(0, next++)] ?? Number.NaN;
       log.push(name);
@@ -23,8 +26,12 @@ function scripted(name: string, kind: Contestant["kind"], roundsUs: readonly num
 }
 
 const plan = (contestants: readonly Contestant[], rounds: number) => ({
-  ...{ id: "one-at-a-time", title: "One at a time", remark: "a remark", contestants },
-  ...{ effort: { rounds, seconds: 0.5 }, compared: "p50Us" as const },
+  id: "one-at-a-time",
+  title: "One at a time",
+  remark: "a remark",
+  contestants,
+  effort: { rounds, seconds: 0.5 },
+  compared: "p50Us" as const,
 });
 
 describe("a comparison", () => {
@@ -66,8 +73,15 @@ async function results(oursUs: number, load: number): Promise<Report> {
     processorTimes: "nowhere",
   };
   return {
-    ...{ format: 1, command: "npm run bench", scope: "usual", leftOut: ["growth"], startedAt: "2000-01-01T00:00:00.000Z" },
-    ...{ tookSeconds: 60, machine, versions: { node: "20" }, results: [result] },
+    format: 1,
+    command: "npm run bench",
+    scope: "usual",
+    leftOut: ["growth"],
+    startedAt: "2000-01-01T00:00:00.000Z",
+    tookSeconds: 60,
+    machine,
+    versions: { node: "20" },
+    results: [result],
   };
 }
 
