@@ -16,27 +16,31 @@ import { changeCommand } from "./profiles/member-change.js";
 import { systemCommand } from "./profiles/system.js";
 
 const args = process.argv.slice(2);
-const kinds = ["--ha", "--citus", "--lock", "--sim", "--change"];
-const asked = kinds.filter((kind) => args.includes(kind));
-const others = args.filter((arg) => !kinds.includes(arg));
+const system = (others: readonly string[]): Promise<number> => runCommand(systemCommand, others);
+/** What each answers is the exit code. */
+const runs = new Map<string, (others: readonly string[]) => Promise<number>>([
+  ["--ha", (others) => runCommand(haCommand, others)],
+  ["--citus", (others) => runCommand(citusCommand, others)],
+  ["--lock", (others) => runCommand(lockCommand, others)],
+  ["--change", (others) => runCommand(changeCommand, others)],
+  ["--sim", simulate],
+]);
+const asked = args.filter((arg, index) => runs.has(arg) && args.indexOf(arg) === index);
+const others = args.filter((arg) => !runs.has(arg));
 
-/** In this process, so that a signal to it ends the simulation. It sets the exit code itself. */
-async function simulate(): Promise<void> {
+/** In this process, so that a signal to it ends the simulation. */
+async function simulate(others: readonly string[]): Promise<number> {
   const program = join(createRequire(import.meta.url).resolve("@palisade/lock/package.json"), "..", ".build/test/simulation/main.js");
   if (!existsSync(program)) {
     console.error("The simulation is not built: packages/lock/test/simulation/main.ts has no compiled form. `npm run build` makes it.");
-    process.exitCode = 1;
-    return;
+    return 1;
   }
   process.argv = [process.execPath, program, ...others];
   await import(pathToFileURL(program).href);
+  return Number(process.exitCode ?? 0);
 }
 
 if (asked.length > 1) {
   console.error(`${asked.join(" and ")} are different runs: ask for one of them.`);
   process.exitCode = 2;
-} else if (asked[0] === "--sim") await simulate();
-else if (asked[0] === "--ha") process.exitCode = await runCommand(haCommand, others);
-else if (asked[0] === "--citus") process.exitCode = await runCommand(citusCommand, others);
-else if (asked[0] === "--change") process.exitCode = await runCommand(changeCommand, others);
-else process.exitCode = await (asked[0] === "--lock" ? runCommand(lockCommand, others) : runCommand(systemCommand, others));
+} else process.exitCode = await (runs.get(asked[0] ?? "") ?? system)(others);

@@ -5,7 +5,7 @@ import type { Operation, Violation } from "../history/records.js";
 import { described, isWrite, type Kept, type StoredWrites } from "./stored-writes.js";
 import { isFleeting } from "./updates.js";
 
-export interface Interval {
+interface Interval {
   readonly fromAt: number;
   /** Infinity for what was never answered and yet took effect. */
   readonly untilAt: number;
@@ -19,7 +19,7 @@ export interface Model<State, Operation> {
   readonly key: (state: State) => string;
 }
 
-export type Judgement<Operation> =
+type Judgement<Operation> =
   | { readonly linearizable: true }
   /** `stuck`: after the longest sequence that was found, none of these can come next. */
   | { readonly linearizable: false; readonly stuck: readonly Operation[]; readonly told: number };
@@ -113,7 +113,7 @@ export function unlinearizable(resources: readonly StoredWrites[]): Violation[] 
 }
 
 /** Reads that were answered, and writes that took effect. */
-export function registerOperations({ operations, kept, keptById }: StoredWrites): RegisterOperation[] {
+function registerOperations({ operations, kept, keptById }: StoredWrites): RegisterOperation[] {
   const knownAt = firstKnown(operations, kept);
   return operations.flatMap((operation): RegisterOperation[] => {
     const { kind, outcome, document, on, id, sentAt, answeredAt } = operation;

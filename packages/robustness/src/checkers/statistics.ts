@@ -3,7 +3,7 @@
 // neighbouring values resemble each other.
 import type { Point } from "../history/samples.js";
 
-export interface Trend {
+interface Trend {
   /** Per millisecond. */
   readonly slope: number;
   /** One-sided limits of the slope, at 99 % each. */

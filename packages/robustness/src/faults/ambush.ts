@@ -12,11 +12,11 @@ import { firstContact, type HeldLease, RecordedLock } from "../traffic/recorded-
 import type { FaultLog } from "./fault-log.js";
 import type { NodeFaults } from "./redis-nodes.js";
 
-export const AMBUSH = "ambush";
+const AMBUSH = "ambush";
 /** The lockers of the ambush have higher numbers than this. */
 export const AMBUSH_CLIENTS = 900_000;
 
-export interface AmbushSettings {
+interface AmbushSettings {
   readonly fleet: RedisFleet;
   readonly chance: Chance;
   readonly maxTtlMs: number;

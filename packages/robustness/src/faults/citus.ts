@@ -11,7 +11,7 @@ import type { FaultLog } from "./fault-log.js";
 export const citusFaults = ["worker killed", "worker restarted", "worker paused", "coordinator killed", "coordinator restarted"] as const;
 type CitusFault = (typeof citusFaults)[number];
 
-export interface CitusFaults {
+interface CitusFaults {
   readonly cluster: CitusCluster;
   readonly gateways: readonly Gateway[];
   readonly log: FaultLog;

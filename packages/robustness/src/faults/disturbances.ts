@@ -27,7 +27,7 @@ const disturbances: readonly (readonly [string, Inject])[] = [
 const TERMINATE =
   "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name <> 'soak'";
 
-export interface Disturbing {
+interface Disturbing {
   readonly everyMs: number;
   readonly onDisturbance: (what: string) => void;
 }

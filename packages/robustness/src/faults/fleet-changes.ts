@@ -8,7 +8,7 @@ import { waited } from "../history/records.js";
 import type { Chance } from "../traffic/chance.js";
 import type { FaultLog } from "./fault-log.js";
 
-export interface FleetChangesSettings {
+interface FleetChangesSettings {
   /** The operator's way to the nodes, each with the name of its fleet. */
   readonly urls: readonly string[];
   /** Whose home is to change. */

@@ -9,7 +9,7 @@ import { killClient, pauseGateway, restartGateway, stopClient } from "./processe
 import type { NodeFaults } from "./redis-nodes.js";
 import type { BrokenLinks, PlannedFault } from "./schedule.js";
 
-export interface InjectorSettings {
+interface InjectorSettings {
   readonly environment: Environment;
   readonly plan: readonly PlannedFault[];
   readonly log: FaultLog;

@@ -11,7 +11,7 @@ import type { Chance } from "../traffic/chance.js";
 import type { FaultLog } from "./fault-log.js";
 import type { NodeFaults } from "./redis-nodes.js";
 
-export interface MemberChangesSettings {
+interface MemberChangesSettings {
   /** The operator's way to the nodes, in their order. */
   readonly way: FleetWay;
   /** The first ones are the members that the fleet was founded with. */

@@ -24,7 +24,7 @@ export interface Link {
   readonly proxy: FaultProxy;
 }
 
-export interface Breakage extends Pick<Fault, "kind" | "place"> {
+interface Breakage extends Pick<Fault, "kind" | "place"> {
   readonly how: LinkFault;
   readonly slowMs: number;
   readonly lastsMs: number;

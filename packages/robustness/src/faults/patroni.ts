@@ -18,7 +18,7 @@ export const patroniFaults = [
 ] as const;
 export type PatroniFault = (typeof patroniFaults)[number];
 
-export interface PatroniFaults {
+interface PatroniFaults {
   readonly cluster: PatroniCluster;
   readonly gateways: readonly Gateway[];
   readonly log: FaultLog;

@@ -5,7 +5,7 @@ import type { Store } from "../servers/store.js";
 import type { FaultLog } from "./fault-log.js";
 import { restartGateway } from "./processes.js";
 
-export type PostgresFault = "store crashed" | "store restarted" | "store paused";
+type PostgresFault = "store crashed" | "store restarted" | "store paused";
 
 export function breakPostgres(log: FaultLog, store: Store, { kind, lastsMs }: { kind: PostgresFault; lastsMs: number }): Promise<void> {
   return log.alone(store, { kind, place: "store", target: "store" }, async () => {

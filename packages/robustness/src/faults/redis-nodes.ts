@@ -7,7 +7,7 @@ import { nowMs } from "../history/records.js";
 import type { FaultLog } from "./fault-log.js";
 import { SPARED_NODES } from "./schedule.js";
 
-export interface NodeFaultSettings {
+interface NodeFaultSettings {
   readonly fleet: RedisFleet;
   readonly log: FaultLog;
   /** Whether a killed server has everything on disk; if not, a kill is a loss of memory. */

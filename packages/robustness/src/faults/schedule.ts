@@ -4,7 +4,7 @@
 import { type Chance, chanceOf } from "../traffic/chance.js";
 import { type LinkFault, linkFaults } from "./network.js";
 
-export type DrawnFault =
+type DrawnFault =
   /** `limit`: how many nodes may have a fault at once. */
   | { readonly kind: "node killed" | "node paused"; readonly node: number; readonly limit: number }
   | { readonly kind: "nodes wiped"; readonly nodes: readonly number[]; readonly limit: number }
@@ -26,7 +26,7 @@ export type BrokenLinks = { readonly how: LinkFault; readonly slowMs: number } &
 export type FaultKind = DrawnFault["kind"];
 export type PlannedFault = DrawnFault & { readonly atMs: number; readonly lastsMs: number };
 
-export interface Duration {
+interface Duration {
   readonly least: number;
   readonly most: number;
   /** Where given, one fault in five may last for up to this time. */

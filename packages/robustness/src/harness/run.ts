@@ -18,7 +18,7 @@ export interface Course<Environment> {
   traffic(environment: Environment, done: Promise<unknown>): Promise<void>;
   /** From the undoing of the faults to the last answer, at most. */
   readonly recoveryMs: number;
-  readonly onPhase?: (phase: string) => void;
+  onPhase?(phase: string): void;
   /** The clients are killed in the middle of what they do. */
   readonly interrupted?: AbortSignal;
 }
@@ -32,15 +32,14 @@ export interface Ran<Environment> {
 }
 
 export async function run<Environment extends { readonly workers: Workers }>(course: Course<Environment>): Promise<Ran<Environment>> {
-  const { onPhase = () => {} } = course;
-  onPhase("starting");
+  course.onPhase?.("starting");
   const environment = await course.start();
   const { workers } = environment;
   await workers.said("ready");
   const ran = await runCourse(course, environment);
   if (ran.isRecovered) await workers.leave();
   else await workers[Symbol.asyncDispose](); // No writes while the end is looked at.
-  onPhase("collecting");
+  course.onPhase?.("collecting");
   return ran;
 }
 
@@ -49,9 +48,9 @@ async function runCourse<Environment extends { readonly workers: Workers }>(
   course: Course<Environment>,
   environment: Environment,
 ): Promise<Ran<Environment>> {
-  const { onPhase = () => {}, recoveryMs, interrupted } = course;
+  const { recoveryMs, interrupted } = course;
   const { workers } = environment;
-  onPhase("under faults");
+  course.onPhase?.("under faults");
   const [over, giveUp] = [new AbortController(), new AbortController()];
   const fromAt = nowMs();
   workers.tell({ kind: "go" });
@@ -63,13 +62,13 @@ async function runCourse<Environment extends { readonly workers: Workers }>(
     try {
       await Promise.race([course.traffic(environment, done), failed(done), failed(faults)]);
     } finally {
-      onPhase("undoing faults");
+      course.onPhase?.("undoing faults");
       // One limit for both: what the undoing takes is missing for the recovery.
       overdue = setTimeout(() => giveUp.abort(), recoveryMs);
       over.abort();
       await faults;
     }
-    onPhase("recovering");
+    course.onPhase?.("recovering");
     const span = { fromAt, untilAt: nowMs() };
     if (interrupted?.aborted) giveUp.abort();
     workers.tell({ kind: "finish" });

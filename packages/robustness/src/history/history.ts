@@ -127,14 +127,14 @@ export function pausesOf({ lines }: JournalOf): Pause[] {
   return lines.flatMap((line) => (line.e === "pause" ? [{ client: line.client, fromAt: line.fromAt, untilAt: line.untilAt }] : []));
 }
 
-export type SentLine = { readonly e: "sent"; readonly at: number } & Call;
-export type AnsweredLine = {
+type SentLine = { readonly e: "sent"; readonly at: number } & Call;
+type AnsweredLine = {
   readonly e: "answered";
   readonly id: string;
   readonly at: number;
   readonly document?: Document | null;
 } & Answer;
-export type LeaseLine = { readonly e: "lease"; readonly resources: readonly string[] } & Pick<
+type LeaseLine = { readonly e: "lease"; readonly resources: readonly string[] } & Pick<
   LeaseRecord,
   "token" | "beganAt" | "grantedAt" | "validUntilAt"
 >;

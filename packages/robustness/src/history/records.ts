@@ -56,7 +56,7 @@ export interface Pause extends Span {
 }
 
 export type WriteKind = "put" | "patch" | "delete";
-export type CallKind = WriteKind | "seal" | "get" | "guarded" | "forged" | "malformed";
+type CallKind = WriteKind | "seal" | "get" | "guarded" | "forged" | "malformed";
 export type Via = "client" | "withResource" | "fetch" | "transaction" | "guard" | "unfenced" | "intruder";
 
 /** done: told so. refused: told that nothing was changed. unknown: anything else. */

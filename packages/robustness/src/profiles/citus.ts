@@ -7,7 +7,8 @@ import { collectFenced } from "../servers/collect.js";
 import { startSystem } from "../servers/system.js";
 import { intruded } from "../traffic/intruder.js";
 import { rows } from "../traffic/read-modify-write.js";
-import { type FaultProfile, faultCommand } from "./fault-run.js";
+import { faultCommand } from "./fault-command.js";
+import type { FaultProfile } from "./fault-run.js";
 import { NODES, readStoreArguments, type StoreAsked, storeProfile } from "./store-faults.js";
 
 const usage = `npm run faults -- --citus [options]  a Citus cluster whose servers break

@@ -1,7 +1,6 @@
 // A run under planned faults, from its first server to the judged history.
-import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type RedisFleet, type RedisNode, scratchFolder } from "@palisade/testkit";
+import { type RedisNode, scratchFolder } from "@palisade/testkit";
 import { judge } from "../checkers/judge.js";
 import { Ambush, judgeAmbush } from "../faults/ambush.js";
 import { FaultLog } from "../faults/fault-log.js";
@@ -9,21 +8,17 @@ import { inject } from "../faults/injector.js";
 import { MemberChanges } from "../faults/members.js";
 import { NodeFaults } from "../faults/redis-nodes.js";
 import { type Plan, schedule } from "../faults/schedule.js";
-import { type Command, progressEnded, progressLines, type ReportFiles } from "../harness/command.js";
-import { Closers, type Ran, run, type Signals } from "../harness/run.js";
+import { Closers, type Course, type Ran, run, type Signals } from "../harness/run.js";
+import type { Workers } from "../harness/workers.js";
 import { emptyHistory, type History } from "../history/history.js";
 import type { CounterSample, Violation } from "../history/records.js";
-import { page } from "../report/drawing.js";
 import { ledger } from "../report/ledger.js";
 import type { Outcome } from "../report/outcome.js";
-import { whole } from "../report/table.js";
-import { figuresOf, textReport } from "../report/text.js";
-import { timeline } from "../report/timeline.js";
 import { collectJournals } from "../servers/collect.js";
 import type { Environment } from "../servers/environment.js";
 import { lockKeys, readCounters } from "../servers/node-state.js";
 import { chanceOf } from "../traffic/chance.js";
-import type { Tally } from "../traffic/messages.js";
+import { noTally, type Tally } from "../traffic/messages.js";
 
 export interface FaultProfile {
   readonly seed: string;
@@ -68,172 +63,134 @@ export interface Progress {
 const PROGRESS_EVERY_MS = 500;
 const COUNTERS_EVERY_MS = 120;
 
-/** What the faults leave for the judgement, beside their log. */
-interface Injected {
-  ambush?: Ambush;
-  nodes?: NodeFaults;
-  counters: CounterSample[];
-  standstill?: string | undefined;
-}
-
 export async function runUnderFaults(profile: FaultProfile, onProgress: (progress: Progress) => void): Promise<Outcome> {
-  await using closers = new Closers();
-  const folder = scratchFolder("faults");
-  const log = new FaultLog();
-  const injected: Injected = { counters: [] };
-  let phase = "";
-  let tally: Tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
+  await using faultRun = new FaultRun(profile);
   const startedAt = performance.now();
-  const reporter = setInterval(() => {
-    const elapsedMs = performance.now() - startedAt;
-    onProgress({ elapsedMs, phase, tally, faults: log.injected.length, lasting: log.lasting() });
-  }, PROGRESS_EVERY_MS);
-  closers.use({ [Symbol.asyncDispose]: async () => clearInterval(reporter) });
-  const ran = await run<Environment>({
-    recoveryMs: profile.recoveryMs,
-    onPhase: (next) => {
-      phase = next;
-    },
-    start: async () => {
-      const environment = await profile.start(closers, folder);
-      tally = environment.workers.tally;
-      return environment;
-    },
-    inject: (environment, signals) => injectAll(profile, { environment, log, injected, closers }, signals),
-    traffic: async (environment, done) => {
-      injected.standstill = await profile.traffic(environment, done);
-    },
-  });
-  await sleep(profile.maxTtlMs + 100);
-  return await judged(profile, ran, { folder, log, injected });
-}
-
-interface Injection {
-  readonly environment: Environment;
-  readonly log: FaultLog;
-  readonly injected: Injected;
-  readonly closers: Closers;
-}
-
-async function injectAll(profile: FaultProfile, { environment, log, injected, closers }: Injection, signals: Signals): Promise<void> {
-  const { seed, plan, ttlMs, maxTtlMs, limit, ambushRestMs, killKeepsMemory, watched } = profile;
-  const { fleet } = environment;
-  const { giveUp, over } = signals;
-  const readmitted = (node: RedisNode): Promise<boolean> => profile.readmitted(node, giveUp);
-  const nodes = new NodeFaults({ fleet, log, readmitted, killKeepsMemory });
-  injected.nodes = nodes;
-  if (ambushRestMs !== undefined) {
-    const chance = chanceOf(seed, "ambush");
-    injected.ambush = closers.use(await Ambush.prepare({ fleet, log, nodes, chance, maxTtlMs, restMs: ambushRestMs }));
+  const reporter = setInterval(() => onProgress(faultRun.progress(performance.now() - startedAt)), PROGRESS_EVERY_MS);
+  try {
+    const ran = await run(faultRun);
+    await sleep(profile.maxTtlMs + 100);
+    return await faultRun.judged(ran);
+  } finally {
+    clearInterval(reporter);
   }
-  const { ambush } = injected;
-  const faults = inject({ environment, plan: schedule(seed, plan), log, nodes, ambush, ttlMs, limit, giveUp }, over);
-  const changes = await changesOf(profile, { fleet, log, faults: nodes });
-  const read = async (): Promise<void> => {
-    if (watched !== undefined) injected.counters.push(...(await readCounters(fleet, watched, nodes)));
-  };
-  const watch = async (): Promise<void> => {
-    for (; watched !== undefined && !over.aborted; await sleep(COUNTERS_EVERY_MS)) await read();
-  };
-  await Promise.all([faults, watch(), changes?.goOn(over, giveUp), profile.besides?.(environment, log, signals)]);
-  await read();
 }
 
-async function changesOf(
-  { seed, maxTtlMs, founders }: FaultProfile,
-  { fleet, log, faults }: { readonly fleet: RedisFleet; readonly log: FaultLog; readonly faults: NodeFaults },
-): Promise<MemberChanges | undefined> {
-  if (founders === undefined) return undefined;
-  const way = await fleet.anotherWay();
-  return new MemberChanges({ way, nodes: fleet.nodes, founders, faults, log, chance: chanceOf(seed, "members"), maxTtlMs });
-}
+/** What the run of one profile has open, and what it leaves for the judgement. */
+class FaultRun implements Course<Environment>, AsyncDisposable {
+  readonly #profile: FaultProfile;
+  readonly #closers = new Closers();
+  readonly #folder = scratchFolder("faults");
+  readonly #log = new FaultLog();
+  readonly #counters: CounterSample[] = [];
+  #phase = "";
+  #workers: Workers | undefined;
+  #nodes: NodeFaults | undefined;
+  #ambush: Ambush | undefined;
+  #standstill: string | undefined;
 
-interface Evidence {
-  readonly folder: string;
-  readonly log: FaultLog;
-  readonly injected: Injected;
-}
+  constructor(profile: FaultProfile) {
+    this.#profile = profile;
+  }
 
-async function judged(profile: FaultProfile, ran: Ran<Environment>, { folder, log, injected }: Evidence): Promise<Outcome> {
-  const { environment, span, isRecovered } = ran;
-  const { recoveryMs } = profile;
-  const { ambush, nodes, counters, standstill } = injected;
-  const { fleet, gateways, workers } = environment;
-  await ambush?.[Symbol.asyncDispose]();
-  const stored = await profile.collect(environment);
-  const leftBehind = isRecovered ? await lockKeys(fleet.nodes) : [];
-  const { clockJumps } = log;
-  const history: History = { ...emptyHistory, ...collectJournals(folder), ...stored, counters, clockJumps, leftBehind };
-  const ends = [
-    ...(nodes?.notReadmitted ?? []).map((node) => `${node} was not readmitted within ${recoveryMs} ms`),
-    ...(standstill === undefined ? [] : [standstill]),
-    ...(isRecovered ? [] : [`not every client ended its last operation within ${recoveryMs} ms after the last fault`]),
-  ].map((what): Violation => ({ promise: "end", what }));
-  const ambushed = ambush?.leases ?? [];
-  return {
-    servers: environment.servers,
-    span,
-    history,
-    ambushed,
-    violations: [...judge(history), ...judgeAmbush(ambushed, clockJumps), ...ends],
-    injected: log.injected,
-    leftOut: log.leftOut,
-    pauses: workers.pauses,
-    traps: ambush?.counts ?? {},
-    ledger: ledger({ history, span, injected: log.injected, stored: log.stored }, profile.accounted ?? []),
-    remarks: gateways.flatMap(({ slowStarts }) => slowStarts),
-  };
-}
+  get recoveryMs(): number {
+    return this.#profile.recoveryMs;
+  }
 
-// The command of a run under faults: what it prints and writes, and its exit code. A control is
-// expected to be found wanting.
-interface Described<Asked> extends Omit<Command<Asked>, "perform"> {
-  profile(asked: Asked): FaultProfile;
-  /** The command that draws the same faults again. */
-  repeat(asked: Asked): string;
-  /** Whether the control was. */
-  isFoundWanting(violations: readonly Violation[]): boolean;
-  /** What a control is expected to do. */
-  readonly expected: string;
-}
+  onPhase(phase: string): void {
+    this.#phase = phase;
+  }
 
-const LINE_EVERY_MS = 10_000;
+  progress(elapsedMs: number): Progress {
+    const tally = this.#workers?.tally ?? noTally;
+    return { elapsedMs, phase: this.#phase, tally, faults: this.#log.injected.length, lasting: this.#log.lasting() };
+  }
 
-export function faultCommand<Asked extends ReportFiles & { readonly isControl: boolean; readonly seed: string }>(
-  described: Described<Asked>,
-): Command<Asked> {
-  const { profile, repeat, isFoundWanting, expected } = described;
-  const perform = async (asked: Asked): Promise<number> => {
-    console.log(`seed ${asked.seed}; to repeat: ${repeat(asked)}`);
-    const show = progressLines(LINE_EVERY_MS);
-    const outcome = await runUnderFaults(profile(asked), (state) => show(state.elapsedMs, progressLine(state)));
-    progressEnded();
-    console.log(textReport(outcome));
-    writeReports(asked, outcome, repeat(asked));
-    const isBroken = outcome.violations.length > 0;
-    if (asked.isControl) {
-      const isFound = isFoundWanting(outcome.violations);
-      console.log(isFound ? "so it should be: this is the control" : `the control was expected to ${expected}, and did not`);
-      return isFound ? 0 : 1;
+  async start(): Promise<Environment> {
+    const environment = await this.#profile.start(this.#closers, this.#folder);
+    this.#workers = environment.workers;
+    return environment;
+  }
+
+  async traffic(environment: Environment, done: Promise<unknown>): Promise<void> {
+    this.#standstill = await this.#profile.traffic(environment, done);
+  }
+
+  /** All at once: the planned faults, the traps, changes of members, and the profile's own. */
+  async inject(environment: Environment, signals: Signals): Promise<void> {
+    const { seed, plan, ttlMs, maxTtlMs, limit, ambushRestMs, killKeepsMemory, besides } = this.#profile;
+    const { fleet } = environment;
+    const { giveUp, over } = signals;
+    const log = this.#log;
+    const readmitted = (node: RedisNode): Promise<boolean> => this.#profile.readmitted(node, giveUp);
+    const nodes = new NodeFaults({ fleet, log, readmitted, killKeepsMemory });
+    this.#nodes = nodes;
+    if (ambushRestMs !== undefined) {
+      const chance = chanceOf(seed, "ambush");
+      this.#ambush = this.#closers.use(await Ambush.prepare({ fleet, log, nodes, chance, maxTtlMs, restMs: ambushRestMs }));
     }
-    if (isBroken) console.log(`to repeat: ${repeat(asked)}`);
-    return isBroken ? 1 : 0;
-  };
-  return { ...described, perform };
-}
+    const planned = inject({ environment, plan: schedule(seed, plan), log, nodes, ambush: this.#ambush, ttlMs, limit, giveUp }, over);
+    const changes = this.#changeMembers(environment, nodes, signals);
+    const watching = this.#watchCounters(environment, nodes, over);
+    await Promise.all([planned, watching, changes, besides?.(environment, log, signals)]);
+    await this.#readCounters(environment, nodes);
+  }
 
-function writeReports(asked: ReportFiles & { readonly seed: string }, outcome: Outcome, repeat: string): void {
-  const { json, svg, html } = asked;
-  if (json !== undefined) writeFileSync(json, JSON.stringify({ asked, figures: figuresOf(outcome), ...outcome }));
-  if (svg === undefined && html === undefined) return;
-  const picture = timeline(outcome, { title: `Palisade fault run ${asked.seed}`, repeat });
-  if (svg !== undefined) writeFileSync(svg, picture);
-  if (html !== undefined) writeFileSync(html, page(`Palisade fault run ${asked.seed}`, picture));
-}
+  async #changeMembers({ fleet }: Environment, faults: NodeFaults, { over, giveUp }: Signals): Promise<void> {
+    const { seed, maxTtlMs, founders } = this.#profile;
+    if (founders === undefined) return;
+    const [way, chance] = [await fleet.anotherWay(), chanceOf(seed, "members")];
+    await new MemberChanges({ way, nodes: fleet.nodes, founders, faults, log: this.#log, chance, maxTtlMs }).goOn(over, giveUp);
+  }
 
-function progressLine({ elapsedMs, phase, tally, faults, lasting }: Progress): string {
-  const what = phase === "undoing faults" ? `${phase} (${lasting.join(", ")})` : phase;
-  const { done, refused, unknown } = tally;
-  const seconds = (elapsedMs / 1_000).toFixed(0);
-  return `${seconds} s, ${what}: ${whole(done)} done, ${whole(refused)} refused, ${whole(unknown)} unknown, ${whole(faults)} faults`;
+  async #watchCounters(environment: Environment, nodes: NodeFaults, over: AbortSignal): Promise<void> {
+    const isWatched = this.#profile.watched !== undefined;
+    for (; isWatched && !over.aborted; await sleep(COUNTERS_EVERY_MS)) await this.#readCounters(environment, nodes);
+  }
+
+  async #readCounters({ fleet }: Environment, nodes: NodeFaults): Promise<void> {
+    const { watched } = this.#profile;
+    if (watched !== undefined) this.#counters.push(...(await readCounters(fleet, watched, nodes)));
+  }
+
+  async judged(ran: Ran<Environment>): Promise<Outcome> {
+    const { environment, span, isRecovered } = ran;
+    const { recoveryMs, collect, accounted = [] } = this.#profile;
+    const { fleet, gateways, workers } = environment;
+    const { clockJumps, injected, leftOut, stored: storedAt } = this.#log;
+    await this.#ambush?.[Symbol.asyncDispose]();
+    const stored = await collect(environment);
+    const leftBehind = isRecovered ? await lockKeys(fleet.nodes) : [];
+    const history: History = {
+      ...emptyHistory,
+      ...collectJournals(this.#folder),
+      ...stored,
+      counters: this.#counters,
+      clockJumps,
+      leftBehind,
+    };
+    const ends = [
+      ...(this.#nodes?.notReadmitted ?? []).map((node) => `${node} was not readmitted within ${recoveryMs} ms`),
+      ...(this.#standstill === undefined ? [] : [this.#standstill]),
+      ...(isRecovered ? [] : [`not every client ended its last operation within ${recoveryMs} ms after the last fault`]),
+    ].map((what): Violation => ({ promise: "end", what }));
+    const ambushed = this.#ambush?.leases ?? [];
+    return {
+      servers: environment.servers,
+      span,
+      history,
+      ambushed,
+      violations: [...judge(history), ...judgeAmbush(ambushed, clockJumps), ...ends],
+      injected,
+      leftOut,
+      pauses: workers.pauses,
+      traps: this.#ambush?.counts ?? {},
+      ledger: ledger({ history, span, injected, stored: storedAt }, accounted),
+      remarks: gateways.flatMap(({ slowStarts }) => slowStarts),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#closers[Symbol.asyncDispose]();
+  }
 }

@@ -15,7 +15,8 @@ import { startSystem } from "../servers/system.js";
 import { ChangeReader } from "../traffic/change-reader.js";
 import { intruded } from "../traffic/intruder.js";
 import { rows } from "../traffic/read-modify-write.js";
-import { type FaultProfile, faultCommand } from "./fault-run.js";
+import { faultCommand } from "./fault-command.js";
+import type { FaultProfile } from "./fault-run.js";
 import { NODES, readStoreArguments, type StoreAsked, storeProfile } from "./store-faults.js";
 
 const usage = `npm run faults -- --ha [options]     three Postgres servers under Patroni that fail over

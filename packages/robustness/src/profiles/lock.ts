@@ -22,7 +22,8 @@ import { readmitted } from "../servers/node-state.js";
 import { chanceOf } from "../traffic/chance.js";
 import type { LockOrders } from "../traffic/messages.js";
 import { lockTimes, RESOURCE } from "../traffic/one-lock.js";
-import { type FaultProfile, faultCommand } from "./fault-run.js";
+import { faultCommand } from "./fault-command.js";
+import type { FaultProfile } from "./fault-run.js";
 
 const usage = `npm run faults -- --lock [options]   the lock alone: one resource, many processes, a fleet that breaks
   --processes N      client processes (16)
@@ -37,7 +38,7 @@ const usage = `npm run faults -- --lock [options]   the lock alone: one resource
   --json FILE        the report and the whole history as JSON
 ${REPORT_USAGE}`;
 
-export interface LockAsked extends ReportFiles {
+interface LockAsked extends ReportFiles {
   readonly seed: string;
   readonly isControl: boolean;
   readonly hasFleets: boolean;

@@ -22,7 +22,8 @@ import { Store } from "../servers/store.js";
 import { GATEWAYS, startSystem } from "../servers/system.js";
 import { intruded } from "../traffic/intruder.js";
 import { documentTimes, rows } from "../traffic/read-modify-write.js";
-import { type FaultProfile, faultCommand } from "./fault-run.js";
+import { faultCommand } from "./fault-command.js";
+import type { FaultProfile } from "./fault-run.js";
 
 const usage = `npm run faults -- [options]          the whole system: clients, lock, gateways, Postgres
   --minutes M        faults for so long (5)
@@ -39,7 +40,7 @@ npm run faults -- --lock [options]   the lock alone; --lock --help shows its opt
 npm run faults -- --change           a picture of members that change; --change --help
 npm run faults -- --sim [options]    the lock's code in a simulated world`;
 
-export interface SystemAsked extends ReportFiles {
+interface SystemAsked extends ReportFiles {
   readonly seed: string;
   readonly isControl: boolean;
   readonly changesMembers: boolean;
@@ -56,7 +57,7 @@ const RECOVERY_MS = 60_000;
 /** How long the control goes on until an update is overwritten. */
 const CONTROL_MS = 60_000;
 
-export function readSystemArguments(values: Values): SystemAsked {
+function readSystemArguments(values: Values): SystemAsked {
   const isShort = shortOr(values, "minutes");
   return {
     seed: seedOf(values),

@@ -22,7 +22,7 @@ export function slopeOf(finding: Finding): string {
   return `${perHour > 0 ? "+" : ""}${figure(perHour)}${finding.panel.unit === "" ? "" : ` ${finding.panel.unit}`}/h`;
 }
 
-export interface SoakProgress {
+interface SoakProgress {
   readonly elapsedMs: number;
   readonly minutes: number;
   readonly samples: Samples;

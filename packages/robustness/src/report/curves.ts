@@ -113,7 +113,7 @@ const MINUTE_MS = 60_000;
 /** Of figures in the size that they have here, about. */
 const LETTER_WIDTH = 6.5;
 
-export function drawPanel(finding: Finding, box: Box, lastMs: number): string {
+function drawPanel(finding: Finding, box: Box, lastMs: number): string {
   const plot = { x: box.x + LEFT, y: box.y + HEAD, width: box.width - LEFT, height: box.height - HEAD - FOOT };
   const { panel, curves } = finding;
   const ticks = roundTicks(highestOf(curves));

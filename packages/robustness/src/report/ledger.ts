@@ -21,7 +21,7 @@ export interface LedgerRow {
   readonly databaseMs: number;
 }
 
-export interface Accounted {
+interface Accounted {
   readonly history: History;
   readonly span: Span;
   readonly injected: readonly InjectedFault[];

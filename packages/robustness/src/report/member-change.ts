@@ -16,7 +16,7 @@ export interface Change {
   readonly untilAt: number;
 }
 
-export interface Changed {
+interface Changed {
   readonly taken: readonly Taken[];
   readonly changes: readonly Change[];
   readonly endsAt: number;

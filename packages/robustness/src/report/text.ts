@@ -69,7 +69,7 @@ function list(title: string, counts: Counts): string {
   return `${title}: ${counts.length === 0 ? "none" : counts.map(([name, count]) => `${name} ${whole(count)}`).join(", ")}`;
 }
 
-export interface KindCount {
+interface KindCount {
   readonly kind: string;
   readonly done: number;
   readonly refused: number;

@@ -23,7 +23,7 @@ export function newKey(id: string): Key {
   return { id, secret: randomBytes(24).toString("base64url") };
 }
 
-export interface GatewaySettings {
+interface GatewaySettings {
   readonly name: string;
   /** Beside the addresses and the level of its log. */
   readonly env: Readonly<Record<string, string>>;

@@ -46,7 +46,7 @@ export async function lockKeys(nodes: readonly RedisNode[]): Promise<string[]> {
 // A node that was killed under the question.
 function noAnswer(): undefined {}
 
-export interface Memories {
+interface Memories {
   isBusy(node: RedisNode): boolean;
   /** How often the node has lost its memory. */
   memoryOf(node: RedisNode): number;

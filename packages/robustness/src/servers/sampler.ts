@@ -89,7 +89,7 @@ const MB = 1e6;
 const KB_PER_MB = 1e3;
 const TIMEOUT_MS = 5_000;
 
-export async function readRedis(environment: SoakEnvironment): Promise<Values> {
+async function readRedis(environment: SoakEnvironment): Promise<Values> {
   const all = await Promise.all(environment.fleet.nodes.map(async (node) => [node.name, await node.cli("INFO").catch(noAnswer)] as const));
   const values: Values = {};
   for (const [name, info] of all) {
@@ -117,7 +117,7 @@ const CATALOGUE = `
     (select count(*) from palisade.history) as writes,
     pg_total_relation_size('palisade.used_keys') as keys`;
 
-export async function readPostgres(environment: SoakEnvironment): Promise<Values> {
+async function readPostgres(environment: SoakEnvironment): Promise<Values> {
   const row = await environment.ask(CATALOGUE).catch(noAnswer);
   if (row === undefined) return {};
   const value = (name: string): number => Number(row[name] ?? 0);
@@ -141,7 +141,7 @@ function privateMemory(checkpointer: number): Values {
   return { "postgres-memory/postgres": kilobytes.reduce((sum, one) => sum + one, 0) / KB_PER_MB };
 }
 
-export async function readGateway(environment: SoakEnvironment): Promise<Values> {
+async function readGateway(environment: SoakEnvironment): Promise<Values> {
   const metrics = await fetch(`${environment.gateway.adminUrl}/metrics`, { signal: AbortSignal.timeout(TIMEOUT_MS) })
     .then((answer) => answer.text())
     .catch(noAnswer);

@@ -15,7 +15,7 @@ import type { SystemStore } from "./system-store.js";
 export const GATEWAYS = 2;
 const REPORT_EVERY_MS = 500;
 
-export interface SystemOptions {
+interface SystemOptions {
   readonly seed: string;
   readonly clients: number;
   /** Not in a control: then there are no gateways, and clients write to the store. */

@@ -2,7 +2,7 @@
 import { createGatewayClient } from "@palisade/client";
 import type { Entry } from "../history/history.js";
 
-export interface ChangeReaderSettings {
+interface ChangeReaderSettings {
   readonly url: string;
   readonly apiKey: string;
   readonly prefix: string;

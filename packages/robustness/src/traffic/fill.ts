@@ -22,7 +22,7 @@ export interface Filled {
   readonly namespace: string;
 }
 
-export interface FillHooks {
+interface FillHooks {
   readonly onFilled: (share: number) => void;
   readonly interrupted: AbortSignal;
 }

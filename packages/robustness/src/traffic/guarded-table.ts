@@ -8,7 +8,7 @@ export const GUARDED_TABLES = `
   create table if not exists accounts (resource text primary key, rev bigint not null, value jsonb not null);
   create table if not exists account_entries (resource text, rev bigint, token bigint, by text, primary key (resource, rev))`;
 
-export interface GuardedWrite {
+interface GuardedWrite {
   readonly resource: string;
   readonly token: number;
   readonly by: string;

@@ -140,7 +140,7 @@ function outcomeOf(reply: Reply | undefined): CallOutcome {
 }
 
 /** Names and values as sent, so that a field can come twice. `near` is a valid token. */
-export function malformedTokens(near: number): readonly (readonly string[])[] {
+function malformedTokens(near: number): readonly (readonly string[])[] {
   const values = [
     "",
     "0",

@@ -99,7 +99,7 @@ const OPERATIONS_PER_FILE = 2;
 const MOST_FILES = 5_000;
 
 /** What to do after every operation. */
-export function leakOf(leak: Leak, tools: LoadTools): () => void {
+function leakOf(leak: Leak, tools: LoadTools): () => void {
   switch (leak) {
     case "memory": {
       const kept: Buffer[] = [];

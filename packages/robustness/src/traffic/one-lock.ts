@@ -18,7 +18,7 @@ export interface Hold {
   readonly holdMs: number;
 }
 
-export function planHold(chance: Chance, { leases, longHolds }: Pick<LockOrders, "leases" | "longHolds">): Hold {
+function planHold(chance: Chance, { leases, longHolds }: Pick<LockOrders, "leases" | "longHolds">): Hold {
   if (!chance.happens(longHolds / leases))
     return { how: "briefly", ttlMs: lockTimes.ttlMs, holdMs: chance.happens(0.5) ? 0 : chance.between(1, 2) };
   const how = chance.one(["until told", "until told", "stopped past its end", "renewing"] as const);

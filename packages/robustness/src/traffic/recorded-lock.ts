@@ -2,7 +2,7 @@
 // order that can only make the lease look shorter and its acquire look earlier, so that a violation
 // that is found is one.
 import { subscribe } from "node:diagnostics_channel";
-import { channelNames, createLocker, nodesOrFleets, type RenewalEvent } from "@palisade/lock";
+import { channelNames, createLocker, type LockerOptions, nodesOrFleets, type RenewalEvent } from "@palisade/lock";
 import type { LineWriter } from "../history/history.js";
 import { nowMs } from "../history/records.js";
 
@@ -32,15 +32,7 @@ export interface Lock {
   close(): Promise<unknown>;
 }
 
-export interface LockSettings {
-  readonly label: string;
-  readonly ttlMs: number;
-  readonly maxTtlMs: number;
-  readonly nodeTimeoutMs: number;
-  readonly connectTimeoutMs?: number;
-}
-
-export function palisadeLock(urls: readonly string[], settings: LockSettings): Lock {
+export function palisadeLock(urls: readonly string[], settings: Omit<LockerOptions, "nodes" | "fleets">): Lock {
   const locker = createLocker({ ...nodesOrFleets(urls), ...settings });
   return {
     ready: () => locker.ready(),

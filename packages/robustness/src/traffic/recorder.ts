@@ -5,7 +5,7 @@ import { noTally, type Tally } from "./messages.js";
 import type { HeldLease } from "./recorded-lock.js";
 import type { ReadAnswer, Route } from "./route.js";
 
-export interface PlannedWrite {
+interface PlannedWrite {
   readonly kind: WriteKind;
   readonly resource: string;
   readonly seq: number;

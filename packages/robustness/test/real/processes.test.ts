@@ -44,8 +44,14 @@ describe("a worker that ends", { timeout: PATIENCE_MS }, () => {
     const places = ["one", "two"].map((name) => ({
       name,
       orders: (startNumber: number) => ({
-        ...{ traffic: "intrusion" as const, name, intruder: "careless" as const, seed: "a", apiKey, reportEveryMs: 100 },
-        ...{ gatewayUrls: [`http://${NOTHING}`], journal: join(folder, `${name}.${startNumber}`) },
+        traffic: "intrusion" as const,
+        name,
+        intruder: "careless" as const,
+        seed: "a",
+        apiKey,
+        reportEveryMs: 100,
+        gatewayUrls: [`http://${NOTHING}`],
+        journal: join(folder, `${name}.${startNumber}`),
       }),
     }));
     return closers.use(new Workers(places));

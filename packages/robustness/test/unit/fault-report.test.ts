@@ -14,8 +14,15 @@ const operations: Operation[] = [
   { ...common, id: "a", author: "c0.0", token: 7, on: { rev: 0, by: null }, sentAt: 1_000, answeredAt: 1_010, outcome: "done", rev: 1 },
   { ...common, id: "b", author: "c1.0", token: 9, on: { rev: 1, by: "a" }, sentAt: 2_000, answeredAt: 2_010, outcome: "done", rev: 2 },
   {
-    ...{ ...common, id: "late", author: "c0.0", token: 7, on: { rev: 1, by: "a" }, sentAt: 2_100, answeredAt: 2_110 },
-    ...{ outcome: "refused", code: "fencing_token_stale" },
+    ...common,
+    id: "late",
+    author: "c0.0",
+    token: 7,
+    on: { rev: 1, by: "a" },
+    sentAt: 2_100,
+    answeredAt: 2_110,
+    outcome: "refused",
+    code: "fencing_token_stale",
   },
   { ...common, id: "lost", author: "c1.1", token: 9, seq: 2, sentAt: 2_150, answeredAt: Number.POSITIVE_INFINITY, outcome: "unknown" },
 ];

@@ -15,7 +15,12 @@ test("stopped clients do not keep other faults out, and are not kept out by them
   const common = { atMs: 0, lastsMs: 50 };
   const stop = (client: number): PlannedFault => ({ kind: "client stopped", client, ...common });
   const breakLink = (node: number): PlannedFault => ({
-    ...{ kind: "link to nodes", clients: [0], nodes: [node], how: "partitioned", slowMs: 0, ...common },
+    kind: "link to nodes",
+    clients: [0],
+    nodes: [node],
+    how: "partitioned",
+    slowMs: 0,
+    ...common,
   });
   await inject(
     {
