@@ -12,7 +12,7 @@ export interface ChangeSource {
   readonly longestPauseMs: number;
 }
 
-export interface ChangeRange {
+interface ChangeRange {
   readonly prefix: string | undefined;
   readonly after: number | undefined;
   readonly signal: AbortSignal | undefined;

@@ -14,6 +14,8 @@ export function jsonPatchText(operations: readonly JsonPatchOperation[]): string
 function textOf(operation: JsonPatchOperation, index: number): string {
   if (typeof operation !== "object" || operation === null)
     throw new TypeError(`operation ${index} of a JSON patch must be an object, as { op: "remove", path: "/a" }, not ${shown(operation)}`);
+  if (typeof operation.op !== "string")
+    throw new TypeError(`operation ${index} of a JSON patch has no op: add, remove, replace, move, copy or test`);
   if (!("value" in operation)) return JSON.stringify(operation);
   const { value, ...rest } = operation;
   return `${JSON.stringify(rest).slice(0, -1)},"value":${jsonTextOf(value)}}`;

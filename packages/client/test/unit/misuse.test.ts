@@ -63,6 +63,11 @@ describe("a call refuses", () => {
       () => loose.jsonPatch("orders/42", ["/status"], { token: 1 }),
       'operation 0 of a JSON patch must be an object, as { op: "remove", path: "/a" }, not "/status"',
     ],
+    [
+      "an operation of a JSON patch that says nothing to do",
+      () => loose.jsonPatch("orders/42", [{ op: "remove", path: "/a" }, { value: 1 }], { token: 1 }),
+      "operation 1 of a JSON patch has no op: add, remove, replace, move, copy or test",
+    ],
     ["a JSON patch that is none", () => loose.jsonPatch("orders/42", { status: "paid" }, { token: 1 }), "a merge patch goes to patch()"],
     [
       "an undefined value in a JSON patch",
