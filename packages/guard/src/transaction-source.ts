@@ -44,7 +44,7 @@ export interface TransactionParts<Tx> {
   readonly last: string;
 }
 
-export interface Guards {
+interface Guards {
   /** Statements for a transaction that a library has opened. */
   readonly text: string;
   /** The calls alone, as expressions, for a transaction that is opened here. */
@@ -64,19 +64,26 @@ export async function inTransaction<Tx extends OpenTransaction>(
 ): Promise<TransactionFailure | undefined> {
   checkSource(db);
   if (has(db, "$transaction")) return await inLibrary((work) => (db as PrismaMethod<Tx>).$transaction(work), parts);
-  if (has(db, "begin")) return await inLibrary((work) => (db as BeginMethod<Tx>).begin(work), parts);
-  if (has(db, "transaction")) return await inLibrary((work) => (db as TransactionMethod<Tx>).transaction(work), parts);
+  if (has(db, "begin")) return await inLibrary((work) => (db as BeginMethod<Tx>).begin(work), { ...parts, comesBack: true });
+  const comesBack = has((db as { readonly $client?: unknown }).$client, "begin");
+  if (has(db, "transaction")) return await inLibrary((work) => (db as TransactionMethod<Tx>).transaction(work), { ...parts, comesBack });
   const { failure } = await ("totalCount" in db ? onPool(db, parts) : onClient(db as PgClient & Tx, parts));
   return failure;
+}
+
+interface LibraryParts<Tx> extends TransactionParts<Tx> {
+  /** Over postgres.js, where a transaction outlives its connection. */
+  readonly comesBack?: boolean;
 }
 
 /** The library sends BEGIN, COMMIT and ROLLBACK. */
 async function inLibrary<Tx extends OpenTransaction>(
   run: (work: (tx: Tx) => Promise<void>) => PromiseLike<unknown>,
-  { first, work, last }: TransactionParts<Tx>,
+  { first, work, last, comesBack = false }: LibraryParts<Tx>,
 ): Promise<TransactionFailure | undefined> {
-  const reached: { stage: TransactionFailure["stage"]; failure?: TransactionFailure; working?: Promise<void> } = { stage: "begin" };
-  const steps = async (tx: Tx): Promise<void> => {
+  const reached: Reached = { stage: "begin" };
+  const steps = async (opened: Tx): Promise<void> => {
+    const tx = comesBack ? whileConnected(opened, reached) : opened;
     try {
       reached.stage = "first";
       await execute(tx, (await first(tx)).text);
@@ -93,14 +100,58 @@ async function inLibrary<Tx extends OpenTransaction>(
   try {
     await run((tx) => {
       reached.working = steps(tx);
-      return reached.working;
+      return unlessGivenUp(reached.working, reached);
     });
     return undefined;
   } catch (error) {
     // postgres.js gives up when the connection is lost, and does not wait for the work.
+    reached.givenUp = { error };
     await reached.working?.catch(() => undefined);
     // A rollback that failed as well must not hide why it was sent.
     return reached.failure ?? { stage: reached.stage, error };
+  }
+}
+
+interface Reached {
+  stage: TransactionFailure["stage"];
+  failure?: TransactionFailure;
+  working?: Promise<void>;
+  /** Set when the library has ended the transaction although the work goes on. */
+  givenUp?: { readonly error: unknown };
+}
+
+/**
+ * What postgres.js 3.4 is sent through a transaction whose connection was lost goes to the next
+ * connection, outside of this transaction and perhaps inside of another one.
+ */
+function whileConnected<Tx extends OpenTransaction>(tx: Tx, reached: Reached): Tx {
+  const check = (): void => {
+    if (reached.givenUp !== undefined) throw reached.givenUp.error;
+  };
+  return new Proxy(tx, {
+    get: (target, key, receiver) => {
+      check();
+      return Reflect.get(target, key, receiver) as unknown;
+    },
+    apply: (target, self, args) => {
+      check();
+      return Reflect.apply(target as unknown as (...args: unknown[]) => unknown, self, args) as unknown;
+    },
+  });
+}
+
+/**
+ * COMMIT and ROLLBACK go the same way, and throw outside of any promise while there is no
+ * connection. So the library does not hear of the end of the work once it has given up. It does so
+ * in the turn in which the last statement fails.
+ */
+async function unlessGivenUp(working: Promise<void>, reached: Reached): Promise<void> {
+  try {
+    await working;
+  } catch (error) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (reached.givenUp === undefined) throw error;
+    await new Promise<never>(() => undefined);
   }
 }
 

@@ -22,6 +22,17 @@ interface Scene {
   readonly stored: () => Promise<number[]>;
 }
 
+async function loseConnection(tx: OpenTransaction, client: pg.Client): Promise<void> {
+  const pid = await readValue(tx, "select pg_backend_pid() as value");
+  await client.query("select pg_terminate_backend($1)", [pid]);
+  await expect.poll(async () => (await client.query("select from pg_stat_activity where pid = $1", [pid])).rowCount).toBe(0);
+}
+
+/** Uses all connections of the pool. */
+async function connectAgain({ outside }: OpenDriver): Promise<void> {
+  await Promise.all(Array.from({ length: 2 }, () => execute(outside, "select pg_sleep(0.05)")));
+}
+
 let tables = 0;
 async function scene(driver: Driver, { connect, url }: { readonly connect: Connect; readonly url: string }): Promise<Scene> {
   const client = await connect();
@@ -89,15 +100,27 @@ describe.for(drivers)("withFencedTransaction through $name", (driver) => {
   });
 
   test("G3 a rollback that fails as well does not hide the first error", async ({ connect, database }) => {
-    const { driver: open } = await scene(driver, { connect, url: database.url });
+    const { client, driver: open } = await scene(driver, { connect, url: database.url });
     const mistake = new Error("the first error");
     const cut = open.fenced({ resource: uniqueName(), token: 5 }, async (tx) => {
-      // Not awaited, so that the rollback is on its way before the connection is lost: when it
-      // writes after that, postgres 3.4.9 throws outside of any promise.
-      void Promise.resolve(execute(tx, "select pg_terminate_backend(pg_backend_pid())")).catch(() => undefined);
+      await loseConnection(tx, client);
       throw mistake;
     });
     await expect(cut).rejects.toBe(mistake);
+  });
+
+  test("G1 what the work sends on after its connection was lost is not stored", async ({ connect, database }) => {
+    const { client, driver: open, table, stored } = await scene(driver, { connect, url: database.url });
+    const seen: unknown[] = [];
+    const late = open.fenced({ resource: uniqueName(), token: 5 }, async (tx) => {
+      await execute(tx, `insert into ${table} values (5)`);
+      await loseConnection(tx, client);
+      await connectAgain(open);
+      await (async () => execute(tx, `insert into ${table} values (6)`))().catch((error: unknown) => seen.push(error));
+    });
+    await expect(late).rejects.toThrow();
+    expect(seen).toEqual([expect.any(Error)]);
+    expect(await stored()).toEqual([]);
   });
 
   test("G3 does not call committed what Postgres rolled back because a statement had failed", async ({ connect, database }) => {
@@ -282,5 +305,31 @@ describe("withFencedTransaction is misuse", () => {
     await client.query("begin");
     await expect(guard(client, { resource: "r", token: 1, seq: 0 })).rejects.toThrow(RangeError);
     await client.query("rollback");
+  });
+});
+
+// postgres.js sends what a transaction says after its connection was lost on the next one.
+describe.for(drivers.filter(({ name }) => name.includes("postgres.js")))("a connection that $name has opened again", (driver) => {
+  test("G3 is not committed or rolled back by the work that had the former one", async ({ connect, database }) => {
+    const { client, driver: open, table, stored } = await scene(driver, { connect, url: database.url });
+    const opened: string[] = [];
+    const cut = open.fenced({ resource: uniqueName(), token: 5 }, async (tx) => {
+      opened.push("the first");
+      await loseConnection(tx, client);
+      await expect.poll(() => opened).toHaveLength(3);
+      throw new Error("the work failed");
+    });
+    await expect.poll(() => opened).toHaveLength(1);
+    const others = Array.from({ length: 2 }, () =>
+      open.fenced({ resource: uniqueName(), token: 7 }, async (tx) => {
+        await execute(tx, `insert into ${table} values (1)`);
+        opened.push("another");
+        await cut.catch(() => undefined);
+        await execute(tx, `insert into ${table} values (2)`);
+      }),
+    );
+    await expect(cut).rejects.toThrow("the work failed");
+    await Promise.all(others);
+    expect(await stored()).toEqual([1, 1, 2, 2]);
   });
 });
