@@ -15,7 +15,7 @@ import { isSeal } from "./http/routes/target.js";
 import { transactionRoute } from "./http/routes/transaction.js";
 import { deleteRoute, patchRoute, putRoute, sealRoute, type WriteParts } from "./http/routes/write.js";
 
-export interface AppParts extends WriteParts, ChangesParts {
+interface AppParts extends WriteParts, ChangesParts {
   readonly dispatcher: Dispatcher;
   /** The OpenAPI document as text. */
   readonly description: string;

@@ -40,7 +40,7 @@ export type StoreStats = {
 };
 
 /** Keeps refused writes; noting one costs its caller nothing. */
-export interface RefusedWrites {
+interface RefusedWrites {
   note(refused: RefusedWrite): void;
   read(request: RefusedRequest): Promise<RefusedPage | Unavailable>;
   /** At once, in place of within a second. */

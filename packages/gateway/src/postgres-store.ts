@@ -1,18 +1,10 @@
 // The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are
 // asked through the `verify` hook only.
-import type {
-  CallRequest,
-  CallVerdict,
-  TransactionOperation,
-  TransactionRequest,
-  TransactionVerdict,
-  Verdict,
-  WriteRequest,
-} from "./fence/verdict.js";
+import type { CallRequest, CallVerdict, TransactionRequest, TransactionVerdict, Verdict, WriteRequest } from "./fence/verdict.js";
 import { checkCall, checkName, checkTransaction, checkWrite, isName, tooLargeToPut } from "./fence/write-request.js";
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
 import { type Calls, openCalls } from "./guard/call.js";
-import { RaiseCheck } from "./guard/raise-check.js";
+import { RaiseCheck, WriteVerifier } from "./guard/raise-check.js";
 import { Rehearsal } from "./guard/rehearsal.js";
 import { WritePaths } from "./guard/write-paths.js";
 import { ChangeFeed } from "./store/change-feed.js";
@@ -51,7 +43,7 @@ class PostgresStore implements FencedStore {
   readonly #reads: ResourceReads;
   readonly #engine: EngineWatch;
   readonly #paths: WritePaths;
-  readonly #raises: RaiseCheck;
+  readonly #verifier: WriteVerifier;
   readonly #calls: Calls | undefined;
   readonly #rehearsal: Rehearsal;
   readonly #lineage: Lineage | undefined;
@@ -71,7 +63,7 @@ class PostgresStore implements FencedStore {
     this.#durability = durability;
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
-    this.#lineage = memory === undefined ? undefined : new Lineage({ memory, unreachable: verifyUnreachable });
+    this.#lineage = memory === undefined ? undefined : new Lineage(memory, verifyUnreachable);
     this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
     this.#reads = new ResourceReads(this.#pool, limits.connectTimeoutMs);
     const engine = new EngineWatch(this.#pool, (found) => this.#paths.use(found));
@@ -83,11 +75,12 @@ class PostgresStore implements FencedStore {
       observe,
     });
     const { lanes } = this.#paths.whole.path;
-    this.#rehearsal = new Rehearsal({ lanes, writes: this.#paths.writes });
+    this.#rehearsal = new Rehearsal(lanes, this.#paths.writes);
     this.#observe = observe;
     this.#lineage?.start(lanes, this.#pool);
-    this.#raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
-    this.#calls = openCalls(config, { durability, engine, raises: this.#raises, limits, onIdleError });
+    const raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
+    this.#verifier = new WriteVerifier(this.#paths, raises);
+    this.#calls = openCalls(config, { durability, engine, raises, limits, onIdleError });
     const { refusedLog = "off", maxChangeReaders = 100 } = config;
     this.changes = history === "on" ? new ChangeFeed({ pool: this.#pool, engine, maxReaders: maxChangeReaders }) : undefined;
     this.refusals = refusedLog === "on" ? new RefusalLog(this.#pool) : undefined;
@@ -98,79 +91,14 @@ class PostgresStore implements FencedStore {
     checkWrite(request);
     const [tooLarge] = tooLargeToPut([request], this.#limits.documentLimitBytes);
     if (tooLarge !== undefined) return tooLarge.refusal;
-    return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#write(request)));
-  }
-
-  async #write(request: WriteRequest): Promise<Verdict> {
-    const askedAtMs = performance.now();
-    // A repeated request is answered as at first, whatever its token is worth by now.
-    const seen = request.idempotency === undefined ? this.#raises.refusalOf(request, askedAtMs) : undefined;
-    if (seen !== undefined) return seen;
-    const verdict = await this.#ask(request);
-    if (verdict.kind === "stale") this.#raises.refused([{ refusal: verdict }], askedAtMs);
-    return verdict;
-  }
-
-  async #ask(request: WriteRequest): Promise<Verdict> {
-    const { resource, token } = request;
-    const { path, shard } = this.#paths.shards === undefined ? this.#paths.whole : this.#paths.placeOf(resource);
-    const verification = this.#raises.verificationOf(resource, token);
-    if (verification !== "ask") {
-      const verdict = await path.commit.submit(request, {
-        verified: verification === "verified",
-        known: this.#raises.knows(resource),
-        shard,
-      });
-      if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "not asked");
-      if (verdict.kind !== "unverified") return verdict;
-    }
-    const refusal = await this.#verifyRaise(resource, token);
-    if (refusal !== undefined) return refusal;
-    const verdict = await path.commit.submit(request, { verified: true, known: verification === "ask", shard });
-    if (verdict.kind === "unverified") throw new Error("invariant: G4: a verified write was taken for an unverified one");
-    if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "asked");
-    return verdict;
-  }
-
-  async #verifyRaise(
-    resource: string,
-    token: number,
-  ): Promise<(Verdict & { readonly kind: "token_unissued" | "verification_unavailable" }) | undefined> {
-    const answer = await this.#raises.ask(resource, token);
-    if (answer === "verified") return undefined;
-    return { kind: answer === "unissued" ? "token_unissued" : "verification_unavailable", resource, presentedToken: token };
+    return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#verifier.write(request)));
   }
 
   async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     checkTransaction(request);
     const tooLarge = tooLargeToPut(request.operations, this.#limits.documentLimitBytes);
     if (tooLarge.length > 0) return { kind: "refused", refusals: tooLarge };
-    return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#transaction(request)));
-  }
-
-  async #transaction(request: TransactionRequest): Promise<TransactionVerdict> {
-    const { operations } = request;
-    const { transactions } = this.#paths.pathOf(operations.map(({ resource }) => resource));
-    const [asked, askedAtMs] = [new Set<TransactionOperation>(), performance.now()];
-    let toAsk = operations.filter(({ resource, token }) => this.#raises.verificationOf(resource, token) === "ask");
-    for (;;) {
-      const refused = await this.#verifyAll(toAsk, operations);
-      if (refused.length > 0) return { kind: "refused", refusals: refused };
-      for (const operation of toAsk) asked.add(operation);
-      const isVerified = (operation: TransactionOperation) =>
-        asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) === "verified";
-      const isStored = ({ resource, token }: TransactionOperation) => this.#raises.isStored(resource, token);
-      const verdict = await transactions.run(request, { isVerified, isStored });
-      if (verdict.kind === "unverified") {
-        toAsk = [...verdict.operations];
-        continue;
-      }
-      if (verdict.kind === "committed" && !verdict.replayed)
-        for (const operation of operations)
-          this.#raises.accepted(operation.resource, operation.token, asked.has(operation) ? "asked" : "not asked");
-      if (verdict.kind === "refused") this.#raises.refused(verdict.refusals, askedAtMs);
-      return verdict;
-    }
+    return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#verifier.transaction(request)));
   }
 
   async call(request: CallRequest): Promise<CallVerdict> {
@@ -181,13 +109,6 @@ class PostgresStore implements FencedStore {
       (await this.#lineage?.refusal(this.#pool)) ??
       (await this.#calls?.call(request)) ?? { kind: "function_unknown", message: "No function may be called here." }
     );
-  }
-
-  async #verifyAll(toAsk: readonly TransactionOperation[], operations: readonly TransactionOperation[]) {
-    const answers = await Promise.all(
-      toAsk.map(async (operation) => ({ operation, refusal: await this.#verifyRaise(operation.resource, operation.token) })),
-    );
-    return answers.flatMap(({ operation, refusal }) => (refusal === undefined ? [] : [{ index: operations.indexOf(operation), refusal }]));
   }
 
   #reportedIfUnavailable<V extends Verdict | TransactionVerdict>(verdict: V): V {

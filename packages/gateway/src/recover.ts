@@ -8,7 +8,7 @@ import { DatabaseHost } from "./store/database-host.js";
 import { EngineError, engineOf } from "./store/engine.js";
 import { markOf } from "./store/lineage.js";
 
-export interface RecoverRequest {
+interface RecoverRequest {
   readonly databaseUrl: string;
   readonly lock: Pick<Locker, "listResources" | "highestToken" | "mark">;
   /** Kept with the recovery. */
@@ -18,7 +18,7 @@ export interface RecoverRequest {
   readonly lost: "unknown" | "nothing";
 }
 
-export interface Recovery {
+interface Recovery {
   /** Fences that were raised, of how many resources. */
   readonly raised: number;
   readonly resources: number;

@@ -6,7 +6,7 @@ import type { ReadinessCheck, VerifyToken } from "./fenced-store.js";
 import type { Log } from "./observe/log.js";
 
 /** The part of a locker that verification needs. */
-export type LockClient = Pick<Locker, "issued" | "mark" | "ready" | "close">;
+type LockClient = Pick<Locker, "issued" | "mark" | "ready" | "close">;
 
 // A write waits for the answer, so it must come soon or not at all.
 const ANSWER_WITHIN_MS = 1_000;

@@ -98,7 +98,7 @@ export type NotFound = { readonly kind: "not_found"; readonly resource: string }
  * Postgres cannot store this document (for instance \u0000, a number beyond numeric, nesting too
  * deep). The message is Postgres's own and safe to show.
  */
-export type ValueRejected = { readonly kind: "value_rejected"; readonly resource: string; readonly message: string };
+type ValueRejected = { readonly kind: "value_rejected"; readonly resource: string; readonly message: string };
 /** Bytes of the document as it would have been stored: as sent (put) or as answered (patch). */
 export type DocumentTooLarge = {
   readonly kind: "document_too_large";
@@ -107,9 +107,9 @@ export type DocumentTooLarge = {
   readonly limitBytes: number;
 };
 /** The lock never issued this token: it is forged or corrupt. */
-export type TokenUnissued = { readonly kind: "token_unissued"; readonly resource: string; readonly presentedToken: Token };
+type TokenUnissued = { readonly kind: "token_unissued"; readonly resource: string; readonly presentedToken: Token };
 /** The token would raise the fence, and the lock's nodes could not be asked. Not applied. */
-export type VerificationUnavailable = {
+type VerificationUnavailable = {
   readonly kind: "verification_unavailable";
   readonly resource: string;
   readonly presentedToken: Token;
@@ -119,9 +119,9 @@ export type VerificationUnavailable = {
  * transaction). Not applied; may be tried again.
  */
 export type Contention = { readonly kind: "contention"; readonly resource: string; readonly code: string };
-export type IdempotencyInFlight = { readonly kind: "idempotency_in_flight" };
+type IdempotencyInFlight = { readonly kind: "idempotency_in_flight" };
 /** The same key came with another fingerprint. */
-export type IdempotencyKeyReused = { readonly kind: "idempotency_key_reused" };
+type IdempotencyKeyReused = { readonly kind: "idempotency_key_reused" };
 
 /**
  * overloaded: the bounded queue is full. unreachable: no connection. refused: Postgres answered

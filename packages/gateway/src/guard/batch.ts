@@ -20,7 +20,7 @@ export interface BatchParts {
   readonly documentLimitBytes: number;
 }
 
-export interface Sending {
+interface Sending {
   readonly connection: WriteConnection;
   readonly batch: readonly Entry[];
   /** fast: gives up soon on a row that another session holds. slow: one row, with more time. */
@@ -30,7 +30,7 @@ export interface Sending {
 /** retry: nothing of it was applied; sent that way, it may pass. */
 export type RowAnswer = WriteOutcome | Retry;
 type Retry = { readonly kind: "retry"; readonly code: string; readonly way: Way; readonly cause?: Error };
-export interface BatchAnswers {
+interface BatchAnswers {
   /** In the order of `writesOf` the batch. */
   readonly answers: readonly RowAnswer[];
   readonly outcome: "ok" | "retried" | "unavailable" | "unknown";

@@ -18,7 +18,7 @@ export interface CallConfig {
   readonly callDatabaseUrl?: string | undefined;
 }
 
-export interface CallParts {
+interface CallParts {
   readonly host: DatabaseHost;
   /** Schema and name of each function that may be called. */
   readonly functions: ReadonlySet<string>;

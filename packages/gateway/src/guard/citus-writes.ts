@@ -11,7 +11,7 @@ import type { Asked, FencedWrites, Whole } from "./fenced-writes.js";
 import { arrayOf, type Explanation, type StoredState, type UsedKey } from "./refusal.js";
 import type { Entry } from "./write-queue.js";
 
-export interface CitusWritesForm extends CitusForm {
+interface CitusWritesForm extends CitusForm {
   readonly history: "off" | "on";
 }
 

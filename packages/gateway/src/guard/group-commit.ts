@@ -10,7 +10,7 @@ import type { SlotLine, WriteSlots } from "../store/write-slots.js";
 import { afterLastTry, type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
 import { type BatchLimits, bytesOf, type Entry, none, type WriteOutcome, WriteQueue, writesOf } from "./write-queue.js";
 
-export interface GroupCommitLimits extends BatchLimits {
+interface GroupCommitLimits extends BatchLimits {
   readonly maxQueuedWrites: number;
   readonly maxQueuedBytes: number;
   readonly maxWaitMs: number;
@@ -26,7 +26,7 @@ export type BatchEvent =
     }
   | { readonly kind: "retried"; readonly code: string; readonly rows: number };
 
-export interface GroupCommitParts extends BatchParts {
+interface GroupCommitParts extends BatchParts {
   readonly slots: WriteSlots;
   /** The slow lane. */
   readonly slowLine: SlotLine;

@@ -1,14 +1,26 @@
 // Whether a token may raise a fence (G4): asks the lock's nodes once per lease instead of once per
 // write. Its memory only saves questions. It refuses only by a fence that the database told a
 // moment ago, because another gateway or an operator may have moved the fence.
-import type { Issued, Refused, Stale, Token, VerifyToken } from "../fence/verdict.js";
+import type {
+  Issued,
+  Refused,
+  Stale,
+  Token,
+  TransactionOperation,
+  TransactionRequest,
+  TransactionVerdict,
+  Verdict,
+  VerifyToken,
+  WriteRequest,
+} from "../fence/verdict.js";
 import { SEEN_FOR_MS } from "../store/move-fence.js";
+import type { WritePaths } from "./write-paths.js";
 
 export type RaiseEvent =
   | { readonly kind: "raised"; readonly resource: string; readonly token: Token }
   | { readonly kind: "verified"; readonly resource: string; readonly token: Token; readonly answer: Issued };
 
-export interface RaiseCheckParts {
+interface RaiseCheckParts {
   /** Absent: tokens are trusted. */
   readonly verify: VerifyToken | undefined;
   readonly unreachable: "refuse" | "accept";
@@ -19,7 +31,7 @@ export interface RaiseCheckParts {
  * verified: send it as such. unverified: send it so that it is accepted only where it raises
  * nothing. ask: it would certainly raise, so ask the lock first.
  */
-export type Verification = "verified" | "unverified" | "ask";
+type Verification = "verified" | "unverified" | "ask";
 
 /**
  * fence: the highest token that was stored through this process, or that the lock said it issued.
@@ -135,5 +147,91 @@ export class RaiseCheck {
     if (this.#known.size <= MAX_REMEMBERED) return;
     const [oldest] = this.#known.keys();
     if (oldest !== undefined) this.#known.delete(oldest);
+  }
+}
+
+/**
+ * Sends writes and transactions to their paths. One whose token would raise a fence and is not
+ * known to be issued comes back unverified: then the lock is asked, and it is sent again.
+ */
+export class WriteVerifier {
+  readonly #paths: WritePaths;
+  readonly #raises: RaiseCheck;
+
+  constructor(paths: WritePaths, raises: RaiseCheck) {
+    this.#paths = paths;
+    this.#raises = raises;
+  }
+
+  async write(request: WriteRequest): Promise<Verdict> {
+    const askedAtMs = performance.now();
+    // A repeated request is answered as at first, whatever its token is worth by now.
+    const seen = request.idempotency === undefined ? this.#raises.refusalOf(request, askedAtMs) : undefined;
+    if (seen !== undefined) return seen;
+    const verdict = await this.#ask(request);
+    if (verdict.kind === "stale") this.#raises.refused([{ refusal: verdict }], askedAtMs);
+    return verdict;
+  }
+
+  async #ask(request: WriteRequest): Promise<Verdict> {
+    const { resource, token } = request;
+    const { path, shard } = this.#paths.shards === undefined ? this.#paths.whole : this.#paths.placeOf(resource);
+    const verification = this.#raises.verificationOf(resource, token);
+    if (verification !== "ask") {
+      const verdict = await path.commit.submit(request, {
+        verified: verification === "verified",
+        known: this.#raises.knows(resource),
+        shard,
+      });
+      if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "not asked");
+      if (verdict.kind !== "unverified") return verdict;
+    }
+    const refusal = await this.#verifyRaise(resource, token);
+    if (refusal !== undefined) return refusal;
+    const verdict = await path.commit.submit(request, { verified: true, known: verification === "ask", shard });
+    if (verdict.kind === "unverified") throw new Error("invariant: G4: a verified write was taken for an unverified one");
+    if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "asked");
+    return verdict;
+  }
+
+  async #verifyRaise(
+    resource: string,
+    token: number,
+  ): Promise<(Verdict & { readonly kind: "token_unissued" | "verification_unavailable" }) | undefined> {
+    const answer = await this.#raises.ask(resource, token);
+    if (answer === "verified") return undefined;
+    return { kind: answer === "unissued" ? "token_unissued" : "verification_unavailable", resource, presentedToken: token };
+  }
+
+  async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
+    const { operations } = request;
+    const { transactions } = this.#paths.pathOf(operations.map(({ resource }) => resource));
+    const [asked, askedAtMs] = [new Set<TransactionOperation>(), performance.now()];
+    let toAsk = operations.filter(({ resource, token }) => this.#raises.verificationOf(resource, token) === "ask");
+    for (;;) {
+      const refused = await this.#verifyAll(toAsk, operations);
+      if (refused.length > 0) return { kind: "refused", refusals: refused };
+      for (const operation of toAsk) asked.add(operation);
+      const isVerified = (operation: TransactionOperation) =>
+        asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) === "verified";
+      const isStored = ({ resource, token }: TransactionOperation) => this.#raises.isStored(resource, token);
+      const verdict = await transactions.run(request, { isVerified, isStored });
+      if (verdict.kind === "unverified") {
+        toAsk = [...verdict.operations];
+        continue;
+      }
+      if (verdict.kind === "committed" && !verdict.replayed)
+        for (const operation of operations)
+          this.#raises.accepted(operation.resource, operation.token, asked.has(operation) ? "asked" : "not asked");
+      if (verdict.kind === "refused") this.#raises.refused(verdict.refusals, askedAtMs);
+      return verdict;
+    }
+  }
+
+  async #verifyAll(toAsk: readonly TransactionOperation[], operations: readonly TransactionOperation[]) {
+    const answers = await Promise.all(
+      toAsk.map(async (operation) => ({ operation, refusal: await this.#verifyRaise(operation.resource, operation.token) })),
+    );
+    return answers.flatMap(({ operation, refusal }) => (refusal === undefined ? [] : [{ index: operations.indexOf(operation), refusal }]));
   }
 }

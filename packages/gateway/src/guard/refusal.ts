@@ -16,8 +16,17 @@ import { type Durability, durabilityDemand } from "../store/session.js";
 import type { BoundStatement, Reply, Row } from "../store/write-connection.js";
 import { named, type Statement } from "./fenced-statement.js";
 
-/** A row of palisade.resources, as far as a decision depends on it. */
-export type StoredState = { readonly token: Token; readonly seq: number; readonly rev: number; readonly deleted: boolean };
+/**
+ * A row of palisade.resources, as far as a decision depends on it. Without a row, after a recovery:
+ * the floor, above which a token must be.
+ */
+export type StoredState = {
+  readonly token: Token;
+  readonly seq: number;
+  readonly rev: number;
+  readonly deleted: boolean;
+  readonly isFloor?: boolean;
+};
 
 /**
  * Judges by a state that was read afterwards. "unverified": the request would raise the fence, and
@@ -27,7 +36,8 @@ export type StoredState = { readonly token: Token; readonly seq: number; readonl
  */
 export function refusalOf(request: TransactionOperation, verified: "verified" | "unverified", state: StoredState | undefined): Refusal {
   const { resource, token, seq } = request;
-  if (state !== undefined && state.token > token) return { kind: "stale", resource, presentedToken: token, currentToken: state.token };
+  if (state !== undefined && (state.token > token || (state.isFloor === true && state.token === token)))
+    return { kind: "stale", resource, presentedToken: token, currentToken: state.token };
   if (verified === "unverified" && (state === undefined || state.token < token)) return { kind: "unverified" };
   if (state?.token === token && seq !== undefined && seq <= state.seq)
     return { kind: "sequence_out_of_order", resource, currentSeq: state.seq, currentRev: state.rev };
@@ -107,7 +117,7 @@ export function explanationOf(rows: readonly Row[]): Explanation {
   for (const [, , , , key, fingerprint, outcome] of rows)
     if (typeof key === "string") usedKeys.set(key, { fingerprint: String(fingerprint), outcome: outcome as UsedKey["outcome"] });
   const states = rows.map(([token, seq, rev, deleted]) =>
-    typeof token === "number" ? { token, seq: Number(seq), rev: Number(rev), deleted: deleted === true } : undefined,
+    typeof token === "number" ? { token, seq: Number(seq), rev: Number(rev), deleted: deleted === true, isFloor: seq === null } : undefined,
   );
   return { states, usedKeys, isDurable: rows[0]?.[7] === true };
 }
@@ -123,7 +133,7 @@ export function confirmation(resources: readonly string[]): BoundStatement {
   return { ...CONFIRM, values: [arrayOf(resources)] };
 }
 
-export interface Confirmation {
+interface Confirmation {
   readonly durability: "local" | "sync";
   readonly ask: (resources: readonly string[]) => Promise<Reply>;
 }

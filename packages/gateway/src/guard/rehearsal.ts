@@ -3,25 +3,21 @@
 import type { Lanes } from "../store/lanes.js";
 import type { FencedWrites } from "./fenced-writes.js";
 
-export interface RehearsalParts {
-  readonly lanes: Lanes;
-  readonly writes: { readonly current: FencedWrites };
-}
-
 export class Rehearsal {
-  readonly #parts: RehearsalParts;
+  readonly #lanes: Lanes;
+  readonly #writes: { readonly current: FencedWrites };
   #hasPassed = false;
 
-  constructor(parts: RehearsalParts) {
-    this.#parts = parts;
+  constructor(lanes: Lanes, writes: { readonly current: FencedWrites }) {
+    this.#lanes = lanes;
+    this.#writes = writes;
   }
 
   /** Undefined when every statement has run once; otherwise why one did not. */
   async fault(): Promise<string | undefined> {
     if (this.#hasPassed) return undefined;
-    const { lanes, writes } = this.#parts;
-    const outcome = await lanes.use([], async (connection) => {
-      const message = await writes.current.rehearse(connection);
+    const outcome = await this.#lanes.use([], async (connection) => {
+      const message = await this.#writes.current.rehearse(connection);
       return message === undefined ? ({ kind: "passed" } as const) : ({ kind: "failed", message } as const);
     });
     if (outcome.kind === "unavailable") return `no connection was free (${outcome.reason})`;

@@ -25,7 +25,7 @@ export interface TransactionParts {
   readonly observe: (event: { readonly kind: "retried"; readonly code: string; readonly rows: number }) => void;
 }
 
-export type TransactionAnswer =
+type TransactionAnswer =
   | TransactionVerdict
   /** These would raise a fence and were not verified. */
   | { readonly kind: "unverified"; readonly operations: readonly TransactionOperation[] };
@@ -157,7 +157,7 @@ export class Transactions {
 }
 
 /** What this process remembers of resources. */
-export interface Knowledge {
+interface Knowledge {
   readonly isVerified: (operation: TransactionOperation) => boolean;
   /** Its resource has a row whose fence stands at its token, as last heard. */
   readonly isStored: (operation: TransactionOperation) => boolean;

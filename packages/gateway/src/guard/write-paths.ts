@@ -15,14 +15,14 @@ import { type BatchEvent, GroupCommit } from "./group-commit.js";
 import { PlainWrites } from "./plain-writes.js";
 import { Transactions } from "./transaction.js";
 
-export interface WritePathParts {
+interface WritePathParts {
   readonly limits: StoreLimits;
   readonly connection: Omit<WriteConnectionOptions, "onReply">;
   readonly form: Pick<StatementForm, "history" | "durability" | "documentLimitBytes">;
   readonly observe: (event: BatchEvent) => void;
 }
 
-export interface WritePath {
+interface WritePath {
   readonly slots: readonly WriteSlots[];
   readonly lanes: Lanes;
   readonly commit: GroupCommit;

@@ -6,19 +6,17 @@ import type { Readiness } from "../fenced-store.js";
 import { statusOf, success } from "./problem.js";
 import { SharedAnswer } from "./shared-answer.js";
 
-export interface AdminParts {
-  readonly ready: () => Promise<Readiness>;
-  readonly metrics: () => Promise<string>;
-  /** Adds the operator's page. */
-  readonly addPage?: ((app: Express) => void) | undefined;
-}
-
 /** Probes come every second or so; this is the least time between two answers of a route. */
 const MIN_INTERVAL_MS = 250;
 /** Open connections of the admin port; further ones are closed at once. */
 export const MAX_ADMIN_CONNECTIONS = 256;
 
-export function createAdminApp(parts: AdminParts): Express {
+export function createAdminApp(parts: {
+  readonly ready: () => Promise<Readiness>;
+  readonly metrics: () => Promise<string>;
+  /** Adds the operator's page. */
+  readonly addPage?: ((app: Express) => void) | undefined;
+}): Express {
   const live = new SharedAnswer(() => ({ live: true }), MIN_INTERVAL_MS);
   const ready = new SharedAnswer(parts.ready, MIN_INTERVAL_MS);
   const metrics = new SharedAnswer(parts.metrics, MIN_INTERVAL_MS);

@@ -9,7 +9,7 @@ export interface ApiKeyFile {
 }
 
 /** One caller. */
-export interface ApiKeyEntry {
+interface ApiKeyEntry {
   /** Its name in logs and as the writer of a document. */
   readonly id: string;
   /** The hash of its key. */

@@ -22,7 +22,7 @@ const BEARER = /^Bearer +([^ \n]+)$/i;
 const JWT_SHAPE = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /** What is there now: a keyring may be replaced while the gateway runs. */
-export interface AcceptedCredentials {
+interface AcceptedCredentials {
   readonly keyring: ApiKeyring;
   readonly jwt: JwtVerifier | undefined;
 }

@@ -20,7 +20,7 @@ interface Route {
   readonly handler: RouteHandler;
 }
 
-export interface DispatcherParts {
+interface DispatcherParts {
   readonly authenticator: Authenticator;
   readonly rateLimit: RateLimit;
   readonly budget: BodyBudget;
@@ -36,6 +36,7 @@ export class Dispatcher {
   #inFlight = 0;
   #state: "open" | "closing connections" | "refusing" = "open";
   #onIdle: (() => void) | undefined;
+  #turnEnd: Promise<void> | undefined;
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
@@ -102,7 +103,23 @@ export class Dispatcher {
       this.#parts.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
     }
+    if (result instanceof Problem) await this.#endOfTurn();
     this.#finish(route.name, context, result);
+  }
+
+  /**
+   * Accepted writes are answered together, when their statement ends. Refusals that wait for no
+   * statement leave together at the end of a turn of the event loop: each that is sent alone wakes
+   * its client, which costs both processes more than the refusal itself.
+   */
+  #endOfTurn(): Promise<void> {
+    this.#turnEnd ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#turnEnd = undefined;
+        resolve();
+      });
+    });
+    return this.#turnEnd;
   }
 
   #finish(route: string, context: RequestContext, result: Result): void {

@@ -2,8 +2,8 @@
 // digit. One thing of RFC 6902 is missing: the document itself cannot be removed; DELETE does that.
 import { MAX_OPERATIONS } from "../fence/write-request.js";
 import { elementsOf, membersOf } from "./json-members.js";
-import { jsonFault } from "./json-text.js";
-import { isSame, type JsonTree, textOf, treeOf } from "./json-tree.js";
+import { jsonFault, MAX_JSON_DEPTH } from "./json-text.js";
+import { isDeeperThan, isSame, type JsonTree, textOf, treeOf } from "./json-tree.js";
 import { Problem } from "./problem.js";
 
 /** All is done in one turn of the event loop, while other requests wait. */
@@ -85,9 +85,10 @@ export function patched(document: string, operations: readonly PatchOperation[],
     if (fault !== undefined) return new Problem("patch_failed", `Operation ${index} (${operation.op}): ${fault}`, { operation: index });
   }
   const text = copy.text();
+  if (text instanceof Problem) return text;
   const bytes = Buffer.byteLength(text);
   if (bytes > limitBytes) return tooLarge(bytes, limitBytes);
-  // Values that are well by themselves may be too deep, or unfold to too much, together.
+  // Values that are well by themselves may unfold to too much together.
   const fault = jsonFault(text, limitBytes);
   return fault === undefined ? text : new Problem(fault.code, `After the patch: ${fault.detail}`);
 }
@@ -95,6 +96,12 @@ export function patched(document: string, operations: readonly PatchOperation[],
 function tooLarge(documentBytes: number, limitBytes: number): Problem {
   const detail = `JSON Patch changes documents of at most ${limitBytes} bytes; this one has, or would have, ${documentBytes}.`;
   return new Problem("document_too_large", detail, { documentBytes, limitBytes });
+}
+
+/** Operations that are not too deep by themselves can pile up thirty thousand levels. */
+function writtenText(tree: JsonTree): string | Problem {
+  if (!isDeeperThan(MAX_JSON_DEPTH, tree)) return textOf(tree);
+  return new Problem("json_invalid", `After the patch the document would be nested deeper than ${MAX_JSON_DEPTH} levels.`);
 }
 
 const NOTHING_THERE = "there is nothing at this place.";
@@ -110,8 +117,8 @@ class PatchedDocument {
     this.#limitBytes = limitBytes;
   }
 
-  text(): string {
-    return textOf(this.#document);
+  text(): string | Problem {
+    return writtenText(this.#document);
   }
 
   /** Why it cannot be done; undefined when it is done. */
@@ -193,7 +200,8 @@ class PatchedDocument {
   #copy(from: Path, path: Path): string | Problem | undefined {
     const found = this.#at(from);
     if (found === undefined) return NOTHING_THERE;
-    const text = textOf(found);
+    const text = writtenText(found);
+    if (text instanceof Problem) return text;
     this.#copied += text.length;
     return this.#copied > this.#limitBytes ? tooLarge(this.#copied, this.#limitBytes) : this.#add(path, treeOf(text));
   }

@@ -57,6 +57,14 @@ function goesOn(cursor: Cursor, closing: number): boolean {
   return !isClosed;
 }
 
+/** Asked before the text is made: that of a thousand levels takes a thousand times as long. */
+export function isDeeperThan(levels: number, tree: JsonTree): boolean {
+  if (typeof tree === "string") return false;
+  if (levels === 0) return true;
+  for (const part of tree.values()) if (isDeeperThan(levels - 1, part)) return true;
+  return false;
+}
+
 export function textOf(tree: JsonTree): string {
   if (typeof tree === "string") return tree;
   if (Array.isArray(tree)) return `[${tree.map(textOf).join(",")}]`;

@@ -7,7 +7,7 @@ import { type JwtKeys, publicKeys, sharedSecret } from "./jwt-keys.js";
 import { characterFault } from "./resource-name.js";
 import { type Principal, parseScope } from "./scopes.js";
 
-export interface JwtConfig {
+interface JwtConfig {
   readonly secret?: string | undefined;
   readonly jwksUrl?: string | undefined;
   /** Public keys that were fetched longer ago do not count. */
@@ -17,7 +17,7 @@ export interface JwtConfig {
   readonly algorithms: readonly string[];
 }
 
-export type JwtAnswer =
+type JwtAnswer =
   | { readonly kind: "principal"; readonly principal: Principal }
   | { readonly kind: "refused"; readonly reason: string }
   /** The keys could not be fetched: nothing is known about the token. */

@@ -49,11 +49,10 @@ export type ProblemCode = keyof typeof problems;
 export const problemCodes = Object.keys(problems) as ProblemCode[];
 
 /** What a client can act on beyond the code. Never a key or a document. */
-export interface ProblemFacts {
+interface ProblemFacts {
   readonly resource?: string;
   readonly presentedToken?: number;
   readonly currentToken?: number;
-  readonly presentedSeq?: number;
   readonly currentSeq?: number;
   readonly currentETag?: string;
   /** Of the document that would have been stored. */

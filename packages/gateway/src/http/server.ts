@@ -11,7 +11,7 @@ import { allowed } from "./paths.js";
 import { Problem, rawProblem, sendProblem } from "./problem.js";
 import { RequestContext, readHeaders } from "./request-context.js";
 
-export interface ServerLimits {
+interface ServerLimits {
   readonly maxConnections: number;
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;

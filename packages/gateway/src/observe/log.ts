@@ -58,7 +58,7 @@ function traceOf(field: string | undefined): { readonly traceId: string; readonl
 }
 
 /** What the log tells of a request. */
-export interface LoggedRequest {
+interface LoggedRequest {
   readonly requestId: string;
   readonly principal: { readonly id: string };
   readonly resource: string | undefined;
@@ -66,7 +66,7 @@ export interface LoggedRequest {
   readonly headers: { readonly traceparent: string | undefined };
 }
 
-export interface FinishedRequest {
+interface FinishedRequest {
   readonly request: LoggedRequest;
   readonly route: string;
   /** `ok`, or the code of the problem. */

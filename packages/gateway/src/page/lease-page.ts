@@ -6,10 +6,10 @@ import { visibleTo } from "./live.js";
 import type { LeaseLook, SeenLease, WatchedLock } from "./lock-watch.js";
 import type { LeasePage, LeaseRow } from "./messages.js";
 
-export type LeaseOrder = "name" | "ends" | "held";
+type LeaseOrder = "name" | "ends" | "held";
 type Leases = LeaseLook["leases"];
 
-export interface LeaseQuestion {
+interface LeaseQuestion {
   /** Part of the name or of the holder; in any case of letters. */
   readonly search: string;
   readonly order: LeaseOrder;
@@ -25,7 +25,7 @@ const orders: Readonly<Record<Exclude<LeaseOrder, "name">, (a: Leases[number], b
 /** Each look is sorted once, for all readers. */
 const sorted = new WeakMap<LeaseLook, Map<LeaseOrder, Leases>>();
 
-export interface LeaseSource {
+interface LeaseSource {
   readonly look: LeaseLook | undefined;
   readonly lock: WatchedLock;
 }

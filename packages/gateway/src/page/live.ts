@@ -8,7 +8,7 @@ import type { Hello, LeasesNews, RefusalNews, RefusalRow, State } from "./messag
 import type { RefusalRing } from "./refusal-ring.js";
 import type { WriteRates } from "./write-rates.js";
 
-export const MAX_READERS = 64;
+const MAX_READERS = 64;
 const REFUSALS_EVERY_MS = 250;
 const STATE_EVERY_MS = 1_000;
 /** Rows of one event; of a flood the newest are told, and how many there were. */
@@ -17,13 +17,13 @@ const ROWS_AT_FIRST = 200;
 /** A reader that has taken nothing for so many seconds is ended. */
 const STUCK_SECONDS = 30;
 
-export interface LiveParts {
+interface LiveParts {
   readonly ring: RefusalRing;
   readonly rates: WriteRates;
   readonly lock: LockWatch | undefined;
 }
 
-export interface NewReader {
+interface NewReader {
   readonly principal: Principal;
   readonly response: ServerResponse;
   /** Whether the credential still allows it. */

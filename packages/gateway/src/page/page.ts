@@ -28,7 +28,7 @@ import { RefusalRing } from "./refusal-ring.js";
 import { viewOf } from "./resource-view.js";
 import { WriteRates } from "./write-rates.js";
 
-export interface PageParts {
+interface PageParts {
   readonly dispatcher: Dispatcher;
   readonly authenticator: Authenticator;
   readonly budget: BodyBudget;

@@ -4,7 +4,7 @@ import type { RefusedWrite } from "../fenced-store.js";
 import type { RefusalOrigin } from "../http/routes/refusals.js";
 import type { RefusalRow } from "./messages.js";
 
-export const RING_SIZE = 1_000;
+const RING_SIZE = 1_000;
 
 export class RefusalRing {
   readonly #rows: RefusalRow[] = [];

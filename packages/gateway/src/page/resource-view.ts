@@ -11,7 +11,7 @@ import type { RefusalRing } from "./refusal-ring.js";
 const MAX_ENTRIES = 100;
 const nothingKnown = "The database does not answer.";
 
-export interface ResourceSources {
+interface ResourceSources {
   readonly store: FencedStore;
   readonly lock: WatchedLock | undefined;
   readonly watch: LockWatch | undefined;

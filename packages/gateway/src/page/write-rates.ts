@@ -1,7 +1,7 @@
 // Writes per second by what became of them, for the last five minutes.
 import type { WriteCounts } from "./messages.js";
 
-export const SECONDS_KEPT = 300;
+const SECONDS_KEPT = 300;
 
 export class WriteRates {
   readonly #total: () => ReadonlyMap<string, number>;

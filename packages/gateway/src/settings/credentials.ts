@@ -66,9 +66,16 @@ class ConfiguredCredentials implements Credentials {
     this.#naming = naming;
     this.jwt = hasJwt(settings) ? new JwtVerifier(jwtConfigOf(settings)) : undefined;
     this.keyring = this.#load();
+    // At the start that is a mistake. Later it is how the last key is withdrawn.
+    if (this.#refusesAll) throw noKeys(settings, naming);
+  }
+
+  get #refusesAll(): boolean {
+    return this.keyring.size === 0 && this.jwt === undefined;
   }
 
   get summary(): string {
+    if (this.#refusesAll) return "no API keys: every call is refused";
     const parts = [this.keyring.size === 0 ? undefined : `${this.keyring.size} API keys`, this.jwt === undefined ? undefined : "JWT"];
     return parts.filter((part) => part !== undefined).join(" and ");
   }
@@ -82,7 +89,8 @@ class ConfiguredCredentials implements Credentials {
       expiring === 0 ? undefined : `${expiring} API keys expire within a week`,
       this.#failed === undefined ? undefined : "the last reload failed, so the credentials from before it are in use",
     ].filter((worry) => worry !== undefined);
-    return { name: "credentials", status: worries.length === 0 ? "ok" : "warning", detail: [this.summary, ...worries].join("; ") };
+    const status = worries.length === 0 && !this.#refusesAll ? "ok" : "warning";
+    return { name: "credentials", status, detail: [this.summary, ...worries].join("; ") };
   }
 
   async reload(): Promise<void> {
@@ -118,9 +126,7 @@ class ConfiguredCredentials implements Credentials {
   #load(): ApiKeyring {
     const { apiKeysFile } = this.#settings;
     this.#content = apiKeysFile === undefined ? undefined : contentOf(apiKeysFile);
-    const keyring = loadKeyring(this.#settings, this.#naming, this.#content);
-    if (keyring.size === 0 && this.jwt === undefined) throw noKeys(this.#settings, this.#naming);
-    return keyring;
+    return loadKeyring(this.#settings, this.#naming, this.#content);
   }
 }
 

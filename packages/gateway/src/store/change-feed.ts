@@ -26,7 +26,7 @@ export type ChangePage =
   | { readonly kind: "unordered" }
   | Unavailable;
 
-export interface ChangeFeedParts {
+interface ChangeFeedParts {
   readonly pool: ReadPool;
   readonly engine: Pick<EngineWatch, "known" | "look">;
   readonly maxReaders: number;

@@ -2,7 +2,7 @@
 // at. Never the password.
 import pg from "pg";
 
-export class DatabaseConnectionError extends Error {
+class DatabaseConnectionError extends Error {
   override readonly name = "DatabaseConnectionError";
   readonly code: string | undefined;
   constructor(message: string, cause: Error) {

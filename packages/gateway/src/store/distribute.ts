@@ -10,13 +10,13 @@ import { underLock, withClient } from "./with-client.js";
 /** As Citus has it. */
 export const MOST_SHARDS = 64_000;
 
-export interface DistributeOptions {
+interface DistributeOptions {
   /** How many shards a table gets, in place of citus.shard_count of the database. */
   readonly shards?: number | undefined;
 }
 
 /** Whether the tables were plain before. */
-export type DistributeReport = { readonly distributed: boolean; readonly shards: number; readonly workers: number };
+type DistributeReport = { readonly distributed: boolean; readonly shards: number; readonly workers: number };
 
 /** Throws EngineError or MigrationError where the database is not ready; then nothing changes. */
 export async function distribute(databaseUrl: string, { shards }: DistributeOptions = {}): Promise<DistributeReport> {

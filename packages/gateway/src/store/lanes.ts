@@ -14,7 +14,7 @@ export interface Held {
 
 export const LOCK_TIMED_OUT = "55P03";
 
-export interface LaneParts {
+interface LaneParts {
   readonly fast: SlotLine;
   readonly slow: SlotLine;
   readonly slowRows: SlowRows;

@@ -11,12 +11,6 @@ export interface StoreMemory {
   mark(name: string, atLeast: number): Promise<number>;
 }
 
-export interface LineageParts {
-  readonly memory: StoreMemory;
-  /** Whether to write while the nodes cannot be asked: as for tokens that raise a fence. */
-  readonly unreachable: "refuse" | "accept";
-}
-
 type Query = (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
 const BEAT_EVERY_MS = 1_000;
@@ -34,7 +28,9 @@ const BEAT = { name: "palisade-beat", text: "select palisade.beat()", values: []
 export const markOf = (id: string): string => `palisade-gateway/${id}`;
 
 export class Lineage {
-  readonly #parts: LineageParts;
+  readonly #memory: StoreMemory;
+  /** Whether to write while the nodes cannot be asked: as for tokens that raise a fence. */
+  readonly #unreachable: "refuse" | "accept";
   /** The database that the nodes were asked about, and the highest beat seen by them or by us. */
   #known: { readonly id: string; beat: number } | undefined;
   #recalledAt = Number.NEGATIVE_INFINITY;
@@ -42,8 +38,9 @@ export class Lineage {
   #hasAcknowledged = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(parts: LineageParts) {
-    this.#parts = parts;
+  constructor(memory: StoreMemory, unreachable: "refuse" | "accept") {
+    this.#memory = memory;
+    this.#unreachable = unreachable;
   }
 
   /** The beat that the database must have. */
@@ -90,12 +87,12 @@ export class Lineage {
 
   async #recall(id: string): Promise<string | undefined> {
     try {
-      const remembered = await this.#parts.memory.mark(markOf(id), 0);
+      const remembered = await this.#memory.mark(markOf(id), 0);
       this.#known = { id, beat: this.#known?.id === id ? Math.max(this.#known.beat, remembered) : remembered };
       this.#recalledAt = performance.now();
       return undefined;
     } catch (error) {
-      if (this.#parts.unreachable === "accept" || this.#known?.id === id) return undefined;
+      if (this.#unreachable === "accept" || this.#known?.id === id) return undefined;
       return `the lock could not be asked whether it is complete: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
@@ -140,7 +137,7 @@ export class Lineage {
     }
     const beat = Number(done.reply.rows[0]?.[0]);
     known.beat = Math.max(known.beat, beat);
-    await this.#parts.memory.mark(markOf(known.id), beat).catch(() => {
+    await this.#memory.mark(markOf(known.id), beat).catch(() => {
       this.#hasAcknowledged = true; // The next beat is remembered instead.
     });
   }

@@ -80,7 +80,7 @@ export async function schemaState(client: Queryable): Promise<SchemaState> {
   return { pending: missing(files, applied).map(({ name }) => name), newer: [...applied.keys()].filter((name) => !known.has(name)) };
 }
 
-export interface Queryable {
+interface Queryable {
   query(text: string): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
 }
 

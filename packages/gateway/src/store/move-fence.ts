@@ -25,7 +25,7 @@ const FORGOTTEN_AFTER_MS = SEEN_FOR_MS + 50;
 const moveFenceText = (durability: Durability): string =>
   `select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5) where ${durabilityDemand[durability]}`;
 
-export interface FenceMover {
+interface FenceMover {
   readonly lanes: Lanes;
   readonly durability: Durability;
   readonly engine: "plain" | "citus";
@@ -64,7 +64,9 @@ export async function moveFence(
       return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause: failure.error };
     return failure.code === LOCK_TIMED_OUT ? { kind: "held", rows: [resource] } : { kind: "contention", resource, code: failure.code };
   });
-  // Until then any gateway may refuse by the fence that it was told before.
-  if (direction === "lower" && verdict.kind === "changed") await sleep(FORGOTTEN_AFTER_MS);
+  // Until then any gateway may refuse by the fence that it was told before. One that is low already
+  // may have been lowered a moment ago, by the first try of this request or by another operator.
+  const isLow = direction === "lower" && (verdict.kind === "changed" || verdict.kind === "unchanged");
+  if (isLow) await sleep(FORGOTTEN_AFTER_MS);
   return verdict.kind === "held" ? { kind: "contention", resource, code: LOCK_TIMED_OUT } : verdict;
 }

@@ -24,7 +24,7 @@ const Query = pg.Query as unknown as new (
   callback: (error: Error | undefined, result: pg.QueryArrayResult | undefined) => void,
 ) => Messages;
 
-export interface PoolerStatement {
+interface PoolerStatement {
   readonly text: string;
   readonly values: readonly (string | Buffer | null)[];
   readonly engine: keyof typeof TRANSACTION_SETTINGS;

@@ -9,7 +9,7 @@ import { closing, overloaded } from "./bounded-wait.js";
 import type { DatabaseHost } from "./database-host.js";
 import { tracing } from "./spans.js";
 
-export interface ReadPoolOptions {
+interface ReadPoolOptions {
   readonly host: DatabaseHost;
   readonly size: number;
   readonly maxWaiting: number;

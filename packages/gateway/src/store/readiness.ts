@@ -38,7 +38,7 @@ interface Facts {
   readonly may_delete: boolean | null;
 }
 
-export interface ReadinessParts {
+interface ReadinessParts {
   readonly pool: ReadPool;
   readonly durability: Durability;
   readonly verify: "on" | "off";

@@ -5,7 +5,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { ReadPool } from "./read-pool.js";
 import type { StoreLimits } from "./store-limits.js";
 
-export interface RetentionParts {
+interface RetentionParts {
   readonly pool: ReadPool;
   readonly limits: Pick<StoreLimits, "idempotencyRetentionMs" | "historyRetentionMs" | "refusedRetentionMs" | "refusedRows">;
   /** Whether writes that are refused are kept. */

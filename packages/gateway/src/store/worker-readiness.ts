@@ -20,7 +20,7 @@ interface Told {
   readonly sees: boolean;
 }
 
-export interface WorkerReadiness {
+interface WorkerReadiness {
   readonly status: "ok" | "warning" | "failed";
   readonly detail: string;
 }

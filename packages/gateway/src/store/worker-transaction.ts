@@ -17,7 +17,7 @@ class StatementError extends Error {
   }
 }
 
-export interface Transacting {
+interface Transacting {
   readonly send: (statement: BoundStatement) => Promise<Reply>;
   /** Sent first. */
   readonly begin: readonly BoundStatement[];

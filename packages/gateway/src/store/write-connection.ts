@@ -25,7 +25,7 @@ import { inTransaction, unnamed, type Work } from "./worker-transaction.js";
 export type { BoundStatement, Reply, Row };
 
 /** Whether the database was restored; see lineage.ts. */
-export interface RestoreCheck {
+interface RestoreCheck {
   readonly least: number;
   fault(query: (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>): Promise<string | undefined>;
   refresh(): Promise<string | undefined>;

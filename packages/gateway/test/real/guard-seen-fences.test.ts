@@ -61,6 +61,22 @@ describe("a stale write behind another", () => {
     expect(await one.store.write(put(resource, 8, "2"))).toMatchObject({ kind: "accepted", rev: 2 });
   });
 
+  test("G1 is not refused by a fence that another operator lowered a moment ago, once a second one was told that it is low", async ({
+    openStore,
+  }) => {
+    const [one, other] = [await counted(openStore), await openStore()];
+    const resource = uniqueName();
+    await other.write(put(resource, 8, "1"));
+    await other.raiseFence({ resource, token: 900, by: "alice", reason: "a typing error" });
+    expect(await untilRefusedUnsent(one, resource)).toEqual(stale(resource, 900));
+    const first = other.lowerFence({ resource, token: 8, by: "alice", reason: "undone" });
+    const isLow = async () => (await other.read(resource)) as { readonly token?: number };
+    await expect.poll(isLow, { interval: 1 }).toMatchObject({ token: 8 });
+    expect(await other.lowerFence({ resource, token: 8, by: "bob", reason: "undone" })).toMatchObject({ kind: "unchanged" });
+    expect(await one.store.write(put(resource, 8, "2"))).toMatchObject({ kind: "accepted", rev: 2 });
+    expect(await first).toMatchObject({ kind: "changed" });
+  });
+
   test("G3 under the idempotency key of a write that was stored is answered as at first", async ({ openStore }) => {
     const one = await counted(openStore);
     const resource = uniqueName();

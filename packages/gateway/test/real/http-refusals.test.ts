@@ -55,7 +55,8 @@ describe("the log of refused writes", () => {
   });
 
   test("G6 keeps at most so many, and none that is too old", async ({ startGateway, database }) => {
-    const { url } = await startGateway({ refusedLog: "on", refusedRows: 5 });
+    // It looks every two seconds what is to be forgotten; for longer times every ten.
+    const { url } = await startGateway({ refusedLog: "on", refusedRows: 5, refusedRetentionMs: 40_000 });
     const observer = new pg.Client({ connectionString: database.url });
     await observer.connect();
     const rows = async () => (await observer.query("select presented_token::integer as token from palisade.refusals order by 1")).rows;

@@ -6,24 +6,29 @@ import { connectTo, Pgbouncer, PostgresPair, PostgresServer, queryAt, type Redis
 import type pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
+import { recover } from "../../src/recover.js";
 import { markOf } from "../../src/store/lineage.js";
 import { migrate } from "../../src/store/migrate.js";
 import { runProgram } from "../support/gateway-process.js";
 import { longTimeouts } from "../support/long-timeouts.js";
 import { put } from "../support/statement.js";
-import { test as base, expect } from "../support/store.js";
+import { test as base, expect, vi } from "../support/store.js";
 
 interface Site {
   readonly server: PostgresServer;
   readonly fleet: RedisFleet;
   readonly locker: Locker;
   open(config?: Partial<StoreConfig>): Promise<FencedStore>;
+  /** As a process of its own, which costs half a second. */
   recover(...args: readonly string[]): ReturnType<typeof runProgram>;
+  /** What that process does. */
+  recovered(lost?: "unknown" | "nothing"): ReturnType<typeof recover>;
   query(text: string): Promise<readonly Record<string, unknown>[]>;
   /** A transaction on a fenced table of the user's own, past every gateway: row 1 is orders/1. */
   writeOwn(token: number): Promise<unknown>;
   /** Until the nodes remember a beat above this one; resolves with it. */
   beatAbove(beat: number): Promise<number>;
+  aSecondLater(): void;
 }
 
 async function writeOwn(connectionString: string, token: number): Promise<void> {
@@ -32,46 +37,56 @@ async function writeOwn(connectionString: string, token: number): Promise<void> 
   await withFencedTransaction(client, { resource: "orders/1", token }, write);
 }
 
-const test = base.extend("site", async ({ fleet: start }, { onCleanup }): Promise<Site> => {
-  const fleet = await start({ nodes: 3 });
-  const server = await PostgresServer.start({ provider: "local" });
-  const locker = createLocker({ nodes: fleet.urls, nodeTimeoutMs: 5_000, maxTtlMs: 60_000 });
-  const stores: FencedStore[] = [];
-  onCleanup(async () => {
-    await Promise.all(stores.map((store) => store.close({ drainMs: 0 })));
-    await locker.close();
-    await server.stop();
-  });
-  await migrate(server.url);
-  const query = (text: string) => queryAt(server.url, text);
-  await query("create table orders (id integer primary key, token bigint); insert into orders values (1, 0)");
-  await query("select palisade.fence_table('orders', 'orders/', 'id')");
-  const [{ id } = {}] = await query("select id from palisade.lineage");
-  const beatAbove = async (beat: number): Promise<number> => {
-    let seen = 0;
-    const read = async () => {
-      seen = await locker.mark(markOf(String(id)), 0);
+const test = base
+  /** What gateways do once a second, beats and looks, they do when this is called. */
+  .extend("aSecondLater", ({ task: _test }, { onCleanup }): (() => void) => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onCleanup(() => void vi.useRealTimers());
+    return () => void (vi.isFakeTimers() && vi.advanceTimersByTime(1_000));
+  })
+  .extend("site", async ({ fleet: start, aSecondLater }, { onCleanup }): Promise<Site> => {
+    const fleet = await start({ nodes: 3 });
+    const server = await PostgresServer.start({ provider: "local" });
+    const locker = createLocker({ nodes: fleet.urls, nodeTimeoutMs: 5_000, maxTtlMs: 60_000 });
+    const stores: FencedStore[] = [];
+    onCleanup(async () => {
+      await Promise.all(stores.map((store) => store.close({ drainMs: 0 })));
+      await locker.close();
+      await server.stop();
+    });
+    await migrate(server.url);
+    const query = (text: string) => queryAt(server.url, text);
+    await query("create table orders (id integer primary key, token bigint); insert into orders values (1, 0)");
+    await query("select palisade.fence_table('orders', 'orders/', 'id')");
+    const [{ id } = {}] = await query("select id from palisade.lineage");
+    const beatAbove = async (beat: number): Promise<number> => {
+      let seen = 0;
+      const read = async () => {
+        aSecondLater();
+        seen = await locker.mark(markOf(String(id)), 0);
+        return seen;
+      };
+      await expect.poll(read, { interval: 20, timeout: 30_000 }).toBeGreaterThan(beat);
       return seen;
     };
-    await expect.poll(read, { interval: 20, timeout: 30_000 }).toBeGreaterThan(beat);
-    return seen;
-  };
-  return {
-    server,
-    fleet,
-    locker,
-    query,
-    writeOwn: (token) => writeOwn(server.url, token),
-    beatAbove,
-    recover: (...args) => runProgram(["recover", ...args], { DATABASE_URL: server.url, PALISADE_REDIS_URLS: fleet.urls.join(",") }),
-    async open(config = {}) {
-      const verify = async (resource: string, token: number) => ((await locker.issued(resource, token)) ? "issued" : "unissued");
-      const store = await openStore({ databaseUrl: server.url, ...longTimeouts, memory: locker, verify, ...config });
-      stores.push(store);
-      return store;
-    },
-  };
-});
+    return {
+      server,
+      fleet,
+      locker,
+      query,
+      writeOwn: (token) => writeOwn(server.url, token),
+      beatAbove,
+      aSecondLater,
+      recover: (...args) => runProgram(["recover", ...args], { DATABASE_URL: server.url, PALISADE_REDIS_URLS: fleet.urls.join(",") }),
+      recovered: (lost = "unknown") => recover({ databaseUrl: server.url, lock: locker, by: "test", reason: "test", lost }),
+      async open(config = {}) {
+        const verify = async (resource: string, token: number) => ((await locker.issued(resource, token)) ? "issued" : "unissued");
+        const store = await openStore({ databaseUrl: server.url, ...longTimeouts, memory: locker, verify, ...config });
+        stores.push(store);
+        return store;
+      },
+    };
+  });
 
 const refused = { kind: "unavailable", reason: "not_recovered", outcome: "not_applied" };
 
@@ -122,7 +137,7 @@ test("G7 after a restore nothing is written before the recovery, and afterwards 
 test("G8 after a recovery no reader of changes goes on from a place that the restored database gives again", async ({ site }) => {
   await site.open();
   const [before] = await site.query("select last::float as last from palisade.changes");
-  expect(await site.recover("--nothing-lost", "--reason", "test")).toMatchObject({ code: 0 });
+  await site.recovered("nothing");
   const store = await site.open({ history: "on" });
   for (const place of [Number(before?.last), Number(before?.last) + 1_000_000])
     expect(await store.changes?.page("", place)).toMatchObject({ kind: "gone" });
@@ -143,12 +158,20 @@ test("G7 a resource that neither the backup nor a counter of the lock knows stay
   // As after retentionMs without use.
   await Promise.all(site.fleet.nodes.map((node) => node.cli("DEL", "{palisade}:token:orders/2")));
   await site.server.restoreBackup();
-  expect(await site.recover("--reason", "test")).toMatchObject({ code: 0 });
+  await site.recovered();
   const store = await site.open();
   expect(await store.read("orders/2")).toMatchObject({ kind: "unknown_resource" });
   expect(await store.write(put("orders/2", first.token, "1"))).toMatchObject({ kind: "stale" });
   expect(await store.transaction({ operations: [put("orders/2", second.token, "1")] })).toMatchObject({ kind: "refused" });
   await expect(site.query(`select palisade.guard('orders/2', ${first.token})`)).rejects.toMatchObject({ code: "PLS01" });
+  // Also to the token at which the floor stands: it is the last one that was issued.
+  const [{ floor } = {}] = await site.query("select fence_floor::float8 as floor from palisade.lineage");
+  const atFloor = { kind: "stale", resource: "orders/2", presentedToken: floor, currentToken: floor };
+  expect(await store.write(put("orders/2", Number(floor), "1"))).toEqual(atFloor);
+  expect(await store.transaction({ operations: [put("orders/2", Number(floor), "1")] })).toMatchObject({
+    kind: "refused",
+    refusals: [{ index: 0, refusal: atFloor }],
+  });
   expect(await store.write(put("orders/2", (await site.locker.acquire("orders/2")).token, "1"))).toMatchObject({ kind: "accepted" });
 });
 
@@ -177,7 +200,7 @@ test("G7 after a restore no transaction on the user's own tables is guarded befo
   expect(await store.ready()).toMatchObject({ ready: false });
   await expect(site.writeOwn(older.token)).rejects.toMatchObject(late);
   await expect(site.query(`select palisade.guard('orders/2', ${older.token})`)).rejects.toMatchObject({ code: "PLS10" });
-  expect(await site.recover("--reason", "the disk was lost")).toMatchObject({ code: 0 });
+  await site.recovered();
   await expect(site.writeOwn(older.token)).rejects.toMatchObject({ code: "fencing_token_stale", currentToken: newer.token });
   await site.writeOwn(newer.token);
   expect(await site.query("select token::float from orders")).toEqual([{ token: newer.token }]);
@@ -209,7 +232,7 @@ test("G7 a called function is refused before the recovery, and not called", asyn
   // The guard itself refuses, should the gateway have looked just before.
   expect(await (await site.open({ ...calling, memory: undefined })).call(request(older.token))).toMatchObject(refused);
   expect(await site.query("select token::float from orders")).toEqual([{ token: 0 }]);
-  await site.recover("--reason", "test");
+  await site.recovered();
   expect(await store.call(request(older.token))).toMatchObject({ kind: "refused", refusal: { kind: "stale" } });
   expect(await store.call(request(newer.token))).toMatchObject({ kind: "called" });
 });
@@ -223,15 +246,18 @@ test("after a restart a gateway confirms own tables by itself, and one without l
   expect(await store.ready()).toMatchObject({ ready: true });
   await site.server.crash();
   await site.server.restart();
-  const confirmed = () =>
-    site.writeOwn(2).then(
+  const confirmed = () => {
+    site.aSecondLater();
+    return site.writeOwn(2).then(
       () => "written",
       ({ code }: { readonly code: string }) => code,
     );
+  };
   await expect.poll(confirmed, { interval: 50, timeout: 30_000 }).toBe("written");
 });
 
 test("G7 a gateway that writes without a pause behind a pooler confirms own tables as well", async ({ site }) => {
+  vi.useRealTimers(); // Whether it has written in a second is what this is about.
   const pooler = await Pgbouncer.start({ databaseUrl: site.server.url, mode: "transaction" });
   let isOver = false;
   let writing: Promise<void> | undefined;
@@ -280,7 +306,10 @@ test("a failover to a synchronous standby asks for no recovery", async ({ site }
     await migrate(pair.primary.url);
     const store = await site.open({ databaseUrl: pair.primary.url, durability: "sync", verify: undefined });
     expect(await store.write(put("r", 35, "1"))).toMatchObject({ kind: "accepted" });
-    const beat = async () => Number((await queryAt<{ beat: string }>(pair.standby.url, "select beat from palisade.lineage"))[0]?.beat);
+    const beat = async () => {
+      site.aSecondLater();
+      return Number((await queryAt<{ beat: string }>(pair.standby.url, "select beat from palisade.lineage"))[0]?.beat);
+    };
     await expect.poll(beat, { interval: 20, timeout: 30_000 }).toBeGreaterThan(1);
     await pair.primary.crash();
     await pair.promote();

@@ -7,7 +7,7 @@ import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { longTimeouts } from "./long-timeouts.js";
 import { gatewayTemplate, isOnCitus } from "./template.js";
 
-export { describe, expect } from "@palisade/testkit/vitest";
+export { describe, expect, vi } from "@palisade/testkit/vitest";
 export { uniqueName } from "./unique-name.js";
 
 export type OpenStore = (config?: Partial<StoreConfig>) => Promise<FencedStore>;

@@ -13,7 +13,7 @@ import type { StoreAccess } from "./read.js";
  */
 const TRIES = 8;
 
-export interface PatchedWrite {
+interface PatchedWrite {
   readonly request: Omit<WriteRequest, "op" | "value">;
   readonly operations: readonly PatchOperation[];
   /** Of the document, before and after. */

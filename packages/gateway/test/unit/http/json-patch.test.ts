@@ -124,10 +124,21 @@ describe("a JSON patch", () => {
     });
   });
 
-  test("nests a document no deeper than a body may be", () => {
+  test("G6 nests a document no deeper than a body may be, in however many steps", () => {
     const deep = "[".repeat(60) + "]".repeat(60);
     const inside = `${"/0".repeat(59)}/-`;
     expect(apply(deep, `[{"op":"add","path":"${inside}","value":${deep}}]`)).toMatchObject({ code: "json_invalid" });
+    // The path leads through 90 arrays, and each step puts what there is into 90 more.
+    const shell = JSON.parse("[".repeat(90) + "]".repeat(90));
+    const deeper = Array.from({ length: 300 }, () => [
+      { op: "add", path: "/shell", value: shell },
+      { op: "move", from: "/a", path: `/shell${"/0".repeat(90)}` },
+      { op: "move", from: "/shell", path: "/a" },
+    ]).flat();
+    expect(apply('{"a":1}', deeper)).toMatchObject({ code: "json_invalid", detail: expect.stringContaining("deeper than 100") });
+    const copied = [...deeper, { op: "copy", from: "/a", path: "/b" }];
+    expect(apply('{"a":1}', copied)).toMatchObject({ code: "json_invalid", detail: expect.stringContaining("deeper than 100") });
+    expect(apply('{"a":1}', [...deeper, { op: "remove", path: "/a" }])).toBe("{}");
   });
 });
 
