@@ -1,5 +1,5 @@
-// The SQL files, the drizzle schema and the rights of the roles agree with each other, and cannot
-// be applied twice or half.
+// The SQL files, the drizzle schema, the schema to read and the rights of the roles agree with each
+// other, and cannot be applied twice or half.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { connectTo, PostgresServer, queryAt, withClient } from "@palisade/testkit";
@@ -9,6 +9,7 @@ import { createGateway } from "../../src/gateway.js";
 import { openStore } from "../../src/postgres-store.js";
 import { grantRoles, MigrationError, migrate } from "../../src/store/migrate.js";
 import * as schema from "../../src/store/schema.js";
+import { schemaInForce } from "../support/schema-in-force.js";
 import { test } from "../support/store.js";
 
 const tables = [
@@ -40,6 +41,13 @@ describe("migrations", () => {
       );
       expect(constraints.map((one) => one.name).sort()).toEqual(constraintsOf(table).sort());
     }
+  });
+
+  base("come to what schema.generated.sql shows", async ({ postgres }) => {
+    await using database = await postgres.createDatabase();
+    await migrate(database.url);
+    await using client = await connectTo(database.url);
+    await expect(await schemaInForce(client)).toMatchFileSnapshot("../../src/store/schema.generated.sql");
   });
 
   base("run once, however many gateways start at the same time", async ({ postgres }) => {
