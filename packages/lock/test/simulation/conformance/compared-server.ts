@@ -103,7 +103,7 @@ export class ComparedServer {
   async #greet(): Promise<unknown> {
     const status = await this.#meet();
     const server = { version: "7.2.4", runId: this.#runIds.at(-1) ?? "" } as Parameters<typeof requestScriptsFor>[0];
-    this.#scripts = withLongReservations(requestScriptsFor(server, { failover: "one server", retentionMs: RETENTION_MS }));
+    this.#scripts = withLongReservations(requestScriptsFor(server, { hasFailover: false, retentionMs: RETENTION_MS }));
     const loads = Object.values(this.#scripts).map(({ source }) => this.#server.eval(source, [keys.node], []).catch(String));
     await Promise.all(loads);
     return status;
@@ -147,7 +147,7 @@ function withLongReservations(scripts: RequestScripts): RequestScripts {
 /** Remaining and elapsed times change while a real server works; clocks and versions differ. */
 function comparable(value: unknown): unknown {
   if (typeof value === "string" && /^\d+\.\d+\.\d+$/.test(value)) return "a version";
-  if (typeof value === "string" && /^\d{30}$/.test(value)) return "a ticket";
+  if (typeof value === "string" && /^\d{30}(?:\d{15})?$/.test(value)) return "a ticket";
   if (typeof value === "string" && !/^\d+$/.test(value)) return withoutPlace(value);
   if (typeof value !== "number" && typeof value !== "string") return value;
   const number = Number(value);

@@ -122,10 +122,10 @@ const admit = fc
     runId: fc.constantFrom(PRESENT_RUN, PRESENT_RUN, PRESENT_RUN, PAST_RUN),
     nonce,
     floor: fc.oneof(fc.nat(60), fc.constant(999_999_999_999_990)).map(String),
-    incarnation: fc.constantFrom("incarnation1", "incarnation2"),
+    epoch: fc.constantFrom("epoch1", "epoch2"),
     id: fc.constantFrom("id1", "id2"),
   })
-  .map((given) => [given.runId, given.nonce, given.floor, given.incarnation, given.id, "fleet", "0", "20000", "1", "1-g", "members", ""]);
+  .map((given) => [given.runId, given.nonce, given.floor, given.epoch, given.id, "fleet", "0", "20000", "1", "1-g", "members", ""]);
 
 const readmit = admit.map((words) => words.slice(0, 4));
 const noted = fc.constantFrom(NOTED, NOTED, NOTED, "another");
@@ -133,10 +133,10 @@ const ballot = fc.constantFrom("10", "20", "30");
 const promise = fc.tuple(noted, ballot);
 const accept = fc
   .tuple(noted, ballot, fc.constantFrom("members2", "members3"), fc.constantFrom("0", String(3 * GRAIN_MS + GRAIN_MS / 2)))
-  .map((words) => [...words, "incarnation5"]);
+  .map((words) => [...words, "epoch5"]);
 const enter = fc
   .record({ generation: fc.constantFrom("2", "3"), floor: fc.constantFrom("1", "50"), since: fc.constantFrom("1", "1", "2") })
-  .map(({ generation, floor, since }) => [`${generation}-g`, generation, "members2", "20000", floor, "incarnation6", since]);
+  .map(({ generation, floor, since }) => [`${generation}-g`, generation, "members2", "20000", floor, "epoch6", since]);
 const mark = fc.constantFrom([], ["store", "0"], ["store", "7"], ["store", "5", "other", "1"]);
 
 const nodeScript = (name: NodeScriptName, args: fc.Arbitrary<readonly string[]>): fc.Arbitrary<Step> =>
@@ -233,7 +233,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.constant({ kind: "greet" as const }) },
   { weight: 2, arbitrary: nodeScript("status", fc.constant([])) },
   { weight: 4, arbitrary: nodeScript("openAdmission", openAdmission) },
-  { weight: 2, arbitrary: nodeScript("readFloor", fc.constantFrom(["incarnation3", "1-g"], ["incarnation4", "1-g"])) },
+  { weight: 2, arbitrary: nodeScript("readFloor", fc.constantFrom(["epoch3", "1-g"], ["epoch4", "1-g"])) },
   { weight: 5, arbitrary: nodeScript("admit", admit) },
   { weight: 2, arbitrary: nodeScript("readmit", readmit) },
   { weight: 5, arbitrary: nodeScript("promise", promise) },

@@ -24,7 +24,14 @@ const acts: readonly (readonly [number, Act])[] = [
   [6, (caller) => caller.forceOne()],
   [17, (caller) => caller.askWhetherIssued()],
 ];
-const allWeights = acts.reduce((sum, [weight]) => sum + weight, 0);
+/** Where all wait for their turns. */
+const turns: typeof acts = [
+  [700, (caller) => caller.waitForTurn()],
+  [150, (caller) => caller.acquireSeveral()],
+  [150, (caller) => caller.giveUpWaiting()],
+];
+const sum = (weighed: typeof acts): number => weighed.reduce((total, [weight]) => total + weight, 0);
+const allWeights = { anything: sum(acts), turns: sum(turns) };
 
 const CALM_ACTS = 3;
 
@@ -71,6 +78,12 @@ export class Caller {
     });
     await this.#hold(holding);
     if (this.#chance.next() < 0.1) await extended(holding, Math.max(this.#ttlMs(), scenario.ttlMs >> 1));
+    await released(this.#around, holding);
+  }
+
+  async waitForTurn(): Promise<void> {
+    const holding = await this.#acquire([this.#resource()], { waitMs: Number.POSITIVE_INFINITY });
+    await this.#hold(holding);
     await released(this.#around, holding);
   }
 
@@ -178,8 +191,9 @@ export class Caller {
   }
 
   #draw(): Act {
-    let left = this.#chance.next() * allWeights;
-    for (const [weight, act] of acts) {
+    const { wants } = this.#around.scenario;
+    let left = this.#chance.next() * allWeights[wants];
+    for (const [weight, act] of wants === "turns" ? turns : acts) {
       left -= weight;
       if (left < 0) return act;
     }
@@ -206,7 +220,15 @@ export class Caller {
   async #acquire(resources: readonly string[], options: Parameters<Host["locker"]["acquire"]>[1] & object): Promise<Holding> {
     this.#doing(`${this.#around.phase() === "calm" ? "strictly " : ""}wants ${resources.join(" and ")}`);
     const calledAt = this.#around.now();
-    const lease = await this.#host.locker.acquire(resources, options);
+    // Before it has met the nodes it has no place among those that wait.
+    const hasMet = this.#host.fleet.state().admitted.length === this.#around.scenario.nodes;
+    const isOver = hasMet ? this.#around.turns?.waits(this.#process, resources) : undefined;
+    let lease: Lease;
+    try {
+      lease = await this.#host.locker.acquire(resources, options);
+    } finally {
+      isOver?.();
+    }
     return this.#given(lease, { calledAt, ttlMs: options.ttlMs ?? this.#around.scenario.ttlMs });
   }
 
@@ -217,6 +239,7 @@ export class Caller {
       driftFactor: this.#host.policy.driftFactor,
       lease,
     });
+    this.#around.turns?.given(holding, asked.calledAt);
     this.#last = { resource: lease.resource, token: lease.token };
     this.#doing(`holds ${lease.resources.join(" and ")}`);
     return holding;

@@ -19,7 +19,7 @@ function votesAtOnce(server: SimServer, before: Memory): void {
   const record = server.memory.madeHash(NODE_KEY, nowMs);
   const floor = record.get("floor") ?? "0";
   for (const [field, value] of known) record.set(field, value);
-  record.set("admitted", `2${paddedRunId(server.runId).slice(0, -1)}${"0".repeat(15)}${admission.incarnation}`).set("floor", floor);
+  record.set("admitted", `2${paddedRunId(server.runId).slice(0, -1)}${"0".repeat(15)}${admission.epoch}`).set("floor", floor);
 }
 
 /** A founder's second look at a node repeats the answer of its first. */
@@ -81,7 +81,7 @@ export const controls: Readonly<Record<string, Rules>> = {
   }),
   "readmission without floors": edited("readFloor", { find: "return record[2]", replace: "return '1'" }),
   "founders that look once": { ...allRules, answer: answersAsBefore() },
-  "tickets ignored": edited("admit", {
+  "nonces ignored": edited("admit", {
     find: "record[1] ~= ARGV[2]",
     replace: "redis.call('HGET', KEYS[1], 'admitted') and string.sub(redis.call('HGET', KEYS[1], 'admitted'), 1, 40) == head('2')",
   }),
@@ -114,6 +114,9 @@ export const controls: Readonly<Record<string, Rules>> = {
     replace: "elseif false then",
   }),
   "reservations without an end": edited("release", { find: ", 'PX', format('%.0f', RESERVED_MS))", replace: ")" }),
+  "tickets that stay": edited("release", { find: "call('HDEL', queueOf(KEYS[key]), ticket)", replace: "" }),
+  "refused without a ticket": edited("claim", { find: "call('HSET', queue, ticket,", replace: "format(" }),
+  "no roll call": edited("release", { find: "callRoll(KEYS[key])", replace: "local _ = callRoll" }),
   "release nothing": edited("release", {
     find: SHORT_RELEASE,
     replace: "if #KEYS == 1 and #ARGV == 1 then\n  if true then return 1 end\n",

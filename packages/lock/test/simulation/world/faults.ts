@@ -19,6 +19,8 @@ export interface Stage {
   onNewLife(machine: Machine, before: Memory): void;
   /** A new process runs on this host. */
   onBegin(host: Host): void;
+  /** A fault begins or ends. */
+  onChange(): void;
 }
 
 /** Ends a fault. */
@@ -61,11 +63,13 @@ export class Faults {
     const undo = this.#inflict(fault, machine, host);
     if (undo === undefined) return undefined;
     this.counts[fault.kind]++;
+    this.#stage.onChange();
     log?.("fault", `${fault.kind} (${machine.server.name}, ${host.name}, strength ${fault.strength}) for ${fault.lastsMs} ms`);
     const once = (): void => {
       if (!this.#undos.delete(once)) return;
       log?.("fault", `${fault.kind} (${machine.server.name}, ${host.name}) is over`);
       undo();
+      this.#stage.onChange();
     };
     this.#undos.add(once);
     timeline.after(fault.lastsMs, once);

@@ -4,7 +4,7 @@ import type { Lease } from "#lock/protocol/lease.js";
 import type { ClientProcess } from "../engine/client-process.js";
 
 export interface Violation {
-  readonly promise: "T1" | "T2" | "L1" | "L2" | "fence" | "issued" | "ballots" | "left behind" | "forgotten" | "rejection";
+  readonly promise: "T1" | "T2" | "L1" | "L2" | "W1" | "fence" | "issued" | "ballots" | "left behind" | "forgotten" | "rejection";
   readonly atMs: number;
   readonly what: string;
 }

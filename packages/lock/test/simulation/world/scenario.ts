@@ -35,7 +35,7 @@ export interface Fault {
   readonly strength: number;
 }
 
-export const ambushKinds = ["half-way", "left behind", "belated", "two founders"] as const;
+export const ambushKinds = ["half-way", "left behind", "belated", "two founders", "late seal", "standing still"] as const;
 
 export type AmbushKind = (typeof ambushKinds)[number];
 
@@ -67,6 +67,8 @@ export interface Scenario {
   readonly stormMs: number;
   readonly faults: readonly Fault[];
   readonly ambushes: readonly Ambush[];
+  /** `turns`: all wait for what others have, and nothing fails but processes. */
+  readonly wants: "anything" | "turns";
 }
 
 const weights: Readonly<Record<FaultKind, number>> = {
@@ -117,11 +119,13 @@ const ambush: fc.Arbitrary<Ambush> = fc.oneof(
   { weight: 2, arbitrary: ambushOf("half-way", moment) },
   { weight: 1, arbitrary: ambushOf("left behind", moment) },
   { weight: 1, arbitrary: ambushOf("belated", moment) },
+  { weight: 1, arbitrary: ambushOf("late seal", moment) },
+  { weight: 1, arbitrary: ambushOf("standing still", moment) },
   // A fleet is founded once, at the beginning.
   { weight: 1, arbitrary: ambushOf("two founders", fc.constant(0)) },
 );
 
-export const scenarios: fc.Arbitrary<Scenario> = fc.record({
+const anyScenario: fc.Arbitrary<Scenario> = fc.record({
   chance: fc.noShrink(fc.nat(0xffffffff)),
   nodes: fc.constantFrom(3, 3, 5),
   clients: whole(2, 4),
@@ -136,7 +140,19 @@ export const scenarios: fc.Arbitrary<Scenario> = fc.record({
   stormMs: whole(500, LONGEST_STORM_MS),
   faults: fc.array(fault, { maxLength: 40, size: "max" }),
   ambushes: fc.array(ambush, { maxLength: 6, size: "max" }),
+  wants: fc.constantFrom("anything", "anything", "anything", "anything", "turns"),
 });
+
+const turnFaults: readonly FaultKind[] = ["stop client", "crash client"];
+
+/** The world that a scenario becomes where all wait for their turns. */
+export function withTurns(scenario: Scenario): Scenario {
+  const faults = scenario.faults.filter(({ kind }) => turnFaults.includes(kind));
+  const ambushes = scenario.ambushes.filter(({ kind }) => kind === "standing still");
+  return { ...scenario, resources: 1 + (scenario.resources % 3), clocks: "even", faults, ambushes, wants: "turns" };
+}
+
+export const scenarios = anyScenario.map((scenario) => (scenario.wants === "turns" ? withTurns(scenario) : scenario));
 
 /** The scenario of a seed; with a path, the smaller one to which it shrank. */
 export function scenarioOf(seed: number, path?: string): Scenario {

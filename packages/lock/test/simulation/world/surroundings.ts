@@ -4,6 +4,7 @@ import type { LeaseChecker } from "./lease-checker.js";
 import type { Rules } from "./rules.js";
 import type { Scenario } from "./scenario.js";
 import type { ServerOracle } from "./server-oracle.js";
+import type { TurnChecker } from "./turn-checker.js";
 
 export interface Surroundings {
   readonly now: () => number;
@@ -11,6 +12,8 @@ export interface Surroundings {
   readonly checker: LeaseChecker;
   readonly rules: Rules;
   readonly oracle: ServerOracle;
+  /** Where all wait for their turns. */
+  readonly turns: TurnChecker | undefined;
   phase(): "storm" | "recovery" | "calm";
   other(than: Host): Host | undefined;
   onHandedOver(text: string): void;

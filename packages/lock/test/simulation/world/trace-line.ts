@@ -3,7 +3,7 @@
 import type { NodeEvent } from "#lock/protocol/events.js";
 import type { Executed } from "../server/sim-server.js";
 
-/** The field `admitted` of a record: run_id, counter floor, incarnation. */
+/** The field `admitted` of a record: run_id, counter floor, epoch. */
 const ADMITTED = /n\dlife(\d+)x+\d{15}([\w-]+)/g;
 const RUN_ID = /n\dlife(\d+)x+/g;
 
@@ -12,7 +12,7 @@ export function callLine({ name, keys, args, reply }: Executed): string | undefi
   const resources = keys.filter((key) => key.includes(":lock:")).map((key) => key.slice(key.indexOf(":lock:") + ":lock:".length));
   if (args.length === 0 && name !== "status") return undefined;
   const said = args.filter((arg) => !arg.match(ADMITTED)).join(" ");
-  const answer = JSON.stringify(reply).replace(ADMITTED, "incarnation $2 of life $1").replace(RUN_ID, "life $1");
+  const answer = JSON.stringify(reply).replace(ADMITTED, "epoch $2 of life $1").replace(RUN_ID, "life $1");
   return `${[name, ...resources].join(" ")} (${said.replace(RUN_ID, "life $1").replaceAll("\n", "+")}) → ${answer.replaceAll("\\n", "+")}`;
 }
 

@@ -4,7 +4,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, type RenewalEvent } from "#lock/protocol/events.js";
 import { floorsNeeded } from "#lock/redis/admission/plan.js";
-import { incarnationIn, paddedRunId } from "#lock/redis/admission-record.js";
+import { epochIn, paddedRunId } from "#lock/redis/admission-record.js";
 import { Chance } from "../engine/chance.js";
 import { Timeline, Trace } from "../engine/timeline.js";
 import { Machine } from "../network/path.js";
@@ -20,6 +20,7 @@ import type { AmbushKind, FaultKind, Scenario } from "./scenario.js";
 import { ServerOracle } from "./server-oracle.js";
 import type { Surroundings } from "./surroundings.js";
 import { callLine } from "./trace-line.js";
+import { TurnChecker } from "./turn-checker.js";
 
 export interface WorldSettings {
   readonly rules?: Rules;
@@ -47,6 +48,7 @@ const BORN_AT_MS = 1_700_000_000_000;
 export class World {
   readonly timeline = new Timeline();
   readonly checker: LeaseChecker;
+  readonly #turns: TurnChecker | undefined;
   readonly #scenario: Scenario;
   readonly #rules: Rules;
   readonly #trace: Trace | undefined;
@@ -73,6 +75,7 @@ export class World {
     this.#log = this.#trace === undefined ? undefined : (actor, what) => this.#trace?.log(actor, what);
     this.#chance = new Chance(scenario.chance);
     this.checker = new LeaseChecker(now, scenario.clocks === "even" ? "with exclusion" : "without exclusion");
+    this.#turns = scenario.wants === "turns" ? this.#turnChecker() : undefined;
     this.#oracle = new ServerOracle({
       onRemoved: (resource) => this.checker.forced(resource),
       onAdmitted: (server) => this.#admitted(server),
@@ -92,6 +95,7 @@ export class World {
       log: this.#log,
       onNewLife: ({ server }, before) => rules.onNewLife?.(server, before),
       onBegin: (host) => this.#populate(host),
+      onChange: () => this.#turns?.changed(),
     });
     this.#ambushes = new Ambushes({
       timeline,
@@ -176,6 +180,7 @@ export class World {
       clocks: this.#scenario.clocks,
       faults: this.#faults.counts,
       excused: this.#handedOver,
+      wants: this.#scenario.wants,
     };
     for (const what of leftoverKeys(this.#machines, given)) this.checker.break("left behind", what);
     this.#isQuiet = true;
@@ -191,6 +196,17 @@ export class World {
     this.#forgetful.delete(name);
     const others = this.#machines.filter(({ server }) => server.name !== name && isBelieved(server)).length;
     if (appendfsync !== "always" && others < floorsNeeded(nodes)) this.checker.refounded();
+  }
+
+  #turnChecker(): TurnChecker {
+    const { callers, clients, resources, ttlMs } = this.#scenario;
+    return new TurnChecker({
+      now: () => this.timeline.now,
+      driftMs: ttlMs / 20,
+      callers: callers * clients,
+      looks: resources === 1 ? "counted" : "not counted",
+      break: (promise, what) => this.checker.break(promise, what),
+    });
   }
 
   #secondDeliveries(): number {
@@ -242,6 +258,7 @@ export class World {
       checker: this.checker,
       rules: this.#rules,
       oracle: this.#oracle,
+      turns: this.#turns,
       phase: () => this.#phase,
       other: (than) => this.#otherThan(than),
       onHandedOver: (text) => this.#handedOver.add(String(JSON.parse(text).owner)),
@@ -279,5 +296,5 @@ export class World {
 function isBelieved(server: SimServer): boolean {
   const record = server.memory.hash(`{${NAMESPACE}}:node`, server.wallMs());
   const admitted = record?.get("admitted") ?? "";
-  return incarnationIn(admitted) !== "" && admitted.startsWith(`2${paddedRunId(server.runId).slice(0, -1)}`);
+  return epochIn(admitted) !== "" && admitted.startsWith(`2${paddedRunId(server.runId).slice(0, -1)}`);
 }

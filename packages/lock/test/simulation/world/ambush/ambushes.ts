@@ -3,7 +3,9 @@
 import type { Executed } from "../../server/sim-server.js";
 import type { Ambush, AmbushKind } from "../scenario.js";
 import { halfWay } from "./half-way.js";
+import { lateSeal } from "./late-seal.js";
 import { clientOf, FROM_ALL, FROM_ONE, indexIn, isAdmission, Scene, type SceneSettings } from "./scene.js";
+import { standingStill } from "./standing-still.js";
 import { twoFounders } from "./two-founders.js";
 
 const lie: Readonly<Record<AmbushKind, (scene: Scene, ambush: Ambush) => void>> = {
@@ -11,6 +13,8 @@ const lie: Readonly<Record<AmbushKind, (scene: Scene, ambush: Ambush) => void>> 
   "left behind": leftBehind,
   belated,
   "two founders": twoFounders,
+  "late seal": lateSeal,
+  "standing still": standingStill,
 };
 
 export class Ambushes {

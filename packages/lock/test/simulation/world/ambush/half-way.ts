@@ -1,15 +1,15 @@
 // One node has granted and the others have not been reached. It forgets everything and is rebuilt
 // from the others; then just enough of them are reached for a quorum.
 import type { Ambush } from "../scenario.js";
-import { clientOf, FROM_ALL, FROM_ONE, indexIn, isAdmission, type Scene, tokenIn, type Undo } from "./scene.js";
+import { clientOf, FROM_ALL, FROM_ONE, grantedOwnerIn, indexIn, isAdmission, type Scene, tokenIn, type Undo } from "./scene.js";
 
 /** Requests that were held back arrive within this time. */
 const ARRIVES_WITHIN_MS = 5;
 
 export function halfWay(scene: Scene, ambush: Ambush): void {
   scene.watch(ambush.lastsMs, ({ server, name, keys, args, reply }) => {
-    const token = name === "grant" || name === "claim" ? tokenIn(reply) : undefined;
-    const client = clientOf(args[name === "claim" ? 3 : 2]);
+    const client = clientOf(grantedOwnerIn({ name, args }));
+    const token = tokenIn(reply);
     if (token === undefined || client === undefined) return false;
     const node = indexIn(server.name);
     if (!scene.others(node).every((other) => scene.isBehind(other, { lockKey: keys[1] ?? "", token }))) return false;

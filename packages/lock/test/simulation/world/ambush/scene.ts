@@ -29,7 +29,7 @@ interface Watch {
 export const FROM_ALL = 1;
 export const FROM_ONE = 0;
 /** The strongest jump of a node's clock, two seconds ahead: it ends every wait. */
-const AHEAD = 1;
+export const AHEAD = 1;
 
 export class Scene {
   /** How many struck. */
@@ -113,6 +113,12 @@ export class Scene {
 export function tokenIn(reply: Executed["reply"]): number | undefined {
   const first = Array.isArray(reply) ? reply[1] : reply;
   return typeof first === "number" ? first : undefined;
+}
+
+/** The owner in a call's first request for a grant. */
+export function grantedOwnerIn({ name, args }: Pick<Executed, "name" | "args">): string | undefined {
+  if (name === "claim") return args[3];
+  return name === "grant" ? args[2] : undefined;
 }
 
 export function isAdmission({ name, reply }: Pick<Executed, "name" | "reply">): boolean {
