@@ -8,7 +8,11 @@ import { causeOf } from "./causes.js";
 import type { Keys } from "./keys.js";
 import type { ConnectSettings, Link, OpenLink } from "./link.js";
 
-export interface SubscriptionSettings extends ConnectSettings {
+/** Of a message, even for the first; from 2 on the wait is named in so many digits (queue.lua). */
+const RANKS = "0123";
+const WAIT_DIGITS = 15;
+
+interface SubscriptionSettings extends ConnectSettings {
   readonly source: NodeSource;
   readonly openLink: OpenLink;
   readonly keys: Keys;
@@ -96,9 +100,12 @@ export class Subscriptions {
 
   // Any client may publish on the channel: other messages are ignored.
   #told(message: string): void {
-    const rank = message.slice(0, 1);
-    if (rank !== "0" && rank !== "1") return;
-    for (const listener of [...(this.#listeners.get(message.slice(1)) ?? [])]) listener.released(rank === "0" ? "first" : "backup");
+    const rank = RANKS.indexOf(message.slice(0, 1));
+    if (rank < 0) return;
+    const end = rank < 2 ? 1 : 1 + WAIT_DIGITS;
+    const sinceMs = rank < 2 ? undefined : Number(message.slice(1, end));
+    for (const listener of [...(this.#listeners.get(message.slice(end)) ?? [])])
+      listener.released(rank % 2 === 0 ? "first" : "backup", sinceMs);
   }
 
   #everyone(): readonly ReleaseListener[] {

@@ -73,7 +73,7 @@ export class WakeUp {
     for (const resource of this.#resources) {
       for (const [i, node] of this.#context.nodes.entries()) {
         const listener = {
-          released: (place: "first" | "backup") => this.#released(i, place),
+          released: (place: "first" | "backup", sinceMs?: number) => this.#released(i, place, sinceMs),
           listening: () => this.#listening(i),
           deaf: () => this.#deaf(i),
         };
@@ -132,6 +132,12 @@ export class WakeUp {
     if (freeInMs !== undefined) forMs = Math.min(forMs, afterExpiryMs(freeInMs, clock.random()));
     const news = Math.min(this.#askAt, this.#lookAt) - clock.monotonicMs();
     await this.#budget.sleep(Math.max(0, Math.min(forMs, news)));
+    if (isPlainlyHeld) this.#isFound = this.#isUnprompted() && (freeInMs === undefined || forMs < freeInMs || isReservedIn(lost));
+  }
+
+  /** Asks although it was told nothing: should it win, those that were told have not come. */
+  #isUnprompted(): boolean {
+    return this.#context.clock.monotonicMs() + TIMER_MS < Math.min(this.#askAt, this.#lookAt);
   }
 
   // Looks at one of the nodes, in turn, and returns when nobody holds it any more, or somebody who
@@ -140,7 +146,7 @@ export class WakeUp {
     const { clock, looks, nodes, policy } = this.#context;
     const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
     const seeing = [...nodes];
-    let isReserved = lost.ballots.some((ballot) => ballot.kind === "held" && ballot.isReserved);
+    let isReserved = isReservedIn(lost);
     const endsAt = clock.monotonicMs() + refreshMs(clock.random());
     let freeAt = clock.monotonicMs() + (isReserved ? afterReservationMs() : (retryAfterMs(lost, policy) ?? NEVER));
     let routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
@@ -150,6 +156,7 @@ export class WakeUp {
       const lookAt = Math.min(this.#lookAt, freeAt + afterExpiryMs(0, clock.random()));
       const moment = await looks.sleep(this.#budget, routineAt, Math.max(0, Math.min(dueAt, lookAt) - now));
       const later = clock.monotonicMs() + TIMER_MS;
+      this.#isFound = this.#isUnprompted();
       if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) return;
       if (moment === undefined && later < Math.min(this.#lookAt, freeAt)) continue;
       const isSecond = later >= this.#lookAt;
@@ -209,8 +216,10 @@ export class WakeUp {
   // One node alone may be late, with the lock held again on the others. A quorum that says "first"
   // is a quorum of free nodes that wait for this caller. A quorum of which some say "backup" serves
   // another one first. Less than that, for long: the nodes do not agree on who is the first.
-  #released(node: number, place: "first" | "backup"): void {
+  #released(node: number, place: "first" | "backup", sinceMs: number | undefined): void {
     const { clock, policy } = this.#context;
+    // Of the wait before: another node told so earlier, and this process has had the lock.
+    if (sinceMs !== undefined && sinceMs !== this.#sinceMs) return;
     if (place === "first") this.#toldFirst.add(node);
     this.#told.add(node);
     // The ticket is used up.
@@ -256,4 +265,8 @@ function ticketOf(resources: readonly string[]): string {
   if (resources.length === 1) return "";
   const set = JSON.stringify([...resources].sort());
   return `:${createHash("sha256").update(set).digest("base64url").slice(0, 11)}`;
+}
+
+function isReservedIn({ ballots }: Lost): boolean {
+  return ballots.some((ballot) => ballot.kind === "held" && ballot.isReserved);
 }

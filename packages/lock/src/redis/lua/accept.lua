@@ -3,7 +3,7 @@
 --        that it helps to issue in the present one.
 -- KEYS   1 {ns}:node
 -- ARGV   the field admitted as it was noted, ballot, members, how many ms the present generation
---        must have been open here, incarnation
+--        must have been open here, epoch
 -- Reply  { '1', floor } | { '0', '' } if the promise or the field has changed | { '2', how many ms
 --        are missing }
 --@include format

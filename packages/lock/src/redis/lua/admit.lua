@@ -2,7 +2,7 @@
 --        to. Its floor rises first, and becomes the counter floor, below which none of its own
 --        counters is believed.
 -- KEYS   1 {ns}:node
--- ARGV   run_id, nonce, lowest floor, incarnation, id, fleet, size, maxTtlMs, durable ('1' or '0'),
+-- ARGV   run_id, nonce, lowest floor, epoch, id, fleet, size, maxTtlMs, durable ('1' or '0'),
 --        generation ('': format 1), members, founding ('' or what the founders agreed on)
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the server was restarted, the memory
 --        was lost or the nonce was used since, or others found another fleet with this node

@@ -15,6 +15,7 @@ local LEAP = 65536
 local RIGHT_MS = 50
 local TICKET_MS = 90000
 local MOST_TICKETS = 1024
+local FULL, FULL_MS = '9999', 1000
 local least = tonumber(ARGV[2])
 local ticket = ARGV[3] or ''
 local mine = '~' .. ticket .. '|'
@@ -27,18 +28,30 @@ local mine = '~' .. ticket .. '|'
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Tickets of processes that have not asked for long: they are gone. Is there room for one more?
-local function makeRoom(queue)
+-- Is there room for one more ticket? The queue is not read for each: how many it has at most is
+-- counted in a key of its own, which says FULL for a second after it was found full.
+local function hasRoom(lock, queue)
+  local atMost = named(lock, 'tickets:', resourceOf(lock))
+  local most = call('INCR', atMost)
+  if most ~= 1 and most ~= MOST_TICKETS + 1 then
+    return most <= MOST_TICKETS
+  end
   local tickets, count = call('HGETALL', queue), 0
   for index = 1, #tickets, 2 do
     local askedAt = tonumber(sub(tickets[index + 1], 16, 30))
+    -- Its process has not asked for long: it is gone.
     if math.max(now - askedAt, askedAt - now) > TICKET_MS then
       call('HDEL', queue, tickets[index])
     else
       count = count + 1
     end
   end
-  return count < MOST_TICKETS
+  if count < MOST_TICKETS then
+    call('SET', atMost, format('%.0f', count + 1), 'PX', format('%.0f', TICKET_MS))
+    return true
+  end
+  call('SET', atMost, FULL, 'PX', format('%.0f', FULL_MS))
+  return false
 end
 
 local function takeTicket(lock, at)
@@ -47,10 +60,10 @@ local function takeTicket(lock, at)
   if math.max(since - reckoned, reckoned - since) > RIGHT_MS then
     since = reckoned
   end
-  if not call('HGET', queue, ticket) and not makeRoom(queue) then
+  if not call('HGET', queue, ticket) and not hasRoom(lock, queue) then
     return 0
   end
-  call('HSET', queue, ticket, format('%015.0f%015.0f', since, now))
+  call('HSET', queue, ticket, format('%015.0f%015.0f%015.0f', since, now, tonumber(ARGV[at + 1])))
   call('PEXPIRE', queue, format('%.0f', TICKET_MS))
   return 1
 end

@@ -2,7 +2,7 @@
 --        highest floor that was told as the nodes closed, and votes again. Also for a node that was
 --        away while generations went by.
 -- KEYS   1 {ns}:node
--- ARGV   generation, its number, members, maxTtlMs, lowest floor, incarnation, since which
+-- ARGV   generation, its number, members, maxTtlMs, lowest floor, epoch, since which
 --        generation the node has been a member without a break
 -- Reply  '1', or '0' if the node is not admitted, is there already, or was no member in between:
 --        then it is rebuilt like a new one

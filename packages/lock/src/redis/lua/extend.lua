@@ -27,7 +27,7 @@ local function request(first, last, at)
     if heir == '' then
       call('PEXPIRE', KEYS[key], ARGV[1])
     else
-      -- Those who wait for the owner wait for the heir.
+      -- Processes that wait for the owner wait for the heir from now on.
       local waiting = string.byte(call('GET', KEYS[key]), -1) == 10 and '\n' or ''
       call('SET', KEYS[key], heir .. waiting, 'PX', ARGV[1])
     end

@@ -3,8 +3,9 @@
 -- KEYS   1 {ns}:node
 -- ARGV   the field admitted as it was noted, ballot
 -- Reply  { '1', accepted ballot or '0', accepted members or '' } | { '0', the ballot it has
---        promised } if that is not lower, or if the field has changed: whoever noted it before a
---        member was rebuilt from this node knows of a promise that the rebuilt one may not know of
+--        promised } if that is not lower, or if the field has changed: a changer that noted it
+--        before another member was rebuilt from this node may count a promise that the rebuilt one
+--        has forgotten
 --@include format
 --@include run-id
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised', 'accepted', 'acceptedMembers')

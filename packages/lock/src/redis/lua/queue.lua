@@ -5,10 +5,11 @@
 --        their own: <inbox>:<word of the set>, or the inbox alone for a single resource.
 -- KEYS   none of its own: the lock key it is called with
 -- ARGV   none of its own
--- Reply  none of its own; an inbox hears "<rank: 0, or 1 for the next one><ticket behind the
---        inbox> <resource>"
+-- Reply  none of its own; an inbox hears "<rank: 2, or 3 for the next one><which wait><ticket
+--        behind the inbox> <resource>", where no wait is stored with rank 0 or 1 and without it
 -- Note   The queue is a hash of tickets, so that no right is needed that the lock did not need
---        before: since when it waits and when it last asked, 15 digits of milliseconds each. A
+--        before: since when it waits, when it last asked, and which wait it is (since when by the
+--        client's clock), 15 digits of milliseconds each; versions before have no third. A
 --        process that does not listen is passed over. A reservation names the owner ~<ticket>.
 local RESERVED_MS = 40
 
@@ -29,7 +30,10 @@ end
 -- listeners of this very server. Redis says redis_mode, Valkey server_mode.
 local server = nil
 local function tell(lock, ticket, rank)
-  local inbox = string.match(ticket, '^[^:]*')
+  local inbox, wait = string.match(ticket, '^[^:]*'), sub(call('HGET', queueOf(lock), ticket) or '', 31)
+  if wait ~= '' then
+    rank = rank + 2 .. wait
+  end
   local heard = call('PUBLISH', named(lock, 'inbox:', inbox), rank .. sub(ticket, #inbox + 1) .. ' ' .. resourceOf(lock))
   if heard == 0 and not RUN then
     server = server or call('INFO', 'server')
@@ -38,12 +42,33 @@ local function tell(lock, ticket, rank)
   return heard
 end
 
+local function rankOf(tickets, index)
+  return sub(tickets[index + 1], 1, 15) .. tickets[index]
+end
+
+-- The first two. Mostly both listen, so the others are only compared with them, by their times.
+local function firstTwo(tickets)
+  local first, second, bound = nil, nil, tickets[2]
+  for index = 1, #tickets, 2 do
+    if not second or tickets[index + 1] <= bound then
+      local rank = rankOf(tickets, index)
+      if not first or rank < first then
+        first, second = rank, first
+      elseif not second or rank < second then
+        second = rank
+      end
+      bound = sub(second or first, 1, 15) .. '999999999999999'
+    end
+  end
+  return { first, second }
+end
+
 -- Sorted once: in front of the first that is alive there may be a thousand that died, and the
 -- server does nothing else meanwhile.
-local function inOrder(queue)
-  local tickets, ranks = call('HGETALL', queue), {}
+local function inOrder(tickets)
+  local ranks = {}
   for index = 1, #tickets, 2 do
-    ranks[#ranks + 1] = sub(tickets[index + 1], 1, 15) .. tickets[index]
+    ranks[#ranks + 1] = rankOf(tickets, index)
   end
   table.sort(ranks)
   return ranks
@@ -52,20 +77,24 @@ end
 -- How many wait. The lock must be free.
 local function notify(lock)
   local queue, isReserved = queueOf(lock), false
-  local ranks = inOrder(queue)
-  for place = 1, #ranks do
+  local tickets = call('HGETALL', queue)
+  local ranks, count = firstTwo(tickets), #tickets / 2
+  for place = 1, count do
+    if place == 3 then
+      ranks = inOrder(tickets)
+    end
     local ticket = sub(ranks[place], 16)
     if isReserved then
-      if tell(lock, ticket, '1') > 0 then
-        return #ranks
+      if tell(lock, ticket, 1) > 0 then
+        return count
       end
     else
+      isReserved = tell(lock, ticket, 0) > 0
       call('HDEL', queue, ticket)
-      isReserved = tell(lock, ticket, '0') > 0
       if isReserved then
         call('SET', lock, '~' .. ticket .. '|the next in line\n', 'PX', format('%.0f', RESERVED_MS))
       end
     end
   end
-  return #ranks
+  return count
 end

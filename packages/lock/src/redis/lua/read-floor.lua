@@ -1,8 +1,8 @@
 -- What   Read the floor of an admitted node for the admission of another, and give this node a new
---        incarnation in the same script: a token stored here from now on is not in the floor that
+--        epoch in the same script: a token stored here from now on is not in the floor that
 --        is read, and no acquisition that began before this moment may count it (T2).
 -- KEYS   1 {ns}:node
--- ARGV   a fresh incarnation, generation
+-- ARGV   a fresh epoch, generation
 -- Reply  the floor, or nil if the node is not admitted itself or votes in another generation
 --@include format
 --@include run-id

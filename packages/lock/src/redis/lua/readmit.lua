@@ -1,7 +1,7 @@
 -- What   Admit a node that kept everything, as it was: its generation, and what it has promised and
 --        accepted for the next one, stay.
 -- KEYS   1 {ns}:node
--- ARGV   run_id, nonce, lowest floor, incarnation
+-- ARGV   run_id, nonce, lowest floor, epoch
 -- Reply  as admit.lua says
 --@include format
 --@include run-id

@@ -36,11 +36,11 @@ end
 
 local function callRoll(lock)
   local queue = queueOf(lock)
-  local ranks = inOrder(queue)
+  local ranks = inOrder(call('HGETALL', queue))
   for place = 1, math.min(#ranks, ROLL) do
     local ticket = sub(ranks[place], 16)
+    tell(lock, ticket, 0)
     call('HDEL', queue, ticket)
-    tell(lock, ticket, '0')
   end
 end
 

@@ -1,5 +1,5 @@
 -- What   Part of the scripts of the admission: the run_id of this server, and the field admitted,
---        which holds a mark, the run_id, counter floor, generation and incarnation.
+--        which holds a mark, the run_id, counter floor, generation and epoch.
 -- KEYS   1 {ns}:node
 -- ARGV   none of its own
 -- Reply  none of its own
@@ -28,7 +28,7 @@ local function admission(text, format)
   return mark, string.sub(text, 1, 40) == head(mark), counterFloor, generation, tonumber(string.match(generation, '(%d+)') or '0')
 end
 
-local function admittedAs(mark, counterFloor, generation, incarnation)
+local function admittedAs(mark, counterFloor, generation, epoch)
   local within = generation == '' and '' or generation .. ':'
-  return head(mark) .. string.format('%015.0f', counterFloor) .. within .. incarnation
+  return head(mark) .. string.format('%015.0f', counterFloor) .. within .. epoch
 end

@@ -44,6 +44,27 @@ describe("a release", () => {
     await expect.poll(() => crowd.heard.toSorted()).toEqual(["early is first", "middle is backup"]);
   });
 
+  test("W1 says of which wait the tickets are, by the clock of each", async ({ redis }) => {
+    await using crowd = await processes(redis, ["holder", "first", "next"]);
+    const [holder, first, next] = crowd.nodes;
+    const told: (readonly [string, number | undefined])[] = [];
+    for (const [i, node] of [first, next].entries())
+      node?.onReleased("a", { ...writing([], ""), released: (place, sinceMs) => told.push([`${i} ${place}`, sinceMs]) });
+    const lease = asking("a");
+    await holder?.grant(lease);
+    // So far ahead that the node goes by its own clock.
+    const waits = [Date.now() + 900_000, Date.now() + 950_000].map((sinceMs, i) => ({ sinceMs, waitedMs: 2_000 - 1_000 * i }));
+    await first?.grant({ ...asking("a"), wait: waits[0] });
+    await next?.grant({ ...asking("a"), wait: waits[1] });
+    await holder?.release({ ...lease, tells: true });
+    await expect
+      .poll(() => told.toSorted())
+      .toEqual([
+        ["0 first", waits[0]?.sinceMs],
+        ["1 backup", waits[1]?.sinceMs],
+      ]);
+  });
+
   test("keeps the lock for the first in the queue, for a moment", async ({ redis }) => {
     await using lock = await one(redis);
     const node = lock.node("n1");
@@ -294,6 +315,7 @@ describe("a ticket", () => {
     expect(Number(await nodes[0]?.cli("PTTL", queue))).toBeGreaterThan(80_000);
     const long = Array.from({ length: 1_024 }, (_, i) => [`process ${i}`, `${Date.now()}`.padStart(15, "0").repeat(2)]).flat();
     await nodes[0]?.cli("HSET", queue, ...long);
+    await nodes[0]?.cli("DEL", "{listening}:tickets:a");
     expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
     await using newcomer = await opened(urls, { namespace: "listening" });
     const refused = await newcomer.node("n1").grant({ ...asking("a"), ...waiting() });
@@ -301,8 +323,26 @@ describe("a ticket", () => {
     expect(refused).not.toHaveProperty("hasTicket");
     const old = long.map((word) => word.replace(/^\d{30}$/, `${Date.now() - 91_000}`.padStart(15, "0").repeat(2)));
     await nodes[0]?.cli("HSET", queue, ...old);
-    expect(await newcomer.node("n1").grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
+    await expect.poll(() => newcomer.node("n1").grant({ ...asking("a"), ...waiting() }), { timeout: 20_000 }).toMatchObject(held);
     expect(await nodes[0]?.cli("HLEN", queue)).toBe(2);
+  });
+
+  test.for([
+    ["with room", 900, { hasTicket: true }],
+    ["that is full", 1_024, { kind: "held" }],
+  ] as const)("W1 of a queue %s is given or refused without reading the others", async ([, length, answer], { fleet }) => {
+    const { nodes, urls } = await fleet({ nodes: 1 });
+    await using lock = await opened(urls, { namespace: "listening" });
+    const node = lock.node("n1");
+    await node.grant(asking("a"));
+    const crowd = Array.from({ length }, (_, i) => [`process ${i}`, `${Date.now()}`.padStart(15, "0").repeat(2)]).flat();
+    await nodes[0]?.cli("HSET", "{listening}:queue:a", ...crowd);
+    const readings = async () => Number(/cmdstat_hgetall:calls=(\d+)/.exec(String(await nodes[0]?.cli("INFO", "commandstats")))?.[1] ?? 0);
+    const before = await readings();
+    const startedAt = performance.now();
+    for (let i = 0; i < 100; i++)
+      expect(await node.grant({ ...asking("a"), wait: { ...waiting().wait, ticket: `:${i}` } })).toMatchObject(answer);
+    expect((await readings()) - before).toBeLessThanOrEqual(1 + (performance.now() - startedAt) / 1_000);
   });
 });
 
