@@ -17,7 +17,7 @@ CONSTANTS
   MaxToken,  \* leases beyond it have no number, and only exclude each other
   AtFirst,   \* how long leases of each fleet may last at the beginning: one function for each case that matters
   Longest,   \* and how long they may be allowed to last
-  MayBeLost, \* one of these is gone for good at some time, and the operator says so
+  MayBeLost, \* any of these are gone for good at some time, and the operator says so
   Without    \* rules left out: a subset of Rules; the protocol leaves out none
 
 Rules == {
@@ -46,7 +46,7 @@ VARIABLES
   planned,   \* per version and fleet: the version it had when somebody planned this step, or 0
   over,      \* per version: the fleets that have had it when all leases granted before were over
   carried,   \* per version: the highest floor of these, then
-  lost,      \* the fleet that is gone, or 0
+  lost,      \* the fleets that are gone
   longest,   \* per fleet: how long its leases may last
   lasts,     \* per fleet: for how long the last one was granted
   told,      \* per fleet, and fleet that it was told of: how long the leases of that one may last
@@ -62,9 +62,9 @@ Home(v) == IF Lists[v] = {} THEN 0 ELSE CHOOSE f \in Lists[v] : \A g \in Lists[v
 
 Added(v) == Lists[v] \ Lists[Before[v]]
 \* Taken away by a change that was begun at once with another: others may serve what was its own.
-Away(v) == IF "in its own list" \in Without THEN {} ELSE {f \in Lists[v] : f \notin Lists[version[f]]}
+Away(v) == IF "in its own list" \in Without THEN {} ELSE {f \in Lists[v] \ lost : f \notin Lists[version[f]]}
 Gaining(v) == Away(v) \union (IF Added(v) /= {} THEN Added(v) ELSE Lists[v])
-Concerned(v) == Lists[v] \union Lists[Before[v]] \union UNION {Lists[version[f]] : f \in Lists[v] \ {lost}}
+Concerned(v) == Lists[v] \union Lists[Before[v]] \union UNION {Lists[version[f]] : f \in Lists[v] \ lost}
 Others(v) == Concerned(v) \ Gaining(v)
 IsStep(u, v) == Cardinality(Lists[u] \ Lists[v]) + Cardinality(Lists[v] \ Lists[u]) < 2
 \* Whatever it serves by the list that it has it serves by the next one as well.
@@ -72,7 +72,7 @@ MayBeFar(v, g) == g \in Gaining(v) /\ (Lists[v] \subseteq Lists[version[g]] \/ "
 Max(s) == IF s = {} THEN 0 ELSE CHOOSE x \in s : \A y \in s : x >= y
 
 \* Whoever looks carries on with the newest list that a fleet has, or makes the next one of it.
-Newest == Max({version[f] : f \in Fleets \ {lost}})
+Newest == Max({version[f] : f \in Fleets \ lost})
 
 Init ==
   /\ rank \in Ranks
@@ -84,7 +84,7 @@ Init ==
   /\ planned = [v \in Versions |-> [f \in Fleets |-> 0]]
   /\ over = [v \in Versions |-> {}]
   /\ carried = [v \in Versions |-> 0]
-  /\ lost = 0
+  /\ lost = {}
   /\ longest \in AtFirst
   /\ lasts = [f \in Fleets |-> 1]
   /\ told = [g \in Fleets |-> [f \in Fleets |-> 1]]
@@ -96,7 +96,7 @@ Init ==
 \* By the list that the fleet has: an answer of another generation than the one in which it was asked is none.
 Grant(f) ==
   /\ runs[f] = 0
-  /\ f /= lost
+  /\ f \notin lost
   /\ \E v \in IF "own list" \in Without THEN Versions ELSE {version[f]} : Home(v) = f /\ runs' = [runs EXCEPT ![f] = v]
   /\ floor' = [floor EXCEPT ![f] = IF @ < MaxToken THEN @ + 1 ELSE @]
   /\ sunk' = (sunk \/ (floor[f] < MaxToken /\ floor[f] + 1 <= last))
@@ -119,20 +119,20 @@ Plan(v, f) ==
   /\ f \in Concerned(v)
   /\ version[f] < v
   /\ planned[v][f] /= version[f]
-  /\ f /= lost
+  /\ f \notin lost
   /\ Newest \in {v, Before[v]}
-  /\ ((\A g \in Concerned(v) \ {lost} : IsStep(version[g], v) \/ MayBeFar(v, g)) \/ "one at a time" \in Without)
+  /\ ((\A g \in Concerned(v) \ lost : IsStep(version[g], v) \/ MayBeFar(v, g)) \/ "one at a time" \in Without)
   /\ \/ f \in Others(v) /\ (f \notin Lists[v] \/ Lists[version[f]] \subseteq Lists[v] \/ "one at a time" \in Without)
      \/ f \in Gaining(v) /\ (Others(v) \subseteq over[v] \/ "others first" \in Without)
   /\ planned' = [planned EXCEPT ![v] = [@ EXCEPT ![f] = version[f]]]
-  /\ told' = [g \in Fleets |-> IF g \in Lists[v] \ {lost} /\ f \in Gaining(v) /\ "tell the longest" \notin Without
+  /\ told' = [g \in Fleets |-> IF g \in Lists[v] \ lost /\ f \in Gaining(v) /\ "tell the longest" \notin Without
                                THEN [told[g] EXCEPT ![f] = Max({@, longest[f]})] ELSE told[g]]
   /\ UNCHANGED <<rank, version, floor, runs, last, sunk, over, carried, lost, longest, lasts, heard, raising>>
 
 \* Noticed once, and believed for ever: it may have another list by the time it is used.
 Outwaited(v, f) ==
   /\ version[f] = v
-  /\ f /= lost
+  /\ f \notin lost
   /\ f \in Others(v) \ over[v]
   /\ (runs[f] = 0 \/ runs[f] = v \/ "outwait" \in Without)
   /\ over' = [over EXCEPT ![v] = @ \union {f}]
@@ -142,7 +142,7 @@ Outwaited(v, f) ==
 
 Step(v, f) ==
   /\ planned[v][f] > 0
-  /\ f /= lost
+  /\ f \notin lost
   /\ (planned[v][f] = version[f] \/ "as it was planned" \in Without)
   /\ version' = [version EXCEPT ![f] = v]
   /\ floor' = [floor EXCEPT ![f] = IF f \in Gaining(v) /\ "carry the floor" \notin Without THEN Max({@, carried[v]}) ELSE @]
@@ -165,14 +165,14 @@ ToBeTold(f) == {f} \union Lists[raising[f]]
 
 Tell(f, g) ==
   /\ raising[f] > 0
-  /\ g \in ToBeTold(f) \ {lost}
+  /\ g \in ToBeTold(f) \ lost
   /\ told[g][f] < Longest
   /\ told' = [told EXCEPT ![g] = [@ EXCEPT ![f] = Longest]]
   /\ UNCHANGED <<rank, version, floor, runs, last, sunk, planned, over, carried, lost, longest, lasts, heard, raising>>
 
 Longer(f) ==
   /\ raising[f] > 0
-  /\ f /= lost
+  /\ f \notin lost
   /\ ((\A g \in ToBeTold(f) : told[g][f] >= Longest) \/ "tell the longest" \in Without)
   /\ (raising[f] = version[f] \/ "of the list told" \in Without)
   /\ longest' = [longest EXCEPT ![f] = Longest]
@@ -182,29 +182,29 @@ Longer(f) ==
 (*************************** A fleet is lost *******************************)
 
 Lose(f) ==
-  /\ f \in MayBeLost
-  /\ lost = 0
-  /\ lost' = f
+  /\ f \in MayBeLost \ lost
+  /\ lost' = lost \union {f}
   /\ UNCHANGED <<rank, version, floor, runs, last, sunk, planned, over, carried, longest, lasts, told, heard, raising>>
 
-Left(v) == Lists[v] \ {lost}
-Known(v) == Max({longest[g] : g \in Left(v)} \union (IF "outwait the lost" \in Without THEN {} ELSE {told[g][lost] : g \in Left(v)}))
+Left(v) == Lists[v] \ lost
+Known(v, f) == Max({longest[g] : g \in Left(v)} \union (IF "outwait the lost" \in Without THEN {} ELSE {told[g][f] : g \in Left(v)}))
 
-\* A lease of its that lasts longer than what is waited for may still run. Its tokens are below the floor of the clock.
-LostOutwaited(v) ==
-  /\ lost > 0
-  /\ lost \in (Lists[Before[v]] \ Lists[v]) \ over[v]
-  /\ Newest \in {v, Before[v]}
-  /\ (runs[lost] = 0 \/ lasts[lost] > Known(v))
-  /\ over' = [over EXCEPT ![v] = @ \union {lost}]
-  /\ carried' = [carried EXCEPT ![v] = Max({@, floor[lost]})]
+\* A lease of its that lasts longer than what is waited for may still run. Its tokens are below the floor of the clock. A change that was
+\* begun is carried on without it; none is begun but the one that takes it away.
+LostOutwaited(v, f) ==
+  /\ f \in lost
+  /\ f \in Others(v) \ over[v]
+  /\ (Newest = v \/ (Newest = Before[v] /\ f \notin Lists[v]))
+  /\ (runs[f] = 0 \/ lasts[f] > Known(v, f))
+  /\ over' = [over EXCEPT ![v] = @ \union {f}]
+  /\ carried' = [carried EXCEPT ![v] = Max({@, floor[f]})]
   /\ heard' = [heard EXCEPT ![v] = [h \in Fleets |-> Max({@[h]} \union {told[g][h] : g \in Left(v)})]]
   /\ UNCHANGED <<rank, version, floor, runs, last, sunk, planned, lost, longest, lasts, told, raising>>
 
 Next ==
   \/ \E f \in Fleets : Grant(f) \/ End(f) \/ BeginLonger(f) \/ Longer(f) \/ Lose(f)
   \/ \E f \in Fleets : \E g \in Fleets : Tell(f, g)
-  \/ \E v \in Changes : LostOutwaited(v)
+  \/ \E v \in Changes : \E f \in Fleets : LostOutwaited(v, f)
   \/ \E v \in Changes : \E f \in Fleets : Plan(v, f) \/ Outwaited(v, f) \/ Step(v, f)
 
 Spec == Init /\ [][Next]_vars
@@ -215,7 +215,7 @@ Spec == Init /\ [][Next]_vars
 Exclusive == \A f \in Fleets : \A g \in Fleets : f /= g => runs[f] = 0 \/ runs[g] = 0
 
 \* F1: no two fleets would grant it.
-OneHome == \A f \in Fleets \ {lost} : \A g \in Fleets \ {lost} : f /= g => ~(Home(version[f]) = f /\ Home(version[g]) = g)
+OneHome == \A f \in Fleets \ lost : \A g \in Fleets \ lost : f /= g => ~(Home(version[f]) = f /\ Home(version[g]) = g)
 
 \* T1, T2: each token is above all that were given before.
 Rising == ~sunk

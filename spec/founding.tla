@@ -15,7 +15,7 @@ CONSTANTS
 
 Rules == {
   "look again",  \* a founder has seen all nodes a second time, as it saw them first, before it admits any
-  "ticket"       \* an admission takes effect in the memory that was seen, and in no later one
+  "nonce"        \* an admission takes effect in the memory that was seen, and in no later one
 }
 ASSUME Without \subseteq Rules
 
@@ -64,7 +64,7 @@ Found(f, n) ==
   /\ SeenAll(f)
   /\ (again[f] = Nodes \/ "look again" \in Without)
   /\ n \notin admitted
-  /\ (seen[f][n] = memory[n] \/ "ticket" \in Without)
+  /\ (seen[f][n] = memory[n] \/ "nonce" \in Without)
   /\ admitted' = admitted \union {n}
   /\ UNCHANGED <<memory, knows, given, seen, again, losses>>
 

@@ -21,8 +21,8 @@ CONSTANTS
 Rules == {
   "one at a time",            \* a set differs from the one before it by one member added, taken away or replaced
   "count own generation",     \* a vote counts only if the node votes in the generation that the attempt began in
-  "votes of one incarnation", \* a vote counts only in the incarnation of the node that the attempt has noted
-  "ask one incarnation",      \* a node promises and accepts only in the incarnation that the changer has noted
+  "votes of one epoch", \* a vote counts only in the epoch of the node that the attempt has noted
+  "ask one epoch",      \* a node promises and accepts only in the epoch that the changer has noted
   "keep the promise",         \* a node accepts only under the ballot that it has promised last
   "majority of the old",      \* a set is opened only when a majority of the set before it has accepted it
   "carry on what was begun",  \* a changer that hears of an accepted set proposes that one, not its own
@@ -108,7 +108,7 @@ Begin(n) ==
   /\ UNCHANGED changes
 
 Own(n) == gen[n] = began \/ "count own generation" \in Without
-Noted(n) == n \notin moved \/ "votes of one incarnation" \in Without
+Noted(n) == n \notin moved \/ "votes of one epoch" \in Without
 
 Vote(n) ==
   /\ began > 0
@@ -144,7 +144,7 @@ Start(d, n) ==
 
 Counts(d, n) == /\ n \in from[d]
                 /\ gen[n] = base[d]
-                /\ (n \notin stale[d] \/ "ask one incarnation" \in Without)
+                /\ (n \notin stale[d] \/ "ask one epoch" \in Without)
 
 Promise(d, n) ==
   /\ phase[d] = "asking"

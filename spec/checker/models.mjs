@@ -66,7 +66,7 @@ function constantsIn(text) {
 
 /** @param {string} chapter @param {string} name */
 function line(chapter, name) {
-  const found = new RegExp(`^${name}: (.+)$`, "m").exec(chapter)?.[1];
-  if (found === undefined) throw new Error(`a chapter of ${tablePath} has no line "${name}: …"`);
+  const found = new RegExp(`(?:^|\\s)${name}: ([^]+?)(?=\\s+Invariants: |\\n\\n)`).exec(chapter)?.[1];
+  if (found === undefined) throw new Error(`a chapter of ${tablePath} has no "${name}: …"`);
   return found;
 }

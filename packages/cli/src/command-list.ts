@@ -7,7 +7,7 @@ import { watch } from "./commands/watch.js";
 import type { Context, Flags } from "./context.js";
 import type { Report } from "./report.js";
 
-export type FlagName = "lost" | "max-ttl" | "reason" | "yes" | "limit" | "every" | "since";
+type FlagName = "lost" | "max-ttl" | "reason" | "yes" | "limit" | "every" | "since";
 
 export interface Command {
   /** What stands behind the name; in brackets what may be left out. */
@@ -25,7 +25,7 @@ export interface Flag {
 }
 
 export const flagHelp: Readonly<Record<FlagName, Flag>> = {
-  lost: { help: "its servers are gone for good" },
+  lost: { help: "its servers are gone for good; of several fleets: remove east,north --lost" },
   "max-ttl": { value: "MS", help: "the longest lease that a lost fleet ever allowed, where the others do not know it" },
   reason: { value: "TEXT", help: "why; it is kept or published with the change" },
   yes: { help: "do not ask" },

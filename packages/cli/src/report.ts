@@ -2,7 +2,7 @@
 // parted by tabs where the output is piped.
 import { padded, printable, shortened, widthOf } from "./text.js";
 
-export type Colour = "red" | "green" | "yellow" | "dim" | "bold";
+type Colour = "red" | "green" | "yellow" | "dim" | "bold";
 export interface Cell {
   readonly text: string;
   readonly colour?: Colour | undefined;

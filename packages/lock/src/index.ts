@@ -18,6 +18,7 @@ export type {
   Unreachable,
 } from "./protocol/ballot.js";
 export type { Campaign, CampaignOptions, Leader, Term, TermRoutine } from "./protocol/campaign.js";
+export type { ChangeLimits, ChangeWaiting } from "./protocol/change-limits.js";
 export { type LeaseLostReason, LockError, type LockErrorCode, type LockErrorDetails, type LossReason } from "./protocol/errors.js";
 export type { NodeEvent } from "./protocol/events.js";
 export {
@@ -34,21 +35,8 @@ export {
 } from "./protocol/events.js";
 export type { Finding, FleetMembers, FleetState, MemberChange, NodeReport, ReconfigureOptions } from "./protocol/fleet.js";
 export type { FleetInspection, FleetsChange, FleetsState } from "./protocol/fleets.js";
+export type { ForcedRelease, HeldResource, HeldResources, Inspection, ListHeldOptions, NodeInspection } from "./protocol/inspection.js";
 export type { Lease, Release, Renewal } from "./protocol/lease.js";
-export type {
-  AcquireOptions,
-  Attempted,
-  ForcedRelease,
-  HeldResource,
-  HeldResources,
-  Inspection,
-  KeepOptions,
-  ListHeldOptions,
-  Locker,
-  NodeInspection,
-  Resources,
-  TryAcquireOptions,
-  UsingOptions,
-} from "./protocol/locker.js";
+export type { AcquireOptions, Attempted, KeepOptions, Locker, Resources, TryAcquireOptions, UsingOptions } from "./protocol/locker.js";
 export type { NodeSource } from "./protocol/node-source.js";
 export { compareTokens, formatToken, isToken, MAX_TOKEN, parseToken } from "./protocol/token.js";

@@ -10,45 +10,31 @@ import { raiseMark } from "./lease/mark.js";
 import { closedError, describeLost } from "./lease/messages.js";
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
 import { retryAfterMs } from "./lease/time-until-free.js";
-import { readAdoptOptions, readLeaseRequest, readListHeldOptions, readResource } from "./options/lease-request.js";
-import { readMemberChange, readNames, readReconfigureWaitMs } from "./options/member-change.js";
+import { type LeaseRequest, readAdoptOptions, readLeaseRequest, readListHeldOptions, readResource } from "./options/lease-request.js";
+import { readChangeLimits, readMemberChange, readNames } from "./options/member-change.js";
 import { policyFor } from "./options/member-policy.js";
-import { foreignTokenOption, shown, tokenOption, wellFormedText } from "./options/option.js";
+import { foreignTokenOption, tokenOption, wellFormedText } from "./options/option.js";
 import { checkTtl, type Policy } from "./options/policy.js";
 import type { Clock } from "./platform/clock.js";
 import { DeadlineHeap } from "./platform/deadline-heap.js";
 import { InFlight } from "./platform/in-flight.js";
-import type { Campaign, CampaignOptions, Leader, TermRoutine } from "./protocol/campaign.js";
+import type { Leader } from "./protocol/campaign.js";
 import { LockError } from "./protocol/errors.js";
 import type { Finding, Fleet, FleetMembers, FleetState, MemberChange, ReconfigureOptions } from "./protocol/fleet.js";
 import type { FleetsState } from "./protocol/fleets.js";
+import type { ForcedRelease, HeldResources, Inspection, ListHeldOptions, NodeInspection } from "./protocol/inspection.js";
 import type { Lease } from "./protocol/lease.js";
-import type {
-  AcquireOptions,
-  Attempted,
-  ForcedRelease,
-  HeldResources,
-  Inspection,
-  KeepOptions,
-  ListHeldOptions,
-  Locker,
-  NodeInspection,
-  Resources,
-  TryAcquireOptions,
-  UsingOptions,
-} from "./protocol/locker.js";
+import type { AcquireOptions, Attempted, KeepOptions, Locker, Resources, TryAcquireOptions } from "./protocol/locker.js";
 import { LeastToken } from "./protocol/token.js";
-import { LeaderCampaign } from "./waiting/campaign.js";
+import { RoutineCalls } from "./routine-calls.js";
 import type { WaitContext } from "./waiting/context.js";
 import { FirstContact } from "./waiting/first-contact.js";
 import { LocalQueue } from "./waiting/local-queue.js";
 import { QueuedResources } from "./waiting/queued-resources.js";
-import { LookTimer, WaitBudget } from "./waiting/wait-budget.js";
+import { closeWaiters, LookTimer } from "./waiting/wait-budget.js";
 import { AcquireCalls } from "./waiting/wait-for-lease.js";
 
-type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
-
-export class QuorumLocker implements Locker {
+export class QuorumLocker extends RoutineCalls implements Locker {
   readonly #fleet: Fleet;
   readonly #context: WaitContext;
   readonly #firstContact: FirstContact;
@@ -57,6 +43,7 @@ export class QuorumLocker implements Locker {
   #closing: Promise<void> | undefined;
 
   constructor(fleet: Fleet, policy: Policy, clock: Clock) {
+    super();
     const queuedResources = new QueuedResources(clock);
     const present = () => ({ nodes: fleet.nodes, policy: policyFor(fleet.nodes.length, policy), fleetMaxTtlMs: fleet.maxTtlMs });
     const context: WaitContext = {
@@ -94,7 +81,10 @@ export class QuorumLocker implements Locker {
   }
 
   async acquire(resources: Resources, options?: AcquireOptions): Promise<Lease> {
-    const request = readLeaseRequest("acquire", this.#context.policy, { resources, options });
+    return this.#calls.waitFor(readLeaseRequest("acquire", this.#context.policy, { resources, options }));
+  }
+
+  waitFor(request: LeaseRequest): Promise<HeldLease> {
     return this.#calls.waitFor(request);
   }
 
@@ -114,35 +104,6 @@ export class QuorumLocker implements Locker {
       message: describeLost(request.resources, outcome, this.#context),
       ballots,
     };
-  }
-
-  async using<Result>(resources: Resources, ...rest: [UsingOptions | undefined, Routine<Result>] | [Routine<Result>]): Promise<Result> {
-    const [options, routine] = rest.length === 1 ? [undefined, rest[0]] : rest;
-    if (typeof routine !== "function") throw new TypeError(`using needs a routine to run, not ${shown(routine)}`);
-    const request = readLeaseRequest("using", this.#context.policy, { resources, options });
-    const lease = await this.#calls.waitFor(request);
-    try {
-      const result = await routine(lease);
-      lease.assertLasted();
-      return result;
-    } finally {
-      // Never throws, so the caller gets the routine's own error.
-      await lease[Symbol.asyncDispose]();
-    }
-  }
-
-  campaign(resource: string, routine: TermRoutine, options?: CampaignOptions): Campaign {
-    readResource(resource);
-    if (typeof routine !== "function") throw new TypeError(`campaign needs a routine to run, not ${shown(routine)}`);
-    const { clock, policy, waiters } = this.#context;
-    const request = readLeaseRequest("campaign", policy, { resources: resource, options });
-    const candidate = {
-      resource,
-      elect: (signal: AbortSignal) => this.#calls.waitFor({ ...request, signal }),
-      rest: (signal: AbortSignal) =>
-        new WaitBudget(clock, waiters, { waitMs: policy.retry.maxDelayMs, signal }).sleep(policy.retry.maxDelayMs),
-    };
-    return new LeaderCampaign(candidate, routine, request.signal);
   }
 
   async leader(resource: string): Promise<Leader | null> {
@@ -259,9 +220,9 @@ export class QuorumLocker implements Locker {
 
   async reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers> {
     const asked = readMemberChange(change);
-    const waitMs = readReconfigureWaitMs(options);
+    const limits = readChangeLimits(options);
     await this.#begin([]);
-    return this.#fleet.reconfigure(asked, waitMs);
+    return this.#fleet.reconfigure(asked, limits);
   }
 
   async foundWithout(absent: readonly string[]): Promise<FleetMembers> {
@@ -269,6 +230,10 @@ export class QuorumLocker implements Locker {
     if (!this.#firstContact.isDone) await this.#firstContact.wait();
     if (this.#context.waiters.closed) throw closedError([]);
     return this.#fleet.foundWithout(names);
+  }
+
+  protected get waiting(): WaitContext {
+    return this.#context;
   }
 
   get #unused(): string {
@@ -280,13 +245,8 @@ export class QuorumLocker implements Locker {
     return this.#closing;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
   async #close(): Promise<void> {
-    this.#context.waiters.closed = true;
-    for (const waiter of [...this.#context.waiters.sleeping]) waiter.wake();
+    closeWaiters(this.#context.waiters);
     await this.#context.deadlines.close();
     await this.#context.inFlight.idle();
     await this.#fleet.close();

@@ -1,11 +1,12 @@
 // The command about several fleets: how they stand, and how their list is changed.
-import type { FleetInspection, FleetsChange, FleetsState } from "@palisade/lock";
-import type { Context, Flags } from "../context.js";
+import type { ChangeWaiting, FleetInspection, FleetsChange, FleetsState } from "@palisade/lock";
+import type { Context, Flags, Terminal } from "../context.js";
 import { UsageError } from "../failure.js";
 import type { Report } from "../report.js";
+import { duration, printable } from "../text.js";
 
-/** Of a change, beside the leases that it has to outwait by the operator's word. */
-const WAIT_MS = 120_000;
+/** What is over sooner is not worth a line. */
+const TOLD_FROM_MS = 1_000;
 const DAY_MS = 86_400_000;
 
 const colours = { used: "green", unused: "dim", changing: "yellow", silent: "red" } as const;
@@ -14,14 +15,41 @@ export async function fleets(context: Context, [verb, name = ""]: readonly strin
   if (verb === undefined) return shown(await context.locker.fleets());
   const change = changeOf(verb, name, flags);
   if ("remove" in change && flags.yes !== true) {
-    const lost = flags.lost === true ? "Its servers must be off, and stay off. " : "";
+    const lost = flags.lost === true ? `The servers of ${name} must be off, and stay off. ` : "";
     const answer = await context.ask(
-      `${lost}Resources of ${name} have no new holder until its leases are over. Type its name to take it away: `,
+      `${lost}Resources of ${name} have no new holder until its leases are over. Type ${name} to take it away: `,
     );
     if (answer === undefined) throw new UsageError("fleets remove asks on a terminal; without one, give --yes.");
     if (answer !== name) return { json: { changed: false }, lines: ["Nothing was changed."], exitCode: 1 };
   }
-  return shown(await context.locker.changeFleets(change, { waitMs: WAIT_MS + 2 * (longestOf(flags) ?? 0) }));
+  const progress = new Progress(context.terminal.errors);
+  try {
+    return shown(await context.locker.changeFleets(change, { onWait: (waiting) => progress.tell(waiting) }));
+  } finally {
+    progress.end();
+  }
+}
+
+/** Tells on the terminal what a change waits for, and until when. */
+class Progress {
+  readonly #errors: Terminal["errors"];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(errors: Terminal["errors"]) {
+    this.#errors = errors;
+  }
+
+  tell({ why, waitMs }: ChangeWaiting): void {
+    this.end();
+    const until = waitMs === undefined ? "" : ` until ${new Date(Date.now() + waitMs).toTimeString().slice(0, 8)} (${duration(waitMs)})`;
+    const write = (): boolean => this.#errors.write(`palisade: waiting${until}: ${printable(why)}\n`);
+    if (waitMs === undefined) this.#timer = setTimeout(write, TOLD_FROM_MS);
+    else if (waitMs >= TOLD_FROM_MS) write();
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
 }
 
 /** In milliseconds, as maxTtlMs of the lock is. */
@@ -39,7 +67,7 @@ function changeOf(verb: string, name: string, flags: Flags): FleetsChange {
   const maxTtlMs = longestOf(flags);
   if (verb === "name") return { name };
   if (verb === "add") return { add: name };
-  if (verb === "remove" && flags.lost === true) return { remove: name, lost: maxTtlMs === undefined ? true : { maxTtlMs } };
+  if (verb === "remove" && flags.lost === true) return { remove: name.split(","), lost: maxTtlMs === undefined ? true : { maxTtlMs } };
   if (verb === "remove") return { remove: name };
   throw new UsageError(`fleets knows name, add and remove; not ${JSON.stringify(verb)}.`);
 }

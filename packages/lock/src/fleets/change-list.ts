@@ -2,10 +2,12 @@
 import { closedError } from "../lease/messages.js";
 import type { QuorumLocker } from "../locker.js";
 import type { Clock } from "../platform/clock.js";
+import type { ChangeLimits } from "../protocol/change-limits.js";
 import { LockError } from "../protocol/errors.js";
 import type { Fleet } from "../protocol/fleet.js";
-import { type ListStep, namesIn } from "../protocol/fleet-list.js";
+import type { FleetList, ListStep } from "../protocol/fleet-list.js";
 import { MAX_TOKEN, TOKENS_PER_MS } from "../protocol/token.js";
+import { ChangeWait, described } from "../waiting/change-wait.js";
 import { newestOf, type Plan } from "./list-plan.js";
 import { type Standings, tellLongest } from "./longest-lease.js";
 
@@ -15,48 +17,45 @@ export interface FleetPart {
   readonly locker: QuorumLocker;
 }
 
-export interface ListChange {
+interface ListChange {
   readonly parts: ReadonlyMap<string, FleetPart>;
   readonly clock: Clock;
   readonly isClosed: () => boolean;
-  readonly waitMs: number;
+  readonly limits: ChangeLimits;
   /** The operator's word that a fleet is lost: tokens go on from the wall clock. */
   readonly isLost: boolean;
   plan(standings: Standings, forMs: number): Plan;
 }
 
-/** How soon it notices that the locker was closed. */
-const LOOK_EVERY_MS = 250;
-
-/** Resolves when nothing is left to do. LOCK_NO_QUORUM if that takes longer than waitMs. */
+/** Resolves when nothing is left to do. LOCK_NO_QUORUM if that takes too long. */
 export async function carryOut(change: ListChange): Promise<void> {
-  const { clock, parts, waitMs, isClosed } = change;
+  const { clock, parts, limits, isClosed } = change;
+  const wait = new ChangeWait(clock, limits);
   const startAt = clock.monotonicMs();
   for (;;) {
     const standings = await standingsOf(parts);
     if (isClosed()) throw closedError([]);
-    const now = clock.monotonicMs();
-    const leftMs = startAt + waitMs - now;
-    const plan = change.plan(standings, now - startAt);
+    const plan = change.plan(standings, clock.monotonicMs() - startAt);
     // Before a fleet takes the list in which it is, the others know how long its leases may last.
-    if (plan.kind !== "refused" && plan.kind !== "wait") await tellLongest(parts, standings, namesAfter(standings, plan));
+    if (plan.kind !== "refused" && plan.kind !== "wait") await tellLongest(parts, standings, listAfter(standings, plan));
     if (plan.kind === "done") return;
     if (plan.kind === "refused") throw new RangeError(plan.why);
     if (plan.kind === "wait") {
-      if (plan.waitMs > leftMs) throw new LockError("LOCK_NO_QUORUM", `the list of fleets was not changed within waitMs: ${plan.why}`);
-      await new Promise<void>((resolve) => clock.setTimer(Math.min(plan.waitMs, LOOK_EVERY_MS), resolve));
+      if (!(await wait.for(plan)))
+        throw new LockError("LOCK_NO_QUORUM", `the list of fleets was not changed within waitMs: ${described(plan)}`);
     } else {
       if (plan.kind === "open") await carryOver(change, plan);
       else await checkUnused(parts, plan.steps);
-      await Promise.all([...plan.steps].map(([name, step]) => parts.get(name)?.fleet.listing.change(step, Math.max(0, leftMs))));
+      await Promise.all([...plan.steps].map(([name, step]) => parts.get(name)?.fleet.listing.change(step, wait.limits)));
+      wait.movedOn();
     }
   }
 }
 
-/** The fleets of the list that the plan leads to, or of the present one. */
-function namesAfter(standings: Standings, plan: Plan): readonly string[] {
+/** The list that the plan leads to, or the present one. */
+function listAfter(standings: Standings, plan: Plan): FleetList | undefined {
   const steps = "steps" in plan ? [...plan.steps.values()] : [];
-  return namesIn(steps[0]?.to ?? newestOf(standings));
+  return steps[0]?.to ?? newestOf(standings);
 }
 
 export async function standingsOf(parts: ReadonlyMap<string, FleetPart>): Promise<Standings> {

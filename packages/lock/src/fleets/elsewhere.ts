@@ -12,7 +12,7 @@ export class Elsewhere extends LockError {
   }
 }
 
-export interface OwnFleet {
+interface OwnFleet {
   readonly name: string;
   readonly fleet: Pick<Fleet, "listing" | "state">;
   /** Of all that are configured. */

@@ -9,7 +9,7 @@ import type { Fleet } from "../protocol/fleet.js";
 import { compareLists, type FleetList } from "../protocol/fleet-list.js";
 import { homeIn } from "../protocol/routing.js";
 import { carryOut, type FleetPart, standingsOf } from "./change-list.js";
-import { nameFirst, whyElsewhere } from "./elsewhere.js";
+import { Elsewhere, nameFirst, whyElsewhere } from "./elsewhere.js";
 import { concerned, planTogether } from "./list-plan.js";
 
 /** Which of the fleets this one is, for those who open its nodes. */
@@ -35,6 +35,9 @@ export class FleetParts {
   #contact: Promise<void> | undefined;
   readonly #policy: Policy;
   #lookAt = 0;
+  /** Per fleet, how often its nodes had been met when all were last asked for their lists. */
+  readonly #heard = new Map<Fleet, number>();
+  #looks = 0;
 
   constructor(
     { fleets, key }: FleetsOptions,
@@ -53,7 +56,7 @@ export class FleetParts {
       const own = { name, fleet, names };
       fleet.elsewhere = (resources) => {
         this.#watch(fleet);
-        return whyElsewhere(own, this.list, resources);
+        return this.#whyUnheard(own, resources) ?? whyElsewhere(own, this.list, resources);
       };
       return { name, fleet, locker: new QuorumLocker(fleet, policy, clock) };
     });
@@ -123,8 +126,33 @@ export class FleetParts {
     if (fleet.state().admitted.length * 2 <= fleet.nodes.length) void this.lookAgain();
   }
 
+  /**
+   * Most of its nodes were met, or met again, since the others were asked for their lists: it may
+   * have been removed as lost meanwhile, and have come back with the list of before (L2).
+   */
+  isUnheard(fleet: Fleet): boolean {
+    if (this.#parts.length === 1) return false;
+    return (fleet.listing.timesMet - (this.#heard.get(fleet) ?? 0)) * 2 > fleet.nodes.length;
+  }
+
+  #whyUnheard({ name, fleet }: { readonly name: string; readonly fleet: Fleet }, resources: readonly string[]): LockError | undefined {
+    if (!this.isUnheard(fleet)) return undefined;
+    if (this.#looks === 0) void this.lookAgain();
+    return new Elsewhere(`fleet ${name} was met just now, and the other fleets have not yet been asked for a newer list`, resources);
+  }
+
+  /** Where a fleet cannot be reached, without it. */
   async lookAgain(): Promise<void> {
-    await Promise.all(this.#parts.map(({ fleet }) => fleet.listing.lookAgain()));
+    const met = this.#parts.map(({ fleet }) => fleet.listing.timesMet);
+    this.#looks++;
+    await Promise.all(
+      this.#parts.map(async ({ fleet }) => {
+        await fleet.settled();
+        await fleet.listing.lookAgain();
+      }),
+    );
+    this.#looks--;
+    for (const [index, { fleet }] of this.#parts.entries()) this.#heard.set(fleet, Math.max(met[index] ?? 0, this.#heard.get(fleet) ?? 0));
   }
 
   async close(): Promise<void> {
@@ -156,6 +184,12 @@ export class FleetParts {
     if (this.homeOf("") === undefined && !this.#isClosed()) await this.#begin();
   }
 
+  #remedy(used: string | undefined): string {
+    if (used !== undefined) return nameFirst(used);
+    const here = this.#parts.map(({ name, fleet }) => `${name}=${fleet.nodes.map(({ address }) => address).join(",")}`);
+    return `here they are ${here.join(" ")}: give every process the same fleets, and where addresses have to differ let one process found them before the others start; to use them as they are, ${nameFirst(this.#first.name)}`;
+  }
+
   /** All were reached or could not be, and none has a list that is in use. */
   async #begin(): Promise<void> {
     if (this.list === undefined) {
@@ -171,12 +205,11 @@ export class FleetParts {
       return;
     }
     try {
-      const waitMs = this.policy.waitMs;
-      await carryOut({ parts: this.all, clock: this.#clock, isClosed: this.#isClosed, waitMs, isLost: false, plan: planTogether });
+      const limits = { waitMs: this.policy.waitMs };
+      await carryOut({ parts: this.all, clock: this.#clock, isClosed: this.#isClosed, limits, isLost: false, plan: planTogether });
     } catch (error) {
       const used = this.#parts.find(({ fleet }) => fleet.listing.id !== undefined && fleet.listing.list === undefined);
-      const remedy = used === undefined ? "give every process the same fleets" : nameFirst(used.name);
-      throw error instanceof RangeError ? new LockError("FLEET_MISMATCH", `${error.message}; ${remedy}`) : error;
+      throw error instanceof RangeError ? new LockError("FLEET_MISMATCH", `${error.message}; ${this.#remedy(used?.name)}`) : error;
     }
   }
 }

@@ -6,31 +6,20 @@ import { readHandOver } from "../lease/hand-over.js";
 import type { HeldLease } from "../lease/held-lease.js";
 import { closedError } from "../lease/messages.js";
 import { type FleetsOptions, ofOneKey, readFleetsChange } from "../options/fleets.js";
-import { readLeaseRequest, readListHeldOptions, readResources } from "../options/lease-request.js";
-import { readMemberChange, readNames, readReconfigureWaitMs } from "../options/member-change.js";
+import { type LeaseRequest, readLeaseRequest, readListHeldOptions, readResources } from "../options/lease-request.js";
+import { readChangeLimits, readMemberChange, readNames } from "../options/member-change.js";
 import { shown } from "../options/option.js";
 import type { Clock } from "../platform/clock.js";
-import type { Campaign, CampaignOptions, Leader, TermRoutine } from "../protocol/campaign.js";
+import type { Leader } from "../protocol/campaign.js";
 import { LockError } from "../protocol/errors.js";
 import type { Finding, FleetMembers, FleetState, MemberChange, ReconfigureOptions } from "../protocol/fleet.js";
 import type { FleetsChange, FleetsState } from "../protocol/fleets.js";
+import type { ForcedRelease, HeldResources, Inspection, ListHeldOptions, NodeInspection } from "../protocol/inspection.js";
 import type { Lease } from "../protocol/lease.js";
-import type {
-  AcquireOptions,
-  Attempted,
-  ForcedRelease,
-  HeldResources,
-  Inspection,
-  KeepOptions,
-  ListHeldOptions,
-  Locker,
-  NodeInspection,
-  Resources,
-  TryAcquireOptions,
-  UsingOptions,
-} from "../protocol/locker.js";
-import { LeaderCampaign } from "../waiting/campaign.js";
-import { WaitBudget, type Waiters } from "../waiting/wait-budget.js";
+import type { AcquireOptions, Attempted, KeepOptions, Locker, Resources, TryAcquireOptions } from "../protocol/locker.js";
+import { RoutineCalls } from "../routine-calls.js";
+import type { WaitContext } from "../waiting/context.js";
+import { closeWaiters, WaitBudget, type Waiters } from "../waiting/wait-budget.js";
 import { carryOut, type FleetPart, standingsOf } from "./change-list.js";
 import { Elsewhere } from "./elsewhere.js";
 import { FleetParts, type OpenFleet } from "./fleet-parts.js";
@@ -43,19 +32,18 @@ const AGAIN_MS = 50;
 /** So often it follows lists that say another home at once. */
 const MAX_MOVES = 4;
 
-type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
-
 interface Waiting {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-export class FleetsLocker implements Locker {
+export class FleetsLocker extends RoutineCalls implements Locker {
   readonly #parts: FleetParts;
   readonly #clock: Clock;
   readonly #waiters: Waiters = { closed: false, sleeping: new Set() };
 
   constructor(options: FleetsOptions, opening: { readonly open: OpenFleet; readonly clock: Clock }) {
+    super();
     this.#clock = opening.clock;
     this.#parts = new FleetParts(options, { ...opening, isClosed: () => this.#waiters.closed });
   }
@@ -66,8 +54,11 @@ export class FleetsLocker implements Locker {
   }
 
   async acquire(resources: Resources, options?: AcquireOptions): Promise<Lease> {
-    const { waitMs, signal } = readLeaseRequest("acquire", this.#parts.policy, { resources, options });
-    return this.#acquire(ofOneKey(resources), { options, waitMs, signal });
+    return this.waitFor(readLeaseRequest("acquire", this.#parts.policy, { resources, options }));
+  }
+
+  async waitFor(request: LeaseRequest): Promise<HeldLease> {
+    return this.#at(ofOneKey(request.resources), request, ({ locker }, waitMs) => locker.waitFor({ ...request, waitMs }));
   }
 
   async tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted> {
@@ -79,35 +70,6 @@ export class FleetsLocker implements Locker {
       if (!(error instanceof Elsewhere)) throw error;
       return { ok: false, reason: "no_quorum", message: error.message, ballots: [] };
     }
-  }
-
-  async using<Result>(resources: Resources, ...rest: [UsingOptions | undefined, Routine<Result>] | [Routine<Result>]): Promise<Result> {
-    const [options, routine] = rest.length === 1 ? [undefined, rest[0]] : rest;
-    if (typeof routine !== "function") throw new TypeError(`using needs a routine to run, not ${shown(routine)}`);
-    const { waitMs, signal } = readLeaseRequest("using", this.#parts.policy, { resources, options });
-    const lease = await this.#acquire(ofOneKey(resources), { options: { ...options, renew: true }, waitMs, signal });
-    try {
-      const result = await routine(lease);
-      (lease as HeldLease).assertLasted();
-      return result;
-    } finally {
-      await lease[Symbol.asyncDispose]();
-    }
-  }
-
-  campaign(resource: string, routine: TermRoutine, options?: CampaignOptions): Campaign {
-    const [name = ""] = readResources([resource]);
-    if (typeof routine !== "function") throw new TypeError(`campaign needs a routine to run, not ${shown(routine)}`);
-    const { policy } = this.#parts;
-    const { ttlMs, maxHoldMs, signal: stop } = readLeaseRequest("campaign", policy, { resources: resource, options });
-    const keeping = { ttlMs, maxHoldMs, renew: true, waitMs: Number.POSITIVE_INFINITY };
-    const candidate = {
-      resource,
-      elect: (signal: AbortSignal) => this.#acquire([name], { options: { ...keeping, signal }, waitMs: keeping.waitMs, signal }),
-      rest: (signal: AbortSignal) =>
-        new WaitBudget(this.#clock, this.#waiters, { waitMs: policy.retry.maxDelayMs, signal }).sleep(policy.retry.maxDelayMs),
-    };
-    return new LeaderCampaign(candidate, routine, stop);
   }
 
   leader(resource: string): Promise<Leader | null> {
@@ -181,13 +143,13 @@ export class FleetsLocker implements Locker {
 
   async changeFleets(change: FleetsChange, options?: ReconfigureOptions): Promise<FleetsState> {
     const asked = readFleetsChange(change, [...this.#parts.all.keys()]);
-    const waitMs = readReconfigureWaitMs(options);
+    const limits = readChangeLimits(options);
     await Promise.all([...this.#parts.all.values()].map(({ fleet }) => fleet.settled()));
     await carryOut({
       parts: this.#parts.all,
       clock: this.#clock,
       isClosed: () => this.#waiters.closed,
-      waitMs,
+      limits,
       isLost: "remove" in asked && asked.lost !== undefined && asked.lost !== false,
       plan: (standings, forMs) => planChange(standings, asked, forMs),
     });
@@ -200,10 +162,10 @@ export class FleetsLocker implements Locker {
       throw new RangeError(`${shown(fleet)} is no fleet of this locker, which has ${[...this.#parts.all.keys()].join(", ")}`);
     const { locker, name } = part ?? this.#only("reconfigure");
     const asked = readMemberChange(change);
-    const waitMs = readReconfigureWaitMs(options);
+    const limits = readChangeLimits(options);
     if (!("maxTtlMs" in asked)) return locker.reconfigure(asked, options);
     await locker.members();
-    return changeLongest({ parts: this.#parts.all, clock: this.#clock, name, maxTtlMs: asked.maxTtlMs, waitMs });
+    return changeLongest({ parts: this.#parts.all, clock: this.#clock, name, maxTtlMs: asked.maxTtlMs, limits });
   }
 
   async foundWithout(absent: readonly string[]): Promise<FleetMembers> {
@@ -226,13 +188,12 @@ export class FleetsLocker implements Locker {
   }
 
   async close(): Promise<void> {
-    this.#waiters.closed = true;
-    for (const waiter of [...this.#waiters.sleeping]) waiter.wake();
+    closeWaiters(this.#waiters);
     await this.#parts.close();
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  protected get waiting(): Pick<WaitContext, "clock" | "policy" | "waiters"> {
+    return { clock: this.#clock, policy: this.#parts.policy, waiters: this.#waiters };
   }
 
   get #patience(): Waiting {
@@ -261,10 +222,6 @@ export class FleetsLocker implements Locker {
     return this.#at(readResources([resource]), this.#patience, ask);
   }
 
-  #acquire(resources: readonly string[], asked: Waiting & { readonly options: AcquireOptions | undefined }): Promise<Lease> {
-    return this.#at(resources, asked, ({ locker }, waitMs) => locker.acquire(resources, { ...asked.options, waitMs }));
-  }
-
   /** Asks the fleet that these belong to; again, where that has become another one. */
   async #at<Answer>(
     resources: readonly string[],
@@ -277,7 +234,12 @@ export class FleetsLocker implements Locker {
     if (part === undefined) await this.#contact();
     for (let tries = 1; ; tries++) {
       budget.check(resources);
-      const home = this.#parts.homeOf(resource);
+      let home = this.#parts.homeOf(resource);
+      // The lists may name another fleet, which was met while they were read.
+      for (let looks = 0; looks < MAX_MOVES && home !== undefined && this.#parts.isUnheard(home.fleet); looks++) {
+        await this.#parts.lookAgain();
+        home = this.#parts.homeOf(resource);
+      }
       try {
         if (home === undefined) throw new Elsewhere(`no fleet is known yet to which ${resource} belongs`, resources);
         return await ask(home, tries === 1 ? waitMs : Math.ceil(budget.leftMs));

@@ -4,9 +4,13 @@
 
 import { nameAll } from "../lease/messages.js";
 import type { Clock } from "../platform/clock.js";
+import type { ChangeLimits } from "../protocol/change-limits.js";
 import { LockError } from "../protocol/errors.js";
 import type { Fleet, FleetMembers } from "../protocol/fleet.js";
-import { namesIn, type Standing } from "../protocol/fleet-list.js";
+import { type FleetList, namesIn, type Standing } from "../protocol/fleet-list.js";
+import { ChangeWait } from "../waiting/change-wait.js";
+
+const AGAIN_MS = 50;
 
 /** By name; undefined: too few nodes of that fleet answered. */
 export type Standings = ReadonlyMap<string, Standing | undefined>;
@@ -26,33 +30,33 @@ export function longestKnown(standing: Standing | undefined, id: string): number
   return standing?.marks.get(markOfLongest(id)) ?? 0;
 }
 
-/** Tells each of these fleets of all of them, where one does not know it. */
-export async function tellLongest(parts: ReadonlyMap<string, Told>, standings: Standings, names: readonly string[]): Promise<void> {
-  for (const name of names) {
+/** Tells each fleet of the list of all of them, where one does not know it. */
+export async function tellLongest(parts: ReadonlyMap<string, Told>, standings: Standings, list: FleetList | undefined): Promise<void> {
+  // Servers of a lost fleet may answer without its memory, as another one.
+  const there = (list?.fleets ?? []).flatMap(({ name, id }) => (standings.get(name)?.id === id ? [{ name, id }] : []));
+  for (const { name } of there) {
     const [part, standing] = [parts.get(name), standings.get(name)];
-    if (part === undefined || standing === undefined) continue;
-    for (const about of names) {
-      const { id, maxTtlMs } = standings.get(about) ?? {};
-      if (id === undefined || maxTtlMs === undefined || longestKnown(standing, id) >= maxTtlMs) continue;
-      await part.locker.carryMark(markOfLongest(id), maxTtlMs);
+    for (const about of there) {
+      const maxTtlMs = standings.get(about.name)?.maxTtlMs ?? 0;
+      if (longestKnown(standing, about.id) < maxTtlMs) await part?.locker.carryMark(markOfLongest(about.id), maxTtlMs);
     }
   }
 }
 
-export interface LongestChange {
+interface LongestChange {
   readonly parts: ReadonlyMap<string, Told>;
   readonly clock: Clock;
   readonly name: string;
   readonly maxTtlMs: number;
-  readonly waitMs: number;
+  readonly limits: ChangeLimits;
 }
 
 /**
  * Changes the longest lease of one fleet: first every fleet of its list is told, and it is changed
  * only if the list is still that one.
  */
-export async function changeLongest({ parts, clock, name, maxTtlMs, waitMs }: LongestChange): Promise<FleetMembers> {
-  const until = clock.monotonicMs() + waitMs;
+export async function changeLongest({ parts, clock, name, maxTtlMs, limits }: LongestChange): Promise<FleetMembers> {
+  const wait = new ChangeWait(clock, limits);
   const own = parts.get(name);
   if (own === undefined) throw new RangeError(`${name} is no fleet of this locker`);
   const { listing } = own.fleet;
@@ -67,9 +71,11 @@ export async function changeLongest({ parts, clock, name, maxTtlMs, waitMs }: Lo
         `the list of fleets has ${nameAll(missing)} as well; add what is missing to the fleets of this process`,
       );
     for (const each of new Set([name, ...namesIn(list)])) await parts.get(each)?.locker.carryMark(markOfLongest(id), maxTtlMs);
-    await listing.change({ from: list, maxTtlMs }, Math.max(0, until - clock.monotonicMs()));
+    await listing.change({ from: list, maxTtlMs }, wait.limits);
     const members = own.fleet.members();
     if (members?.maxTtlMs === maxTtlMs) return members;
-    if (clock.monotonicMs() > until) throw new LockError("LOCK_NO_QUORUM", `the list of fleets changed again and again for ${waitMs} ms`);
+    const changed = { why: "the list of fleets changed again and again", waitMs: AGAIN_MS, outwaits: false };
+    if (!(await wait.for(changed)))
+      throw new LockError("LOCK_NO_QUORUM", `the longest lease was not changed within waitMs: ${changed.why}`);
   }
 }

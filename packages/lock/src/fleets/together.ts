@@ -3,7 +3,7 @@
 import type { Finding, FleetState } from "../protocol/fleet.js";
 import { compareLists, type FleetList, namesIn } from "../protocol/fleet-list.js";
 import type { FleetInspection, FleetsState } from "../protocol/fleets.js";
-import type { HeldResource, HeldResources } from "../protocol/locker.js";
+import type { HeldResource, HeldResources } from "../protocol/inspection.js";
 import { homeIn } from "../protocol/routing.js";
 import type { FleetPart } from "./change-list.js";
 import { newestOf } from "./list-plan.js";

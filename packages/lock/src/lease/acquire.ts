@@ -1,6 +1,6 @@
 // The algorithm: one grant round, one seal round if the nodes granted different tokens, the time
 // that is left, and everything given back if it was lost. Never waits for a holder, and is repeated
-// only when incarnations changed under it.
+// only when epochs changed under it.
 import type { EpochMoved, GrantBallot, SealBallot } from "../protocol/ballot.js";
 import { brokenPromise, type LossReason } from "../protocol/errors.js";
 import { channels } from "../protocol/events.js";
@@ -17,7 +17,7 @@ type CountedGrant = GrantBallot | EpochMoved;
 type CountedSeal = SealBallot | EpochMoved;
 type Settled = Exclude<Verdict, "open">;
 
-/** An admission changes every incarnation once; members may restart one after the other. */
+/** An admission changes every epoch once; members may restart one after the other. */
 const MAX_TRIES = 4;
 
 export async function acquire(context: LeaseContext, wanted: Wanted): Promise<Outcome> {
@@ -34,10 +34,10 @@ class Acquisition {
   readonly #context: LeaseContext;
   readonly #wanted: Wanted;
   readonly #owner: string;
-  // Noted before the first byte is sent. A ballot of another incarnation was cast after some
+  // Noted before the first byte is sent. A ballot of another epoch was cast after some
   // member's memory had been rebuilt from this node: the token stored here was not seen by that
   // rebuilding, and the rebuilt member could help to issue it again (T2).
-  readonly #incarnations: readonly (string | undefined)[];
+  readonly #epochs: readonly (string | undefined)[];
   readonly #startMonotonicMs: number;
   readonly #startWallMs: number;
   readonly #grants: (CountedGrant | undefined)[];
@@ -55,7 +55,7 @@ class Acquisition {
     this.#wanted = wanted.ttlMs > fleetMaxTtlMs ? { ...wanted, ttlMs: fleetMaxTtlMs } : wanted;
     this.#owner = clock.secret();
     this.#grants = noBallots(nodes.length);
-    this.#incarnations = nodes.map((node) => node.incarnation());
+    this.#epochs = nodes.map((node) => node.epoch());
     this.#startMonotonicMs = clock.monotonicMs();
     this.#startWallMs = clock.wallMs();
   }
@@ -76,7 +76,7 @@ class Acquisition {
     return askAll<CountedGrant, Settled>(this.#context, {
       question: "grant",
       resources,
-      incarnations: this.#incarnations,
+      epochs: this.#epochs,
       ballots: this.#grants,
       ask: (node) => node.grant(question),
       judge: (ballots) => tallyGrants(ballots, policy),
@@ -142,7 +142,7 @@ class Acquisition {
     return askAll<CountedSeal, Settled>(this.#context, {
       question: "seal",
       resources,
-      incarnations: this.#incarnations,
+      epochs: this.#epochs,
       ballots: this.#seals,
       ask: (node) => node.seal(question),
       judge: (ballots) => tallySeals(ballots, policy),

@@ -9,7 +9,7 @@ import { adoptionError } from "./messages.js";
 import { releaseOn } from "./release.js";
 import { renew } from "./renew.js";
 
-export interface Adopting extends Pick<LeaseRequest, "renew" | "maxHoldMs"> {
+interface Adopting extends Pick<LeaseRequest, "renew" | "maxHoldMs"> {
   /** Throws if the lease is not wanted any more. */
   check(): void;
 }

@@ -3,7 +3,7 @@ import type { InspectBallot } from "../protocol/ballot.js";
 import type { Leader } from "../protocol/campaign.js";
 import { LockError } from "../protocol/errors.js";
 import type { Fleet } from "../protocol/fleet.js";
-import type { Inspection, NodeInspection } from "../protocol/locker.js";
+import type { Inspection, NodeInspection } from "../protocol/inspection.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";

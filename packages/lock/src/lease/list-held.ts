@@ -2,7 +2,7 @@
 // Changes nothing.
 import { LockError } from "../protocol/errors.js";
 import type { Asked, StoredLease, StoredLeases } from "../protocol/fleet.js";
-import type { HeldResource, HeldResources } from "../protocol/locker.js";
+import type { HeldResource, HeldResources } from "../protocol/inspection.js";
 import type { LeaseContext } from "./context.js";
 import { inspectAll, summarize } from "./inspect.js";
 import { describeBallots } from "./messages.js";
@@ -45,7 +45,7 @@ export async function heldResources(context: LeaseContext, asked: readonly Asked
   return { held, more: !isWhole, ...cost };
 }
 
-/** Undefined where no holder has a quorum of those who were listed. */
+/** Undefined where no owner in the lists has a quorum. */
 function agreed(resource: string, lists: readonly StoredLeases[], quorum: number): HeldResource | undefined {
   const stored: StoredLease[] = [];
   let token = 0;

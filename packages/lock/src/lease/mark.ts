@@ -5,7 +5,7 @@ import type { LeaseContext } from "./context.js";
 import { checkHere } from "./elsewhere.js";
 import { answersOf } from "./list-held.js";
 
-export interface MarkQuestion {
+interface MarkQuestion {
   readonly name: string;
   /** 0 only reads. */
   readonly atLeast: number;
@@ -13,7 +13,7 @@ export interface MarkQuestion {
   readonly isAnywhere?: true;
 }
 
-/** The admission of one member changes every incarnation once. */
+/** The admission of one member changes every epoch once. */
 const MAX_TRIES = 4;
 
 const answersIn = <Answer>(asked: readonly Asked<Answer>[]): number => asked.filter(({ kind }) => kind === "answered").length;

@@ -9,7 +9,7 @@ import type { LeaseContext } from "./context.js";
 import type { RenewalAnswer } from "./renew.js";
 import { retryAfterMs } from "./time-until-free.js";
 
-/** Who tells it: names stand for nodes, and a holder may be the teller itself. */
+/** The locker that tells it: names stand for nodes, and a holder may be this locker itself. */
 export type Teller = Pick<LeaseContext, "nodes" | "policy">;
 
 /** A lease of more resources is named by the first of them. */

@@ -3,7 +3,7 @@
 import type { EpochMoved, InspectBallot, RaiseBallot } from "../protocol/ballot.js";
 import { LockError } from "../protocol/errors.js";
 import { channels, inFleet } from "../protocol/events.js";
-import type { ForcedRelease } from "../protocol/locker.js";
+import type { ForcedRelease } from "../protocol/inspection.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
@@ -19,7 +19,7 @@ interface Raise {
   readonly isAnywhere?: true | undefined;
 }
 
-/** An admission changes every incarnation once. */
+/** An admission changes every epoch once. */
 const MAX_TRIES = 4;
 
 /**
@@ -28,7 +28,7 @@ const MAX_TRIES = 4;
  * - `partly`: a quorum answered, and neither is true.
  * - `silent`: fewer than a quorum answered.
  */
-export type StoredVerdict = "stored" | "unissued" | "partly" | "silent" | "open";
+type StoredVerdict = "stored" | "unissued" | "partly" | "silent" | "open";
 
 /** Is this token stored where every later lease meets it? */
 export function tallyStored(token: number, ballots: Ballots<InspectBallot>, { size, quorum }: QuorumRule): StoredVerdict {
@@ -111,7 +111,7 @@ export async function forceRelease(context: LeaseContext, resource: string, reas
 
 /**
  * Raises on every node; resolves when all have answered, rejects with LOCK_NO_QUORUM if fewer than
- * a quorum did it in the incarnation in which it began.
+ * a quorum did it in the epoch in which it began.
  */
 async function raiseOnQuorum(context: LeaseContext, question: Raise): Promise<readonly RaiseBallot[]> {
   for (let tries = 1; ; tries++) {
@@ -137,7 +137,7 @@ async function raiseOnce(context: LeaseContext, question: Raise): Promise<Ballot
   await askAll<RaiseBallot | EpochMoved, "all">(context, {
     question: "raise",
     resources: [question.resource],
-    incarnations: nodes.map((node) => node.incarnation()),
+    epochs: nodes.map((node) => node.epoch()),
     ballots,
     ask: (node) => node.raise(question),
     judge: (cast) => (castBallots(cast).length === nodes.length ? "all" : "open"),

@@ -8,7 +8,7 @@ import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
 import { releaseOn } from "./release.js";
 
-export interface RenewalQuestion {
+interface RenewalQuestion {
   readonly resources: readonly string[];
   readonly owner: string;
   /** Whose it is until now, if it is adopted. */

@@ -1,6 +1,7 @@
-// The lock's events as metrics for Prometheus, for users of prom-client: their own entry, so that
-// nobody else needs it. Labels come from fixed lists; resources and tokens are none. Where a locker
-// has several fleets, what happened in one of them carries its name as the label fleet.
+// The lock's events as metrics for Prometheus, for users of prom-client: an entry of its own, so
+// that only they need that package. Labels come from fixed lists; resources and tokens are none.
+// Where a locker has several fleets, what happened in one of them carries its name as the label
+// fleet.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import {

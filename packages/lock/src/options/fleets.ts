@@ -70,9 +70,15 @@ export function readFleetsChange(change: unknown, names: readonly string[]): Fle
   if (!["name", "add", "remove", "lost remove"].includes(kinds))
     throw new TypeError(`changeFleets makes one change at a time: name, add, or remove, not ${kinds === "" ? "nothing" : kinds}`);
   const subject = given.name ?? given.add ?? given.remove;
-  if (typeof subject !== "string" || !names.includes(subject))
-    throw new RangeError(`${shown(subject)} is no fleet of this locker, which has ${names.join(", ")}`);
+  const subjects: readonly unknown[] = kinds.includes("remove") && Array.isArray(subject) ? subject : [subject];
+  const known = subjects.filter((name) => typeof name === "string" && names.includes(name));
+  if (known.length < subjects.length || known.length === 0)
+    throw new RangeError(
+      `${shown(subjects.find((name) => !known.includes(name)) ?? subject)} is no fleet of this locker, which has ${names.join(", ")}`,
+    );
   if (given.lost !== undefined && typeof given.lost !== "boolean") readLongest(given.lost);
+  if (subjects.length > 1 && (given.lost === undefined || given.lost === false))
+    throw new TypeError("fleets are taken away one after the other; only such as are lost go together (lost: true)");
   return change as FleetsChange;
 }
 

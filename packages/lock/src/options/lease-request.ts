@@ -1,6 +1,7 @@
 // What one call asks for, read and checked before any I/O: resources and options of acquire,
 // tryAcquire, using and adopt.
-import type { AcquireOptions, KeepOptions, ListHeldOptions } from "../protocol/locker.js";
+import type { ListHeldOptions } from "../protocol/inspection.js";
+import type { AcquireOptions, KeepOptions } from "../protocol/locker.js";
 import { knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 import { checkTtl, type Policy, readWaitMs } from "./policy.js";
 
@@ -52,7 +53,7 @@ export function readLeaseRequest(
   };
 }
 
-export function readKeepOptions(given: { readonly renew?: unknown; readonly maxHoldMs?: unknown }): {
+function readKeepOptions(given: { readonly renew?: unknown; readonly maxHoldMs?: unknown }): {
   renew: boolean;
   maxHoldMs: number;
 } {

@@ -1,4 +1,5 @@
 // The arguments of changing a fleet, checked before any I/O.
+import type { ChangeLimits } from "../protocol/change-limits.js";
 import type { MemberChange } from "../protocol/fleet.js";
 import { addressOf, checkSource } from "./node-source.js";
 import { knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
@@ -32,10 +33,11 @@ function readSource(name: string, source: unknown): Extract<MemberChange, { read
   return checked;
 }
 
-/** How long to try: long enough to outwait the leases of two generations. */
-export function readReconfigureWaitMs(options: unknown): number {
-  const given = knownOptions<{ waitMs: 0 }>("reconfigure", options, ["waitMs"]);
-  return wholeNumber("waitMs", given.waitMs, { min: 0, max: Number.POSITIVE_INFINITY, fallback: 120_000 });
+export function readChangeLimits(options: unknown): ChangeLimits {
+  const { waitMs, onWait } = knownOptions<{ waitMs: 0; onWait: 0 }>("reconfigure", options, ["waitMs", "onWait"]);
+  if (onWait !== undefined && typeof onWait !== "function") throw new TypeError(`onWait must be a function, not ${shown(onWait)}`);
+  const limits = { onWait: onWait as ChangeLimits["onWait"] };
+  return waitMs === undefined ? limits : { ...limits, waitMs: wholeNumber("waitMs", waitMs, { min: 0, max: Number.POSITIVE_INFINITY }) };
 }
 
 export function readNames(names: unknown): readonly string[] {

@@ -5,7 +5,7 @@ import { MAX_TOKEN, TOKENS_PER_MS } from "../protocol/token.js";
 // With the u flag a surrogate pair is one character, so only a lone surrogate matches.
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-export interface Bounds {
+interface Bounds {
   readonly min: number;
   readonly max: number;
   /** Used when the option is left out; without one the option is required. */

@@ -1,6 +1,5 @@
 // One node's answer to one request. "Could not be asked" and "said no" are different kinds, because
-// only the second counts against a majority. `epoch` is the public name of what the code calls the
-// incarnation of a node (docs/glossary.md).
+// only the second counts against a majority.
 
 /**
  * A node that could not be asked, or did not answer within nodeTimeoutMs. It may still have
@@ -42,7 +41,7 @@ export interface Granted {
   readonly node: string;
   /** The highest token this node has now stored for the resources of the request. */
   readonly token: number;
-  /** The node's incarnation at the moment of the grant; see LockNode.incarnation. */
+  /** The node's epoch at the moment of the grant; see LockNode.epoch. */
   readonly epoch: string;
 }
 
@@ -69,9 +68,9 @@ export interface Held {
 
 /**
  * A grant, seal or raise that must not be counted (T2): after the caller noted the node's
- * incarnation and before this answer, another member's memory was rebuilt from this node, and the
+ * epoch and before this answer, another member's memory was rebuilt from this node, and the
  * rebuilding did not see the token that this answer stored. Made by the round that compares
- * incarnations; never sent by a node.
+ * epochs; never sent by a node.
  */
 export interface EpochMoved {
   /** Which of the answers it is. */

@@ -1,8 +1,9 @@
 // The list of the fleets among which the resources of a namespace are spread, as the nodes of each
 // fleet have agreed on it, and what a locker and an operator ask of one fleet about it.
+import type { ChangeLimits } from "./change-limits.js";
 
 /** One fleet of the list. */
-export interface ListedFleet {
+interface ListedFleet {
   readonly name: string;
   /** Given to it when it was founded; empty while fleets that are founded together wait. */
   readonly id: string;
@@ -59,12 +60,14 @@ export interface FleetListing {
   readonly id: string | undefined;
   /** As this locker knows it; votes of another generation than that of this list do not count. */
   readonly list: FleetList | undefined;
+  /** How many times a node of it was reached, for the first time or again. */
+  readonly timesMet: number;
   /** Reads the nodes' records anew. Never rejects. */
   lookAgain(): Promise<void>;
   /** undefined: too few nodes answered. Never rejects. */
   standing(): Promise<Standing | undefined>;
   /** Resolves when that is so, or the list is another one than `from`. */
-  change(step: ListStep | LongestStep, waitMs: number): Promise<void>;
+  change(step: ListStep | LongestStep, limits: ChangeLimits): Promise<void>;
 }
 
 /** Negative if `a` came before `b`. Two of one version, begun at once, have an order too. */

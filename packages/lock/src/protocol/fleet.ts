@@ -1,6 +1,7 @@
 // The nodes of one locker together: which of them are admitted, why the locker may not use them,
 // what is wrong with them.
 import type { Unreachable } from "./ballot.js";
+import type { ChangeLimits } from "./change-limits.js";
 import type { LockError } from "./errors.js";
 import type { FleetListing } from "./fleet-list.js";
 import type { LockNode } from "./node.js";
@@ -71,7 +72,7 @@ export interface NodeReport {
   readonly clockUncertaintyMs: number;
   /** Of the server. */
   readonly version: string;
-  /** A random word that it gets at every admission it takes part in; absent if there was none. */
+  /** Its epoch (docs/glossary.md), as ballots carry it; absent if it was never admitted. */
   readonly incarnation?: string;
   /** Of the server. */
   readonly memory: {
@@ -108,13 +109,8 @@ export type MemberChange =
   | { readonly replace: string; readonly by: NodeSource }
   | { readonly maxTtlMs: number };
 
-/** Options of reconfigure. */
-export interface ReconfigureOptions {
-  /**
-   * How long to try, in milliseconds: a change has to outwait the leases of the generation before
-   * the present one. Default 120 000.
-   */
-  readonly waitMs?: number;
+/** Options of reconfigure and changeFleets. */
+export interface ReconfigureOptions extends ChangeLimits {
   /** Whose members, where the locker has several fleets. */
   readonly fleet?: string;
 }
@@ -152,7 +148,7 @@ export interface Fleet {
   /** Raises a mark on every node, and tells what each stores now. Never rejects. */
   mark(name: string, atLeast: number): Promise<readonly Asked<number>[]>;
   members(): FleetMembers | undefined;
-  reconfigure(change: MemberChange, waitMs: number): Promise<FleetMembers>;
+  reconfigure(change: MemberChange, limits: ChangeLimits): Promise<FleetMembers>;
   foundWithout(absent: readonly string[]): Promise<FleetMembers>;
   /** Examines the configuration of every node. Never rejects. */
   probe(): Promise<readonly Finding[]>;

@@ -27,10 +27,11 @@ export interface FleetsState {
 
 /**
  * One change of the list of fleets. `name`: a fleet that is by itself gets its name, as the first
- * of a list. `lost`: this fleet's servers are off and will not come back with what they stored; and
- * the longest lease that it ever allowed, where the others do not know that.
+ * of a list. `lost`: the servers of these fleets are off and will not come back with what they
+ * stored; and the longest lease that any of them ever allowed, where the others do not know that.
+ * Several that are lost at once are taken away by one call.
  */
 export type FleetsChange =
   | { readonly name: string }
   | { readonly add: string }
-  | { readonly remove: string; readonly lost?: boolean | { readonly maxTtlMs: number } };
+  | { readonly remove: string | readonly string[]; readonly lost?: boolean | { readonly maxTtlMs: number } };

@@ -62,8 +62,11 @@ export const ROLL_CALL = "~";
 
 /** Called for one resource on one node. Must not throw. */
 export interface ReleaseListener {
-  /** `first`: it is reserved for this process. `backup`: for the one before it in the queue. */
-  released(place: "first" | "backup"): void;
+  /**
+   * `first`: it is reserved for this process. `backup`: for the one before it in the queue.
+   * `sinceMs`: of which wait the ticket was; undefined where a version before this one made it.
+   */
+  released(place: "first" | "backup", sinceMs?: number): void;
   /**
    * The node can tell this process: already, for the first time, or again after the connection was
    * lost, and with it perhaps the ticket.
@@ -80,13 +83,13 @@ export interface LockNode {
   readonly address: string;
 
   /**
-   * The node's incarnation as last heard, or undefined before the first contact: a random word that
-   * every admission of any member gives to the nodes whose floors it reads. An acquisition notes
-   * the incarnations before its first byte is sent and counts only ballots that carry the same: a
-   * ballot with another one was cast after some member's memory had been rebuilt from this node's
-   * floor, so the token it stored was not seen by that rebuilding (T2).
+   * The node's epoch as last heard, or undefined before the first contact: it ends with a random
+   * word that every admission of any member gives to the nodes whose floors it reads. An
+   * acquisition notes the epochs before its first byte is sent and counts only ballots that carry
+   * the same: a ballot with another one was cast after some member's memory had been rebuilt from
+   * this node's floor, so the token it stored was not seen by that rebuilding (T2).
    */
-  incarnation(): string | undefined;
+  epoch(): string | undefined;
 
   grant(question: GrantQuestion): Reply<GrantBallot>;
   /** Stores `token` for all resources if they all still have this owner. */

@@ -36,7 +36,7 @@ export interface Won extends GrantedLease {
 export interface Lost {
   readonly kind: "lost";
   readonly reason: LossReason;
-  /** Lost only because incarnations changed meanwhile: worth another acquisition at once. */
+  /** Lost only because epochs changed meanwhile: worth another acquisition at once. */
   readonly epochMoved: boolean;
   readonly ballots: readonly (GrantBallot | EpochMoved)[];
   readonly seals: readonly (SealBallot | EpochMoved)[];

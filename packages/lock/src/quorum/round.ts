@@ -14,10 +14,10 @@ export interface Round<B extends Ballot, Verdict extends string> {
   readonly question: RoundEvent["question"];
   readonly resources: readonly string[];
   /**
-   * By node, as noted before the first byte was sent. A grant, seal or raise of another incarnation
+   * By node, as noted before the first byte was sent. A grant, seal or raise of another epoch
    * is made `epoch_moved`, which does not count (T2).
    */
-  readonly incarnations?: Ballots<string>;
+  readonly epochs?: Ballots<string>;
   /** Filled in as they arrive, also after the verdict. A node that has one already is not asked. */
   readonly ballots: (B | Unreachable | undefined)[];
   ask(node: LockNode): Reply<B | Unreachable>;
@@ -38,7 +38,7 @@ export function askAll<B extends Ballot, Verdict extends string>(
     let awaited = 0;
     let isOpen = true;
     const receive = (index: number, answer: B | Unreachable): void => {
-      ballots[index] = round.incarnations === undefined ? answer : counted(answer, round.incarnations[index]);
+      ballots[index] = round.epochs === undefined ? answer : counted(answer, round.epochs[index]);
       awaited--;
       if (isOpen) {
         const verdict = round.judge(ballots);

@@ -17,7 +17,7 @@ export interface QuorumRule {
 
 /**
  * - `yes`: a quorum did it.
- * - `epoch_moved`: a quorum did it, but some of them in another incarnation, which does not count:
+ * - `epoch_moved`: a quorum did it, but some of them in another epoch, which does not count:
  *   ask again.
  * - `no`: a quorum answered, and not enough of them said yes.
  * - `silent`: too few nodes could be asked.

@@ -13,7 +13,7 @@ import type { ConnectSettings, Link, OpenLink } from "./link.js";
 import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
 import { type RequestScripts, requestScriptsFor } from "./request-scripts.js";
 
-export interface ConnectionSettings extends ConnectSettings {
+interface ConnectionSettings extends ConnectSettings {
   readonly source: NodeSource;
   readonly openLink: OpenLink;
   readonly keys: Keys;
@@ -216,10 +216,7 @@ export class Connection {
     await this.#endPredecessor(known.runId);
     this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
     this.#runId = known.runId;
-    this.#scripts = requestScriptsFor(known, {
-      failover: hasFailover(source) ? "failover" : "one server",
-      retentionMs,
-    });
+    this.#scripts = requestScriptsFor(known, { hasFailover: hasFailover(source), retentionMs });
     await this.#teach();
     return known;
   }

@@ -13,7 +13,7 @@ import type { RedisNode } from "./node.js";
 import { isAdmitted, type NodeStatus, status } from "./node-record.js";
 import { probeLock } from "./probe-lock.js";
 
-export interface DoctorSettings {
+interface DoctorSettings {
   readonly fleet: FleetNodes;
   readonly admission: Admission;
   readonly keys: Keys;

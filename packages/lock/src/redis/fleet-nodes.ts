@@ -7,7 +7,7 @@ import type { RedisNode } from "./node.js";
 import { isOfThisRun, type NodeStatus } from "./node-record.js";
 import { generationOf, type Member, type Roster } from "./roster.js";
 
-export interface FleetNodesSettings {
+interface FleetNodesSettings {
   readonly sources: readonly NodeSource[];
   readonly open: (source: NodeSource, name: string) => RedisNode;
   /** Kept current: the generation whose votes this locker counts. */
@@ -63,8 +63,8 @@ export class FleetNodes {
   }
 
   /**
-   * For how long this locker knows the present roster: so long, at least, nobody has been granted a
-   * lease by the members before. Clocks of nodes may be set.
+   * For how long this locker knows the present roster: so long, at least, the members before it
+   * have granted no lease. Clocks of nodes may be set.
    */
   get knownForMs(): number {
     return Math.max(0, this.#settings.clock.monotonicMs() - this.#knownAt);
@@ -115,7 +115,7 @@ export class FleetNodes {
     this.#roster = { generation: 0, members, maxTtlMs, formerMaxTtlMs: maxTtlMs };
     for (const [index, { id }] of members.entries()) {
       const node = this.configured[index];
-      if (node !== undefined) node.seat = id;
+      if (node !== undefined) node.memberId = id;
     }
     return this.#roster;
   }
@@ -127,7 +127,7 @@ export class FleetNodes {
     if (common !== undefined && common !== this.#fleet) {
       this.#fleet = common;
       this.#roster = undefined;
-      for (const node of this.all) node.seat = undefined;
+      for (const node of this.all) node.memberId = undefined;
     }
     const told = this.all.flatMap(({ status }) => (status !== undefined && status.fleet === this.#fleet ? (status.roster ?? []) : []));
     const newest = told.reduce<Roster | undefined>(
@@ -154,7 +154,7 @@ export class FleetNodes {
     this.#roster = roster;
     this.#settings.votingIn.generation = generationOf(roster);
     this.#members = nodes;
-    this.#closeStrangers();
+    this.#closeFormer();
     return true;
   }
 
@@ -184,7 +184,7 @@ export class FleetNodes {
   #bind({ members }: Roster): ReadonlyMap<RedisNode, Member> | undefined {
     for (const node of this.all) {
       const member = members.find(({ id }) => id === node.status?.id && node.status.fleet === this.#fleet);
-      if (member !== undefined) node.seat = member.id;
+      if (member !== undefined) node.memberId = member.id;
     }
     const bound = new Map<RedisNode, Member>();
     const missing: { readonly member: Member; readonly way: NodeSource | undefined }[] = [];
@@ -205,8 +205,8 @@ export class FleetNodes {
     const isOther = ({ status }: RedisNode): boolean => this.#isOther(status, id);
     return (
       free.find(({ status }) => status?.id === id && status.fleet === this.#fleet) ??
-      free.find((node) => node.seat === id && !isOther(node)) ??
-      free.find((node) => node.address === address && node.seat === undefined && !isOther(node)) ??
+      free.find((node) => node.memberId === id && !isOther(node)) ??
+      free.find((node) => node.address === address && node.memberId === undefined && !isOther(node)) ??
       // Another server answers at the member's address: it keeps the place, and is silenced.
       free.find((node) => node.address === address)
     );
@@ -234,17 +234,17 @@ export class FleetNodes {
       const member = this.#memberOf.get(node);
       const own = this.configured.find(({ status }) => status !== undefined && status.runId === node.status?.runId);
       if (member === undefined || own === undefined) continue;
-      own.seat = member.id;
+      own.memberId = member.id;
       this.#opened = this.#opened.filter((other) => other !== node);
       void node.close();
     }
   }
 
-  /** Connections to former members that nobody configured. */
-  #closeStrangers(): void {
-    const strangers = this.#opened.filter((node) => !this.#members.includes(node) && node.seat !== undefined);
-    this.#opened = this.#opened.filter((node) => !strangers.includes(node));
-    for (const node of strangers) void node.close();
+  /** Connections to former members that are not configured. */
+  #closeFormer(): void {
+    const former = this.#opened.filter((node) => !this.#members.includes(node) && node.memberId !== undefined);
+    this.#opened = this.#opened.filter((node) => !former.includes(node));
+    for (const node of former) void node.close();
   }
 }
 

@@ -28,14 +28,14 @@ export const promise = (keys: Keys, noted: string, ballot: number): ScriptCall<P
   },
 });
 
-export interface AcceptArguments {
+interface AcceptArguments {
   /** The field admitted as it was noted before the promise. */
   readonly noted: string;
   readonly ballot: number;
   readonly roster: Roster;
   /** How long the present generation must have been open: every lease of the one before is over. */
   readonly openForMs: number;
-  readonly incarnation: string;
+  readonly epoch: string;
 }
 
 export type Accepted =
@@ -46,7 +46,7 @@ export type Accepted =
 export const accept = (keys: Keys, given: AcceptArguments): ScriptCall<Accepted> => ({
   source: acceptScript,
   keys: [keys.node],
-  args: [given.noted, String(given.ballot), writeRoster(given.roster), String(given.openForMs), given.incarnation],
+  args: [given.noted, String(given.ballot), writeRoster(given.roster), String(given.openForMs), given.epoch],
   read(reply) {
     const [verdict, number = ""] = words(reply);
     if (verdict === "1") return { kind: "accepted", floor: Number(number) };
@@ -54,16 +54,16 @@ export const accept = (keys: Keys, given: AcceptArguments): ScriptCall<Accepted>
   },
 });
 
-export interface EnterArguments {
+interface EnterArguments {
   readonly roster: Roster;
   readonly floor: number;
-  readonly incarnation: string;
+  readonly epoch: string;
   /** Since which generation it has been a member without a break. */
   readonly since: number;
 }
 
 /** True if the node votes in that generation from now on. */
-export const enter = (keys: Keys, { roster, floor, incarnation, since }: EnterArguments): ScriptCall<boolean> => ({
+export const enter = (keys: Keys, { roster, floor, epoch, since }: EnterArguments): ScriptCall<boolean> => ({
   source: enterScript,
   keys: [keys.node],
   args: [
@@ -72,7 +72,7 @@ export const enter = (keys: Keys, { roster, floor, incarnation, since }: EnterAr
     writeRoster(roster),
     String(roster.maxTtlMs),
     String(floor),
-    incarnation,
+    epoch,
     String(since),
   ],
   read: (reply) => reply === "1",

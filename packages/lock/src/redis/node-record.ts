@@ -1,5 +1,5 @@
-// The scripts that read and change a node's record (who it is, for which run of its server it was
-// admitted): their arguments and replies. When they are called is decided in admission/.
+// The scripts that read and change a node's record (its id, for which run of its server it was
+// admitted, and so on): their arguments and replies. When they are called is decided in admission/.
 import { type AdmissionRecord, paddedRunId, readAdmissionRecord } from "./admission-record.js";
 import type { Keys } from "./keys.js";
 import { admitScript, markScript, openAdmissionScript, readFloorScript, readmitScript, statusScript } from "./lua.generated.js";
@@ -92,7 +92,11 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
     const isKnown = format === "" || FORMATS.includes(format);
     const timeMs = number(time) ?? 0;
     return {
-      ...{ runId, version, role, isReplicated: replicated === "1", timeMs },
+      runId,
+      version,
+      role,
+      isReplicated: replicated === "1",
+      timeMs,
       unknownFormat: isKnown ? undefined : format,
       ...readRecord(isKnown ? record : [], format === "2" ? "2" : "1", timeMs),
     };
@@ -168,13 +172,13 @@ export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): Script
 });
 
 /**
- * The floor of an admitted node of this generation, which gets the new incarnation in the same
+ * The floor of an admitted node of this generation, which gets the new epoch in the same
  * step; or undefined if it is none.
  */
-export const readFloor = (keys: Keys, incarnation: string, generation: string): ScriptCall<number | undefined> => ({
+export const readFloor = (keys: Keys, epoch: string, generation: string): ScriptCall<number | undefined> => ({
   source: readFloorScript,
   keys: [keys.node],
-  args: [incarnation, generation],
+  args: [epoch, generation],
   read(reply) {
     if (reply === null) return undefined;
     return number(words([reply], 1)[0]) ?? 0;
@@ -182,11 +186,11 @@ export const readFloor = (keys: Keys, incarnation: string, generation: string): 
 });
 
 /** What the admission of a node names: the memory that is admitted, and above which floor. */
-export interface AdmittedMemory {
+interface AdmittedMemory {
   readonly runId: string;
   readonly nonce: string;
   readonly floor: number;
-  readonly incarnation: string;
+  readonly epoch: string;
 }
 
 export interface AdmitArguments extends AdmittedMemory {
@@ -206,8 +210,8 @@ function readAdmitted(reply: unknown): number | undefined {
   return reply[0] === "1" ? number(words(reply, 2)[1]) : undefined;
 }
 
-function memoryOf({ runId, nonce, floor, incarnation }: AdmittedMemory): readonly string[] {
-  return [runId, nonce, String(floor), incarnation];
+function memoryOf({ runId, nonce, floor, epoch }: AdmittedMemory): readonly string[] {
+  return [runId, nonce, String(floor), epoch];
 }
 
 /**
@@ -242,7 +246,7 @@ export const readmit = (keys: Keys, given: AdmittedMemory): ScriptCall<number | 
 export type Marks = ReadonlyMap<string, number>;
 
 /** What a node stores now, and the field admitted, empty where the node is not. */
-export interface StoredMarks {
+interface StoredMarks {
   readonly admitted: string;
   readonly marks: Marks;
 }

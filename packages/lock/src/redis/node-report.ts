@@ -30,12 +30,12 @@ async function reportOn({ keys, clock }: Asking & { readonly clock: Clock }, nod
     if (next.latencyMs < best.latencyMs) best = next;
   }
   const { seen, ...times } = best;
-  const incarnation = seen.admission?.incarnation;
+  const epoch = seen.admission?.epoch;
   const memory = await node.connection.run(memoryCall(keys.node));
   return {
     ...times,
     version: seen.version,
-    ...(incarnation === undefined ? {} : { incarnation }),
+    ...(epoch === undefined ? {} : { incarnation: epoch }),
     memory,
     ...(await durabilityOf(node, seen)),
   };

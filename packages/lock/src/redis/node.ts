@@ -18,7 +18,7 @@ import type {
 } from "../protocol/ballot.js";
 import type { NodeEvent } from "../protocol/events.js";
 import type { ExtendQuestion, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply } from "../protocol/node.js";
-import { generationIn, incarnationIn } from "./admission-record.js";
+import { epochIn, generationIn, type Vote } from "./admission-record.js";
 import type { BatchEncoder } from "./batch.js";
 import { Connection } from "./connection.js";
 import type { Keys } from "./keys.js";
@@ -26,7 +26,6 @@ import type { OpenLink } from "./link.js";
 import { isAdmitted, type NodeStatus } from "./node-record.js";
 import { PendingReleases } from "./pending-releases.js";
 import { Pipeline } from "./pipeline.js";
-import type { NotAdmitted, Vote } from "./pipeline-settings.js";
 import * as requests from "./requests.js";
 import { Subscriptions } from "./subscriptions.js";
 
@@ -63,11 +62,11 @@ export class RedisNode implements LockNode {
   readonly #settings: RedisNodeSettings;
   readonly #pipeline: Pipeline;
   readonly #subscriptions: Subscriptions;
-  /** The admission record as last heard, and the incarnation in it. */
+  /** The admission record as last heard, and the epoch in it. */
   #record: string | undefined;
   #vote: Vote | undefined;
   /** The id of the member that was once found here: it stays when the memory is lost. */
-  seat: string | undefined;
+  memberId: string | undefined;
   #status: NodeStatus | undefined;
   #isQuarantined = false;
   #readyAt: number | undefined;
@@ -105,9 +104,9 @@ export class RedisNode implements LockNode {
     });
   }
 
-  incarnation(): string | undefined {
+  epoch(): string | undefined {
     const vote = this.#vote;
-    return vote === undefined || vote.generation !== this.#settings.votingIn.generation ? undefined : vote.incarnation;
+    return vote === undefined || vote.generation !== this.#settings.votingIn.generation ? undefined : vote.epoch;
   }
 
   /** It is admitted, and votes in the generation that this locker counts. */
@@ -252,7 +251,7 @@ export class RedisNode implements LockNode {
     return this.#isQuarantined ? new Promise((resolve) => reply.then((ballot) => resolve(this.#withReadyIn(ballot)))) : reply;
   }
 
-  #withReadyIn<B extends Ballot>(ballot: B | NotAdmitted | Unreachable): B | Quarantined | Unreachable {
+  #withReadyIn<B extends Ballot>(ballot: B | Quarantined | Unreachable): B | Quarantined | Unreachable {
     const readyInMs = this.readyInMs;
     if (ballot.kind !== "quarantined") return ballot;
     const reason = this.#blockedBecause;
@@ -275,13 +274,13 @@ export class RedisNode implements LockNode {
 
   #noteRecord(record: string): Vote | undefined {
     if (record === this.#record && this.#vote !== undefined) return this.#vote;
-    const incarnation = incarnationIn(record);
-    if (incarnation === "") {
+    const epoch = epochIn(record);
+    if (epoch === "") {
       this.#notAdmitted();
       return undefined;
     }
     this.#record = record;
-    this.#vote = { incarnation, generation: generationIn(incarnation) };
+    this.#vote = { epoch, generation: generationIn(epoch) };
     this.#isQuarantined = false;
     this.#blockedBecause = undefined;
     if (this.#vote.generation !== this.#settings.votingIn.generation) this.#settings.onNews();

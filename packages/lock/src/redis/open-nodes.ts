@@ -3,6 +3,7 @@
 
 import { addressOf, checkedAddresses, type NodeSource } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
+import type { ChangeLimits } from "../protocol/change-limits.js";
 import type { NodeEvent } from "../protocol/events.js";
 import type { Fleet, FleetRefusal, FleetState, MemberChange } from "../protocol/fleet.js";
 import type { LockNode } from "../protocol/node.js";
@@ -63,11 +64,12 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   let listener = (): void => {};
   // What every request reads is kept in fields.
   const votingIn = { generation: "" };
+  const met = { times: 0 };
   const nodes = new FleetNodes({
     sources: options.nodes,
     votingIn,
     clock,
-    open: opener(options, { keys, votingIn, onNews: () => admission?.onNews() }),
+    open: opener(options, { keys, votingIn, met, onNews: () => admission?.onNews() }),
   });
   const onRefusal = (refusal: FleetRefusal | undefined): void => {
     fleet.refusal = refusal;
@@ -103,11 +105,8 @@ export function openNodes(options: OpenNodesOptions): Fleet {
       listener = given;
     },
     state: () => stateOf(nodes, ours),
-    async settled() {
-      await ours.settled;
-      return stateOf(nodes, ours);
-    },
-    listing: listingOf(settings, () => ours.onNews()),
+    settled: () => ours.settled.then(() => stateOf(nodes, ours)),
+    listing: listingOf(settings, { met, onNews: () => ours.onNews() }),
     ...forOperators(settings, ours),
     async close() {
       ours.close();
@@ -131,7 +130,7 @@ function forOperators(settings: AdmissionSettings, admission: Admission) {
     report: (nodes: ReadonlySet<string>) => reportOf({ nodes: fleet.members.filter(({ name }) => nodes.has(name)), keys, clock }),
     mark: (name: string, atLeast: number) => markNodes({ nodes: fleet.members, keys }, name, atLeast),
     members: () => (fleet.roster === undefined ? undefined : membersOf(fleet.roster)),
-    reconfigure: (change: MemberChange, waitMs: number) => reconfigure(settings, { change, waitMs }),
+    reconfigure: (change: MemberChange, limits: ChangeLimits) => reconfigure(settings, { change, limits }),
     foundWithout: (absent: readonly string[]) => foundWithout(settings, absent),
     probe: () => probeFleet({ fleet, admission, keys, clock }),
   };
@@ -140,15 +139,20 @@ function forOperators(settings: AdmissionSettings, admission: Admission) {
 /** Opens single nodes of one fleet. */
 function opener(
   options: OpenNodesOptions,
-  shared: Pick<RedisNodeSettings, "keys" | "votingIn" | "onNews">,
+  { met, ...shared }: Pick<RedisNodeSettings, "keys" | "votingIn" | "onNews"> & { readonly met: { times: number } },
 ): (source: NodeSource, name: string) => RedisNode {
   const encoder = new BatchEncoder(shared.keys);
   const prefix = options.among === undefined ? "" : `${options.among.name}/`;
+  const onEvent = (event: NodeEvent): void => {
+    if (event.kind === "connected") met.times++;
+    options.onEvent(event);
+  };
   return (source, name) =>
     new RedisNode({
       openLink,
       ...options,
       ...shared,
+      onEvent,
       maxTtlMs: options.maxTtlMs ?? DAY_MS,
       source,
       encoder,

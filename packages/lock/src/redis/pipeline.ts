@@ -2,13 +2,31 @@
 // sent until it is answered, and gives every request a ballot in time. Requests are sent in the
 // order in which they were asked, and never again; only a release whose outcome is unknown is kept
 // and sent later.
-import type { Timer } from "../platform/clock.js";
-import type { Ballot, Unreachable } from "../protocol/ballot.js";
+import type { Clock, Timer } from "../platform/clock.js";
+import type { Ballot, Quarantined, Unreachable } from "../protocol/ballot.js";
 import type { ReleaseQuestion, Reply } from "../protocol/node.js";
-import { type Batch, endOfBatch, PendingReply } from "./batch.js";
+import type { Vote } from "./admission-record.js";
+import { type Batch, type BatchEncoder, endOfBatch, PendingReply } from "./batch.js";
 import { causeOf, causeOfText, otherGeneration } from "./causes.js";
-import type { NotAdmitted, PipelineSettings, Vote } from "./pipeline-settings.js";
+import type { Connection } from "./connection.js";
+import type { PendingReleases } from "./pending-releases.js";
 import { type CallReply, type Heard, type RequestKind, readCall, release } from "./requests.js";
+
+interface PipelineSettings {
+  readonly node: string;
+  readonly encoder: BatchEncoder;
+  readonly clock: Clock;
+  readonly nodeTimeoutMs: number;
+  /** The connection that the calls go into. */
+  readonly stream: Pick<Connection, "isUp" | "cause" | "send" | "teachAgain" | "breakOff">;
+  readonly pendingReleases: PendingReleases;
+  /** The node's admission record as last heard; undefined if it is not known. */
+  readonly record: () => string | undefined;
+  /** Called with the record in every reply, late ones included, in order. Empty: quarantined. */
+  readonly onRecord: (record: string) => Vote | undefined;
+  /** The generation whose votes count now. */
+  readonly votingIn: { readonly generation: string };
+}
 
 interface SentBatch {
   readonly requests: Batch;
@@ -48,7 +66,7 @@ export class Pipeline {
   }
 
   /** The node's ballot, or why there is none. Never rejects. */
-  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Reply<B | NotAdmitted | Unreachable> {
+  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Reply<B | Quarantined | Unreachable> {
     const refusal = this.#refusal(kind as RequestKind<unknown, Ballot>);
     if (refusal !== undefined) {
       this.#keepRelease(kind as RequestKind<unknown, Ballot>, question);
@@ -105,14 +123,10 @@ export class Pipeline {
       const end = endOfBatch(queue, start);
       const requests = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Batch;
       start = end;
-      const batch: SentBatch = {
-        requests,
-        sentAt: this.#settings.clock.monotonicMs(),
-        record: undefined,
-        isLate: false,
-      };
-      if (this.#settings.stream.isUp) this.#send(batch);
-      else this.#giveUp(batch, this.#settings.stream.cause);
+      const { clock, stream } = this.#settings;
+      const batch: SentBatch = { requests, sentAt: clock.monotonicMs(), record: undefined, isLate: false };
+      if (stream.isUp) this.#send(batch);
+      else this.#giveUp(batch, stream.cause);
     }
   }
 
@@ -120,17 +134,14 @@ export class Pipeline {
     this.#sent.push(batch);
     this.#lastSent = batch;
     this.#arm(this.#settings.nodeTimeoutMs);
-    this.#transmit(batch).then(
-      (reply) => this.#answered(batch, reply),
-      (error: unknown) => this.#failed(batch, error),
-    );
+    this.#transmit(batch, (error) => this.#failed(batch, error));
   }
 
-  #transmit(batch: SentBatch): Promise<unknown> {
+  #transmit(batch: SentBatch, failed: (error: unknown) => void): void {
     const { encoder, stream, record } = this.#settings;
     const call = encoder.encode(batch.requests);
     batch.record = call.confirmsRecord ? record() : undefined;
-    return stream.send(call, batch.record);
+    stream.send(call, batch.record).then((reply) => this.#answered(batch, reply), failed);
   }
 
   /** False if it is not on its way any more: its connection was lost, and it has been given up. */
@@ -155,7 +166,7 @@ export class Pipeline {
     }
     const { record, replies } = answer;
     const vote = record === undefined ? undefined : onRecord(record);
-    const heard: Heard = { node, incarnation: vote?.incarnation ?? "" };
+    const heard: Heard = { node, epoch: vote?.epoch ?? "" };
     let index = 0;
     for (const pending of batch.requests) {
       const reply = replies[index++];
@@ -165,7 +176,7 @@ export class Pipeline {
     if (pendingReleases.size > 0 && this.#refusedTimer === undefined) this.resendReleases(RELEASES_PER_REPLY);
   }
 
-  /** A vote of other members, who may have a quorum of their own, does not count (M1). */
+  /** A vote of another generation does not count: those members may have a quorum as well (M1). */
   #uncounted(pending: PendingReply, vote: Vote | undefined): Unreachable | undefined {
     if (vote === undefined || vote.generation === pending.generation) return undefined;
     return this.#unreachable(otherGeneration(vote.generation, pending.generation));
@@ -200,14 +211,8 @@ export class Pipeline {
    */
   #again(batch: SentBatch, error: unknown): void {
     const isLast = this.#settings.stream.isUp && !batch.isLate && this.#lastSent === batch;
-    if (!isLast) {
-      this.#lose(batch, error);
-      return;
-    }
-    this.#transmit(batch).then(
-      (reply) => this.#answered(batch, reply),
-      (again: unknown) => this.#lose(batch, again),
-    );
+    if (isLast) this.#transmit(batch, (again) => this.#lose(batch, again));
+    else this.#lose(batch, error);
   }
 
   #lose(batch: SentBatch, error: unknown): void {

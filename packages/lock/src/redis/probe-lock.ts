@@ -1,5 +1,5 @@
 // Takes a lock on one node and releases it, for the doctor: every command of the requests is
-// executed, so a missing right shows. The lock is no caller's, and nobody waits for it.
+// executed, so a missing right shows. No caller uses this lock or waits for it.
 import type { Clock } from "../platform/clock.js";
 import type { Ballot } from "../protocol/ballot.js";
 import type { RedisNode } from "./node.js";

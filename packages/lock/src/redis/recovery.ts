@@ -55,15 +55,15 @@ export function listResourcesOf({ nodes, keys }: Asking): Promise<readonly Asked
 }
 
 /**
- * An answer counts only in the incarnation that was noted before, like a grant: a mark that is
+ * An answer counts only in the epoch that was noted before, like a grant: a mark that is
  * stored after another node was rebuilt from this one is not known there.
  */
 export function markNodes({ nodes, keys }: Asking, name: string, atLeast: number): Promise<readonly Asked<number>[]> {
   return askEach(nodes, async (node) => {
-    const noted = node.incarnation();
+    const noted = node.epoch();
     const { admitted, marks } = await node.connection.run(mark(keys, new Map([[name, atLeast]])));
     node.noteAdmitted(admitted);
-    if (noted === undefined || node.incarnation() !== noted) throw new Error(admitted === "" ? "not admitted" : MOVED);
+    if (noted === undefined || node.epoch() !== noted) throw new Error(admitted === "" ? "not admitted" : MOVED);
     return marks.get(name) ?? 0;
   });
 }

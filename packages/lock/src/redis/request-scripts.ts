@@ -12,9 +12,10 @@ import {
   releaseScript,
   sealScript,
 } from "./lua.generated.js";
+import type { NodeStatus } from "./node-record.js";
 import type { RequestName } from "./requests.js";
 
-export interface RequestScript {
+interface RequestScript {
   readonly name: RequestName;
   readonly sha: string;
   readonly source: string;
@@ -22,27 +23,18 @@ export interface RequestScript {
 
 export type RequestScripts = Readonly<Record<RequestName, RequestScript>>;
 
-/** What a server says of itself. */
-export interface ServerFacts {
-  readonly runId: string;
-  readonly version: string;
-}
-
-export interface RequestScriptSettings {
-  /** May another server answer under the same address? */
-  readonly failover: "failover" | "one server";
-  readonly retentionMs: number;
-}
-
 /**
  * Since Redis 7 the cache of scripts is neither kept over a restart nor replicated: a script that
  * names the server's run_id and is found in the cache was loaded since the server started, so it
  * need not ask for the run_id. Before Redis 7, and where another server may answer on the same
  * connection, the script asks in every call.
  */
-export function requestScriptsFor({ version, runId }: ServerFacts, { failover, retentionMs }: RequestScriptSettings): RequestScripts {
+export function requestScriptsFor(
+  { version, runId }: Pick<NodeStatus, "version" | "runId">,
+  { hasFailover, retentionMs }: { readonly hasFailover: boolean; readonly retentionMs: number },
+): RequestScripts {
   const isKept = Number.parseInt(version, 10) < 7;
-  const isNamed = /^\w+$/.test(runId) && !isKept && failover === "one server";
+  const isNamed = /^\w+$/.test(runId) && !isKept && !hasFailover;
   const run = isNamed ? `'${paddedRunId(runId)}'` : "false";
   const firstLine = `local RETENTION, RUN = '${retentionMs}', ${run}\n`;
   const script = (name: RequestName, text: string): RequestScript => {

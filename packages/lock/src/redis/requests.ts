@@ -22,10 +22,10 @@ export interface CallReply {
   readonly replies: readonly unknown[];
 }
 
-/** The node that answered, and its incarnation at that moment. */
+/** The node that answered, and its epoch at that moment. */
 export interface Heard {
   readonly node: string;
-  readonly incarnation: string;
+  readonly epoch: string;
 }
 
 /** The scripts of requests, by the names of their files. */
@@ -162,7 +162,7 @@ export const grant: RequestKind<GrantQuestion, GrantBallot> = {
     name(call, keys, resources);
     call.args.push(`${owner}|${label}`);
   },
-  read({ node, incarnation: epoch }, reply, { resources }) {
+  read({ node, epoch }, reply, { resources }) {
     if (typeof reply === "number") return { kind: "granted", node, token: integer(reply, 1), epoch };
     return readHeld(node, list(reply, 3), { reply, resources });
   },
@@ -204,7 +204,7 @@ export const seal: RequestKind<SealQuestion, SealBallot> = {
     name(call, keys, resources);
     call.args.push(`${owner}|`, String(token));
   },
-  read: ({ node, incarnation: epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
+  read: ({ node, epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
 };
 
 function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
@@ -286,7 +286,7 @@ export const raise: RequestKind<RaiseQuestion, RaiseBallot> = {
     name(call, keys, [resource]);
     call.args.push(String(token), remove);
   },
-  read({ node, incarnation: epoch }, reply) {
+  read({ node, epoch }, reply) {
     const [token, removed] = list(reply, 2);
     return {
       kind: "raised",

@@ -10,7 +10,11 @@ import { FakeMemory, FakeNode } from "./fake-node.js";
 
 const MAX_TTL_MS = 60_000;
 const FAKE_REPORT: NodeReport = {
-  ...{ latencyMs: 0, clockAheadMs: 0, clockUncertaintyMs: 0, version: "fake", durable: false },
+  latencyMs: 0,
+  clockAheadMs: 0,
+  clockUncertaintyMs: 0,
+  version: "fake",
+  durable: false,
   memory: { usedBytes: 0, evictionPolicy: "noeviction" },
 };
 
@@ -98,6 +102,7 @@ function fleetOf(
     listing: {
       id: undefined,
       list: undefined,
+      timesMet: 0,
       lookAgain: async () => {},
       standing: async () => undefined,
       change: unchangeable,

@@ -50,7 +50,7 @@ export class FakeNode implements LockNode {
     this.#isReachable = isReachable;
   }
 
-  incarnation(): string {
+  epoch(): string {
     return EPOCH;
   }
 

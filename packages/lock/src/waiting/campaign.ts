@@ -142,5 +142,5 @@ class LeaderTerm implements Term {
   }
 }
 
-/** Whoever called the routine gets its error. */
+/** The call of the routine rejects with its error; waiting for its end needs none. */
 function ignored(): void {}

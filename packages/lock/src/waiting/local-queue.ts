@@ -50,7 +50,7 @@ export class LocalQueue {
     return () => waiting.delete(onTurn);
   }
 
-  /** Lets the next one in, who inherits the place. False if there is none. */
+  /** Lets the next one in, which inherits the place. False if there is none. */
   leave(key: string, place?: Place): boolean {
     const line = this.#lines.get(key);
     if (line === undefined) return false;

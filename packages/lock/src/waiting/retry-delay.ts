@@ -2,7 +2,7 @@
 // key has run out. Pure: chance comes in as a number from 0 to 1.
 
 /** The bounds of a back-off. */
-export interface BackOff {
+interface BackOff {
   readonly minDelayMs: number;
   readonly maxDelayMs: number;
 }

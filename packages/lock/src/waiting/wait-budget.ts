@@ -11,6 +11,12 @@ export interface Waiters {
   readonly sleeping: Set<WaitBudget>;
 }
 
+/** Wakes them; no caller sleeps from then on. */
+export function closeWaiters(waiters: Waiters): void {
+  waiters.closed = true;
+  for (const waiter of [...waiters.sleeping]) waiter.wake();
+}
+
 const LONGEST_TIMER_MS = 2_147_483_647;
 
 export class WaitBudget {

@@ -201,7 +201,8 @@ describe("what arrives late", () => {
   });
 });
 
-describe("a quorum that is frozen", () => {
+// They wait more than they do, each with nodes of its own, so they wait together.
+describe.concurrent("a quorum that is frozen", () => {
   test("L1 ends the lease on time, and says that it was unreachable", async ({ fleet, open }) => {
     const running = await fleet({ nodes: 3 });
     const ttlMs = 4_000;

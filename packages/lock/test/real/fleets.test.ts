@@ -11,13 +11,12 @@ const patient = { timeout: 90_000 };
 const options = { ttlMs, maxTtlMs: ttlMs, waitMs: 10_000 };
 const names = Array.from({ length: 30 }, (_, i) => `orders/${i}`);
 
-async function serversOf(fleet: StartFleet) {
-  const servers = await fleet({ nodes: 9 });
-  const { urls, nodes } = servers;
-  return {
-    fleets: { east: urls.slice(0, 3), north: urls.slice(3, 6), west: urls.slice(6, 9) },
-    servers: { east: nodes.slice(0, 3), north: nodes.slice(3, 6), west: nodes.slice(6, 9) },
-  };
+/** Three nodes for each of these. */
+async function serversOf<Name extends string>(fleet: StartFleet, ...of: readonly Name[]) {
+  const { urls, nodes } = await fleet({ nodes: 3 * of.length });
+  const shares = <Item>(items: readonly Item[]) =>
+    Object.fromEntries(of.map((name, i) => [name, items.slice(3 * i, 3 * i + 3)])) as unknown as Record<Name, readonly Item[]>;
+  return { fleets: shares(urls), servers: shares(nodes) };
 }
 
 /** Of these names, those that belong to this one of the fleets. */
@@ -36,7 +35,7 @@ describe("fleets that are founded together", () => {
     "F1 serve each resource from one of them, the same for every locker, whatever the order they are given in",
     patient,
     async ({ fleet, open }) => {
-      const { east, north, west } = (await serversOf(fleet)).fleets;
+      const { east, north, west } = (await serversOf(fleet, "east", "north", "west")).fleets;
       const one = open({ fleets: { west, north, east } });
       const other = open({ fleets: { east, west, north } });
       const leases = await Promise.all(names.map((name, i) => (i % 2 === 0 ? one : other).acquire(name)));
@@ -56,7 +55,7 @@ const staying = belongingTo("west", ["east", "west"]).slice(0, 3);
 
 /** Two lockers with one fleet, which is all of the list, and two with another besides. */
 async function oneOfTwo(fleet: StartFleet, open: OpenLocker) {
-  const { fleets, servers } = await serversOf(fleet);
+  const { fleets, servers } = await serversOf(fleet, "east", "west");
   const { east, west } = fleets;
   const old = [open({ fleets: { west }, ...options }), open({ fleets: { west }, ...options })] as const;
   await old[0].ready();
@@ -104,7 +103,7 @@ describe("a fleet that is added", () => {
     "L2 control: lockers that choose a fleet by themselves hold what moves twice, and its tokens fall",
     patient,
     async ({ fleet, open }) => {
-      const { west, east } = (await serversOf(fleet)).fleets;
+      const { west, east } = (await serversOf(fleet, "east", "west")).fleets;
       const history = new LeaseHistory();
       const [inWest, inEast] = [open({ nodes: west, ...options }), open({ nodes: east, ...options })];
       await Promise.all([inWest.ready(), inEast.ready()]);
@@ -162,7 +161,7 @@ describe("a fleet that is added", () => {
 
 describe("a fleet that is taken away", () => {
   async function two(fleet: StartFleet, open: OpenLocker) {
-    const { fleets, servers } = await serversOf(fleet);
+    const { fleets, servers } = await serversOf(fleet, "east", "west");
     const { east, west } = fleets;
     const lockers = [open({ fleets: { east, west }, ...options }), open({ fleets: { east, west }, ...options })] as const;
     await Promise.all(lockers.map((locker) => locker.ready()));
@@ -208,7 +207,7 @@ describe("a fleet that is wholly down", () => {
     "W1 takes only its own resources with it, for lockers that know it and for one that starts then",
     patient,
     async ({ fleet, open }) => {
-      const { fleets, servers } = await serversOf(fleet);
+      const { fleets, servers } = await serversOf(fleet, "east", "west");
       const { east, west } = fleets;
       const usual = { fleets: { east, west }, waitMs: 1_000, connectTimeoutMs: 500 };
       const locker = open(usual);
@@ -237,7 +236,7 @@ test(
   "T1 G7 the highest token of any resource is that of any fleet, and every later lease is above it",
   patient,
   async ({ fleet, open }) => {
-    const { east, west } = (await serversOf(fleet)).fleets;
+    const { east, west } = (await serversOf(fleet, "east", "west")).fleets;
     const locker = open({ fleets: { east, west } });
     const lease = await locker.acquire(moving[0] ?? "");
     const highest = await locker.highestToken(undefined, lease.token + 5_000);
@@ -250,7 +249,7 @@ test(
   "T1 G7 the tokens of a fleet that is being taken away count until the others are above them, as do its leases",
   patient,
   async ({ fleet, open }) => {
-    const { east, west } = (await serversOf(fleet)).fleets;
+    const { east, west } = (await serversOf(fleet, "east", "west")).fleets;
     const [resource = ""] = moving;
     const usual = { ...options, fleets: { east, west }, ttlMs: 3_000, maxTtlMs: 3_000 };
     const locker = open(usual);
@@ -271,7 +270,7 @@ test(
 );
 
 test("T1 G7 no fleet is left out where the first to answer has an older list", patient, async ({ fleet, open }) => {
-  const { fleets, servers } = await serversOf(fleet);
+  const { fleets, servers } = await serversOf(fleet, "east", "north", "west");
   const { west } = fleets;
   const one = open({ fleets: { west }, ...options });
   await one.ready();
@@ -300,7 +299,7 @@ describe("several resources of one lease", () => {
       await expect(nowhere.acquire(["from", "to"])).rejects.toThrow(told);
       await expect(nowhere.tryAcquire(["from", "to"])).rejects.toThrow(RangeError);
       await expect(nowhere.using(["from", "to"], () => undefined)).rejects.toThrow(RangeError);
-      const { east, west } = (await serversOf(fleet)).fleets;
+      const { east, west } = (await serversOf(fleet, "east", "west")).fleets;
       const locker = open({ fleets: { east, west } });
       const lease = await locker.acquire(["{7}/from", "{7}/to"]);
       const homes = await Promise.all(lease.resources.map(async (resource) => (await locker.inspect(resource)).fleet));
@@ -311,7 +310,7 @@ describe("several resources of one lease", () => {
 
 describe("what an operator can get wrong", () => {
   test("F1 L2 a process that was given one of the fleets as its nodes is refused, and told of all", patient, async ({ fleet, open }) => {
-    const { east, west } = (await serversOf(fleet)).fleets;
+    const { east, west } = (await serversOf(fleet, "east", "west")).fleets;
     await open({ fleets: { east, west } }).ready();
     await expect(open({ nodes: west }).acquire("a")).rejects.toMatchObject({
       code: "FLEET_MISMATCH",
@@ -322,7 +321,7 @@ describe("what an operator can get wrong", () => {
   });
 
   test("F1 L2 names that were exchanged, or lead to other nodes, are refused", patient, async ({ fleet, open }) => {
-    const { east, north, west } = (await serversOf(fleet)).fleets;
+    const { east, north, west } = (await serversOf(fleet, "east", "north", "west")).fleets;
     const locker = open({ fleets: { east, west } });
     const lease = await locker.acquire(moving[0] ?? "");
     await expect(open({ fleets: { west: east, east: west } }).acquire("a")).rejects.toMatchObject({
@@ -336,8 +335,27 @@ describe("what an operator can get wrong", () => {
     expect(lease.held).toBe(true);
   });
 
+  test(
+    "F1 fleets that were founded with different addresses are not used: both lists are told, and a command that uses them",
+    patient,
+    async ({ fleet, open }) => {
+      const servers = await fleet({ nodes: 6 });
+      const [inside, outside] = [servers.urls, (await servers.anotherWay()).urls];
+      const nowhere = [1, 2, 3].map((port) => `redis://127.0.0.1:${port}`);
+      const first = open({ fleets: { east: inside.slice(0, 3), west: nowhere }, ...options });
+      await expect.poll(async () => (await first.fleets()).fleets[0], patient).toMatchObject({ name: "east", version: 0 });
+      const second = open({ fleets: { east: outside.slice(0, 3), west: outside.slice(3) }, ...options });
+      const addressOf = (url = ""): string => new URL(url).host;
+      const told = `east by one to which its nodes are .*${addressOf(inside[0])}.*; west by one to which its nodes are .*${addressOf(outside[3])}.*; here they are east=${addressOf(outside[0])}.*palisade fleets name east`;
+      await expect(second.acquire("a")).rejects.toThrow(new RegExp(told));
+      for (const change of [{ name: "east" }, { add: "west" }]) await second.changeFleets(change);
+      for (const name of [moving[0] ?? "", staying[0] ?? ""]) await (await second.acquire(name)).release();
+      expect((await second.inspect(staying[0] ?? "")).fleet).toBe("west");
+    },
+  );
+
   test("F1 a second fleet beside one that is used by itself is refused, until the first has its name", patient, async ({ fleet, open }) => {
-    const { east, west } = (await serversOf(fleet)).fleets;
+    const { east, west } = (await serversOf(fleet, "east", "west")).fleets;
     const alone = open({ nodes: west });
     await alone.ready();
     const both = open({ fleets: { east, west } });
@@ -351,7 +369,7 @@ describe("what an operator can get wrong", () => {
   });
 
   test("F1 a fleet that has been used by itself is not added", patient, async ({ fleet, open }) => {
-    const { east, west } = (await serversOf(fleet)).fleets;
+    const { east, west } = (await serversOf(fleet, "east", "west")).fleets;
     await (await open({ nodes: east, ...options }).acquire("a")).release();
     await open({ nodes: west, ...options }).ready();
     const locker = open({ fleets: { east, west }, ...options });

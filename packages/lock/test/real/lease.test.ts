@@ -150,6 +150,18 @@ describe.concurrent("renewal", () => {
   });
 });
 
+describe.concurrent("using", () => {
+  test("renews the lease while the routine runs, releases it, and gives the routine's result", async ({ locker, eye }) => {
+    const result = await locker.using("r", { ttlMs: 3_500 }, async (lease) => {
+      await sleep(4_000);
+      lease.assertHeld();
+      return lease.token;
+    });
+    expect(result).toBeGreaterThan(0);
+    await eye.gone("r");
+  });
+});
+
 describe("extend", () => {
   test("prolongs the lease by another ttl, and keeps the token", async ({ locker }) => {
     const lease = await locker.acquire("r", { ttlMs: 5_000 });
@@ -214,16 +226,6 @@ describe("extend", () => {
 });
 
 describe("using", () => {
-  test("renews the lease while the routine runs, releases it, and gives the routine's result", async ({ locker, eye }) => {
-    const result = await locker.using("r", { ttlMs: 3_500 }, async (lease) => {
-      await sleep(4_000);
-      lease.assertHeld();
-      return lease.token;
-    });
-    expect(result).toBeGreaterThan(0);
-    await eye.gone("r");
-  });
-
   test("gives the routine's own error, whatever becomes of the release", async ({ own }) => {
     const { nodes, locker } = await own(3, { nodeTimeoutMs: 50 });
     const mine = new Error("mine");

@@ -68,7 +68,7 @@ test("W1 a process that takes the lock again and again stands behind those that 
   await Promise.all(lockers.map(loop));
   // In the first rounds the inboxes are opened.
   const longest = Math.max(...lockers.map((_, me) => gapIn(order.slice(30), me)));
-  expect(longest).toBeLessThanOrEqual(2 * lockers.length);
+  expect(longest).toBeLessThanOrEqual(3 * lockers.length);
 });
 
 /** How many turns of others one waited for, at most. */

@@ -83,7 +83,8 @@ test("listResources names every resource that had a lease, whatever its name, an
 test("G7 a mark is known to a node that was rebuilt, and to one that took a member's place", async ({ fleet, open }) => {
   const { urls, nodes } = await fleet({ nodes: 4 });
   const [n1, n2, n3, n4] = nodes;
-  const locker = open({ nodes: urls.slice(0, 3), ttlMs: 200, maxTtlMs: 200 });
+  // A connection that was begun behind the cut is given up after connectTimeoutMs.
+  const locker = open({ nodes: urls.slice(0, 3), ttlMs: 200, maxTtlMs: 200, connectTimeoutMs: 500 });
   await locker.ready();
   await n1?.partition();
   await expect.poll(() => locker.mark("store", 7), soon).toBe(7);

@@ -43,7 +43,7 @@ export class ScriptedNode implements LockNode {
     },
   ) {}
 
-  incarnation(): string {
+  epoch(): string {
     return this.now;
   }
 

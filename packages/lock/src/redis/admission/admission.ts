@@ -1,27 +1,24 @@
-// When the fleet is examined and which steps are taken: excludes a fleet that this locker must not
-// use, brings nodes back that lost their memory, founds new fleets. Any number of lockers may do so
-// at once, since every step is conditional on the node itself. No request waits for it: a node that
-// is not admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in
-// docs/adr/0001.
+// When the fleet is examined and which steps are taken: brings nodes back that lost their memory,
+// founds new fleets, finishes a change of the members. Any number of lockers may do so at once,
+// since every step is conditional on the node itself. No request waits for it: a node that is not
+// admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in docs/adr/0001.
 import type { Timer } from "../../platform/clock.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
 import { generationNumber } from "../admission-record.js";
-import { difference } from "../fleet-nodes.js";
-import type { RedisNode } from "../node.js";
 import { isClosed } from "../node-record.js";
 import { agree, leadIn } from "./change.js";
-import { fleetMaxTtlMs, fleetRefusal, listRefusal, type MetNode, notTheMember, outOfReach, rosterRefusal } from "./fleet-check.js";
+import { FleetCheck } from "./fleet-check.js";
 import { found } from "./founding.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
-import { type AdmissionSettings, admitAll, examineNode, type ReadStatus, readStatuses } from "./steps.js";
+import { type AdmissionSettings, admitAll, examineNode, nodeCalled, type ReadStatus, readStatuses } from "./steps.js";
 
 /** Others may have admitted the node, or founded the fleet. */
 const OTHERS_POLL_MS = 40;
-/** What others have not done in this time nobody waits for any longer. */
+/** When other lockers have achieved nothing for so long, the fleet is examined less often. */
 const OTHERS_TAKE_MS = 1_000;
 /**
- * The visits of an admission make attempts under way begin anew. One that failed is tried again so
- * late, however many lockers there are and whatever the node refuses.
+ * An admission reads the floors of other nodes, which makes acquisitions under way begin anew. One
+ * that failed is tried again only so late, however many lockers there are.
  */
 const ADMIT_AGAIN_MS = 1_000;
 const BLOCKED_POLL_MS = 1_000;
@@ -34,16 +31,13 @@ type Next = "now" | number | "on news";
 
 export class Admission {
   readonly #settings: AdmissionSettings;
+  readonly #check: FleetCheck;
   #timer: Timer | undefined;
   #examining: Promise<void> | undefined;
   #hasNews = false;
   #hasMetAll = false;
   #isClosed = false;
-  #refusal: FleetRefusal | undefined;
   #blockedBecause: string | undefined;
-  #toldMaxTtlMs: number | undefined;
-  /** The longest lease of the generation that this locker met first. */
-  #longestMs: number | undefined;
   /** When it carries on the change of a node that has accepted a generation which is not open. */
   #finishAt: number | undefined;
   #admitAgainAt = 0;
@@ -55,6 +49,7 @@ export class Admission {
 
   constructor(settings: AdmissionSettings) {
     this.#settings = settings;
+    this.#check = new FleetCheck(settings);
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -65,12 +60,12 @@ export class Admission {
   }
 
   get refusal(): FleetRefusal | undefined {
-    return this.#refusal;
+    return this.#check.refusal;
   }
 
   /** The longest lease the fleet allows, once known. */
   get maxTtlMs(): number | undefined {
-    return this.#settings.fleet.roster?.maxTtlMs ?? fleetMaxTtlMs(metOf(this.#settings.fleet.configured));
+    return this.#check.maxTtlMs;
   }
 
   get blockedBecause(): string | undefined {
@@ -83,7 +78,7 @@ export class Admission {
    */
   onNews(): void {
     if (this.#isClosed) return;
-    this.#check();
+    this.#check.repeat();
     // The fleet is first examined when every node was reached or could not be; later whenever there
     // is news.
     if (this.#examining !== undefined || !this.#hasMetAll) this.#hasNews = true;
@@ -94,57 +89,6 @@ export class Admission {
     this.#isClosed = true;
     this.#settings.clock.clearTimer(this.#timer);
     this.#settle?.();
-  }
-
-  #check(): void {
-    const { fleet, onEvent, onMembers, onMaxTtl } = this.#settings;
-    if (fleet.consider()) {
-      onMembers();
-      const message = difference(fleet);
-      const addresses = fleet.members.map(({ address }) => address);
-      if (message !== undefined)
-        onEvent({ kind: "members_differ", generation: fleet.roster?.generation ?? 0, members: addresses, message });
-    }
-    const { maxTtlMs } = this;
-    if (maxTtlMs !== this.#toldMaxTtlMs) onMaxTtl(maxTtlMs);
-    this.#toldMaxTtlMs = maxTtlMs;
-    const before = this.#refusal;
-    const refusal = this.#findRefusal();
-    this.#silence(refusal);
-    if (refusal?.message === before?.message) return;
-    this.#refusal = refusal;
-    this.#settings.onRefusal(refusal);
-    // The same mismatch, seen at another node, is not published again.
-    if (refusal !== undefined && refusal.code !== before?.code) onEvent({ kind: "fleet_refused", reason: refusal.message });
-  }
-
-  #findRefusal(): FleetRefusal | undefined {
-    const { fleet, expected } = this.#settings;
-    const { roster, members, beyondReach } = fleet;
-    if (beyondReach !== undefined) return outOfReach(beyondReach);
-    if (roster === undefined) return fleetRefusal(metOf(fleet.configured), expected);
-    // Later generations may allow less: then single calls are refused, not the process.
-    this.#longestMs ??= roster.maxTtlMs;
-    return (
-      rosterRefusal(metOf(members), Math.max(this.#longestMs, roster.maxTtlMs), expected) ??
-      listRefusal({ id: fleet.fleet, list: roster.fleets }, expected.fleets)
-    );
-  }
-
-  /**
-   * All nodes of a fleet that must not be used; otherwise only who is not the member in whose place
-   * it answers.
-   */
-  #silence(refusal: FleetRefusal | undefined): void {
-    const { fleet } = this.#settings;
-    const before: MetNode[] = [];
-    for (const node of fleet.members) {
-      const [met] = metOf([node]);
-      const stranger = met === undefined || fleet.fleet === undefined ? undefined : notTheMember(met, { fleet: fleet.fleet, before });
-      const cause = refusal?.message ?? stranger;
-      node.exclude(cause === undefined ? undefined : `FLEET_MISMATCH: ${cause}`);
-      if (met !== undefined && stranger === undefined) before.push(met);
-    }
   }
 
   #examineIn(ms: number): void {
@@ -167,7 +111,7 @@ export class Admission {
     });
   }
 
-  /** A node that refuses its admission refuses it to others as well. */
+  /** Rarely, where lockers have tried for long: a node that refuses one refuses the others too. */
   #unlessInVain(next: Next): Next {
     const now = this.#settings.clock.monotonicMs();
     this.#waitingSince = next === OTHERS_POLL_MS ? (this.#waitingSince ?? now) : undefined;
@@ -180,12 +124,12 @@ export class Admission {
     const { members } = settings.fleet;
     await Promise.all(members.map((node) => node.met()));
     const statuses = await readStatuses(settings);
-    this.#check();
+    this.#check.repeat();
     if (this.#isClosed) return "on news";
     if (settings.fleet.members !== members) return "now";
     // The mismatch may be repaired: a status may be old, and an operator may be about to clear the
     // node.
-    if (this.#refusal !== undefined) return BLOCKED_POLL_MS;
+    if (this.refusal !== undefined) return BLOCKED_POLL_MS;
     if (await this.#takePartInChange(statuses)) return "now";
     const { fleet } = settings;
     const ours = statuses.filter(({ node }) => fleet.members.includes(node) && !node.isExcluded);
@@ -233,8 +177,8 @@ export class Admission {
   }
 
   /**
-   * Nothing is left to do for the nodes that answered. One that was silent gives no news when it
-   * answers again on the same connection.
+   * Nothing is left to do for the nodes that answered. A node that was silent is asked again: it
+   * tells nothing of itself when it can answer again on the same connection.
    */
   #rest(): Next {
     this.#blockedBecause = undefined;
@@ -260,7 +204,7 @@ export class Admission {
       return outcome.kind === "founded" ? "now" : OTHERS_POLL_MS;
     }
     const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
-    for (const step of singles) this.#nodeOf(step.node)?.noteReadyIn(waitOf(step));
+    for (const step of singles) nodeCalled(this.#settings, step.node.name)?.noteReadyIn(waitOf(step));
     const due = singles.filter((step) => waitOf(step) === 0);
     if (due.length > 0) return this.#admit(due);
     const waitMs = Math.max(1, Math.min(...singles.map(waitOf)));
@@ -276,21 +220,13 @@ export class Admission {
   }
 
   #blocked({ nodes, reason }: Extract<Step, { kind: "blocked" }>): Next {
-    for (const { name } of nodes) this.#nodeOf({ name })?.noteBlocked(reason);
+    for (const { name } of nodes) nodeCalled(this.#settings, name)?.noteBlocked(reason);
     if (reason !== this.#blockedBecause) {
       this.#blockedBecause = reason;
       this.#settings.onEvent({ kind: "admission_blocked", nodes: nodes.map(({ name }) => name), reason });
     }
     return BLOCKED_POLL_MS;
   }
-
-  #nodeOf({ name }: Pick<SeenNode, "name">): RedisNode | undefined {
-    return this.#settings.fleet.members.find((node) => node.name === name);
-  }
-}
-
-function metOf(nodes: readonly RedisNode[]): readonly MetNode[] {
-  return nodes.flatMap(({ name, address, status }) => (status === undefined ? [] : [{ name, address, status }]));
 }
 
 function waitOf(step: Exclude<Step, { kind: "found" | "blocked" }>): number {

@@ -1,9 +1,9 @@
 // How the members of a fleet change while it is used. A majority of the present members agrees on
-// the next generation in two rounds, as in Paxos: they promise, and they accept. Who has accepted
-// is closed: it does not vote. Then those that stay enter the next generation above the highest
-// floor that was told as they closed. A newcomer is rebuilt like a member that lost its memory.
-// Whoever stops half-way is carried on by any locker. Why two sets are never both counted:
-// docs/adr/0061, spec/members.tla.
+// the next generation in two rounds, as in Paxos: they promise, and they accept. One that has
+// accepted is closed: it does not vote. Then those that stay enter the next generation above the
+// highest floor that was told as they closed. A newcomer is rebuilt like a member that lost its
+// memory. A change that was left half-way is carried on by any locker. Why two sets are never both
+// counted: docs/adr/0061, spec/members.tla.
 
 import { generationNumber } from "../admission-record.js";
 import { type Accepted, accept, enter, type Promised, promise } from "../generation-record.js";
@@ -72,7 +72,7 @@ export async function agree(
         ballot,
         roster: next,
         openForMs: outwaitMs,
-        incarnation: clock.secret(),
+        epoch: clock.secret(),
       }),
   );
   return settle(settings, { next, accepted, majority });
@@ -118,7 +118,7 @@ async function settle(
   }
   const floor = Math.max(...closed);
   // Before the locker changes over: the nodes are still the members of the generation that ends.
-  const staying = settings.fleet.members.filter((node) => next.members.some(({ id }) => id === node.seat));
+  const staying = settings.fleet.members.filter((node) => next.members.some(({ id }) => id === node.memberId));
   await Promise.all(staying.map((node) => enterOne(settings, node, { next, floor })));
   return { kind: "agreed", roster: next };
 }
@@ -128,8 +128,8 @@ async function enterOne(
   node: RedisNode,
   { next, floor }: { readonly next: Roster; readonly floor: number },
 ): Promise<boolean> {
-  const since = next.members.find(({ id }) => id === node.seat)?.since ?? Number.MAX_SAFE_INTEGER;
-  const given = { roster: next, floor, incarnation: clock.secret(), since };
+  const since = next.members.find(({ id }) => id === node.memberId)?.since ?? Number.MAX_SAFE_INTEGER;
+  const given = { roster: next, floor, epoch: clock.secret(), since };
   return (await answered(() => node.connection.run(enter(keys, given)), node)) ?? false;
 }
 

@@ -1,14 +1,16 @@
 // May this locker use these nodes? Compares what the nodes recorded at their admission with how the
-// locker is configured. Pure. Finds records of an unknown format, another number of nodes, another
-// fleet, one server twice and too long a lease; not an empty server in the place of a member
-// (spec/assumptions.md).
-
+// locker is configured, anew with every status that was read. Finds records of an unknown format,
+// another number of nodes, another fleet, one server twice and too long a lease; not an empty
+// server in the place of a member (spec/assumptions.md).
+import type { NodeEvent } from "../../protocol/events.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
 import { type FleetList, namesIn } from "../../protocol/fleet-list.js";
+import { difference, type FleetNodes } from "../fleet-nodes.js";
+import type { RedisNode } from "../node.js";
 import { FORMATS, type NodeStatus } from "../node-record.js";
 
 /** A node that was reached, with its status. */
-export interface MetNode {
+interface MetNode {
   readonly name: string;
   readonly address: string;
   readonly status: NodeStatus;
@@ -32,20 +34,112 @@ export interface ConfiguredFleets {
   readonly key: string;
 }
 
+/** What the check needs of a locker, and whom it tells what is new. */
+export interface CheckSettings {
+  readonly fleet: FleetNodes;
+  readonly expected: Expected;
+  readonly onEvent: (event: NodeEvent) => void;
+  readonly onRefusal: (refusal: FleetRefusal | undefined) => void;
+  /** Other nodes are members now. */
+  readonly onMembers: () => void;
+  /** The longest lease the fleet allows is another now. */
+  readonly onMaxTtl: (maxTtlMs: number | undefined) => void;
+}
+
+export class FleetCheck {
+  readonly #settings: CheckSettings;
+  #refusal: FleetRefusal | undefined;
+  #toldMaxTtlMs: number | undefined;
+  /** The longest lease of the generation that this locker met first. */
+  #longestMs: number | undefined;
+
+  constructor(settings: CheckSettings) {
+    this.#settings = settings;
+  }
+
+  /** Why this locker must not use the fleet. */
+  get refusal(): FleetRefusal | undefined {
+    return this.#refusal;
+  }
+
+  /** The longest lease the fleet allows, once known. */
+  get maxTtlMs(): number | undefined {
+    return this.#settings.fleet.roster?.maxTtlMs ?? fleetMaxTtlMs(metOf(this.#settings.fleet.configured));
+  }
+
+  repeat(): void {
+    const { onEvent, onMaxTtl, onRefusal } = this.#settings;
+    this.#takeNewest();
+    const { maxTtlMs } = this;
+    if (maxTtlMs !== this.#toldMaxTtlMs) onMaxTtl(maxTtlMs);
+    this.#toldMaxTtlMs = maxTtlMs;
+    const before = this.#refusal;
+    const refusal = this.#findRefusal();
+    this.#exclude(refusal);
+    if (refusal?.message === before?.message) return;
+    this.#refusal = refusal;
+    onRefusal(refusal);
+    // The same mismatch, seen at another node, is not published again.
+    if (refusal !== undefined && refusal.code !== before?.code) onEvent({ kind: "fleet_refused", reason: refusal.message });
+  }
+
+  #takeNewest(): void {
+    const { fleet, onEvent, onMembers } = this.#settings;
+    if (!fleet.consider()) return;
+    onMembers();
+    const message = difference(fleet);
+    const members = fleet.members.map(({ address }) => address);
+    if (message !== undefined) onEvent({ kind: "members_differ", generation: fleet.roster?.generation ?? 0, members, message });
+  }
+
+  #findRefusal(): FleetRefusal | undefined {
+    const { fleet, expected } = this.#settings;
+    const { roster, members, beyondReach } = fleet;
+    if (beyondReach !== undefined) return outOfReach(beyondReach);
+    if (roster === undefined) return fleetRefusal(metOf(fleet.configured), expected);
+    // Later generations may allow less: then single calls are refused, not the process.
+    this.#longestMs ??= roster.maxTtlMs;
+    return (
+      rosterRefusal(metOf(members), Math.max(this.#longestMs, roster.maxTtlMs), expected) ??
+      listRefusal({ id: fleet.fleet, list: roster.fleets }, expected.fleets)
+    );
+  }
+
+  /**
+   * All nodes of a fleet that must not be used; otherwise only a server that is not the member in
+   * whose place it answers.
+   */
+  #exclude(refusal: FleetRefusal | undefined): void {
+    const { fleet } = this.#settings;
+    const before: MetNode[] = [];
+    for (const node of fleet.members) {
+      const [met] = metOf([node]);
+      const otherServer = met === undefined || fleet.fleet === undefined ? undefined : notTheMember(met, { fleet: fleet.fleet, before });
+      const cause = refusal?.message ?? otherServer;
+      node.exclude(cause === undefined ? undefined : `FLEET_MISMATCH: ${cause}`);
+      if (met !== undefined && otherServer === undefined) before.push(met);
+    }
+  }
+}
+
+function metOf(nodes: readonly RedisNode[]): readonly MetNode[] {
+  return nodes.flatMap(({ name, address, status }) => (status === undefined ? [] : [{ name, address, status }]));
+}
+
 /** Why not, or undefined if it may: where no roster is known. */
-export function fleetRefusal(met: readonly MetNode[], expected: Expected): FleetRefusal | undefined {
+function fleetRefusal(met: readonly MetNode[], expected: Expected): FleetRefusal | undefined {
   return (
     otherFormat(met) ?? twins(met) ?? otherSize(met, expected.size) ?? otherFleet(met) ?? tooLong(fleetMaxTtlMs(met), expected.maxTtlMs)
   );
 }
 
 /** The same where the roster says who is a member, and how long a lease may last. */
-export function rosterRefusal(met: readonly MetNode[], longestMs: number, expected: Expected): FleetRefusal | undefined {
+function rosterRefusal(met: readonly MetNode[], longestMs: number, expected: Expected): FleetRefusal | undefined {
   return otherFormat(met) ?? tooLong(longestMs, expected.maxTtlMs);
 }
 
 /** What this locker was given must lead to every fleet of the list, each by its name. */
-export function listRefusal(
+function listRefusal(
   own: { readonly id: string | undefined; readonly list: FleetList | undefined },
   configured: ConfiguredFleets | undefined,
 ): FleetRefusal | undefined {
@@ -68,7 +162,7 @@ export function listRefusal(
 }
 
 /** Members that this locker cannot reach by itself: no way leads there from those it was given. */
-export function outOfReach(addresses: readonly string[]): FleetRefusal {
+function outOfReach(addresses: readonly string[]): FleetRefusal {
   return {
     kind: "mismatch",
     code: "fleet_mismatch",
@@ -77,7 +171,7 @@ export function outOfReach(addresses: readonly string[]): FleetRefusal {
 }
 
 /** Why the server that answers in a member's place has no vote; undefined if it may have. */
-export function notTheMember(
+function notTheMember(
   node: MetNode,
   { fleet, before }: { readonly fleet: string; readonly before: readonly MetNode[] },
 ): string | undefined {
@@ -88,7 +182,7 @@ export function notTheMember(
 }
 
 /** The longest lease the fleet allows, once known. */
-export function fleetMaxTtlMs(met: readonly MetNode[]): number | undefined {
+function fleetMaxTtlMs(met: readonly MetNode[]): number | undefined {
   const stored = met.flatMap(({ status }) => (status.fleet !== undefined && status.maxTtlMs !== undefined ? [status.maxTtlMs] : []));
   return stored.length === 0 ? undefined : Math.min(...stored);
 }

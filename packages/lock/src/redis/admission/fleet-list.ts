@@ -1,14 +1,21 @@
 // What a locker over several fleets asks of one of them: which list of fleets its nodes have agreed
 // on, how far its tokens have come, and the next list.
+import type { ChangeLimits } from "../../protocol/change-limits.js";
 import type { FleetListing, ListStep, LongestStep, Standing } from "../../protocol/fleet-list.js";
 import { isAdmitted, mark } from "../node-record.js";
 import { forgottenLeasesEndMs, longestLeaseMs } from "../roster.js";
 import { reconfigure } from "./reconfigure.js";
 import { type AdmissionSettings, answered, type ReadStatus, readStatuses } from "./steps.js";
 
-export function listingOf(settings: AdmissionSettings, onNews: () => void): FleetListing {
+export function listingOf(
+  settings: AdmissionSettings,
+  { met, onNews }: { readonly met: { readonly times: number }; readonly onNews: () => void },
+): FleetListing {
   const { fleet } = settings;
   return {
+    get timesMet() {
+      return met.times;
+    },
     get id() {
       return fleet.fleet;
     },
@@ -20,8 +27,8 @@ export function listingOf(settings: AdmissionSettings, onNews: () => void): Flee
       onNews();
     },
     standing: () => standingOf(settings, onNews),
-    async change(step: ListStep | LongestStep, waitMs: number) {
-      await reconfigure(settings, { change: step, waitMs });
+    async change(step: ListStep | LongestStep, limits: ChangeLimits) {
+      await reconfigure(settings, { change: step, limits });
     },
   };
 }

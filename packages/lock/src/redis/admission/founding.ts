@@ -29,7 +29,7 @@ export async function found(settings: AdmissionSettings, nodes: readonly SeenNod
   return { kind: admitted.includes(true) ? "founded" : "not yet" };
 }
 
-export type Founded = { readonly kind: "founded" | "not yet" } | Extract<Step, { kind: "blocked" }>;
+type Founded = { readonly kind: "founded" | "not yet" } | Extract<Step, { kind: "blocked" }>;
 
 /** Ends with 16 characters that are the same for every locker with the same list of nodes. */
 function foundingOf({ fleet }: AdmissionSettings, { members, fleets }: Roster): string {
@@ -42,8 +42,9 @@ function foundingOf({ fleet }: AdmissionSettings, { members, fleets }: Roster): 
   return `${members.map(({ id }) => id).join(" ")}|${key}`;
 }
 
-function anotherList({ keys }: AdmissionSettings, names: readonly string[]): string {
-  return `${names.join(" and ")} would be founded into another fleet by a locker with another list of nodes; give every locker the same list, then delete ${keys.node} there`;
+function anotherList({ keys, fleet }: AdmissionSettings, names: readonly string[]): string {
+  const here = fleet.configured.map(({ address }) => address).join(", ");
+  return `${names.join(" and ")} would be founded into another fleet by a locker with another list of nodes, or with other addresses of the same (here: ${here}); give every locker the same list, or let one found the fleet before the others start; then delete ${keys.node} there`;
 }
 
 function membershipOf(settings: AdmissionSettings, founders: readonly SeenNode[], absent: readonly string[]): Membership {

@@ -3,9 +3,11 @@
 // first.
 import { closedError } from "../../lease/messages.js";
 import type { NodeSource } from "../../options/node-source.js";
+import type { ChangeLimits } from "../../protocol/change-limits.js";
 import { LockError } from "../../protocol/errors.js";
 import type { FleetMembers, MemberChange } from "../../protocol/fleet.js";
 import { compareLists, type ListStep, type LongestStep, namesIn } from "../../protocol/fleet-list.js";
+import { ChangeWait, described, type Wait } from "../../waiting/change-wait.js";
 import type { RedisNode } from "../node.js";
 import { changed, type Member, type Roster, type RosterChange } from "../roster.js";
 import { type Agreement, agree } from "./change.js";
@@ -13,25 +15,23 @@ import { found } from "./founding.js";
 import { floorsNeeded } from "./plan.js";
 import { type AdmissionSettings, answered, examineNode, openAdmissionOf, readStatuses } from "./steps.js";
 
-export interface Reconfiguration {
+interface Reconfiguration {
   readonly change: FleetChange;
-  readonly waitMs: number;
+  readonly limits: ChangeLimits;
 }
 
 /** Of its members, of the list of fleets, or of its longest lease. */
 type FleetChange = MemberChange | ListStep | LongestStep;
 
 const AGAIN_MS = 40;
-/** How soon it notices that the locker was closed. */
-const LOOK_EVERY_MS = 500;
 
 /**
  * Resolves with the members once they are as asked for; LockError `LOCK_NO_QUORUM` if that takes
- * longer than waitMs.
+ * too long.
  */
-export async function reconfigure(settings: AdmissionSettings, { change, waitMs }: Reconfiguration): Promise<FleetMembers> {
+export async function reconfigure(settings: AdmissionSettings, { change, limits }: Reconfiguration): Promise<FleetMembers> {
   const { clock, fleet, onMembers } = settings;
-  const until = clock.monotonicMs() + waitMs;
+  const wait = new ChangeWait(clock, limits);
   const newcomer = "add" in change ? nodeFor(settings, change.add) : "replace" in change ? nodeFor(settings, change.by) : undefined;
   for (;;) {
     const statuses = await readStatuses(settings);
@@ -40,10 +40,13 @@ export async function reconfigure(settings: AdmissionSettings, { change, waitMs 
     const step = await planOf(settings, change, newcomer);
     if (step.kind === "done") return membersOf(step.roster);
     const outcome = step.kind === "wait" ? step : await agree(settings, statuses, (present) => changed(present, step.change));
-    if (outcome.kind === "agreed" && fleet.adopt(outcome.roster)) onMembers();
-    const missingMs = outcome.kind === "too early" ? outcome.missingMs : outcome.kind === "agreed" ? 0 : AGAIN_MS * (1 + clock.random());
-    if (clock.monotonicMs() + missingMs > until) throw notChanged(outcome, fleet.roster);
-    if (missingMs > 0) await new Promise<void>((resolve) => clock.setTimer(Math.min(missingMs, LOOK_EVERY_MS), resolve));
+    if (outcome.kind === "agreed") {
+      if (fleet.adopt(outcome.roster)) onMembers();
+      continue;
+    }
+    const hindrance = waitAfter(outcome, fleet.roster, AGAIN_MS * (1 + clock.random()));
+    if (!(await wait.for(hindrance)))
+      throw new LockError("LOCK_NO_QUORUM", `the members were not changed within waitMs: ${described(hindrance)}`);
   }
 }
 
@@ -101,7 +104,7 @@ function votersLeft(
 ): Planned | undefined {
   const isReplaced = leaving !== undefined && joining === 0;
   const size = roster.members.length + joining;
-  const voters = fleet.members.filter((node) => node.isVoter && node.connection.isUp && node.seat !== leaving?.id).length;
+  const voters = fleet.members.filter((node) => node.isVoter && node.connection.isUp && node.memberId !== leaving?.id).length;
   const needed = Math.max(isReplaced ? 0 : floorsNeeded(size), Math.floor(size / 2) + 1 - joining);
   return voters >= needed ? undefined : { kind: "wait", why: `${voters} members that stay can vote, and ${needed} are needed` };
 }
@@ -110,7 +113,7 @@ function memberNamed({ fleet }: AdmissionSettings, name: string): Member | undef
   const { roster } = fleet;
   return roster?.members.find(
     ({ id, address }) =>
-      address === name || fleet.members.some((node) => node.seat === id && (node.name === name || node.address === name)),
+      address === name || fleet.members.some((node) => node.memberId === id && (node.name === name || node.address === name)),
   );
 }
 
@@ -125,7 +128,7 @@ async function idOf(settings: AdmissionSettings, node: RedisNode): Promise<strin
   if (read === undefined) return undefined;
   const { fleet, id, runId, unknownFormat } = read.status;
   const twin = settings.fleet.members.find((member) => member !== node && member.status?.runId === runId);
-  if (twin !== undefined && twin.seat !== id)
+  if (twin !== undefined && twin.memberId !== id)
     throw new RangeError(`${node.address} is the server of ${twin.name} (${twin.address}), which is a member`);
   if (unknownFormat !== undefined || (fleet !== undefined && fleet !== settings.fleet.fleet))
     throw new RangeError(`${node.address} belongs to another fleet (${fleet ?? `format ${unknownFormat}`}): clear it first`);
@@ -133,16 +136,16 @@ async function idOf(settings: AdmissionSettings, node: RedisNode): Promise<strin
   return (await answered(() => openAdmissionOf(settings, node), node))?.id;
 }
 
-function notChanged(outcome: Agreement | Extract<Planned, { kind: "wait" }>, roster: Roster | undefined): LockError {
+function waitAfter(outcome: Agreement | Extract<Planned, { kind: "wait" }>, roster: Roster | undefined, againMs: number): Wait {
+  if (outcome.kind === "too early")
+    return { why: "leases of the generation before the present one may run", waitMs: outcome.missingMs, outwaits: true };
   const why =
     outcome.kind === "wait"
       ? outcome.why
       : outcome.kind === "too few"
         ? `${outcome.asked} members could be asked, and a majority of ${roster?.members.length ?? 0} is needed`
-        : outcome.kind === "too early"
-          ? `leases of the generation before the present one may run for ${outcome.missingMs} ms more`
-          : "another change was under way";
-  return new LockError("LOCK_NO_QUORUM", `the members were not changed within waitMs: ${why}`);
+        : "another change was under way";
+  return { why, waitMs: againMs, outwaits: false };
 }
 
 /**

@@ -1,13 +1,11 @@
 // Reads how every node stands, and takes one step of an admission. The order inside a step is what
 // makes tokens unique (T2). First, before this step, the admission was opened: its nonce pins the
 // memory of the node and the run of its server. Then the floors of the others are read, and those
-// nodes get new incarnations in the same script. Only then the floor is raised and the node
-// admitted, if it still has that memory and its server that run.
+// nodes get new epochs in the same script. Only then the floor is raised and the node admitted, if
+// it still has that memory and its server that run.
 import type { Clock } from "../../platform/clock.js";
-import type { AdmissionWay, NodeEvent } from "../../protocol/events.js";
-import type { FleetRefusal } from "../../protocol/fleet.js";
+import type { AdmissionWay } from "../../protocol/events.js";
 import { causeOf } from "../causes.js";
-import type { FleetNodes } from "../fleet-nodes.js";
 import type { Keys } from "../keys.js";
 import type { RedisNode } from "../node.js";
 import {
@@ -23,22 +21,14 @@ import {
   readmit,
   status,
 } from "../node-record.js";
-import type { Expected } from "./fleet-check.js";
+import type { CheckSettings } from "./fleet-check.js";
 import type { SeenNode, Step } from "./plan.js";
 
-export interface AdmissionSettings {
-  readonly fleet: FleetNodes;
+export interface AdmissionSettings extends CheckSettings {
   readonly keys: Keys;
   readonly clock: Clock;
-  readonly expected: Expected;
   /** Of fleets that this locker founds. */
   readonly format: "1" | "2";
-  readonly onEvent: (event: NodeEvent) => void;
-  readonly onRefusal: (refusal: FleetRefusal | undefined) => void;
-  /** Other nodes are members now. */
-  readonly onMembers: () => void;
-  /** The longest lease the fleet allows is another now. */
-  readonly onMaxTtl: (maxTtlMs: number | undefined) => void;
 }
 
 /** What a new fleet allows if no locker was configured with another. */
@@ -125,7 +115,7 @@ export async function notTogether(
   return looks.flatMap((look) => look ?? []);
 }
 
-export interface NotTogether {
+interface NotTogether {
   readonly name: string;
   readonly why: "changed" | "another fleet";
 }
@@ -165,7 +155,7 @@ export async function admitAll(
   const among = steps.find((step) => step.kind === "outlived")?.among;
   if (among !== undefined && (await notTogether(settings, among)).length > 0) return false;
   const visits = await readFloors(settings, steps);
-  // After the visits: a mark that is stored from then on does not count there.
+  // After the floors: a mark that is stored on those nodes from then on does not count.
   const marks = await readMarks(settings, visits);
   const highest = Math.max(0, ...visits.values());
   const admitted = await Promise.all(
@@ -242,7 +232,7 @@ export async function admitOne(settings: AdmissionSettings, seen: SeenNode, admi
   const { floor, way, founding = "", membership = knownFleet(settings) } = admitting;
   const { isNew, ...fleetOf } = membership;
   const { runId, nonce, id } = seen.opened;
-  const memory = { runId, nonce, floor, incarnation: clock.secret() };
+  const memory = { runId, nonce, floor, epoch: clock.secret() };
   const given: AdmitArguments = {
     ...memory,
     id: (isNew ? undefined : seen.member?.id) ?? (isCopy(fleet.members, node, id) ? clock.secret() : id),

@@ -114,12 +114,12 @@ describe("a node that kept its memory", () => {
     const { servers, lock } = await founded(fleet, 3, "always");
     const question = asking("a", maxTtlMs);
     const granted = await lock.node("n1").grant(question);
-    const epoch = lock.node("n1").incarnation();
+    const epoch = lock.node("n1").epoch();
     const later = lock.fromNow();
     await servers.nodes[0]?.restart();
     expect(await later.heard("admitted", "n1")).toMatchObject({ way: "durable" });
-    await expect.poll(() => lock.node("n1").incarnation()).not.toBe(undefined);
-    expect(lock.node("n1").incarnation()).not.toBe(epoch);
+    await expect.poll(() => lock.node("n1").epoch()).not.toBe(undefined);
+    expect(lock.node("n1").epoch()).not.toBe(epoch);
     expect(await lock.node("n1").inspect("a")).toMatchObject({
       token: granted.kind === "granted" ? granted.token : 0,
     });

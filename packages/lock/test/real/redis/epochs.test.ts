@@ -50,7 +50,7 @@ async function story(fleet: StartFleet, longestMs = maxTtlMs): Promise<Story> {
     lock,
     patient,
     network,
-    noted: patient.fleet.nodes.map((node) => node.incarnation()),
+    noted: patient.fleet.nodes.map((node) => node.epoch()),
     floor: Number(await servers.nodes[0]?.cli("HGET", keys.node, "floor")),
     async [Symbol.asyncDispose]() {
       await Promise.all([lock.fleet.close(), patient.fleet.close()]);
@@ -128,9 +128,9 @@ describe("rebuilding", () => {
 
   test("T2 a grant from a node's forgotten life is not counted together with one from its new life", async ({ fleet }) => {
     await using it = await story(fleet);
-    const before = it.lock.node("n3").incarnation();
+    const before = it.lock.node("n3").epoch();
     await forgetAndRebuild(it, "n3");
-    await expect.poll(() => it.lock.node("n3").incarnation()).not.toBeOneOf([undefined, before]);
+    await expect.poll(() => it.lock.node("n3").epoch()).not.toBeOneOf([undefined, before]);
   });
 
   test("an attempt that begins after the rebuilding counts every node at once: the new epochs come with the first replies", async ({
@@ -143,7 +143,7 @@ describe("rebuilding", () => {
     for (const proxy of it.network.proxies) proxy.deliver();
     const first = asking("a");
     for (const node of it.patient.fleet.nodes) await expect.poll(() => node.grant(first)).toMatchObject({ kind: "granted" });
-    const noted = it.patient.fleet.nodes.map((node) => node.incarnation());
+    const noted = it.patient.fleet.nodes.map((node) => node.epoch());
     const ballots = await Promise.all(it.patient.fleet.nodes.map((node) => node.grant(asking("b"))));
     expect(countable(ballots, { ...it, noted })).toHaveLength(3);
   });
@@ -169,7 +169,7 @@ describe("nonces", () => {
       nonce,
       id,
       floor: 100,
-      incarnation: "e1",
+      epoch: "e1",
       fleet: "f",
       size: 3,
       maxTtlMs,
@@ -265,7 +265,7 @@ describe("nonces", () => {
     });
   });
 
-  test("reading a floor changes the incarnation in the same script, and needs an admitted node", async ({ fleet }) => {
+  test("reading a floor changes the epoch in the same script, and needs an admitted node", async ({ fleet }) => {
     await using it = await alone(fleet);
     expect(await asked(it.redis, readFloor(keys, "e2", ""))).toBe(undefined);
     expect(await it.redis.exists(keys.node)).toBe(0);
@@ -275,7 +275,7 @@ describe("nonces", () => {
     expect(await asked(it.redis, readFloor(keys, "e2", "2-another"))).toBe(undefined);
     expect(await asked(it.redis, readFloor(keys, "e2", ""))).toBe(100);
     const admitted = (await it.redis.hget(keys.node, "admitted")) ?? "";
-    expect(readAdmissionRecord(admitted, "1")).toMatchObject({ counterFloor: 100, incarnation: "e2" });
+    expect(readAdmissionRecord(admitted, "1")).toMatchObject({ counterFloor: 100, epoch: "e2" });
     const inAnotherLife = `another life`.padEnd(40) + admitted.slice(40);
     await it.redis.hset(keys.node, "admitted", inAnotherLife);
     expect(await asked(it.redis, readFloor(keys, "e3", ""))).toBe(undefined);

@@ -28,10 +28,10 @@ describe("the list of fleets", () => {
   test("F1 is taken only in the place of the one for which that was planned", async ({ fleet }) => {
     const { west, list } = await founded(fleet);
     const [first, second, late] = [list(1), list(2), list(3)];
-    await west.listing.change({ from: undefined, to: first }, 30_000);
+    await west.listing.change({ from: undefined, to: first }, { waitMs: 30_000 });
     expect(west.listing.list).toEqual(first);
-    await west.listing.change({ from: first, to: second }, 30_000);
-    await west.listing.change({ from: first, to: late }, 30_000);
+    await west.listing.change({ from: first, to: second }, { waitMs: 30_000 });
+    await west.listing.change({ from: first, to: late }, { waitMs: 30_000 });
     expect(west.listing.list).toEqual(second);
     expect((await west.listing.standing())?.list).toEqual(second);
   });
@@ -39,22 +39,25 @@ describe("the list of fleets", () => {
   test("F1 L2 lets a longest lease be changed only while it is the one whose fleets were told", async ({ fleet }) => {
     const { west, list } = await founded(fleet);
     const [first, second] = [list(1), list(2, "east")];
-    await west.listing.change({ from: undefined, to: first }, 30_000);
-    await west.listing.change({ from: first, maxTtlMs: 400 }, 30_000);
+    await west.listing.change({ from: undefined, to: first }, { waitMs: 30_000 });
+    await west.listing.change({ from: first, maxTtlMs: 400 }, { waitMs: 30_000 });
     expect(west.members()?.maxTtlMs).toBe(400);
-    await west.listing.change({ from: first, to: second }, 30_000);
-    await west.listing.change({ from: first, maxTtlMs: 800 }, 30_000);
+    await west.listing.change({ from: first, to: second }, { waitMs: 30_000 });
+    await west.listing.change({ from: first, maxTtlMs: 800 }, { waitMs: 30_000 });
     expect(west.members()?.maxTtlMs).toBe(400);
-    await expect(west.reconfigure({ maxTtlMs: 800 }, 30_000)).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+    await expect(west.reconfigure({ maxTtlMs: 800 }, { waitMs: 30_000 })).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
   });
 
   test("F1 is not overwritten by a changer whose step was planned while another one took it", async ({ fleet }) => {
     const { west, urls, list } = await founded(fleet);
     const { fleet: other } = await opened(urls, { namespace, maxTtlMs, among });
     const [first, mine, yours] = [list(1), list(2), { ...list(2), removed: "east" }];
-    await west.listing.change({ from: undefined, to: first }, 30_000);
+    await west.listing.change({ from: undefined, to: first }, { waitMs: 30_000 });
     await other.listing.lookAgain();
-    const both = [west.listing.change({ from: first, to: mine }, 30_000), other.listing.change({ from: first, to: yours }, 30_000)];
+    const both = [
+      west.listing.change({ from: first, to: mine }, { waitMs: 30_000 }),
+      other.listing.change({ from: first, to: yours }, { waitMs: 30_000 }),
+    ];
     await Promise.all(both);
     await Promise.all([west, other].map(({ listing }) => listing.lookAgain()));
     expect(west.listing.list).toEqual(other.listing.list);
@@ -63,7 +66,7 @@ describe("the list of fleets", () => {
 
   test("F1 stands among the members for versions that know no list, as one to which no way leads", async ({ fleet }) => {
     const { nodes, west, list } = await founded(fleet);
-    await west.listing.change({ from: undefined, to: list(1, "east") }, 30_000);
+    await west.listing.change({ from: undefined, to: list(1, "east") }, { waitMs: 30_000 });
     const stored = String(await nodes[0]?.cli("HGET", `{${namespace}}:node`, "members"));
     const { members } = JSON.parse(stored) as { members: readonly { readonly id: string; readonly address: string }[] };
     expect(members).toHaveLength(4);

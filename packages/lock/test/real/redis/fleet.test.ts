@@ -37,7 +37,7 @@ describe("a locker that must not vote", () => {
     const record = `{${namespace}}:node`;
     await node?.cli("HSET", record, "format", "99", "floor", "7");
     const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" };
-    const memory = { runId: "r", nonce: "t", floor: 1, incarnation: "e" };
+    const memory = { runId: "r", nonce: "t", floor: 1, epoch: "e" };
     const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
     const admitted = { ...memory, id: "i", fleet: "f", size: 1, maxTtlMs: 1, founding: "", durable: "durable" } as const;
     const calls = [
@@ -46,8 +46,8 @@ describe("a locker that must not vote", () => {
       admit(keys, { ...admitted, roster }),
       readmit(keys, memory),
       promise(keys, "", 1),
-      accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" }),
-      enter(keys, { roster, floor: 1, incarnation: "e", since: 0 }),
+      accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
+      enter(keys, { roster, floor: 1, epoch: "e", since: 0 }),
     ];
     for (const { source, keys: named, args } of calls) {
       expect(await node?.cli("EVAL", source, String(named.length), ...named, ...args).catch(String)).toContain("FORMAT");

@@ -25,7 +25,7 @@ describe("grant", () => {
       kind: "granted",
       node: "n1",
       token: founded + 1,
-      epoch: one.node.incarnation(),
+      epoch: one.node.epoch(),
     });
     await one.node.grant(asking("b"));
     await one.node.release(first);
@@ -169,7 +169,7 @@ describe("seal", () => {
     expect(await one.node.seal({ ...question, token })).toEqual({
       kind: "sealed",
       node: "n1",
-      epoch: one.node.incarnation(),
+      epoch: one.node.epoch(),
     });
     expect(await one.node.inspect("b")).toMatchObject({ token });
     expect(await one.floor()).toBe(token);
@@ -265,7 +265,7 @@ describe("release, inspect and raise", () => {
     const token = (await one.floor()) + 20;
     const question = asking("a");
     await one.node.grant(question);
-    const epoch = one.node.incarnation();
+    const epoch = one.node.epoch();
     expect(await one.node.raise({ resource: "a", token, remove: "nothing" })).toEqual({
       kind: "raised",
       node: "n1",

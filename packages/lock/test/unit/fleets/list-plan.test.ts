@@ -4,90 +4,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Plan, planChange, planTogether } from "../../../src/fleets/list-plan.js";
 import { markOfLongest, type Standings } from "../../../src/fleets/longest-lease.js";
-import { compareLists, type FleetList, type ListStep, type Standing } from "../../../src/protocol/fleet-list.js";
+import type { FleetList } from "../../../src/protocol/fleet-list.js";
 import type { FleetsChange } from "../../../src/protocol/fleets.js";
-import { homeIn } from "../../../src/protocol/routing.js";
-
-const RESOURCES = Array.from({ length: 12 }, (_, i) => `r${i}`);
-const LEASE_MS = 100;
-/** Such a lease is over soon enough after its fleet has stopped. */
-const MAX_TTL_MS = 50;
-
-interface Lease {
-  readonly resource: string;
-  readonly untilMs: number;
-}
-
-/** One fleet: what its nodes have agreed on, and the leases it gave. */
-class SimulatedFleet {
-  list: FleetList | undefined;
-  sinceMs = 0;
-  floor = 0;
-  leases: Lease[] = [];
-  readonly name: string;
-
-  constructor(name: string, list: FleetList | undefined) {
-    this.name = name;
-    this.list = list;
-  }
-
-  standing(nowMs: number): Standing {
-    const { list, floor, name } = this;
-    const outwaitMs = Math.max(0, this.sinceMs + LEASE_MS - nowMs);
-    const marks = new Map(NAMES.map((each) => [markOfLongest(`id-${each}`), MAX_TTL_MS]));
-    return { id: `id-${name}`, list, floor, marks, outwaitMs, maxTtlMs: MAX_TTL_MS, longestMs: LEASE_MS, members: [] };
-  }
-
-  isHome(resource: string): boolean {
-    if (this.list === undefined || this.list.version === 0) return false;
-    return homeIn(this.list.fleets, resource)?.id === `id-${this.name}`;
-  }
-}
-
-class World {
-  nowMs = 1_000;
-  readonly fleets: ReadonlyMap<string, SimulatedFleet>;
-  readonly #tokens = new Map<string, number>();
-  readonly broken: string[] = [];
-
-  constructor(fleets: readonly SimulatedFleet[]) {
-    this.fleets = new Map(fleets.map((fleet) => [fleet.name, fleet]));
-  }
-
-  read(): Standings {
-    return new Map([...this.fleets].map(([name, fleet]) => [name, fleet.standing(this.nowMs)]));
-  }
-
-  lease(name: string, resource: string): void {
-    const fleet = this.fleets.get(name);
-    if (fleet === undefined || !fleet.isHome(resource)) return;
-    const running = [...this.fleets.values()].filter(({ leases }) =>
-      leases.some((lease) => lease.resource === resource && lease.untilMs > this.nowMs),
-    );
-    if (running.includes(fleet)) return;
-    if (running.length > 0) this.broken.push(`${resource} is held in ${running[0]?.name} and in ${name}`);
-    fleet.floor++;
-    const last = this.#tokens.get(resource) ?? 0;
-    if (fleet.floor <= last) this.broken.push(`${resource} got ${fleet.floor} in ${name} after ${last}`);
-    this.#tokens.set(resource, Math.max(last, fleet.floor));
-    fleet.leases.push({ resource, untilMs: this.nowMs + LEASE_MS });
-  }
-
-  take(name: string, { from, to }: ListStep, floor: number): void {
-    const fleet = this.fleets.get(name);
-    if (fleet === undefined) return;
-    fleet.floor = Math.max(fleet.floor, floor);
-    if (compareLists(fleet.list, from) !== 0) return;
-    fleet.list = to;
-    fleet.sinceMs = this.nowMs;
-  }
-}
-
-function listOf(version: number, ...names: readonly string[]): FleetList {
-  return { version, fleets: names.map((name) => ({ name, id: `id-${name}` })) };
-}
-
-const NAMES = ["a", "b", "c", "d"];
+import { finish, LEASE_MS, listOf, NAMES, RESOURCES, SimulatedFleet, stepOf, World } from "./simulated-fleets.js";
 
 type Act =
   | { readonly act: "read"; readonly who: number }
@@ -112,13 +31,6 @@ interface Changer {
   plan: Plan;
 }
 
-function stepOf(world: World, { plan }: Changer, which: number): void {
-  if (plan.kind !== "close" && plan.kind !== "open") return;
-  const steps = [...plan.steps];
-  const [name, step] = steps[which % steps.length] ?? [];
-  if (name !== undefined && step !== undefined) world.take(name, step, plan.kind === "open" ? plan.floor : 0);
-}
-
 function begin(): World {
   const first = listOf(1, "a", "b");
   return new World(NAMES.map((name) => new SimulatedFleet(name, first)));
@@ -137,7 +49,7 @@ describe("changes of the list of fleets", () => {
             const changer = changers[one.who % changers.length];
             if (changer === undefined) continue;
             if (one.act === "read") changer.plan = planChange(world.read(), changer.wish, 0);
-            else stepOf(world, changer, one.which);
+            else stepOf(world, changer.plan, one);
           }
         }
         for (const resource of RESOURCES) {
@@ -149,17 +61,6 @@ describe("changes of the list of fleets", () => {
       { numRuns: 1_000 },
     );
   });
-
-  /** What becomes of the change if somebody carries it on to its end. */
-  function finish(world: World, change: FleetsChange): Plan {
-    for (let rounds = 0; rounds < 20; rounds++) {
-      const plan = planChange(world.read(), change, 0);
-      if (plan.kind === "done" || plan.kind === "refused") return plan;
-      if (plan.kind === "wait") world.nowMs += plan.waitMs;
-      else for (const [name, step] of plan.steps) world.take(name, step, plan.kind === "open" ? plan.floor : 0);
-    }
-    return { kind: "wait", why: "it never ends", waitMs: 0 };
-  }
 
   test("F1 one that stopped anywhere is finished by the same call, and taken back by the opposite one", () => {
     const changes: readonly (readonly [FleetsChange, FleetsChange])[] = [
@@ -173,7 +74,7 @@ describe("changes of the list of fleets", () => {
           for (let done = 0; done < steps; done++) {
             const plan = planChange(world.read(), change, 0);
             if (plan.kind === "wait") world.nowMs += plan.waitMs;
-            else if (plan.kind !== "done") stepOf(world, { wish: change, plan }, done);
+            else if (plan.kind !== "done") stepOf(world, plan, { which: done });
           }
           expect(finish(world, ending), `${JSON.stringify(ending)} after ${steps} steps of ${JSON.stringify(change)}`).toEqual({
             kind: "done",

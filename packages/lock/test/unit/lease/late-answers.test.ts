@@ -114,7 +114,14 @@ describe("a lease that is adopted", () => {
       members: () => undefined,
       reconfigure: () => Promise.reject(new Error("not asked for here")),
       foundWithout: () => Promise.reject(new Error("not asked for here")),
-      listing: { id: undefined, list: undefined, lookAgain: async () => {}, standing: async () => undefined, change: async () => {} },
+      listing: {
+        id: undefined,
+        list: undefined,
+        timesMet: 0,
+        lookAgain: async () => {},
+        standing: async () => undefined,
+        change: async () => {},
+      },
       probe: async () => [],
       close: async () => {},
     };

@@ -19,7 +19,7 @@ function threeNodes(beforeRaise: (memories: readonly Memory[], remove: string) =
     const name = `n${i + 1}`;
     return {
       name,
-      incarnation: () => "e",
+      epoch: () => "e",
       inspect: async () => ({
         kind: "seen",
         node: name,
@@ -61,7 +61,7 @@ test("T1 a raise that is answered in another epoch than it was asked in does not
     const name = `n${i + 1}`;
     return {
       name,
-      incarnation: () => epochs[i],
+      epoch: () => epochs[i],
       inspect: async () => ({
         kind: "seen",
         node: name,

@@ -5,8 +5,17 @@ import { admit, openAdmission, readFloor, readmit, type ScriptCall, status } fro
 
 const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
 const admitted = {
-  ...{ runId: "r", nonce: "t", floor: 1, incarnation: "e", id: "i", fleet: "f", size: 1, maxTtlMs: 1 },
-  ...{ durable: "durable" as const, roster, founding: "" },
+  runId: "r",
+  nonce: "t",
+  floor: 1,
+  epoch: "e",
+  id: "i",
+  fleet: "f",
+  size: 1,
+  maxTtlMs: 1,
+  durable: "durable" as const,
+  roster,
+  founding: "",
 };
 
 export const keys = keysOf("ns", "inbox");
@@ -18,6 +27,6 @@ export const admissionCalls: Readonly<Record<string, ScriptCall<unknown>>> = {
   admit: admit(keys, admitted),
   readmit: readmit(keys, admitted),
   promise: promise(keys, "", 1),
-  accept: accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, incarnation: "e" }),
-  enter: enter(keys, { roster, floor: 1, incarnation: "e", since: 0 }),
+  accept: accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
+  enter: enter(keys, { roster, floor: 1, epoch: "e", since: 0 }),
 };

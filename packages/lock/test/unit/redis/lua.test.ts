@@ -59,14 +59,14 @@ describe("the Lua files", () => {
 
   test("T2 name the life of the server only where the cache of scripts dies with it", () => {
     const server = { runId: "0f3a", version: "7.0.15" } as NodeStatus;
-    const settings = { failover: "one server", retentionMs: 7 } as const;
+    const settings = { hasFailover: false, retentionMs: 7 };
     const named = scriptOf(server, settings);
     expect(named.source).toMatch(/^local RETENTION, RUN = '7', '0f3a {36}'\n/);
     expect(named.sha).toBe(createHash("sha1").update(named.source).digest("hex"));
     expect(scriptOf({ ...server, runId: "0f3b" }, settings).sha).not.toBe(named.sha);
     for (const asking of [
       scriptOf({ ...server, version: "6.2.14" }, settings),
-      scriptOf(server, { ...settings, failover: "failover" }),
+      scriptOf(server, { ...settings, hasFailover: true }),
       scriptOf({ ...server, runId: "' or '" }, settings),
     ]) {
       expect(asking.source).toMatch(/^local RETENTION, RUN = '7', false\n/);

@@ -26,7 +26,7 @@ function scripted() {
     nodeTimeoutMs: 100,
     pendingReleases: new PendingReleases(1_000, () => {}),
     record: () => undefined,
-    onRecord: () => ({ incarnation: "", generation: "" }),
+    onRecord: () => ({ epoch: "", generation: "" }),
     votingIn: { generation: "" },
     stream: {
       isUp: true,

@@ -6,7 +6,7 @@ import { causeOf, causeOfText } from "../../../src/redis/causes.js";
 import * as requests from "../../../src/redis/requests.js";
 import { admissionCalls } from "./admission-calls.js";
 
-const heard = { node: "n1", incarnation: "e" };
+const heard = { node: "n1", epoch: "e" };
 const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, tells: true };
 const anything = fc.anything({
   maxDepth: 2,

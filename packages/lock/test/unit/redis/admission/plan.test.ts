@@ -36,7 +36,7 @@ function statusOf(kind: Kind, name: string, size: number): NodeStatus {
   return {
     ...server,
     floor: 1,
-    admission: { mark: "votes", runId, counterFloor: 1, generation: "", incarnation: "e" },
+    admission: { mark: "votes", runId, counterFloor: 1, generation: "", epoch: "e" },
     id: name,
     fleet: "f",
     size,

@@ -66,8 +66,13 @@ async function believedTogether(
 ): Promise<string[]> {
   const admitted: string[] = [];
   const markOf = (name: string, nonce: string): OpenAdmission => ({
-    ...{ runId: `run of ${name}`, id: name, nonce, lostForMs: 1_000 },
-    ...{ proposedFloor: 7, proposedMaxTtlMs: 1, founding: "" },
+    runId: `run of ${name}`,
+    id: name,
+    nonce,
+    lostForMs: 1_000,
+    proposedFloor: 7,
+    proposedMaxTtlMs: 1,
+    founding: "",
   });
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
