@@ -8,7 +8,7 @@ import { run } from "../go/child.mjs";
 import { mutated } from "./mutant.mjs";
 
 /** Caches that vitest keeps for each tree. */
-const privateModules = new Set([".vite", ".vite-temp"]);
+const privateModules = new Set([".vite", ".vite-temp", ".experimental-vitest-cache"]);
 /**
  * By the ending of a file that is embedded into the sources, so that nothing is read from disk at
  * run time: what embeds it, and into which file.
