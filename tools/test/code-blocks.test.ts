@@ -74,9 +74,17 @@ async function compile(modules: ReadonlyMap<string, string>): Promise<string> {
       "*": [join(drivers, "*")],
     };
     const compilerOptions = {
-      ...{ module: "esnext", moduleResolution: "bundler", target: "es2022", lib: ["es2022", "esnext.disposable"] },
-      ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true, noEmit: true, paths },
-      ...{ types: ["node"], typeRoots: [join(root, "node_modules/@types")] },
+      module: "esnext",
+      moduleResolution: "bundler",
+      target: "es2022",
+      lib: ["es2022", "esnext.disposable"],
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: true,
+      noEmit: true,
+      paths,
+      types: ["node"],
+      typeRoots: [join(root, "node_modules/@types")],
     };
     await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
     const tsc = join(root, "node_modules/typescript/bin/tsc");

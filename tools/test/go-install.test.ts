@@ -5,10 +5,12 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symli
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { installArguments } from "../go/install.mjs";
 import { pnpm } from "../go/pnpm.mjs";
 import { pathOf } from "./programs.js";
+
+vi.setConfig({ testTimeout: 240_000 }); // Runs of pnpm, on a machine that may do twenty other things.
 
 /** Each of these alone breaks `pnpm install --frozen-lockfile`, or lets it leave something out. */
 const settings = {

@@ -6,6 +6,7 @@ import { clockOnly } from "../tidy/clock-only.js";
 import { commentWidth, openingComments } from "../tidy/comments.js";
 import { importDirections } from "../tidy/directions.js";
 import { documentedExports } from "../tidy/documentation.js";
+import { decisionForm, proseWidth } from "../tidy/documents.js";
 import { oneEntry } from "../tidy/entries.js";
 import { honestTests } from "../tidy/honest-tests.js";
 import { layers } from "../tidy/layers.js";
@@ -31,6 +32,7 @@ const wide = "word ".repeat(25);
 const inLock = (text: string): Files => ({ "packages/lock/src/locker.ts": text });
 const inTest = (text: string): Files => ({ "packages/lock/test/unit/locker.test.ts": text });
 const spec = (promises: string, tests = ""): Files => ({ "spec/invariants.md": promises, "packages/lock/test/unit/x.test.ts": tests });
+const decision = "# 0007. X\n\n## Problem\n\n## Decision\n\n## Alternatives\n\n## Consequences\n";
 const promise = "## G1 Fence\n\n**Checked by** races.\n";
 const published = (entry: string): Files => ({
   "packages/lock/package.json": '{ "exports": { ".": { "default": "./dist/index.js" } } }',
@@ -252,6 +254,28 @@ const samples: readonly Sample[] = [
     rule: documentsPointSomewhere,
     breaks: [{ "README.md": "[how](docs/none.md)" }, { "docs/a.md": "see `packages/lock/src/none.ts`" }],
     keeps: [{ "README.md": "[how](docs/a.md#part) [web](https://example.org) `npm test`", "docs/a.md": "[back](../README.md) in `docs/`" }],
+  },
+  {
+    rule: proseWidth,
+    breaks: [{ "README.md": wide }, { "docs/a.md": `- ${wide}\n` }],
+    keeps: [
+      { "docs/a.md": `| ${wide} |\n\n\`\`\`\n${wide}\n\`\`\`\n` },
+      { "docs/a.md": `<img alt="${wide}">\n[x](https://example.org/${"long/".repeat(30)})` },
+      { "docs/a.md": `# A\n\nMade by \`npm run bench\`.\n\n${wide}` },
+      { "packages/lock/src/a.lua": wide },
+    ],
+  },
+  {
+    rule: decisionForm,
+    breaks: [
+      { "docs/adr/0007-x.md": decision.replace("0007. ", "0007 · ") },
+      { "docs/adr/0008-x.md": decision },
+      { "docs/adr/0007-x.md": decision.replace("## Alternatives", "**Alternatives**") },
+    ],
+    keeps: [
+      { "docs/adr/0007-x.md": decision },
+      { "docs/adr/0007-x.md": "# 0007. X\n\nReplaced by [ADR 0008](0008-y.md).\n\n## Decision\n" },
+    ],
   },
 ];
 

@@ -10,7 +10,7 @@ const inOrder = (text: string): readonly string[] => text.trim().split(/\s+/);
 /** By package: its folders, lowest first, and then the files in the root of its source. */
 const layersOf: Readonly<Record<string, readonly string[]>> = {
   lock: inOrder(`
-    platform/ protocol/ quorum/ options/ lease/ waiting/ redis/ locker.ts fleets/ open-locker.ts
+    platform/ protocol/ quorum/ options/ lease/ waiting/ redis/ routine-calls.ts locker.ts fleets/ open-locker.ts
     testing/ metrics/ tracing/ index.ts
   `),
   client: inOrder(`

@@ -3,6 +3,7 @@ import { clockOnly } from "./clock-only.js";
 import { commentWidth, openingComments } from "./comments.js";
 import { importDirections } from "./directions.js";
 import { documentedExports } from "./documentation.js";
+import { decisionForm, proseWidth } from "./documents.js";
 import { oneEntry } from "./entries.js";
 import { honestTests } from "./honest-tests.js";
 import { layers } from "./layers.js";
@@ -33,4 +34,6 @@ export const rules: readonly Rule[] = [
   testedVersions,
   promisesAreTested,
   documentsPointSomewhere,
+  proseWidth,
+  decisionForm,
 ];
