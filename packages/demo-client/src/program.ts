@@ -6,7 +6,7 @@ import { errorPaint } from "./output/text.js";
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGPIPE: 141 } as const;
 
-export type EndedBy = keyof typeof exitCodes;
+type EndedBy = keyof typeof exitCodes;
 
 /** Runs the program; `signal` aborts when the user wants it to end. */
 export async function runProgram(program: (signal: AbortSignal) => Promise<void>): Promise<"finished" | "failed" | EndedBy> {

@@ -8,7 +8,7 @@ import { StoreClient } from "../worker/store-client.js";
 import { type Environment, Owned } from "./environment.js";
 import { joinAct, type Narrator, type StepDetails, type Worker } from "./worker-handle.js";
 
-export interface RunOptions {
+interface RunOptions {
   readonly environment: Environment;
   readonly output: Output;
   readonly ttlMs: number;

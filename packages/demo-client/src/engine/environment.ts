@@ -22,12 +22,12 @@ export class Owned implements AsyncDisposable {
   }
 }
 
-export interface ServerAddresses {
+interface ServerAddresses {
   readonly redisUrls?: readonly string[] | undefined;
   readonly databaseUrl?: string | undefined;
 }
 
-export interface GatewayAddress {
+interface GatewayAddress {
   readonly url: string;
   readonly apiKey?: string | undefined;
 }
@@ -39,7 +39,7 @@ export interface Servers extends AsyncDisposable {
   readonly description: readonly string[];
 }
 
-export async function startServers(given: ServerAddresses = {}): Promise<Servers> {
+async function startServers(given: ServerAddresses = {}): Promise<Servers> {
   const [redis, postgres] = await both(
     // Where no Redis can be had, WebAssembly stands in, and the description says so.
     given.redisUrls === undefined ? RedisFleet.start({ nodes: 5, appendfsync: "always", fallback: "wasm" }) : undefined,

@@ -26,7 +26,7 @@ export interface Narrator {
 }
 
 /** A write that was begun and is not yet answered. */
-export interface PendingWrite {
+interface PendingWrite {
   readonly answer: Promise<WriteResult>;
 }
 

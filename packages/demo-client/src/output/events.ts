@@ -2,7 +2,7 @@
 // are all made from these. Their shape is public: `--json` prints them as they stand here.
 
 /** How a step is shown; `from` and `to` are lanes: workers, or the servers that they ask. */
-export type StepKind =
+type StepKind =
   /** A question is sent. */
   | "asks"
   /** An answer that says yes, and one that says no. */

@@ -15,7 +15,7 @@ const marks: Partial<Record<Step["kind"], string>> = { stops: "â– ", resumes: "â
 /** With less room for text beside the lanes, an act is shown in plain lines. */
 const MIN_TEXT_WIDTH = 28;
 
-export interface Screen {
+interface Screen {
   readonly columns: number;
   print(line: string): void;
 }

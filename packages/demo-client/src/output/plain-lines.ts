@@ -5,7 +5,7 @@ import { type Paint, paint, wrapped } from "./text.js";
 const WHO_WIDTH = 20;
 export const TIME_WIDTH = 11;
 
-export interface Printer {
+interface Printer {
   /** A longer line goes on below; without columns lines are as long as they are. */
   readonly columns?: number | undefined;
   print(line: string): void;

@@ -10,7 +10,7 @@ const LEASE_MS = 30_000;
 /** What keeps the workers apart. */
 export type Guard = "nothing" | "one Redis" | "Redlock" | "Palisade";
 
-export interface Contest {
+interface Contest {
   readonly resource: Resource;
   readonly workers: readonly Worker[];
   readonly guard: Guard;

@@ -18,8 +18,8 @@ const nodes = ["n1", "n2", "n3"] as const;
 const WITHOUT_MEMBERS = `
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local admitted = redis.call('HGET', KEYS[1], 'admitted')
-local incarnation = string.match(admitted, ':(.*)$')
-redis.call('HSET', KEYS[1], 'format', '1', 'size', '3', 'admitted', run .. string.sub(admitted, 41, 55) .. incarnation)
+local epoch = string.match(admitted, ':(.*)$')
+redis.call('HSET', KEYS[1], 'format', '1', 'size', '3', 'admitted', run .. string.sub(admitted, 41, 55) .. epoch)
 redis.call('HDEL', KEYS[1], 'members', 'since', 'promised')`;
 
 interface Pair {

@@ -5,7 +5,7 @@ import { channelNames, createLocker, type Lease, LockError, type Locker, type Re
 import { PlainLock, type PlainLockOptions } from "./plain-lock.js";
 import { type Granted, monotonicMs, type NotGranted, type Resource, type WorkerConfig } from "./protocol.js";
 
-export interface LeaseListener {
+interface LeaseListener {
   renewed(outcome: string, remainingMs: number): void;
   lost(lease: Lease | Term, reason: string): void;
 }

@@ -77,8 +77,14 @@ test("the picture shows a lease to its marked end, above the hatching of a proce
 
 test("the picture cuts tokens to the digits that differ, and leaves other numbers whole", () => {
   const granted = (token: number): DemoEvent => ({
-    ...{ event: "step", ...at, atMs: 2, kind: "answers", from: "lock", to: "worker 1" },
-    ...{ text: `granted: token ${token} of 1795005280000`, token },
+    event: "step",
+    ...at,
+    atMs: 2,
+    kind: "answers",
+    from: "lock",
+    to: "worker 1",
+    text: `granted: token ${token} of 1795005280000`,
+    token,
   });
   const drawing = drawingOf(pictureOf([...events.slice(0, 2), granted(1_795_005_288_507), granted(1_795_005_299_507)]), "wide");
   expect(drawing).toContain("token …8507 of 1795005280000");

@@ -15,7 +15,7 @@ const COMPILE_TIMEOUT_MS = 60_000;
 
 export const SHIM_FILE = "palisade-clock.so";
 
-export type ClockShim = { readonly folder: string } | { readonly missing: string };
+type ClockShim = { readonly folder: string } | { readonly missing: string };
 
 let compiled: Promise<ClockShim> | undefined;
 

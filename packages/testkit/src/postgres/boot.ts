@@ -7,7 +7,7 @@ import { type Child, startChild } from "../process/child.js";
 import type { PostgresInstallation } from "../resolve/postgres.js";
 import type { HostOptions } from "./provider.js";
 
-export interface BootSpec {
+interface BootSpec {
   readonly installation: PostgresInstallation;
   readonly data: string;
   readonly port: number;

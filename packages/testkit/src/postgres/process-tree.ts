@@ -48,14 +48,14 @@ function signal(pid: number, name: NodeJS.Signals): boolean {
 }
 
 /** Stops the tree, the root first so that it cannot fork; answers the processes below it. */
-export function stopTree(root: number): number[] {
+function stopTree(root: number): number[] {
   signal(root, "SIGSTOP");
   const below = descendants(root);
   for (const pid of below) signal(pid, "SIGSTOP");
   return below;
 }
 
-export function continueTree(root: number): void {
+function continueTree(root: number): void {
   for (const pid of descendants(root)) signal(pid, "SIGCONT");
   signal(root, "SIGCONT");
 }

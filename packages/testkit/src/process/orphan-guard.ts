@@ -8,7 +8,7 @@ export interface GuardedCommand {
   readonly args: readonly string[];
 }
 
-export interface OrphanGuard {
+interface OrphanGuard {
   readonly name: "setpriv" | "reaper";
   /** The command to spawn in place of the given one. */
   wrap(target: GuardedCommand): GuardedCommand;

@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 
 const STOP_TIMEOUT_MS = 2_000;
 
-export interface ProcessState {
+interface ProcessState {
   /** One letter, as ps shows it: T is stopped, Z has ended and is not yet waited for. */
   readonly state: string;
   readonly parent: number;

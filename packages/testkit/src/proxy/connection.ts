@@ -8,7 +8,7 @@ export interface Upstream {
   readonly port: number;
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly client: Socket;
   readonly rules: Rules;
   readonly traffic: Traffic;

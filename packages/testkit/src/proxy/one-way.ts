@@ -9,7 +9,7 @@ const MOST_WAITING_BYTES = 1024 * 1024;
 
 type Parcel = { readonly arrivedAt: number } & ({ readonly bytes: Buffer } | { readonly sign: "end" | "reset" });
 
-export interface OneWayOptions {
+interface OneWayOptions {
   readonly source: Socket;
   readonly sink: Socket;
   /** Asked anew for every parcel. */

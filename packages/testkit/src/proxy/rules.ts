@@ -11,7 +11,7 @@ export interface CutRule {
   readonly afterBytes: number;
 }
 
-export interface DirectionRules {
+interface DirectionRules {
   gate: Gate;
   cut: CutRule | undefined;
 }

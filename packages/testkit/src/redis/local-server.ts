@@ -16,7 +16,7 @@ import { realClock, type ServerClock, serverClock, shiftClock, untilReady } from
 const SAME_ADDRESS_ATTEMPTS = 25;
 const OTHER_ADDRESS_ATTEMPTS = 50;
 
-export class LocalRedisServer implements RedisServer {
+class LocalRedisServer implements RedisServer {
   readonly host = "127.0.0.1";
   readonly #program: RedisProgram;
   readonly #spec: RedisServerSpec;

@@ -40,7 +40,7 @@ export async function untilReady({ host, port, signature, failure }: Readiness):
 }
 
 /** What the server's wall clock shows. */
-export async function serverTimeMs(server: Address): Promise<number> {
+async function serverTimeMs(server: Address): Promise<number> {
   const answer = await ask(server, "TIME\r\n", { complete: /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/, timeoutMs: READY_TIMEOUT_MS });
   const [, seconds, microseconds] = /\r\n(\d+)\r\n\$\d+\r\n(\d+)\r\n$/.exec(answer) ?? [];
   if (seconds === undefined || microseconds === undefined) throw new Error(`no answer to TIME but ${JSON.stringify(answer)}`);
@@ -82,7 +82,7 @@ export function serverClock(clock: WallClock | { readonly missing: string }): Se
   return "missing" in clock ? { fixed: `cannot be moved here: ${clock.missing}` } : clock;
 }
 
-export interface ClockOwner {
+interface ClockOwner {
   readonly name: string;
   readonly clock: ServerClock;
   /** Of a server that answers; a paused or killed one looks at its clock when it runs again. */

@@ -17,7 +17,7 @@ export interface FoundProgram {
   readonly version: string;
 }
 
-export interface WantedProgram extends PackagedProgram {
+interface WantedProgram extends PackagedProgram {
   /** The variable that names another one. */
   readonly variable: string;
   /** What it says at --version, or when asked so; the first group is the version. */

@@ -90,7 +90,7 @@ function onlyIf(...expected: readonly string[]): (error: NodeJS.ErrnoException) 
   };
 }
 
-export interface Preparation {
+interface Preparation {
   readonly name: string;
   readonly account: Account | undefined;
   readonly fill: (content: string) => Promise<void>;

@@ -7,7 +7,7 @@ import { type Child, startChild } from "../process/child.js";
 import { returnPort, takePort } from "../process/port-block.js";
 import type { FoundProgram } from "../resolve/distribution-program.js";
 
-export interface HaproxyOptions {
+interface HaproxyOptions {
   /** A file that the server's account can read. */
   readonly configuration: string;
   /** The variable that says where it listens. */

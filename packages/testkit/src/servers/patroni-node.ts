@@ -10,7 +10,7 @@ import { FaultProxy } from "../proxy/fault-proxy.js";
 import type { PatroniPrograms } from "../resolve/patroni.js";
 import type { EtcdMember } from "./etcd.js";
 
-export interface NodeSettings {
+interface NodeSettings {
   readonly name: string;
   readonly programs: PatroniPrograms;
   /** The file of the user's. */
