@@ -132,7 +132,7 @@ export class WakeUp {
     if (freeInMs !== undefined) forMs = Math.min(forMs, afterExpiryMs(freeInMs, clock.random()));
     const news = Math.min(this.#askAt, this.#lookAt) - clock.monotonicMs();
     await this.#budget.sleep(Math.max(0, Math.min(forMs, news)));
-    if (isPlainlyHeld) this.#isFound = this.#isUnprompted() && (freeInMs === undefined || forMs < freeInMs || isReservedIn(lost));
+    if (isPlainlyHeld) this.#isFound = this.#isUnprompted();
   }
 
   /** Asks although it was told nothing: should it win, those that were told have not come. */
@@ -168,9 +168,9 @@ export class WakeUp {
         seeing.splice(place, 1);
         continue;
       }
-      // Neither the first nor the second in the queue has come. Not so where the holder's time ran
-      // out, of which no one is told.
-      this.#isFound = ballot.holder === null && !isSecond && (moment !== undefined || isReserved);
+      // Neither the first nor the second in the queue has come, or the holder's time ran out, of
+      // which no one is told. A look cannot tell which: with a short ttl every look is due then.
+      this.#isFound = ballot.holder === null && !isSecond;
       isReserved = ballot.isReserved === true;
       if (isReserved) freeAt = clock.monotonicMs() + afterReservationMs();
       else if (ballot.holder === null || !ballot.hasWaiters) return;

@@ -7,8 +7,8 @@ import { WakeUp } from "../../../src/waiting/wake-up.js";
 import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
 
-/** One that was refused by all of three nodes, and sleeps. */
-function asleep(hears: "releases" | "nothing") {
+/** One that was refused by all of three nodes, and sleeps; the lock runs out after a minute, or as told. */
+function asleep(hears: "releases" | "nothing", remainingMs = 60_000) {
   const clock = new ManualClock();
   const listeners: ReleaseListener[] = [];
   const nodes = ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7) }));
@@ -17,11 +17,12 @@ function asleep(hears: "releases" | "nothing") {
     if (hears === "releases") listener.listening();
     return () => {};
   };
-  for (const node of nodes) Object.assign(node, { onReleased });
+  const inspect = async () => ({ kind: "seen", holder: null });
+  for (const node of nodes) Object.assign(node, { onReleased, inspect });
   const context = contextOf(nodes, clock);
   const budget = new WaitBudget(clock, context.waiters, { waitMs: 60_000, signal: undefined });
   const wakeUp = new WakeUp(context, ["r"], { budget });
-  const held = { kind: "held", resource: "r", holder: "other", remainingMs: 60_000, hasTicket: true } as const;
+  const held = { kind: "held", resource: "r", holder: "other", remainingMs, hasTicket: true } as const;
   const ballots = nodes.map(({ name }) => ({ ...held, node: name }));
   const lost: Lost = { kind: "lost", reason: "held", epochMoved: false, ballots, seals: [], grants: 0, leftMs: undefined };
   const { sinceMs } = wakeUp.asking();
@@ -65,4 +66,14 @@ test("W1 a waiter that was told nothing and wins by asking calls the roll, and o
   const told = asleep("releases");
   expect(await told.tell(told.sinceMs, 0, 1)).toBe(true);
   expect(told.won()).toEqual([[], [], []]);
+});
+
+test("W1 a waiter that finds the lock free when the time of its holder is over calls the roll", async () => {
+  for (const hears of ["releases", "nothing"] as const) {
+    const { clock, tell, won } = asleep(hears, 900);
+    expect(await tell(undefined)).toBe(false);
+    clock.advance(905);
+    expect(await tell(undefined)).toBe(true);
+    expect(won()).toEqual([["release"], ["release"], ["release"]]);
+  }
 });
