@@ -32,7 +32,7 @@ export const patient = {
 export default defineConfig({
   test: {
     // Tests wait more than they compute. Files that took longest the last time start first; vitest remembers that by itself.
-    maxWorkers: Math.min(availableParallelism() + 1, 8),
+    maxWorkers: Math.min(availableParallelism() * 2, 8),
     teardownTimeout: 10_000 * slowness, // For the end of the shared servers.
     // What files become is kept below node_modules, by their content: a run that changes little transforms little.
     experimental: { fsModuleCache: true },

@@ -7,7 +7,7 @@ import { WakeUp } from "../../../src/waiting/wake-up.js";
 import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
 
-/** One that was refused by all of three nodes, and sleeps; the lock runs out after a minute, or as told. */
+/** One that was refused by all of three nodes, and sleeps. */
 function asleep(hears: "releases" | "nothing", remainingMs = 60_000) {
   const clock = new ManualClock();
   const listeners: ReleaseListener[] = [];
