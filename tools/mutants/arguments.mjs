@@ -11,6 +11,7 @@ export const SHORT_COUNT = 14;
  * @typedef {object} Request
  * @property {readonly string[]} names those mutants; all when there are none
  * @property {boolean} list only print them
+ * @property {boolean} compile only compile them, and run no test
  * @property {boolean} short a part of them, selected by the seed
  * @property {number} seed
  * @property {string | undefined} json where to write the report
@@ -24,7 +25,10 @@ export function readArguments(args, chance) {
   if (values.seed !== undefined && values.short !== true)
     throw new Refusal("--seed selects the mutants of a short run; give --short with it.");
   if (values.short === true && positionals.length > 0) throw new Refusal("--short selects the mutants by itself; give it no names.");
-  return { names: positionals, list: values.list === true, short: values.short === true, seed, json: values.json };
+  if (values.compile === true && (values.short === true || values.json !== undefined))
+    throw new Refusal("--compile runs no test; give it names, or nothing for all.");
+  const { list = false, short = false, compile = false, json } = values;
+  return { names: positionals, list, compile, short, seed, json };
 }
 
 /** @param {readonly string[]} args */
@@ -33,11 +37,17 @@ function parsed(args) {
     return parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { list: { type: "boolean" }, short: { type: "boolean" }, seed: { type: "string" }, json: { type: "string" } },
+      options: {
+        list: { type: "boolean" },
+        compile: { type: "boolean" },
+        short: { type: "boolean" },
+        seed: { type: "string" },
+        json: { type: "string" },
+      },
     });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Refusal(`${reason} What there is: npm run mutants -- [--list] [--short [--seed N]] [--json FILE] [NAME…]`);
+    throw new Refusal(`${reason} What there is: npm run mutants -- [--list | --compile] [--short [--seed N]] [--json FILE] [NAME…]`);
   }
 }
 

@@ -5,6 +5,7 @@ import { Interrupted, interrupt } from "../go/child.mjs";
 import { Refusal } from "../go/refusal.mjs";
 import { readArguments, selected } from "./arguments.mjs";
 import { catalogue } from "./catalogue.mjs";
+import { compileMutants } from "./compile.mjs";
 import { countLine, failures, progressLine, table } from "./report.mjs";
 import { runMutants } from "./run.mjs";
 
@@ -32,6 +33,11 @@ async function perform(args) {
   if (request.list) {
     for (const { name, promise, file, breaks } of mutants) console.log(`${name}  ${promise}  ${file}\n    ${breaks}`);
     return 0;
+  }
+  if (request.compile) {
+    const refused = await compileMutants(mutants, (line) => console.log(line));
+    for (const { name, output } of refused) console.log(`${name} does not compile:\n${output}`);
+    return refused.length === 0 ? 0 : 1;
   }
   const startedAt = performance.now();
   const seconds = () => Math.round((performance.now() - startedAt) / 1_000);

@@ -40,22 +40,22 @@ export class TreeCopy {
   }
 
   /**
-   * Changes the copy, builds it, and gives it to `work`; afterwards it is as it was before.
+   * Changes the copy by all of them, builds it, and gives it to `work`; afterwards it is as it was
+   * before.
    * @template T
-   * @param {import("./mutant.mjs").Mutant} mutant
+   * @param {readonly import("./mutant.mjs").Mutant[]} mutants
    * @param {(built: { readonly ok: boolean, readonly output: string }) => Promise<T>} work
    * @returns {Promise<T>}
    */
-  async with(mutant, work) {
-    const script = embedding[extname(mutant.file)];
-    const originals = [mutant.file, ...(script === undefined ? [] : [script.embedded])].map((file) => ({
-      path: join(this.folder, file),
-      text: this.#read(file),
-    }));
-    writeFileSync(join(this.folder, mutant.file), mutated(mutant, this.#read(mutant.file)));
+  async with(mutants, work) {
+    const scripts = new Set(mutants.flatMap(({ file }) => embedding[extname(file)] ?? []));
+    const changed = new Set([...mutants.map(({ file }) => file), ...[...scripts].map(({ embedded }) => embedded)]);
+    const originals = [...changed].map((file) => ({ path: join(this.folder, file), text: this.read(file) }));
+    for (const mutant of mutants) writeFileSync(join(this.folder, mutant.file), mutated(mutant, this.read(mutant.file)));
     try {
-      const scripted = script === undefined ? { ok: true, output: "" } : await this.#node(script.embedder);
-      return await work(scripted.ok ? await this.build() : scripted);
+      let built = { ok: true, output: "" };
+      for (const { embedder } of scripts) if (built.ok) built = await this.#node(embedder);
+      return await work(built.ok ? await this.build() : built);
     } finally {
       for (const { path, text } of originals) writeFileSync(path, text);
     }
@@ -66,8 +66,8 @@ export class TreeCopy {
     return this.#node(join("node_modules", "typescript", "bin", "tsc"), "-b", ...tested);
   }
 
-  /** @param {string} file */
-  #read(file) {
+  /** The text of a file of the copy. @param {string} file from its root */
+  read(file) {
     return readFileSync(join(this.folder, file), "utf8");
   }
 

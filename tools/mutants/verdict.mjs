@@ -21,7 +21,7 @@ const CHANCES = 3;
  */
 export async function judge(copy, mutant) {
   const startedAt = performance.now();
-  const result = await copy.with(mutant, async (built) =>
+  const result = await copy.with([mutant], async (built) =>
     built.ok ? judgedByExpected(copy.folder, mutant) : unclear(`it does not compile, so no test has judged it: ${built.output.trim()}`),
   );
   return { ...mutant, result, seconds: (performance.now() - startedAt) / 1_000 };

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { readArguments, SHORT_COUNT, selected } from "../mutants/arguments.mjs";
 import { catalogue } from "../mutants/catalogue.mjs";
+import { together } from "../mutants/compile.mjs";
 import { mutantsIn } from "../mutants/list.mjs";
 import { mutated, testsOf } from "../mutants/mutant.mjs";
 import { countLine, failures, table } from "../mutants/report.mjs";
@@ -81,12 +82,22 @@ describe("the mutants", () => {
     expect(tried.size).toBe(catalogue.length);
   });
 
+  test("are compiled so many of a file at a time, where none changes the place of another", () => {
+    const about = { promise: "T1", replace: "x", breaks: "", tests: [] };
+    const [one, same, other, third] = ["a", "a b", "b", "c"].map((find) => ({ ...about, name: find, file: "f", find }));
+    const elsewhere = { ...about, name: "e", file: "g", find: "a" };
+    const all = [one, same, other, third, elsewhere].flatMap((mutant) => mutant ?? []);
+    expect(together(all, 2, () => "a b c")).toEqual({ now: [one, other, elsewhere], later: [same, third] });
+  });
+
   test("that are asked for by name are these, and an unknown name is refused", () => {
     const [first] = catalogue;
     expect(selected(catalogue, readArguments([first?.name ?? ""], 0))).toEqual([first]);
     expect(() => selected(catalogue, readArguments(["nobody"], 0))).toThrow("there is no mutant nobody");
     expect(() => readArguments(["--seed", "7"], 0)).toThrow("--short");
     expect(() => readArguments(["--fast"], 0)).toThrow("What there is");
+    expect(readArguments(["--compile"], 0)).toMatchObject({ compile: true, names: [] });
+    expect(() => readArguments(["--compile", "--short"], 0)).toThrow("--compile runs no test");
   });
 });
 

@@ -4,7 +4,7 @@
 const listed = (text: string): ReadonlySet<string> => new Set(text.match(/[a-z]+/g));
 
 export const everydayWords = listed(`
-  account compared credential configured database reload writable abandoned explain abort acquire acquisition admin admission admit after amnesia ancestors answer api app
+  account compared compile credential configured database reload writable abandoned explain abort acquire acquisition admin admission admit after amnesia ancestors answer api app
   apply apt arguments at attempt auth batch block body boot born budget build built bulk cache call
   cases catalogue causes chance change checkout child children choose client clock close collect
   command comment commit config configuration connection contact container contest contestant
