@@ -48,8 +48,8 @@ export class HeldLease implements Lease, Deadline {
   #renewAt = Number.POSITIVE_INFINITY;
   #isWarned = false;
   #unknowns = 0;
-  /** How often the nodes were asked to hold it longer. */
-  #extensions = 0;
+  /** How often the nodes were asked to hold it longer, once by its adoption. */
+  #extensions: number;
   #isHandedOver = false;
   /** Why it will have been lost, should its time run out. */
   #trouble: LeaseLostReason = "expired";
@@ -68,6 +68,7 @@ export class HeldLease implements Lease, Deadline {
     this.#ttlMs = grant.ttlMs;
     this.#votes = grant.votes;
     this.#nodes = "nodes" in grant ? (grant as Won).nodes : context.nodes;
+    this.#extensions = "nodes" in grant ? 0 : 1;
     this.#startMonotonicMs = grant.startMonotonicMs;
     this.#startWallMs = grant.startWallMs;
     this.#grantedAt = grant.startMonotonicMs;
@@ -247,8 +248,7 @@ export class HeldLease implements Lease, Deadline {
     this.#context.deadlines.set(this, at);
   }
 
-  // No renewal can prolong what maxHoldMs ends. A few milliseconds do not count: the wall clock has
-  // whole ones.
+  // Not where maxHoldMs ends it. Few milliseconds do not count: the wall clock has whole ones.
   #isWorthRenewing(now: number): boolean {
     return this.#renews && now + this.#leftMs() < this.#holdUntilAt - MIN_RENEWAL_DELAY_MS;
   }
@@ -284,8 +284,9 @@ export class HeldLease implements Lease, Deadline {
   }
 
   #giveBack(): Promise<Release> {
-    const lease = { resources: this.resources, owner: this.#owner, token: this.token, ticket: this.#ticket };
-    this.#release ??= releaseEverywhere(this.#context, lease, this.#span);
+    const votes = this.#extensions === 0 && this.#nodes === this.#context.nodes ? this.#votes : undefined;
+    const { resources, token } = this;
+    this.#release ??= releaseEverywhere(this.#context, { resources, owner: this.#owner, token, ticket: this.#ticket, votes }, this.#span);
     return this.#release;
   }
 

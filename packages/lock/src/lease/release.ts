@@ -1,6 +1,6 @@
 // Gives back a lease, or what a lost acquisition was granted. A release travels behind the request
 // that it undoes, so that request need not have been answered yet.
-import type { EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
+import type { Ballot, EpochMoved, GrantBallot, ReleaseBallot, Unreachable } from "../protocol/ballot.js";
 import type { Release } from "../protocol/lease.js";
 import type { Ownership, ReleaseQuestion } from "../protocol/node.js";
 import { type OpenSpan, type SpanSubject, tracing } from "../protocol/spans.js";
@@ -14,8 +14,11 @@ import type { LeaseContext } from "./context.js";
  */
 export type ReleaseVerdict = "free" | "unconfirmed" | "open";
 
-/** `ticket`: the one that won it, if one did. */
-export type Released = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket">;
+/**
+ * `ticket`: the one that won it, if one did. `votes`: how the members answered, where they were
+ * asked for it once and never again.
+ */
+export type Released = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket"> & { readonly votes?: Ballots<Ballot> | undefined };
 
 /**
  * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
@@ -28,7 +31,9 @@ export async function releaseEverywhere(context: LeaseContext, lease: Released, 
   // The ticket of another caller of this process that waits by now has the same name.
   const ticket = lease.ticket !== undefined && context.isWanted?.(resources) ? undefined : lease.ticket;
   const question = { resources, owner, tells: true, ticket };
-  const ballots = noBallots<ReleaseBallot>(nodes.length);
+  // A node that nothing was sent to has nothing to give back, but for the ticket of a claim before.
+  const votes = lease.ticket === undefined ? lease.votes : undefined;
+  const ballots = votes?.map(unsentOf) ?? noBallots<ReleaseBallot>(nodes.length);
   const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(context, {
     question: "release",
     resources,
@@ -39,6 +44,10 @@ export async function releaseEverywhere(context: LeaseContext, lease: Released, 
   context.onReleased(resources, ballots);
   span?.end({ outcome, isFailure: outcome !== "free" });
   return { outcome, ballots: castBallots(ballots) };
+}
+
+function unsentOf(vote: Ballot | undefined): Unreachable | undefined {
+  return vote?.kind === "unreachable" && vote.unsent ? vote : undefined;
 }
 
 export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }: QuorumRule): ReleaseVerdict {

@@ -106,6 +106,6 @@ export function contextOf(nodes: readonly LockNode[], clock = new ManualClock())
 /** A lease of these nodes, granted now; renewed only by the test. */
 export function leaseOf(nodes: readonly LockNode[], clock: ManualClock, ttlMs = 10_000): HeldLease {
   const started = { startMonotonicMs: clock.now, startWallMs: clock.wallMs() };
-  const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, ...started, votes: [] };
+  const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, ...started, nodes, votes: [] };
   return new HeldLease(contextOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
 }

@@ -1,6 +1,11 @@
-// What a release says of the ticket that won its lease.
-import { expect, test } from "vitest";
+// Which nodes a release is sent to, and what it says of the ticket that won its lease.
+import { describe, expect, test } from "vitest";
+import { acquire } from "../../../src/lease/acquire.js";
+import { HeldLease } from "../../../src/lease/held-lease.js";
 import { releaseEverywhere } from "../../../src/lease/release.js";
+import type { Unreachable } from "../../../src/protocol/ballot.js";
+import type { Won } from "../../../src/protocol/outcome.js";
+import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
 
 const lease = { resources: ["r"], owner: "o", token: 7, ticket: "" };
@@ -16,4 +21,74 @@ test("W1 a release leaves the ticket to another caller of its process that waits
   const asked = nodes();
   await releaseEverywhere({ ...contextOf(asked), isWanted: ([resource]) => resource === "r" }, lease);
   expect(asked.flatMap(({ tickets }) => tickets)).toEqual([undefined, undefined, undefined]);
+});
+
+describe("a lease that one of three nodes could not be asked for", () => {
+  const down = { kind: "unreachable", node: "n3", cause: "ECONNREFUSED", unsent: true } satisfies Unreachable;
+
+  async function granted(answer: Unreachable, ticket?: string) {
+    const asked = nodes();
+    const n3 = new ScriptedNode("n3", { grant: () => answer });
+    const context = contextOf([...asked.slice(0, 2), n3]);
+    const wait = ticket === undefined ? undefined : { ticket, sinceMs: 0, waitedMs: 0 };
+    const won = (await acquire(context, { resources: ["r"], ttlMs: 10_000, wait })) as Won;
+    return { lease: new HeldLease(context, won, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY }), n3, context };
+  }
+
+  test("W1 is not released there where nothing was sent to the node, whose ballot says so", async () => {
+    const { lease, n3 } = await granted(down);
+    const { outcome, ballots } = await lease.release();
+    expect(n3.asked).toEqual(["grant"]);
+    expect(outcome).toBe("free");
+    expect(ballots).toContainEqual(down);
+  });
+
+  test("W1 is released there where the node may have executed the request", async () => {
+    const { lease, n3 } = await granted({ kind: "unreachable", node: "n3", cause: "TIMEOUT after 50 ms" });
+    await lease.release();
+    expect(n3.asked).toEqual(["grant", "release"]);
+  });
+
+  test("W1 is released there where a renewal may have brought it", async () => {
+    const { lease, n3 } = await granted(down);
+    await lease.extend();
+    await lease.release();
+    expect(n3.asked.slice(0, 2)).toEqual(["grant", "extend"]);
+    expect(n3.asked).toContain("release");
+  });
+
+  test("W1 is released by all members where these are others than it was granted by", async () => {
+    const { lease, context } = await granted(down);
+    const members = nodes();
+    Object.assign(context, { nodes: members });
+    await lease.release();
+    expect(members.map((node) => node.asked.join())).toEqual(["release", "release", "release"]);
+  });
+
+  test("W1 is released there where an earlier claim may have left a ticket", async () => {
+    const { lease, n3 } = await granted(down, "");
+    await lease.release();
+    expect(n3.asked).toEqual(["grant", "release"]);
+  });
+
+  test("W1 is released there where the lease was adopted: an earlier try may have reached the node", async () => {
+    const { lease, asked } = adopted();
+    await lease.release();
+    expect(asked.map((node) => node.asked.join())).toEqual(["release", "release", "release"]);
+  });
+
+  test("W1 is released when it ends by itself where it was adopted: a node may execute the adoption late", () => {
+    const { clock, asked } = adopted();
+    clock.advance(10_000);
+    expect(asked.map((node) => node.asked.join())).toEqual(["release", "release", "release"]);
+  });
+
+  function adopted() {
+    const asked = nodes();
+    const clock = new ManualClock();
+    const grant = { resources: ["r"], owner: "o", token: 7, ttlMs: 10_000, startMonotonicMs: clock.monotonicMs() };
+    const confirmed = { ...grant, startWallMs: clock.wallMs(), votes: [undefined, undefined, down] };
+    const lease = new HeldLease(contextOf(asked, clock), confirmed, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
+    return { lease, asked, clock };
+  }
 });
