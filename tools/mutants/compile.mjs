@@ -31,6 +31,8 @@ export async function compileMutants(mutants, say) {
     let compiled = 0;
     for (let left = mutants.filter(({ file }) => extname(file) === ".ts"); left.length > 0; ) {
       const { now, later } = together(left, OF_ONE_FILE, (file) => copy.read(file));
+      // Says which one does not apply, and why.
+      for (const mutant of now.length === 0 ? later : []) mutated(mutant, copy.read(mutant.file));
       refused.push(...(await refusedOf(copy, now)));
       compiled += now.length;
       say(`${compiled} of ${compiled + later.length} compiled, ${refused.length} refused`);

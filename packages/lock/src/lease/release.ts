@@ -1,6 +1,6 @@
 // Gives back a lease, or what a lost acquisition was granted. A release travels behind the request
 // that it undoes, so that request need not have been answered yet.
-import type { Ballot, EpochMoved, GrantBallot, ReleaseBallot, Unreachable } from "../protocol/ballot.js";
+import type { Ballot, EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
 import type { Release } from "../protocol/lease.js";
 import type { Ownership, ReleaseQuestion } from "../protocol/node.js";
 import { type OpenSpan, type SpanSubject, tracing } from "../protocol/spans.js";
@@ -33,7 +33,7 @@ export async function releaseEverywhere(context: LeaseContext, lease: Released, 
   const question = { resources, owner, tells: true, ticket };
   // A node that nothing was sent to has nothing to give back, but for the ticket of a claim before.
   const votes = lease.ticket === undefined ? lease.votes : undefined;
-  const ballots = votes?.map(unsentOf) ?? noBallots<ReleaseBallot>(nodes.length);
+  const ballots = votes?.map(absentAt) ?? noBallots<ReleaseBallot>(nodes.length);
   const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(context, {
     question: "release",
     resources,
@@ -46,8 +46,8 @@ export async function releaseEverywhere(context: LeaseContext, lease: Released, 
   return { outcome, ballots: castBallots(ballots) };
 }
 
-function unsentOf(vote: Ballot | undefined): Unreachable | undefined {
-  return vote?.kind === "unreachable" && vote.unsent ? vote : undefined;
+function absentAt(vote: Ballot | undefined): ReleaseBallot | undefined {
+  return vote?.kind === "unreachable" && vote.unsent ? { kind: "absent", node: vote.node } : undefined;
 }
 
 export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }: QuorumRule): ReleaseVerdict {

@@ -101,8 +101,9 @@ export type ExtendBallot =
   | Unreachable;
 
 /**
- * `absent`: the owner no longer had it there, which is no mistake of the caller. `listeners`: how
- * many processes waited there (the highest over the resources), this process included.
+ * `absent`: the owner no longer had it there, which is no mistake of the caller, or never had it,
+ * since the node could not be asked for it. `listeners`: how many processes waited there (the
+ * highest over the resources), this process included.
  */
 export type ReleaseBallot =
   | { readonly kind: "released"; readonly node: string; readonly listeners: number }

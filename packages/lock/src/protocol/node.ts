@@ -55,8 +55,8 @@ export interface ReleaseQuestion extends Ownership {
 }
 
 /**
- * In the place of an owner: releases nothing, and calls the roll. All that wait are told, and ask
- * again; the ticket of a process that stands still is gone.
+ * In the place of an owner: releases nothing, and calls the roll. The first 64 in the queue are
+ * told, and ask again; the ticket of a process that stands still is gone.
  */
 export const ROLL_CALL = "~";
 
@@ -64,9 +64,10 @@ export const ROLL_CALL = "~";
 export interface ReleaseListener {
   /**
    * `first`: it is reserved for this process. `backup`: for the one before it in the queue.
-   * `sinceMs`: of which wait the ticket was; undefined where a version before this one made it.
+   * `askedAtMs`: sinceMs and waitedMs of what was asked last on that node, added; undefined where a
+   * version before this one asked.
    */
-  released(place: "first" | "backup", sinceMs?: number): void;
+  released(place: "first" | "backup", askedAtMs?: number): void;
   /**
    * The node can tell this process: already, for the first time, or again after the connection was
    * lost, and with it perhaps the ticket.

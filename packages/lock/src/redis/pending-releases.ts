@@ -2,7 +2,7 @@
 // be asked, or on their way when the connection was lost. They are sent when the node is back,
 // however late: a node that stood still executes what it had received when it goes on, so a key may
 // be younger than its release. Bounded: beyond the bound the time to live frees the resource.
-import type { ReleaseQuestion } from "../protocol/node.js";
+import { type ReleaseQuestion, ROLL_CALL } from "../protocol/node.js";
 
 interface PendingRelease {
   readonly question: ReleaseQuestion;
@@ -27,6 +27,8 @@ export class PendingReleases {
   }
 
   add(asked: ReleaseQuestion, now: number): void {
+    // Gives nothing back, and would take the places of those that wait by then.
+    if (asked.owner === ROLL_CALL) return;
     const question = withoutTicket(asked);
     if (this.#releases.length >= MAX_PENDING) this.#dropOld(now);
     // The old ones are kept: their keys were there when the connection was lost, while later

@@ -10,7 +10,7 @@ import type { ConnectSettings, Link, OpenLink } from "./link.js";
 
 /** Of a message, even for the first; from 2 on the wait is named in so many digits (queue.lua). */
 const RANKS = "0123";
-const WAIT_DIGITS = 15;
+const TIME_DIGITS = 15;
 
 interface SubscriptionSettings extends ConnectSettings {
   readonly source: NodeSource;
@@ -102,10 +102,10 @@ export class Subscriptions {
   #told(message: string): void {
     const rank = RANKS.indexOf(message.slice(0, 1));
     if (rank < 0) return;
-    const end = rank < 2 ? 1 : 1 + WAIT_DIGITS;
-    const sinceMs = rank < 2 ? undefined : Number(message.slice(1, end));
+    const end = rank < 2 ? 1 : 1 + TIME_DIGITS;
+    const askedAtMs = rank < 2 ? undefined : Number(message.slice(1, end));
     for (const listener of [...(this.#listeners.get(message.slice(end)) ?? [])])
-      listener.released(rank % 2 === 0 ? "first" : "backup", sinceMs);
+      listener.released(rank % 2 === 0 ? "first" : "backup", askedAtMs);
   }
 
   #everyone(): readonly ReleaseListener[] {

@@ -30,6 +30,14 @@ export function afterReservationMs(): number {
   return 3 * RESERVED_MS;
 }
 
+/**
+ * How long before a holder's time is over a waiter looks whether it is held still. A release after
+ * that look is seen at the end, by its reservation.
+ */
+export function beforeExpiryMs(): number {
+  return RESERVED_MS / 2;
+}
+
 /** When a waiter asks again so that its tickets stay. */
 export function refreshMs(chance: number): number {
   return TICKET_MS * (0.3 + 0.1 * chance);

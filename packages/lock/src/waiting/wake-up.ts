@@ -16,6 +16,7 @@ import {
   afterReservationMs,
   backOffMs,
   backupDelayMs,
+  beforeExpiryMs,
   disagreementDelayMs,
   lookMs,
   refreshMs,
@@ -54,7 +55,9 @@ export class WakeUp {
   #failures = 0;
   /** The nodes may have tickets of it. */
   #hasAsked: boolean;
-  /** A look has found the lock free, with nobody coming for it, and so this caller asks. */
+  /** When it asked the last time, by the clock of `#sinceMs`; no two times alike. */
+  #askedAtMs = 0;
+  /** It asks without having been told: whoever was told of a release has not come. */
   #isFound = false;
 
   constructor(context: WaitContext, resources: readonly string[], { budget, place }: Waiting) {
@@ -73,7 +76,7 @@ export class WakeUp {
     for (const resource of this.#resources) {
       for (const [i, node] of this.#context.nodes.entries()) {
         const listener = {
-          released: (place: "first" | "backup", sinceMs?: number) => this.#released(i, place, sinceMs),
+          released: (place: "first" | "backup", askedAtMs?: number) => this.#released(i, place, askedAtMs),
           listening: () => this.#listening(i),
           deaf: () => this.#deaf(i),
         };
@@ -108,7 +111,9 @@ export class WakeUp {
   asking(): Wait {
     this.#forget();
     this.#hasAsked = true;
-    return { sinceMs: this.#sinceMs, waitedMs: this.#context.clock.monotonicMs() - this.#beganAt, ticket: this.#ticket };
+    const waitedMs = Math.round(this.#context.clock.monotonicMs() - this.#beganAt);
+    this.#askedAtMs = Math.max(this.#askedAtMs + 1, this.#sinceMs + waitedMs);
+    return { sinceMs: this.#sinceMs, waitedMs: this.#askedAtMs - this.#sinceMs, ticket: this.#ticket };
   }
 
   /** Sleeps until it is worth asking again. */
@@ -146,19 +151,18 @@ export class WakeUp {
     const { clock, looks, nodes, policy } = this.#context;
     const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
     const seeing = [...nodes];
-    let isReserved = isReservedIn(lost);
+    let free = this.#whenFree(isReservedIn(lost), retryAfterMs(lost, policy) ?? NEVER);
     const endsAt = clock.monotonicMs() + refreshMs(clock.random());
-    let freeAt = clock.monotonicMs() + (isReserved ? afterReservationMs() : (retryAfterMs(lost, policy) ?? NEVER));
     let routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
     while (seeing.length > 0) {
       const now = clock.monotonicMs();
       const dueAt = Math.min(this.#askAt, endsAt);
-      const lookAt = Math.min(this.#lookAt, freeAt + afterExpiryMs(0, clock.random()));
+      const lookAt = Math.min(this.#lookAt, free.lookAt);
       const moment = await looks.sleep(this.#budget, routineAt, Math.max(0, Math.min(dueAt, lookAt) - now));
       const later = clock.monotonicMs() + TIMER_MS;
       this.#isFound = this.#isUnprompted();
       if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) return;
-      if (moment === undefined && later < Math.min(this.#lookAt, freeAt)) continue;
+      if (moment === undefined && later < Math.min(this.#lookAt, free.lookAt)) continue;
       const isSecond = later >= this.#lookAt;
       const place = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
       this.#lookAt = NEVER;
@@ -168,14 +172,26 @@ export class WakeUp {
         seeing.splice(place, 1);
         continue;
       }
-      // Neither the first nor the second in the queue has come, or the holder's time ran out, of
-      // which no one is told. A look cannot tell which: with a short ttl every look is due then.
-      this.#isFound = ballot.holder === null && !isSecond;
-      isReserved = ballot.isReserved === true;
-      if (isReserved) freeAt = clock.monotonicMs() + afterReservationMs();
-      else if (ballot.holder === null || !ballot.hasWaiters) return;
-      else freeAt = clock.monotonicMs() + (ballot.remainingMs ?? 0);
+      // Neither the first nor the second in the queue has come. Of a holder whose time ran out no
+      // process was told.
+      this.#isFound = ballot.holder === null && !isSecond && !free.isEnding;
+      const isReserved = ballot.isReserved === true;
+      if (!isReserved && (ballot.holder === null || !ballot.hasWaiters)) return;
+      free = this.#whenFree(isReserved, ballot.remainingMs ?? 0);
     }
+  }
+
+  /**
+   * When to look at what was seen to be held now for so long: a moment before its end, and at its
+   * end. Held a moment before, it has run out; else it was released, and whoever was told of that
+   * has not come. What is released between the two is reserved at its end.
+   */
+  #whenFree(isReserved: boolean, inMs: number): { readonly lookAt: number; readonly isEnding: boolean } {
+    const { clock } = this.#context;
+    const now = clock.monotonicMs();
+    if (isReserved) return { lookAt: now + afterExpiryMs(afterReservationMs(), clock.random()), isEnding: false };
+    const isEnding = inMs <= beforeExpiryMs();
+    return { lookAt: now + (isEnding ? afterExpiryMs(inMs, clock.random()) : inMs - beforeExpiryMs()), isEnding };
   }
 
   /** Would a quorum tell this waiter when it is the next one? */
@@ -194,7 +210,7 @@ export class WakeUp {
   }
 
   /**
-   * The caller has the lock. If a look had found it free, the first in the queue and the second one
+   * The caller has the lock. If it had found it free, the first in the queue and the second one
    * stand still, and perhaps more behind them: each would cost another look.
    */
   won(): void {
@@ -216,10 +232,10 @@ export class WakeUp {
   // One node alone may be late, with the lock held again on the others. A quorum that says "first"
   // is a quorum of free nodes that wait for this caller. A quorum of which some say "backup" serves
   // another one first. Less than that, for long: the nodes do not agree on who is the first.
-  #released(node: number, place: "first" | "backup", sinceMs: number | undefined): void {
+  #released(node: number, place: "first" | "backup", askedAtMs: number | undefined): void {
     const { clock, policy } = this.#context;
-    // Of the wait before: another node told so earlier, and this process has had the lock.
-    if (sinceMs !== undefined && sinceMs !== this.#sinceMs) return;
+    // Of what it asked before: other nodes told so earlier, and it has asked this one again since.
+    if (askedAtMs !== undefined && askedAtMs !== this.#askedAtMs) return;
     if (place === "first") this.#toldFirst.add(node);
     this.#told.add(node);
     // The ticket is used up.

@@ -63,7 +63,8 @@ local function takeTicket(lock, at)
   if not call('HGET', queue, ticket) and not hasRoom(lock, queue) then
     return 0
   end
-  call('HSET', queue, ticket, format('%015.0f%015.0f%015.0f', since, now, tonumber(ARGV[at + 1])))
+  local asked = tonumber(ARGV[at + 1]) + tonumber(ARGV[at + 2])
+  call('HSET', queue, ticket, format('%015.0f%015.0f%015.0f', since, now, asked))
   call('PEXPIRE', queue, format('%.0f', TICKET_MS))
   return 1
 end

@@ -5,12 +5,13 @@
 --        their own: <inbox>:<word of the set>, or the inbox alone for a single resource.
 -- KEYS   none of its own: the lock key it is called with
 -- ARGV   none of its own
--- Reply  none of its own; an inbox hears "<rank: 2, or 3 for the next one><which wait><ticket
---        behind the inbox> <resource>", where no wait is stored with rank 0 or 1 and without it
+-- Reply  none of its own; an inbox hears "<rank: 2, or 3 for the next one><when it last asked, by
+--        its clock><ticket behind the inbox> <resource>", where that is not stored with rank 0 or 1
+--        and without it
 -- Note   The queue is a hash of tickets, so that no right is needed that the lock did not need
---        before: since when it waits, when it last asked, and which wait it is (since when by the
---        client's clock), 15 digits of milliseconds each; versions before have no third. A
---        process that does not listen is passed over. A reservation names the owner ~<ticket>.
+--        before: since when it waits, when it last asked, and the same by the client's clock, 15
+--        digits of milliseconds each; versions before have no third. A process that does not
+--        listen is passed over. A reservation names the owner ~<ticket>.
 local RESERVED_MS = 40
 
 -- No namespace has a brace, so the first one closes the tag.
@@ -30,9 +31,9 @@ end
 -- listeners of this very server. Redis says redis_mode, Valkey server_mode.
 local server = nil
 local function tell(lock, ticket, rank)
-  local inbox, wait = string.match(ticket, '^[^:]*'), sub(call('HGET', queueOf(lock), ticket) or '', 31)
-  if wait ~= '' then
-    rank = rank + 2 .. wait
+  local inbox, asked = string.match(ticket, '^[^:]*'), sub(call('HGET', queueOf(lock), ticket) or '', 31)
+  if asked ~= '' then
+    rank = rank + 2 .. asked
   end
   local heard = call('PUBLISH', named(lock, 'inbox:', inbox), rank .. sub(ticket, #inbox + 1) .. ' ' .. resourceOf(lock))
   if heard == 0 and not RUN then

@@ -42,6 +42,8 @@ local function callRoll(lock)
     tell(lock, ticket, 0)
     call('HDEL', queue, ticket)
   end
+  -- A queue that is said to be full would refuse those that ask again.
+  call('DEL', named(lock, 'tickets:', resourceOf(lock)))
 end
 
 local function request(first, last, at)

@@ -44,12 +44,12 @@ describe("a release", () => {
     await expect.poll(() => crowd.heard.toSorted()).toEqual(["early is first", "middle is backup"]);
   });
 
-  test("W1 says of which wait the tickets are, by the clock of each", async ({ redis }) => {
+  test("W1 says what each of those that it tells had asked last, by the clock of each", async ({ redis }) => {
     await using crowd = await processes(redis, ["holder", "first", "next"]);
     const [holder, first, next] = crowd.nodes;
     const told: (readonly [string, number | undefined])[] = [];
     for (const [i, node] of [first, next].entries())
-      node?.onReleased("a", { ...writing([], ""), released: (place, sinceMs) => told.push([`${i} ${place}`, sinceMs]) });
+      node?.onReleased("a", { ...writing([], ""), released: (place, askedAtMs) => told.push([`${i} ${place}`, askedAtMs]) });
     const lease = asking("a");
     await holder?.grant(lease);
     // So far ahead that the node goes by its own clock.
@@ -60,8 +60,8 @@ describe("a release", () => {
     await expect
       .poll(() => told.toSorted())
       .toEqual([
-        ["0 first", waits[0]?.sinceMs],
-        ["1 backup", waits[1]?.sinceMs],
+        ["0 first", (waits[0]?.sinceMs ?? 0) + 2_000],
+        ["1 backup", (waits[1]?.sinceMs ?? 0) + 1_000],
       ]);
   });
 
@@ -281,6 +281,18 @@ describe("a ticket", () => {
     await expect.poll(() => crowd.heard.toSorted()).toEqual(["one is first", "other is first"]);
     expect(await other?.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
     expect(await holder?.release({ ...lease, tells: true })).toMatchObject({ listeners: 1 });
+  });
+
+  test("W1 is given again after a roll call, although the queue was full a moment ago", async ({ fleet }) => {
+    const { nodes, urls } = await fleet({ nodes: 1 });
+    await using lock = await opened(urls, { namespace: "listening" });
+    const node = lock.node("n1");
+    await node.grant(asking("a"));
+    const crowd = Array.from({ length: 1_024 }, (_, i) => [`process ${i}`, `${Date.now() + i}`.padStart(15, "0").repeat(2)]).flat();
+    await nodes[0]?.cli("HSET", "{listening}:queue:a", ...crowd);
+    expect(await node.grant({ ...asking("a"), ...waiting(5_000) })).not.toHaveProperty("hasTicket");
+    await node.release({ resources: ["a"], owner: ROLL_CALL, tells: true });
+    expect(await node.grant({ ...asking("a"), ...waiting(5_000) })).toMatchObject(held);
   });
 
   test("is served by the time that clients give, if their clocks are about right, and else by the node's", async ({ redis }) => {

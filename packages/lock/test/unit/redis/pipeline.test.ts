@@ -1,6 +1,7 @@
 // What becomes of questions that meet a server without the script, or one that says nothing: orders
 // of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
+import { ROLL_CALL } from "../../../src/protocol/node.js";
 import { BatchEncoder } from "../../../src/redis/batch.js";
 import { keysOf } from "../../../src/redis/keys.js";
 import { PendingReleases } from "../../../src/redis/pending-releases.js";
@@ -119,6 +120,13 @@ describe("pending releases", () => {
     expect(pendingReleases.take().map(({ owner }) => owner)).toEqual(["third"]);
     expect(pendingReleases.take()).toEqual([]);
     expect(pendingReleases.size).toBe(0);
+  });
+
+  test("W1 are no roll calls, which would take the tickets of those that wait by then", () => {
+    const pendingReleases = new PendingReleases(100, () => expect.unreachable());
+    pendingReleases.add(debt(ROLL_CALL), 0);
+    pendingReleases.addRefused(debt(ROLL_CALL), 0);
+    expect(pendingReleases.take()).toEqual([]);
   });
 
   test("beyond 10 000 are given up, the newest first, and it is said how many", () => {

@@ -7,8 +7,12 @@ import { WakeUp } from "../../../src/waiting/wake-up.js";
 import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
 
-/** One that was refused by all of three nodes, and sleeps. */
-function asleep(hears: "releases" | "nothing", remainingMs = 60_000) {
+const settled = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+};
+
+/** One that was refused by all of three nodes, and sleeps. `seen`: what its looks are told. */
+function asleep(hears: "releases" | "nothing", { remainingMs = 60_000, seen = [] as readonly number[] } = {}) {
   const clock = new ManualClock();
   const listeners: ReleaseListener[] = [];
   const nodes = ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7) }));
@@ -17,7 +21,8 @@ function asleep(hears: "releases" | "nothing", remainingMs = 60_000) {
     if (hears === "releases") listener.listening();
     return () => {};
   };
-  const inspect = async () => ({ kind: "seen", holder: null });
+  const looks = seen.map((heldForMs) => ({ kind: "seen", holder: "h", hasWaiters: true, remainingMs: heldForMs }));
+  const inspect = async () => looks.shift() ?? { kind: "seen", holder: null };
   for (const node of nodes) Object.assign(node, { onReleased, inspect });
   const context = contextOf(nodes, clock);
   const budget = new WaitBudget(clock, context.waiters, { waitMs: 60_000, signal: undefined });
@@ -25,15 +30,28 @@ function asleep(hears: "releases" | "nothing", remainingMs = 60_000) {
   const held = { kind: "held", resource: "r", holder: "other", remainingMs, hasTicket: true } as const;
   const ballots = nodes.map(({ name }) => ({ ...held, node: name }));
   const lost: Lost = { kind: "lost", reason: "held", epochMoved: false, ballots, seals: [], grants: 0, leftMs: undefined };
-  const { sinceMs } = wakeUp.asking();
-  let isAwake = false;
-  void wakeUp.sleep(lost).then(() => {
-    isAwake = true;
-  });
-  const tell = async (when: number | undefined, ...told: readonly number[]) => {
+  /** Is refused once more. */
+  const refused = () => {
+    const { sinceMs, waitedMs } = wakeUp.asking();
+    const sleeping = { isAwake: false, askedAtMs: sinceMs + waitedMs };
+    void wakeUp.sleep(lost).then(() => {
+      sleeping.isAwake = true;
+    });
+    return sleeping;
+  };
+  let sleeping = refused();
+  const isAwake = async () => {
+    await settled();
+    return sleeping.isAwake;
+  };
+  const tell = (when: number | undefined, ...told: readonly number[]) => {
     for (const i of told) listeners[i]?.released("first", when);
-    for (let i = 0; i < 20; i++) await Promise.resolve();
-    return isAwake;
+    return isAwake();
+  };
+  /** When it asked; again, and is refused. */
+  const again = () => {
+    sleeping = refused();
+    return sleeping.askedAtMs;
   };
   /** What the nodes are asked when the lock is won now. */
   const won = () => {
@@ -41,15 +59,23 @@ function asleep(hears: "releases" | "nothing", remainingMs = 60_000) {
     wakeUp.won();
     return nodes.map(({ asked }) => asked);
   };
-  return { clock, sinceMs, tell, won };
+  return { clock, askedAtMs: sleeping.askedAtMs, tell, isAwake, again, won };
 }
 
-test("W1 a waiter does not take a message of its wait before for its turn", async () => {
-  const { clock, sinceMs, tell } = asleep("releases");
-  expect(await tell(sinceMs - 70, 0, 1, 2)).toBe(false);
+const called = [["release"], ["release"], ["release"]];
+
+test("W1 a waiter does not take for its turn what nodes tell of what it asked before", async () => {
+  const { clock, askedAtMs, tell, again } = asleep("releases");
+  expect(await tell(askedAtMs - 70, 0, 1, 2)).toBe(false);
   clock.advance(60);
-  expect(await tell(sinceMs, 0)).toBe(false);
-  expect(await tell(sinceMs, 1)).toBe(true);
+  expect(await tell(askedAtMs, 0)).toBe(false);
+  expect(await tell(askedAtMs, 1)).toBe(true);
+  // In the same millisecond, and refused: the third node tells of what two have told.
+  const next = again();
+  expect(await tell(askedAtMs, 2)).toBe(false);
+  clock.advance(60);
+  expect(await tell(askedAtMs, 0, 1)).toBe(false);
+  expect(await tell(next, 0, 2)).toBe(true);
 });
 
 test("W1 a waiter heeds messages of nodes that were taught by earlier versions", async () => {
@@ -62,18 +88,37 @@ test("W1 a waiter that was told nothing and wins by asking calls the roll, and o
   const deaf = asleep("nothing");
   deaf.clock.advance(2_000);
   expect(await deaf.tell(undefined)).toBe(true);
-  expect(deaf.won()).toEqual([["release"], ["release"], ["release"]]);
+  expect(deaf.won()).toEqual(called);
   const told = asleep("releases");
-  expect(await told.tell(told.sinceMs, 0, 1)).toBe(true);
+  expect(await told.tell(told.askedAtMs, 0, 1)).toBe(true);
   expect(told.won()).toEqual([[], [], []]);
 });
 
-test("W1 a waiter that finds the lock free when the time of its holder is over calls the roll", async () => {
-  for (const hears of ["releases", "nothing"] as const) {
-    const { clock, tell, won } = asleep(hears, 900);
-    expect(await tell(undefined)).toBe(false);
-    clock.advance(905);
-    expect(await tell(undefined)).toBe(true);
-    expect(won()).toEqual([["release"], ["release"], ["release"]]);
-  }
+test("W1 a waiter that finds the lock free a moment before the time of its holder is over calls the roll", async () => {
+  const { clock, isAwake, won } = asleep("releases", { remainingMs: 900 });
+  clock.advance(870);
+  expect(await isAwake()).toBe(false);
+  clock.advance(15);
+  expect(await isAwake()).toBe(true);
+  expect(won()).toEqual(called);
+});
+
+test("W1 a waiter that sees the lock held a moment before its end calls no roll: nobody was told", async () => {
+  const { clock, isAwake, won } = asleep("releases", { remainingMs: 900, seen: [20] });
+  clock.advance(881);
+  expect(await isAwake()).toBe(false);
+  clock.advance(24);
+  expect(await isAwake()).toBe(true);
+  expect(won()).toEqual([[], [], []]);
+});
+
+test("W1 a waiter that sees a lease renewed looks a moment before its new end", async () => {
+  const { clock, isAwake, won } = asleep("releases", { remainingMs: 900, seen: [700] });
+  clock.advance(881);
+  await settled();
+  clock.advance(670);
+  expect(await isAwake()).toBe(false);
+  clock.advance(12);
+  expect(await isAwake()).toBe(true);
+  expect(won()).toEqual(called);
 });
