@@ -103,14 +103,16 @@ export class Dispatcher {
       this.#parts.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
     }
-    if (result instanceof Problem) await this.#endOfTurn();
+    if (result instanceof Problem && result.code === "fencing_token_stale") await this.#endOfTurn();
     this.#finish(route.name, context, result);
   }
 
   /**
-   * Accepted writes are answered together, when their statement ends. Refusals that wait for no
-   * statement leave together at the end of a turn of the event loop: each that is sent alone wakes
-   * its client, which costs both processes more than the refusal itself.
+   * Accepted writes are answered together, when their statement ends. A stale write may have waited
+   * for none (docs/adr/0110), so these refusals leave together at the end of a turn of the event
+   * loop: each that is sent alone wakes its client, which costs both processes more than the
+   * refusal itself. No other refusal waits here: it would count as in flight meanwhile, and who has
+   * no credential would take the capacity of those who have one.
    */
   #endOfTurn(): Promise<void> {
     this.#turnEnd ??= new Promise((resolve) => {

@@ -1,6 +1,6 @@
 // Connections that are slow, broken, half closed or pipelined: every request gets its own answer,
 // or none.
-import type { Gateway } from "@palisade/gateway";
+import { type Gateway, makeApiKey } from "@palisade/gateway";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { get, put, RawConnection, send } from "../support/wire.js";
 
@@ -15,6 +15,8 @@ function head(name: string, { token = 5, length = 2, more = "" }: Parts = {}): s
 }
 
 const statusLine = (status: number): RegExp => new RegExp(`^HTTP/1\\.1 ${status} `, "m");
+
+const statusesOf = ({ received }: RawConnection) => [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
 
 async function expectNothingStored(gateway: Gateway, name: string): Promise<void> {
   expect(await get(gateway.url, name)).toMatchObject({ status: 404 });
@@ -165,11 +167,7 @@ describe("requests in a row on one connection", () => {
       `${head(name, { token: 1 })}{}${head(name, { token: 0 })}{}GET /v1/resources/${name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
     );
     await connection.closed;
-    expect([...connection.received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual([
-      "201",
-      "400",
-      expect.stringMatching(/200|404/),
-    ]);
+    expect(statusesOf(connection)).toEqual(["201", "400", expect.stringMatching(/200|404/)]);
   });
 
   test("G3 a write that is followed by garbage is never answered by the refusal of the garbage", async ({ gateway }) => {
@@ -181,6 +179,38 @@ describe("requests in a row on one connection", () => {
       const [, first] = /^HTTP\/1\.1 (\d+)/.exec(connection.received) ?? [];
       if (first !== undefined) expect([first, (await get(gateway.url, name)).status]).toEqual(["201", 200]);
     }
+  });
+
+  const withoutToken = "PUT /v1/resources/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  test.for([["of a write without a token", `${withoutToken}Content-Length: 2\r\n\r\n{}`, ["428", "405"]]] as const)(
+    "G3 the refusal %s is not lost when garbage follows in the same packet",
+    async ([, refused, statuses], { gateway }) => {
+      const connection = new RawConnection(gateway.url);
+      connection.send(`${refused}\u0000garbage\r\n\r\n`);
+      await connection.closed;
+      expect(statusesOf(connection)).toEqual(statuses);
+    },
+  );
+
+  test("G3 are each given their own answer, in their order, where accepted, stale and unknown ones come in one packet", async ({
+    gateway,
+  }) => {
+    const name = uniqueName();
+    await put(gateway.url, name, { token: 50, value: {} });
+    await put(gateway.url, name, { token: 40, value: {} }); // From now on stale writes wait for no statement.
+    const kinds = [
+      { status: "200", bytes: (id: string) => `${head(name, { token: 50, more: id })}{}` },
+      { status: "412", bytes: (id: string) => `${head(name, { token: 41, more: id })}{}` },
+      { status: "404", bytes: (id: string) => `GET /v1/resources/${name}/none HTTP/1.1\r\nHost: localhost\r\n${id}\r\n` },
+      { status: "428", bytes: (id: string) => `${withoutToken}Content-Length: 2\r\n${id}\r\n{}` },
+    ];
+    const sent = Array.from({ length: 30 }, () => kinds).flat();
+    const connection = new RawConnection(gateway.url);
+    connection.send(sent.map(({ bytes }, index) => bytes(`X-Request-Id: n${index}\r\n`)).join(""));
+    await connection.receives(/X-Request-Id: n119\r\n/i);
+    connection.socket.destroy();
+    const answers = [...connection.received.matchAll(/HTTP\/1\.1 (\d+).*?X-Request-Id: (\w+)/gis)].map(([, status, id]) => [status, id]);
+    expect(answers).toEqual(sent.map(({ status }, index) => [status, `n${index}`]));
   });
 });
 
@@ -242,6 +272,18 @@ describe("limits of the whole gateway", () => {
     holding.send("{}");
     await holding.receives(statusLine(201));
     holding.socket.destroy();
+  });
+
+  test("G6 requests that are refused for want of a credential take no capacity from one that has it", async ({ startGateway }) => {
+    const worker = makeApiKey();
+    const apiKeys = [{ id: "worker", sha256: worker.sha256, scopes: ["write:"] }];
+    const gateway = await startGateway({ apiKeys, maxRequests: 10 });
+    const connection = new RawConnection(gateway.url);
+    const unknown = "GET /v1/resources/x HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    connection.send(`${unknown.repeat(200)}${head(uniqueName(), { more: `Authorization: Bearer ${worker.key}\r\n` })}{}`);
+    await connection.receives(/HTTP\/1\.1 (201|503) /);
+    connection.socket.destroy();
+    expect(statusesOf(connection)).toEqual([...Array.from({ length: 200 }, () => "401"), "201"]);
   });
 
   test("more connections than allowed are closed at once", async ({ startGateway }) => {
