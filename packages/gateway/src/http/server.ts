@@ -65,7 +65,7 @@ export function createGatewayServer(app: Express, limits: ServerLimits): Gateway
     response.shouldKeepAlive = false;
     sendProblem(response, new Problem("expectation_failed", "Only Expect: 100-continue is known."), requestId);
   });
-  server.on("clientError", answerBrokenRequest);
+  server.on("clientError", (error, stream) => void setImmediate(answerBrokenRequest, error, stream));
   server.on("connect", (_request: IncomingMessage, socket) => socket.end(rawProblem(notAllowed)));
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
@@ -99,6 +99,10 @@ export function createGatewayServer(app: Express, limits: ServerLimits): Gateway
 const notAllowed = new Problem("method_not_allowed", "There is no such method here.", { allow: allowed.resource });
 const malformed = new Problem("request_malformed", "The request breaks the grammar of HTTP/1.1 or ended too early.");
 
+/**
+ * Called in the next turn of the event loop: a refusal that waits for nothing was given by then,
+ * and is not lost with the connection.
+ */
 function answerBrokenRequest(error: NodeJS.ErrnoException, stream: unknown): void {
   const socket = stream as Socket;
   if (error.code === "ECONNRESET" || !socket.writable || mustStaySilent(socket)) {

@@ -182,15 +182,17 @@ describe("requests in a row on one connection", () => {
   });
 
   const withoutToken = "PUT /v1/resources/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
-  test.for([["of a write without a token", `${withoutToken}Content-Length: 2\r\n\r\n{}`, ["428", "405"]]] as const)(
-    "G3 the refusal %s is not lost when garbage follows in the same packet",
-    async ([, refused, statuses], { gateway }) => {
-      const connection = new RawConnection(gateway.url);
-      connection.send(`${refused}\u0000garbage\r\n\r\n`);
-      await connection.closed;
-      expect(statusesOf(connection)).toEqual(statuses);
-    },
-  );
+  const nowhere = "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  test.for([
+    ["of a write without a token", `${withoutToken}Content-Length: 2\r\n\r\n{}`, ["428", "405"]],
+    ["of a write without a token whose body is garbage", `${withoutToken}Transfer-Encoding: chunked\r\n\r\n`, ["428"]],
+    ["of two paths that are not there", nowhere.repeat(2), ["404", "404", "405"]],
+  ] as const)("G3 the refusal %s is not lost when garbage follows in the same packet", async ([, refused, statuses], { gateway }) => {
+    const connection = new RawConnection(gateway.url);
+    connection.send(`${refused}\u0000garbage\r\n\r\n`);
+    await connection.closed;
+    expect(statusesOf(connection)).toEqual(statuses);
+  });
 
   test("G3 are each given their own answer, in their order, where accepted, stale and unknown ones come in one packet", async ({
     gateway,
