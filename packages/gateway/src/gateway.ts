@@ -42,7 +42,7 @@ export interface Gateway {
   readonly adminUrl: string;
   /**
    * Reads the API key file and the public keys of JWTs again. A gateway looks at its key file by
-   * itself; on failure it keeps the credentials it has.
+   * itself. Of the two it keeps what it has where that fails; the log and /ready say which.
    */
   reloadCredentials(): Promise<void>;
   /**
@@ -156,7 +156,7 @@ class RunningGateway implements Gateway {
       await this.#credentials.reload();
       this.#log.info({ credentials: this.#credentials.summary }, "the credentials were read again");
     } catch (error) {
-      this.#log.error({ err: error }, "the credentials could not be read again; those from before are in use");
+      this.#log.error({ err: error }, "not all credentials could be read again");
     }
   }
 

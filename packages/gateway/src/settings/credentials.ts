@@ -20,11 +20,14 @@ export interface Credentials {
   readonly summary: string;
   readonly readiness: ReadinessCheck;
   /**
-   * Reads the key file and the public keys again. Fails, and keeps what it has, when that is not
-   * usable; /ready then says so.
+   * Reads the key file and the public keys again. Of what is not usable it keeps what it has, fails
+   * after both, and /ready then says which.
    */
   reload(): Promise<void>;
-  /** Calls `onChange` when the key file has changed. */
+  /**
+   * Calls `onChange` when the key file has changed, and tries again to fetch public keys that could
+   * not be fetched.
+   */
   watch(onChange: () => void): void;
   close(): void;
 }
@@ -48,6 +51,9 @@ const noCredentials: Credentials = {
 const WATCH_INTERVAL_MS = 2_000;
 const SOON_MS = 7 * 86_400_000;
 
+const oldApiKeys = "the key file could not be read again, so the API keys from before are in use";
+const oldPublicKeys = "the public keys of JWTs could not be fetched again, so those from before count until they are too old";
+
 class ConfiguredCredentials implements Credentials {
   readonly authenticator: Authenticator = credentialAuthenticator(this);
   readonly isOpen = false;
@@ -55,7 +61,8 @@ class ConfiguredCredentials implements Credentials {
   keyring: ApiKeyring;
   readonly #settings: Settings;
   readonly #naming: Naming;
-  #failed: string | undefined;
+  /** Which of the two were not usable the last time, and why. */
+  readonly #failed = new Map<typeof oldApiKeys | typeof oldPublicKeys, unknown>();
   #isClosed = false;
   /** What was read last of the key file, or why it could not be read. */
   #content: Content | undefined;
@@ -87,7 +94,7 @@ class ConfiguredCredentials implements Credentials {
     const worries = [
       expired === 0 ? undefined : `${expired} API keys have expired`,
       expiring === 0 ? undefined : `${expiring} API keys expire within a week`,
-      this.#failed === undefined ? undefined : "the last reload failed, so the credentials from before it are in use",
+      ...this.#failed.keys(),
     ].filter((worry) => worry !== undefined);
     const status = worries.length === 0 && !this.#refusesAll ? "ok" : "warning";
     return { name: "credentials", status, detail: [this.summary, ...worries].join("; ") };
@@ -96,23 +103,26 @@ class ConfiguredCredentials implements Credentials {
   async reload(): Promise<void> {
     try {
       this.keyring = this.#load();
-      await this.jwt?.reload();
-      this.#failed = undefined;
+      this.#failed.delete(oldApiKeys);
     } catch (error) {
-      this.#failed = error instanceof Error ? error.message : String(error);
-      throw error;
+      this.#failed.set(oldApiKeys, error);
     }
+    await this.#fetchPublicKeys();
+    const [cause] = this.#failed.values();
+    const reasons = [...this.#failed].map(([what, error]) => `${what}: ${error instanceof Error ? error.message : String(error)}`);
+    if (reasons.length > 0) throw new Error(reasons.join("; "), { cause });
   }
 
-  // Compared with what is in use: a watch on the file begins a moment after the file was read, and
-  // never tells what changed in between.
+  // Compared with what was read last, usable or not: a watch on the file begins a moment after the
+  // file was read, and never tells what changed in between.
   watch(onChange: () => void): void {
-    const { apiKeysFile } = this.#settings;
-    if (apiKeysFile === undefined || this.#timer !== undefined) return;
+    const { apiKeysFile, jwtJwksUrl } = this.#settings;
+    if ((apiKeysFile === undefined && jwtJwksUrl === undefined) || this.#timer !== undefined) return;
     const look = async (): Promise<void> => {
-      const content = await readFile(apiKeysFile, "utf8").then((text): Content => ({ text }), failureOf);
+      if (this.#failed.has(oldPublicKeys)) void this.#fetchPublicKeys();
+      const hasChanged = apiKeysFile !== undefined && (await this.#differs(apiKeysFile));
       if (this.#isClosed) return;
-      if (content.text !== this.#content?.text || content.code !== this.#content?.code) onChange();
+      if (hasChanged) onChange();
       this.#timer = setTimeout(look, WATCH_INTERVAL_MS).unref();
     };
     this.#timer = setTimeout(look, WATCH_INTERVAL_MS).unref();
@@ -121,6 +131,20 @@ class ConfiguredCredentials implements Credentials {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+  }
+
+  async #fetchPublicKeys(): Promise<void> {
+    try {
+      await this.jwt?.reload();
+      this.#failed.delete(oldPublicKeys);
+    } catch (error) {
+      this.#failed.set(oldPublicKeys, error);
+    }
+  }
+
+  async #differs(apiKeysFile: string): Promise<boolean> {
+    const content = await readFile(apiKeysFile, "utf8").then((text): Content => ({ text }), failureOf);
+    return content.text !== this.#content?.text || content.code !== this.#content?.code;
   }
 
   #load(): ApiKeyring {

@@ -90,7 +90,7 @@ describe("the program", () => {
     await eventually(() => gateway.lines.join("\n")).toContain("could not be read again");
     const ready = (await (await fetch(`${gateway.adminUrl}/ready`)).json()) as { ready: boolean; checks: unknown };
     expect(ready).toMatchObject({ ready: true });
-    expect(JSON.stringify(ready.checks)).toContain("the last reload failed");
+    expect(JSON.stringify(ready.checks)).toContain("so the API keys from before are in use");
     expect(await status(second)).toBe(201);
     accept({ keys: [{ ...entry, sha256: second.sha256 }] });
     await eventually(() => status(first)).toBe(401);

@@ -1,5 +1,8 @@
 // The key file while the gateway runs.
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
@@ -7,6 +10,7 @@ import { makeApiKey } from "../../../src/http/api-keys.js";
 import { loadCredentials } from "../../../src/settings/credentials.js";
 import { readEnvironment } from "../../../src/settings/environment.js";
 
+const origin = { headers: { host: "localhost", forwarded: false }, socket: { remoteAddress: "127.0.0.1" } };
 const folder = mkdtempSync(join(tmpdir(), "palisade-credentials-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -18,7 +22,6 @@ test("G2 a key file whose list was emptied withdraws the last key, and opens not
   write([entry]);
   const env = { DATABASE_URL: "postgres://db.example/app", PALISADE_API_KEYS_FILE: file };
   const credentials = loadCredentials(readEnvironment(env).settings, (setting) => setting);
-  const origin = { headers: { host: "localhost", forwarded: false }, socket: { remoteAddress: "127.0.0.1" } };
   const answer = () => credentials.authenticator.authenticate(`Bearer ${key}`, origin);
   expect(answer()).toMatchObject({ id: "worker" });
   write([]);
@@ -51,5 +54,48 @@ test("G2 a key file that changes while the gateway starts is read again, once fo
     await vi.waitFor(() => expect(onChange).toHaveBeenCalledTimes(2), { timeout: 20_000 });
   } finally {
     credentials.close();
+  }
+});
+
+test("G2 a good key file counts while the public keys cannot be fetched: each is told by itself, and fetched until it comes", async () => {
+  const issuer = { status: 503, asked: 0 };
+  const server = createServer((_request, response) => {
+    issuer.asked += 1;
+    response.writeHead(issuer.status, { "Content-Type": "application/json" }).end('{"keys":[]}');
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const file = join(folder, "beside-an-issuer.json");
+  const [first, second] = [makeApiKey(), makeApiKey()];
+  const accept = ({ sha256 }: { readonly sha256: string }): void =>
+    writeFileSync(file, JSON.stringify({ keys: [{ id: "worker", sha256, scopes: ["write:"] }] }));
+  accept(first);
+  const env = {
+    DATABASE_URL: "postgres://db.example/app",
+    PALISADE_API_KEYS_FILE: file,
+    PALISADE_JWT_JWKS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`,
+    PALISADE_JWT_AUDIENCE: "gateway",
+    PALISADE_JWT_ISSUER: "issuer",
+  };
+  const credentials = loadCredentials(readEnvironment(env).settings, (setting) => setting);
+  const answer = ({ key }: { readonly key: string }) => credentials.authenticator.authenticate(`Bearer ${key}`, origin);
+  const publicKeys = "the public keys of JWTs could not be fetched again, so those from before count until they are too old";
+  try {
+    accept(second);
+    await expect(credentials.reload()).rejects.toThrow(`${publicKeys}: `);
+    expect(answer(first)).toMatchObject({ code: "unauthenticated" });
+    expect(answer(second)).toMatchObject({ id: "worker" });
+    expect(credentials.readiness).toMatchObject({ status: "warning", detail: `1 API keys and JWT; ${publicKeys}` });
+    credentials.watch(() => undefined);
+    issuer.status = 200;
+    await vi.waitFor(() => expect(credentials.readiness).toMatchObject({ status: "ok" }), { timeout: 20_000 });
+    writeFileSync(file, "{");
+    issuer.asked = 0;
+    await expect(credentials.reload()).rejects.toThrow("the key file could not be read again, so the API keys from before are in use: ");
+    expect(issuer.asked).toBe(1);
+    expect(answer(second)).toMatchObject({ id: "worker" });
+    expect(credentials.readiness.detail).not.toContain("public keys");
+  } finally {
+    credentials.close();
+    server.close();
   }
 });
