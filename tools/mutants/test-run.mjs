@@ -2,6 +2,7 @@
 // failed, by an assertion or by its own time limit. A file that could not be loaded, an error
 // outside of tests and a run without end are no verdict of a test.
 import { existsSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { run } from "../go/child.mjs";
 
@@ -25,7 +26,9 @@ const LONGEST_MS = 1_200_000;
 export async function runTests(folder, filters, shard) {
   const report = join(folder, ".mutant-report.json");
   rmSync(report, { force: true });
-  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", "--project", "unit", "--project", "real"];
+  // Beside another copy.
+  const workers = `--maxWorkers=${availableParallelism()}`;
+  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", "--project", "unit", "--project", "real", workers];
   const options = ["--bail=1", "--reporter=json", `--outputFile=${report}`, ...(shard === undefined ? [] : [`--shard=${shard}`])];
   const command = [process.execPath, ...vitest, ...options, ...filters];
   // Asked to end: it stops the servers that it started, and takes their data away.

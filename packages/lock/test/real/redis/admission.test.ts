@@ -53,8 +53,8 @@ describe("founding", () => {
     const servers = await fleet({ nodes: 5 });
     const before = Date.now();
     const lockers = Array.from({ length: 8 }, () => open(servers.urls, options));
-    const states = await Promise.all(lockers.map((locker) => locker.fleet.settled()));
-    expect(states.map(({ admitted }) => admitted.length)).toEqual(lockers.map(() => 5));
+    // On a busy machine one may be settled before its nodes have let it in.
+    await expect.poll(() => lockers.map(({ fleet: { state } }) => state().admitted.length)).toEqual(lockers.map(() => 5));
     const records = await Promise.all(servers.nodes.map(recordOf));
     expect(new Set(records.map(({ fleet: id }) => id)).size).toBe(1);
     expect(new Set(records.map(({ id }) => id)).size).toBe(5);
