@@ -19,7 +19,7 @@ const layersOf: Readonly<Record<string, readonly string[]>> = {
     with-resource.ts tracing.ts index.ts
   `),
   guard: inOrder(`
-    token.ts checks.ts server-error.ts statement.ts transaction-source.ts guard.ts fenced-transaction.ts
+    token.ts checks.ts server-error.ts statement.ts lost-connection.ts transaction-source.ts guard.ts fenced-transaction.ts
     fenced-tables.ts doctor.ts index.ts for-gateway.ts
   `),
   cli: inOrder("text.ts report.ts failure.ts settings.ts context.ts commands/ command-list.ts usage.ts run.ts main.ts"),

@@ -1,5 +1,6 @@
 // Opens, commits and rolls back a transaction with whichever library the user has: each library's
 // own function where there is one, BEGIN and COMMIT on a client of pg.
+import { LostConnection } from "./lost-connection.js";
 import { execute, has, type OpenTransaction } from "./statement.js";
 
 /** A pool of pg. */
@@ -64,27 +65,22 @@ export async function inTransaction<Tx extends OpenTransaction>(
 ): Promise<TransactionFailure | undefined> {
   checkSource(db);
   if (has(db, "$transaction")) return await inLibrary((work) => (db as PrismaMethod<Tx>).$transaction(work), parts);
-  if (has(db, "begin")) return await inLibrary((work) => (db as BeginMethod<Tx>).begin(work), { ...parts, comesBack: true });
-  const comesBack = has((db as { readonly $client?: unknown }).$client, "begin");
-  if (has(db, "transaction")) return await inLibrary((work) => (db as TransactionMethod<Tx>).transaction(work), { ...parts, comesBack });
+  if (has(db, "begin")) return await inLibrary((work) => (db as BeginMethod<Tx>).begin(work), parts);
+  if (has(db, "transaction")) return await inLibrary((work) => (db as TransactionMethod<Tx>).transaction(work), parts);
   const { failure } = await ("totalCount" in db ? onPool(db, parts) : onClient(db as PgClient & Tx, parts));
   return failure;
-}
-
-interface LibraryParts<Tx> extends TransactionParts<Tx> {
-  /** Over postgres.js, where a transaction outlives its connection. */
-  readonly comesBack?: boolean;
 }
 
 /** The library sends BEGIN, COMMIT and ROLLBACK. */
 async function inLibrary<Tx extends OpenTransaction>(
   run: (work: (tx: Tx) => Promise<void>) => PromiseLike<unknown>,
-  { first, work, last, comesBack = false }: LibraryParts<Tx>,
+  { first, work, last }: TransactionParts<Tx>,
 ): Promise<TransactionFailure | undefined> {
   const reached: Reached = { stage: "begin" };
+  const lost = new LostConnection();
   const steps = async (opened: Tx): Promise<void> => {
-    const tx = comesBack ? whileConnected(opened, reached) : opened;
     try {
+      const tx = lost.watch(opened);
       reached.stage = "first";
       await execute(tx, (await first(tx)).text);
       reached.stage = "work";
@@ -100,12 +96,13 @@ async function inLibrary<Tx extends OpenTransaction>(
   try {
     await run((tx) => {
       reached.working = steps(tx);
-      return unlessGivenUp(reached.working, reached);
+      return lost.untilKnown(reached.working);
     });
+    lost.give(new Error("the transaction has ended"));
     return undefined;
   } catch (error) {
     // postgres.js gives up when the connection is lost, and does not wait for the work.
-    reached.givenUp = { error };
+    lost.give(error);
     await reached.working?.catch(() => undefined);
     // A rollback that failed as well must not hide why it was sent.
     return reached.failure ?? { stage: reached.stage, error };
@@ -116,43 +113,6 @@ interface Reached {
   stage: TransactionFailure["stage"];
   failure?: TransactionFailure;
   working?: Promise<void>;
-  /** Set when the library has ended the transaction although the work goes on. */
-  givenUp?: { readonly error: unknown };
-}
-
-/**
- * What postgres.js 3.4 is sent through a transaction whose connection was lost goes to the next
- * connection, outside of this transaction and perhaps inside of another one.
- */
-function whileConnected<Tx extends OpenTransaction>(tx: Tx, reached: Reached): Tx {
-  const check = (): void => {
-    if (reached.givenUp !== undefined) throw reached.givenUp.error;
-  };
-  return new Proxy(tx, {
-    get: (target, key, receiver) => {
-      check();
-      return Reflect.get(target, key, receiver) as unknown;
-    },
-    apply: (target, self, args) => {
-      check();
-      return Reflect.apply(target as unknown as (...args: unknown[]) => unknown, self, args) as unknown;
-    },
-  });
-}
-
-/**
- * COMMIT and ROLLBACK go the same way, and throw outside of any promise while there is no
- * connection. So the library does not hear of the end of the work once it has given up. It does so
- * in the turn in which the last statement fails.
- */
-async function unlessGivenUp(working: Promise<void>, reached: Reached): Promise<void> {
-  try {
-    await working;
-  } catch (error) {
-    await new Promise((resolve) => setImmediate(resolve));
-    if (reached.givenUp === undefined) throw error;
-    await new Promise<never>(() => undefined);
-  }
 }
 
 const ALREADY_OPEN = "withFencedTransaction opens the transaction itself: inside an open one, call guard";
