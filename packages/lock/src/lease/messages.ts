@@ -6,6 +6,7 @@ import { type LeaseLostReason, LockError, type LockErrorCode, type LossReason } 
 import type { FleetState } from "../protocol/fleet.js";
 import type { Lost } from "../protocol/outcome.js";
 import type { LeaseContext } from "./context.js";
+import { whyNotAsked } from "./elsewhere.js";
 import type { RenewalAnswer } from "./renew.js";
 import { retryAfterMs } from "./time-until-free.js";
 
@@ -129,8 +130,9 @@ export function describeLoss(
   if (reason === "closed") return `${what} ended: its locker was closed`;
   if (reason === "taken") return `${what} was lost: too many nodes have another owner for it, or none; somebody else may hold it now`;
   if (reason === "expired") return `${what} was lost: its ${time} ran out without a renewal; somebody else may hold it now`;
-  const why = reason === "quarantined" ? "nodes had restarted and were not believed yet" : "nodes could not be reached";
-  return `${what} was lost: its ${time} ran out and it could not be renewed, because too many ${why}; somebody else may hold it now`;
+  const tooMany = reason === "quarantined" ? "nodes had restarted and were not believed yet" : "nodes could not be reached";
+  const why = whyNotAsked(lease) ?? `too many ${tooMany}`;
+  return `${what} was lost: its ${time} ran out and it could not be renewed, because ${why}; somebody else may hold it now`;
 }
 
 /** A fleet in which too few nodes are admitted. */

@@ -6,6 +6,7 @@ import type { Ownership } from "../protocol/node.js";
 import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
 import type { QuorumRule } from "../quorum/tally.js";
 import type { LeaseContext } from "./context.js";
+import { notAsked } from "./elsewhere.js";
 import { releaseOn } from "./release.js";
 
 interface RenewalQuestion {
@@ -49,7 +50,8 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
   }
   const { clock, nodes, policy } = present;
   const moved = present.elsewhere?.(resources);
-  if (moved !== undefined) return { verdict: "unknown", ballots: nodes.map(({ name }) => notAsked(name, moved.message)) };
+  // The lease ends when it would have: its resource may have the next holder in another fleet.
+  if (moved !== undefined) return { verdict: "unknown", ballots: notAsked(nodes, moved.message) };
   const heir = giver === undefined ? undefined : { owner, label: policy.label };
   const ballots = noBallots<ExtendBallot>(nodes.length);
   let verdict: RenewalVerdict = "open";
@@ -75,11 +77,6 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
     },
   });
   return { verdict, ballots: castBallots(ballots) };
-}
-
-/** The lease ends when it would have: its resource has the next holder in another fleet. */
-function notAsked(node: string, cause: string): ExtendBallot {
-  return { kind: "unreachable", node, cause, unsent: true };
 }
 
 /** Does a quorum still have this owner? */
