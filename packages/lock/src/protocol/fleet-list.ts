@@ -62,7 +62,13 @@ export interface FleetListing {
   readonly list: FleetList | undefined;
   /** How many times a node of it was reached, for the first time or again. */
   readonly timesMet: number;
-  /** Reads the nodes' records anew. Never rejects. */
+  /** Most of its nodes are up now, and not most of them without a break since that meeting. */
+  isBackSince(timesMet: number): boolean;
+  /**
+   * Reads the nodes' records anew. Resolves when most members have said that they vote in the
+   * generation which is known then, so that no newer list was in use when this began; or when every
+   * node has answered or could not be asked. Never rejects.
+   */
   lookAgain(): Promise<void>;
   /** undefined: too few nodes answered. Never rejects. */
   standing(): Promise<Standing | undefined>;

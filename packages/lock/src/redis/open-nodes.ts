@@ -9,7 +9,7 @@ import type { Fleet, FleetRefusal, FleetState, MemberChange } from "../protocol/
 import type { LockNode } from "../protocol/node.js";
 import { Admission } from "./admission/admission.js";
 import type { ConfiguredFleets } from "./admission/fleet-check.js";
-import { listingOf } from "./admission/fleet-list.js";
+import { listingOf, type Meetings } from "./admission/fleet-list.js";
 import { foundWithout, membersOf, reconfigure } from "./admission/reconfigure.js";
 import type { AdmissionSettings } from "./admission/steps.js";
 import { BatchEncoder } from "./batch.js";
@@ -64,7 +64,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
   let listener = (): void => {};
   // What every request reads is kept in fields.
   const votingIn = { generation: "" };
-  const met = { times: 0 };
+  const met: Meetings = { times: 0, last: new Map() };
   const nodes = new FleetNodes({
     sources: options.nodes,
     votingIn,
@@ -106,7 +106,7 @@ export function openNodes(options: OpenNodesOptions): Fleet {
     },
     state: () => stateOf(nodes, ours),
     settled: () => ours.settled.then(() => stateOf(nodes, ours)),
-    listing: listingOf(settings, { met, onNews: () => ours.onNews() }),
+    listing: listingOf(settings, { met, settled: ours.settled, onNews: () => ours.onNews() }),
     ...forOperators(settings, ours),
     async close() {
       ours.close();
@@ -139,12 +139,12 @@ function forOperators(settings: AdmissionSettings, admission: Admission) {
 /** Opens single nodes of one fleet. */
 function opener(
   options: OpenNodesOptions,
-  { met, ...shared }: Pick<RedisNodeSettings, "keys" | "votingIn" | "onNews"> & { readonly met: { times: number } },
+  { met, ...shared }: Pick<RedisNodeSettings, "keys" | "votingIn" | "onNews"> & { readonly met: Meetings },
 ): (source: NodeSource, name: string) => RedisNode {
   const encoder = new BatchEncoder(shared.keys);
   const prefix = options.among === undefined ? "" : `${options.among.name}/`;
   const onEvent = (event: NodeEvent): void => {
-    if (event.kind === "connected") met.times++;
+    if (event.kind === "connected") met.last.set(event.node, ++met.times);
     options.onEvent(event);
   };
   return (source, name) =>

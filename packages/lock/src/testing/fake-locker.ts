@@ -103,6 +103,7 @@ function fleetOf(
       id: undefined,
       list: undefined,
       timesMet: 0,
+      isBackSince: () => false,
       lookAgain: async () => {},
       standing: async () => undefined,
       change: unchangeable,

@@ -118,6 +118,7 @@ describe("a lease that is adopted", () => {
         id: undefined,
         list: undefined,
         timesMet: 0,
+        isBackSince: () => false,
         lookAgain: async () => {},
         standing: async () => undefined,
         change: async () => {},
