@@ -54,6 +54,7 @@ export class QuorumLocker extends RoutineCalls implements Locker {
       inFlight: new InFlight(),
       leastToken: new LeastToken(),
       elsewhere: fleet.elsewhere,
+      untilHeard: fleet.untilHeard,
       checkFleetTtl: (ttlMs) => this.#firstContact.checkTtl(ttlMs),
       isWanted: (resources) => this.#calls.isWanted(resources),
       onReleased: (resources, ballots) => queuedResources.released(resources, ballots),

@@ -12,6 +12,17 @@ export class Elsewhere extends LockError {
   }
 }
 
+/** It may serve them: which list is the newest is not known since it was met. */
+export class Unheard extends Elsewhere {
+  constructor(name: string, awaited: readonly string[], resources: readonly string[]) {
+    const others =
+      awaited.length === 0
+        ? "the lists of the other fleets are being read"
+        : `${awaited.length === 1 ? "fleet" : "fleets"} ${awaited.join(" and ")} ${awaited.length === 1 ? "has" : "have"} not said whether there is a newer list`;
+    super(`fleet ${name} was met just now, and ${others}`, resources);
+  }
+}
+
 interface OwnFleet {
   readonly name: string;
   readonly fleet: Pick<Fleet, "listing" | "state">;

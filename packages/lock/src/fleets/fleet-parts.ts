@@ -9,7 +9,7 @@ import type { Fleet } from "../protocol/fleet.js";
 import { compareLists, type FleetList } from "../protocol/fleet-list.js";
 import { homeIn } from "../protocol/routing.js";
 import { carryOut, type FleetPart, standingsOf } from "./change-list.js";
-import { Elsewhere, nameFirst, whyElsewhere } from "./elsewhere.js";
+import { nameFirst, Unheard, whyElsewhere } from "./elsewhere.js";
 import { concerned, planTogether } from "./list-plan.js";
 
 /** Which of the fleets this one is, for those who open its nodes. */
@@ -20,6 +20,15 @@ export interface Among {
 }
 
 const LOOK_EVERY_MS = 500;
+
+/** At the lists of all fleets. */
+interface Look {
+  /** How often nodes of each fleet had been met when it began. */
+  readonly met: ReadonlyMap<Fleet, number>;
+  /** Fleets that have not answered. */
+  readonly awaited: Set<string>;
+  readonly done: Promise<void>;
+}
 
 export type OpenFleet = (options: FleetOptions, among: Among) => Fleet;
 
@@ -35,9 +44,10 @@ export class FleetParts {
   #contact: Promise<void> | undefined;
   readonly #policy: Policy;
   #lookAt = 0;
-  /** Per fleet, how often its nodes had been met when all were last asked for their lists. */
-  readonly #heard = new Map<Fleet, number>();
-  #looks = 0;
+  /** Per fleet, how often its nodes had been met when the last look began that has ended. */
+  #heard: ReadonlyMap<Fleet, number> = new Map();
+  /** The last one that has begun, while it lasts. */
+  #look: Look | undefined;
 
   constructor(
     { fleets, key }: FleetsOptions,
@@ -56,8 +66,9 @@ export class FleetParts {
       const own = { name, fleet, names };
       fleet.elsewhere = (resources) => {
         this.#watch(fleet);
-        return this.#whyUnheard(own, resources) ?? whyElsewhere(own, this.list, resources);
+        return this.whyUnheard(own, resources) ?? whyElsewhere(own, this.list, resources);
       };
+      fleet.untilHeard = (why) => (why instanceof Unheard ? (this.untilHeard(fleet) ?? Promise.resolve()) : undefined);
       return { name, fleet, locker: new QuorumLocker(fleet, policy, clock) };
     });
     this.all = new Map(this.#parts.map((part) => [part.name, part]));
@@ -126,33 +137,54 @@ export class FleetParts {
     if (fleet.state().admitted.length * 2 <= fleet.nodes.length) void this.lookAgain();
   }
 
-  /**
-   * Most of its nodes were met, or met again, since the others were asked for their lists: it may
-   * have been removed as lost meanwhile, and have come back with the list of before (L2).
-   */
-  isUnheard(fleet: Fleet): boolean {
-    if (this.#parts.length === 1) return false;
-    return (fleet.listing.timesMet - (this.#heard.get(fleet) ?? 0)) * 2 > fleet.nodes.length;
+  /** The lists of all fleets have been looked at once. */
+  get hasLooked(): boolean {
+    return this.#parts.length === 1 || this.#heard.size > 0;
   }
 
-  #whyUnheard({ name, fleet }: { readonly name: string; readonly fleet: Fleet }, resources: readonly string[]): LockError | undefined {
-    if (!this.isUnheard(fleet)) return undefined;
-    if (this.#looks === 0) void this.lookAgain();
-    return new Elsewhere(`fleet ${name} was met just now, and the other fleets have not yet been asked for a newer list`, resources);
+  firstLook(): Promise<void> {
+    return this.#look?.done ?? this.lookAgain();
+  }
+
+  /**
+   * Resolves when the lists of all fleets were looked at after most nodes of this one were met;
+   * undefined where they were. It may have been removed as lost before, and have come back with the
+   * list in which it was (L2).
+   */
+  untilHeard(fleet: Fleet): Promise<void> | undefined {
+    if (!this.#isUnheard(fleet, this.#heard)) return undefined;
+    if (this.#look === undefined || this.#isUnheard(fleet, this.#look.met)) return this.lookAgain();
+    return this.#look.done;
+  }
+
+  whyUnheard({ name, fleet }: { readonly name: string; readonly fleet: Fleet }, resources: readonly string[]): LockError | undefined {
+    if (this.untilHeard(fleet) === undefined) return undefined;
+    const awaited = [...(this.#look?.awaited ?? [])].filter((other) => other !== name);
+    return new Unheard(name, awaited, resources);
+  }
+
+  #isUnheard(fleet: Fleet, met: ReadonlyMap<Fleet, number>): boolean {
+    return this.#parts.length > 1 && fleet.listing.isBackSince(met.get(fleet) ?? 0);
   }
 
   /** Where a fleet cannot be reached, without it. */
-  async lookAgain(): Promise<void> {
-    const met = this.#parts.map(({ fleet }) => fleet.listing.timesMet);
-    this.#looks++;
-    await Promise.all(
-      this.#parts.map(async ({ fleet }) => {
-        await fleet.settled();
-        await fleet.listing.lookAgain();
-      }),
-    );
-    this.#looks--;
-    for (const [index, { fleet }] of this.#parts.entries()) this.#heard.set(fleet, Math.max(met[index] ?? 0, this.#heard.get(fleet) ?? 0));
+  lookAgain(): Promise<void> {
+    const met = new Map(this.#parts.map(({ fleet }) => [fleet, fleet.listing.timesMet]));
+    const awaited = new Set(this.all.keys());
+    const asked = this.#parts.map(async ({ name, fleet }) => {
+      await fleet.listing.lookAgain();
+      awaited.delete(name);
+    });
+    const done = Promise.all(asked).then(() => this.#looked(met));
+    const look = { met, awaited, done };
+    this.#look = look;
+    return done.finally(() => {
+      if (this.#look === look) this.#look = undefined;
+    });
+  }
+
+  #looked(met: ReadonlyMap<Fleet, number>): void {
+    this.#heard = new Map([...met].map(([fleet, times]) => [fleet, Math.max(times, this.#heard.get(fleet) ?? 0)]));
   }
 
   async close(): Promise<void> {

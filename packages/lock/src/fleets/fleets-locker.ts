@@ -21,7 +21,7 @@ import { RoutineCalls } from "../routine-calls.js";
 import type { WaitContext } from "../waiting/context.js";
 import { closeWaiters, WaitBudget, type Waiters } from "../waiting/wait-budget.js";
 import { carryOut, type FleetPart, standingsOf } from "./change-list.js";
-import { Elsewhere } from "./elsewhere.js";
+import { Elsewhere, Unheard } from "./elsewhere.js";
 import { FleetParts, type OpenFleet } from "./fleet-parts.js";
 import { planChange } from "./list-plan.js";
 import { changeLongest } from "./longest-lease.js";
@@ -229,24 +229,28 @@ export class FleetsLocker extends RoutineCalls implements Locker {
     ask: (part: FleetPart, leftMs: number) => Promise<Answer>,
   ): Promise<Answer> {
     const [resource = ""] = resources;
-    const part = this.#waiters.closed ? undefined : this.#parts.homeOf(resource);
+    if (this.#waiters.closed || this.#parts.homeOf(resource) === undefined || !this.#parts.hasLooked) await this.#meet(resources, signal);
     const budget = new WaitBudget(this.#clock, this.#waiters, { waitMs, signal });
-    if (part === undefined) await this.#contact();
     for (let tries = 1; ; tries++) {
       budget.check(resources);
-      let home = this.#parts.homeOf(resource);
-      // The lists may name another fleet, which was met while they were read.
-      for (let looks = 0; looks < MAX_MOVES && home !== undefined && this.#parts.isUnheard(home.fleet); looks++) {
-        await this.#parts.lookAgain();
-        home = this.#parts.homeOf(resource);
-      }
+      const home = this.#parts.homeOf(resource);
       try {
         if (home === undefined) throw new Elsewhere(`no fleet is known yet to which ${resource} belongs`, resources);
-        return await ask(home, tries === 1 ? waitMs : Math.ceil(budget.leftMs));
+        if (this.#parts.untilHeard(home.fleet) !== undefined) {
+          await this.#hear(home, resources, { waitMs: budget.leftMs, signal });
+          // The lists may name another one, which was met while they were read.
+          if (this.#parts.homeOf(resource) !== home) continue;
+        }
+        return await ask(home, Math.ceil(budget.leftMs));
       } catch (error) {
         const isElsewhere = error instanceof Elsewhere;
         if (!isElsewhere && !(error instanceof LockError && error.code === "LOCK_NO_QUORUM")) throw error;
-        await this.#parts.lookAgain();
+        // It was waited for until now.
+        if (error instanceof Unheard && budget.leftMs === 0) throw error;
+        if (!(await this.#patient({ waitMs: budget.leftMs, signal }).sleepUntil(this.#parts.lookAgain()))) {
+          budget.check(resources);
+          throw error;
+        }
         const isSame = this.#parts.homeOf(resource) === home;
         // What its home cannot do is final; what is elsewhere is waited for while there is time.
         if (isSame && (!isElsewhere || budget.leftMs === 0)) throw error;
@@ -254,5 +258,31 @@ export class FleetsLocker extends RoutineCalls implements Locker {
         if (isSame || tries > MAX_MOVES) await budget.sleep(Math.min(AGAIN_MS * Math.min(tries, 10), budget.leftMs));
       }
     }
+  }
+
+  /** First contact is no part of waiting for a lock, and ends when no node is left to reach. */
+  async #meet(resources: readonly string[], signal: AbortSignal | undefined): Promise<void> {
+    const patience = new WaitBudget(this.#clock, this.#waiters, { waitMs: Number.POSITIVE_INFINITY, signal });
+    patience.check(resources);
+    await patience.sleepUntil(this.#contact());
+    patience.check(resources);
+    if (!this.#parts.hasLooked) await patience.sleepUntil(this.#parts.firstLook());
+  }
+
+  /** Resolves when it may be asked; throws what it waits for where that takes too long. */
+  async #hear(home: FleetPart, resources: readonly string[], waiting: Waiting): Promise<void> {
+    const patience = this.#patient(waiting);
+    for (let heard = this.#parts.untilHeard(home.fleet); heard !== undefined; heard = this.#parts.untilHeard(home.fleet)) {
+      if (await patience.sleepUntil(heard)) continue;
+      patience.check(resources);
+      const why = this.#parts.whyUnheard(home, resources);
+      if (why !== undefined) throw why;
+    }
+  }
+
+  /** waitMs 0 still waits for one answer of the nodes. */
+  #patient({ waitMs, signal }: Waiting): WaitBudget {
+    const { nodeTimeoutMs } = this.#parts.policy;
+    return new WaitBudget(this.#clock, this.#waiters, { waitMs: Math.max(waitMs, nodeTimeoutMs), signal });
   }
 }

@@ -156,6 +156,11 @@ export interface Fleet {
   readonly listing: FleetListing;
   /** Of one of several fleets: why it does not serve these resources; undefined if it does. */
   elsewhere?: ((resources: readonly string[]) => LockError | undefined) | undefined;
+  /**
+   * Of one of several fleets: what is to be waited for before it is asked again, where `elsewhere`
+   * only said that it is not known yet.
+   */
+  untilHeard?: ((why: unknown) => Promise<void> | undefined) | undefined;
   close(): Promise<void>;
 }
 

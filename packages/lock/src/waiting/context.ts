@@ -11,6 +11,8 @@ export interface WaitContext extends LeaseContext {
   /** By what is wanted: of the callers that want the same only the first asks the nodes. */
   readonly resourceQueue: LocalQueue;
   readonly waiters: Waiters;
+  /** See Fleet. */
+  readonly untilHeard?: ((why: unknown) => Promise<void> | undefined) | undefined;
   /** Called when other nodes are members. */
   readonly onMembers: Set<() => void>;
 }

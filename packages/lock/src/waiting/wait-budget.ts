@@ -71,6 +71,19 @@ export class WaitBudget {
     });
   }
 
+  /** Sleeps until that is done, and throws what it does. False if the budget was over before. */
+  async sleepUntil(event: Promise<unknown>): Promise<boolean> {
+    let isDone = false;
+    const done = (): void => {
+      isDone = true;
+      this.wake();
+    };
+    event.then(done, done);
+    while (!isDone && !this.isOver) await this.sleep(this.leftMs);
+    if (isDone) await event;
+    return isDone;
+  }
+
   /** Ends the sleep now. No-op unless sleeping. */
   wake(): void {
     const resume = this.#resume;

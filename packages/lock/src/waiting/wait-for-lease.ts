@@ -151,7 +151,7 @@ export class AcquireCalls {
     let refusedFor: string | undefined;
     try {
       for (let tries = 1; ; tries++) {
-        const outcome = await this.#acquire(wakeUp === undefined ? request : { ...request, wait: wakeUp.asking() }, budget);
+        const outcome = await this.#acquire(request, budget, wakeUp);
         if (outcome instanceof HeldLease) {
           lease = outcome;
           wakeUp?.won();
@@ -187,14 +187,40 @@ export class AcquireCalls {
     throw queueError(resources, { inFront, last: resourceQueue.lastLoss(line) }, this.#context);
   }
 
-  async #acquire(request: LeaseRequest & Wanted, budget: WaitBudget): Promise<HeldLease | Lost> {
+  #acquire(request: LeaseRequest, budget: WaitBudget, wakeUp?: WakeUp): Promise<HeldLease | Lost> {
+    const isOneOfSeveral = this.#context.untilHeard !== undefined;
+    return isOneOfSeveral ? this.#acquireHeard(request, budget, wakeUp) : this.#attempt(request, budget, wakeUp);
+  }
+
+  /**
+   * Where this is one of several fleets, and was met anew, the others are asked first whether it
+   * still serves these: a caller in the queue goes on from its place when they have answered.
+   */
+  async #acquireHeard(request: LeaseRequest, budget: WaitBudget, wakeUp: WakeUp | undefined): Promise<HeldLease | Lost> {
+    for (let patience: WaitBudget | undefined; ; ) {
+      try {
+        return await this.#attempt(request, budget, wakeUp);
+      } catch (error) {
+        const heard = this.#context.untilHeard?.(error);
+        if (heard === undefined) throw error;
+        patience ??= this.#patience(request, budget);
+        if (!(await patience.sleepUntil(heard))) {
+          budget.check(request.resources);
+          throw this.#context.elsewhere?.(request.resources) ?? error;
+        }
+      }
+    }
+  }
+
+  async #attempt(request: LeaseRequest, budget: WaitBudget, wakeUp: WakeUp | undefined): Promise<HeldLease | Lost> {
     budget.check(request.resources);
     this.#firstContact.check();
     this.#context.checkFleetTtl(request.ttlMs);
     if (!this.#atOnce.tryEnter(ALL)) await this.#queueBehindAll(request, budget);
     try {
       budget.check(request.resources);
-      const outcome = await acquire(this.#context, request);
+      const wanted: Wanted = wakeUp === undefined ? request : { ...request, wait: wakeUp.asking() };
+      const outcome = await acquire(this.#context, wanted);
       if (outcome.kind === "won") return this.#keep(outcome, request, budget);
       this.#firstContact.check();
       return outcome;
@@ -203,14 +229,17 @@ export class AcquireCalls {
     }
   }
 
-  // waitMs 0 still waits up to nodeTimeoutMs here: a short local queue must not look like a held
-  // lock.
-  async #queueBehindAll({ resources, signal }: LeaseRequest, { leftMs }: WaitBudget): Promise<void> {
+  async #queueBehindAll(request: LeaseRequest, budget: WaitBudget): Promise<void> {
+    if (await hasTurn(this.#atOnce, ALL, this.#patience(request, budget))) return;
+    budget.check(request.resources);
+    throw busyError(request.resources, MAX_AT_ONCE);
+  }
+
+  // waitMs 0 still waits up to nodeTimeoutMs before the nodes are asked: a short local queue must
+  // not look like a held lock.
+  #patience({ signal }: LeaseRequest, { leftMs }: WaitBudget): WaitBudget {
     const { clock, policy, waiters } = this.#context;
-    const budget = new WaitBudget(clock, waiters, { waitMs: Math.max(leftMs, policy.nodeTimeoutMs), signal });
-    if (await hasTurn(this.#atOnce, ALL, budget)) return;
-    budget.check(resources);
-    throw busyError(resources, MAX_AT_ONCE);
+    return new WaitBudget(clock, waiters, { waitMs: Math.max(leftMs, policy.nodeTimeoutMs), signal });
   }
 
   // Unless the caller gave up, or the locker was closed, while the nodes were voting. No await in

@@ -187,6 +187,31 @@ test(
   },
 );
 
+test(
+  "L2 F1 a fleet that was removed as lost and comes back node by node serves nobody who looked at the lists in between",
+  patient,
+  async ({ fleet, open }) => {
+    const { fleets, servers } = await serversOf(fleet);
+    const renewable = { fleets, ttlMs: 3_000, maxTtlMs: 3_000, waitMs: 30_000 };
+    const slept = open(renewable);
+    await (await slept.acquire(moving)).release();
+    const operator = open(renewable);
+    await operator.ready();
+    await kill(servers.east);
+    await servers.east[0]?.restart();
+    await connectedBy(2, servers.east.slice(0, 1));
+    await expect(slept.acquire(moving, { waitMs: 0 })).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+    await operator.changeFleets({ remove: "east", lost: true });
+    const held = await operator.acquire(moving, { renew: true });
+    // Two of three are enough to grant a lease.
+    await servers.east[1]?.restart();
+    await slept.ready();
+    expect(await slept.tryAcquire(moving)).toMatchObject({ ok: false, reason: "held" });
+    expect(held.held).toBe(true);
+    await held.release();
+  },
+);
+
 test("F1 a change of the list waits for the longest lease that is allowed, and says so", patient, async ({ fleet, open }) => {
   const { fleets } = await serversOf(fleet);
   const allowedMs = 200_000;
