@@ -165,7 +165,7 @@ export class LostConnection {
       return await Promise.race([told, this.#told]);
     } catch (error) {
       if (error !== inside.failure?.error && endsConnection(error)) this.give(error);
-      // Whoever waits for the savepoint waits for its work, and learns first why that has failed.
+      // The caller of a savepoint waits for its work too, and learns first why that has failed.
       if (this.#known !== undefined) await inside.ended;
       throw error;
     }

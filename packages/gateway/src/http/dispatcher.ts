@@ -111,8 +111,8 @@ export class Dispatcher {
    * Accepted writes are answered together, when their statement ends. A stale write may have waited
    * for none (docs/adr/0110), so these refusals leave together at the end of a turn of the event
    * loop: each that is sent alone wakes its client, which costs both processes more than the
-   * refusal itself. No other refusal waits here: it would count as in flight meanwhile, and who has
-   * no credential would take the capacity of those who have one.
+   * refusal itself. No other refusal waits here: it would count as in flight meanwhile, and calls
+   * without a credential would take the capacity of those with one.
    */
   #endOfTurn(): Promise<void> {
     this.#turnEnd ??= new Promise((resolve) => {

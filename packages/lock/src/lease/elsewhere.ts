@@ -9,8 +9,8 @@ export function checkHere({ elsewhere }: Pick<LeaseContext, "elsewhere">, resour
   if (why !== undefined) throw why;
 }
 
-// Why nobody was asked to renew a lease, for the message of its loss. Beside the leases: of ten
-// thousand hardly any has such a reason.
+// Why the nodes were not asked to renew a lease, for the message of its loss. Beside the leases: of
+// ten thousand hardly any has such a reason.
 const whys = new WeakMap<object, string>();
 
 export function notAsked(nodes: readonly { readonly name: string }[], why: string): readonly Unreachable[] {

@@ -57,7 +57,7 @@ export class WakeUp {
   #hasAsked: boolean;
   /** When it asked the last time, by the clock of `#sinceMs`; no two times alike. */
   #askedAtMs = 0;
-  /** It asks without having been told: whoever was told of a release has not come. */
+  /** It asks without having been told: those that were told of a release have not come. */
   #isFound = false;
 
   constructor(context: WaitContext, resources: readonly string[], { budget, place }: Waiting) {
@@ -183,8 +183,8 @@ export class WakeUp {
 
   /**
    * When to look at what was seen to be held now for so long: a moment before its end, and at its
-   * end. Held a moment before, it has run out; else it was released, and whoever was told of that
-   * has not come. What is released between the two is reserved at its end.
+   * end. Held a moment before, it has run out; else it was released, and those that were told have
+   * not come. What is released between the two is reserved at its end.
    */
   #whenFree(isReserved: boolean, inMs: number): { readonly lookAt: number; readonly isEnding: boolean } {
     const { clock } = this.#context;
