@@ -75,7 +75,9 @@ const tokenOnNodes =
 const counterOnNodes =
   "a node takes 20.2 µs of processor time for acquire and release, and 10.1 for the floor's single SET: look, SET, INCR and a SET that gives the new counter its time to live are 15.8 without any comparison";
 const otherOrder =
-  "1.7 to 5.2 % in five runs: four processes reach the nodes in different orders, and a name that no node knows gets its token in one round only where a quorum grants the same one (docs/adr/0096)";
+  "1.7 to 6.1 % in seven runs: four processes reach the nodes in different orders, and a name that no node knows gets its token in one round only where a quorum grants the same one (docs/adr/0096)";
+const shortRounds =
+  "in the four other runs of that day 5.7 to 6.9 ×, and with auto-pipelining 2.65 to 3.16 ×: in rounds of 0.25 s one collection of garbage more or less weighs, here and with the peers (client 22 µs per lease in this run, 12 to 13 in three others); in rounds of 0.5 s 3.16 and 2.88 ×, and the version before beside it 2.77 and 2.62 ×";
 const deadNode =
   "each grant makes up an answer for the dead node: 8.6 µs of the client's own processor time for a lease, and 7.7 with all nodes well (medians of six runs in turns); the ratio of the rates was 0.86 to 1.10 in these runs";
 const sleepingProcesses =
@@ -100,8 +102,9 @@ const goals: readonly Goal[] = [
     "256 at once, rate × best peer without auto-pipelining",
     "≥ 5 ×",
     againstBestPeer("256-at-once", "perSecond", (row) => !isPipelined(row)),
+    shortRounds,
   ],
-  ["256 at once, rate × best peer with auto-pipelining", "≥ 3 ×", againstBestPeer("256-at-once", "perSecond", isPipelined)],
+  ["256 at once, rate × best peer with auto-pipelining", "≥ 3 ×", againstBestPeer("256-at-once", "perSecond", isPipelined), shortRounds],
   ["one node dead, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node dead", 1)],
   ["one node slow, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node slow", 1)],
   ["one node dead, 64 at once: rate of all well × this", "≤ 1.10 ×", faulty("one node dead", 64), deadNode],
