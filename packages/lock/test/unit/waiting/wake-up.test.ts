@@ -71,7 +71,9 @@ test("W1 a waiter does not take for its turn what nodes tell of what it asked be
   expect(await tell(askedAtMs, 0)).toBe(false);
   expect(await tell(askedAtMs, 1)).toBe(true);
   // In the same millisecond, and refused: the third node tells of what two have told.
+  const earlier = again();
   const next = again();
+  expect(await tell(earlier, 0, 1, 2)).toBe(false);
   expect(await tell(askedAtMs, 2)).toBe(false);
   clock.advance(60);
   expect(await tell(askedAtMs, 0, 1)).toBe(false);
