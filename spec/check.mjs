@@ -1,5 +1,5 @@
 // Checks the specifications: node spec/check.mjs [--all] [--only <part of a name>] [--json]
-// [--write]. The exit code is 0 if every model has the verdict and the number of states that
+// [--write] [--trace]. The exit code is 0 if every model has the verdict and the number of states that
 // models.md names.
 import { parseArgs } from "node:util";
 import { keep } from "./checker/keep.mjs";
@@ -7,7 +7,13 @@ import { allModels } from "./checker/models.mjs";
 import { checkAll } from "./checker/threads.mjs";
 
 const { values: asked } = parseArgs({
-  options: { all: { type: "boolean" }, only: { type: "string" }, json: { type: "boolean" }, write: { type: "boolean" } },
+  options: {
+    all: { type: "boolean" },
+    only: { type: "string" },
+    json: { type: "boolean" },
+    write: { type: "boolean" },
+    trace: { type: "boolean" },
+  },
 });
 const models = allModels().filter(({ name, onDemand }) => (asked.all || asked.only || !onDemand) && name.includes(asked.only ?? ""));
 
@@ -37,7 +43,7 @@ function report(found) {
   console.log(
     `${asExpected(found) ? "ok  " : "FAIL"} ${name.padEnd(44)} ${verdict.padEnd(28)} ${String(states).padStart(8)} states ${seconds.toFixed(1).padStart(6)} s`,
   );
-  if (!asExpected(found)) for (const line of trace) console.log(`     ${line}`);
+  if (asked.trace || !asExpected(found)) for (const line of trace) console.log(`     ${line}`);
 }
 
 /** @param {(found: import("./checker/verdict.mjs").Found) => number} of */

@@ -173,6 +173,6 @@ Deserved ==
   /\ ~unjust
   /\ \A i \in Writes : (state[i] = "accepted" => kind[i] /= "malformed") /\ (state[i] = "rejected" => kind[i] = "malformed")
 
-\* G8: each accepted write is told as the change that made its revision, with its holder.
+\* G3: the history has each accepted write as the one that made its revision, with its holder.
 Told == \A i \in Accepted : history[told[i]] = [by |-> i, holder |-> Holder(i)]
 ====

@@ -25,8 +25,7 @@ CONSTANTS
 Events == {
   "second delivery", \* a write may arrive again and again: the client retries, the network delays
   "lost answers",    \* a write may be applied without the client hearing of it
-  "failover",        \* the standby takes over, once
-  "remembered refusals" \* a fence that was the reason of a refusal refuses later writes without a look at the row
+  "failover"         \* the standby takes over, once
 }
 Rules == {
   "fence",           \* a write with a token below the stored one is refused
@@ -37,8 +36,7 @@ Rules == {
   "synchronous",     \* an answer waits until the standby has the write
   "heed warning",    \* a wait for the standby that was cancelled is not answered with success
   "confirm retries", \* a retry that finds its write there is not answered before the standby has it either
-  "unknown stays",   \* a refusal says nothing about an earlier try whose answer was not heard
-  "only refuse"      \* what is remembered of a fence accepts nothing
+  "unknown stays"    \* a refusal says nothing about an earlier try whose answer was not heard
 }
 ASSUME Also \subseteq Events /\ Without \subseteq Rules
 
@@ -55,11 +53,10 @@ VARIABLES
   promised,  \* the highest token of a write or seal that was answered with success
   answered,  \* updates answered with success that nobody who had seen them removed
   unheard,   \* updates that were applied without the client hearing of it
-  seen,      \* the highest fence that was the reason of a refusal, where refusals are remembered
   denied,    \* updates that a client takes for not stored, because it was refused
   stale      \* a write was accepted after a higher token had been promised
 
-vars == <<row, copy, commit, primary, base, step, made, requests, looked, promised, answered, unheard, seen, denied, stale>>
+vars == <<row, copy, commit, primary, base, step, made, requests, looked, promised, answered, unheard, denied, stale>>
 
 Absent == [token |-> 0, seq |-> 0, doc |-> {}]
 None == [row |-> Absent, by |-> 0, seq |-> 0, there |-> FALSE]
@@ -78,7 +75,6 @@ Init ==
   /\ promised = 0
   /\ answered = {}
   /\ unheard = {}
-  /\ seen = 0
   /\ denied = {}
   /\ stale = FALSE
 
@@ -136,7 +132,7 @@ Apply(r) ==
        ELSE /\ row' = After(r)
             /\ Answers(r, row.doc)
             /\ commit' = commit
-  /\ UNCHANGED <<copy, primary, seen, denied>>
+  /\ UNCHANGED <<copy, primary, denied>>
 
 Seal(c) ==
   /\ step[c] = "start"
@@ -150,14 +146,14 @@ Read(c) ==
   /\ step[c] = "reading"
   /\ base' = [base EXCEPT ![c] = row.doc]
   /\ step' = [step EXCEPT ![c] = "ready"]
-  /\ UNCHANGED <<row, copy, commit, primary, made, requests, looked, promised, answered, unheard, seen, denied, stale>>
+  /\ UNCHANGED <<row, copy, commit, primary, made, requests, looked, promised, answered, unheard, denied, stale>>
 
 Send(c) ==
   /\ step[c] = "ready"
   /\ made[c] < Updates
   /\ requests' = requests \cup {[token |-> c, seq |-> made[c] + 1, doc |-> Written(c, made[c] + 1)]}
   /\ step' = [step EXCEPT ![c] = "sent"]
-  /\ UNCHANGED <<row, copy, commit, primary, base, made, looked, promised, answered, unheard, seen, denied, stale>>
+  /\ UNCHANGED <<row, copy, commit, primary, base, made, looked, promised, answered, unheard, denied, stale>>
 
 Delivered(r) == requests' = IF "second delivery" \in Also THEN requests ELSE requests \ {r}
 
@@ -177,15 +173,13 @@ Repeat(r) ==
   /\ r.token = row.token /\ r.seq = row.seq
   /\ (Waits => copy = row \/ "confirm retries" \in Without)
   /\ Success(r.token, r.seq, row.doc)
-  /\ UNCHANGED <<row, copy, commit, primary, requests, looked, seen, denied, stale>>
+  /\ UNCHANGED <<row, copy, commit, primary, requests, looked, denied, stale>>
 
 \* A client that is refused stops trying. If each of its tries was answered, nothing of this write is on its way any more, and it takes the write for not
 \* stored; otherwise it must not conclude anything.
 Refuse(r) ==
   /\ Listens(r)
-  /\ \/ commit = None /\ r.token < row.token /\ ~Passes(r)
-     \/ r.token < seen
-  /\ seen' = IF "remembered refusals" \in Also /\ r.token < row.token THEN Larger(seen, row.token) ELSE seen
+  /\ commit = None /\ r.token < row.token /\ ~Passes(r)
   /\ step' = [step EXCEPT ![r.token] = "over"]
   /\ \/ /\ 10 * r.token + r.seq \notin unheard
         /\ denied' = denied \cup {10 * r.token + r.seq}
@@ -194,22 +188,13 @@ Refuse(r) ==
         /\ requests' = requests
   /\ UNCHANGED <<row, copy, commit, primary, base, made, looked, promised, answered, unheard, stale>>
 
-\* A gateway takes the fence that it saw for the one that is stored.
-Trust(r) ==
-  /\ "only refuse" \in Without
-  /\ seen > 0 /\ r.token >= seen
-  /\ commit = None
-  /\ Apply(r)
-  /\ Delivered(r)
-  /\ UNCHANGED looked
-
 \* The same in two steps, where "one statement" is left out.
 Look(r) ==
   /\ "one statement" \in Without
   /\ Passes(r)
   /\ looked' = looked \cup {r}
   /\ Delivered(r)
-  /\ UNCHANGED <<row, copy, commit, primary, base, step, made, promised, answered, unheard, seen, denied, stale>>
+  /\ UNCHANGED <<row, copy, commit, primary, base, step, made, promised, answered, unheard, denied, stale>>
 
 WriteLooked(r) ==
   /\ commit = None
@@ -223,14 +208,14 @@ Replicate ==
   /\ ~commit.there
   /\ copy' = commit.row
   /\ commit' = [commit EXCEPT !.there = TRUE]
-  /\ UNCHANGED <<row, primary, base, step, made, requests, looked, promised, answered, unheard, seen, denied, stale>>
+  /\ UNCHANGED <<row, primary, base, step, made, requests, looked, promised, answered, unheard, denied, stale>>
 
 Answer ==
   /\ commit.there
   /\ row' = commit.row
   /\ Answers([token |-> commit.by, seq |-> commit.seq], commit.row.doc)
   /\ commit' = None
-  /\ UNCHANGED <<copy, primary, requests, looked, seen, denied, stale>>
+  /\ UNCHANGED <<copy, primary, requests, looked, denied, stale>>
 
 \* Somebody cancels the wait: the write is visible here, perhaps not on the standby, and Postgres reports success with a warning.
 CancelWait ==
@@ -240,7 +225,7 @@ CancelWait ==
        THEN Answers([token |-> commit.by, seq |-> commit.seq], commit.row.doc)
        ELSE Silence(commit.by, commit.seq)
   /\ commit' = None
-  /\ UNCHANGED <<copy, primary, requests, looked, seen, denied, stale>>
+  /\ UNCHANGED <<copy, primary, requests, looked, denied, stale>>
 
 CatchUp ==
   /\ "failover" \in Also
@@ -248,7 +233,7 @@ CatchUp ==
   /\ commit = None
   /\ copy /= row
   /\ copy' = row
-  /\ UNCHANGED <<row, commit, primary, base, step, made, requests, looked, promised, answered, unheard, seen, denied, stale>>
+  /\ UNCHANGED <<row, commit, primary, base, step, made, requests, looked, promised, answered, unheard, denied, stale>>
 
 \* A write that was waiting is lost, or is there and nobody will ever answer it.
 Failover ==
@@ -258,7 +243,7 @@ Failover ==
   /\ row' = copy
   /\ unheard' = IF commit.seq = 0 THEN unheard ELSE unheard \cup {10 * commit.by + commit.seq}
   /\ commit' = None
-  /\ UNCHANGED <<copy, base, step, made, requests, looked, promised, answered, seen, denied, stale>>
+  /\ UNCHANGED <<copy, base, step, made, requests, looked, promised, answered, denied, stale>>
 
 Next ==
   \/ \E c \in Clients : Seal(c)
@@ -267,7 +252,6 @@ Next ==
   \/ \E r \in requests : Write(r)
   \/ \E r \in requests : Repeat(r)
   \/ \E r \in requests : Refuse(r)
-  \/ \E r \in requests : Trust(r)
   \/ \E r \in requests : Look(r)
   \/ \E r \in looked : WriteLooked(r)
   \/ Replicate

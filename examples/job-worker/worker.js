@@ -1,8 +1,10 @@
-// Adopts the lease that comes in on its standard input, and adds up the numbers of the job: one
-// fenced write per step, so another worker can go on where this one stopped.
-import { text } from "node:stream/consumers";
+// node worker.js JOB adds up the numbers of a job under a lease of its own: one fenced write per
+// step, so another worker can go on where this one stopped.
 import { createGatewayClient } from "@palisade/client";
 import { createLocker } from "@palisade/lock";
+
+const [job] = process.argv.slice(2);
+if (job === undefined) throw new Error("usage: node worker.js JOB");
 
 const nodes = process.env.REDIS_URLS?.split(",") ?? [7001, 7002, 7003, 7004, 7005].map((port) => `redis://127.0.0.1:${port}`);
 const client = createGatewayClient({
@@ -10,7 +12,8 @@ const client = createGatewayClient({
   apiKey: process.env.GATEWAY_KEY ?? "palisade-on-this-machine-only",
 });
 const locker = createLocker({ nodes });
-const lease = await locker.adopt(await text(process.stdin), { renew: true });
+const lease = await locker.acquire(`jobs/${job}`, { ttlMs: Number(process.env.TTL_MS ?? 10_000), renew: true });
+console.log(`worker ${process.pid} has the lease with token ${lease.token}`);
 try {
   await work(lease);
 } catch (error) {

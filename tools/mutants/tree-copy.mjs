@@ -1,10 +1,10 @@
-// A private copy of this tree in a temporary folder, in which mutants are applied, one after the
-// other. Sources and what was built from them are copied, installed dependencies are linked. The
-// tree itself is never written to.
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+// A private copy of this tree in a temporary folder, in which mutants are applied one after the
+// other, built, and tested. Sources and what was built from them are copied, installed dependencies
+// are linked. The tree itself is never written to.
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { basename, extname, join, relative } from "node:path";
-import { inRoot, root } from "../go/checkout.mjs";
-import { run } from "../go/child.mjs";
+import { inRoot, root, run } from "../run.mjs";
 import { mutated } from "./mutant.mjs";
 
 /** Caches that vitest keeps for each tree. */
@@ -18,19 +18,27 @@ const embedding = {
   ".lua": { embedder: "packages/lock/scripts/embed-lua.mjs", embedded: "packages/lock/src/redis/lua.generated.ts" },
   ".sql": { embedder: "packages/gateway/scripts/embed-sql.mjs", embedded: "packages/gateway/src/store/migrations.generated.ts" },
 };
-const tested = ["packages/lock/test", "packages/gateway/test", "packages/guard/test", "packages/cli/test"];
+const tested = ["packages/lock/test", "packages/page/test", "packages/gateway/test", "packages/guard/test", "packages/cli/test"];
 const leftOut = new Set([".git", ".cache"]);
+/** What vitest reports of a test that took too long, before the place where the test stands. */
+const TIME_LIMIT = /^Error: STACK_TRACE_ERROR/;
+/** Longer than any part of the suite takes, many times over. */
+const LONGEST_MS = 1_200_000;
+
+/**
+ * What counts as red: a test that failed, by an assertion or by its own time limit. A file that could
+ * not be loaded, an error outside of tests and a run without end are no verdict of a test.
+ * @typedef {{ kind: "green" } | { kind: "red", title: string, file: string, message: string } | { kind: "unclear", why: string }} Finding
+ * @typedef {{ status: string, fullName: string, failureMessages?: readonly string[] }} Assertion
+ * @typedef {{ name: string, status: string, message: string, assertionResults: readonly Assertion[] }} FileReport
+ */
 
 export class TreeCopy {
   /** @param {string} folder where the copy is made */
   constructor(folder) {
     this.folder = folder;
-    cpSync(root, folder, {
-      recursive: true,
-      preserveTimestamps: true,
-      verbatimSymlinks: true,
-      filter: (path) => isCopied(relative(root, path)),
-    });
+    const filter = (/** @type {string} */ path) => !leftOut.has(basename(path)) && relative(root, path) !== "node_modules";
+    cpSync(root, folder, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true, filter });
     const modules = join(folder, "node_modules");
     mkdirSync(modules);
     // Entry by entry: links to packages of the workspace lead into the copy, all others to where
@@ -42,10 +50,8 @@ export class TreeCopy {
   /**
    * Changes the copy by all of them, builds it, and gives it to `work`; afterwards it is as it was
    * before.
-   * @template T
-   * @param {readonly import("./mutant.mjs").Mutant[]} mutants
+   * @template T @param {readonly import("./mutant.mjs").Mutant[]} mutants
    * @param {(built: { readonly ok: boolean, readonly output: string }) => Promise<T>} work
-   * @returns {Promise<T>}
    */
   async with(mutants, work) {
     const scripts = new Set(mutants.flatMap(({ file }) => embedding[extname(file)] ?? []));
@@ -71,14 +77,37 @@ export class TreeCopy {
     return readFileSync(join(this.folder, file), "utf8");
   }
 
+  /** @param {readonly string[]} filters what vitest looks for in the paths of test files @param {string} [shard] "1/2": their first half */
+  async test(filters, shard) {
+    const report = join(this.folder, ".mutant-report.json");
+    rmSync(report, { force: true });
+    const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", "--project", "unit", "--project", "real"];
+    const options = ["--bail=1", "--reporter=json", `--outputFile=${report}`, `--maxWorkers=${availableParallelism()}`];
+    const { ok, output } = await this.#node(...vitest, ...options, ...(shard === undefined ? [] : [`--shard=${shard}`]), ...filters);
+    return findingOf(existsSync(report) ? JSON.parse(readFileSync(report, "utf8")).testResults : [], { ok, output, folder: this.folder });
+  }
+
   /** @param {...string} args */
   async #node(...args) {
-    const { code, output } = await run([process.execPath, ...args], { output: "kept", cwd: this.folder });
+    const { code, output } = await run([process.execPath, ...args], { output: "kept", cwd: this.folder, limitMs: LONGEST_MS });
     return { ok: code === 0, output };
   }
 }
 
-/** @param {string} path from the root */
-function isCopied(path) {
-  return !leftOut.has(basename(path)) && path !== "node_modules";
+/**
+ * @param {readonly FileReport[]} files
+ * @param {{ readonly ok: boolean, readonly output: string, readonly folder: string }} ended
+ * @returns {Finding}
+ */
+export function findingOf(files, { ok, output, folder }) {
+  for (const { name, assertionResults } of files) {
+    const failed = assertionResults.find(({ status }) => status === "failed");
+    if (failed === undefined) continue;
+    const message = (failed.failureMessages?.[0] ?? "").replace(TIME_LIMIT, "it did not end within its time limit");
+    return { kind: "red", title: failed.fullName, file: name.replace(`${folder}/`, ""), message };
+  }
+  if (ok && files.some(({ assertionResults }) => assertionResults.length > 0)) return { kind: "green" };
+  const broken = files.find(({ status }) => status === "failed");
+  const why = broken === undefined ? output.trim().split("\n").slice(-15).join("\n") : `${broken.name}: ${broken.message}`;
+  return { kind: "unclear", why: `no test failed, and yet the run did: ${why}` };
 }

@@ -2,11 +2,11 @@
 // and generates a client from it in a language whose integers have a size: a token must get 64
 // bits. These programs bring hundreds of packages, so they are fetched here and by nobody who
 // installs the project.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openApiDocument } from "../../packages/gateway/dist/index.js";
-import { run } from "../go/child.mjs";
+import { perform, Refusal, run } from "../run.mjs";
 import { asOpenApi30 } from "./versions.mjs";
 
 const redocly = "@redocly/cli@2.77.0";
@@ -14,6 +14,7 @@ const spectral = "@stoplight/spectral-cli@6.16.3";
 const generator = "openapi-generator-plus@2.22.0";
 const javaTemplates = "@openapi-generator-plus/java-jaxrs-client-generator@5.0.0";
 
+/** Goes with the task's folder for what is temporary. */
 const folder = mkdtempSync(join(tmpdir(), "palisade-openapi-"));
 /** @param {string} name @param {string} text */
 const write = (name, text) => {
@@ -25,7 +26,7 @@ const write = (name, text) => {
 /** @param {string[]} command */
 async function must(command) {
   const { code } = await run(command, { output: "shown" });
-  if (code !== 0) throw new Error(`${command.slice(0, 2).join(" ")} ended with exit code ${code}`);
+  if (code !== 0) throw new Refusal(`${command.slice(0, 2).join(" ")} ended with exit code ${code}`);
 }
 
 /** @param {string} program @param {string[]} args */
@@ -47,7 +48,7 @@ async function tokenTypes(name, document) {
   return files.flatMap((file) => [...readFileSync(join(folder, name, file), "utf8").matchAll(fields)].map(([, type]) => type));
 }
 
-try {
+await perform(async () => {
   const text = JSON.stringify(openApiDocument(), null, 2);
   const document = write("openapi.json", text);
   write("package.json", "{}");
@@ -60,15 +61,11 @@ try {
   const types = await tokenTypes("java", generated);
   const narrow = types.filter((type) => !/^(java\.lang\.Long|long)$/.test(type ?? ""));
   if (types.length === 0 || narrow.length > 0)
-    throw new Error(`${narrow.length} of ${types.length} numbers are not long: ${narrow.join(", ")}`);
+    throw new Refusal(`${narrow.length} of ${types.length} numbers are not long: ${narrow.join(", ")}`);
   // The control: without the format the same generator takes 32 bits.
   const control = await tokenTypes("control", generated.replaceAll(/"format": "int64",?/g, ""));
   if (control.some((type) => /long/i.test(type ?? "")))
-    throw new Error("the generator takes 64 bits without being told, so it shows nothing");
+    throw new Refusal("the generator takes 64 bits without being told, so it shows nothing");
   console.log(`openapi: neither linter complains; ${types.length} tokens, revisions and sequence numbers are long in Java`);
-} catch (error) {
-  console.error(`openapi: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+  return 0;
+});

@@ -1,25 +1,25 @@
 // docs/settings.md and docs/errors.md, made of what is said elsewhere: the gateway's table of
 // settings, its problems, the wire format, and the tables of the lock and the guard.
 
-/** @typedef {import("../../packages/gateway/src/settings/setting.js").Setting} Setting */
+/** @typedef {import("../../packages/gateway/src/settings/settings.js").Setting} Setting */
 /** @typedef {{ readonly code: string, readonly status: number, readonly title: string }} ProblemLine */
 
 const MADE = "<!-- Made by `npm run site -- --pages`; a test holds it against its sources. -->";
 
 /** @param {Readonly<Record<string, Setting>>} settings @returns {string} */
 export function settingsPage(settings) {
-  const rows = Object.entries(settings).map(([name, { env, mustBe, help, fallback, otherwise = fallback }]) => {
-    const value = otherwise === undefined ? "" : `\`${String(otherwise)}\``;
+  const rows = Object.entries(settings).map(([name, { env, mustBe, help, fallback }]) => {
+    const value = fallback === undefined ? "" : `\`${String(fallback)}\``;
     return `| \`${env}\`<br>\`${name}\` | ${value} | ${help} Must be ${escaped(mustBe)}. |`;
   });
   return `# Settings of the gateway
 
 ${MADE}
 
-The program reads them from its environment; \`createGateway\` takes the same as options, under the
-name in the second line. Only
-\`DATABASE_URL\` has to be there. A wrong value stops the start with a sentence that names the variable; so does a name that
-looks like a misspelling of one of these. \`palisade-gateway --check-config\` says whether they are understood.
+The program reads them from its environment; \`createGateway\` takes the same as options, under the name in the second
+line. Only \`DATABASE_URL\` has to be there. A wrong value stops the start with a sentence that names the variable; so
+does a name that looks like a misspelling of one of these. \`palisade-gateway --check-config\` says whether they are
+understood.
 
 | variable, option | default | meaning |
 | --- | --- | --- |

@@ -2,13 +2,16 @@
 // one to a file that is no page becomes its name in code.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
-import { inRoot } from "../go/checkout.mjs";
+import { inRoot } from "../run.mjs";
 
 /** The sidebar: titles of groups, and the pages of each by their paths in the repository. */
 const groups = {
   Start: ["README.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md"],
-  Packages: ["docs/packages.md", ...["lock", "client", "guard", "gateway", "dev", "cli"].map((name) => `packages/${name}/README.md`)],
-  Reference: ["docs/settings.md", "docs/errors.md", "spec/wire.md", "docs/glossary.md"],
+  Packages: [
+    "docs/packages.md",
+    ...["lock", "client", "guard", "gateway", "page", "dev", "cli"].map((name) => `packages/${name}/README.md`),
+  ],
+  Reference: ["docs/settings.md", "docs/errors.md", "spec/wire.md", "docs/glossary.md", "docs/not-here.md"],
   Operating: [
     "docs/operating.md",
     "docs/growing.md",
@@ -19,14 +22,14 @@ const groups = {
     "deploy/README.md",
     "deploy/ha/README.md",
     "SECURITY.md",
-    "CHANGELOG.md",
   ],
-  Verification: [
+  Project: [
     "docs/verification.md",
     "docs/performance.md",
     "spec/invariants.md",
     "spec/assumptions.md",
     "spec/README.md",
+    "spec/models.md",
     "docs/divergence.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -47,15 +50,25 @@ const PICTURE = /(src(?:set)?=")([^":]+)"/g;
  * @returns {readonly { text: string, items: readonly { text: string, link: string }[] }[]} the sidebar
  */
 export function stagePages(folder) {
-  const pages = [...new Set([...Object.values(groups).flat(), ...examples(), ...decisions(), ...models()])];
+  const pages = [...new Set([...Object.values(groups).flat(), ...examples(), ...decisions()])];
   for (const page of pages) {
     const text = linked(page, readFileSync(inRoot(page), "utf8"), new Set(pages));
-    write(join(folder, renamed.get(page) ?? page), wide.has(page) ? `---\npageClass: wide\naside: false\n---\n\n${text}` : text);
+    write(join(folder, renamed.get(page) ?? page), `${head(page)}${text}`);
   }
   for (const picture of readdirSync(inRoot("docs")).filter((name) => /\.(png|svg)$/.test(name)))
     copyFileSync(inRoot("docs", picture), join(folder, "docs", picture));
   write(join(folder, "index.md"), readFileSync(inRoot("site", "index.md"), "utf8"));
   return sidebar(pages);
+}
+
+/** What VitePress is told of a page. @param {string} page */
+function head(page) {
+  const lines = [
+    ...(wide.has(page) ? ["pageClass: wide", "aside: false"] : []),
+    // Users search for how to use it; how it was made and judged would be most of what they find.
+    ...(groups.Project.includes(page) || page.startsWith("docs/decisions/") ? ["search: false"] : []),
+  ];
+  return lines.length === 0 ? "" : `---\n${lines.join("\n")}\n---\n\n`;
 }
 
 /** @param {readonly string[]} pages */
@@ -69,8 +82,7 @@ function sidebar(pages) {
     { text: "Examples", collapsed: true, items: inFolder(/^examples\/.+\/README\.md$/) },
     { text: "API", items: api },
     ...listed.slice(2),
-    { text: "Models", collapsed: true, items: inFolder(/^spec\/models\//) },
-    { text: "Decisions", collapsed: true, items: inFolder(/^docs\/adr\//) },
+    { text: "Decisions", collapsed: true, items: inFolder(/^docs\/decisions\//) },
   ];
 }
 
@@ -111,9 +123,5 @@ function examples() {
 }
 
 function decisions() {
-  return readdirSync(inRoot("docs", "adr")).map((name) => `docs/adr/${name}`);
-}
-
-function models() {
-  return readdirSync(inRoot("spec", "models")).flatMap((name) => (name.endsWith(".md") ? [`spec/models/${name}`] : []));
+  return readdirSync(inRoot("docs", "decisions")).map((name) => `docs/decisions/${name}`);
 }

@@ -28,6 +28,7 @@ const given: Readonly<Record<string, string>> = {
     import type { PrismaTransaction } from "@palisade/guard";
     declare const prisma: { $transaction<T>(work: (tx: PrismaTransaction) => Promise<T>): Promise<T> };
     declare const otherDriver: { run(text: string): Promise<unknown> };`,
+  "docs/drivers.md 3": 'import type { Sql } from "postgres"; declare const sql: Sql; import { guard } from "@palisade/guard";',
   "packages/lock/README.md": `declare function runDueJobs(token: number): Promise<void>;
     declare const document: unknown;
     declare const store: { write(name: string, value: unknown, options: { token: number; signal: AbortSignal }): Promise<void> };`,
@@ -37,7 +38,7 @@ const given: Readonly<Record<string, string>> = {
 
 async function pages(): Promise<readonly string[]> {
   const found = await Promise.all(
-    ["", "docs", "docs/adr", "spec", "examples", ...(await folders("packages")), ...(await folders("examples"))].map(async (folder) =>
+    ["", "docs", "docs/decisions", "spec", "examples", ...(await folders("packages")), ...(await folders("examples"))].map(async (folder) =>
       (await readdir(join(root, folder))).filter((name) => name.endsWith(".md")).map((name) => join(folder, name)),
     ),
   );
@@ -68,7 +69,7 @@ async function compile(modules: ReadonlyMap<string, string>): Promise<string> {
     for (const [name, code] of modules) await writeFile(join(folder, name), code);
     const drivers = join(root, "packages/guard/node_modules");
     const paths = {
-      "@palisade/lock/testing": [join(root, "packages/lock/dist/testing/fake-locker.d.ts")],
+      "@palisade/lock/testing": [join(root, "packages/lock/dist/testing.d.ts")],
       "@palisade/*": [join(root, "packages/*/dist/index.d.ts")],
       pg: [join(drivers, "@types/pg")],
       "*": [join(drivers, "*")],

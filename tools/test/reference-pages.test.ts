@@ -1,7 +1,7 @@
 // The pages that are made of other sources are current, and complete.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { Problem, problemCodes } from "../../packages/gateway/src/http/problem.js";
+import { Problem, problemCodes } from "../../packages/gateway/src/http/answer.js";
 import { settings } from "../../packages/gateway/src/settings/settings.js";
 import { errorsPage, settingsPage } from "../site/reference-pages.mjs";
 
@@ -20,26 +20,13 @@ test("the page of settings names every setting with its default and meaning", ()
   expect(read("docs/settings.md"), REMEDY).toBe(settingsPage(settings));
 });
 
-test("each setting of createGateway has its help for a comment", () => {
-  const source = read("packages/gateway/src/settings/setting-values.ts");
-  const members = [...source.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s+readonly (\w+):/g)];
-  const comments = members.map(([, comment = "", name = ""]) => [
-    name,
-    comment
-      .replaceAll(/\s*\n\s*\*/g, " ")
-      .replaceAll(/ +/g, " ")
-      .trim(),
-  ]);
-  expect(Object.fromEntries(comments)).toEqual(Object.fromEntries(Object.entries(settings).map(([name, { help }]) => [name, help])));
-});
-
 test("the page of errors is the one that its sources make", () => {
   expect(read("docs/errors.md"), REMEDY).toBe(errors);
 });
 
 test("the page of errors names every code of the lock, the client and the guard", () => {
-  const codes = /type LockErrorCode =([^;]+);/.exec(read("packages/lock/src/protocol/errors.ts"))?.[1] ?? "";
-  const reasons = /type LeaseLostReason =([^;]+);/.exec(read("packages/lock/src/protocol/errors.ts"))?.[1] ?? "";
+  const codes = /type LockErrorCode =([^;]+);/.exec(read("packages/lock/src/protocol/ballot.ts"))?.[1] ?? "";
+  const reasons = /type LeaseLostReason =([^;]+);/.exec(read("packages/lock/src/protocol/ballot.ts"))?.[1] ?? "";
   const local = /type LocalCode =([^;]+);/.exec(read("packages/client/src/results.ts"))?.[1] ?? "";
   const named = [...`${codes}${reasons}${local}`.matchAll(/"(\w+)"/g)].map(([, code = ""]) => code);
   expect(named.length).toBeGreaterThan(15);

@@ -34,8 +34,7 @@ export function readCommandLine(args: readonly string[], known: readonly Part[])
   const { json, from, beside } = values;
   if (json !== undefined && !existsSync(dirname(resolve(json)))) throw new RangeError(`--json ${json}: there is no folder for it`);
   if (from !== undefined && !existsSync(from)) throw new RangeError(`--from ${from}: there is no such file`);
-  if (from !== undefined && (positionals.length > 0 || values.write !== true))
-    throw new RangeError("--from is for --write alone: nothing is measured");
+  if (from !== undefined && positionals.length > 0) throw new RangeError("--from shows an earlier run: nothing is measured");
   if (beside !== undefined && !existsSync(join(beside, "packages", "lock", "dist", "index.js")))
     throw new RangeError(`--beside ${beside}: there is no built checkout (npm run build there)`);
   return {
@@ -82,7 +81,7 @@ export function usage(known: readonly Part[]): string {
   all                everything; the default
   --json FILE        the results
   --write            docs/performance.md, its pictures and its results
-  --from FILE        no measurement: the results of an earlier run, for --write
+  --from FILE        no measurement: the results of an earlier run
   --beside DIR       the lock and the gateway of another built checkout take part as well
   --rounds N         instead of those of the scope
   --seconds S        of one round of one contestant

@@ -8,7 +8,7 @@ import { compare } from "./measure/comparison.js";
 import { thisMachine, versionsHere } from "./measure/machine.js";
 import { type Context, countFor, effortFor, type Part } from "./measure/part.js";
 import { progressOn } from "./measure/progress.js";
-import { type Report, type Result, reportText } from "./measure/results.js";
+import { parseReport, type Report, type Result, reportText } from "./measure/results.js";
 import { asText } from "./measure/text.js";
 import { pageOf } from "./page/page.js";
 
@@ -74,6 +74,7 @@ async function main(): Promise<void> {
   }
   if (asked === undefined) return console.log(usage(parts));
   const text = asked.from === undefined ? reportText(await measure(asked)) : readFileSync(asked.from, "utf8");
+  if (asked.from !== undefined) for (const result of parseReport(text).results) console.log(asText(result));
   if (asked.json !== undefined) writeFileSync(asked.json, text);
   if (!asked.write) return;
   for (const [name, content] of Object.entries({ ...pageOf(text), "performance.json": text })) writeFileSync(new URL(name, docs), content);

@@ -1,13 +1,12 @@
 // Every command with its words and flags: what is parsed, shown as help, and completed by a shell.
 import { doctor, nodes } from "./commands/fleet.js";
-import { fleets } from "./commands/fleets.js";
 import { fence, history, raise, refused } from "./commands/gateway.js";
 import { forceRelease, inspect, issued, list } from "./commands/lock.js";
 import { watch } from "./commands/watch.js";
 import type { Context, Flags } from "./context.js";
 import type { Report } from "./report.js";
 
-type FlagName = "lost" | "max-ttl" | "reason" | "yes" | "limit" | "every" | "since";
+type FlagName = "reason" | "yes" | "limit" | "every" | "since";
 
 export interface Command {
   /** What stands behind the name; in brackets what may be left out. */
@@ -25,8 +24,6 @@ export interface Flag {
 }
 
 export const flagHelp: Readonly<Record<FlagName, Flag>> = {
-  lost: { help: "its servers are gone for good; of several fleets: remove east,north --lost" },
-  "max-ttl": { value: "MS", help: "the longest lease that a lost fleet ever allowed, where the others do not know it" },
   reason: { value: "TEXT", help: "why; it is kept or published with the change" },
   yes: { help: "do not ask" },
   limit: { value: "N", help: "show at most so many" },
@@ -69,13 +66,6 @@ export const commands: Readonly<Record<string, Command>> = {
     run: watch,
   },
   nodes: { words: [], flags: [], help: "which nodes vote, which wait, which are silent", example: "palisade nodes", run: nodes },
-  fleets: {
-    words: ["[name|add|remove]", "[FLEET]"],
-    flags: ["lost", "max-ttl", "yes"],
-    help: "which fleets resources belong to; add one, or take one away",
-    example: "palisade fleets add east",
-    run: fleets,
-  },
   doctor: {
     words: [],
     flags: [],
@@ -108,7 +98,7 @@ export const commands: Readonly<Record<string, Command>> = {
   refused: {
     words: ["[PREFIX]"],
     flags: ["since", "limit"],
-    help: "refused writes and why, newest first, where the gateway keeps them",
+    help: "writes that this gateway refused since its start, and why, newest first",
     example: "palisade refused orders/ --since 10",
     run: refused,
   },

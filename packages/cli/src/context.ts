@@ -3,7 +3,7 @@
 import { createInterface } from "node:readline/promises";
 import type { Readable, Writable } from "node:stream";
 import { createGatewayClient, type GatewayClient, type Refusal } from "@palisade/client";
-import { createLocker, type Locker, nodesOrFleets } from "@palisade/lock";
+import { createLocker, type Locker } from "@palisade/lock";
 import { GatewayRefusal, UsageError } from "./failure.js";
 import type { Style } from "./report.js";
 import type { Settings } from "./settings.js";
@@ -37,11 +37,9 @@ export class Context implements AsyncDisposable {
   #connect(): Locker {
     const { nodes, namespace, timeoutMs } = this.settings;
     if (nodes === undefined || nodes.length === 0)
-      throw new UsageError(
-        "No node of the lock is known: set PALISADE_REDIS_URLS or give --nodes redis://host:port,redis://… (of several fleets: west=redis://…,east=redis://…)",
-      );
+      throw new UsageError("No node of the lock is known: set PALISADE_REDIS_URLS or give --nodes redis://host:port,redis://…");
     return createLocker({
-      ...nodesOrFleets(nodes),
+      nodes,
       waitMs: timeoutMs,
       connectTimeoutMs: Math.min(2_000, timeoutMs),
       label: "palisade (operator)",

@@ -1,12 +1,9 @@
 // What a client of the gateway can do, one method per route.
 import type {
   CallOptions,
-  ChangesOptions,
   FenceChange,
-  FunctionOptions,
   GetOptions,
   HistoryOptions,
-  JsonPatchOperation,
   ListOptions,
   Operation,
   RefusedOptions,
@@ -15,14 +12,11 @@ import type {
   WriteOptions,
 } from "./options.js";
 import type {
-  CallResult,
-  Change,
   DeleteResult,
   FenceChangeResult,
   FenceResult,
   GetResult,
   HistoryResult,
-  JsonPatchResult,
   ListResult,
   PatchResult,
   PutResult,
@@ -55,11 +49,6 @@ export interface GatewayClient {
   put(resource: string, value: unknown, options: WriteOptions): Promise<PutResult>;
   /** Changes members of a document by a JSON merge patch (RFC 7396). */
   patch<T = unknown>(resource: string, mergePatch: unknown, options: WriteOptions): Promise<PatchResult<T>>;
-  /**
-   * Changes a document by a JSON Patch (RFC 6902), all of it or nothing: `patch_failed` says which
-   * operation does not fit.
-   */
-  jsonPatch(resource: string, operations: readonly JsonPatchOperation[], options: WriteOptions): Promise<JsonPatchResult>;
   /** Deletes a document; its fence and revision stay. */
   delete(resource: string, options: WriteOptions): Promise<DeleteResult>;
   /** Reads a document. Needs no lease; what a writer reads should come from `seal`. */
@@ -75,17 +64,10 @@ export interface GatewayClient {
   list(options?: ListOptions): Promise<ListResult>;
   /** Accepted writes, newest first; `not_found` where the gateway keeps no history. */
   history(resource: string, options?: HistoryOptions): Promise<HistoryResult>;
-  /**
-   * Accepted writes as they come, in order and without a gap; reconnects by itself. Throws
-   * GatewayError where the gateway refuses for good, as with `changes_gone`.
-   */
-  changes(options?: ChangesOptions): AsyncGenerator<Change, void, undefined>;
-  /** Refused writes, newest first; `not_found` where none are kept. */
+  /** What the gateway that answers has refused, newest first: its last 1 000 since its start. */
   refused(options?: RefusedOptions): Promise<RefusedResult>;
   /** The fence of a resource and its last holder, with or without a document. */
   fence(resource: string, options?: CallOptions): Promise<FenceResult>;
   /** Moves a fence by hand; the credential and the reason are kept. Needs an admin scope. */
   changeFence(resource: string, change: FenceChange, options?: CallOptions): Promise<FenceChangeResult>;
-  /** Calls a function of the database that the gateway allows, as schema.name. */
-  call<T = unknown>(called: string, values: Readonly<Record<string, unknown>>, options: FunctionOptions): Promise<CallResult<T>>;
 }

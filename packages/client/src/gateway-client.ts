@@ -1,17 +1,12 @@
 // The calls of the client, one method per route: builds requests and reads answers.
 
-import { type ChangeSource, readChanges } from "./change-stream.js";
 import type { GatewayClient, GatewayClientOptions } from "./client-options.js";
-import { jsonPatchText } from "./json-patch-body.js";
 import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } from "./misuse.js";
 import type {
   CallOptions,
-  ChangesOptions,
   FenceChange,
-  FunctionOptions,
   GetOptions,
   HistoryOptions,
-  JsonPatchOperation,
   ListOptions,
   Operation,
   RefusedOptions,
@@ -19,16 +14,13 @@ import type {
   TransactionOptions,
   WriteOptions,
 } from "./options.js";
-import { fencingHeader, jsonTextOf, memberText, queryText, resourcePath, tokenFor, tokenOf } from "./request-format.js";
+import { fencingHeader, jsonTextOf, memberText, noteNumber, queryText, resourcePath, tokenFor, tokenOf } from "./request-format.js";
 import type {
-  CallResult,
-  Change,
   DeleteResult,
   FenceChangeResult,
   FenceResult,
   GetResult,
   HistoryResult,
-  JsonPatchResult,
   ListResult,
   PatchResult,
   PutResult,
@@ -48,28 +40,25 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   checkApiKey(options.apiKey);
   checkMilliseconds("timeoutMs", options.timeoutMs);
   if (options.retry !== undefined) checkOptions("retry", options.retry, ["attempts", "forMs", "firstPauseMs", "longestPauseMs"]);
-  return new HttpClient({ base: baseUrl(options.url), apiKey: options.apiKey, fetch: options.fetch ?? globalThis.fetch }, options);
+  return new HttpClient(options);
 }
 
 const ofCall = ["signal", "timeoutMs"];
 const ofHolder = [...ofCall, "lease", "token"];
-const ofWrite = [...ofHolder, "seq", "ifMatch", "ifNoneMatch", "idempotencyKey"];
+const ofWrite = [...ofHolder, "seq", "ifMatch", "ifNoneMatch"];
 
 const json = { "content-type": "application/json" };
-const jsonPatchType = { "content-type": "application/json-patch+json" };
 const mergePatchType = { "content-type": "application/merge-patch+json" };
 
-type Source = Pick<ChangeSource, "base" | "apiKey" | "fetch">;
-
 class HttpClient implements GatewayClient {
-  readonly #source: Source;
+  readonly #base: string;
   readonly #transport: Transport;
   readonly #timeoutMs: number;
   readonly #retry: RetryPolicy;
 
-  constructor(source: Source, options: GatewayClientOptions) {
-    this.#source = source;
-    this.#transport = createTransport(source.base, source.apiKey, source.fetch);
+  constructor(options: GatewayClientOptions) {
+    this.#base = baseUrl(options.url);
+    this.#transport = createTransport(this.#base, options.apiKey, options.fetch ?? globalThis.fetch);
     this.#timeoutMs = options.timeoutMs ?? 10_000;
     this.#retry = { attempts: 1_000, forMs: 30_000, firstPauseMs: 50, longestPauseMs: 2_000, ...options.retry };
   }
@@ -86,12 +75,6 @@ class HttpClient implements GatewayClient {
     if (!answer.ok) return answer;
     const text = memberText(answer.text);
     return text === undefined ? stored(resource, answer) : { ...stored(resource, answer), value: JSON.parse(text) as T, text };
-  }
-
-  async jsonPatch(resource: string, operations: readonly JsonPatchOperation[], options: WriteOptions): Promise<JsonPatchResult> {
-    checkOptions("jsonPatch", options, ofWrite);
-    const answer = await this.#write("PATCH", resource, { ...options, body: jsonPatchText(operations), contentType: jsonPatchType });
-    return answer.ok ? stored(resource, answer) : answer;
   }
 
   async delete(resource: string, options: WriteOptions): Promise<DeleteResult> {
@@ -139,12 +122,14 @@ class HttpClient implements GatewayClient {
   }
 
   async transaction(operations: readonly Operation[], options: TransactionOptions = {}): Promise<TransactionResult> {
-    checkOptions("transaction", options, [...ofHolder, "idempotencyKey"]);
+    checkOptions("transaction", options, [...ofHolder, "seq"]);
     for (const { resource, token } of operations) if (token === undefined) checkLease(resource, options.lease?.resources);
     const holder = options.lease === undefined && options.token === undefined ? undefined : tokenOf(options);
     const headers: Record<string, string> = { ...json };
-    if (holder !== undefined) headers["fencing-token"] = fencingHeader(holder, undefined);
-    if (options.idempotencyKey !== undefined) headers["idempotency-key"] = options.idempotencyKey;
+    if (holder !== undefined) headers["fencing-token"] = fencingHeader(holder, options.seq);
+    else if (options.seq !== undefined) throw new TypeError("seq numbers the operations under { lease } or { token }, which is missing");
+    const seqs = operations.map(({ token, seq }) => seq ?? (token === undefined ? options.seq : undefined));
+    for (const [index, { resource, token = holder }] of operations.entries()) noteNumber(resource, token, seqs[index]);
     const answer = await this.#send({
       ...this.#call(options),
       method: "POST",
@@ -152,38 +137,18 @@ class HttpClient implements GatewayClient {
       headers,
       body: `{"operations":[${operations.map(operationText).join(",")}]}`,
       leaseSignal: options.lease?.signal,
-      repeatable: options.idempotencyKey === undefined ? "no" : "yes",
+      // One number that is found used refuses the whole.
+      repeatable: seqs.every((seq) => seq === undefined) ? "no" : "yes",
       subject: { operation: "transaction", token: holder },
     });
-    if (!answer.ok) return answer;
-    const { results } = JSON.parse(answer.text) as Pick<Extract<TransactionResult, { ok: true }>, "results">;
-    return { ok: true, results, replayed: answer.replayed };
-  }
-
-  async call<T>(called: string, values: Readonly<Record<string, unknown>>, options: FunctionOptions): Promise<CallResult<T>> {
-    checkOptions("call", options, [...ofCall, "leases"]);
-    if (typeof called !== "string" || called === "") throw new TypeError('call needs the name of a function, such as "billing.charge"');
-    const leases = options.leases.flatMap(({ resource, resources = [resource], token, seq }) => {
-      fencingHeader(tokenOf({ token }), seq); // Throws where one of them cannot be right.
-      return resources.map((name) => ({ resource: name, token, seq }));
-    });
-    const answer = await this.#send({
-      ...this.#call(options),
-      method: "POST",
-      path: `/v1/call/${encodeURIComponent(called)}`,
-      headers: json,
-      body: `{"leases":${JSON.stringify(leases)},"arguments":${jsonTextOf(values)}}`,
-      leaseSignals: options.leases.flatMap(({ signal }) => signal ?? []),
-      repeatable: leases.some(({ seq }) => seq !== undefined) ? "yes" : "no",
-      subject: { operation: `call ${called}` },
-    });
     if (answer.ok) {
-      const text = memberText(answer.text) ?? "null";
-      return { ok: true, value: JSON.parse(text) as T, text, replayed: false };
+      const { results } = JSON.parse(answer.text) as Pick<Extract<TransactionResult, { ok: true }>, "results">;
+      return { ok: true, results, replayed: false };
     }
-    const wasStored = answer.code === "sequence_out_of_order" && answer.outcome === "unknown";
-    const own = leases.find(({ resource }) => resource === answer.resource);
-    return wasStored && own?.seq !== undefined && own.seq === answer.currentSeq ? { ok: true, replayed: true } : answer;
+    const revs = seenBefore(answer, seqs);
+    if (revs === undefined) return answer;
+    const results = operations.map(({ resource, token = holder ?? 0 }, index) => ({ resource, token, rev: revs[index] ?? 0 }));
+    return { ok: true, results, replayed: true };
   }
 
   async list(options: ListOptions = {}): Promise<ListResult> {
@@ -199,14 +164,6 @@ class HttpClient implements GatewayClient {
       operation: "history",
       resource,
     });
-  }
-
-  changes(options: ChangesOptions = {}): AsyncGenerator<Change, void, undefined> {
-    checkOptions("changes", options, ["prefix", "after", "signal"]);
-    const { prefix, after, signal } = options;
-    if (after !== undefined && (!Number.isSafeInteger(after) || after < 0))
-      throw new RangeError(`after is the position of a change, not ${String(after)}`);
-    return readChanges({ ...this.#source, ...this.#retry }, { prefix, after, signal });
   }
 
   async refused(options: RefusedOptions = {}): Promise<RefusedResult> {
@@ -246,12 +203,12 @@ class HttpClient implements GatewayClient {
   }
 
   async #write(method: "PUT" | "PATCH" | "DELETE", resource: string, options: WriteOptions & Partial<Body>): Promise<Success | Refusal> {
-    const { seq, ifMatch, ifNoneMatch, idempotencyKey, lease } = options;
+    const { seq, ifMatch, ifNoneMatch, lease } = options;
     const token = tokenFor(resource, options);
     const headers: Record<string, string> = { ...options.contentType, "fencing-token": fencingHeader(token, seq) };
     if (ifMatch !== undefined) headers["if-match"] = ifMatch === "*" ? "*" : `"${ifMatch}"`;
     if (ifNoneMatch !== undefined) headers["if-none-match"] = ifNoneMatch;
-    if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
+    noteNumber(resource, token, seq);
     const answer = await this.#send({
       ...this.#call(options),
       method,
@@ -259,10 +216,11 @@ class HttpClient implements GatewayClient {
       headers,
       body: options.body,
       leaseSignal: lease?.signal,
-      repeatable: seq === undefined && idempotencyKey === undefined ? "no" : "yes",
+      repeatable: seq === undefined ? "no" : "yes",
       subject: { operation: method.toLowerCase(), resource, token },
     });
-    return seenBefore(answer, token, seq) ?? answer;
+    const [rev] = seenBefore(answer, [seq]) ?? [];
+    return rev === undefined ? answer : { ok: true, status: 409, text: "{}", rev, token, replayed: true };
   }
 
   #call(options: CallOptions): Pick<Retried, "signal" | "timeoutMs"> {
@@ -273,7 +231,7 @@ class HttpClient implements GatewayClient {
   #send({ subject, ...call }: Retried & { readonly subject: CallSubject }): Promise<Success | Refusal> {
     const { spans } = tracing;
     if (spans === undefined) return sendWithRetry(this.#transport, call, this.#retry);
-    const sent = { ...subject, method: call.method, base: this.#source.base };
+    const sent = { ...subject, method: call.method, base: this.#base };
     return spans.call(sent, (headers) =>
       sendWithRetry(this.#transport, { ...call, headers: { ...call.headers, ...headers } }, this.#retry),
     );

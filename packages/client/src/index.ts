@@ -5,13 +5,9 @@ export { createGatewayClient } from "./gateway-client.js";
 export { GatewayError } from "./gateway-error.js";
 export type {
   CallOptions,
-  ChangesOptions,
   FenceChange,
-  FunctionOptions,
   GetOptions,
-  GuardingLease,
   HistoryOptions,
-  JsonPatchOperation,
   ListOptions,
   Operation,
   RefusedOptions,
@@ -22,15 +18,12 @@ export type {
 export type { Holder, LeaseLike } from "./request-format.js";
 export { RawJson, rawJson } from "./request-format.js";
 export type {
-  CallResult,
-  Change,
   DeleteResult,
   FenceChangeResult,
   FenceResult,
   GetResult,
   HistoryEntry,
   HistoryResult,
-  JsonPatchResult,
   ListedResource,
   ListResult,
   LocalCode,

@@ -9,26 +9,21 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** One operation of a JSON Patch (RFC 6902). Paths are JSON pointers, such as `/lines/0/price`. */
-export type JsonPatchOperation =
-  | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
-  | { readonly op: "move" | "copy"; readonly path: string; readonly from: string }
-  | { readonly op: "remove"; readonly path: string };
-
 /**
- * Options of `put`, `patch`, `jsonPatch` and `delete`: the holder, as `lease` or as `token`, and
+ * Options of `put`, `patch` and `delete`: the holder, as `lease` or as `token`, and
  * conditions.
  */
 export type WriteOptions = CallOptions &
   Holder & {
-    /** Position among the writes of this lease. Makes a retry after an unknown outcome safe. */
+    /**
+     * Position among the writes of this lease to this resource, from 1. Makes a retry after an unknown
+     * outcome safe.
+     */
     readonly seq?: number | undefined;
     /** Only if this is the stored revision; `*` for any. */
     readonly ifMatch?: number | "*" | undefined;
     /** Only if there is no document. */
     readonly ifNoneMatch?: "*" | undefined;
-    /** Names this write. Makes a retry after an unknown outcome safe. */
-    readonly idempotencyKey?: string | undefined;
   };
 
 /** Options of `seal`: the holder, as `lease` or as `token`. */
@@ -60,16 +55,6 @@ export interface HistoryOptions extends CallOptions {
   readonly limit?: number | undefined;
   /** Only revisions below this one: `nextBefore` of the page before. */
   readonly before?: number | undefined;
-}
-
-/** Where a stream of changes begins, and what ends it. */
-export interface ChangesOptions {
-  /** Only resources whose names begin with it. */
-  readonly prefix?: string | undefined;
-  /** The position of the last change that was seen; from now on when absent. */
-  readonly after?: number | undefined;
-  /** Ends the iteration. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Which refused writes to read. */
@@ -110,25 +95,8 @@ export type Operation =
   | (OperationHead & Conditions & { readonly op: "delete" })
   | (OperationHead & { readonly op: "seal" });
 
-/** Options of `transaction`: a holder for all operations that name no token of their own. */
-export type TransactionOptions = CallOptions & Partial<Holder> & { readonly idempotencyKey?: string | undefined };
-
-/** One lease of a call: of @palisade/lock, or its resource and token. */
-export interface GuardingLease {
-  /** The resource, or the first of several. */
-  readonly resource: string;
-  /** All resources of the lease, if it has more than one. */
-  readonly resources?: readonly string[] | undefined;
-  /** The token of the lease. */
-  readonly token: number;
-  /** Aborts when the lease ends; nothing is sent after that. */
-  readonly signal?: AbortSignal | undefined;
-  /** Position among the writes of this lease. Makes a retry after an unknown outcome safe. */
-  readonly seq?: number | undefined;
-}
-
-/** Options of `call`. */
-export type FunctionOptions = CallOptions & {
-  /** What the call is guarded by, all of it in its one transaction. */
-  readonly leases: readonly GuardingLease[];
-};
+/**
+ * Options of `transaction`: a holder, and a number, for all operations that name no token of their
+ * own. A transaction in which any write has a number is safe to retry: it is all or nothing.
+ */
+export type TransactionOptions = CallOptions & Partial<Holder> & { readonly seq?: number | undefined };

@@ -47,6 +47,37 @@ export function fencingHeader(token: number, seq: number | undefined): string {
   return `${token};seq=${seq}`;
 }
 
+/** How many look after a token's numbers for a resource, and the highest that a call has used. */
+const numbers = new Map<string, { users: number; last: number }>();
+
+const numbersOf = (resource: string, token: number): string => `${token} ${resource}`;
+
+/** Called for every write, before it is sent. */
+export function noteNumber(resource: string, token: number | undefined, seq: number | undefined): void {
+  if (numbers.size === 0 || token === undefined || seq === undefined) return;
+  const known = numbers.get(numbersOf(resource, token));
+  if (known !== undefined) known.last = Math.max(known.last, seq);
+}
+
+/** The numbers that calls use under a token, from now on; kept until `end`. */
+export function watchNumbers(resources: readonly string[], token: number): { next(resource: string): number; end(): void } {
+  for (const resource of resources) {
+    const known = numbers.get(numbersOf(resource, token));
+    if (known === undefined) numbers.set(numbersOf(resource, token), { users: 1, last: 0 });
+    else known.users += 1;
+  }
+  return {
+    next: (resource) => (numbers.get(numbersOf(resource, token))?.last ?? 0) + 1,
+    end: () => {
+      for (const resource of resources) {
+        const known = numbers.get(numbersOf(resource, token));
+        if (known?.users === 1) numbers.delete(numbersOf(resource, token));
+        else if (known !== undefined) known.users -= 1;
+      }
+    },
+  };
+}
+
 /**
  * A resource name as part of a URL: each segment percent-encoded once, slashes kept. Names that
  * fetch would silently rewrite into another name are refused.

@@ -9,29 +9,22 @@ export const problemCodes = [
   "json_invalid",
   "query_invalid",
   "precondition_unsupported",
-  "idempotency_key_malformed",
   "unauthenticated",
   "forbidden_scope",
   "fencing_token_unissued",
   "not_found",
-  "function_unknown",
   "route_not_found",
   "method_not_allowed",
   "request_timeout",
   "sequence_out_of_order",
-  "idempotency_in_flight",
   "contention",
-  "patch_failed",
   "fence_unchanged",
-  "changes_gone",
   "fencing_token_stale",
   "etag_mismatch",
   "body_too_large",
   "document_too_large",
   "media_type_unsupported",
   "expectation_failed",
-  "function_failed",
-  "idempotency_key_reused",
   "fencing_token_required",
   "rate_limited",
   "headers_too_many",
@@ -73,10 +66,10 @@ export interface Refusal {
   readonly currentSeq?: number | undefined;
   /** The revision that is stored, in quotes as HTTP has it. */
   readonly currentETag?: string | undefined;
-  /** Which operation of a transaction or of a JSON patch, or lease of a call, counted from 0. */
+  /** Of a transaction whose number is stored: the stored revision of each operation's resource. */
+  readonly currentRevs?: readonly number[] | undefined;
+  /** Which operation of a transaction, counted from 0. */
   readonly operation?: number | undefined;
-  /** Of the error that a called function ended with. */
-  readonly sqlState?: string | undefined;
   /** The id of this request in the gateway's log. */
   readonly requestId?: string | undefined;
   /** How long the gateway asks to wait before another try. */
@@ -92,17 +85,12 @@ interface Stored {
   readonly token: number;
   /** The stored revision; `ifMatch` of a later write. */
   readonly rev: number;
-  /**
-   * The write was recognised as one of an earlier try, by its sequence number or idempotency key:
-   * it was stored once.
-   */
+  /** The write was recognised by its sequence number as one of an earlier try: it was stored once. */
   readonly replayed: boolean;
 }
 
 /** The answer of `put`; `created` where there was no document before. */
 export type PutResult = (Stored & { readonly created: boolean }) | Refusal;
-/** The answer of `jsonPatch`. */
-export type JsonPatchResult = Stored | Refusal;
 /** The answer of `delete`. */
 export type DeleteResult = Stored | Refusal;
 /** `value` and `text` are present for callers with a read scope. */
@@ -131,14 +119,6 @@ export type TransactionResult =
       readonly results: readonly { readonly resource: string; readonly token: number; readonly rev: number; readonly value?: unknown }[];
       readonly replayed: boolean;
     }
-  | Refusal;
-
-/** The answer of `call`. */
-export type CallResult<T = unknown> =
-  /** `text` is the value with every digit. */
-  | { readonly ok: true; readonly value: T; readonly text: string; readonly replayed: false }
-  /** An earlier try of this call was stored under its `seq`; what the function returned is lost. */
-  | { readonly ok: true; readonly replayed: true }
   | Refusal;
 
 /** One resource of a list. */
@@ -194,16 +174,9 @@ export type HistoryResult =
       readonly nextBefore: number | null;
     }
   | Refusal;
-/** One accepted write, as the stream of changes tells it. */
-export interface Change extends HistoryEntry {
-  /** Its place among all changes: `after` of a stream that goes on behind it. */
-  readonly position: number;
-  /** What was written. */
-  readonly resource: string;
-}
 /** One refused write. */
 export interface RefusedEntry {
-  /** Rises with time; the place of a page. */
+  /** Rises with each refusal of the gateway; the place of a page. */
   readonly id: number;
   /** When, as ISO 8601. */
   readonly at: string;
@@ -217,13 +190,13 @@ export interface RefusedEntry {
   readonly currentToken: number | null;
   /** The id of the credential. */
   readonly caller: string;
-  /** How many refusals since the entry before were not kept. */
-  readonly missed: number;
 }
 /** The answer of `refused`. */
 export type RefusedResult =
   | {
       readonly ok: true;
+      /** As ISO 8601: from then on the gateway that answered has all that it refused. */
+      readonly since: string;
       readonly entries: readonly RefusedEntry[];
       /** `before` of the next page; null on the last one. */
       readonly nextBefore: number | null;

@@ -26,11 +26,9 @@ export interface Retried extends Call {
    * waited for.
    */
   readonly leaseSignal?: AbortSignal | undefined;
-  /** Of further leases. */
-  readonly leaseSignals?: readonly AbortSignal[] | undefined;
 }
 
-const passing = new Set(["unavailable", "verification_unavailable", "contention", "rate_limited", "idempotency_in_flight"]);
+const passing = new Set(["unavailable", "verification_unavailable", "contention", "rate_limited"]);
 const undecided = new Set(["outcome_unknown", "connection_failed", "timed_out"]);
 /**
  * What a load balancer answers while it has no gateway to pass a request to, or lost the one it
@@ -58,8 +56,8 @@ export async function sendWithRetry(transport: Transport, call: Retried, policy:
   }
 }
 
-function signalsOf({ leaseSignal, leaseSignals = [] }: Retried): readonly AbortSignal[] {
-  return leaseSignal === undefined ? leaseSignals : [leaseSignal, ...leaseSignals];
+function signalsOf({ leaseSignal }: Retried): readonly AbortSignal[] {
+  return leaseSignal === undefined ? [] : [leaseSignal];
 }
 
 function worthRetrying(refusal: Refusal, call: Retried): boolean {
@@ -95,13 +93,15 @@ function pause(ms: number, call: Retried): Promise<boolean> {
 
 /**
  * A retry whose first try was stored after all: the gateway refuses its sequence number as already
- * used. This answers success only if an earlier try may have been applied and what is stored has
- * exactly this number (the gateway compares numbers under equal tokens only). Any other refusal
- * stays what it is.
+ * used. Answers what is stored, for each operation, only if an earlier try may have been applied and
+ * what is stored has exactly this number (the gateway compares numbers under equal tokens only). Any
+ * other refusal stays what it is.
  */
-export function seenBefore(answer: Success | Refusal, token: number, seq: number | undefined): Success | undefined {
+export function seenBefore(answer: Success | Refusal, seqs: readonly (number | undefined)[]): readonly number[] | undefined {
   if (answer.ok || answer.code !== "sequence_out_of_order" || answer.outcome !== "unknown") return undefined;
+  const seq = seqs[answer.operation ?? 0];
+  if (seq === undefined || answer.currentSeq !== seq) return undefined;
   const rev = /^"(\d+)"$/.exec(answer.currentETag ?? "")?.[1];
-  if (seq === undefined || answer.currentSeq !== seq || rev === undefined) return undefined;
-  return { ok: true, status: answer.status ?? 0, text: "{}", rev: Number(rev), token, replayed: true };
+  const revs = answer.currentRevs ?? (rev === undefined ? [] : [Number(rev)]);
+  return revs.length === seqs.length ? revs : undefined;
 }

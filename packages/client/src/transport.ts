@@ -93,7 +93,7 @@ function success(response: Response, text: string): Success {
     // A proxy that compresses answers marks the tag as weak (W/).
     rev: Number(/^(?:W\/)?"(\d+)"$/.exec(response.headers.get("etag") ?? "")?.[1] ?? 0),
     token: Number(response.headers.get("fencing-token") ?? 0),
-    replayed: response.headers.get("idempotent-replayed") === "true",
+    replayed: false,
   };
 }
 
@@ -131,8 +131,8 @@ export function refusalOf(base: string, response: Response, text: string): Refus
     currentToken: problem.currentToken,
     currentSeq: problem.currentSeq,
     currentETag: problem.currentETag,
+    currentRevs: problem.currentRevs,
     operation: problem.operation,
-    sqlState: problem.sqlState,
     requestId: problem.requestId,
     retryAfterMs,
     attempts: 1,

@@ -1,12 +1,12 @@
 // The short way to be safe: acquire, seal, run, write, release. The seals come before the read, so
 // that no write of an older holder can land between what the routine saw and what it stores; the
-// write can be repeated when its outcome is unknown: it carries sequence number 1 of a fresh lease,
-// or, as a transaction, a key of its own.
+// write can be repeated when its outcome is unknown: it carries the sequence number after the last
+// one that the routine used.
 
 import type { GatewayClient } from "./client-options.js";
 import { GatewayError } from "./gateway-error.js";
 import { checkMethod, checkOptions, shown } from "./misuse.js";
-import type { LeaseLike } from "./request-format.js";
+import { type LeaseLike, watchNumbers } from "./request-format.js";
 import { tracing } from "./spans.js";
 
 /** A lease that is released by disposing of it; those of @palisade/lock fit. */
@@ -116,30 +116,36 @@ async function underLease(...[locker, client, resource, routine, options = {}]: 
   const lease = await locker.acquire(resource, { renew: true, ...options.acquire });
   // Releasing never throws over an error of the routine.
   await using _release = lease;
-  const work = { client, lease, run, timeoutMs: options.timeoutMs };
-  return typeof resource === "string" ? await withOne(work, resource) : await withSeveral(work, resource);
+  const numbers = watchNumbers(typeof resource === "string" ? [resource] : resource, lease.token);
+  try {
+    const work = { client, lease, run, numbers, timeoutMs: options.timeoutMs };
+    return typeof resource === "string" ? await withOne(work, resource) : await withSeveral(work, resource);
+  } finally {
+    numbers.end();
+  }
 }
 
 interface Work {
   readonly client: Client;
   readonly lease: LeaseLike;
   readonly run: (document: unknown, work: ResourceWork<unknown>) => unknown;
+  readonly numbers: { next(resource: string): number };
   readonly timeoutMs: number | undefined;
 }
 
 async function withOne(work: Work, resource: string): Promise<ResourceResult<unknown>> {
-  const { client, lease, timeoutMs } = work;
+  const { client, lease, numbers, timeoutMs } = work;
   const { token } = lease;
   const { value: document, rev } = await sealed(work, resource);
   const value = await untilLost(work, resource, document, rev);
   if (value === undefined) return { value, rev, token };
-  const stored = await client.put(resource, value, { lease, seq: 1, timeoutMs });
+  const stored = await client.put(resource, value, { lease, seq: numbers.next(resource), timeoutMs });
   if (!stored.ok) throw new GatewayError(`${resource} was not stored with token ${token}`, stored);
   return { value, rev: stored.rev, token };
 }
 
 async function withSeveral(work: Work, resources: readonly string[]): Promise<ResourceResult<unknown, readonly number[]>> {
-  const { client, lease, timeoutMs } = work;
+  const { client, lease, numbers, timeoutMs } = work;
   const { token } = lease;
   const names = resources.join(", ");
   const seals = await Promise.all(resources.map((resource) => sealed(work, resource)));
@@ -150,10 +156,10 @@ async function withSeveral(work: Work, resources: readonly string[]): Promise<Re
   if (!Array.isArray(value) || value.length !== resources.length)
     throw new TypeError(`the routine must return ${resources.length} documents, one for each of ${names}, or undefined`);
   const operations = resources.flatMap((resource, index) =>
-    value[index] === undefined ? [] : [{ op: "put" as const, resource, value: value[index] as unknown, seq: 1 }],
+    value[index] === undefined ? [] : [{ op: "put" as const, resource, value: value[index] as unknown, seq: numbers.next(resource) }],
   );
   if (operations.length === 0) return { value, rev: before, token };
-  const stored = await client.transaction(operations, { lease, idempotencyKey: crypto.randomUUID(), timeoutMs });
+  const stored = await client.transaction(operations, { lease, timeoutMs });
   if (!stored.ok) throw new GatewayError(`${names} were not stored with token ${token}`, stored);
   const revOf = new Map(stored.results.map(({ resource, rev }) => [resource, rev]));
   return { value, rev: resources.map((resource, index) => revOf.get(resource) ?? before[index] ?? 0), token };

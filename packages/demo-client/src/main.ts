@@ -1,63 +1,42 @@
-// `npm run demo`: reads the arguments, starts the servers, runs the scenarios, stops everything.
-// The exit code is 0 only if every scenario was proven, 2 for arguments that cannot be right.
+// `npm run demo`: reads the arguments, starts the servers, runs the scenarios, stops everything. Ends
+// on the first Ctrl-C or SIGTERM after cleaning up. The exit code is 0 only if every scenario was
+// proven, 2 for arguments that cannot be right.
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { type DemoOptions, readCommandLine, UsageError, usage } from "./command-line.js";
 import { runScenario } from "./engine/act-run.js";
 import { openEnvironment } from "./engine/environment.js";
-import type { Output } from "./output/events.js";
-import { LaneView } from "./output/lane-view.js";
+import type { DemoEvent } from "./output/events.js";
 import { Picture } from "./output/picture.js";
 import { PlainLines } from "./output/plain-lines.js";
-import { paint } from "./output/text.js";
-import { exitCodeOf, runProgram } from "./program.js";
+import { errorPaint, paint } from "./output/text.js";
 import { scenarios } from "./scenarios/catalogue.js";
 
 const names = scenarios.map(({ name }) => name);
-
-function readOptions(): DemoOptions | undefined {
-  try {
-    return readCommandLine(process.argv.slice(2), names);
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    console.error(error.message);
-    process.exitCode = 2;
-    return undefined;
-  }
-}
-
-function screen({ json }: DemoOptions): Output {
-  const print = (line: string): void => console.log(line);
-  if (json) return { show: (event) => print(JSON.stringify(event)) };
-  const { isTTY, columns } = process.stdout;
-  return isTTY ? new LaneView({ columns: columns || 80, print }) : new PlainLines({ print });
-}
-
-function toBoth(first: Output, second: Output): Output {
-  return {
-    show(event) {
-      first.show(event);
-      second.show(event);
-    },
-  };
-}
+const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGPIPE: 141 } as const;
 
 async function demo(options: DemoOptions, signal: AbortSignal): Promise<void> {
-  const { htmlFile, json, ttlMs, redisUrls, gateway } = options;
+  const { htmlFile, json, ttlMs } = options;
   // Before anything is started: a file that cannot be written is known at once.
   if (htmlFile !== undefined) await writePicture(htmlFile, "");
-  await using environment = await openEnvironment({ redisUrls, gateway });
+  await using environment = await openEnvironment();
   if (signal.aborted) return;
   // Without its workers the scenario fails at its next request, and so ends.
-  signal.addEventListener("abort", () => void environment.workers.end(), { once: true });
+  signal.addEventListener("abort", () => void environment.workers[Symbol.asyncDispose](), { once: true });
   const { description, startedInMs } = environment;
   if (!json) console.log(paint.dim([`servers ready in ${startedInMs} ms`, ...description].join("\n  ")));
   const picture = new Picture();
-  const output = toBoth(screen(options), picture);
+  const print = (line: string): void => console.log(line);
+  const lines = new PlainLines({ columns: process.stdout.columns, print });
+  const show = (event: DemoEvent): void => {
+    picture.show(event);
+    if (json) print(JSON.stringify(event));
+    else lines.show(event);
+  };
   const run = `demo-${randomBytes(4).toString("hex")}`;
   for (const scenario of scenarios.filter(({ name }) => options.scenarios.includes(name))) {
     if (signal.aborted) return;
-    const outcome = await runScenario(scenario, { environment, output, ttlMs, pauseMs: pauseOf(options), run, signal });
+    const outcome = await runScenario(scenario, { environment, output: { show }, ttlMs, pauseMs: pauseOf(options), run, signal });
     if (signal.aborted) return;
     if (outcome === "differs") process.exitCode = 1;
   }
@@ -67,12 +46,9 @@ async function demo(options: DemoOptions, signal: AbortSignal): Promise<void> {
 }
 
 async function writePicture(file: string, html: string): Promise<void> {
-  try {
-    await writeFile(file, html);
-  } catch (error) {
-    const reason = (error as Error).message;
-    throw new Error(`The picture cannot be written to ${file}: ${reason}.`, { cause: error });
-  }
+  await writeFile(file, html).catch((error: Error) => {
+    throw new Error(`The picture cannot be written to ${file}: ${error.message}.`, { cause: error });
+  });
 }
 
 /** Never so long that a lease would run out while the reader reads. */
@@ -80,14 +56,36 @@ function pauseOf({ speed = process.stdout.isTTY ? 1 : 0, ttlMs }: DemoOptions): 
   return speed === 0 ? 0 : Math.min(ttlMs / 10, 200 / speed);
 }
 
-const options = readOptions();
-if (options?.mode === "help") console.log(usage(names));
-else if (options?.mode === "list") for (const { name, about } of scenarios) console.log(`${name.padEnd(20)}${about}`);
-else if (options !== undefined) {
-  const endedBy = await runProgram((signal) => demo(options, signal));
-  if (endedBy !== "finished" && endedBy !== "failed") {
-    const why = endedBy === "SIGPIPE" ? "The output is no longer read: stopped" : "Stopped";
-    console.error(`${why} in the middle of the scenario. Everything that was started is stopped.`);
-    process.exitCode = exitCodeOf(endedBy);
+async function play(options: DemoOptions): Promise<void> {
+  const abort = new AbortController();
+  // A second signal is left to the testkit, which then ends all children at once. Not SIGPIPE: a
+  // process that listens to it gets one for every socket of a dead server.
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(name, () => abort.abort(name));
+  // The reader has gone (`| head -3`), or the disk is full: Node reports an error of the stream.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => abort.abort("SIGPIPE"));
+  try {
+    await demo(options, abort.signal);
+  } catch (error) {
+    // What fails because the program was told to end is not a failure.
+    if (!abort.signal.aborted) {
+      console.error(errorPaint.red(error instanceof Error ? error.message : String(error)));
+      process.exitCode = 1;
+    }
   }
+  if (!abort.signal.aborted) return;
+  const endedBy = abort.signal.reason as keyof typeof exitCodes;
+  const why = endedBy === "SIGPIPE" ? "The output is no longer read: stopped" : "Stopped";
+  console.error(`${why} in the middle of the scenario. Everything that was started is stopped.`);
+  process.exitCode = exitCodes[endedBy];
+}
+
+try {
+  const options = readCommandLine(process.argv.slice(2), names);
+  if (options.mode === "help") console.log(usage(names));
+  else if (options.mode === "list") for (const { name, about } of scenarios) console.log(`${name.padEnd(20)}${about}`);
+  else await play(options);
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  console.error(error.message);
+  process.exitCode = 2;
 }

@@ -2,20 +2,17 @@
 // without groups, so that Express neither decodes nor folds them: names are parsed from the raw
 // target, once.
 import express, { type Express, type NextFunction, type Request, type RequestHandler, type Response } from "express";
-import { Answer } from "./http/answer.js";
+import { Answer, Problem, success } from "./http/answer.js";
 import type { Dispatcher, RouteHandler } from "./http/dispatcher.js";
-import { allowed } from "./http/paths.js";
-import { Problem, success } from "./http/problem.js";
-import { callRoute } from "./http/routes/call.js";
-import { type ChangesParts, changesRoute } from "./http/routes/changes.js";
-import { fenceChangeRoute } from "./http/routes/fence-change.js";
+import { allowed, isSeal } from "./http/request.js";
 import { fenceRoute, historyRoute, listRoute, readRoute } from "./http/routes/read.js";
-import { refusedRoute } from "./http/routes/refusals.js";
-import { isSeal } from "./http/routes/target.js";
+import { fenceChangeRoute, refusedRoute } from "./http/routes/reports.js";
 import { transactionRoute } from "./http/routes/transaction.js";
 import { deleteRoute, patchRoute, putRoute, sealRoute, type WriteParts } from "./http/routes/write.js";
+import type { RefusalRing } from "./observe/refusals.js";
 
-interface AppParts extends WriteParts, ChangesParts {
+interface AppParts extends WriteParts {
+  readonly refusals: RefusalRing;
   readonly dispatcher: Dispatcher;
   /** The OpenAPI document as text. */
   readonly description: string;
@@ -45,10 +42,6 @@ export function createApp(parts: AppParts): Express {
     .route(/^\/v1\/transactions$/)
     .post(dispatcher.authenticated("transaction", transactionRoute(parts)))
     .all(otherMethods(allowed.transaction));
-  app
-    .route(/^\/v1\/call\//)
-    .post(dispatcher.authenticated("call", callRoute(parts)))
-    .all(otherMethods(allowed.call));
   addReports(app, parts, otherMethods);
   const description = new Answer(success.ok, parts.description);
   app
@@ -81,10 +74,6 @@ function addReports(app: Express, parts: AppParts, otherMethods: (allow: string)
   app
     .route(/^\/v1\/history\//)
     .get(dispatcher.authenticated("history", historyRoute(parts)))
-    .all(otherMethods(allowed.read));
-  app
-    .route(/^\/v1\/changes$/)
-    .get(dispatcher.authenticated("changes", changesRoute(parts)))
     .all(otherMethods(allowed.read));
   app
     .route(/^\/v1\/refused$/)

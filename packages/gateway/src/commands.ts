@@ -1,20 +1,19 @@
 // The commands of the program palisade-gateway. Each answers with its exit code; configuration
 // comes from the environment alone.
 import { parseArgs } from "node:util";
+import { fencedTables, inspectFences, unfence } from "@palisade/guard";
 import { createGateway, type Gateway } from "./gateway.js";
-import { apiKeyFile } from "./http/api-key-file.js";
 import { makeApiKey } from "./http/api-keys.js";
+import { apiKeyFile } from "./http/auth.js";
 import { firstIssue } from "./http/schemas.js";
 import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog } from "./observe/log.js";
 import { recover } from "./recover.js";
-import { GatewayConfigError, hasCredentials, verifyMode } from "./settings/config.js";
+import { type EnvironmentSettings, GatewayConfigError, hasCredentials, readEnvironment, verifyMode } from "./settings/config.js";
 import { loadCredentials } from "./settings/credentials.js";
-import { type EnvironmentSettings, readEnvironment } from "./settings/environment.js";
-import type { Settings } from "./settings/setting-values.js";
-import { settings as table } from "./settings/settings.js";
-import { distribute, MOST_SHARDS } from "./store/distribute.js";
-import { grantRoles } from "./store/migrate.js";
+import { type Setting, type Settings, settings as table } from "./settings/settings.js";
+import { withClient } from "./store/database-url.js";
+import { distribute, grantRoles, MOST_SHARDS } from "./store/migrate.js";
 import { connectToLock } from "./verify-with-lock.js";
 import { version } from "./version.generated.js";
 
@@ -157,8 +156,8 @@ export function printHelp(): number {
 }
 
 function helpText(): string {
-  const lines = Object.values(table).map(({ env, help, mustBe, fallback, otherwise = fallback }) => {
-    const preset = otherwise === undefined ? "" : ` Default: ${String(otherwise)}.`;
+  const lines = Object.values<Setting>(table).map(({ env, help, mustBe, fallback }) => {
+    const preset = fallback === undefined ? "" : ` Default: ${String(fallback)}.`;
     return `  ${env}\n      ${help} Must be ${mustBe}.${preset}`;
   });
   return `palisade-gateway [serve]        serve resources over HTTP until SIGTERM
@@ -185,4 +184,35 @@ ${lines.join("\n")}`;
 
 export function noArguments(args: readonly string[]): void {
   if (args.length > 0) throw new GatewayConfigError([`${JSON.stringify(args[0])} is not understood here; --help lists what is.`]);
+}
+
+// The commands about the user's own tables: what is fenced, taking a fence away, and every way
+// around them.
+
+export async function fences(args: readonly string[]): Promise<number> {
+  noArguments(args);
+  const tables = await withClient(read().settings.databaseUrl, fencedTables);
+  for (const { table, prefix, keyColumns, enabled } of tables)
+    console.log(`${table}: ${prefix}{${keyColumns.join("}/{")}}${enabled ? "" : "; its trigger is disabled"}`);
+  if (tables.length === 0) console.log("No table is fenced.");
+  return 0;
+}
+
+export async function unfenceTable(args: readonly string[]): Promise<number> {
+  const [table, ...rest] = args;
+  if (table === undefined || table === "") throw new GatewayConfigError(["unfence needs the name of a table."]);
+  noArguments(rest);
+  await withClient(read().settings.databaseUrl, (client) => unfence(client, table));
+  console.log(`${table} is not fenced any more: every write to it passes. The fences of its resources stay.`);
+  return 0;
+}
+
+/** Exit code 1 when writes pass a fence now, as with a check that fails. */
+export async function doctor(args: readonly string[]): Promise<number> {
+  noArguments(args);
+  const findings = await withClient(read().settings.databaseUrl, inspectFences);
+  for (const { kind, way, table, detail } of findings) console.log(`${kind.padEnd(10)}  ${table ?? "every table"}: ${detail} (${way})`);
+  const open = findings.filter(({ kind }) => kind === "open").length;
+  console.log(open === 0 ? "No way around the fences is open." : `${open} ${open === 1 ? "way" : "ways"} around the fences open.`);
+  return open === 0 ? 0 : 1;
 }

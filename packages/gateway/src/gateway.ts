@@ -2,26 +2,35 @@
 // everything in the order that loses no accepted request.
 import type { RequestListener, Server } from "node:http";
 import type { Locker } from "@palisade/lock";
+import type { OperatorPage } from "@palisade/page";
 import type { Express } from "express";
 import { createApp } from "./app.js";
 import type { FencedStore, Readiness } from "./fenced-store.js";
-import { createAdminApp, MAX_ADMIN_CONNECTIONS } from "./http/admin.js";
-import { BodyBudget } from "./http/body.js";
-import { Dispatcher, RateLimit } from "./http/dispatcher.js";
-import { closeServer, listenOn, notListening, urlOf } from "./http/listener.js";
+import { BODY_BUDGET_BYTES, BodyBudget } from "./http/body.js";
+import { Dispatcher, MAX_REQUESTS, RateLimit } from "./http/dispatcher.js";
 import { openApiText } from "./http/openapi.js";
-import { noteRefused } from "./http/routes/refusals.js";
-import { createGatewayServer, type GatewayServer } from "./http/server.js";
+import { mountPage } from "./http/operator-page.js";
+import { noteRefused } from "./http/routes/reports.js";
+import {
+  closeServer,
+  createAdminApp,
+  createGatewayServer,
+  type GatewayServer,
+  listenOn,
+  MAX_ADMIN_CONNECTIONS,
+  notListening,
+  urlOf,
+} from "./http/server.js";
+import { presetLimits, type ServerLimits, type StoreLimits, serverLimits, storeLimits } from "./limits.js";
 import { bringUpToDate, refuseUnfitDatabase } from "./migrate-at-start.js";
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
-import { OperatorPage } from "./page/page.js";
+import { RefusalRing } from "./observe/refusals.js";
 import { openStore, type StoreConfig } from "./postgres-store.js";
 import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
-import type { Settings } from "./settings/setting-values.js";
+import type { Settings } from "./settings/settings.js";
 import { MigrationError } from "./store/migrate.js";
-import { storeLimits } from "./store/store-limits.js";
 import { connectToLock, lockReadiness, verifyWith } from "./verify-with-lock.js";
 
 /** One gateway of this process, not yet listening. */
@@ -71,21 +80,44 @@ export interface GatewayOptions {
  * once when they cannot work.
  */
 export function createGateway(config: GatewayConfig, options: GatewayOptions = {}): Gateway {
+  return createGatewayWith({}, config, options);
+}
+
+/** What no operator sets. Tests do, to see it reached. */
+export interface GatewayLimits extends Partial<ServerLimits>, Partial<Omit<StoreLimits, keyof Settings>> {
+  readonly maxRequests?: number;
+  readonly bodyBudgetBytes?: number;
+  readonly lastRequestMs?: number;
+  readonly jwksMaxAgeMs?: number;
+}
+
+/** A gateway with other limits than the usual ones. */
+export function createGatewayWith(limits: GatewayLimits, config: GatewayConfig, options: GatewayOptions = {}): Gateway {
   const naming = options.naming ?? ((key) => key);
   const settings = resolveSettings(config, naming);
-  return new RunningGateway(settings, loadCredentials(settings, naming), options.log ?? createLog(settings.logLevel));
+  const credentials = loadCredentials(settings, naming, limits.jwksMaxAgeMs);
+  return new RunningGateway({ settings, limits, credentials, log: options.log ?? createLog(settings.logLevel) });
+}
+
+interface GatewayParts {
+  readonly settings: Settings;
+  readonly limits: GatewayLimits;
+  readonly credentials: Credentials;
+  readonly log: Log;
 }
 
 class RunningGateway implements Gateway {
   readonly app: Express;
   readonly #settings: Settings;
+  readonly #limits: GatewayLimits;
   readonly #credentials: Credentials;
   readonly #log: Log;
   readonly #budget: BodyBudget;
   readonly #metrics: Metrics;
   readonly #dispatcher: Dispatcher;
   #store: FencedStore | undefined;
-  readonly #page: OperatorPage | undefined;
+  #page: OperatorPage | undefined;
+  readonly #refusals = new RefusalRing();
   #lock: Locker | undefined;
   readonly #ending = new AbortController();
   #opening: Promise<void> | undefined;
@@ -93,11 +125,12 @@ class RunningGateway implements Gateway {
   #urls: { readonly api: string; readonly admin: string } | undefined;
   #closing: Promise<{ readonly unfinished: number }> | undefined;
 
-  constructor(settings: Settings, credentials: Credentials, log: Log) {
+  constructor({ settings, limits, credentials, log }: GatewayParts) {
     this.#settings = settings;
+    this.#limits = limits;
     this.#credentials = credentials;
     this.#log = log;
-    this.#budget = new BodyBudget(settings.bodyBudgetBytes);
+    this.#budget = new BodyBudget(limits.bodyBudgetBytes ?? Math.max(BODY_BUDGET_BYTES, settings.bodyLimitBytes));
     this.#metrics = new Metrics({
       stats: () => this.#store?.stats(),
       requestsInFlight: () => this.#dispatcher.inFlight,
@@ -107,12 +140,11 @@ class RunningGateway implements Gateway {
       authenticator: credentials.authenticator,
       rateLimit: new RateLimit(settings.rateLimitPerSecond),
       budget: this.#budget,
-      maxRequests: settings.maxRequests,
+      maxRequests: limits.maxRequests ?? MAX_REQUESTS,
       log,
       metrics: this.#metrics,
-      onRefusal: (problem, context) => noteRefused([this.#store?.refusals, this.#page?.refusals], problem, context),
+      onRefusal: (problem, context) => noteRefused(this.#refusals, problem, context),
     });
-    this.#page = settings.page === "on" ? this.#createPage() : undefined;
     this.app = this.#createApp();
   }
 
@@ -135,12 +167,12 @@ class RunningGateway implements Gateway {
 
   async listen(): Promise<void> {
     await this.open({ credentials: this.#credentials.isOpen ? "none" : undefined });
-    const { host, port, adminHost, adminPort } = this.#settings;
-    const api = createGatewayServer(this.app, this.#settings);
-    const addPage = this.#page && ((app: Express) => this.#page?.addTo(app));
-    const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text(), addPage });
-    const maxConnections = Math.min(this.#settings.maxConnections, MAX_ADMIN_CONNECTIONS);
-    const admin = createGatewayServer(adminApp, { ...this.#settings, maxConnections });
+    const { host, port, adminHost, adminPort, idleTimeoutMs } = this.#settings;
+    const limits = { ...serverLimits, ...this.#limits, idleTimeoutMs };
+    const api = createGatewayServer(this.app, limits);
+    const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text() });
+    if (this.#settings.page === "on") this.#page = this.#mountPage(adminApp);
+    const admin = createGatewayServer(adminApp, { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS });
     this.#servers = { api, admin };
     await listenOn(api, { host, port });
     await listenOn(admin, { host: adminHost ?? host, port: adminPort });
@@ -172,27 +204,24 @@ class RunningGateway implements Gateway {
         return gateway.#openStore;
       },
       dispatcher: this.#dispatcher,
+      refusals: this.#refusals,
       metrics: this.#metrics,
       budget: this.#budget,
-      authenticator: this.#credentials.authenticator,
       bodyLimitBytes: this.#settings.bodyLimitBytes,
-      keepAliveMs: Math.min(10_000, this.#settings.idleTimeoutMs / 3),
       description: openApiText(),
     });
   }
 
-  #createPage(): OperatorPage {
-    const { history, refusedLog } = this.#settings;
-    return new OperatorPage({
+  #mountPage(adminApp: Express): OperatorPage {
+    return mountPage(adminApp, {
       dispatcher: this.#dispatcher,
       authenticator: this.#credentials.authenticator,
       budget: this.#budget,
       metrics: this.#metrics,
+      refusals: this.#refusals,
       log: this.#log,
-      store: () => this.#openStore,
-      lock: () => this.#lock,
-      keepsHistory: history === "on",
-      keepsRefusals: refusedLog === "on",
+      store: this.#openStore,
+      lock: this.#lock,
     });
   }
 
@@ -208,7 +237,7 @@ class RunningGateway implements Gateway {
         "NO CREDENTIALS ARE CONFIGURED: every caller that reaches this port may read, write and move fences; it listens on loopback only",
       );
     if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
-    else await refuseUnfitDatabase(settings.databaseUrl, storeLimits(settings).connectTimeoutMs);
+    else await refuseUnfitDatabase(settings.databaseUrl, storeLimits({ ...settings, ...this.#limits }).connectTimeoutMs);
     if (settings.redisUrls !== undefined && (verifyMode(settings) !== "off" || settings.page === "on"))
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
     this.#store = await openStore(this.#storeConfig());
@@ -227,7 +256,10 @@ class RunningGateway implements Gateway {
     const { verify: _mode, ...settings } = this.#settings;
     const lock = this.#verifyingLock;
     return {
+      // A document may be as large as the body that brings it.
+      documentLimitBytes: Math.max(presetLimits.documentLimitBytes, settings.bodyLimitBytes),
       ...settings,
+      ...this.#limits,
       memory: settings.restoreCheck === "on" ? lock : undefined,
       verify: lock === undefined ? undefined : verifyWith(lock, this.#log),
       verifyUnreachable: verifyMode(this.#settings) === "open" ? "accept" : "refuse",
@@ -256,30 +288,31 @@ class RunningGateway implements Gateway {
   }
 
   async #close(): Promise<{ readonly unfinished: number }> {
-    const { drainMs, unreadyMs, lastRequestMs } = this.#settings;
+    const { drainMs, unreadyMs } = this.#settings;
+    const { lastRequestMs = drainMs / 10 } = this.#limits;
     this.#ending.abort();
     this.#credentials.close();
     this.#page?.close();
     const closed: Promise<void>[] = [];
+    // /ready already fails; a load balancer in front gets the time to notice.
+    if (this.#servers !== undefined && unreadyMs > 0) await new Promise((resolve) => setTimeout(resolve, unreadyMs));
+    const endsAt = performance.now() + drainMs;
+    const leftMs = (): number => Math.max(0, endsAt - performance.now());
     if (this.#servers !== undefined) {
       const { api } = this.#servers;
-      // /ready already fails; a load balancer in front gets the time to notice.
-      if (unreadyMs > 0) await new Promise((resolve) => setTimeout(resolve, unreadyMs));
       // The listener closes while clients still keep their connections: after they were told to
       // close them they would connect again, and a connection that the kernel has accepted and the
       // gateway has not is reset when the listener closes.
-      this.#store?.changes?.end();
       closed.push(api.stopListening());
       this.#dispatcher.closeConnections();
       await api.allClosed(lastRequestMs);
     }
-    const startedAt = performance.now();
     const drained = this.#dispatcher.drain();
     this.#servers?.api.close(); // Also ends Node's search for overdue requests.
     this.#servers?.api.closeIdleSockets();
-    await within(drained, drainMs);
+    await within(drained, leftMs());
     const unfinished = this.#dispatcher.inFlight;
-    await this.#store?.close({ drainMs: Math.max(0, drainMs - (performance.now() - startedAt)) });
+    await this.#store?.close({ drainMs: leftMs() });
     this.#servers?.api.closeAllConnections();
     await this.#lock?.close();
     if (this.#servers !== undefined) closed.push(closeServer(this.#servers.admin));

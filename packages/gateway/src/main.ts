@@ -2,8 +2,19 @@
 // The program palisade-gateway: runs one command and leaves with an exit code that says how it
 // went. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration. A second signal leaves at
 // once.
-import { checkConfig, grant, keygen, printHelp, printVersion, recoverFences, runMigrations, serve } from "./commands.js";
-import { doctor, fences, unfenceTable } from "./fence-commands.js";
+import {
+  checkConfig,
+  doctor,
+  fences,
+  grant,
+  keygen,
+  printHelp,
+  printVersion,
+  recoverFences,
+  runMigrations,
+  serve,
+  unfenceTable,
+} from "./commands.js";
 import { GatewayConfigError } from "./settings/config.js";
 
 const commands: Readonly<Record<string, (args: readonly string[]) => Promise<number> | number>> = {

@@ -3,8 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "./observe/log.js";
 import { EngineError } from "./store/engine.js";
-import { migrate } from "./store/migrate.js";
-import { demandFitDatabase } from "./store/start-check.js";
+import { demandFitDatabase, migrate } from "./store/migrate.js";
 
 const PAUSE_MS = 1_000;
 // Postgres does not listen yet, is still starting up (57P03), is short of connections (53300), or

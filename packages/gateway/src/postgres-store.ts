@@ -1,28 +1,37 @@
 // The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are
 // asked through the `verify` hook only.
-import type { CallRequest, CallVerdict, TransactionRequest, TransactionVerdict, Verdict, WriteRequest } from "./fence/verdict.js";
-import { checkCall, checkName, checkTransaction, checkWrite, isName, tooLargeToPut } from "./fence/write-request.js";
+import {
+  checkName,
+  checkTransaction,
+  checkWrite,
+  isName,
+  type TransactionRequest,
+  type TransactionVerdict,
+  tooLargeToPut,
+  type Verdict,
+  type VerifyToken,
+  type WriteRequest,
+} from "./fence/verdict.js";
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
-import { type Calls, openCalls } from "./guard/call.js";
 import { RaiseCheck, WriteVerifier } from "./guard/raise-check.js";
-import { Rehearsal } from "./guard/rehearsal.js";
-import { WritePaths } from "./guard/write-paths.js";
-import { ChangeFeed } from "./store/change-feed.js";
-import { DatabaseHost } from "./store/database-host.js";
-import { EngineWatch } from "./store/engine-watch.js";
-import { Lineage } from "./store/lineage.js";
+import { Rehearsal, WritePaths } from "./guard/write-paths.js";
+import { type StoreLimits, storeLimits } from "./limits.js";
+import { EngineWatch } from "./store/engine.js";
+import { Lineage, type StoreMemory } from "./store/lineage.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
-import { type HistoryRequest, type ListRequest, type ListResult, listResources, type ReadResult, readHistory } from "./store/read.js";
-import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
-import { RefusalLog } from "./store/refusal-log.js";
-import { ResourceReads } from "./store/resource-reads.js";
+import {
+  type HistoryRequest,
+  type ListRequest,
+  type ListResult,
+  listResources,
+  ReadPool,
+  type ReadResult,
+  ResourceReads,
+  readHistory,
+} from "./store/reads.js";
 import { forgetOld } from "./store/retention.js";
 import type { Durability } from "./store/session.js";
-import { type StoreLimits, storeLimits } from "./store/store-limits.js";
-import type { StoreConfig } from "./store-config.js";
-
-export type { StoreConfig } from "./store-config.js";
 
 /**
  * Checks the configuration. Connects only when asked something: it resolves while Postgres is away,
@@ -33,8 +42,6 @@ export async function openStore(config: StoreConfig): Promise<FencedStore> {
 }
 
 class PostgresStore implements FencedStore {
-  readonly changes: ChangeFeed | undefined;
-  readonly refusals: RefusalLog | undefined;
   readonly #limits: StoreLimits;
   readonly #durability: Durability;
   readonly #history: "off" | "on";
@@ -44,71 +51,54 @@ class PostgresStore implements FencedStore {
   readonly #engine: EngineWatch;
   readonly #paths: WritePaths;
   readonly #verifier: WriteVerifier;
-  readonly #calls: Calls | undefined;
   readonly #rehearsal: Rehearsal;
   readonly #lineage: Lineage | undefined;
   readonly #observe: (event: StoreEvent) => void;
   /** The error last reported: one statement may have ended many writes. */
   #reported: Error | undefined;
-  readonly #keysInFlight = new Map<string, string>();
   readonly #retention: { stop(): void };
   #closed: Promise<void> | undefined;
 
   constructor(config: StoreConfig, limits: StoreLimits) {
     const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
     const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
-    const host = new DatabaseHost(databaseUrl);
     const { memory } = config;
     this.#limits = limits;
     this.#durability = durability;
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
     this.#lineage = memory === undefined ? undefined : new Lineage(memory, verifyUnreachable);
-    this.#pool = new ReadPool({ ...limits, host, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
+    this.#pool = new ReadPool({ ...limits, databaseUrl, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
     this.#reads = new ResourceReads(this.#pool, limits.connectTimeoutMs);
     const engine = new EngineWatch(this.#pool, (found) => this.#paths.use(found));
     this.#engine = engine;
     this.#paths = new WritePaths({
       limits,
-      connection: { ...limits, host, durability, onIdleError, engine, lineage: this.#lineage },
+      connection: { ...limits, databaseUrl, durability, onIdleError, engine, lineage: this.#lineage },
       form: { history, durability, documentLimitBytes: limits.documentLimitBytes },
       observe,
     });
-    const { lanes } = this.#paths.whole.path;
-    this.#rehearsal = new Rehearsal(lanes, this.#paths.writes);
+    const { line } = this.#paths.whole;
+    this.#rehearsal = new Rehearsal(line, this.#paths.writes);
     this.#observe = observe;
-    this.#lineage?.start(lanes, this.#pool);
+    this.#lineage?.start(line, this.#pool);
     const raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#verifier = new WriteVerifier(this.#paths, raises);
-    this.#calls = openCalls(config, { durability, engine, raises, limits, onIdleError });
-    const { refusedLog = "off", maxChangeReaders = 100 } = config;
-    this.changes = history === "on" ? new ChangeFeed({ pool: this.#pool, engine, maxReaders: maxChangeReaders }) : undefined;
-    this.refusals = refusedLog === "on" ? new RefusalLog(this.#pool) : undefined;
-    this.#retention = forgetOld({ pool: this.#pool, limits, refusedLog, onError: onIdleError });
+    this.#retention = forgetOld({ pool: this.#pool, historyRetentionMs: limits.historyRetentionMs, onError: onIdleError });
   }
 
   async write(request: WriteRequest): Promise<Verdict> {
     checkWrite(request);
     const [tooLarge] = tooLargeToPut([request], this.#limits.documentLimitBytes);
     if (tooLarge !== undefined) return tooLarge.refusal;
-    return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#verifier.write(request)));
+    return this.#reportedIfUnavailable(await this.#verifier.write(request));
   }
 
   async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     checkTransaction(request);
     const tooLarge = tooLargeToPut(request.operations, this.#limits.documentLimitBytes);
     if (tooLarge.length > 0) return { kind: "refused", refusals: tooLarge };
-    return this.#reportedIfUnavailable(await this.#withKey(request, () => this.#verifier.transaction(request)));
-  }
-
-  async call(request: CallRequest): Promise<CallVerdict> {
-    checkCall(request);
-    const unknown = this.#engine.known === undefined ? await this.#engine.look() : undefined;
-    return (
-      unknown ??
-      (await this.#lineage?.refusal(this.#pool)) ??
-      (await this.#calls?.call(request)) ?? { kind: "function_unknown", message: "No function may be called here." }
-    );
+    return this.#reportedIfUnavailable(await this.#verifier.transaction(request));
   }
 
   #reportedIfUnavailable<V extends Verdict | TransactionVerdict>(verdict: V): V {
@@ -117,24 +107,6 @@ class PostgresStore implements FencedStore {
     this.#reported = verdict.cause;
     this.#observe({ kind: "refused_by_database", error: verdict.cause });
     return verdict;
-  }
-
-  /**
-   * Two requests of this process with one key: the second is refused at once, without a statement.
-   * Between processes the statement refuses it.
-   */
-  async #withKey<T>(request: WriteRequest | TransactionRequest, work: () => Promise<T>) {
-    const { idempotency } = request;
-    if (idempotency === undefined) return await work();
-    const { key, fingerprint } = idempotency;
-    const inFlight = this.#keysInFlight.get(key);
-    if (inFlight !== undefined) return { kind: inFlight === fingerprint ? "idempotency_in_flight" : "idempotency_key_reused" } as const;
-    this.#keysInFlight.set(key, fingerprint);
-    try {
-      return await work();
-    } finally {
-      this.#keysInFlight.delete(key);
-    }
   }
 
   async read(resource: string): Promise<ReadResult> {
@@ -168,8 +140,8 @@ class PostgresStore implements FencedStore {
   async #moveFence(direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
     const unknown = this.#engine.known === undefined ? await this.#engine.look() : undefined;
     if (unknown !== undefined) return unknown;
-    const { lanes } = this.#paths.pathOf([change.resource]);
-    return await moveFence({ lanes, durability: this.#durability, engine: this.#engine.known?.kind ?? "plain" }, direction, change);
+    const { line } = this.#paths.pathOf([change.resource]);
+    return await moveFence({ line, durability: this.#durability, engine: this.#engine.known?.kind ?? "plain" }, direction, change);
   }
 
   async ready(): Promise<Readiness> {
@@ -177,9 +149,7 @@ class PostgresStore implements FencedStore {
     const engineFault = other?.reason === "refused" ? other.cause?.message : undefined;
     const statementFault = () => this.#rehearsal.fault();
     const parts = { pool: this.#pool, durability: this.#durability, verify: this.#verify, lineage: this.#lineage };
-    const found = await readiness({ ...parts, engine: this.#engine.known, engineFault, statementFault });
-    const calls = await this.#calls?.readiness();
-    return calls === undefined ? found : { ...found, checks: [...found.checks, calls] };
+    return await readiness({ ...parts, engine: this.#engine.known, engineFault, statementFault });
   }
 
   stats(): StoreStats {
@@ -195,7 +165,7 @@ class PostgresStore implements FencedStore {
       connections: {
         total: total + open,
         idle: idle + Math.max(0, open - inFlight),
-        waiting: waiting + sum(paths, ({ lanes }) => lanes.waiting),
+        waiting: waiting + sum(paths, ({ line }) => line.waiting),
       },
     };
   }
@@ -207,15 +177,32 @@ class PostgresStore implements FencedStore {
 
   async #close(drainMs: number): Promise<void> {
     this.#retention.stop();
-    this.changes?.end();
     this.#lineage?.stop();
     this.#engine.stop();
     const drained = this.#paths.drain();
     const timer = setTimeout(() => this.#paths.abandon(), drainMs);
     await drained;
     clearTimeout(timer);
-    await this.refusals?.end();
     const timeoutMs = this.#limits.connectTimeoutMs;
-    await Promise.all([this.#paths.end(timeoutMs), this.#pool.end(), this.#calls?.end()]);
+    await Promise.all([this.#paths.end(timeoutMs), this.#pool.end()]);
   }
 }
+
+// What a store is opened with.
+
+export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> & {
+  readonly databaseUrl: string;
+  readonly durability?: Durability | undefined;
+  readonly history?: "off" | "on" | undefined;
+  /** Absent: tokens are trusted. */
+  readonly verify?: VerifyToken | undefined;
+  /**
+   * What happens to a raise that could not be verified: refused (closed, the default) or accepted
+   * (open).
+   */
+  readonly verifyUnreachable?: "refuse" | "accept" | undefined;
+  /** Where the state of the database is remembered outside of it; absent: not at all. */
+  readonly memory?: StoreMemory | undefined;
+  /** For metrics and logs; must not throw. */
+  readonly observe?: ((event: StoreEvent) => void) | undefined;
+};

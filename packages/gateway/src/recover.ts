@@ -3,8 +3,7 @@
 // (G7). For an operator, as the owner of the schema.
 import type { Locker } from "@palisade/lock";
 import pg from "pg";
-import { isName } from "./fence/write-request.js";
-import { DatabaseHost } from "./store/database-host.js";
+import { isName } from "./fence/verdict.js";
 import { EngineError, engineOf } from "./store/engine.js";
 import { markOf } from "./store/lineage.js";
 
@@ -29,8 +28,6 @@ interface Recovery {
 const NO_FLOOR =
   "the tables are distributed by Citus, where no trigger can keep the floor of names that have no row: raise the fences of the names that you know, and then recover with --nothing-lost";
 const NAMES_AT_ONCE = 500;
-/** More than are given between a backup and its restore; a thousandth of all there are. */
-const PLACES_AHEAD = 1_000_000_000_000;
 const RAISE = `
   select count(*) filter (where moved.changed)::integer as raised
   from unnest($1::text[], $2::bigint[]) as known(resource, token)
@@ -39,8 +36,7 @@ const REFUSE_BELOW_FLOOR = `create trigger refuse_below_floor before insert on p
   for each row execute function palisade.refuse_below_floor()`;
 
 export async function recover(request: RecoverRequest): Promise<Recovery> {
-  const connectionString = await new DatabaseHost(request.databaseUrl).url();
-  const client = new pg.Client({ connectionString, application_name: "palisade-recover" });
+  const client = new pg.Client({ connectionString: request.databaseUrl, application_name: "palisade-recover" });
   client.on("error", () => {}); // A lost connection also rejects the statement that waits on it.
   await client.connect();
   try {
@@ -96,8 +92,6 @@ async function conclude(client: pg.Client, { by, reason }: RecoverRequest, done:
       )`,
     [beat, fenceFloor],
   );
-  // Places that were given after the backup was made are given again: no reader goes on from one.
-  await client.query("update palisade.changes set last = last + $1, forgotten = last + $1", [PLACES_AHEAD]);
   await client.query("insert into palisade.recoveries (beat, fence_floor, raised, recovered_by, reason) values ($1, $2, $3, $4, $5)", [
     beat,
     fenceFloor,

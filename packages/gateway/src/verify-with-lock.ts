@@ -13,9 +13,9 @@ const ANSWER_WITHIN_MS = 1_000;
 
 // Imported only here: a gateway that trusts tokens needs no Redis client in its memory.
 export async function connectToLock(redisUrls: readonly string[], namespace: string | undefined): Promise<Locker> {
-  const { createLocker, nodesOrFleets } = await import("@palisade/lock");
+  const { createLocker } = await import("@palisade/lock");
   return createLocker({
-    ...nodesOrFleets(redisUrls),
+    nodes: redisUrls,
     label: "palisade-gateway",
     waitMs: ANSWER_WITHIN_MS,
     ...(namespace === undefined ? {} : { namespace }),

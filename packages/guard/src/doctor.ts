@@ -46,14 +46,11 @@ const TRIGGERS = `
   union all
   select 'open', 'trigger_changed', relation::text, format('%s is not what palisade.fence_table made: fence the table again', guarded_by)
   from fenced join pg_proc on pg_proc.oid = guarded_by
-  where guarded_by <> 'palisade.guard_row()'::regprocedure and case when not exists (
+  where case when not exists (
     select from unnest(key_columns) as name
     left join pg_attribute on attrelid = relation and attname = name and not attisdropped
     where atttypid is null or palisade.key_text(atttypid, '') is null
-  ) then prosrc <> palisade.trigger_source(relation, prefix, key_columns) else true end
-  union all
-  select 'note', 'fenced_by_an_earlier_version', relation::text, 'every write fails until palisade.fence_table is called again'
-  from fenced where guarded_by = 'palisade.guard_row()'::regprocedure`;
+  ) then prosrc <> palisade.trigger_source(relation, prefix, key_columns) else true end`;
 
 const REPLICATION_ROLE = `
   select 'open', 'session_replication_role', null::text, 'it is ' || current_setting('session_replication_role') || ' in this session: no trigger fires'

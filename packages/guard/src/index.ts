@@ -19,7 +19,6 @@ export type {
 } from "./statement.js";
 export type { Issued, Token, VerifyToken } from "./token.js";
 export type {
-  BeginMethod,
   PgClient,
   PgPool,
   PrismaMethod,

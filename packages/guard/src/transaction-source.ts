@@ -1,6 +1,7 @@
 // Opens, commits and rolls back a transaction with whichever library the user has: each library's
-// own function where there is one, BEGIN and COMMIT on a client of pg.
-import { LostConnection } from "./lost-connection.js";
+// own function where there is one, BEGIN and COMMIT on a client of pg. Not with postgres.js: what
+// its transaction is sent after the connection was lost goes to the next connection of the pool,
+// into whatever transaction is open there, and nothing public of 3.4 can prevent that.
 import { execute, has, type OpenTransaction } from "./statement.js";
 
 /** A pool of pg. */
@@ -20,21 +21,13 @@ export interface TransactionMethod<Tx> {
   /** Runs the work in a transaction. */
   transaction(work: (tx: Tx) => Promise<unknown>): PromiseLike<unknown>;
 }
-/** postgres.js. */
-export interface BeginMethod<Tx> {
-  /** Runs the work in a transaction. */
-  begin(work: (tx: Tx) => Promise<unknown>): PromiseLike<unknown>;
-}
 /** Prisma. */
 export interface PrismaMethod<Tx> {
   /** Runs the work in a transaction. */
   $transaction(work: (tx: Tx) => Promise<unknown>): PromiseLike<unknown>;
 }
-/**
- * What withFencedTransaction takes: a database of pg, postgres.js, drizzle, Knex, TypeORM or
- * Prisma.
- */
-export type TransactionSource<Tx> = PgPool<Tx> | (PgClient & Tx) | TransactionMethod<Tx> | BeginMethod<Tx> | PrismaMethod<Tx>;
+/** What withFencedTransaction takes: a database of pg, drizzle, Knex, TypeORM or Prisma. */
+export type TransactionSource<Tx> = PgPool<Tx> | (PgClient & Tx) | TransactionMethod<Tx> | PrismaMethod<Tx>;
 
 /** What a transaction consists of besides BEGIN and COMMIT. */
 export interface TransactionParts<Tx> {
@@ -65,7 +58,6 @@ export async function inTransaction<Tx extends OpenTransaction>(
 ): Promise<TransactionFailure | undefined> {
   checkSource(db);
   if (has(db, "$transaction")) return await inLibrary((work) => (db as PrismaMethod<Tx>).$transaction(work), parts);
-  if (has(db, "begin")) return await inLibrary((work) => (db as BeginMethod<Tx>).begin(work), parts);
   if (has(db, "transaction")) return await inLibrary((work) => (db as TransactionMethod<Tx>).transaction(work), parts);
   const { failure } = await ("totalCount" in db ? onPool(db, parts) : onClient(db as PgClient & Tx, parts));
   return failure;
@@ -76,50 +68,44 @@ async function inLibrary<Tx extends OpenTransaction>(
   run: (work: (tx: Tx) => Promise<void>) => PromiseLike<unknown>,
   { first, work, last }: TransactionParts<Tx>,
 ): Promise<TransactionFailure | undefined> {
-  const reached: Reached = { stage: "begin" };
-  const lost = new LostConnection();
-  const steps = async (opened: Tx): Promise<void> => {
-    try {
-      const tx = lost.watch(opened);
-      reached.stage = "first";
-      await execute(tx, (await first(tx)).text);
-      reached.stage = "work";
-      await work(tx);
-      reached.stage = "last";
-      await execute(tx, last);
-      reached.stage = "commit";
-    } catch (error) {
-      reached.failure = { stage: reached.stage, error };
-      throw error;
-    }
-  };
+  let stage: TransactionFailure["stage"] = "begin";
+  let failure: TransactionFailure | undefined;
   try {
-    await run((tx) => {
-      reached.working = steps(tx);
-      return lost.untilKnown(reached.working);
+    await run(async (tx) => {
+      try {
+        stage = "first";
+        await execute(tx, (await first(tx)).text);
+        stage = "work";
+        await work(tx);
+        stage = "last";
+        await execute(tx, last);
+        stage = "commit";
+      } catch (error) {
+        failure = { stage, error };
+        throw error;
+      }
     });
-    lost.give(new Error("the transaction has ended"));
     return undefined;
   } catch (error) {
-    // postgres.js gives up when the connection is lost, and does not wait for the work.
-    lost.give(error);
-    await reached.working?.catch(() => undefined);
     // A rollback that failed as well must not hide why it was sent.
-    return reached.failure ?? { stage: reached.stage, error };
+    return failure ?? { stage, error };
   }
 }
 
-interface Reached {
-  stage: TransactionFailure["stage"];
-  failure?: TransactionFailure;
-  working?: Promise<void>;
-}
-
 const ALREADY_OPEN = "withFencedTransaction opens the transaction itself: inside an open one, call guard";
+const POSTGRES_JS =
+  "withFencedTransaction opens no transaction of postgres.js, which may outlive its connection: write sql.begin(async (tx) => { await guard(tx, lease); … }) in its place";
 
-/** In an open transaction, the end of `work` would not be its end: nothing would be committed. */
+/**
+ * In an open transaction, the end of `work` would not be its end: nothing would be committed.
+ * drizzle keeps what it was given as `$client`.
+ */
 function checkSource(db: unknown): void {
-  const seen = db as { readonly queryRunner?: { readonly isTransactionActive?: boolean }; readonly isTransaction?: boolean };
+  const seen = db as {
+    readonly queryRunner?: { readonly isTransactionActive?: boolean };
+    readonly isTransaction?: boolean;
+    readonly $client?: unknown;
+  };
   const isOpen =
     has(db, "rollback") ||
     has(db, "savepoint") ||
@@ -127,8 +113,9 @@ function checkSource(db: unknown): void {
     seen.isTransaction === true ||
     seen.queryRunner?.isTransactionActive === true;
   if (isOpen) throw new TypeError(ALREADY_OPEN);
-  if (!["$transaction", "begin", "transaction", "connect", "query"].some((name) => has(db, name)))
-    throw new TypeError("withFencedTransaction needs a database of pg, postgres.js, drizzle, Knex, TypeORM or Prisma");
+  if ([db, seen.$client].some((client) => has(client, "unsafe"))) throw new TypeError(POSTGRES_JS);
+  if (!["$transaction", "transaction", "connect", "query"].some((name) => has(db, name)))
+    throw new TypeError("withFencedTransaction needs a database of pg, drizzle, Knex, TypeORM or Prisma");
 }
 
 interface Ended {

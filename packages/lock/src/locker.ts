@@ -1,60 +1,75 @@
 // The locker: each public call reads what it was given, waits for the first contact with the nodes,
 // and hands over to the verb that does it.
-import { Adoptions } from "./lease/adopt.js";
-import { checkHere } from "./lease/elsewhere.js";
-import { readHandOver } from "./lease/hand-over.js";
+import { retryAfterMs } from "./lease/context.js";
 import { HeldLease } from "./lease/held-lease.js";
-import { inspectAll, inspectNodes, leaderIn, summarize } from "./lease/inspect.js";
-import { answersOf, heldResources } from "./lease/list-held.js";
-import { raiseMark } from "./lease/mark.js";
+import { answersOf, heldResources, inspectAll, inspectNodes, leaderIn, raiseMark, summarize } from "./lease/inspect.js";
 import { closedError, describeLost } from "./lease/messages.js";
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
-import { retryAfterMs } from "./lease/time-until-free.js";
-import { type LeaseRequest, readAdoptOptions, readLeaseRequest, readListHeldOptions, readResource } from "./options/lease-request.js";
-import { readChangeLimits, readMemberChange, readNames } from "./options/member-change.js";
-import { policyFor } from "./options/member-policy.js";
-import { foreignTokenOption, tokenOption, wellFormedText } from "./options/option.js";
-import { checkTtl, type Policy } from "./options/policy.js";
-import type { Clock } from "./platform/clock.js";
+import { foreignTokenOption, shown, tokenOption, wellFormedText } from "./options/option.js";
+import {
+  type Policy,
+  policyFor,
+  readLeaseRequest,
+  readListHeldOptions,
+  readMemberChange,
+  readNames,
+  readReconfigureOptions,
+  readResource,
+} from "./options/policy.js";
+import { type Clock, InFlight } from "./platform/clock.js";
 import { DeadlineHeap } from "./platform/deadline-heap.js";
-import { InFlight } from "./platform/in-flight.js";
-import type { Leader } from "./protocol/campaign.js";
-import { LockError } from "./protocol/errors.js";
-import type { Finding, Fleet, FleetMembers, FleetState, MemberChange, ReconfigureOptions } from "./protocol/fleet.js";
-import type { FleetsState } from "./protocol/fleets.js";
-import type { ForcedRelease, HeldResources, Inspection, ListHeldOptions, NodeInspection } from "./protocol/inspection.js";
-import type { Lease } from "./protocol/lease.js";
-import type { AcquireOptions, Attempted, KeepOptions, Locker, Resources, TryAcquireOptions } from "./protocol/locker.js";
+import { LockError } from "./protocol/ballot.js";
+import type {
+  Finding,
+  Fleet,
+  FleetMembers,
+  FleetState,
+  ForcedRelease,
+  HeldResources,
+  Inspection,
+  ListHeldOptions,
+  MemberChange,
+  NodeInspection,
+  ReconfigureOptions,
+} from "./protocol/fleet.js";
+import type {
+  AcquireOptions,
+  Attempted,
+  Campaign,
+  CampaignOptions,
+  Leader,
+  Lease,
+  Locker,
+  Resources,
+  TermRoutine,
+  TryAcquireOptions,
+  UsingOptions,
+} from "./protocol/locker.js";
 import { LeastToken } from "./protocol/token.js";
-import { RoutineCalls } from "./routine-calls.js";
-import type { WaitContext } from "./waiting/context.js";
+import { LeaderCampaign } from "./waiting/campaign.js";
+import { LocalQueue, QueuedResources, type WaitContext } from "./waiting/context.js";
 import { FirstContact } from "./waiting/first-contact.js";
-import { LocalQueue } from "./waiting/local-queue.js";
-import { QueuedResources } from "./waiting/queued-resources.js";
-import { closeWaiters, LookTimer } from "./waiting/wait-budget.js";
+import { closeWaiters, LookTimer, WaitBudget } from "./waiting/wait-budget.js";
 import { AcquireCalls } from "./waiting/wait-for-lease.js";
 
-export class QuorumLocker extends RoutineCalls implements Locker {
+type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
+
+export class QuorumLocker implements Locker {
   readonly #fleet: Fleet;
   readonly #context: WaitContext;
   readonly #firstContact: FirstContact;
   readonly #calls: AcquireCalls;
-  readonly #adoptions: Adoptions;
   #closing: Promise<void> | undefined;
 
   constructor(fleet: Fleet, policy: Policy, clock: Clock) {
-    super();
     const queuedResources = new QueuedResources(clock);
     const present = () => ({ nodes: fleet.nodes, policy: policyFor(fleet.nodes.length, policy), fleetMaxTtlMs: fleet.maxTtlMs });
     const context: WaitContext = {
       ...present(),
-      fleet: fleet.name,
       clock,
       deadlines: new DeadlineHeap(clock),
       inFlight: new InFlight(),
       leastToken: new LeastToken(),
-      elsewhere: fleet.elsewhere,
-      untilHeard: fleet.untilHeard,
       checkFleetTtl: (ttlMs) => this.#firstContact.checkTtl(ttlMs),
       isWanted: (resources) => this.#calls.isWanted(resources),
       onReleased: (resources, ballots) => queuedResources.released(resources, ballots),
@@ -68,7 +83,6 @@ export class QuorumLocker extends RoutineCalls implements Locker {
     this.#context = context;
     this.#firstContact = new FirstContact(context, fleet);
     this.#calls = new AcquireCalls(context, this.#firstContact);
-    this.#adoptions = new Adoptions(context);
     // Fields, since every acquisition reads them.
     fleet.onChange(() => {
       const { nodes } = context;
@@ -85,8 +99,32 @@ export class QuorumLocker extends RoutineCalls implements Locker {
     return this.#calls.waitFor(readLeaseRequest("acquire", this.#context.policy, { resources, options }));
   }
 
-  waitFor(request: LeaseRequest): Promise<HeldLease> {
-    return this.#calls.waitFor(request);
+  async using<Result>(resources: Resources, ...rest: [UsingOptions | undefined, Routine<Result>] | [Routine<Result>]): Promise<Result> {
+    const [options, routine] = rest.length === 1 ? [undefined, rest[0]] : rest;
+    checkRoutine("using", routine);
+    const lease = await this.#calls.waitFor(readLeaseRequest("using", this.#context.policy, { resources, options }));
+    try {
+      const result = await routine(lease);
+      lease.assertLasted();
+      return result;
+    } finally {
+      // Never throws, so the caller gets the routine's own error.
+      await lease[Symbol.asyncDispose]();
+    }
+  }
+
+  campaign(resource: string, routine: TermRoutine, options?: CampaignOptions): Campaign {
+    readResource(resource);
+    checkRoutine("campaign", routine);
+    const { clock, policy, waiters } = this.#context;
+    const request = readLeaseRequest("campaign", policy, { resources: resource, options });
+    const waitMs = policy.retry.maxDelayMs;
+    const candidate = {
+      resource,
+      elect: (signal: AbortSignal) => this.#calls.waitFor({ ...request, signal }),
+      rest: (signal: AbortSignal) => new WaitBudget(clock, waiters, { waitMs, signal }).sleep(waitMs),
+    };
+    return new LeaderCampaign(candidate, routine, request.signal);
   }
 
   async tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted> {
@@ -111,27 +149,9 @@ export class QuorumLocker extends RoutineCalls implements Locker {
     return leaderIn(await this.inspect(resource), this.#context);
   }
 
-  async adopt(text: string, options?: KeepOptions): Promise<Lease> {
-    const keeping = readAdoptOptions(options);
-    const { policy, waiters } = this.#context;
-    const handedOver = readHandOver(text);
-    const { namespace, resources, ttlMs } = handedOver;
-    if (namespace !== policy.namespace) throw new RangeError(`this lease belongs to namespace ${namespace}, not ${policy.namespace}`);
-    checkTtl(policy, ttlMs);
-    await this.#begin(resources);
-    this.#context.checkFleetTtl(ttlMs);
-    return this.#adoptions.adopt(handedOver, {
-      ...keeping,
-      check: () => {
-        if (waiters.closed) throw closedError(resources);
-      },
-    });
-  }
-
   async inspect(resource: string): Promise<Inspection> {
     readResource(resource);
     await this.#begin([resource]);
-    checkHere(this.#context, [resource]);
     return summarize(resource, await inspectAll(this.#context, resource), this.#context.policy);
   }
 
@@ -146,7 +166,6 @@ export class QuorumLocker extends RoutineCalls implements Locker {
     readResource(resource);
     tokenOption(token);
     await this.#begin([resource]);
-    checkHere(this.#context, [resource]);
     return wasIssued(this.#context, resource, token);
   }
 
@@ -172,24 +191,8 @@ export class QuorumLocker extends RoutineCalls implements Locker {
     foreignTokenOption(atLeast, this.#context.clock.wallMs());
     await this.#begin([]);
     // Of a name that nobody uses the nodes know the highest token of any.
-    if (resource === undefined) return highestToken(this.#context, this.#unused, { atLeast, isAnywhere: true });
-    checkHere(this.#context, [resource]);
-    return highestToken(this.#context, resource, { atLeast });
-  }
-
-  /** Of one of several fleets: from now on it grants only tokens above this one. */
-  async raiseFloor(token: number): Promise<void> {
-    await this.#begin([]);
-    await highestToken(this.#context, this.#unused, { atLeast: token, isAnywhere: true });
-  }
-
-  async fleets(): Promise<FleetsState> {
-    const { members, generation } = await this.members();
-    return { version: this.#fleet.listing.list?.version ?? 0, fleets: [{ name: "", state: "used", generation, members }] };
-  }
-
-  async changeFleets(): Promise<FleetsState> {
-    throw new TypeError("this locker was given nodes: only one that was given fleets, by name, can change their list");
+    if (resource === undefined) return highestToken(this.#context, this.#unused, atLeast);
+    return highestToken(this.#context, resource, atLeast);
   }
 
   async mark(name: string, atLeast: number): Promise<number> {
@@ -197,12 +200,6 @@ export class QuorumLocker extends RoutineCalls implements Locker {
     if (atLeast !== 0) tokenOption(atLeast);
     await this.#begin([]);
     return raiseMark(this.#context, this.#fleet, { name, atLeast });
-  }
-
-  /** Of a fleet to which something moves, which does not serve it yet. */
-  async carryMark(name: string, atLeast: number): Promise<void> {
-    await this.#begin([]);
-    await raiseMark(this.#context, this.#fleet, { name, atLeast, isAnywhere: true });
   }
 
   async doctor(): Promise<readonly Finding[]> {
@@ -221,7 +218,7 @@ export class QuorumLocker extends RoutineCalls implements Locker {
 
   async reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers> {
     const asked = readMemberChange(change);
-    const limits = readChangeLimits(options);
+    const limits = readReconfigureOptions(options);
     await this.#begin([]);
     return this.#fleet.reconfigure(asked, limits);
   }
@@ -233,12 +230,12 @@ export class QuorumLocker extends RoutineCalls implements Locker {
     return this.#fleet.foundWithout(names);
   }
 
-  protected get waiting(): WaitContext {
-    return this.#context;
-  }
-
   get #unused(): string {
     return `palisade/any/${this.#context.clock.secret()}`;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   close(): Promise<void> {
@@ -258,4 +255,8 @@ export class QuorumLocker extends RoutineCalls implements Locker {
     if (this.#context.waiters.closed) throw closedError(resources);
     this.#firstContact.check();
   }
+}
+
+function checkRoutine(call: string, routine: unknown): void {
+  if (typeof routine !== "function") throw new TypeError(`${call} needs a routine to run, not ${shown(routine)}`);
 }

@@ -1,19 +1,16 @@
 // PUTs through one gateway on tables that Citus distributes, by the number of workers, beside the
 // same Postgres without it. All servers are on this machine.
 import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { CitusCluster, takePort } from "@palisade/testkit";
+import { CitusCluster, gatewayProgram } from "@palisade/testkit";
 import type { Contestant, Round } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
 import type { Bench } from "./http-contestant.js";
 import type { Requests } from "./load-client.js";
-import { startServer } from "./server-process.js";
-import { pidsOf } from "./servers.js";
+import { pidsOf, startServer } from "./servers.js";
 
 const WORKERS = [1, 2, 4];
 const CONNECTIONS = 64;
-const program = new URL("../../../gateway/dist/main.js", import.meta.url);
 
 const puts: Requests = {
   method: "PUT",
@@ -35,8 +32,7 @@ async function open(
   cluster: CitusCluster,
   on: { readonly name: string; readonly databaseUrl: string },
 ): Promise<Opened> {
-  const env = { DATABASE_URL: on.databaseUrl, PALISADE_LOG_LEVEL: "warn", PALISADE_POOL_SIZE: "20" };
-  const gateway = await startServer({ name: on.name, file: program, env, port: await takePort(), adminPort: await takePort() });
+  const gateway = await startServer(on.name, gatewayProgram, { DATABASE_URL: on.databaseUrl, PALISADE_POOL_SIZE: "20" });
   return {
     contestant: {
       name: on.name,
@@ -50,13 +46,13 @@ async function open(
       },
       round: (seconds) => client.ask<Round>({ urls: [gateway.url], connections: CONNECTIONS, seconds, requests: puts }),
     },
-    close: () => gateway.stop(),
+    close: async () => void (await gateway.stop()),
   };
 }
 
 async function distributed(bench: Bench, cluster: CitusCluster): Promise<Opened> {
   const { url: databaseUrl } = await cluster.createDatabase("bench");
-  await promisify(execFile)(process.execPath, [fileURLToPath(program), "migrate", "--citus"], {
+  await promisify(execFile)(process.execPath, [gatewayProgram, "migrate", "--citus"], {
     env: { ...process.env, DATABASE_URL: databaseUrl },
   });
   const count = cluster.workers.length;

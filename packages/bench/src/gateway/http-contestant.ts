@@ -1,7 +1,8 @@
 // A server as a contestant: the load of one process on it, and what the round left in the log of
 // Postgres.
+import { fileURLToPath } from "node:url";
+import { AskedChild } from "@palisade/testkit";
 import pg from "pg";
-import { ClientProcess } from "../measure/client-process.js";
 import type { Contestant, Round } from "../measure/comparison.js";
 import type { Column } from "../measure/results.js";
 import type { Ask, Requests } from "./load-client.js";
@@ -10,7 +11,7 @@ import type { ServerGroup, Servers } from "./servers.js";
 /** What all rows of servers share. */
 export interface Bench {
   readonly servers: Servers;
-  readonly client: ClientProcess<Ask>;
+  readonly client: AskedChild<Ask>;
   readonly log: PostgresLog;
 }
 
@@ -49,8 +50,8 @@ export class PostgresLog {
   }
 }
 
-export function startLoadClient(): ClientProcess<Ask> {
-  return new ClientProcess<Ask>(new URL("load-client.js", import.meta.url), { name: "the load on the servers" });
+export function startLoadClient(): AskedChild<Ask> {
+  return new AskedChild<Ask>(fileURLToPath(new URL("load-client.js", import.meta.url)), { name: "the load on the servers" });
 }
 
 export interface HttpLoad {

@@ -2,7 +2,7 @@
 // each answer in microseconds. A program of its own. It speaks just enough HTTP/1.1 to take little
 // processor time beside what it measures.
 import { connect, type Socket } from "node:net";
-import { answerParent } from "../measure/client-process.js";
+import { answerParent } from "@palisade/testkit";
 import type { Round } from "../measure/comparison.js";
 
 /**

@@ -1,13 +1,9 @@
 // The parts of the gateway, all on one Postgres.
 import type { Context, Part } from "../measure/part.js";
 import { measureCitus } from "./citus.js";
-import { measureGrowth } from "./growth.js";
 import { type Bench, PostgresLog, startLoadClient } from "./http-contestant.js";
 import { measureOwnTables } from "./own-tables.js";
-import { measurePage } from "./page-cost.js";
-import { measureProbes } from "./probes.js";
 import { Servers } from "./servers.js";
-import { measureStatement } from "./statement-cost.js";
 import { measureTables } from "./table-sizes.js";
 import { measureTransactions } from "./transactions.js";
 import { httpRows, measureGateways, measureHttp, measureRefusals } from "./writes.js";
@@ -51,7 +47,6 @@ export const gatewayParts: readonly GatewayPart[] = [
     from: "all",
     run: measureTables("largest-table", [1_000, 10_000_000]),
   },
-  { name: "statement", what: "what the fence adds to the SQL", from: "usual", run: (_bench, context) => measureStatement(context) },
   {
     name: "own-tables",
     what: "the guard in front of a transaction, and the trigger of a fenced table",
@@ -64,14 +59,6 @@ export const gatewayParts: readonly GatewayPart[] = [
     from: "named",
     run: measureCitus,
   },
-  { name: "probes", what: "GETs beside 200 probes of the admin port at once", from: "usual", run: measureProbes },
-  { name: "page", what: "PUTs with the operator's page closed and open, over 10 000 leases", from: "all", run: measurePage },
-  {
-    name: "growth",
-    what: "what four minutes of keyed PUTs leave in tables that are forgotten after one",
-    from: "all",
-    run: measureGrowth,
-  },
 ];
 
 export async function benchGateway(chosen: readonly GatewayPart[], context: Context): Promise<void> {
@@ -83,6 +70,6 @@ export async function benchGateway(chosen: readonly GatewayPart[], context: Cont
     for (const part of chosen) await part.run({ servers, client, log }, context);
   } finally {
     await log.close();
-    await client.stop();
+    await client.kill();
   }
 }

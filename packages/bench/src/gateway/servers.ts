@@ -1,11 +1,11 @@
 // The servers that are compared, on one Postgres, each with a database of its own: started when a
 // row asks for them first, and kept until the end.
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { livingChildren, PostgresServer, takePort } from "@palisade/testkit";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { gatewayProgram, livingChildren, PostgresServer, startNode, takePort } from "@palisade/testkit";
 import { withChildren } from "../measure/cpu.js";
 import type { Kind } from "../measure/results.js";
-import { type ServerProcess, startServer } from "./server-process.js";
 
 /** Connections to Postgres that each of the compared has, over all of its processes. */
 const POOL_SIZE = 20;
@@ -58,10 +58,31 @@ export type StyleKey = keyof typeof styles;
 /** One or several processes in front of one database. */
 export interface ServerGroup extends Style {
   readonly urls: readonly string[];
-  readonly adminUrl: string;
   readonly databaseUrl: string;
   pids(): readonly number[];
   stop(): Promise<void>;
+}
+
+interface ServerProcess {
+  readonly url: string;
+  readonly pid: number;
+  stop(): Promise<unknown>;
+}
+
+const READY_TIMEOUT_MS = 20_000;
+
+/** A process of its own. It logs as in production and does not say that it listens: it is asked until it answers. */
+export async function startServer(name: string, program: string, settings: Readonly<Record<string, string>>): Promise<ServerProcess> {
+  const port = await takePort();
+  const env = { ...settings, PORT: String(port), ADMIN_PORT: String(await takePort()), PALISADE_LOG_LEVEL: "warn" };
+  const child = startNode(program, [], { name, env });
+  const url = `http://127.0.0.1:${port}`;
+  for (const giveUpAt = performance.now() + READY_TIMEOUT_MS; ; await sleep(20)) {
+    const answer = await fetch(`${url}/openapi.json`).catch(() => undefined);
+    await answer?.arrayBuffer();
+    if (answer !== undefined) return { url, pid: child.pid, stop: () => child.stop() };
+    if (!child.alive || performance.now() > giveUpAt) throw new Error(`${url} does not answer: ${child.howItEnded()}`);
+  }
 }
 
 /** All processes of a Postgres of this machine. */
@@ -96,26 +117,22 @@ export class Servers implements AsyncDisposable {
     const place = `${key} ${processes}`;
     const known = this.#groups.get(place);
     if (known !== undefined) return known;
-    const starting = this.open(key, { processes });
+    const starting = this.open(key, processes);
     this.#groups.set(place, starting);
     return starting;
   }
 
   /** One that the caller stops. */
-  async open(
-    key: StyleKey,
-    { processes = 1, env = {} }: { processes?: number; env?: Readonly<Record<string, string>> },
-  ): Promise<ServerGroup> {
+  async open(key: StyleKey, processes = 1): Promise<ServerGroup> {
     const { url } = await this.postgres.createDatabase();
     const started: ServerProcess[] = [];
     // One after the other: the first brings the schema.
-    for (let i = 0; i < processes; i += 1) started.push(await this.#start(key, { url, env, poolSize: Math.ceil(POOL_SIZE / processes) }));
+    for (let i = 0; i < processes; i += 1) started.push(await this.#start(key, { url, poolSize: Math.ceil(POOL_SIZE / processes) }));
     const style: Style = styles[key];
     return {
       ...style,
       name: processes === 1 ? style.name : `${style.name}, ${processes} processes`,
       urls: started.map((one) => one.url),
-      adminUrl: started[0]?.adminUrl ?? "",
       databaseUrl: url,
       pids: () => started.map(({ pid }) => pid),
       stop: async () => {
@@ -133,22 +150,11 @@ export class Servers implements AsyncDisposable {
     await this.postgres.stop();
   }
 
-  async #start(
-    key: StyleKey,
-    { url, env, poolSize }: { url: string; env: Readonly<Record<string, string>>; poolSize: number },
-  ): Promise<ServerProcess> {
-    const style: Style = styles[key];
-    const port = await takePort();
-    if (style.env !== undefined) {
-      const own = { ...style.env, DATABASE_URL: url, POOL_SIZE: String(poolSize) };
-      return startServer({ name: style.name, file: new URL("plain-server.js", import.meta.url), env: own, port });
-    }
-    const own = { DATABASE_URL: url, PALISADE_LOG_LEVEL: "warn", PALISADE_POOL_SIZE: String(poolSize), ...env };
-    return startServer({ name: style.name, file: this.#program(key), env: own, port, adminPort: await takePort() });
-  }
-
-  #program(key: StyleKey): URL {
-    if (key === "before" && this.#beside !== undefined) return pathToFileURL(join(this.#beside, "packages", "gateway", "dist", "main.js"));
-    return new URL("../../../gateway/dist/main.js", import.meta.url);
+  #start(key: StyleKey, { url, poolSize }: { readonly url: string; readonly poolSize: number }): Promise<ServerProcess> {
+    const { name, env }: Style = styles[key];
+    const isBefore = key === "before" && this.#beside !== undefined;
+    const gateway = isBefore ? join(this.#beside, "packages", "gateway", "dist", "main.js") : gatewayProgram;
+    const program = env === undefined ? gateway : fileURLToPath(new URL("plain-server.js", import.meta.url));
+    return startServer(name, program, { ...env, DATABASE_URL: url, POOL_SIZE: String(poolSize), PALISADE_POOL_SIZE: String(poolSize) });
   }
 }

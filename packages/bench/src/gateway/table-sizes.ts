@@ -31,7 +31,7 @@ export const measureTables = (name: string, sizes: readonly number[]) => async (
     const lists: { readonly put: Contestant[]; readonly get: Contestant[] } = { put: [], get: [] };
     for (const { rows, count } of counts) {
       context.progress.step(`filling ${rows}`);
-      const group = await bench.servers.open("palisade", {});
+      const group = await bench.servers.open("palisade");
       opened.push(group);
       await fill(group, count);
       const common = { path: "/v1/resources/grown/{r}", among: count };

@@ -2,8 +2,9 @@
 import { subscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { channelNames } from "@palisade/lock";
-import { answerParent, nowUs } from "../measure/client-process.js";
+import { answerParent } from "@palisade/testkit";
 import type { Round } from "../measure/comparison.js";
+import { nowUs } from "../measure/cpu.js";
 import { byKey } from "./configurations.js";
 import type { Held, Lock, Settings } from "./library.js";
 
@@ -26,10 +27,8 @@ export type Ask =
   /** Acquires all of them and keeps them, until "release". */
   | { readonly kind: "hold"; readonly key: string; readonly resources: readonly string[] }
   | { readonly kind: "release"; readonly resources: readonly string[] }
-  | { readonly kind: "held" }
   /** Answers when it was acquired, and releases it. */
   | { readonly kind: "await"; readonly key: string; readonly resources: readonly string[] }
-  | { readonly kind: "heap" }
   | { readonly kind: "close" };
 
 interface Contend {
@@ -132,13 +131,6 @@ async function acquiredUs(key: string, resource: string): Promise<number> {
   return at;
 }
 
-function heapBytes(): number {
-  if (globalThis.gc === undefined) throw new Error("this program needs --expose-gc");
-  globalThis.gc();
-  globalThis.gc();
-  return process.memoryUsage().heapUsed;
-}
-
 answerParent<Ask>(async (ask) => {
   if (ask.kind === "open") locks.set(ask.key, await byKey(ask.key).library.open(ask.urls, ask.settings));
   else if (ask.kind === "load") return load(ask);
@@ -146,9 +138,7 @@ answerParent<Ask>(async (ask) => {
   else if (ask.kind === "contend") return contend(ask);
   else if (ask.kind === "hold") await hold(ask.key, ask.resources);
   else if (ask.kind === "release") return release(ask.resources);
-  else if (ask.kind === "held") return [...held.values()].filter((lease) => lease.isHeld()).length;
   else if (ask.kind === "await") return Promise.all(ask.resources.map((resource) => acquiredUs(ask.key, resource)));
-  else if (ask.kind === "heap") return heapBytes();
   else await Promise.all([...locks.values()].map((lock) => lock.close()));
   return undefined;
 });

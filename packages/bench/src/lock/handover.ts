@@ -2,8 +2,8 @@
 // single waiter that has waited for a while, and crowds in which everybody wants the lock again.
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisFleet } from "@palisade/testkit";
-import { nowUs } from "../measure/client-process.js";
 import type { Contestant, Effort, Round } from "../measure/comparison.js";
+import { nowUs } from "../measure/cpu.js";
 import type { Context, Part } from "../measure/part.js";
 import type { Column } from "../measure/results.js";
 import { sum } from "../measure/statistics.js";
@@ -72,7 +72,7 @@ async function parked(context: Context): Promise<void> {
       warmUp: "one round",
     });
   } finally {
-    await Promise.all(pair.map((one) => one.stop()));
+    await Promise.all(pair.map((one) => one.kill()));
   }
 }
 
@@ -119,7 +119,7 @@ async function crowd(size: number, context: Context): Promise<void> {
       warmUp: "one round",
     });
   } finally {
-    await Promise.all(own.map((one) => one.stop()));
+    await Promise.all(own.map((one) => one.kill()));
   }
 }
 

@@ -9,8 +9,6 @@ import type { Kind } from "../measure/results.js";
 
 export interface Held {
   release(): Promise<unknown>;
-  /** Whether the library still takes it for held. */
-  isHeld(): boolean;
 }
 
 export interface Lock {
@@ -23,8 +21,6 @@ export interface Settings {
   readonly ttlMs: number;
   /** After that a caller gives up. */
   readonly waitMs: number;
-  /** Held locks are renewed at a third of the ttl. */
-  readonly renew: boolean;
   /** Of ioredis: the commands of one turn of the event loop leave together. */
   readonly autoPipelining: boolean;
   /** Of libraries that poll; their own default where absent. */
@@ -40,7 +36,7 @@ export interface Library {
   open(urls: readonly string[], settings: Settings): Promise<Lock>;
 }
 
-export const usualSettings: Settings = { ttlMs: 10_000, waitMs: 300_000, renew: false, autoPipelining: false };
+export const usualSettings: Settings = { ttlMs: 10_000, waitMs: 300_000, autoPipelining: false };
 
 /** Of a new fleet, unless it is told otherwise. */
 const USUAL_MAX_TTL_MS = 60_000;
@@ -49,14 +45,16 @@ export const palisade: Library = {
   name: "@palisade/lock",
   kind: "ours",
   does: "a token with each lease; nodes are asked as one script call per turn of the event loop",
-  async open(urls, { ttlMs, waitMs, renew, from }) {
+  async open(urls, { ttlMs, waitMs, from }) {
     const create = from === undefined ? createLocker : await createLockerOf(from);
-    const locker = create({ nodes: urls, ttlMs, waitMs, ...(ttlMs > USUAL_MAX_TTL_MS ? { maxTtlMs: ttlMs } : {}) });
+    // Apart, since records of another version may have another format; keys of one length.
+    const namespace = from === undefined ? "palisade" : "besideit";
+    const locker = create({ nodes: urls, namespace, ttlMs, waitMs, ...(ttlMs > USUAL_MAX_TTL_MS ? { maxTtlMs: ttlMs } : {}) });
     await locker.ready();
     return {
       async acquire(resource) {
-        const lease = await (renew ? locker.acquire(resource, { renew: true }) : locker.acquire(resource));
-        return { release: () => lease.release(), isHeld: () => lease.held };
+        const lease = await locker.acquire(resource);
+        return { release: () => lease.release() };
       },
       close: () => locker.close(),
     };
@@ -88,10 +86,7 @@ export const floor: Library = {
       async acquire(resource) {
         const owner = randomBytes(16).toString("base64url");
         await majority(clients, quorum, (client) => client.evalsha(acquireHash, 1, resource, owner, ttlMs));
-        return {
-          release: () => majority(clients, quorum, (client) => client.evalsha(releaseHash, 1, resource, owner)),
-          isHeld: () => true,
-        };
+        return { release: () => majority(clients, quorum, (client) => client.evalsha(releaseHash, 1, resource, owner)) };
       },
       close: async () => disconnect(clients),
     };

@@ -1,17 +1,17 @@
 // The processes in which a library runs, and the nodes that they ask.
-import type { RedisFleet } from "@palisade/testkit";
-import { ClientProcess } from "../measure/client-process.js";
+import { fileURLToPath } from "node:url";
+import { AskedChild, type RedisFleet } from "@palisade/testkit";
 import type { Processes } from "../measure/cpu.js";
 import type { Ask } from "./client.js";
 import { byKey } from "./configurations.js";
 import { type Settings, usualSettings } from "./library.js";
 
-export type LockProcess = ClientProcess<Ask>;
+export type LockProcess = AskedChild<Ask>;
 
-const program = new URL("client.js", import.meta.url);
+const program = fileURLToPath(new URL("client.js", import.meta.url));
 
-export function startLockProcess(nodeOptions: readonly string[] = []): LockProcess {
-  return new ClientProcess<Ask>(program, { name: "a process with a lock library", nodeOptions });
+export function startLockProcess(): LockProcess {
+  return new AskedChild<Ask>(program, { name: "a process with a lock library" });
 }
 
 export interface Opening {

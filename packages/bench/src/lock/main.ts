@@ -1,8 +1,7 @@
 // The parts of the lock.
 import type { Context, Part } from "../measure/part.js";
-import { forgottenResourcesPart } from "./forgotten-resources.js";
 import { handoverParts } from "./handover.js";
-import { manyLeasesParts } from "./leases.js";
+import { idleWaitersPart } from "./idle-waiters.js";
 import { faultyNodesPart } from "./node-faults.js";
 import { uncontendedParts } from "./uncontended.js";
 
@@ -10,6 +9,5 @@ export const lockParts: readonly (Part & { run(context: Context): Promise<void> 
   ...uncontendedParts,
   faultyNodesPart,
   ...handoverParts,
-  ...manyLeasesParts,
-  forgottenResourcesPart,
+  idleWaitersPart,
 ];

@@ -52,7 +52,7 @@ async function measure(atOnce: number, context: Context): Promise<void> {
       compared: atOnce === 1 ? "p50Us" : "perSecond",
     });
   } finally {
-    await Promise.all(opened.map((one) => one.stop()));
+    await Promise.all(opened.map((one) => one.kill()));
     await Promise.all(fleets.map((fleet) => fleet.stop()));
   }
 }

@@ -22,7 +22,7 @@ function peer(name: string, does: string, makeAcquire: (clients: readonly Redis[
 }
 
 interface AcquireStyle {
-  acquire(resources: readonly string[], ttl: number): Promise<{ release(): Promise<unknown>; readonly expiration: number }>;
+  acquire(resources: readonly string[], ttl: number): Promise<{ release(): Promise<unknown> }>;
   on(event: "error", listener: () => void): void;
 }
 
@@ -41,7 +41,7 @@ function acquireStyle(name: string, load: () => new (clients: readonly Redis[], 
     redlock.on("error", () => {}); // One event for each refused try while it waits.
     return async (resource) => {
       const lock = await redlock.acquire([resource], settings.ttlMs);
-      return { release: () => lock.release(), isHeld: () => lock.expiration > Date.now() };
+      return { release: () => lock.release() };
     };
   });
 }
@@ -63,7 +63,6 @@ interface Universal {
 interface SemaphoreMutex {
   acquire(): Promise<void>;
   release(): Promise<void>;
-  readonly isAcquired: boolean;
 }
 
 const redlock5 = acquireStyle("redlock 5.0.0-beta.2", () => require("redlock").default);
@@ -74,7 +73,7 @@ const redlock4 = peer("redlock 4.2", "EVAL to each node, answers of a majority; 
   const redlock = new Redlock(clients, patient(settings));
   return async (resource) => {
     const lock = await redlock.lock(resource, settings.ttlMs);
-    return { release: () => lock.unlock(), isHeld: () => true };
+    return { release: () => lock.unlock() };
   };
 });
 
@@ -91,7 +90,7 @@ const universal = peer("redlock-universal 0.8.5", "SET NX and EVAL to each node;
       ...pause,
     });
     const handle = await lock.acquire();
-    return { release: () => lock.release(handle), isHeld: () => true };
+    return { release: () => lock.release(handle) };
   };
 });
 
@@ -99,17 +98,17 @@ const semaphore = peer("redis-semaphore 5.8", "SET NX and EVALSHA to each node, 
   const { RedlockMutex } = require("redis-semaphore") as {
     RedlockMutex: new (clients: readonly Redis[], key: string, options: object) => SemaphoreMutex;
   };
-  const { ttlMs, waitMs, renew, retryMs } = settings;
+  const { ttlMs, waitMs, retryMs } = settings;
   const options = {
     lockTimeout: ttlMs,
-    refreshInterval: renew ? ttlMs / 3 : 0,
+    refreshInterval: 0,
     acquireTimeout: waitMs,
     ...(retryMs === undefined ? {} : { retryInterval: retryMs }),
   };
   return async (resource) => {
     const mutex = new RedlockMutex(clients, resource, options);
     await mutex.acquire();
-    return { release: () => mutex.release(), isHeld: () => mutex.isAcquired };
+    return { release: () => mutex.release() };
   };
 });
 

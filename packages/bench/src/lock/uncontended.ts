@@ -116,7 +116,7 @@ async function measure(shape: Shape, context: Context): Promise<void> {
     }
     await context.compare(planOf(shape, contestants, context));
   } finally {
-    await Promise.all(opened.map((one) => one.stop()));
+    await Promise.all(opened.map((one) => one.kill()));
   }
 }
 

@@ -152,9 +152,9 @@ function shownWith(plan: Plan, rows: readonly Row[]): Result {
 }
 
 /** The fastest of those that are no bounds and not ours. */
-export function bestPeer(rows: readonly Row[], key: "p50Us" | "perSecond"): Row | undefined {
+export function bestPeer(rows: readonly Row[], key: string): Row | undefined {
   const sign = key === "perSecond" ? -1 : 1;
-  const others = rows.filter(({ kind }) => kind === "peer");
+  const others = rows.filter(({ kind, figures }) => kind === "peer" && figures[key] !== undefined);
   return others.sort((a, b) => sign * ((a.figures[key] ?? 0) - (b.figures[key] ?? 0)))[0];
 }
 

@@ -86,3 +86,8 @@ export function withChildren(parent: number): readonly number[] {
   const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(statOf(name)[1]) === parent);
   return [parent, ...children.map(Number)];
 }
+
+/** Microseconds on the monotonic clock that all processes of a machine share. */
+export function nowUs(): number {
+  return Number(process.hrtime.bigint()) / 1_000;
+}

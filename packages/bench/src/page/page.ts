@@ -1,6 +1,7 @@
 // docs/performance.md and its pictures, from the results of a run and nothing else.
-import { isBusy, parseReport, type Report, type Result } from "../measure/results.js";
-import { cells } from "../measure/text.js";
+import { bestPeer } from "../measure/comparison.js";
+import { isBusy, parseReport, type Report, type Result, type Row } from "../measure/results.js";
+import { shown } from "../measure/text.js";
 import { type Bar, chart, type Panel } from "./chart.js";
 import { goalRows } from "./goals.js";
 import { lossRows } from "./losses.js";
@@ -80,11 +81,16 @@ function markdown(report: Report, drawings: readonly string[]): string {
   return [
     "# Performance",
     "",
-    `Made by \`${report.command}\`, not by hand; the results behind it: [performance.json](performance.json). How it is measured:`,
-    "[packages/bench](../packages/bench/README.md). Compare figures only within this run, and rather ratios and processor times than",
-    "times: rounds are taken in turns, figures are medians of rounds, ratios are taken within a round.",
+    `Made by \`${report.command}\` of the commit named below, not by hand. Compare figures only within this run, and rather ratios and`,
+    "processor times than times: rounds are taken in turns, figures are medians of rounds, ratios are taken within a round.",
+    "[packages/bench](../packages/bench/README.md) says how it is measured and how to run it; `npm run bench -- --from",
+    "docs/performance.json` prints every row of [performance.json](performance.json).",
     "",
     ...machineLines(report),
+    "",
+    "## Headlines",
+    "",
+    ...rows(["", "", "Palisade", "best other library or server"], headlines(results)),
     "",
     "## Goals",
     "",
@@ -101,15 +107,6 @@ function markdown(report: Report, drawings: readonly string[]): string {
           "",
           ...rows(["", "who", "by how much"], losses),
         ]),
-    "",
-    "## All rows",
-    "",
-    "CPU is processor time per operation in µs: of the library or the load that asks, of all nodes together, of the server, of all of Postgres.",
-    "",
-    ...results.flatMap((result) => [`### ${result.title}`, "", `${result.remark}.`, "", ...resultRows(result), ""]),
-    "## What each does",
-    "",
-    ...rows(["", "for one operation"], whatEachDoes(results)),
     "",
   ].join("\n");
 }
@@ -131,17 +128,24 @@ function machineLines({ machine, versions, startedAt, tookSeconds, leftOut }: Re
   return rows(["", ""], facts);
 }
 
-function resultRows(result: Result): readonly string[] {
-  const titles = ["", ...result.columns.map(({ title }) => title)];
-  const body = result.rows.map((row) => [row.kind === "ours" ? `**${row.name}**` : row.name, ...cells(result, row)]);
-  return rows(titles, body);
-}
-
-function whatEachDoes(results: readonly Result[]): readonly (readonly string[])[] {
-  const all = results.flatMap(({ rows: list }) =>
-    list.map(({ name, does }) => [name.split(/, (?:all nodes|one node|accepted|refused|\d proc)/)[0] ?? "", does]),
+/** What the pictures show, in figures; a longest wait says nothing without the rate. */
+function headlines(results: readonly Result[]): readonly (readonly string[])[] {
+  return Object.values(pictures).flatMap(({ shows }) =>
+    shows.flatMap(({ id, key, digits, remark }) => {
+      const result = results.find((one) => one.id === id);
+      if (result === undefined || key === "fairShares") return [];
+      const value = (row: Row | undefined): string => (row === undefined ? "–" : shown(row.figures[key], digits));
+      const peer = bestPeer(result.rows, key);
+      return [
+        [
+          result.title,
+          remark.split(":")[0] ?? "",
+          value(result.rows.find(({ kind }) => kind === "ours")),
+          peer === undefined ? "–" : `${value(peer)} (${peer.name})`,
+        ],
+      ];
+    }),
   );
-  return [...new Map(all.map(([name = "", does = ""]) => [name, does]))];
 }
 
 function rows(titles: readonly string[], body: readonly (readonly string[])[]): readonly string[] {

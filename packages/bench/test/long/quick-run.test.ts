@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Child, startChild } from "@palisade/testkit";
+import { type Child, startNode } from "@palisade/testkit";
 import { afterAll, describe, expect, test } from "vitest";
 import { parseReport, type Report } from "../../src/measure/results.js";
 
@@ -16,8 +16,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const LIMIT_MS = 240_000;
 const TINY = ["--rounds", "1", "--seconds", "0.02"];
 
-function start(args: readonly string[], onLine: (line: string) => void = () => {}): Child {
-  return startChild({ name: "bench", command: process.execPath, args: [program, ...args], onLine });
+function start(args: readonly string[]): Child {
+  return startNode(program, args, { name: "bench" });
 }
 
 async function reportOf(name: string, args: readonly string[]): Promise<Report> {
@@ -61,12 +61,8 @@ describe("a quick run", { timeout: LIMIT_MS }, () => {
   });
 
   test("ends with its processes when it is interrupted", async () => {
-    let begun = (): void => {};
-    const measuring = new Promise<void>((resolve) => {
-      begun = resolve;
-    });
-    const child = start(["256-at-once", "--seconds", "0.05"], (line) => line.startsWith("256 at once") && begun());
-    await measuring;
+    const child = start(["256-at-once", "--seconds", "0.05"]);
+    await child.says(/^256 at once/);
     await expect.poll(() => children(child.pid).length, { timeout: 30_000 }).toBeGreaterThan(6);
     const started = children(child.pid);
     child.signal("SIGINT");

@@ -32,7 +32,7 @@ describe("the command line of the benchmark", () => {
     [["--seconds", "soon"], /^--seconds must be a positive number, not soon$/],
     [["--json", "/no/such/folder/results.json"], /^--json .*: there is no folder for it$/],
     [["--from", "/no/such/results.json", "--write"], /^--from .*: there is no such file$/],
-    [["--from", tmpdir()], /^--from is for --write alone/],
+    [["--from", tmpdir(), "headline"], /^--from shows an earlier run/],
     [["--beside", tmpdir()], /^--beside .*: there is no built checkout/],
     [["--loud"], /Unknown option '--loud'/],
   ])("refuses %j", ([args, sentence]) => {

@@ -9,12 +9,8 @@ const SKEW_MS = 1_000;
 
 export async function nodes({ locker }: Context): Promise<Report> {
   const known = await locker.nodes();
-  const fleets = [...new Set(known.map(({ fleet }) => fleet))].map((fleet) =>
-    votesOf(
-      known.filter((node) => node.fleet === fleet),
-      fleet,
-    ),
-  );
+  const votes = known.filter(({ state }) => state === "votes").length;
+  const quorum = Math.floor(known.length / 2) + 1;
   const colours = { votes: "green", waits: "yellow", silent: "red" } as const;
   const rows = known.map((node) => [
     node.node,
@@ -27,25 +23,14 @@ export async function nodes({ locker }: Context): Promise<Report> {
     node.version ?? "",
     whyOf(node),
   ]);
-  const lines = fleets.map(({ fleet, votes, size, quorum }): Cell => {
-    const said = `${fleet === undefined ? "" : `fleet ${fleet}: `}${votes} of ${size} nodes vote, ${quorum} are needed`;
-    const which = fleet === undefined ? "no lease" : "no lease of its resources";
-    return votes < quorum ? { text: `${said}: ${which} can be granted now`, colour: "red" } : { text: said, colour: "green" };
-  });
-  const [only] = fleets;
-  const json =
-    only !== undefined && only.fleet === undefined ? { nodes: known, votes: only.votes, quorum: only.quorum } : { nodes: known, fleets };
+  const said = `${votes} of ${known.length} nodes vote, ${quorum} are needed`;
+  const line: Cell = votes < quorum ? { text: `${said}: no lease can be granted now`, colour: "red" } : { text: said, colour: "green" };
   return {
-    json,
+    json: { nodes: known, votes, quorum },
     table: { columns: ["node", "address", "state", "latency", "clock", "memory", "durable", "server", "why"], rows, widest: 8 },
-    lines,
-    exitCode: fleets.some(({ votes, quorum }) => votes < quorum) ? 1 : 0,
+    lines: [line],
+    exitCode: votes < quorum ? 1 : 0,
   };
-}
-
-function votesOf(nodes: readonly NodeInspection[], fleet: string | undefined) {
-  const votes = nodes.filter(({ state }) => state === "votes").length;
-  return { fleet, votes, size: nodes.length, quorum: Math.floor(nodes.length / 2) + 1 };
 }
 
 /** How far ahead of this machine's clock, or behind, and how sure that is. */

@@ -45,7 +45,8 @@ export async function raise({ gateway }: Context, [resource = "", text = ""]: re
 
 export async function refused({ gateway }: Context, [prefix]: readonly string[], flags: Flags): Promise<Report> {
   const since = flags.since === undefined ? undefined : new Date(Date.now() - minutes(flags.since) * 60_000);
-  const { entries, nextBefore } = answered(await gateway.refused({ prefix, since, limit: limitOf(flags.limit ?? 50) }));
+  const page = answered(await gateway.refused({ prefix, since, limit: limitOf(flags.limit ?? 50) }));
+  const { entries, nextBefore } = page;
   const rows = entries.map(({ at, resource, code, presentedToken, currentToken, caller }) => [
     at,
     resource,
@@ -56,9 +57,11 @@ export async function refused({ gateway }: Context, [prefix]: readonly string[],
   ]);
   const more = nextBefore === null ? "" : "; there are older ones (--limit)";
   return {
-    json: { entries, nextBefore },
+    json: { since: page.since, entries, nextBefore },
     table: { columns: ["at", "resource", "why", "presented", "fence", "by"], rows, widest: 1 },
-    lines: [`${entries.length} refused ${entries.length === 1 ? "write" : "writes"}, newest first${more}`],
+    lines: [
+      `${entries.length} refused ${entries.length === 1 ? "write" : "writes"} of this gateway since ${page.since}, newest first${more}`,
+    ],
   };
 }
 

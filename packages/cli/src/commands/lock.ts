@@ -35,8 +35,8 @@ function silence(ballot: Silent): string {
   return ballot.readyInMs === undefined ? "does not vote yet" : `does not vote for ${duration(ballot.readyInMs)}`;
 }
 
-function stateLine({ resource, state, holder, remainingMs, token, fleet }: Inspection): Cell {
-  const name = fleet === undefined ? printable(resource) : `${printable(resource)} (fleet ${fleet})`;
+function stateLine({ resource, state, holder, remainingMs, token }: Inspection): Cell {
+  const name = printable(resource);
   const text = {
     held: `${name} is held by ${printable(holder ?? "")} for ${duration(remainingMs ?? 0)} more at most; highest token ${token}`,
     // Of one that was never used the nodes tell their floor.
@@ -57,15 +57,13 @@ export async function list(context: Context, [prefix = ""]: readonly string[], f
 }
 
 export function heldTable(held: readonly HeldResource[]): NonNullable<Report["table"]> {
-  const isOfFleets = held.some(({ fleet }) => fleet !== undefined);
-  const rows = held.map(({ resource, state, holder = "", remainingMs, token, fleet = "" }) => [
+  const rows = held.map(({ resource, state, holder = "", remainingMs, token }) => [
     resource,
     state === "held" ? holder : { text: state, colour: stateColours[state] },
     remainingMs === undefined ? "" : duration(remainingMs),
     String(token),
-    ...(isOfFleets ? [fleet] : []),
   ]);
-  return { columns: ["resource", "holder", "left", "token", ...(isOfFleets ? ["fleet"] : [])], rows, widest: 0 };
+  return { columns: ["resource", "holder", "left", "token"], rows, widest: 0 };
 }
 
 /** What the lock lists at most. */

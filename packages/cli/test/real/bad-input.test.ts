@@ -25,7 +25,7 @@ test("a resource that nobody ever used is free, is not listed, and cannot be tak
 
 test("a credential without the right, or a wrong one, is refused with exit code 4 and never shown", async ({ database }) => {
   const sha256 = createHash("sha256").update("key-of-a-reader-of-all-documents-0001").digest("hex");
-  const settings = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", lastRequestMs: 0 } as const;
+  const settings = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent" } as const;
   const gateway = createGateway({ ...settings, databaseUrl: database.url, apiKeys: [{ id: "reader", sha256, scopes: ["read:"] }] });
   await gateway.listen();
   try {

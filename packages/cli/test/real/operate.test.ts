@@ -24,9 +24,7 @@ const test = base
       port: 0,
       adminPort: 0,
       logLevel: "silent",
-      lastRequestMs: 0,
       history: "on",
-      refusedLog: "on",
     } as const;
     const gateway = createGateway({ ...config, databaseUrl: database.url });
     await gateway.listen();

@@ -59,38 +59,6 @@ describe("a call refuses", () => {
       'not of "orders/42"',
     ],
     [
-      "an operation of a JSON patch that is none",
-      () => loose.jsonPatch("orders/42", ["/status"], { token: 1 }),
-      'operation 0 of a JSON patch must be an object, as { op: "remove", path: "/a" }, not "/status"',
-    ],
-    [
-      "an operation of a JSON patch that says nothing to do",
-      () => loose.jsonPatch("orders/42", [{ op: "remove", path: "/a" }, { value: 1 }], { token: 1 }),
-      "operation 1 of a JSON patch has no op of its own: add, remove, replace, move, copy or test",
-    ],
-    [
-      "an operation of a JSON patch whose op is inherited and would not be sent",
-      () => loose.jsonPatch("orders/42", [Object.assign(Object.create({ op: "remove" }), { path: "/a" })], { token: 1 }),
-      "operation 0 of a JSON patch has no op of its own",
-    ],
-    [
-      "a hole among the operations of a JSON patch",
-      // biome-ignore lint/suspicious/noSparseArray: the mistake itself.
-      () => loose.jsonPatch("orders/42", [{ op: "remove", path: "/a" }, , { op: "remove", path: "/b" }], { token: 1 }),
-      'operation 1 of a JSON patch must be an object, as { op: "remove", path: "/a" }, not undefined',
-    ],
-    [
-      "an operation of a JSON patch whose toJSON returns none",
-      () => loose.jsonPatch("orders/42", [{ op: "remove", path: "/a", toJSON: () => "/a" }], { token: 1 }),
-      'operation 0 of a JSON patch must be an object, as { op: "remove", path: "/a" }, not "/a"',
-    ],
-    ["a JSON patch that is none", () => loose.jsonPatch("orders/42", { status: "paid" }, { token: 1 }), "a merge patch goes to patch()"],
-    [
-      "an undefined value in a JSON patch",
-      () => client.jsonPatch("orders/42", [{ op: "add", path: "/a", value: undefined }], { token: 1 }),
-      "undefined",
-    ],
-    [
       "no locker",
       () => withResource(client as never, client, "orders/42", () => 1),
       "withResource needs a locker first, as createLocker({ nodes }) makes it, not an object",
@@ -136,19 +104,6 @@ test("what JSON keeps is sent: members that are undefined are left out, raw JSON
   const price = { toJSON: () => "1.10" };
   for (const value of [{ note: undefined, price }, rawJson("12345678901234567890"), null, "text"])
     expect(await client.put("orders/42", value, { token: 1 })).toMatchObject({ ok: true });
-});
-
-test("an operation of a JSON patch with toJSON is sent as what that returns, with every digit of its value", async () => {
-  let body: unknown;
-  const reading: typeof fetch = async (_url, init) => {
-    body = init?.body;
-    return new Response("{}", { headers: { etag: '"1"' } });
-  };
-  const told = { op: "add", path: "/total", value: rawJson("12345678901234567890") };
-  const operation = { toJSON: (index: string) => ({ ...told, path: `/total/${index}` }) };
-  const gateway = createGatewayClient({ url: "http://127.0.0.1:1", fetch: reading });
-  expect(await gateway.jsonPatch("orders/42", [operation as never], { token: 1 })).toMatchObject({ ok: true });
-  expect(String(body)).toBe('[{"op":"add","path":"/total/0","value":12345678901234567890}]');
 });
 
 test("a lease of several resources, and the bare token of another lease, are accepted", async () => {

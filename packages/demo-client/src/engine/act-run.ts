@@ -151,12 +151,11 @@ export class ActRun extends Owned implements Narrator {
   }
 
   get #config(): Omit<WorkerConfig, "name"> {
-    const { redisUrls, namespace, gateway, databaseUrl } = this.environment;
+    const { redisUrls, gatewayUrl, databaseUrl } = this.environment;
     const { ttlMs, route } = this;
     // Long, except where a scenario is about silent nodes: a slow machine must not look like one.
     const nodeTimeoutMs = 5_000;
-    const { url: gatewayUrl, apiKey } = gateway;
-    return { redisUrls, namespace, ttlMs, nodeTimeoutMs, route, gatewayUrl, apiKey, databaseUrl };
+    return { redisUrls, ttlMs, nodeTimeoutMs, route, gatewayUrl, databaseUrl };
   }
 }
 
@@ -188,5 +187,5 @@ function reasonOf(thrown: unknown): string {
   // The first failure, not those while the act was cleaned up after it.
   while (error instanceof Error && "suppressed" in error) error = error.suppressed;
   const message = error instanceof Error ? error.message : String(error);
-  return `The scenario ${error instanceof UnexpectedOutcome ? "ended differently" : "could not be run"}. ${message}`;
+  return `The scenario ${error instanceof Error && error.name === "UnexpectedOutcome" ? "ended differently" : "could not be run"}. ${message}`;
 }

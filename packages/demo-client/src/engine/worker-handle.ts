@@ -4,9 +4,9 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchFolder } from "@palisade/testkit";
 import type { Step } from "../output/events.js";
-import type { BeforeWriting, Document, Resource, WorkerConfig, WorkerStep, WriteResult } from "../worker/protocol.js";
+import type { BeforeWriting, Document, Resource, WorkerConfig, WorkerEvent, WorkerStep, WriteResult } from "../worker/protocol.js";
 import { Worker as WorkerVerbs } from "../worker/worker.js";
-import type { WorkerEvent, WorkerPool, WorkerProcess } from "./worker-process.js";
+import type { WorkerPool, WorkerProcess } from "./environment.js";
 
 type Verbs = Pick<WorkerVerbs, Exclude<keyof WorkerVerbs, "ready" | "leaves">>;
 
@@ -34,7 +34,7 @@ export async function joinAct(narrator: Narrator, process: WorkerProcess, config
   const handle = new WorkerHandle(narrator, process, config.name);
   const verbs = Object.getOwnPropertyNames(WorkerVerbs.prototype).filter((verb) => verb !== "constructor");
   const methods = verbs.map((verb) => [verb, (...args: readonly unknown[]) => handle.ask(verb, args)]);
-  await process.ask("joins", [config]);
+  await process.ask({ verb: "joins", args: [config] });
   return Object.assign(handle, Object.fromEntries(methods)) as Worker;
 }
 
@@ -52,12 +52,12 @@ class WorkerHandle {
     this.#narrator = narrator;
     this.#process = process;
     this.name = name;
-    process.listen((event) => this.#heard(event));
+    process.onTold = (event) => this.#heard(event);
   }
 
   /** A call that is not awaited may fail unseen: its act has ended for another reason then. */
   ask(verb: string, args: readonly unknown[]): Promise<unknown> {
-    const answer = this.#process.ask(verb, args).then(async (value) => {
+    const answer = this.#process.ask<unknown>({ verb, args }).then(async (value) => {
       await this.#narrator.pause();
       return value;
     });

@@ -2,8 +2,9 @@
 // bar where a lease is held up to a mark at its end, hatching beside it where a process stands
 // still. Lanes stand in the same place in every act of a scenario. Rows have equal height, because
 // what matters happens within milliseconds and waiting takes seconds; the time stands beside each.
+import { escaped } from "@palisade/testkit";
 import { type ActBegins, type Check, type Step, serverLanes } from "./events.js";
-import { escaped, wrapped } from "./text.js";
+import { wrapped } from "./text.js";
 
 type Row = Step | Check;
 
@@ -12,26 +13,14 @@ const LINE_HEIGHT = 17;
 const HEAD_HEIGHT = 34;
 const NAME_LINE_HEIGHT = 16;
 
-/** How much room a drawing has. */
-interface Format {
-  readonly name: "wide" | "narrow";
-  readonly width: number;
-  readonly timeWidth: number;
-  readonly lanesWidth: number;
-  /** Of a character in the name of a lane. */
-  readonly nameWidth: number;
-  /** Where the text of a row begins, and how many characters a line of it has. */
-  readonly textStart: number;
-  readonly textColumns: number;
-  /** How far below the lanes of its row the text stands. */
-  readonly textBelow: number;
-}
-
-/** Text beside the lanes, for a screen; text below them, for a phone. */
-const formats: readonly Format[] = [
-  { name: "wide", width: 1232, timeWidth: 78, lanesWidth: 520, nameWidth: 8.6, textStart: 606, textColumns: 76, textBelow: 0 },
-  { name: "narrow", width: 366, timeWidth: 66, lanesWidth: 300, nameWidth: 7.4, textStart: 8, textColumns: 45, textBelow: 18 },
-];
+const WIDTH = 1232;
+const TIME_WIDTH = 78;
+const LANES_WIDTH = 520;
+/** Of a character in the name of a lane. */
+const NAME_WIDTH = 8.6;
+/** Where the text of a row begins, and how many characters a line of it has. */
+const TEXT_START = 606;
+const TEXT_COLUMNS = 76;
 
 interface PlacedRow {
   readonly row: Row;
@@ -42,7 +31,6 @@ interface PlacedRow {
 
 /** Where everything goes. */
 interface Layout {
-  readonly format: Format;
   /** Those of the whole scenario; this act's own are drawn. */
   readonly lanes: readonly string[];
   readonly drawn: readonly string[];
@@ -91,37 +79,29 @@ function tokenCutter(rows: readonly Row[]): Shared["cut"] {
 }
 
 export function drawAct(drawn: DrawnAct, shared: Shared): string {
-  return formats.map((format) => draw(arrange(drawn, shared, format), drawn.begins.act)).join("\n");
-}
-
-function draw(layout: Layout, act: string): string {
-  const { height, format } = layout;
-  return `<svg class="act ${format.name}" viewBox="0 0 ${format.width} ${height}" role="img" aria-label="${escaped(act)}">
+  const layout = arrange(drawn, shared);
+  return `<svg class="act" viewBox="0 0 ${WIDTH} ${layout.height}" role="img" aria-label="${escaped(drawn.begins.act)}">
 ${layout.rows
   .filter((_, index) => index % 2 === 0)
-  .map((row) => drawBand(format, row))
+  .map(({ top, height }) => `<rect class="band" x="0" y="${top}" width="${WIDTH}" height="${height}"/>`)
   .join("")}
 ${layout.drawn.map((lane) => drawLane(layout, lane)).join("\n")}
 ${layout.rows.map((placed, index) => drawRow(layout, placed, index)).join("\n")}
 </svg>`;
 }
 
-function drawBand({ width }: Format, { top, height }: PlacedRow): string {
-  return `<rect class="band" x="0" y="${top}" width="${width}" height="${height}"/>`;
-}
-
-function arrange(act: DrawnAct, { lanes, cut }: Shared, format: Format): Layout {
-  const names = lanes.map((lane) => nameLines(format, lane, lanes.length).length);
+function arrange(act: DrawnAct, { lanes, cut }: Shared): Layout {
+  const names = lanes.map((lane) => nameLines(lane, lanes.length).length);
   const head = HEAD_HEIGHT + (Math.max(1, ...names) - 1) * NAME_LINE_HEIGHT;
   let top = head;
   const placed = act.rows.map((row) => {
-    const lines = wrapped(cut(row.event === "step" ? row.text : `${signOf(row)} ${row.claim}`), format.textColumns);
-    const height = ROW_HEIGHT + format.textBelow + (lines.length - 1) * LINE_HEIGHT;
+    const lines = wrapped(cut(row.event === "step" ? row.text : `${signOf(row)} ${row.claim}`), TEXT_COLUMNS);
+    const height = ROW_HEIGHT + (lines.length - 1) * LINE_HEIGHT;
     const place = { row, lines, top, height };
     top += height;
     return place;
   });
-  return { format, lanes, drawn: lanesOfOne(act), headHeight: head, rows: placed, height: top + 8 };
+  return { lanes, drawn: lanesOfOne(act), headHeight: head, rows: placed, height: top + 8 };
 }
 
 /** Damage is a cross, although the control was to show it. */
@@ -138,7 +118,7 @@ function drawLane(layout: Layout, lane: string): string {
     const mark = ends ? `<line class="end" x1="${x - 17}" x2="${x + 17}" y1="${to}" y2="${to}"/>` : "";
     return `<rect class="lease" x="${x - 5}" y="${from}" width="10" height="${to - from}" rx="2"/>${mark}`;
   });
-  const lines = nameLines(layout.format, lane, layout.lanes.length);
+  const lines = nameLines(lane, layout.lanes.length);
   const name = lines.map((line, number) => {
     const y = layout.headHeight - 14 - (lines.length - 1 - number) * NAME_LINE_HEIGHT;
     return `<tspan x="${x}" y="${y}">${escaped(line)}</tspan>`;
@@ -171,13 +151,12 @@ function spans(layout: Layout, lane: string, [first, last]: readonly [Step["kind
 }
 
 function drawRow(layout: Layout, { row, lines, top }: PlacedRow, index: number): string {
-  const { timeWidth, textStart, textBelow } = layout.format;
   const y = top + ROW_HEIGHT / 2;
   const text = lines
-    .map((line, number) => `<tspan x="${textStart}" y="${y + 4.5 + textBelow + number * LINE_HEIGHT}">${escaped(line)}</tspan>`)
+    .map((line, number) => `<tspan x="${TEXT_START}" y="${y + 4.5 + number * LINE_HEIGHT}">${escaped(line)}</tspan>`)
     .join("");
   const seconds = (row.atMs / 1_000).toFixed(3);
-  const time = `<text class="time" x="${timeWidth - 12}" y="${y + 4.5}" text-anchor="end">${seconds} s</text>`;
+  const time = `<text class="time" x="${TIME_WIDTH - 12}" y="${y + 4.5}" text-anchor="end">${seconds} s</text>`;
   const label = `${time}<text class="${textClass(row)}">${text}</text>`;
   if (row.event === "check") return label;
   return `${drawStep(layout, overwrites(layout, row, index) ? { ...row, kind: "overwrites" } : row, y)}${label}`;
@@ -213,13 +192,13 @@ function textClass(row: Row): string {
   return row.kind === "stops" || row.kind === "over" || row.kind === "breaks" ? "warn" : "";
 }
 
-function xOf({ lanes, format }: Layout, lane: string): number {
-  return format.timeWidth + ((lanes.indexOf(lane) + 0.5) * format.lanesWidth) / lanes.length;
+function xOf({ lanes }: Layout, lane: string): number {
+  return TIME_WIDTH + ((lanes.indexOf(lane) + 0.5) * LANES_WIDTH) / lanes.length;
 }
 
 /** As narrow as lanes are when there are many. */
-function nameLines({ lanesWidth, nameWidth }: Format, lane: string, count: number): readonly string[] {
-  return wrapped(lane, Math.floor(lanesWidth / count / nameWidth));
+function nameLines(lane: string, count: number): readonly string[] {
+  return wrapped(lane, Math.floor(LANES_WIDTH / count / NAME_WIDTH));
 }
 
 function colour({ lanes }: Layout, lane: string): string {

@@ -1,7 +1,7 @@
 // The run as one HTML page without scripts and network, light or dark as the reader's system.
+import { escaped } from "@palisade/testkit";
 import type { ActBegins, Check, DemoEvent, Output, ScenarioBegins, ScenarioEnds, Step } from "./events.js";
 import { drawAct, sharedBy } from "./picture-act.js";
-import { escaped } from "./text.js";
 
 interface DrawnAct {
   readonly begins: ActBegins;
@@ -137,10 +137,7 @@ svg text.refused, svg text.failed, svg text.damage { fill: var(--bad); font-weig
 svg text.warn { fill: var(--warn); }
 svg text.held { fill: var(--good); font-weight: 600; }
 svg .name.small-name { font-size: 12px; }
-svg.narrow { display: none; }
-svg.narrow .name { font-size: 12px; }
-svg.narrow text:not(.name) { paint-order: stroke; stroke: var(--ground); stroke-width: 4px; }
-@media (max-width: 760px) { svg.wide { display: none; } svg.narrow { display: block; } body { padding: 12px; } nav ul { columns: 1; } }
+@media (max-width: 760px) { body { padding: 12px; } nav ul { columns: 1; } }
 nav ul { list-style: none; padding: 0; columns: 2; font-size: 14px; }
 nav li { break-inside: avoid; padding-left: 1.2em; text-indent: -1.2em; }
 nav a { color: inherit; font-weight: 600; }

@@ -3,7 +3,7 @@ import type { Check, DemoEvent, Output, Step } from "./events.js";
 import { type Paint, paint, wrapped } from "./text.js";
 
 const WHO_WIDTH = 20;
-export const TIME_WIDTH = 11;
+const TIME_WIDTH = 11;
 
 interface Printer {
   /** A longer line goes on below; without columns lines are as long as they are. */
@@ -48,16 +48,16 @@ export class PlainLines implements Output {
 
 const plain: Paint = (text) => text;
 
-export function timeText(atMs: number): string {
+function timeText(atMs: number): string {
   return `${(atMs / 1_000).toFixed(3).padStart(7)} s`;
 }
 
-export function checkText({ ok, claim, saw, damage }: Check): string {
+function checkText({ ok, claim, saw, damage }: Check): string {
   if (!ok) return `✗ it is not true that ${claim}; seen: ${saw}`;
   return damage ? `✗ damage: ${claim}` : `✓ ${claim}`;
 }
 
-export function checkPaint({ ok, damage }: Check): Paint {
+function checkPaint({ ok, damage }: Check): Paint {
   if (!ok) return paint.red;
   return damage ? paint.yellow : paint.green;
 }

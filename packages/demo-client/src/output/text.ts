@@ -1,4 +1,4 @@
-// Text as the outputs need it: coloured on a terminal, wrapped to a width, escaped for a page.
+// Text as the outputs need it: coloured on a terminal, wrapped to a width.
 import picocolors from "picocolors";
 
 /** Piped output stays plain, also in CI, where picocolors would colour it. */
@@ -31,17 +31,4 @@ function piecesOf(word: string, longest: number): readonly string[] {
   if (word.length <= longest) return [word];
   const count = Math.ceil(word.length / longest);
   return Array.from({ length: count }, (_, index) => word.slice(index * longest, (index + 1) * longest));
-}
-
-const entities: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-/** For HTML: nothing in the text is markup. */
-export function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
 }

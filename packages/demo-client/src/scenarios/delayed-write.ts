@@ -1,7 +1,6 @@
 // A worker writes in time, and its packet is late: no check by the worker would have helped.
 import { FaultProxy } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
-import { UnexpectedOutcome } from "../worker/protocol.js";
 import { expectLoss, expectRefusal, expectTurns, fenced, type Outcome, unfenced } from "./late-write.js";
 
 /** A server may end a request that has begun and is not complete after this time. */
@@ -40,16 +39,11 @@ async function run(act: ActRun): Promise<Outcome> {
 
 /** Worker 1 reaches the store through a proxy of its own. */
 async function ownConnection(act: ActRun): Promise<{ readonly proxy: FaultProxy; readonly differing: Differing }> {
-  const { gateway, databaseUrl } = act.environment;
-  const url = new URL(act.route === "gateway" ? gateway.url : databaseUrl);
-  // The certificate of an https gateway does not name the proxy.
-  if (url.protocol === "https:")
-    throw new UnexpectedOutcome("nothing can be held up on the way to an https gateway: give its http address");
-  const port = Number(url.port || (act.route === "gateway" ? 80 : 5432));
-  const proxy = await FaultProxy.start({ upstream: { host: url.hostname, port } });
+  const { gatewayUrl, databaseUrl } = act.environment;
+  const url = act.route === "gateway" ? gatewayUrl : databaseUrl;
+  const proxy = await FaultProxy.start({ upstream: { host: new URL(url).hostname, port: Number(new URL(url).port) } });
   act.own({ [Symbol.asyncDispose]: () => proxy.stop() });
-  url.host = `${proxy.host}:${proxy.port}`;
-  return { proxy, differing: act.route === "gateway" ? { gatewayUrl: url.href } : { databaseUrl: url.href } };
+  return { proxy, differing: { [act.route === "gateway" ? "gatewayUrl" : "databaseUrl"]: proxy.urlOf(url) } };
 }
 
 export const delayedWrite: Scenario = {

@@ -2,7 +2,7 @@
 // can break for one worker and not for another.
 import { type FaultProxy, RedisFleet, type RedisNode } from "@palisade/testkit";
 import type { ActRun, Differing } from "../engine/act-run.js";
-import { startGateway } from "../engine/gateway-process.js";
+import { startGateway } from "../engine/environment.js";
 
 export interface Network {
   /** To the nodes n1 … n5. */
@@ -52,8 +52,8 @@ export class PrivateFleet {
    * the demo.
    */
   async gateway(size = this.urls.length): Promise<Differing> {
-    const { databaseUrl, namespace } = this.#act.environment;
-    const gateway = this.#act.own(await startGateway({ databaseUrl, redisUrls: this.urls.slice(0, size), namespace }));
-    return { gatewayUrl: gateway.url, apiKey: undefined };
+    const { databaseUrl } = this.#act.environment;
+    const gateway = this.#act.own(await startGateway({ databaseUrl, redisUrls: this.urls.slice(0, size) }));
+    return { gatewayUrl: gateway.url };
   }
 }

@@ -2,9 +2,9 @@
 // made. The lock still knows every token. A worker that was paused before all this wakes up.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { PostgresServer, queryAt } from "@palisade/testkit";
+import { gatewayProgram, PostgresServer, queryAt } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
-import { gatewayProgram, startGateway } from "../engine/gateway-process.js";
+import { startGateway } from "../engine/environment.js";
 import type { Worker } from "../engine/worker-handle.js";
 import type { Resource } from "../worker/protocol.js";
 import { codeOf, fenced, type Outcome } from "./late-write.js";
@@ -22,9 +22,9 @@ interface Parts {
 /** Backup, worker 2's write under the newer token, restore. */
 async function restored(act: ActRun, restoreCheck: "on" | "off"): Promise<Parts> {
   const server = act.own(await PostgresServer.start({ provider: "local" }));
-  const { redisUrls, namespace } = act.environment;
-  const gateway = act.own(await startGateway({ redisUrls, namespace, databaseUrl: server.url, restoreCheck }));
-  const address = { gatewayUrl: gateway.url, apiKey: undefined };
+  const { redisUrls } = act.environment;
+  const gateway = act.own(await startGateway({ redisUrls, databaseUrl: server.url, restoreCheck }));
+  const address = { gatewayUrl: gateway.url };
   const one = await act.worker("worker 1", address);
   const two = await act.worker("worker 2", address);
   const ledger = act.resource("ledgers/7");
@@ -63,8 +63,7 @@ async function beatOf(databaseUrl: string): Promise<string | undefined> {
 async function withRecovery(act: ActRun): Promise<void> {
   const { ledger, two, address, databaseUrl, isReady, wakeUp } = await restored(act, "on");
   act.expect("the gateway notices, and is not ready", await isReady(), false);
-  const { redisUrls, namespace } = act.environment;
-  const env = { ...process.env, DATABASE_URL: databaseUrl, PALISADE_REDIS_URLS: redisUrls.join(","), PALISADE_NAMESPACE: namespace };
+  const env = { ...process.env, DATABASE_URL: databaseUrl, PALISADE_REDIS_URLS: act.environment.redisUrls.join(",") };
   const { stdout } = await promisify(execFile)(process.execPath, [gatewayProgram, "recover", "--reason", "restored from a backup"], {
     env,
   });

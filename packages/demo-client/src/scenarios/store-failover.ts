@@ -2,7 +2,7 @@
 // what the primary would have refused; so an answer must wait for the standby.
 import { FaultProxy, PostgresPair } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario } from "../engine/act-run.js";
-import { startGateway } from "../engine/gateway-process.js";
+import { startGateway } from "../engine/environment.js";
 import type { Worker } from "../engine/worker-handle.js";
 import type { Resource } from "../worker/protocol.js";
 import { expectRefusal, fenced } from "./late-write.js";
@@ -21,16 +21,16 @@ interface Parts {
 /** Worker 2 has taken over; what the primary writes from now on does not reach the standby. */
 async function setUp(act: ActRun, replication: "sync" | "async"): Promise<Parts> {
   const pair = act.own(await PostgresPair.start({ replication }));
-  const { redisUrls, namespace } = act.environment;
+  const { redisUrls } = act.environment;
   const durability = replication === "sync" ? "sync" : "local";
   // What the control loses would be noticed otherwise (restored-backup).
   const restoreCheck = replication === "sync" ? "on" : "off";
-  const options = { redisUrls, namespace, databaseUrl: pair.primary.url, durability, restoreCheck } as const;
+  const options = { redisUrls, databaseUrl: pair.primary.url, durability, restoreCheck } as const;
   const first = act.own(await startGateway(options));
   await pair.caughtUp();
   const proxy = await FaultProxy.start({ upstream: hostOf(first.url) });
   act.own({ [Symbol.asyncDispose]: () => proxy.stop() });
-  const address = { gatewayUrl: `http://${proxy.host}:${proxy.port}`, apiKey: undefined };
+  const address = { gatewayUrl: `http://${proxy.host}:${proxy.port}` };
   const one = await act.worker("worker 1", address);
   const two = await act.worker("worker 2", address);
   const ledger = act.resource("ledgers/2");
@@ -42,7 +42,7 @@ async function setUp(act: ActRun, replication: "sync" | "async"): Promise<Parts>
     await pair.primary.crash();
     await pair.promote();
     act.step("breaks", "store", { text: "the primary dies; the standby takes over" });
-    const second = act.own(await startGateway({ redisUrls, namespace, databaseUrl: pair.standby.url, restoreCheck }));
+    const second = act.own(await startGateway({ redisUrls, databaseUrl: pair.standby.url, restoreCheck }));
     await proxy.serverUp(hostOf(second.url));
     proxy.cut();
   };

@@ -27,11 +27,10 @@ export class Leases {
   readonly #plainHolders = new Map<string, PlainLock>();
 
   constructor(config: WorkerConfig, listener: LeaseListener) {
-    const { name, redisUrls, namespace, ttlMs, maxTtlMs, nodeTimeoutMs } = config;
+    const { name, redisUrls, ttlMs, maxTtlMs, nodeTimeoutMs } = config;
     this.#listener = listener;
     this.#locker = createLocker({
       nodes: redisUrls,
-      namespace,
       // Every lease has its own ttl; the default must be no shorter than the wait for a node.
       ttlMs: Math.max(ttlMs, nodeTimeoutMs),
       nodeTimeoutMs,

@@ -5,14 +5,12 @@ import type { Step } from "../output/events.js";
 export interface WorkerConfig {
   readonly name: string;
   readonly redisUrls: readonly string[];
-  readonly namespace: string;
   /** Of leases that are asked for without a ttl of their own. */
   readonly ttlMs: number;
   readonly maxTtlMs?: number;
   readonly nodeTimeoutMs: number;
   readonly route: Route;
   readonly gatewayUrl: string;
-  readonly apiKey?: string | undefined;
   /** For controls, which write past the gateway. */
   readonly databaseUrl: string;
 }
@@ -70,9 +68,8 @@ export type WriteResult =
 /** Whether a worker looks at its lease again between its computation and its write. */
 export type BeforeWriting = "trusts" | "looks_again";
 
-/** A request to do something: the name of a public method of Worker, and its arguments. */
-export interface Request {
-  readonly id: number;
+/** The name of a public method of Worker, and its arguments. */
+export interface WorkerCall {
   readonly verb: string;
   readonly args: readonly unknown[];
 }
@@ -84,12 +81,8 @@ export interface WorkerStep extends Pick<Step, "kind" | "from" | "to" | "text" |
   readonly leaseMs?: number;
 }
 
-export type Report =
-  | { readonly id: number; readonly answer: unknown }
-  /** `unexpected`: the scenario went differently; otherwise the worker has a bug. */
-  | { readonly id: number; readonly failure: string; readonly unexpected: boolean }
-  | { readonly event: "step"; readonly step: WorkerStep }
-  | { readonly event: "about_to_write" };
+/** What a worker tells on its own, between its answers. */
+export type WorkerEvent = { readonly event: "step"; readonly step: WorkerStep } | { readonly event: "about_to_write" };
 
 /** A scenario went otherwise than it must: the demonstration has failed, not the program. */
 export class UnexpectedOutcome extends Error {

@@ -1,13 +1,13 @@
 // How a worker reports its steps, in the words that the reader of the demo sees.
-import { type Document, monotonicMs, type Refused, type Report, UnexpectedOutcome, type WorkerStep } from "./protocol.js";
+import { type Document, monotonicMs, type Refused, UnexpectedOutcome, type WorkerEvent, type WorkerStep } from "./protocol.js";
 
 type Details = Pick<WorkerStep, "token" | "leaseMs">;
 
 export class Reporter {
   readonly #name: string;
-  readonly #send: (report: Report) => void;
+  readonly #send: (event: WorkerEvent) => void;
 
-  constructor(name: string, send: (report: Report) => void) {
+  constructor(name: string, send: (event: WorkerEvent) => void) {
     this.#name = name;
     this.#send = send;
   }

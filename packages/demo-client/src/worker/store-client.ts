@@ -22,11 +22,11 @@ export class StoreClient {
   /** By resource: the last revision that this worker read or wrote in the table. */
   readonly #seen = new Map<string, number>();
 
-  constructor({ route, gatewayUrl, apiKey, databaseUrl, ttlMs }: Omit<WorkerConfig, "name">) {
+  constructor({ route, gatewayUrl, databaseUrl, ttlMs }: Omit<WorkerConfig, "name">) {
     this.#route = route;
     // Retried for long: a machine that stands still must not look like an unreachable store.
     const timeoutMs = 60_000 + 5 * ttlMs;
-    this.#client = createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs, retry: { attempts: 15 } });
+    this.#client = createGatewayClient({ url: gatewayUrl, timeoutMs, retry: { attempts: 15 } });
     this.#database = new pg.Pool({ connectionString: databaseUrl, max: 2, application_name: "palisade-demo" });
     // Only reported: the next query on the pool fails as well, and its caller is answered.
     this.#database.on("error", (error) => console.error(`an idle connection to Postgres ended: ${error.message}`));

@@ -34,7 +34,7 @@ export class Worker {
   #lastRenewal = "";
   #loss: string | undefined;
 
-  constructor(config: protocol.WorkerConfig, send: (report: protocol.Report) => void) {
+  constructor(config: protocol.WorkerConfig, send: (event: protocol.WorkerEvent) => void) {
     this.#config = config;
     this.#report = new Reporter(config.name, send);
     this.#store = new StoreClient(config);

@@ -1,11 +1,12 @@
 // The program: its arguments, exit codes, output for other programs, and what is left of it.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { startChild } from "@palisade/testkit";
-import { expect, test } from "@palisade/testkit/vitest";
+import { processState, startNode } from "@palisade/testkit";
+import { expect, test, vi } from "@palisade/testkit/vitest";
+import { onTestFinished } from "vitest";
 
 const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
 
@@ -29,13 +30,12 @@ test("arguments that cannot be right are one sentence and exit code 2, before an
   expect(await demo("gc-paus")).toEqual({ code: 2, out: "", err: sentence });
 });
 
-test("servers that should be there and are not are one sentence and exit code 1", async ({ redis }) => {
-  const noGateway = await demo("--redis", redis.urls.join(","), "--gateway", "http://127.0.0.1:9");
-  expect(noGateway).toMatchObject({
-    code: 1,
-    out: "",
-    err: expect.stringMatching(/^No gateway answers at http:\/\/127\.0\.0\.1:9\. .*\n$/),
-  });
+test("servers that cannot be started are one sentence and exit code 1", async () => {
+  vi.stubEnv("REDIS_SERVER_BIN", "/no/such/server");
+  vi.stubEnv("PALISADE_TEST_PROVIDER", "local");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const none = await demo();
+  expect(none).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/^The servers do not come up: REDIS_SERVER_BIN names .*\n$/) });
 });
 
 test("--list names every scenario", async () => {
@@ -72,18 +72,9 @@ test("when the output is no longer read, everything is stopped, with one sentenc
 });
 
 test("Ctrl-C in the middle of a scenario is one sentence and exit code 130, and nothing is left running", withTime, async () => {
-  let inTheMiddle = (): void => undefined;
-  const stopped = new Promise<void>((resolve) => {
-    inTheMiddle = resolve;
-  });
-  const child = startChild({
-    command: process.execPath,
-    args: [program, "gc-pause", "--ttl", "30000"],
-    // Local servers, whose processes can be counted.
-    env: { PALISADE_TEST_PROVIDER: "local" },
-    onLine: (line) => line.includes("SIGSTOP") && inTheMiddle(),
-  });
-  await stopped;
+  // Local servers, whose processes can be counted.
+  const child = startNode(program, ["gc-pause", "--ttl", "30000"], { env: { PALISADE_TEST_PROVIDER: "local" } });
+  await child.says(/SIGSTOP/);
   const started = descendantsOf(child.pid);
   child.signal("SIGINT");
   expect(await child.waitForExit()).toEqual({ code: 130, signal: null });
@@ -93,26 +84,14 @@ test("Ctrl-C in the middle of a scenario is one sentence and exit code 130, and 
   await expect.poll(() => started.filter(isRunning), { timeout: 5_000, interval: 10 }).toEqual([]);
 });
 
-/** Its state and its parent, as /proc has them; undefined when it has ended. */
-function lookAt(pid: number): { readonly state: string; readonly parent: number } | undefined {
-  try {
-    const line = readFileSync(`/proc/${pid}/stat`, "latin1");
-    const [state = "X", parent] = line.slice(line.lastIndexOf(")") + 2).split(" ");
-    return { state, parent: Number(parent) };
-  } catch {
-    return undefined;
-  }
-}
-
 /** A zombie does not run: in a container without an init process orphans stay zombies. */
 function isRunning(pid: number): boolean {
-  const { state = "X" } = lookAt(pid) ?? {};
-  return state !== "Z" && state !== "X";
+  return !["Z", "X"].includes(processState(pid)?.state ?? "X");
 }
 
 function descendantsOf(ancestor: number): readonly number[] {
   const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
-  const parents = new Map(pids.map((pid) => [Number(pid), lookAt(Number(pid))?.parent]));
+  const parents = new Map(pids.map((pid) => [Number(pid), processState(pid)?.parent]));
   const isBelow = (pid: number): boolean => {
     const parent = parents.get(pid);
     return parent !== undefined && (parent === ancestor || isBelow(parent));

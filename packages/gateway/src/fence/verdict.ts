@@ -1,7 +1,18 @@
 // What a caller may ask of the fenced store, and every answer to it. A verdict is a value: stale,
 // mismatched, unavailable and unknown are ordinary answers, each says whether something was
 // applied, and the store throws for none of them.
-import { type Issued, MAX_TOKEN, type Token, type VerifyToken } from "@palisade/guard/gateway";
+import {
+  checkName,
+  checkText,
+  checkToken,
+  type Issued,
+  isCount,
+  isName,
+  MAX_NAME_BYTES,
+  MAX_TOKEN,
+  type Token,
+  type VerifyToken,
+} from "@palisade/guard/gateway";
 
 export type { Issued, Token, VerifyToken };
 export { MAX_TOKEN };
@@ -15,29 +26,24 @@ export type WriteOperation = "put" | "patch" | "delete" | "seal";
  */
 export type Expected = number | "present" | "absent";
 
-/**
- * The key names one intended write; the fingerprint tells a retry of it from another write under
- * the same key. The caller of the store scopes the key (per credential).
- */
-export type Idempotency = { readonly key: string; readonly fingerprint: string };
-
 export type WriteRequest = {
   readonly op: WriteOperation;
   readonly resource: string;
   readonly token: Token;
-  /** Must rise within one token. Without it, equal tokens are accepted in order of arrival. */
+  /**
+   * Must rise within one token, so that a write is not applied again when it is repeated. Without
+   * it, equal tokens are accepted in order of arrival.
+   */
   readonly seq?: number | undefined;
   /** Not for seal. */
   readonly expected?: Expected | undefined;
   /**
-   * JSON text of the document (put) or of the merge patch (patch). Goes to Postgres as it is, so
+   * JSON text of the document (put) or of the merge patch (patch). Never parsed into numbers, so
    * that 12345678901234567890 keeps every digit.
    */
   readonly value?: string | undefined;
   /** For humans: which credential wrote. */
   readonly holder?: string | undefined;
-  /** Not for seal, which may be repeated anyway. */
-  readonly idempotency?: Idempotency | undefined;
 };
 
 export type Accepted = {
@@ -57,16 +63,8 @@ export type Accepted = {
   readonly created: boolean;
   /** There is no document now: after a delete, or a seal of something absent. */
   readonly deleted: boolean;
-  /**
-   * JSON text as stored, for patch and seal (null when there is no document); undefined for put and
-   * delete.
-   */
+  /** JSON text of the document, for patch and seal (null when there is none); undefined for put and delete. */
   readonly value?: string | null | undefined;
-  /**
-   * True when the idempotency key was used before: nothing was written now, and this is the answer
-   * of the first attempt.
-   */
-  readonly replayed: boolean;
 };
 
 /** currentToken is a hint, read after the refusal; it can only be too low. */
@@ -119,9 +117,6 @@ type VerificationUnavailable = {
  * transaction). Not applied; may be tried again.
  */
 export type Contention = { readonly kind: "contention"; readonly resource: string; readonly code: string };
-type IdempotencyInFlight = { readonly kind: "idempotency_in_flight" };
-/** The same key came with another fingerprint. */
-type IdempotencyKeyReused = { readonly kind: "idempotency_key_reused" };
 
 /**
  * overloaded: the bounded queue is full. unreachable: no connection. refused: Postgres answered
@@ -142,7 +137,7 @@ export type Unavailable = {
  * here, perhaps not on the synchronous standby.
  */
 export type UnknownReason = "connection_lost" | "timed_out" | "not_replicated";
-/** Perhaps applied; retry with the same token and seq, or the same idempotency key. */
+/** Perhaps applied; with the same token and seq it can be sent again. */
 export type OutcomeUnknown = { readonly kind: "outcome_unknown"; readonly reason: UnknownReason; readonly cause?: Error | undefined };
 
 export type Refused =
@@ -155,45 +150,88 @@ export type Refused =
   | TokenUnissued
   | VerificationUnavailable
   | Contention;
-export type Undecided = IdempotencyInFlight | IdempotencyKeyReused | Unavailable | OutcomeUnknown;
+export type Undecided = Unavailable | OutcomeUnknown;
 export type Verdict = Accepted | Refused | Undecided;
 
-/** One operation of a transaction. A resource may appear once. */
-export type TransactionOperation = Omit<WriteRequest, "idempotency">;
-export type TransactionRequest = { readonly operations: readonly TransactionOperation[]; readonly idempotency?: Idempotency | undefined };
+/** A resource may appear once. */
+export type TransactionRequest = { readonly operations: readonly WriteRequest[] };
 
 export type TransactionVerdict =
   /** In the order of the operations. */
-  | { readonly kind: "committed"; readonly results: readonly Accepted[]; readonly replayed: boolean }
+  | { readonly kind: "committed"; readonly results: readonly Accepted[] }
   /**
    * Nothing was applied. `refusals` are the operations that were refused, by their index; at least
    * one.
    */
-  | { readonly kind: "refused"; readonly refusals: readonly { readonly index: number; readonly refusal: Refused }[] }
+  | {
+      readonly kind: "refused";
+      readonly refusals: readonly { readonly index: number; readonly refusal: Refused }[];
+      /**
+       * Of the resource of each operation, as read after the refusal, where one of them found its own
+       * number: the transaction was applied before.
+       */
+      readonly currentRevs?: readonly number[] | undefined;
+    }
   | Undecided;
 
-export type CallLease = Pick<WriteRequest, "resource" | "token" | "seq">;
-/** A function of the user's database, called under the guards of these leases. */
-export type CallRequest = {
-  /** Its schema and name, as in the list of those allowed. */
-  readonly function: string;
-  /** A resource may appear once. */
-  readonly leases: readonly CallLease[];
-  /** JSON text of an object: the arguments by name. */
-  readonly arguments: string;
-  readonly holder?: string | undefined;
-  /** A longer answer rolls the call back. */
-  readonly maxAnswerBytes: number;
-};
+/** What a patch is refused with while it is merged; what is put is measured before any I/O. */
+export class TooLarge extends Error {
+  constructor(readonly refusal: DocumentTooLarge) {
+    super(`the document of ${refusal.resource} would have ${refusal.bytes} bytes and may have ${refusal.limitBytes}`);
+  }
+}
 
-export type CallVerdict =
-  /** JSON text of what the function returned. */
-  | { readonly kind: "called"; readonly value: string }
-  /** Nothing was applied. */
-  | { readonly kind: "refused"; readonly refusal: Stale | SequenceOutOfOrder | TokenUnissued | VerificationUnavailable | Contention }
-  /** The function is not in the list, or not in the database; or its arguments do not fit. */
-  | { readonly kind: "function_unknown" | "arguments_invalid"; readonly message: string }
-  /** The function failed, or answered too much. Nothing was applied. */
-  | { readonly kind: "function_failed"; readonly sqlState: string | undefined; readonly message: string }
-  | Unavailable
-  | OutcomeUnknown;
+// Whether a request may be sent to the store at all. Misuse is a RangeError or TypeError before any
+// I/O. The HTTP layer has its own checks with better messages; whatever passes here reaches
+// Postgres.
+
+export { checkName, checkText, checkToken, isName, MAX_NAME_BYTES };
+
+const operations: ReadonlySet<string> = new Set(["put", "patch", "delete", "seal"]);
+export const MAX_OPERATIONS = 1_000;
+
+export function checkTransaction({ operations: list }: TransactionRequest): void {
+  if (list.length === 0 || list.length > MAX_OPERATIONS)
+    throw new RangeError(`a transaction has 1 to ${MAX_OPERATIONS} operations, not ${list.length}`);
+  for (const operation of list) checkWrite(operation);
+  if (new Set(list.map((operation) => operation.resource)).size < list.length)
+    throw new TypeError("a resource may appear once in a transaction");
+}
+
+/** Documents that are too large to be put, as they were sent, with their places in the list. */
+export function tooLargeToPut(
+  operations: readonly WriteRequest[],
+  limitBytes: number,
+): { readonly index: number; readonly refusal: DocumentTooLarge }[] {
+  return operations.flatMap(({ op, resource, value = "" }, index) => {
+    // A character has at most three bytes in UTF-8 for each unit of length.
+    if (op !== "put" || value.length * 3 <= limitBytes) return [];
+    const bytes = Buffer.byteLength(value);
+    return bytes > limitBytes ? [{ index, refusal: { kind: "document_too_large", resource, bytes, limitBytes } }] : [];
+  });
+}
+
+export function checkWrite({ op, resource, token, seq, expected, value, holder }: WriteRequest): void {
+  if (!operations.has(op)) throw new TypeError(`there is no operation ${String(op)}`);
+  checkName(resource);
+  checkToken(token);
+  if (seq !== undefined && !isCount(seq))
+    throw new RangeError(`a sequence number is an integer from 1 to ${MAX_TOKEN}, not ${String(seq)}`);
+  if (typeof expected === "number" && !isCount(expected))
+    throw new RangeError(`a revision is an integer from 1 to ${MAX_TOKEN}, not ${expected}`);
+  if (expected !== undefined && op === "seal") throw new TypeError("a seal is never conditional");
+  const carriesDocument = op === "put" || op === "patch";
+  if (carriesDocument !== (typeof value === "string")) throw new TypeError(`${op} ${carriesDocument ? "needs" : "takes no"} document`);
+  if (op === "patch" && !isJson(value)) throw new TypeError("a merge patch is JSON");
+  if (holder !== undefined) checkText({ text: holder, what: "a holder", maxBytes: MAX_NAME_BYTES });
+}
+
+/** A document is judged by Postgres; a patch is taken apart before that. */
+function isJson(text = ""): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,30 +1,24 @@
 // Sends one batch on one connection and finds the answer to each of its writes: accepted, refused
 // and why, unknown, or to be sent again by itself. A write that may have been applied is never sent
 // again (G3).
-import { DOCUMENT_TOO_LARGE, tooLargeAfterPatch } from "../fence/document-limit.js";
-import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
-import type { Accepted, WriteRequest } from "../fence/verdict.js";
-import { LOCK_TIMED_OUT } from "../store/lanes.js";
-import type { Row, WriteConnection } from "../store/write-connection.js";
-import type { SlowRows } from "../store/write-slots.js";
-import type { FencedWrites } from "./fenced-writes.js";
-import { confirm, refusalOf, replayOf, type StoredState, type UsedKey } from "./refusal.js";
-import { type Entry, isKeyed, type Way, type WriteOutcome, writesOf } from "./write-queue.js";
 
-const STATEMENT_TIMED_OUT = "57014";
+import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
+import { type Accepted, TooLarge, type WriteRequest } from "../fence/verdict.js";
+import { type HeldRows, LOCK_TIMED_OUT } from "../store/slots.js";
+import type { Row, WriteConnection } from "../store/write-connection.js";
+import { confirm, type Refusal, refusalOf } from "./refusal.js";
+import type { FencedWrites } from "./statement.js";
+import { type Entry, type Way, type WriteOutcome, writesOf } from "./write-queue.js";
 
 export interface BatchParts {
   readonly writes: { readonly current: FencedWrites };
   readonly durability: "local" | "sync";
-  readonly slowRows: SlowRows;
-  readonly documentLimitBytes: number;
+  readonly heldRows: HeldRows;
 }
 
 interface Sending {
   readonly connection: WriteConnection;
   readonly batch: readonly Entry[];
-  /** fast: gives up soon on a row that another session holds. slow: one row, with more time. */
-  readonly lane: "fast" | "slow";
 }
 
 /** retry: nothing of it was applied; sent that way, it may pass. */
@@ -67,18 +61,13 @@ export function afterLastTry(resource: string, { code, cause }: Retry): WriteOut
 }
 
 /** One of the rows failed the others. Which one is known only of held rows. */
-async function failedTogether({ slowRows, writes }: BatchParts, { connection, batch }: Sending, code: string): Promise<RowAnswer[]> {
-  if (code !== LOCK_TIMED_OUT) {
-    const way = code === STATEMENT_TIMED_OUT ? "slow" : "alone";
-    return writesOf(batch).map(() => ({ kind: "retry", code, way }));
-  }
-  const held = await writes.current.held(
-    connection,
-    batch.map(({ request }) => request.resource),
+async function failedTogether({ writes }: BatchParts, { connection, batch }: Sending, code: string): Promise<RowAnswer[]> {
+  const names = batch.map(({ request }) => request.resource);
+  const held = code === LOCK_TIMED_OUT ? await writes.current.held(connection, names) : [];
+  const way = held?.length === 0 ? "alone" : "batch";
+  return writesOf(batch).map(({ request: { resource } }) =>
+    held?.includes(resource) ? { kind: "contention", resource, code } : { kind: "retry", code, way },
   );
-  for (const resource of held ?? []) slowRows.mark(resource);
-  const others = held?.length === 0 ? "alone" : "batch";
-  return writesOf(batch).map(({ request }) => ({ kind: "retry", code, way: held?.includes(request.resource) ? "slow" : others }));
 }
 
 interface Answered {
@@ -104,13 +93,12 @@ async function answersTo({ parts, connection, batch, rows }: Answered): Promise<
 
 /** In the order of the refused rows. Their refusal is certain; only the reason is asked here. */
 async function explainRefused(parts: BatchParts, connection: WriteConnection, refused: readonly Entry[]): Promise<RowAnswer[]> {
-  const keys = refused.map(({ request }) => request.idempotency?.key);
   const names = refused.map(({ request }) => request.resource);
-  const found = await parts.writes.current.explain(connection, { resources: names, keys });
+  const found = await parts.writes.current.explain(connection, names);
   if ("failure" in found)
     return refused.map(() => ({ kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: found.failure.error }));
-  const { states, usedKeys, isDurable } = found;
-  const reasons = refused.map((entry, index) => reasonOf(entry, states[index], usedKeys.get(keys[index] ?? "")));
+  const { states, isDurable } = found;
+  const reasons = refused.map(({ request, verified }, index) => refusalOf(request, verified ? "verified" : "unverified", states[index]));
   const inDoubt = await confirm(
     { durability: parts.durability, ask: (resources) => parts.writes.current.confirm(connection, resources) },
     names.filter((_, index) => saysStored(refused[index], reasons[index])),
@@ -124,18 +112,9 @@ async function explainRefused(parts: BatchParts, connection: WriteConnection, re
   });
 }
 
-/** From these answers a client concludes that its earlier try was stored. */
-function saysStored(entry: Entry | undefined, reason: ReturnType<typeof reasonOf> | undefined): boolean {
-  return reason?.kind === "accepted" || (reason?.kind === "sequence_out_of_order" && reason.currentSeq === entry?.request.seq);
-}
-
-function reasonOf(
-  { request, verified }: Entry,
-  state: StoredState | undefined,
-  used: UsedKey | undefined,
-): WriteOutcome | { readonly kind: "admissible" } {
-  if (used === undefined) return refusalOf(request, verified ? "verified" : "unverified", state);
-  return replayOf(request, request.idempotency, used) ?? { kind: "idempotency_key_reused" };
+/** From this answer a client concludes that its earlier try was stored. */
+function saysStored(entry: Entry | undefined, reason: Refusal | undefined): boolean {
+  return reason?.kind === "sequence_out_of_order" && reason.currentSeq === entry?.request.seq;
 }
 
 interface FailedAlone {
@@ -146,15 +125,13 @@ interface FailedAlone {
 }
 
 async function failedAlone({ parts, sending, entry, failure: { code, error } }: FailedAlone): Promise<RowAnswer> {
-  const { connection, lane } = sending;
+  const { connection } = sending;
   const { resource } = entry.request;
-  // Another connection used the same key at the same time and committed first.
-  if (code === "23505" && isKeyed(entry)) return (await explainRefused(parts, connection, [entry]))[0] as RowAnswer;
   // The database was recovered, and the token is not above the floor of resources without a row.
   if (code === "PLS01") return (await explainRefused(parts, connection, [entry]))[0] as RowAnswer;
-  parts.slowRows.mark(resource); // In a batch, the next write of its resource could fail others.
-  if (code === LOCK_TIMED_OUT) return lane === "fast" ? { kind: "retry", code, way: "slow" } : { kind: "contention", resource, code };
-  if (code === DOCUMENT_TOO_LARGE) return tooLargeAfterPatch(error, parts.documentLimitBytes);
+  if (code === LOCK_TIMED_OUT) return { kind: "contention", resource, code };
+  parts.heldRows.mark(resource, "failed"); // In a batch, the next write of its resource could fail others.
+  if (error instanceof TooLarge) return error.refusal;
   if (rejectsValue(code)) return { kind: "value_rejected", resource, message: error.message };
   return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause: error };
 }
@@ -172,6 +149,5 @@ export function acceptedOf({ op, resource, token }: Pick<WriteRequest, "op" | "r
     created: op === "put" && Number(born) === rev,
     deleted: deleted === true,
     ...shown,
-    replayed: false,
   };
 }

@@ -1,134 +1,140 @@
-// Fenced writes on tables that Citus distributes. A batch is of one shard, so all that it does is
-// done by one worker in one transaction, which commits there without a second phase; only a
-// transaction over several workers has one. Idempotency keys are kept beside their resource, and
-// those of a transaction beside its lowest name.
+// Fenced writes on tables that Citus distributes: the same condition and the same effect, one row at
+// a time, in the two shapes that Citus sends as they are to the one worker that keeps the row:
+// UPDATE, and INSERT of values. INSERT … SELECT is none of them: Citus would gather its rows on the
+// coordinator and ask every worker. A write is a transaction of one row, which its worker commits
+// without a second phase; only a transaction over several workers has one.
 import { type Failure, isRace } from "../fence/failure.js";
-import type { BoundStatement, Reply, Row } from "../store/statement.js";
+import type { BoundStatement, Reply, Row } from "../store/session.js";
 import type { WriteConnection } from "../store/write-connection.js";
-import { type CitusForm, mayInsert, recordRows, rememberKeys, type Used, updateRows, upsertRows } from "./citus-statement.js";
-import { type FencedRow, named } from "./fenced-statement.js";
-import type { Asked, FencedWrites, Whole } from "./fenced-writes.js";
-import { arrayOf, type Explanation, type StoredState, type UsedKey } from "./refusal.js";
-import type { Entry } from "./write-queue.js";
-
-interface CitusWritesForm extends CitusForm {
-  readonly history: "off" | "on";
-}
+import { documentsOf, mergedRows } from "./patches.js";
+import type { WritesForm } from "./plain-writes.js";
+import type { Explanation, StoredState } from "./refusal.js";
+import {
+  admits,
+  answerColumns,
+  arrayOf,
+  effect,
+  type FencedRow,
+  type FencedWrites,
+  named,
+  type QueuedRow,
+  raisesNothing,
+  type Statement,
+  valuesOf,
+} from "./statement.js";
 
 type Run = (statement: BoundStatement) => Promise<readonly Row[]>;
 
 const STATEMENT_TIMED_OUT = "57014";
 const NAME = "palisade-citus-write";
+/**
+ * How often a patch is merged in one transaction: one that has lost a race is ahead of the next
+ * transaction of who won it, and would be behind in a transaction of its own.
+ */
+const MERGES = 4;
 /** Names on as many shards as chance has it, for the case that a worker is away. */
 const REHEARSALS = 4;
 const STATES = named(
   "palisade-citus-states",
   "select resource, token, seq, rev, deleted from palisade.resources where resource = any($1::text[])",
 );
-const KEYS = named(
-  "palisade-citus-keys",
-  "select resource, key, fingerprint, outcome from palisade.used_keys where resource = any($1::text[]) and key = any($2::text[])",
+const RECORD = named(
+  "palisade-citus-record",
+  "insert into palisade.history (rev, token, seq, written_at, resource, op, holder) values ($1, $2, $3, now(), $4, $5, $6)",
 );
 
+/** After those that every form answers: for the history. */
+const returned = (form: WritesForm): string => `
+  returning ${answerColumns}, stored.token, stored.seq, stored.op, stored.holder,
+    palisade.demand_durability(stored.resource, '${form.durability}')`;
+
+/** For a row that is known, or may not be made: it finds none that is not there. */
+const updateText = (form: WritesForm): string => `
+  update palisade.resources as stored set ${effect("request", "case when request.op = 'seal' then 0 else 1 end")}
+  from (select $1::text, $2::bigint, $3::bigint, $4::text, $5::bigint, $6::text, $7::jsonb, $8::boolean)
+    as request(resource, token, seq, op, expected, holder, value, verified)
+  where stored.resource = $1 and ${raisesNothing("stored")} and ${admits("stored", "request")}${returned(form)}`;
+
+/** For a row that may be made, if it is not there. */
+const upsertText = (form: WritesForm): string => `
+  insert into palisade.resources as stored (resource, token, seq, rev, born, op, expected, deleted, holder, value, updated_at)
+  values ($1::text, $2::bigint, $3::bigint, $8::bigint, $8::bigint, $4::text, $5::bigint, $7::jsonb is null, $6::text, $7::jsonb, now())
+  on conflict (resource) do update set ${effect("excluded", "excluded.rev")}
+  where ${admits("stored", "excluded")}${returned(form)}`;
+
+/** Whether a row may be made of it, if there is none. */
+function mayInsert({ request, verified }: FencedRow): boolean {
+  return verified && (request.op === "put" || request.op === "seal") && (request.expected === undefined || request.expected === "absent");
+}
+
+/** Made for a batch, before anybody knew that the tables are distributed: each of its writes goes by itself. */
+const oneByOne: Failure = { kind: "retry", code: "race", error: new Error("a write on Citus is one row") };
+
 export class CitusWrites implements FencedWrites {
-  readonly #form: CitusWritesForm;
-  readonly #shardOf: (resource: string) => number;
+  readonly #form: WritesForm;
+  readonly #update: Statement;
+  readonly #upsert: Statement;
 
-  constructor(form: CitusWritesForm, shardOf: (resource: string) => number) {
+  constructor(form: WritesForm) {
     this.#form = form;
-    this.#shardOf = shardOf;
+    this.#update = named("palisade-citus-update", updateText(form));
+    this.#upsert = named("palisade-citus-upsert", upsertText(form));
   }
 
-  each(connection: WriteConnection, batch: readonly Entry[]): Promise<Reply> {
-    return connection.transaction(NAME, async (run) => {
-      const accepted = await run(
-        this.#writeOf(
-          batch,
-          batch.every(({ known, attempts }) => known && attempts === 0),
-        ),
-      );
-      if (accepted.length === 0) return undefined;
-      await this.#record(run, accepted, batch);
-      const byName = new Map(accepted.map((row) => [row[0], row]));
-      const used = batch.flatMap(({ request: { resource, idempotency } }): Used[] => {
-        const row = byName.get(resource);
-        return idempotency === undefined || row === undefined ? [] : [{ resource, idempotency, rows: [row] }];
-      });
-      if (used.length > 0) await run(rememberKeys(used));
-      return accepted;
-    });
+  async each(connection: WriteConnection, [row, ...others]: readonly QueuedRow[]): Promise<Reply> {
+    if (row === undefined || others.length > 0 || row.fold.length > 0) return { failure: oneByOne };
+    return await connection.transaction(NAME, (run) => this.#write(run, row, row.known && row.attempts === 0));
   }
 
-  all(connection: WriteConnection, rows: readonly FencedRow[], { idempotency }: Whole): Promise<Reply> {
+  /** In the order of the names, which is the same in every gateway. */
+  all(connection: WriteConnection, rows: readonly FencedRow[]): Promise<Reply> {
     return connection.transaction(NAME, async (run) => {
       const accepted: Row[] = [];
-      // In the order of the shards, which is the same in every gateway.
-      for (const some of byShard(rows, ({ request }) => this.#shardOf(request.resource))) {
-        const parts = [some.filter(mayInsert), some.filter((row) => !mayInsert(row))].filter(({ length }) => length > 0);
-        for (const part of parts) {
-          const written = await run(mayInsert(part[0] as FencedRow) ? upsertRows(this.#form, part) : updateRows(this.#form, part));
-          if (written.length < part.length) return undefined;
-          await this.#record(run, written, part);
-          accepted.push(...written);
-        }
+      for (const row of rows) {
+        const written = await this.#write(run, row, false);
+        if (written === undefined) return undefined;
+        accepted.push(...written);
       }
-      const [home] = rows;
-      if (idempotency !== undefined && home !== undefined)
-        await run(rememberKeys([{ resource: home.request.resource, idempotency, rows: accepted }]));
       return accepted;
     });
   }
 
-  #writeOf(batch: readonly Entry[], isKnown: boolean): BoundStatement {
-    if (!isKnown && batch.every(mayInsert)) return upsertRows(this.#form, batch);
-    return updateRows(
-      this.#form,
-      batch,
-      batch.map(({ request }) => request.idempotency?.key),
-    );
+  /** Undefined where it was refused. */
+  async #write(run: Run, asked: FencedRow, isKnown: boolean): Promise<readonly Row[] | undefined> {
+    let row: FencedRow | undefined;
+    let written: readonly Row[] = [];
+    for (let merges = 1; written.length === 0 && merges <= (asked.request.op === "patch" ? MERGES : 1); merges += 1) {
+      [row] = await mergedRows(run, [asked], this.#form.documentLimitBytes);
+      if (row === undefined) return undefined;
+      written = await run(this.#statementFor(row, isKnown));
+    }
+    const [[resource, rev, , , , token, seq, op, holder] = []] = written;
+    if (row === undefined || resource === undefined) return undefined;
+    if (this.#form.history === "on" && op !== "seal")
+      await run({ ...RECORD, values: [rev, token, seq, resource, op, holder].map((value) => (value === null ? null : String(value))) });
+    return documentsOf([row], written);
   }
 
-  async #record(run: Run, accepted: readonly Row[], asked: readonly FencedRow[]): Promise<void> {
-    if (this.#form.history === "off") return;
-    const folds = new Map(asked.map(({ request, fold = [] }) => [request.resource, 1 + fold.length]));
-    const statement = recordRows(accepted, (resource) => folds.get(String(resource)) ?? 1);
-    if (statement !== undefined) await run(statement);
+  #statementFor(row: FencedRow, isKnown: boolean): BoundStatement {
+    const values = valuesOf(row);
+    if (isKnown || !mayInsert(row)) return { ...this.#update, values };
+    return { ...this.#upsert, values: [...values.slice(0, -1), row.request.op === "seal" ? "0" : "1"] };
   }
 
-  async explain(connection: WriteConnection, { resources, keys }: Asked): Promise<Explanation | { readonly failure: Failure }> {
+  async explain(connection: WriteConnection, resources: readonly string[]): Promise<Explanation | { readonly failure: Failure }> {
     const reply = await connection.run({ ...STATES, values: [arrayOf(resources)] });
     if ("failure" in reply) return reply;
     const states = new Map(reply.rows.map((row) => [row[0], stateOf(row)]));
-    const usedKeys = await this.#usedKeys(connection, { resources, keys });
-    if ("failure" in usedKeys) return usedKeys;
     // A worker that is not as durable as demanded fails the write itself.
-    return { states: resources.map((resource) => states.get(resource)), usedKeys, isDurable: true };
+    return { states: resources.map((resource) => states.get(resource)), isDurable: true };
   }
 
-  async #usedKeys(connection: WriteConnection, { resources, keys }: Asked): Promise<Map<string, UsedKey> | { readonly failure: Failure }> {
-    const used = new Map<string, UsedKey>();
-    const asked = [...new Set(keys.filter((key) => key !== undefined))];
-    if (asked.length === 0) return used;
-    // The key of a transaction is that of all its resources, and kept beside the lowest.
-    const homes = new Map<string, string>();
-    for (const [index, resource] of resources.entries()) {
-      const key = keys[index] ?? "";
-      if (resource < (homes.get(key) ?? "\uffff")) homes.set(key, resource);
-    }
-    const reply = await connection.run({ ...KEYS, values: [arrayOf([...new Set(homes.values())]), arrayOf(asked)] });
-    if ("failure" in reply) return reply;
-    for (const [resource, key, fingerprint, outcome] of reply.rows)
-      if (homes.get(String(key)) === resource)
-        used.set(String(key), { fingerprint: String(fingerprint), outcome: outcome as UsedKey["outcome"] });
-    return used;
-  }
-
-  /** The weakest row lock, shard by shard: its commit comes after the one in doubt. */
+  /** The weakest lock of each row: its commit comes after the one in doubt. */
   confirm(connection: WriteConnection, resources: readonly string[]): Promise<Reply> {
     const text = `select resource, palisade.demand_durability(resource, '${this.#form.durability}') from palisade.resources
-      where resource = any($1::text[]) order by resource for key share`;
+      where resource = $1::text for key share`;
     return connection.transaction("palisade-citus-confirm", async (run) => {
-      for (const some of byShard(resources, this.#shardOf)) await run({ name: "", text, values: [arrayOf(some)] });
+      for (const resource of resources) await run({ name: "", text, values: [resource] });
       return [];
     });
   }
@@ -156,12 +162,10 @@ export class CitusWrites implements FencedWrites {
   async #rehearseOn(connection: WriteConnection, resource: string): Promise<Reply> {
     const row: FencedRow = { request: { op: "put", resource, token: 1, value: "null" }, verified: true };
     return await connection.transaction("palisade-citus-rehearsal", async (run) => {
-      await run(updateRows(this.#form, [row], [resource]));
-      const recorded = recordRows(await run(upsertRows(this.#form, [row])), () => 1);
-      if (recorded !== undefined) await run(recorded);
-      await run(rememberKeys([{ resource, idempotency: { key: resource, fingerprint: "" }, rows: [] }]));
+      await this.#write(run, row, true);
+      await this.#write(run, row, false);
+      await this.#write(run, { ...row, request: { ...row.request, op: "patch", value: "{}" } }, false);
       await run({ ...STATES, values: [arrayOf([resource])] });
-      await run({ ...KEYS, values: [arrayOf([resource]), arrayOf([resource])] });
       return undefined;
     });
   }
@@ -174,13 +178,4 @@ function isOfWorker(failure: Failure): boolean {
 
 function stateOf([, token, seq, rev, deleted]: Row): StoredState {
   return { token: Number(token), seq: Number(seq), rev: Number(rev), deleted: deleted === true };
-}
-
-function byShard<T>(items: readonly T[], shardOf: (item: T) => number): T[][] {
-  const groups = new Map<number, T[]>();
-  for (const item of items) {
-    const shard = shardOf(item);
-    groups.set(shard, [...(groups.get(shard) ?? []), item]);
-  }
-  return [...groups].sort(([a], [b]) => a - b).map(([, group]) => group);
 }

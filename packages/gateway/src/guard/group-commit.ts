@@ -3,10 +3,9 @@
 // queue decides what goes into a batch, and the statement which rows are accepted.
 import type { Unavailable, WriteRequest } from "../fence/verdict.js";
 import { BoundedWait, overloaded } from "../store/bounded-wait.js";
-import { LOCK_TIMED_OUT } from "../store/lanes.js";
+import { LOCK_TIMED_OUT, type WriteSlots } from "../store/slots.js";
 import { tracing } from "../store/spans.js";
 import type { WriteConnection } from "../store/write-connection.js";
-import type { SlotLine, WriteSlots } from "../store/write-slots.js";
 import { afterLastTry, type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
 import { type BatchLimits, bytesOf, type Entry, none, type WriteOutcome, WriteQueue, writesOf } from "./write-queue.js";
 
@@ -28,14 +27,12 @@ export type BatchEvent =
 
 interface GroupCommitParts extends BatchParts {
   readonly slots: WriteSlots;
-  /** The slow lane. */
-  readonly slowLine: SlotLine;
   readonly limits: GroupCommitLimits;
   readonly observe: (event: BatchEvent) => void;
 }
 
-/** How often a row that lost a race is sent. */
-const MAX_ATTEMPTS = 5;
+/** How often a row that lost a race is sent; a patch loses one to each write of another gateway. */
+const MAX_ATTEMPTS = 8;
 /** After so many batches that failed because of their other rows, a row goes by itself. */
 const MAX_BATCHES = 2;
 
@@ -51,14 +48,14 @@ export class GroupCommit {
     this.#wait = new BoundedWait({ maxAccepted: maxQueuedWrites, maxAcceptedBytes: maxQueuedBytes, maxWaitMs }, (entry, why) =>
       this.#waitEnded(entry, why),
     );
-    this.#queue = new WriteQueue(parts.limits, parts.slowRows);
+    this.#queue = new WriteQueue(parts.limits, parts.heldRows);
   }
 
   get queued(): { readonly writes: number; readonly bytes: number } {
     return { writes: this.#wait.accepted, bytes: this.#wait.bytes };
   }
 
-  submit(request: WriteRequest, { verified, known, shard }: Pick<Entry, "verified" | "known" | "shard">): Promise<WriteOutcome> {
+  submit(request: WriteRequest, { verified, known }: Pick<Entry, "verified" | "known">): Promise<WriteOutcome> {
     return new Promise((settle) => {
       // Written out: an object that is spread into another costs five times as much as the rest.
       const entry: Entry = {
@@ -70,7 +67,6 @@ export class GroupCommit {
         request,
         verified,
         known,
-        shard,
         settle,
         attempts: 0,
         fold: none,
@@ -112,7 +108,6 @@ export class GroupCommit {
   }
 
   #pump(): void {
-    for (let entry = this.#queue.takeSlow(); entry !== undefined; entry = this.#queue.takeSlow()) void this.#runSlow(entry);
     while (this.#queue.hasWork) {
       const connection = this.#parts.slots.tryTake();
       if (connection === undefined) return; // #runBatch pumps again after releasing its slot.
@@ -123,25 +118,15 @@ export class GroupCommit {
   async #runBatch(connection: WriteConnection, batch: readonly Entry[]): Promise<void> {
     const writes = writesOf(batch);
     for (const entry of writes) this.#wait.start(entry);
-    const answers = await this.#send(connection, batch, "fast");
+    const answers = await this.#send(connection, batch);
     this.#parts.slots.release(connection);
     for (const [index, entry] of writes.entries()) this.#take(entry, answers[index] as RowAnswer);
     this.#pump();
   }
 
-  async #runSlow(entry: Entry): Promise<void> {
-    const { resource } = entry.request;
-    const answer = await this.#parts.slowLine.use({ wait: this.#wait, waiter: entry, subject: resource }, async (connection) => {
-      const [only] = await this.#send(connection, [entry], "slow");
-      return only as RowAnswer;
-    });
-    this.#take(entry, answer === overloaded ? this.#contention(entry) : answer);
-    this.#pump();
-  }
-
-  async #send(connection: WriteConnection, batch: readonly Entry[], lane: "fast" | "slow"): Promise<readonly RowAnswer[]> {
+  async #send(connection: WriteConnection, batch: readonly Entry[]): Promise<readonly RowAnswer[]> {
     const startedAt = performance.now();
-    const send = () => sendBatch(this.#parts, { connection, batch, lane });
+    const send = () => sendBatch(this.#parts, { connection, batch });
     const { spans } = tracing;
     const { answers, outcome } = await (spans === undefined
       ? send()
@@ -170,21 +155,32 @@ export class GroupCommit {
 
   /** Its time to wait is over, or the gateway closes. */
   #waitEnded(entry: Entry, why: Unavailable): void {
-    const isHeld = why === overloaded && this.#parts.slowRows.has(entry.request.resource);
-    this.#finish(entry, isHeld ? this.#contention(entry) : why);
+    const isHeld = why === overloaded && this.#parts.heldRows.has(entry.request.resource);
+    this.#answer(entry, isHeld ? heldFor(entry) : why);
     this.#pumpAfterThisTurn(); // The next write of its resource may start.
   }
 
-  #contention({ request: { resource } }: Entry): WriteOutcome & { readonly kind: "contention" } {
-    return { kind: "contention", resource, code: LOCK_TIMED_OUT };
+  /** Whoever waits for a row that was found held is told so as well: nothing else can have come of it. */
+  #finish(entry: Entry, verdict: WriteOutcome): void {
+    const { heldRows } = this.#parts;
+    const { resource } = entry.request;
+    if (verdict.kind === "accepted") heldRows.passed(resource);
+    if (verdict.kind === "contention") {
+      const isHeld = verdict.code === LOCK_TIMED_OUT;
+      heldRows.mark(resource, isHeld ? "held" : "failed");
+      for (let { next } = entry; isHeld && next !== undefined; next = next.next)
+        if (this.#wait.isWaiting(next)) this.#answer(next, heldFor(next));
+    }
+    this.#answer(entry, verdict);
   }
 
-  #finish(entry: Entry, verdict: WriteOutcome): void {
-    const { resource } = entry.request;
-    if (verdict.kind === "contention") this.#parts.slowRows.mark(resource);
-    else if (verdict.kind === "accepted") this.#parts.slowRows.passed(resource);
+  #answer(entry: Entry, verdict: WriteOutcome): void {
     this.#queue.done(entry);
     this.#wait.leave(entry);
     entry.settle(verdict);
   }
+}
+
+function heldFor({ request: { resource } }: Entry): WriteOutcome {
+  return { kind: "contention", resource, code: LOCK_TIMED_OUT };
 }

@@ -1,19 +1,16 @@
 // Whether a token may raise a fence (G4): asks the lock's nodes once per lease instead of once per
-// write. Its memory only saves questions. It refuses only by a fence that the database told a
-// moment ago, because another gateway or an operator may have moved the fence.
+// write. Its memory only saves questions, and refuses nothing: another gateway or an operator may
+// have moved the fence.
 import type {
   Issued,
   Refused,
-  Stale,
   Token,
-  TransactionOperation,
   TransactionRequest,
   TransactionVerdict,
   Verdict,
   VerifyToken,
   WriteRequest,
 } from "../fence/verdict.js";
-import { SEEN_FOR_MS } from "../store/move-fence.js";
 import type { WritePaths } from "./write-paths.js";
 
 export type RaiseEvent =
@@ -37,17 +34,15 @@ type Verification = "verified" | "unverified" | "ask";
  * fence: the highest token that was stored through this process, or that the lock said it issued.
  * proven: the highest of the latter, 0 for none. Only that one vouches for a token: an operator may
  * have lowered the fence since, and what was accepted while the lock could not be asked may be
- * forged. stored: the fence as last heard from the database, 0 where it was not. refusedAtMs: when
- * a write was sent that this fence refused; before all times where there was none.
+ * forged. stored: the fence as last heard from the database, 0 where it was not.
  */
 interface Remembered {
   readonly fence: Token;
   readonly proven: Token;
   readonly stored: Token;
-  readonly refusedAtMs: number;
 }
 
-const nothing: Remembered = { fence: 0, proven: 0, stored: 0, refusedAtMs: Number.NEGATIVE_INFINITY };
+const nothing: Remembered = { fence: 0, proven: 0, stored: 0 };
 
 /**
  * About 200 bytes each with a short name: 2 MB in all, which a busy gateway reaches after its first
@@ -117,33 +112,20 @@ export class RaiseCheck {
     this.#remember(resource, { fence: token, stored: token });
   }
 
-  /** The database was asked at this time or later. */
-  refused(refusals: readonly { readonly refusal: Refused }[], askedAtMs: number): void {
+  refused(refusals: readonly { readonly refusal: Refused }[]): void {
     for (const { refusal } of refusals) {
       if (refusal.kind !== "stale" || refusal.currentToken === undefined) continue;
       const { resource, currentToken: stored } = refusal;
-      this.#remember(resource, { fence: stored, proven: 0, stored, refusedAtMs: askedAtMs });
+      this.#remember(resource, { fence: stored, stored });
     }
-  }
-
-  /**
-   * Why the write is certainly stale, without asking. Fences only rise, so the one that has just
-   * refused a write refuses it too; an operator who lowers one waits until it does not any more
-   * (docs/adr/0110).
-   */
-  refusalOf({ resource, token }: { readonly resource: string; readonly token: Token }, nowMs: number): Stale | undefined {
-    const known = this.#known.get(resource);
-    if (known === undefined || token >= known.stored || nowMs - known.refusedAtMs >= SEEN_FOR_MS) return undefined;
-    return { kind: "stale", resource, presentedToken: token, currentToken: known.stored };
   }
 
   #remember(resource: string, heard: Partial<Remembered>): void {
     const known = this.#known.get(resource) ?? nothing;
     const { fence = 0, proven = 0, stored = known.stored } = heard;
-    const refusedAtMs = heard.refusedAtMs ?? (stored === known.stored ? known.refusedAtMs : nothing.refusedAtMs);
-    if (known.fence === fence && known.proven >= proven && known.stored === stored && known.refusedAtMs === refusedAtMs) return;
+    if (known.fence === fence && known.proven >= proven && known.stored === stored) return;
     this.#known.delete(resource);
-    this.#known.set(resource, { fence: Math.max(known.fence, fence), proven: Math.max(known.proven, proven), stored, refusedAtMs });
+    this.#known.set(resource, { fence: Math.max(known.fence, fence), proven: Math.max(known.proven, proven), stored });
     if (this.#known.size <= MAX_REMEMBERED) return;
     const [oldest] = this.#known.keys();
     if (oldest !== undefined) this.#known.delete(oldest);
@@ -164,33 +146,25 @@ export class WriteVerifier {
   }
 
   async write(request: WriteRequest): Promise<Verdict> {
-    const askedAtMs = performance.now();
-    // A repeated request is answered as at first, whatever its token is worth by now.
-    const seen = request.idempotency === undefined ? this.#raises.refusalOf(request, askedAtMs) : undefined;
-    if (seen !== undefined) return seen;
     const verdict = await this.#ask(request);
-    if (verdict.kind === "stale") this.#raises.refused([{ refusal: verdict }], askedAtMs);
+    if (verdict.kind === "stale") this.#raises.refused([{ refusal: verdict }]);
     return verdict;
   }
 
   async #ask(request: WriteRequest): Promise<Verdict> {
     const { resource, token } = request;
-    const { path, shard } = this.#paths.shards === undefined ? this.#paths.whole : this.#paths.placeOf(resource);
+    const { commit } = this.#paths.pathOf([resource]);
     const verification = this.#raises.verificationOf(resource, token);
     if (verification !== "ask") {
-      const verdict = await path.commit.submit(request, {
-        verified: verification === "verified",
-        known: this.#raises.knows(resource),
-        shard,
-      });
-      if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "not asked");
+      const verdict = await commit.submit(request, { verified: verification === "verified", known: this.#raises.knows(resource) });
+      if (verdict.kind === "accepted") this.#raises.accepted(resource, token, "not asked");
       if (verdict.kind !== "unverified") return verdict;
     }
     const refusal = await this.#verifyRaise(resource, token);
     if (refusal !== undefined) return refusal;
-    const verdict = await path.commit.submit(request, { verified: true, known: verification === "ask", shard });
+    const verdict = await commit.submit(request, { verified: true, known: verification === "ask" });
     if (verdict.kind === "unverified") throw new Error("invariant: G4: a verified write was taken for an unverified one");
-    if (verdict.kind === "accepted" && !verdict.replayed) this.#raises.accepted(resource, token, "asked");
+    if (verdict.kind === "accepted") this.#raises.accepted(resource, token, "asked");
     return verdict;
   }
 
@@ -206,29 +180,29 @@ export class WriteVerifier {
   async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     const { operations } = request;
     const { transactions } = this.#paths.pathOf(operations.map(({ resource }) => resource));
-    const [asked, askedAtMs] = [new Set<TransactionOperation>(), performance.now()];
+    const asked = new Set<WriteRequest>();
     let toAsk = operations.filter(({ resource, token }) => this.#raises.verificationOf(resource, token) === "ask");
     for (;;) {
       const refused = await this.#verifyAll(toAsk, operations);
       if (refused.length > 0) return { kind: "refused", refusals: refused };
       for (const operation of toAsk) asked.add(operation);
-      const isVerified = (operation: TransactionOperation) =>
+      const isVerified = (operation: WriteRequest) =>
         asked.has(operation) || this.#raises.verificationOf(operation.resource, operation.token) === "verified";
-      const isStored = ({ resource, token }: TransactionOperation) => this.#raises.isStored(resource, token);
+      const isStored = ({ resource, token }: WriteRequest) => this.#raises.isStored(resource, token);
       const verdict = await transactions.run(request, { isVerified, isStored });
       if (verdict.kind === "unverified") {
         toAsk = [...verdict.operations];
         continue;
       }
-      if (verdict.kind === "committed" && !verdict.replayed)
+      if (verdict.kind === "committed")
         for (const operation of operations)
           this.#raises.accepted(operation.resource, operation.token, asked.has(operation) ? "asked" : "not asked");
-      if (verdict.kind === "refused") this.#raises.refused(verdict.refusals, askedAtMs);
+      if (verdict.kind === "refused") this.#raises.refused(verdict.refusals);
       return verdict;
     }
   }
 
-  async #verifyAll(toAsk: readonly TransactionOperation[], operations: readonly TransactionOperation[]) {
+  async #verifyAll(toAsk: readonly WriteRequest[], operations: readonly WriteRequest[]) {
     const answers = await Promise.all(
       toAsk.map(async (operation) => ({ operation, refusal: await this.#verifyRaise(operation.resource, operation.token) })),
     );

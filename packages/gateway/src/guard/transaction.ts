@@ -1,38 +1,38 @@
 // Several writes, all or nothing: the statement of a single write with one more clause, which fails
 // it when a row was refused. Decides how often a lost race is run again, and which operations were
 // refused.
-import { DOCUMENT_TOO_LARGE, tooLargeAfterPatch } from "../fence/document-limit.js";
+
 import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
-import type {
-  OutcomeUnknown,
-  Refused,
-  TransactionOperation,
-  TransactionRequest,
-  TransactionVerdict,
-  Unavailable,
+import {
+  type OutcomeUnknown,
+  type Refused,
+  TooLarge,
+  type TransactionRequest,
+  type TransactionVerdict,
+  type Unavailable,
+  type WriteRequest,
 } from "../fence/verdict.js";
-import { type Held, type Lanes, LOCK_TIMED_OUT } from "../store/lanes.js";
+import { type Held, type Line, LOCK_TIMED_OUT } from "../store/slots.js";
 import type { Reply, Row, WriteConnection } from "../store/write-connection.js";
 import { acceptedOf } from "./batch.js";
-import type { FencedWrites } from "./fenced-writes.js";
-import { confirm, type Explanation, refusalOf, replayOf } from "./refusal.js";
+import { confirm, refusalOf } from "./refusal.js";
+import type { FencedWrites } from "./statement.js";
 
 export interface TransactionParts {
-  readonly lanes: Lanes;
+  readonly line: Line;
   readonly writes: { readonly current: FencedWrites };
   readonly durability: "local" | "sync";
-  readonly documentLimitBytes: number;
   readonly observe: (event: { readonly kind: "retried"; readonly code: string; readonly rows: number }) => void;
 }
 
 type TransactionAnswer =
   | TransactionVerdict
   /** These would raise a fence and were not verified. */
-  | { readonly kind: "unverified"; readonly operations: readonly TransactionOperation[] };
+  | { readonly kind: "unverified"; readonly operations: readonly WriteRequest[] };
 
 type Retry = { readonly kind: "retry"; readonly code: string; readonly cause?: Error };
 
-const MAX_ATTEMPTS = 5;
+const MAX_ATTEMPTS = 8;
 const unavailable = (reason: Unavailable["reason"], cause?: Error): Unavailable => ({
   kind: "unavailable",
   reason,
@@ -50,7 +50,7 @@ export class Transactions {
   async run(request: TransactionRequest, knowledge: Knowledge): Promise<TransactionAnswer> {
     const { operations } = request;
     const names = operations.map(({ resource }) => resource);
-    const answer = await this.#parts.lanes.use(names, (connection) => this.#attempts({ request, ...knowledge, connection }));
+    const answer = await this.#parts.line.use(names, (connection) => this.#attempts({ request, ...knowledge, connection }));
     return answer.kind === "held" ? contention(operations, LOCK_TIMED_OUT) : answer;
   }
 
@@ -69,7 +69,7 @@ export class Transactions {
     const { request, isVerified, connection } = attempt;
     const sorted = [...request.operations].sort((a, b) => (a.resource < b.resource ? -1 : 1));
     const rows = sorted.map((operation) => ({ request: operation, verified: isVerified(operation) }));
-    const reply = await this.#parts.writes.current.all(connection, rows, { idempotency: request.idempotency, isLikely });
+    const reply = await this.#parts.writes.current.all(connection, rows, isLikely);
     if ("failure" in reply) return await this.#failed(attempt, reply.failure);
     if (reply.rows.length === 0) return await this.#explain(attempt);
     const byName = new Map<unknown, Row>(reply.rows.map((row) => [row[0], row]));
@@ -78,21 +78,20 @@ export class Transactions {
       if (row === undefined) throw new Error(`invariant: a committed transaction wrote ${reply.rows.length} of ${byName.size} rows`);
       return acceptedOf(operation, row);
     });
-    return { kind: "committed", results, replayed: false };
+    return { kind: "committed", results };
   }
 
   async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Held | Retry> {
-    const { operations, idempotency } = attempt.request;
+    const { operations } = attempt.request;
     if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
     if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
     if (failure.kind === "retry") return { kind: "retry", code: failure.code, cause: failure.error };
     const { code, error } = failure;
-    // Refused by the statement's own clause after a row was refused under its lock; or another
-    // connection used the key at the same time.
-    if (code === "PLS05" || code === "PLS01" || (code === "23505" && idempotency !== undefined)) return await this.#explain(attempt);
+    // Refused by the statement's own clause after a row was refused under its lock.
+    if (code === "PLS05" || code === "PLS01") return await this.#explain(attempt);
     if (code === LOCK_TIMED_OUT) return { kind: "held", rows: await this.#heldRows(attempt) };
-    if (code === DOCUMENT_TOO_LARGE) {
-      const refusal = tooLargeAfterPatch(error, this.#parts.documentLimitBytes);
+    if (error instanceof TooLarge) {
+      const { refusal } = error;
       return { kind: "refused", refusals: [{ index: operations.findIndex(({ resource }) => resource === refusal.resource), refusal }] };
     }
     if (rejectsValue(code)) return await this.#findRejected(attempt, error.message);
@@ -106,14 +105,11 @@ export class Transactions {
 
   async #explain(attempt: Attempt): Promise<TransactionAnswer | Retry> {
     const { request, isVerified, connection } = attempt;
-    const { operations, idempotency } = request;
+    const { operations } = request;
     const names = operations.map((operation) => operation.resource);
-    const keys = operations.map(() => idempotency?.key);
-    const explanation = await this.#parts.writes.current.explain(connection, { resources: names, keys });
+    const explanation = await this.#parts.writes.current.explain(connection, names);
     if ("failure" in explanation) return unavailable("unreachable", explanation.failure.error);
-    const replayed = idempotency === undefined ? undefined : replayOfAll(request, explanation);
-    if (replayed !== undefined) return (replayed.kind === "committed" ? await this.#confirm(attempt, operations) : undefined) ?? replayed;
-    const unverified: TransactionOperation[] = [];
+    const unverified: WriteRequest[] = [];
     const refusals: { readonly index: number; readonly refusal: Refused }[] = [];
     for (const [index, operation] of operations.entries()) {
       const refusal = refusalOf(operation, isVerified(operation) ? "verified" : "unverified", explanation.states[index]);
@@ -123,12 +119,13 @@ export class Transactions {
     // From a sequence number that is already stored, a client concludes that its earlier try was
     // stored.
     const seen = operations.filter(({ seq }, index) => seq !== undefined && explanation.states[index]?.seq === seq);
-    if (refusals.length > 0) return (await this.#confirm(attempt, seen)) ?? { kind: "refused", refusals };
+    const currentRevs = seen.length === 0 ? undefined : explanation.states.map((state) => state?.rev ?? 0);
+    if (refusals.length > 0) return (await this.#confirm(attempt, seen)) ?? { kind: "refused", refusals, currentRevs };
     if (unverified.length > 0) return { kind: "unverified", operations: unverified };
     return explanation.isDurable ? { kind: "retry", code: "race" } : unavailable("not_durable");
   }
 
-  #confirm({ connection }: Attempt, operations: readonly TransactionOperation[]): Promise<OutcomeUnknown | undefined> {
+  #confirm({ connection }: Attempt, operations: readonly WriteRequest[]): Promise<OutcomeUnknown | undefined> {
     const names = operations.map(({ resource }) => resource);
     const ask = (resources: readonly string[]) => this.#parts.writes.current.confirm(connection, resources);
     return confirm({ durability: this.#parts.durability, ask }, names);
@@ -158,9 +155,9 @@ export class Transactions {
 
 /** What this process remembers of resources. */
 interface Knowledge {
-  readonly isVerified: (operation: TransactionOperation) => boolean;
+  readonly isVerified: (operation: WriteRequest) => boolean;
   /** Its resource has a row whose fence stands at its token, as last heard. */
-  readonly isStored: (operation: TransactionOperation) => boolean;
+  readonly isStored: (operation: WriteRequest) => boolean;
 }
 
 interface Attempt extends Knowledge {
@@ -183,16 +180,9 @@ function rejected(index: number, resource: string, message: string): Transaction
   return { kind: "refused", refusals: [{ index, refusal: { kind: "value_rejected", resource, message } }] };
 }
 
-function contention(operations: readonly TransactionOperation[], code: string): TransactionAnswer {
+function contention(operations: readonly WriteRequest[], code: string): TransactionAnswer {
   return {
     kind: "refused",
     refusals: operations.map(({ resource }, index) => ({ index, refusal: { kind: "contention", resource, code } })),
   };
-}
-
-function replayOfAll({ operations, idempotency }: TransactionRequest, { usedKeys }: Explanation): TransactionAnswer | undefined {
-  const used = usedKeys.get(idempotency?.key ?? "");
-  if (used === undefined) return undefined;
-  const results = operations.flatMap((operation) => replayOf(operation, idempotency, used) ?? []);
-  return results.length === operations.length ? { kind: "committed", results, replayed: true } : { kind: "idempotency_key_reused" };
 }

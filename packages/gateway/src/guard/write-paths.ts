@@ -1,39 +1,37 @@
-// The ways from a request to the database: a queue, connections, and lines for slow rows. Plain
+// The ways from a request to the database: a queue, a line, and the connections of each. Plain
 // Postgres has one. With Citus each worker has its own, so that one that does not answer takes no
 // connection and no turn from the writes of the others; what concerns several workers, or none,
 // goes through one more.
-import type { Engine } from "../store/engine.js";
-import { Lanes } from "../store/lanes.js";
-import type { Shard, Shards } from "../store/shards.js";
-import type { StoreLimits } from "../store/store-limits.js";
+
+import type { StoreLimits } from "../limits.js";
+import type { Engine, Shards } from "../store/engine.js";
+import { HeldRows, Line, WriteSlots } from "../store/slots.js";
 import type { WriteConnectionOptions } from "../store/write-connection.js";
-import { SlotLine, SlowRows, WriteSlots } from "../store/write-slots.js";
 import { CitusWrites } from "./citus-writes.js";
-import type { StatementForm } from "./fenced-statement.js";
-import type { FencedWrites } from "./fenced-writes.js";
 import { type BatchEvent, GroupCommit } from "./group-commit.js";
-import { PlainWrites } from "./plain-writes.js";
+import { PlainWrites, type WritesForm } from "./plain-writes.js";
+import type { FencedWrites } from "./statement.js";
 import { Transactions } from "./transaction.js";
 
 interface WritePathParts {
   readonly limits: StoreLimits;
   readonly connection: Omit<WriteConnectionOptions, "onReply">;
-  readonly form: Pick<StatementForm, "history" | "durability" | "documentLimitBytes">;
+  readonly form: WritesForm;
   readonly observe: (event: BatchEvent) => void;
 }
 
 interface WritePath {
   readonly slots: readonly WriteSlots[];
-  readonly lanes: Lanes;
+  readonly line: Line;
   readonly commit: GroupCommit;
   readonly transactions: Transactions;
 }
 
-/** Of a shard where there are shards, and what its writes go by. */
-export interface Place {
-  readonly shard: number;
-  readonly path: WritePath;
-}
+/**
+ * Of each worker, for single writes. There a write is a transaction of several messages, where plain
+ * Postgres gets a statement for many: so more of them are under way.
+ */
+const WRITES_PER_WORKER = 8;
 
 export class WritePaths {
   /** As the engine wants them; of plain Postgres before it is known. */
@@ -41,7 +39,7 @@ export class WritePaths {
   /** Where tables have them. */
   shards: Shards | undefined;
   /** For what concerns no worker, or several; for all where there are no workers. */
-  readonly whole: Place;
+  readonly whole: WritePath;
   readonly #parts: WritePathParts;
   readonly #ofWorkers = new Map<number, WritePath>();
   #isClosing = false;
@@ -49,48 +47,39 @@ export class WritePaths {
   constructor(parts: WritePathParts) {
     this.#parts = parts;
     this.writes = { current: new PlainWrites(parts.form) };
-    this.whole = { shard: 0, path: this.#open() };
+    this.whole = this.#open();
   }
 
   /** What the database says, at first and whenever it is looked at again. */
   use(engine: Engine): void {
     if (engine.kind === "plain") return;
-    if (this.shards === undefined) this.writes.current = new CitusWrites(this.#parts.form, (name) => this.#shardOf(name).id);
+    if (this.shards === undefined) this.writes.current = new CitusWrites(this.#parts.form);
     this.shards = engine.shards;
-  }
-
-  placeOf(resource: string): Place {
-    const { id, worker } = this.#shardOf(resource);
-    return { shard: id, path: this.#of(worker) };
   }
 
   /** That of one worker, if it has them all. */
   pathOf(resources: readonly string[]): WritePath {
-    if (this.shards === undefined) return this.whole.path;
-    const [worker, ...others] = new Set(resources.map((resource) => this.#shardOf(resource).worker));
-    return worker === undefined || others.length > 0 ? this.whole.path : this.#of(worker);
-  }
-
-  #shardOf(resource: string): Shard {
-    if (this.shards === undefined) throw new Error("invariant: only tables of Citus have shards");
-    return this.shards.shardOf(resource);
+    const { shards } = this;
+    if (shards === undefined) return this.whole;
+    const [worker, ...others] = new Set(resources.map((resource) => shards.shardOf(resource).worker));
+    return worker === undefined || others.length > 0 ? this.whole : this.#of(worker);
   }
 
   get all(): readonly WritePath[] {
-    return [this.whole.path, ...this.#ofWorkers.values()];
+    return [this.whole, ...this.#ofWorkers.values()];
   }
 
   /** Resolves when all accepted work was answered. */
   async drain(): Promise<void> {
     this.#isClosing = true;
-    await Promise.all(this.all.flatMap(({ commit, lanes }) => [commit.drain(), lanes.drain()]));
+    await Promise.all(this.all.flatMap(({ commit, line }) => [commit.drain(), line.drain()]));
   }
 
   /** Answers what waits and cuts what runs. */
   abandon(): void {
-    for (const { commit, lanes, slots } of this.all) {
+    for (const { commit, line, slots } of this.all) {
       commit.abandonQueue();
-      lanes.abandon();
+      line.abandon();
       for (const some of slots) some.destroy();
     }
   }
@@ -104,26 +93,49 @@ export class WritePaths {
     if (known !== undefined) return known;
     const path = this.#open();
     this.#ofWorkers.set(worker, path);
-    if (this.#isClosing) void Promise.all([path.commit.drain(), path.lanes.drain()]); // Refuses all work from now on.
+    if (this.#isClosing) void Promise.all([path.commit.drain(), path.line.drain()]); // Refuses all work from now on.
     return path;
   }
 
   #open(): WritePath {
     const { limits, connection, form, observe } = this.#parts;
-    const { statementsInFlight, maxQueuedWrites, maxWaitMs, lockWaitMs, batchLockWaitMs } = limits;
-    const { durability, documentLimitBytes } = form;
-    const slotsThatWait = (waitMs: number) => new WriteSlots(statementsInFlight, { ...connection, lockWaitMs: waitMs });
-    const [batchSlots, transactionSlots, slowSlots] = [
-      slotsThatWait(batchLockWaitMs),
-      slotsThatWait(batchLockWaitMs),
-      slotsThatWait(lockWaitMs),
-    ];
-    const slow = new SlotLine(slowSlots);
-    const slowRows = new SlowRows();
+    const { statementsInFlight, maxQueuedWrites, maxWaitMs } = limits;
+    const { durability } = form;
+    const isPlain = this.shards === undefined;
+    const batchSlots = new WriteSlots(isPlain ? statementsInFlight : WRITES_PER_WORKER, connection);
+    const lineSlots = new WriteSlots(statementsInFlight, connection);
+    const heldRows = new HeldRows();
     const waitLimits = { maxAccepted: maxQueuedWrites, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
-    const lanes = new Lanes({ fast: new SlotLine(transactionSlots), slow, slowRows, limits: waitLimits });
-    const common = { writes: this.writes, durability, documentLimitBytes, observe };
-    const commit = new GroupCommit({ ...common, slowRows, slots: batchSlots, slowLine: slow, limits });
-    return { slots: [batchSlots, transactionSlots, slowSlots], lanes, commit, transactions: new Transactions({ ...common, lanes }) };
+    const line = new Line({ slots: lineSlots, heldRows, limits: waitLimits });
+    const common = { writes: this.writes, durability, observe };
+    const commit = new GroupCommit({ ...common, heldRows, slots: batchSlots, limits: isPlain ? limits : { ...limits, maxBatchRows: 1 } });
+    return { slots: [batchSlots, lineSlots], line, commit, transactions: new Transactions({ ...common, line }) };
+  }
+}
+
+// Runs every form of the statement once without an effect: whether this engine can run them is
+// known before the first write, and nothing is written.
+
+export class Rehearsal {
+  readonly #line: Line;
+  readonly #writes: { readonly current: FencedWrites };
+  #hasPassed = false;
+
+  constructor(line: Line, writes: { readonly current: FencedWrites }) {
+    this.#line = line;
+    this.#writes = writes;
+  }
+
+  /** Undefined when every statement has run once; otherwise why one did not. */
+  async fault(): Promise<string | undefined> {
+    if (this.#hasPassed) return undefined;
+    const outcome = await this.#line.use([], async (connection) => {
+      const message = await this.#writes.current.rehearse(connection);
+      return message === undefined ? ({ kind: "passed" } as const) : ({ kind: "failed", message } as const);
+    });
+    if (outcome.kind === "unavailable") return `no connection was free (${outcome.reason})`;
+    if (outcome.kind === "failed") return outcome.message;
+    this.#hasPassed = true;
+    return undefined;
   }
 }

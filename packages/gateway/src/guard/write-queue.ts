@@ -1,13 +1,16 @@
 // Which accepted writes go into one batch, and in which order: first come, first served, one row
-// per resource at a time, all of one shard. Plain puts that wait for the same resource are folded
-// into one row. Bounded in writes and in bytes.
+// per resource at a time. Plain puts that wait for the same resource are folded into one row.
+// Patches are in batches of their own, for which documents are read first. Bounded in writes and in
+// bytes.
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
 import type { Waiter } from "../store/bounded-wait.js";
-import { Fifo, type SlowRows } from "../store/write-slots.js";
+import type { HeldRows } from "../store/slots.js";
+import { isPatch, mostPatches } from "./patches.js";
 
 export interface BatchLimits {
   readonly maxBatchRows: number;
   readonly maxBatchBytes: number;
+  readonly documentLimitBytes: number;
 }
 
 export interface Entry extends Waiter {
@@ -15,8 +18,6 @@ export interface Entry extends Waiter {
   readonly verified: boolean;
   /** The resource most likely has a row. */
   readonly known: boolean;
-  /** That keeps the resource, where tables have shards; otherwise 0. */
-  readonly shard: number;
   readonly settle: (verdict: WriteOutcome) => void;
   /** How often it failed for a reason of its own, or with a fold. */
   attempts: number;
@@ -35,33 +36,35 @@ export interface Entry extends Waiter {
  */
 export type WriteOutcome = Verdict | { readonly kind: "unverified" };
 
-/**
- * How a write is sent: with others, by itself, or by itself on a connection that is set aside for
- * slow rows.
- */
-export type Way = "batch" | "alone" | "slow";
+/** How a write is sent: with others, or by itself. */
+export type Way = "batch" | "alone";
+
+/** What batches are taken from. apart: each by itself, one at a time, because its row is held. */
+type LineName = "writes" | "patches" | "apart";
 
 export class WriteQueue {
   readonly #limits: BatchLimits;
-  readonly #slowRows: SlowRows;
+  readonly #heldRows: HeldRows;
   /**
-   * Of each resource at most one write is in these three queues or in flight; later ones hang on it
+   * Of each resource at most one write is in these queues or in flight; later ones hang on it
    * as a chain. That keeps their order, and a hot resource costs nothing. A write that was answered
    * while it waited stays where it is until its turn.
    */
-  readonly #ways: Readonly<Record<Exclude<Way, "batch">, Fifo<Entry>>> = { alone: new Fifo(), slow: new Fifo() };
-  /** By shard, so that a batch stays within one; the shards take turns. */
-  readonly #batches = new Map<number, Fifo<Entry>>();
+  readonly #alone = new Fifo<Entry>();
+  readonly #lines: Readonly<Record<LineName, Fifo<Entry>>> = { writes: new Fifo(), patches: new Fifo(), apart: new Fifo() };
+  /** They take turns: the one that was taken from last comes last. */
+  readonly #turns: LineName[] = ["writes", "patches", "apart"];
+  #apartInFlight: Entry | undefined;
   readonly #last = new Map<string, Entry>();
 
-  constructor(limits: BatchLimits, slowRows: SlowRows) {
+  constructor(limits: BatchLimits, heldRows: HeldRows) {
     this.#limits = limits;
-    this.#slowRows = slowRows;
+    this.#heldRows = heldRows;
   }
 
   /** Whether there is something for `take`. */
   get hasWork(): boolean {
-    return peek(this.#ways.alone) !== undefined || this.#nextShard() !== undefined;
+    return peek(this.#alone) !== undefined || this.#nextLine() !== undefined;
   }
 
   add(entry: Entry): void {
@@ -74,30 +77,31 @@ export class WriteQueue {
 
   /** The first write of each row of the next batch, by resource; empty when nothing may start. */
   take(): Entry[] {
-    const alone = peek(this.#ways.alone);
+    const alone = peek(this.#alone);
     if (alone !== undefined) {
-      this.#ways.alone.shift();
+      this.#alone.shift();
       return [alone];
     }
-    const shard = this.#nextShard();
-    const rows = shard === undefined ? undefined : this.#batches.get(shard);
-    if (shard === undefined || rows === undefined) return [];
-    const batch = this.#takeFrom(rows);
-    if (this.#batches.size > 1) {
-      this.#batches.delete(shard);
-      if (peek(rows) !== undefined) this.#batches.set(shard, rows);
-    }
-    return batch.sort(byResource);
+    const line = this.#nextLine();
+    if (line === undefined) return [];
+    this.#turns.push(...this.#turns.splice(this.#turns.indexOf(line), 1));
+    return (line === "apart" ? this.#takeApart() : this.#takeBatch(this.#lines[line])).sort(byResource);
   }
 
-  #takeFrom(rows: Fifo<Entry>): Entry[] {
-    const { maxBatchRows, maxBatchBytes } = this.#limits;
+  #takeApart(): Entry[] {
+    this.#apartInFlight = this.#lines.apart.shift();
+    return this.#apartInFlight === undefined ? [] : [this.#apartInFlight];
+  }
+
+  #takeBatch(rows: Fifo<Entry>): Entry[] {
+    const { maxBatchRows, maxBatchBytes, documentLimitBytes } = this.#limits;
+    const first = peek(rows);
+    const maxRows = first !== undefined && isPatch(first) ? Math.min(maxBatchRows, mostPatches(documentLimitBytes)) : maxBatchRows;
     const batch: Entry[] = [];
     let [writes, bytes] = [0, 0];
-    for (let entry = peek(rows); entry !== undefined && writes < maxBatchRows; entry = peek(rows)) {
-      const [first] = batch;
+    for (let entry = first; entry !== undefined && writes < maxRows; entry = peek(rows)) {
       bytes += entry.bytes;
-      if (first !== undefined && (bytes > maxBatchBytes || isKeyed(first) !== isKeyed(entry))) break;
+      if (batch.length > 0 && bytes > maxBatchBytes) break;
       rows.shift();
       batch.push(entry);
       entry.fold = foldBehind(entry, { writes: maxBatchRows - writes - 1, bytes: maxBatchBytes - bytes });
@@ -108,19 +112,8 @@ export class WriteQueue {
   }
 
   /** The first in turn that has a write waiting. */
-  #nextShard(): number | undefined {
-    for (const [shard, rows] of this.#batches) {
-      if (peek(rows) !== undefined) return shard;
-      if (this.#batches.size > 1) this.#batches.delete(shard);
-    }
-    return undefined;
-  }
-
-  /** The next write for the slow lane. */
-  takeSlow(): Entry | undefined {
-    const entry = peek(this.#ways.slow);
-    if (entry !== undefined) this.#ways.slow.shift();
-    return entry;
+  #nextLine(): LineName | undefined {
+    return this.#turns.find((line) => peek(this.#lines[line]) !== undefined && (line !== "apart" || this.#apartInFlight === undefined));
   }
 
   /**
@@ -129,22 +122,25 @@ export class WriteQueue {
    */
   again(entry: Entry, way: Way): void {
     entry.fold = none;
-    if (entry.place === "first") this.#lineFor(way, entry.shard).push(entry);
+    this.#landed(entry);
+    if (entry.place === "first") this.#lineOf(entry, way).push(entry);
   }
 
-  #lineFor(way: Way, shard: number): Fifo<Entry> {
-    if (way !== "batch") return this.#ways[way];
-    const known = this.#batches.get(shard);
-    if (known !== undefined) return known;
-    const rows = new Fifo<Entry>();
-    this.#batches.set(shard, rows);
-    return rows;
+  #lineOf(entry: Entry, way: Way): Fifo<Entry> {
+    if (this.#heldRows.has(entry.request.resource)) return this.#lines.apart;
+    if (way === "alone") return this.#alone;
+    return isPatch(entry) ? this.#lines.patches : this.#lines.writes;
+  }
+
+  #landed(entry: Entry): void {
+    if (this.#apartInFlight === entry) this.#apartInFlight = undefined;
   }
 
   /**
    * The entry was answered, in flight or while it waited: the next write of its resource may start.
    */
   done(entry: Entry): void {
+    this.#landed(entry);
     const wasFirst = entry.place === "first";
     entry.place = "answered";
     if (!wasFirst) return;
@@ -156,7 +152,7 @@ export class WriteQueue {
 
   #makeFirst(entry: Entry): void {
     entry.place = "first";
-    this.again(entry, this.#slowRows.has(entry.request.resource) ? "slow" : "batch");
+    this.again(entry, "batch");
   }
 }
 
@@ -174,7 +170,7 @@ export function writesOf(batch: readonly Entry[]): readonly Entry[] {
 
 /**
  * The writes waiting behind this one that Postgres may be sent as one row with it: what each of
- * them is answered and leaves behind is the same as if it had been sent by itself (ADR 0094).
+ * them is answered and leaves behind is the same as if it had been sent by itself (decision 0008).
  */
 function foldBehind(first: Entry, room: { readonly writes: number; readonly bytes: number }): readonly Entry[] {
   if (first.next === undefined || !isPlainPut(first)) return none;
@@ -190,18 +186,14 @@ function foldBehind(first: Entry, room: { readonly writes: number; readonly byte
 }
 
 /** Nothing but its token can refuse it. One that was sent before goes by itself. */
-function isPlainPut({ attempts, request: { op, seq, expected, idempotency } }: Entry): boolean {
-  return op === "put" && seq === undefined && expected === undefined && idempotency === undefined && attempts === 0;
+function isPlainPut({ attempts, request: { op, seq, expected } }: Entry): boolean {
+  return op === "put" && seq === undefined && expected === undefined && attempts === 0;
 }
 
 /** History has one holder for all revisions of a row. */
 function asksForTheSame(first: Entry, other: Entry): boolean {
   const { request, verified } = other;
   return request.token === first.request.token && verified === first.verified && request.holder === first.request.holder;
-}
-
-export function isKeyed({ request }: Entry): boolean {
-  return request.idempotency !== undefined;
 }
 
 /** Characters, which is close enough for a bound. */
@@ -215,4 +207,34 @@ export function bytesOf(request: WriteRequest): number {
  */
 function byResource(a: Entry, b: Entry): number {
   return a.request.resource < b.request.resource ? -1 : 1;
+}
+
+/** First in, first out, in constant time. The owner bounds its length. */
+class Fifo<T> {
+  #items: T[] = [];
+  #head = 0;
+
+  get length(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  peek(): T | undefined {
+    return this.#items[this.#head];
+  }
+
+  shift(): T | undefined {
+    if (this.length === 0) return undefined;
+    const item = this.#items[this.#head];
+    this.#head += 1;
+    // Half of the array is used up: moving the rest costs each item one copy on average.
+    if (this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head);
+      this.#head = 0;
+    }
+    return item;
+  }
 }

@@ -2,14 +2,14 @@
 // The types name no library, because the package's own types do not either.
 import { createHash, randomBytes } from "node:crypto";
 
-/** What a file of API keys holds; `http/api-key-file.ts` checks it. */
+/** What a file of API keys holds; `http/auth.ts` checks it. */
 export interface ApiKeyFile {
   /** One entry per caller. */
   readonly keys: readonly ApiKeyEntry[];
 }
 
 /** One caller. */
-interface ApiKeyEntry {
+export interface ApiKeyEntry {
   /** Its name in logs and as the writer of a document. */
   readonly id: string;
   /** The hash of its key. */

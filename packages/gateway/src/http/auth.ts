@@ -2,10 +2,11 @@
 // Runs before the body is read. An answer does not say whether a credential was unknown, wrong or
 // revoked, and no credential reaches a log or an answer.
 import { createHash, timingSafeEqual } from "node:crypto";
+import { z } from "zod";
+import { Problem } from "./answer.js";
 import type { ApiKeyFile } from "./api-keys.js";
 import type { JwtVerifier } from "./jwt.js";
-import { Problem } from "./problem.js";
-import { type Action, allows, everything, type Principal, parseScope } from "./scopes.js";
+import { actions, everything, type Principal, parseScope } from "./names.js";
 
 /** Where a request came from, apart from what its sender says of itself. */
 export interface Origin {
@@ -83,11 +84,6 @@ function onlyHere(reason: string): Problem {
   return new Problem("forbidden_scope", `Without credentials this gateway answers only callers on its own machine; ${reason}.`);
 }
 
-export function authorize(principal: Principal, action: Action, resource: string): Problem | undefined {
-  if (allows(principal, action, resource)) return undefined;
-  return new Problem("forbidden_scope", `The credential ${principal.id} has no ${action} scope that covers this resource.`);
-}
-
 function unauthenticated(detail: string): Problem {
   return new Problem("unauthenticated", detail);
 }
@@ -143,3 +139,26 @@ export class ApiKeyring {
     return entry.expiresAtMs > Date.now() ? entry.principal : undefined;
   }
 }
+
+// What a file of API keys has to look like.
+
+const scopeText = z.string().refine((text) => parseScope(text) !== undefined, {
+  error: `must be one of ${actions.join(", ")}, a colon and a prefix, such as "write:orders/"`,
+});
+const keyHash = z.string().regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the key in 64 lower-case hexadecimal digits" });
+const instant = z.iso.datetime({ offset: true, error: 'must be a time such as "2027-01-31T00:00:00Z"' });
+/**
+ * `previous` is the key that the entry had before: while callers change over, both are the same
+ * caller, whose name stays.
+ */
+export const apiKeyFile = z.strictObject({
+  keys: z.array(
+    z.strictObject({
+      id: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, { error: "must be 1 to 64 letters, digits, dots, dashes or underscores" }),
+      sha256: keyHash,
+      scopes: z.array(scopeText).min(1, { error: "must hold at least one scope" }),
+      expiresAt: instant.optional(),
+      previous: z.strictObject({ sha256: keyHash, expiresAt: instant }).optional(),
+    }),
+  ),
+});

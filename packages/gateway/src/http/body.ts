@@ -2,9 +2,15 @@
 // is read only when a route asks for it. What the JSON holds is judged in json-text.ts.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import type { z } from "zod";
+import { Problem } from "./answer.js";
 import { markDiscarding, markReceiving } from "./connection-state.js";
-import { Problem } from "./problem.js";
-import type { RequestContext, RequestHeaders } from "./request-context.js";
+import { jsonFault } from "./json.js";
+import type { RequestContext, RequestHeaders } from "./request.js";
+import { firstIssue } from "./schemas.js";
+
+/** A gateway of half a gigabyte has room for it, and for what becomes of it. */
+export const BODY_BUDGET_BYTES = 128 * 1024 * 1024;
 
 /**
  * How many bytes of bodies the process may hold at a time, so that many large requests cannot
@@ -27,6 +33,22 @@ export class BodyBudget {
   give(bytes: number): void {
     this.#held -= bytes;
   }
+}
+
+/** The body as what the schema says. */
+export async function readJson<S extends z.ZodType>(
+  context: RequestContext,
+  schema: S,
+  { limitBytes, budget }: { readonly limitBytes: number; readonly budget: BodyBudget },
+): Promise<z.output<S> | Problem> {
+  const unreadable = mediaTypeFault(context.headers, "document");
+  if (unreadable !== undefined) return unreadable;
+  const text = await readBody(context, limitBytes, budget);
+  if (text instanceof Problem) return text;
+  const fault = jsonFault(text, limitBytes);
+  if (fault !== undefined) return fault;
+  const parsed = schema.safeParse(JSON.parse(text));
+  return parsed.success ? parsed.data : new Problem("json_invalid", firstIssue(parsed.error));
 }
 
 /** Requests with `Expect: 100-continue` that have not been told to continue. */
@@ -110,17 +132,15 @@ function truncated(): Problem {
   return new Problem("request_malformed", "The body ended before its announced length.");
 }
 
-const JSON_PATCH = "application/json-patch+json";
 const accepted = {
   document: ["application/json"],
   merge_patch: ["application/merge-patch+json", "application/json"],
-  json_patch: [JSON_PATCH],
 } as const satisfies Record<string, readonly string[]>;
 const UTF8 = /^charset=(?:utf-8|"utf-8")$/i;
 
 /**
- * Only JSON in UTF-8, not compressed. A merge patch names itself or is plain JSON, a JSON patch
- * names itself; other patch formats would be misread as documents.
+ * Only JSON in UTF-8, not compressed. A merge patch names itself or is plain JSON; other patch
+ * formats would be misread as documents.
  */
 export function mediaTypeFault(headers: RequestHeaders, purpose: keyof typeof accepted): Problem | undefined {
   if (headers.contentEncoding !== undefined && headers.contentEncoding.toLowerCase() !== "identity") {
@@ -135,11 +155,6 @@ export function mediaTypeFault(headers: RequestHeaders, purpose: keyof typeof ac
   if (!parameters.every((parameter) => UTF8.test(parameter)))
     return unsupportedMedia("JSON is UTF-8; no other charset or parameter is accepted.");
   return undefined;
-}
-
-/** Which of the two kinds of patch a request carries is said by its media type alone. */
-export function namesJsonPatch({ contentType }: RequestHeaders): boolean {
-  return contentType !== undefined && contentType.split(";", 1)[0]?.trim().toLowerCase() === JSON_PATCH;
 }
 
 function unsupportedMedia(detail: string): Problem {

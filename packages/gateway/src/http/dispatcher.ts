@@ -4,16 +4,18 @@ import type { RequestHandler } from "express";
 import { type Log, logFinished } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
 import { tracing } from "../store/spans.js";
-import { type Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
+import { type Answer, beginStream, EventStream, Problem, sendAnswer, sendProblem } from "./answer.js";
 import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
 import { beginWork, canBeAnswered, endWork, markEnding } from "./connection-state.js";
-import { Problem, sendProblem } from "./problem.js";
-import { RequestContext, readHeaders, tooManyHeaders } from "./request-context.js";
-import { noPrincipal, type Principal } from "./scopes.js";
+import { noPrincipal, type Principal } from "./names.js";
+import { RequestContext, readHeaders, tooManyHeaders } from "./request.js";
 
 type Result = Answer | EventStream | Problem;
 export type RouteHandler = (context: RequestContext) => Result | Promise<Result>;
+
+/** As many as connections: a client with one open connection is not refused for the number of others. */
+export const MAX_REQUESTS = 10_000;
 
 interface Route {
   readonly name: string;
@@ -36,7 +38,6 @@ export class Dispatcher {
   #inFlight = 0;
   #state: "open" | "closing connections" | "refusing" = "open";
   #onIdle: (() => void) | undefined;
-  #turnEnd: Promise<void> | undefined;
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
@@ -103,25 +104,7 @@ export class Dispatcher {
       this.#parts.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
     }
-    if (result instanceof Problem && result.code === "fencing_token_stale") await this.#endOfTurn();
     this.#finish(route.name, context, result);
-  }
-
-  /**
-   * Accepted writes are answered together, when their statement ends. A stale write may have waited
-   * for none (docs/adr/0110), so these refusals leave together at the end of a turn of the event
-   * loop: each that is sent alone wakes its client, which costs both processes more than the
-   * refusal itself. No other refusal waits here: it would count as in flight meanwhile, and calls
-   * without a credential would take the capacity of those with one.
-   */
-  #endOfTurn(): Promise<void> {
-    this.#turnEnd ??= new Promise((resolve) => {
-      setImmediate(() => {
-        this.#turnEnd = undefined;
-        resolve();
-      });
-    });
-    return this.#turnEnd;
   }
 
   #finish(route: string, context: RequestContext, result: Result): void {
@@ -138,10 +121,11 @@ export class Dispatcher {
     endWork(request.socket);
     this.#parts.budget.give(context.heldBytes);
     const outcome = result instanceof Problem ? result.code : "ok";
+    const facts = result instanceof Problem ? result.facts : {};
     const durationMs = performance.now() - context.startedAt;
     this.#parts.metrics.requestDone(route, outcome, durationMs);
     if (context.span !== undefined) endSpan(context, outcome, result);
-    logFinished(this.#parts.log, { request: context, route, outcome, status: result.status, durationMs });
+    logFinished(this.#parts.log, { request: context, route, outcome, status: result.status, durationMs, facts });
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#onIdle?.();
   }

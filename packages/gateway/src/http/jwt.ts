@@ -1,20 +1,18 @@
-// JSON Web Tokens, the second kind of credential. Accepted algorithms, audience and issuer are
-// fixed by configuration, never read from the token. A token without an expiry is refused. Shared
-// secrets and public keys exclude each other: a public key would otherwise pass as the secret.
+// JSON Web Tokens, the second kind of credential. Audience and issuer are fixed by configuration and
+// the algorithms by the kind of key, never read from the token. A token without an expiry is
+// refused. Shared secrets and public keys exclude each other: a public key would otherwise pass as
+// the secret.
 import { createHash } from "node:crypto";
-import { errors, type JWTPayload, type JWTVerifyOptions } from "jose";
-import { type JwtKeys, publicKeys, sharedSecret } from "./jwt-keys.js";
-import { characterFault } from "./resource-name.js";
-import { type Principal, parseScope } from "./scopes.js";
+import { createRemoteJWKSet, errors, type JWKSCacheInput, type JWTPayload, type JWTVerifyOptions, jwksCache, jwtVerify } from "jose";
+import { characterFault, type Principal, parseScope } from "./names.js";
 
-interface JwtConfig {
+export interface JwtConfig {
   readonly secret?: string | undefined;
   readonly jwksUrl?: string | undefined;
   /** Public keys that were fetched longer ago do not count. */
   readonly jwksMaxAgeMs?: number | undefined;
   readonly audience: string;
   readonly issuer?: string | undefined;
-  readonly algorithms: readonly string[];
 }
 
 type JwtAnswer =
@@ -24,7 +22,12 @@ type JwtAnswer =
   | { readonly kind: "keys_unavailable" };
 
 const CLOCK_TOLERANCE_SECONDS = 5;
-const DEFAULT_JWKS_MAX_AGE_MS = 300_000;
+const algorithmsOf = {
+  secret: ["HS256", "HS384", "HS512"],
+  publicKeys: ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+};
+/** A withdrawn key counts so long at most; issuers change theirs with hours of notice. */
+const JWKS_MAX_AGE_MS = 300_000;
 const MAX_REMEMBERED_TOKENS = 1_000;
 
 export class JwtVerifier {
@@ -35,7 +38,7 @@ export class JwtVerifier {
 
   constructor(config: JwtConfig) {
     const options: JWTVerifyOptions = {
-      algorithms: [...config.algorithms],
+      algorithms: algorithmsOf[config.jwksUrl === undefined ? "secret" : "publicKeys"],
       audience: config.audience,
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
       requiredClaims: ["exp", "sub"],
@@ -44,7 +47,7 @@ export class JwtVerifier {
     this.#keys =
       config.jwksUrl === undefined
         ? sharedSecret(config.secret ?? "", options)
-        : publicKeys(config.jwksUrl, config.jwksMaxAgeMs ?? DEFAULT_JWKS_MAX_AGE_MS, options);
+        : publicKeys(config.jwksUrl, config.jwksMaxAgeMs ?? JWKS_MAX_AGE_MS, options);
   }
 
   /** Fetches the public keys now; tokens of a withdrawn one are refused from then on. */
@@ -128,4 +131,57 @@ function reasonOf(error: unknown): string {
   if (error instanceof errors.JWTClaimValidationFailed) return `its ${error.claim} claim is missing or not the expected one`;
   if (error instanceof errors.JOSEAlgNotAllowed) return "its algorithm is not allowed";
   return "its signature or form is not valid";
+}
+
+// The keys that JWTs are checked with: one shared secret, or the public keys of an issuer. Public
+// keys are fetched again before they are older than their maximum age, so that a withdrawn key
+// stops counting; while they cannot be fetched, the last ones count until that age.
+
+export interface JwtKeys {
+  verify(token: string): Promise<JWTPayload>;
+  /**
+   * Changes whenever the keys do: what was verified under another edition has to be verified again.
+   * Undefined while there are no keys that are young enough.
+   */
+  readonly edition: object | undefined;
+  /** Fetches the keys now. Fails when that fails; the last keys then keep their age. */
+  reload(): Promise<void>;
+}
+
+export function sharedSecret(secret: string, options: JWTVerifyOptions): JwtKeys {
+  const key = new TextEncoder().encode(secret);
+  return {
+    verify: async (token) => (await jwtVerify(token, key, options)).payload,
+    edition: key,
+    reload: async () => undefined,
+  };
+}
+
+const PAUSE_BETWEEN_FETCHES_MS = 1_000;
+
+export function publicKeys(url: string, maxAgeMs: number, options: JWTVerifyOptions): JwtKeys {
+  const fetched = {} as JWKSCacheInput;
+  const keys = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: 3_000,
+    cooldownDuration: Math.min(5_000, maxAgeMs),
+    cacheMaxAge: maxAgeMs,
+    [jwksCache]: fetched,
+  });
+  let triedAt = Number.NEGATIVE_INFINITY;
+  // From half of the maximum age on, in the background: an issuer that is away for less than the
+  // other half is not noticed.
+  const keepYoung = (): void => {
+    const now = performance.now();
+    if (fetched.uat === undefined || Date.now() - fetched.uat < maxAgeMs / 2 || now - triedAt < PAUSE_BETWEEN_FETCHES_MS) return;
+    triedAt = now;
+    keys.reload().catch(() => undefined); // The keys grow old, and verify() then says that they cannot be fetched.
+  };
+  return {
+    verify: async (token) => (await jwtVerify(token, keys, options)).payload,
+    get edition() {
+      keepYoung();
+      return keys.fresh ? fetched.jwks : undefined;
+    },
+    reload: () => keys.reload(),
+  };
 }

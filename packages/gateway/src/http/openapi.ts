@@ -1,9 +1,8 @@
 // The OpenAPI 3.1 document, generated from the schemas that requests are checked against and the
 // table of problems, so that no rule is described twice.
 import { z } from "zod";
-import { MAX_NAME_BYTES } from "../fence/write-request.js";
-import { type OperationDescription, operations, type RequestBody, tags } from "./openapi-operations.js";
-import { type ProblemCode, statusOf } from "./problem.js";
+import { MAX_NAME_BYTES } from "../fence/verdict.js";
+import { type ProblemCode, statusOf } from "./answer.js";
 import * as schemas from "./schemas.js";
 
 type Json = Record<string, unknown>;
@@ -73,7 +72,9 @@ function describe(operation: OperationDescription): Json {
     description: `${operation.summary}.`,
     tags: [operation.tag],
     parameters: [...named, ...query],
-    ...(operation.request === undefined ? {} : { requestBody: { required: true, content: bodyContent(operation.request) } }),
+    ...(operation.request === undefined
+      ? {}
+      : { requestBody: { required: true, content: content(operation.request.mediaTypes, operation.request.schema) } }),
     responses: { ...answers(operation), ...problemAnswers([...everywhere, ...operation.problems]) },
   };
 }
@@ -86,7 +87,7 @@ function answers(operation: OperationDescription): Json {
       {
         description: "Success",
         headers: answerHeaders,
-        ...(schema === null ? {} : { content: content([operation.mediaType ?? "application/json"], schema) }),
+        ...(schema === null ? {} : { content: content(json, schema) }),
       },
     ]),
   );
@@ -98,7 +99,6 @@ const problemHeaders: { readonly [Code in ProblemCode]?: readonly string[] } = {
   not_found: ["Fencing-Token"],
   method_not_allowed: ["Allow"],
   sequence_out_of_order: ["ETag"],
-  idempotency_in_flight: ["Retry-After"],
   contention: ["Retry-After"],
   fence_unchanged: ["Fencing-Token"],
   fencing_token_stale: ["Fencing-Token"],
@@ -134,10 +134,6 @@ function problemAnswers(codes: readonly ProblemCode[]): Json {
   );
 }
 
-function bodyContent({ mediaTypes, schema, others = {} }: RequestBody): Json {
-  return Object.assign({}, content(mediaTypes, schema), ...Object.entries(others).map(([type, other]) => content([type], other)));
-}
-
 function content(mediaTypes: readonly string[], schema: z.ZodType): Json {
   const [name] = Object.entries(schemas.named).find(([, known]) => known === schema) ?? [];
   const shown = name === undefined ? jsonSchema(schema) : { $ref: `#/components/schemas/${name}` };
@@ -169,13 +165,6 @@ function parameters(): Json {
       description: `1 to ${MAX_NAME_BYTES} bytes of UTF-8 in normalization form C; may contain /, but no empty, . or .. segment and no control character`,
       schema: { type: "string", minLength: 1, maxLength: MAX_NAME_BYTES },
     },
-    Function: {
-      name: "function",
-      in: "path",
-      required: true,
-      description: "Schema and name, one of PALISADE_CALL_FUNCTIONS",
-      schema: { type: "string", pattern: "^[a-z_][a-z0-9_]*\\.[a-z_][a-z0-9_]*$" },
-    },
     FencingToken: {
       ...header("Fencing-Token", token, "The token of the lease, and optionally the position of this write under it: 34;seq=7"),
       required: true,
@@ -184,12 +173,6 @@ function parameters(): Json {
     IfMatch: header("If-Match", { type: "string" }, 'One strong entity tag, such as "12", or *'),
     IfNoneMatch: header("If-None-Match", { type: "string", const: "*" }, "Only if there is no document"),
     ReadIfNoneMatch: header("If-None-Match", { type: "string" }, "Entity tags the client already has"),
-    LastEventID: header("Last-Event-ID", { type: "string", pattern: "^(0|[1-9][0-9]{0,14})$" }, "The id of the last event that was seen"),
-    IdempotencyKey: header(
-      "Idempotency-Key",
-      { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
-      "Names one intended write, so that a retry is answered and not repeated",
-    ),
   };
 }
 
@@ -198,10 +181,6 @@ function headers(): Json {
     ETag: { description: "The stored revision", schema: { type: "string", pattern: '^"[1-9][0-9]*"$' } },
     "Fencing-Token": { description: "The stored fence", schema: { type: "string", pattern: "^[1-9][0-9]{0,14}$" } },
     "X-Request-Id": { description: "Names this request in the log", schema: { type: "string" } },
-    "Idempotent-Replayed": {
-      description: "Present when the answer is that of an earlier request with the same key",
-      schema: { type: "string", const: "true" },
-    },
     "Retry-After": { description: "Seconds to wait before another try", schema: { type: "string", pattern: "^[1-9][0-9]*$" } },
     "WWW-Authenticate": { description: "The scheme that is wanted", schema: { type: "string" } },
     Allow: { description: "The methods of this route", schema: { type: "string" } },
@@ -209,3 +188,198 @@ function headers(): Json {
     "Accept-Patch": { description: "The media types of a patch", schema: { type: "string" } },
   };
 }
+
+// Every operation of the API: what it takes, what it answers, which problems it may have.
+// openapi.ts turns this list into the document.
+
+const tags = {
+  resources: "Documents, each behind its fence",
+  transactions: "Several operations, all or nothing",
+  history: "What was written, by whom",
+  fences: "Fences as an operator sees and moves them",
+  description: "This document",
+} as const;
+
+interface RequestBody {
+  readonly mediaTypes: readonly string[];
+  readonly schema: z.ZodType;
+}
+
+interface OperationDescription {
+  readonly method: "get" | "put" | "patch" | "delete" | "post";
+  readonly path: string;
+  readonly id: string;
+  readonly tag: keyof typeof tags;
+  readonly summary: string;
+  readonly parameters: readonly string[];
+  readonly query?: z.ZodObject | undefined;
+  readonly request?: RequestBody | undefined;
+  /** Status to the schema of its body; null where there is none. */
+  readonly answers: Readonly<Record<number, z.ZodType | null>>;
+  readonly answerHeaders: readonly string[];
+  readonly problems: readonly ProblemCode[];
+}
+
+const name: readonly ProblemCode[] = ["resource_name_invalid"];
+const body: readonly ProblemCode[] = ["json_invalid", "body_too_large", "document_too_large", "media_type_unsupported"];
+const fence: readonly ProblemCode[] = [
+  "fencing_token_malformed",
+  "fencing_token_required",
+  "fencing_token_unissued",
+  "fencing_token_stale",
+  "sequence_out_of_order",
+  "contention",
+  "verification_unavailable",
+  "outcome_unknown",
+  "precondition_unsupported",
+];
+const write: readonly ProblemCode[] = [...name, ...fence, "etag_mismatch"];
+const writeParameters = ["Resource", "FencingToken", "IfMatch", "IfNoneMatch"];
+const stored = ["ETag", "Fencing-Token"];
+const anyDocument = z.unknown();
+const json = ["application/json"];
+
+const operations: readonly OperationDescription[] = [
+  {
+    method: "put",
+    path: "/v1/resources/{resource}",
+    id: "putResource",
+    tag: "resources",
+    summary: "Store a document",
+    parameters: writeParameters,
+    request: { mediaTypes: json, schema: anyDocument },
+    answers: { 200: schemas.writeReceipt, 201: schemas.writeReceipt },
+    answerHeaders: stored,
+    problems: [...write, ...body],
+  },
+  {
+    method: "patch",
+    path: "/v1/resources/{resource}",
+    id: "patchResource",
+    tag: "resources",
+    summary: "Change a document by a JSON merge patch (RFC 7396)",
+    parameters: writeParameters,
+    request: {
+      mediaTypes: ["application/merge-patch+json", ...json],
+      schema: anyDocument,
+    },
+    answers: { 200: schemas.patchReceipt },
+    answerHeaders: stored,
+    problems: [...write, ...body, "not_found"],
+  },
+  {
+    method: "delete",
+    path: "/v1/resources/{resource}",
+    id: "deleteResource",
+    tag: "resources",
+    summary: "Remove the document; the fence stays",
+    parameters: writeParameters,
+    answers: { 204: null },
+    answerHeaders: stored,
+    problems: [...write, "not_found"],
+  },
+  {
+    method: "get",
+    path: "/v1/resources/{resource}",
+    id: "getResource",
+    tag: "resources",
+    summary: "Read the document",
+    parameters: ["Resource", "ReadIfNoneMatch"],
+    answers: { 200: anyDocument, 304: null },
+    answerHeaders: ["ETag", "Fencing-Token"],
+    problems: [...name, "precondition_unsupported", "not_found"],
+  },
+  {
+    method: "post",
+    path: "/v1/resources/{resource}/seal",
+    id: "sealResource",
+    tag: "resources",
+    summary: "Raise the fence without a write and read the document: after it, no older holder can change what was read",
+    parameters: ["Resource", "FencingToken"],
+    answers: { 200: schemas.sealReceipt },
+    answerHeaders: ["ETag", "Fencing-Token"],
+    problems: [...name, ...fence, "method_not_allowed"],
+  },
+  {
+    method: "get",
+    path: "/v1/resources",
+    id: "listResources",
+    tag: "resources",
+    summary: "Resources by name, in pages",
+    parameters: [],
+    query: schemas.listQuery,
+    answers: { 200: schemas.resourcePage },
+    answerHeaders: [],
+    problems: ["query_invalid"],
+  },
+  {
+    method: "post",
+    path: "/v1/transactions",
+    id: "transact",
+    tag: "transactions",
+    summary: "Several operations on different resources, all or nothing",
+    parameters: ["SharedFencingToken"],
+    request: { mediaTypes: json, schema: schemas.transactionRequest },
+    answers: { 200: schemas.transactionReceipt },
+    answerHeaders: [],
+    problems: [...write, ...body, "not_found"],
+  },
+  {
+    method: "get",
+    path: "/v1/history/{resource}",
+    id: "getHistory",
+    tag: "history",
+    summary: "Accepted writes of a resource, newest first, where history is kept",
+    parameters: ["Resource"],
+    query: schemas.historyQuery,
+    answers: { 200: schemas.historyPage },
+    answerHeaders: [],
+    problems: [...name, "query_invalid", "not_found"],
+  },
+  {
+    method: "get",
+    path: "/v1/refused",
+    id: "listRefused",
+    tag: "history",
+    summary: "Writes that this gateway refused, newest first: the last 1 000 since its start",
+    parameters: [],
+    query: schemas.refusedQuery,
+    answers: { 200: schemas.refusedPage },
+    answerHeaders: [],
+    problems: ["query_invalid"],
+  },
+  {
+    method: "get",
+    path: "/v1/fences/{resource}",
+    id: "getFence",
+    tag: "fences",
+    summary: "The fence of a resource and its last holder, with or without a document",
+    parameters: ["Resource"],
+    answers: { 200: schemas.fenceState },
+    answerHeaders: ["Fencing-Token"],
+    problems: [...name, "not_found"],
+  },
+  {
+    method: "post",
+    path: "/v1/fences/{resource}",
+    id: "changeFence",
+    tag: "fences",
+    summary: "Move a fence by hand; the credential and the reason are kept",
+    parameters: ["Resource"],
+    request: { mediaTypes: json, schema: schemas.fenceChange },
+    answers: { 200: schemas.fenceReceipt },
+    answerHeaders: ["Fencing-Token"],
+    problems: [...name, ...body, "fence_unchanged", "contention", "outcome_unknown"],
+  },
+  {
+    method: "get",
+    path: "/openapi.json",
+    id: "getDescription",
+    tag: "description",
+    summary: "This document",
+    parameters: [],
+    answers: { 200: z.record(z.string(), z.unknown()) },
+    answerHeaders: [],
+    problems: [],
+  },
+];

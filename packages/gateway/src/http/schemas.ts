@@ -3,10 +3,9 @@
 // answers are open, so that a member can be added later. Rules that only a parser can check (names,
 // header syntax, numbers as text) stand in their own files and are quoted here.
 import { z } from "zod";
-import { MAX_TOKEN } from "../fence/verdict.js";
-import { MAX_NAME_BYTES, MAX_OPERATIONS } from "../fence/write-request.js";
-import { FENCING_TOKEN } from "./preconditions.js";
-import { problemCodes } from "./problem.js";
+import { MAX_NAME_BYTES, MAX_OPERATIONS, MAX_TOKEN } from "../fence/verdict.js";
+import { problemCodes } from "./answer.js";
+import { FENCING_TOKEN } from "./request.js";
 
 const MAX_PAGE_ITEMS = 1_000;
 
@@ -105,28 +104,6 @@ export const refusedQuery = z.strictObject({
     .optional(),
   before: historyQuery.shape.before,
 });
-export const changesQuery = z.strictObject({
-  prefix: listQuery.shape.prefix,
-  after: z
-    .string()
-    .regex(/^(0|[1-9][0-9]{0,14})$/)
-    .transform(Number)
-    .optional()
-    .meta({ description: "The position after which to begin; now when absent. Last-Event-ID goes before it" }),
-});
-export const change = z.object({
-  position: z
-    .int()
-    .min(1)
-    .meta({ ...int64, description: "Its place among all changes, and the id of the event" }),
-  resource,
-  rev: z.int().min(1).meta(int64),
-  op: z.enum(["put", "patch", "delete"]),
-  token,
-  seq: z.int().min(0).meta(int64),
-  holder: z.string().nullable(),
-  at: z.iso.datetime(),
-});
 const refusedEntry = z.object({
   id: z.int().min(1).meta(int64),
   at: z.iso.datetime(),
@@ -135,12 +112,9 @@ const refusedEntry = z.object({
   presentedToken: token.nullable(),
   currentToken: token.nullable(),
   caller: z.string().meta({ description: "The credential of the request" }),
-  missed: z
-    .int()
-    .min(0)
-    .meta({ ...int64, description: "How many refusals since the entry before were not kept" }),
 });
 export const refusedPage = z.object({
+  since: z.iso.datetime().meta({ description: "From then on this gateway has all it refused: since its start, or the last 1 000" }),
   entries: z.array(refusedEntry),
   nextBefore: z.int().min(1).meta(int64).nullable(),
 });
@@ -155,30 +129,9 @@ export const operation = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("delete"), ...operationHead, ...conditions }),
   z.strictObject({ op: z.literal("seal"), ...operationHead }),
 ]);
-const pointer = z.string().meta({ description: "A JSON pointer (RFC 6901)" });
-export const jsonPatch = z
-  .array(
-    z.discriminatedUnion("op", [
-      z.object({ op: z.enum(["add", "replace", "test"]), path: pointer, value: document }),
-      z.object({ op: z.enum(["move", "copy"]), path: pointer, from: pointer }),
-      z.object({ op: z.literal("remove"), path: pointer }),
-    ]),
-  )
-  .max(MAX_OPERATIONS);
 export const transactionRequest = z.strictObject({ operations: z.array(operation).min(1).max(MAX_OPERATIONS) });
 export const transactionReceipt = z.object({
   results: z.array(z.object({ resource, token, rev, value: document.optional() })),
-});
-
-const callLease = z.strictObject({ resource: z.string(), token: token.optional(), seq: seq.optional() });
-const callArguments = z.record(z.string(), z.unknown()).meta({ description: "By the names of the parameters; numbers keep every digit" });
-export const callRequest = z.strictObject({
-  leases: z.array(callLease).min(1).max(MAX_OPERATIONS).meta({ description: "What the call is guarded by, in one transaction" }),
-  arguments: callArguments.optional(),
-});
-export const callReceipt = z.object({
-  leases: z.array(z.object({ resource, token })),
-  value: document.meta({ description: "What the function returned; null for void, an array for a set" }),
 });
 
 export const fenceChange = z.strictObject({ action: z.enum(["raise", "lower"]), token, reason: z.string().trim().min(1).max(1_000) });
@@ -195,10 +148,10 @@ export const problem = z.object({
   currentToken: token.optional(),
   currentSeq: z.int().meta(int64).optional(),
   currentETag: z.string().optional(),
+  currentRevs: z.array(rev).optional(),
   documentBytes: z.int().optional().meta({ description: "Of the document that would have been stored" }),
   limitBytes: z.int().optional().meta({ description: "What a stored document may have" }),
   outcome: z.enum(["not_applied", "unknown"]).optional(),
-  sqlState: z.string().optional().meta({ description: "Of the error that the called function ended with" }),
   operation: z.int().optional().meta({ description: "Which operation of a transaction, counted from 0" }),
   requestId: z.string().optional(),
 });
@@ -212,12 +165,8 @@ export const named: Readonly<Record<string, z.ZodType>> = {
   ResourcePage: resourcePage,
   HistoryPage: historyPage,
   RefusedPage: refusedPage,
-  Change: change,
-  JsonPatch: jsonPatch,
   Transaction: transactionRequest,
   TransactionReceipt: transactionReceipt,
-  Call: callRequest,
-  CallReceipt: callReceipt,
   FenceChange: fenceChange,
   FenceReceipt: fenceReceipt,
   Problem: problem,

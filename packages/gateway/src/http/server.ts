@@ -1,22 +1,15 @@
 // The HTTP server around the application: its limits in time and number, and an answer for bytes
 // that never become a request. Such an answer is held back while an earlier request is unanswered
 // (see connection-state.ts).
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import { Server as NetServer, type Socket } from "node:net";
-import type { Express } from "express";
+import { createServer, IncomingMessage, type Server, type ServerOptions, ServerResponse } from "node:http";
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
+import express, { type Express } from "express";
+import type { Readiness } from "../fenced-store.js";
+import type { ServerLimits } from "../limits.js";
+import { Problem, rawProblem, SharedAnswer, sendProblem, statusOf, success } from "./answer.js";
 import { awaitsContinue } from "./body.js";
 import { isIdle, mustStaySilent } from "./connection-state.js";
-import { httpClassesFor } from "./express-prototypes.js";
-import { allowed } from "./paths.js";
-import { Problem, rawProblem, sendProblem } from "./problem.js";
-import { RequestContext, readHeaders } from "./request-context.js";
-
-interface ServerLimits {
-  readonly maxConnections: number;
-  readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
-  readonly idleTimeoutMs: number;
-}
+import { allowed, RequestContext, readHeaders } from "./request.js";
 
 export interface GatewayServer extends Server {
   /**
@@ -33,7 +26,7 @@ export interface GatewayServer extends Server {
   closeIdleSockets(): void;
 }
 
-export function createGatewayServer(app: Express, limits: ServerLimits): GatewayServer {
+export function createGatewayServer(app: Express, limits: ServerLimits & { readonly idleTimeoutMs: number }): GatewayServer {
   const server = createServer(
     {
       ...httpClassesFor(app),
@@ -123,4 +116,81 @@ function problemOf(error: NodeJS.ErrnoException & { readonly rawPacket?: Buffer 
     default:
       return malformed;
   }
+}
+
+// A server begins to listen, says where, and ends.
+
+export function listenOn(server: Server, place: { readonly host: string; readonly port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(place, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+/** Resolves as well for a server that never listened. */
+export function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+/** Of a server that listens. */
+export function urlOf(server: Server): string {
+  const { family, address, port } = server.address() as AddressInfo;
+  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+}
+
+export function notListening(): never {
+  throw new Error("the gateway is not listening: await listen() first");
+}
+
+// Creates requests and responses with Express' own prototypes. Express sets the prototype of each
+// one on arrival (Object.setPrototypeOf), and V8 then treats the object as one of a kind: measured
+// on Node 20 with this gateway, 14 000 requests per second with it and 35 000 without. If the
+// prototype is already the right one, that call does nothing. An application mounted in another
+// server works as before, only slower.
+
+type Classes = Pick<ServerOptions, "IncomingMessage" | "ServerResponse">;
+
+/** The classes to give to http.createServer. */
+export function httpClassesFor(app: Express): Classes {
+  class BornRequest extends IncomingMessage {}
+  class BornResponse extends ServerResponse {}
+  // These stand in front of Express' own objects, which keep everything an application may have put
+  // on them.
+  Object.setPrototypeOf(BornRequest.prototype, app.request);
+  Object.setPrototypeOf(BornResponse.prototype, app.response);
+  app.request = BornRequest.prototype as typeof app.request;
+  app.response = BornResponse.prototype as typeof app.response;
+  return { IncomingMessage: BornRequest, ServerResponse: BornResponse as typeof ServerResponse };
+}
+
+// The admin port: liveness, readiness, metrics. These need no credential, so they tell nothing of
+// resources or callers, and however many ask, they take little from those who read and write. The
+// operator's page, where it is switched on, stands beside them and asks for a credential.
+
+/** Probes come every second or so; this is the least time between two answers of a route. */
+const MIN_INTERVAL_MS = 250;
+/** Open connections of the admin port; further ones are closed at once. */
+export const MAX_ADMIN_CONNECTIONS = 256;
+
+export function createAdminApp(parts: { readonly ready: () => Promise<Readiness>; readonly metrics: () => Promise<string> }): Express {
+  const live = new SharedAnswer(() => ({ live: true }), MIN_INTERVAL_MS);
+  const ready = new SharedAnswer(parts.ready, MIN_INTERVAL_MS);
+  const metrics = new SharedAnswer(parts.metrics, MIN_INTERVAL_MS);
+  const app = express();
+  app.disable("x-powered-by");
+  app.disable("etag");
+  app.get("/live", async (_request, response) => {
+    response.json(await live.get());
+  });
+  app.get("/ready", async (_request, response) => {
+    const readiness = await ready.get();
+    response.status(readiness.ready ? success.ok : statusOf("unavailable")).json(readiness);
+  });
+  app.get("/metrics", async (_request, response) => {
+    response.type("text/plain; version=0.0.4").send(await metrics.get());
+  });
+  return app;
 }

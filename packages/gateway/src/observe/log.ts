@@ -73,13 +73,15 @@ interface FinishedRequest {
   readonly outcome: string;
   readonly status: number;
   readonly durationMs: number;
+  /** Of a refusal, where the answer named them. */
+  readonly facts: { readonly resource?: string; readonly presentedToken?: number; readonly currentToken?: number };
 }
 
 // A refusal is worth a line: a stale token means that a holder lost its lease without noticing.
 export function logFinished(log: Log, finished: FinishedRequest): void {
   const level = levelOf(finished);
   if (!log.isLevelEnabled(level)) return;
-  const { request, route, outcome, status, durationMs } = finished;
+  const { request, route, outcome, status, durationMs, facts } = finished;
   log[level](
     {
       requestId: request.requestId,
@@ -87,8 +89,9 @@ export function logFinished(log: Log, finished: FinishedRequest): void {
       outcome,
       status,
       principal: request.principal.id,
-      resource: request.resource,
-      token: request.token,
+      resource: facts.resource ?? request.resource,
+      token: facts.presentedToken ?? request.token,
+      fence: facts.currentToken,
       durationMs: Math.round(durationMs * 100) / 100,
       ...traceOf(request.headers.traceparent),
     },

@@ -11,7 +11,7 @@ export interface Sources {
   readonly bodyBytesHeld: () => number;
 }
 
-const operations: readonly (WriteOperation | "call")[] = ["put", "patch", "delete", "seal", "call"];
+const operations: readonly WriteOperation[] = ["put", "patch", "delete", "seal"];
 const alarming: readonly Verdict["kind"][] = ["outcome_unknown", "unavailable", "stale"];
 const latencyBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const rowBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];

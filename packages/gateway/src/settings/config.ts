@@ -1,11 +1,6 @@
-// What createGateway accepts, and whether it makes sense. Reads no file and no network: whether a
-// key file exists or a database answers is found out at start.
-import { databaseUrlsOf } from "../store/database-urls.js";
-import { storeLimits } from "../store/store-limits.js";
-import { nearest, type Setting } from "./setting.js";
-import { withoutFleet } from "./setting-kinds.js";
-import type { Settings } from "./setting-values.js";
-import { settings } from "./settings.js";
+// What createGateway and the environment accept, and whether it makes sense. Reads no file and no
+// network: whether a key file exists or a database answers is found out at start.
+import { type Setting, type Settings, settings } from "./settings.js";
 
 /** What createGateway takes: only `databaseUrl` must be there. */
 export type GatewayConfig = { readonly [K in keyof Settings]?: Settings[K] | undefined } & { readonly databaseUrl: string };
@@ -23,6 +18,8 @@ export class GatewayConfigError extends Error {
   }
 }
 
+const table: readonly (readonly [string, Setting])[] = Object.entries(settings);
+
 /**
  * The name of a setting where the reader of the message can change it: DATABASE_URL or databaseUrl.
  */
@@ -39,7 +36,7 @@ export function resolveSettings(config: Readonly<Record<string, unknown>> | unde
     if (!(key in settings))
       problems.push(`${key} is not a setting of the gateway${meant === undefined ? "." : `; did you mean ${meant}?`}`);
   }
-  for (const [key, setting] of Object.entries(settings)) {
+  for (const [key, setting] of table) {
     const given = config[key];
     const value = given === undefined ? setting.fallback : given;
     if (given !== undefined && !setting.schema.safeParse(given).success)
@@ -85,54 +82,32 @@ function contradictions(settings: Settings, naming: Naming): string[] {
   if (settings.verify !== undefined && settings.verify !== "off" && settings.redisUrls === undefined) {
     refuse(`${naming("verify")} is ${settings.verify}, which needs ${naming("redisUrls")}.`);
   }
-  const redisUrls = (settings.redisUrls ?? []).map((text) => ({ text, url: withoutFleet(text) }));
-  const named = redisUrls.filter(({ text, url }) => text !== url).length;
-  if (named > 0 && named < redisUrls.length)
-    refuse(`${naming("redisUrls")} gives the name of a fleet to some nodes and not to others: west=redis://… for all, or for none.`);
-  const twice = repeated(redisUrls.flatMap(({ url }) => addressOf(url)));
+  const twice = repeated((settings.redisUrls ?? []).flatMap((url) => addressOf(url)));
   if (twice !== undefined)
     refuse(`${naming("redisUrls")} names ${twice} twice: each node is a Redis master of its own, and one server must not vote twice.`);
-  const host = repeated(databaseUrlsOf(settings.databaseUrl).flatMap((url) => addressOf(url, "5432")));
-  if (host !== undefined) refuse(`${naming("databaseUrl")} names ${host} twice.`);
   if (settings.port !== 0 && settings.port === settings.adminPort)
     refuse(`${naming("port")} and ${naming("adminPort")} are both ${settings.port}.`);
-  if (settings.bodyBudgetBytes < settings.bodyLimitBytes)
-    refuse(`${naming("bodyBudgetBytes")} must be at least ${naming("bodyLimitBytes")}.`);
-  const { lockWaitMs, statementTimeoutMs } = storeLimits({ lockWaitMs: settings.lockWaitMs, writeTimeoutMs: settings.writeTimeoutMs });
-  if (lockWaitMs >= statementTimeoutMs) {
-    const limit = `${statementTimeoutMs} ms, four fifths of ${naming("writeTimeoutMs")}`;
-    refuse(`${naming("lockWaitMs")} is ${lockWaitMs} and must be below ${limit}: a write that waits longer is ended before it hears 409.`);
-  }
-  problems.push(...callContradictions(settings, naming), ...jwtContradictions(settings, naming));
+  problems.push(...jwtContradictions(settings, naming));
   return problems;
 }
 
 /** Host and port, which may be shown; user and password may not. */
-function addressOf(url: string, usualPort = "6379"): readonly string[] {
+function addressOf(url: string): readonly string[] {
   if (!URL.canParse(url)) return [];
   const { hostname, port } = new URL(url);
-  return [`${hostname.toLowerCase()}:${port === "" ? usualPort : port}`];
+  return [`${hostname.toLowerCase()}:${port === "" ? "6379" : port}`];
 }
 
 function repeated(values: readonly string[]): string | undefined {
   return values.find((value, index) => values.indexOf(value) !== index);
 }
 
-function callContradictions({ callFunctions, callDatabaseUrl }: Settings, naming: Naming): string[] {
-  if ((callFunctions === undefined) === (callDatabaseUrl === undefined)) return [];
-  const [given, missing] =
-    callFunctions === undefined ? (["callDatabaseUrl", "callFunctions"] as const) : (["callFunctions", "callDatabaseUrl"] as const);
-  return [`${naming(given)} needs ${naming(missing)}: functions are called under a role of their own.`];
-}
-
 function jwtContradictions(settings: Settings, naming: Naming): string[] {
-  const { jwtSecret, jwtJwksUrl, jwtJwksMaxAgeMs, jwtAudience, jwtIssuer, jwtAlgorithms } = settings;
-  if (jwtJwksMaxAgeMs !== undefined && jwtJwksUrl === undefined) return [`${naming("jwtJwksMaxAgeMs")} needs ${naming("jwtJwksUrl")}.`];
+  const { jwtSecret, jwtJwksUrl, jwtAudience, jwtIssuer } = settings;
   if (!hasJwt(settings)) {
     const orphans = [
       jwtAudience === undefined ? undefined : naming("jwtAudience"),
       jwtIssuer === undefined ? undefined : naming("jwtIssuer"),
-      jwtAlgorithms === undefined ? undefined : naming("jwtAlgorithms"),
     ].filter((name) => name !== undefined);
     return orphans.map((name) => `${name} needs ${naming("jwtSecret")} or ${naming("jwtJwksUrl")}.`);
   }
@@ -141,17 +116,54 @@ function jwtContradictions(settings: Settings, naming: Naming): string[] {
     problems.push(`${naming("jwtSecret")} and ${naming("jwtJwksUrl")} cannot both be set.`);
   if (jwtAudience === undefined)
     problems.push(`${naming("jwtAudience")} is missing: without it a token made for another service would pass here.`);
-  const shared = jwtSecret !== undefined;
-  for (const algorithm of jwtAlgorithms ?? []) {
-    if (algorithm.startsWith("HS") !== shared) {
-      problems.push(
-        `${naming("jwtAlgorithms")} names ${algorithm}, which does not go with ${naming(shared ? "jwtSecret" : "jwtJwksUrl")}.`,
-      );
-    }
-  }
   return problems;
 }
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+// Environment variables to settings. An empty variable counts as absent. A misspelled PALISADE_
+// name is refused, because the intended setting would silently keep its default.
+
+export interface EnvironmentSettings {
+  readonly settings: Settings;
+  /** Names that begin with PALISADE_ and mean nothing here. */
+  readonly unknownNames: readonly string[];
+}
+
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): EnvironmentSettings {
+  const config: Record<string, unknown> = {};
+  for (const [key, setting] of table) {
+    const text = env[setting.env]?.trim();
+    if (text !== undefined && text !== "") config[key] = setting.read === undefined ? text : setting.read(text);
+  }
+  const unknownNames = Object.keys(env).filter((name) => name.startsWith("PALISADE_") && !knownNames.has(name));
+  const misspelled = unknownNames.flatMap((name) => {
+    const meant = nearest(name, knownNames);
+    return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`];
+  });
+  if (misspelled.length > 0) throw new GatewayConfigError(misspelled);
+  return { settings: resolveSettings(config, (key) => settings[key].env), unknownNames };
+}
+
+const knownNames = new Set(table.map(([, { env }]) => env));
+
+/** The name that was meant, where one of these is misspelt. */
+function nearest(name: string, known: Iterable<string>): string | undefined {
+  return [...known].find((other) => distance(name, other) <= Math.min(2, name.length / 2));
+}
+
+/** Edit distance: how many letters must be inserted, deleted or changed. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const changed = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(changed, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
 }

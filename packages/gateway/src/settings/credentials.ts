@@ -4,13 +4,12 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { ReadinessCheck } from "../fenced-store.js";
-import { apiKeyFile } from "../http/api-key-file.js";
 import type { ApiKeyFile } from "../http/api-keys.js";
-import { ApiKeyring, type Authenticator, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
-import { JwtVerifier } from "../http/jwt.js";
+import { ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
+import { type JwtConfig, JwtVerifier } from "../http/jwt.js";
 import { firstIssue } from "../http/schemas.js";
 import { GatewayConfigError, hasCredentials, hasJwt, type Naming } from "./config.js";
-import type { Settings } from "./setting-values.js";
+import type { Settings } from "./settings.js";
 
 export interface Credentials {
   readonly authenticator: Authenticator;
@@ -32,8 +31,11 @@ export interface Credentials {
   close(): void;
 }
 
-export function loadCredentials(settings: Settings, naming: Naming): Credentials {
-  return hasCredentials(settings) ? new ConfiguredCredentials(settings, naming) : noCredentials;
+/** `jwksMaxAgeMs`: how long public keys count after they were fetched. */
+export function loadCredentials(settings: Settings, naming: Naming, jwksMaxAgeMs?: number): Credentials {
+  if (!hasCredentials(settings)) return noCredentials;
+  const jwt = hasJwt(settings) ? new JwtVerifier(jwtConfigOf(settings, jwksMaxAgeMs)) : undefined;
+  return new ConfiguredCredentials(settings, naming, jwt);
 }
 
 const everyone = "none: every caller on this machine may do everything";
@@ -68,10 +70,10 @@ class ConfiguredCredentials implements Credentials {
   #content: Content | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(settings: Settings, naming: Naming) {
+  constructor(settings: Settings, naming: Naming, jwt: JwtVerifier | undefined) {
     this.#settings = settings;
     this.#naming = naming;
-    this.jwt = hasJwt(settings) ? new JwtVerifier(jwtConfigOf(settings)) : undefined;
+    this.jwt = jwt;
     this.keyring = this.#load();
     // At the start that is a mistake. Later it is how the last key is withdrawn.
     if (this.#refusesAll) throw noKeys(settings, naming);
@@ -206,17 +208,6 @@ function keysIn({ text, code }: Content, refuse: (reason: string) => GatewayConf
   return parsed.data;
 }
 
-const sharedDefault = ["HS256"];
-const publicKeyDefault = ["RS256", "ES256", "EdDSA"];
-
-function jwtConfigOf(settings: Settings): ConstructorParameters<typeof JwtVerifier>[0] {
-  const { jwtSecret, jwtJwksUrl, jwtJwksMaxAgeMs, jwtAudience, jwtIssuer, jwtAlgorithms } = settings;
-  return {
-    secret: jwtSecret,
-    jwksUrl: jwtJwksUrl,
-    jwksMaxAgeMs: jwtJwksMaxAgeMs,
-    audience: jwtAudience ?? "",
-    issuer: jwtIssuer,
-    algorithms: jwtAlgorithms ?? (jwtSecret === undefined ? publicKeyDefault : sharedDefault),
-  };
+function jwtConfigOf({ jwtSecret, jwtJwksUrl, jwtAudience, jwtIssuer }: Settings, jwksMaxAgeMs: number | undefined): JwtConfig {
+  return { secret: jwtSecret, jwksUrl: jwtJwksUrl, jwksMaxAgeMs, audience: jwtAudience ?? "", issuer: jwtIssuer };
 }

@@ -1,34 +1,113 @@
-// The table of settings: name, environment variable, rule, default, meaning. createGateway, the
-// environment, --help and the README are all read from it.
+// The table of settings: name, environment variable, rule, default, meaning. createGateway and its
+// types, the environment, --help and docs/settings.md are all read from it. What no operator has a
+// reason to move is a constant where it is used.
 import { z } from "zod";
-import { storeRange } from "../store/store-limits.js";
-import { credentialSettings } from "./credential-settings.js";
-import type { Setting } from "./setting.js";
-import { aDatabase, choice, list, nodeUrl, number, secret, shortText } from "./setting-kinds.js";
-import type { Settings } from "./setting-values.js";
+import type { ApiKeyFile } from "../http/api-keys.js";
+import { apiKeyFile } from "../http/auth.js";
+import { presetLimits } from "../limits.js";
+import { databaseUrlFault } from "../store/database-url.js";
 
-const levels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
+/** How one setting is described. */
+export interface Setting<Value = unknown> {
+  readonly env: string;
+  /** Of zod; the types of the package name only what is used of it. */
+  readonly schema: { safeParse(given: unknown): { readonly success: boolean } };
+  /** Completes the sentence "NAME must be …". */
+  readonly mustBe: string;
+  readonly help: string;
+  /** What it is when it was not given. */
+  readonly fallback?: Value;
+  /** In place of `mustBe`: what is wrong with a value that the schema refuses, without showing it. */
+  readonly fault?: (given: unknown) => string | undefined;
+  /** Its value may hold a password or key and is never shown. */
+  readonly secret?: boolean;
+  /** How the text of an environment variable becomes a value for the schema; as it is when absent. */
+  readonly read?: (text: string) => unknown;
+}
 
-export const settings: { readonly [K in keyof Settings]: Setting } = {
-  databaseUrl: secret({
-    env: "DATABASE_URL",
-    ...aDatabase,
-    help: "The Postgres that holds the resources. With several hosts (postgres://a,b/app) the one that can be written to is used.",
-  }),
-  host: {
+type Described<Fallback> = Pick<Setting, "env" | "help"> & { readonly fallback?: Fallback };
+
+function number(described: Described<number> & { readonly range: readonly [number, number] }): Setting<number> {
+  const { range, ...rest } = described;
+  const [least, most] = range;
+  return {
+    ...rest,
+    schema: z.int().min(least).max(most),
+    mustBe: `a whole number from ${least} to ${most}`,
+    read: (text) => (/^\d{1,15}$/.test(text) ? Number(text) : text),
+  };
+}
+
+function choice<const Choice extends string, Fallback extends Choice | undefined = undefined>(
+  described: Described<Fallback> & { readonly choices: readonly Choice[] },
+): Setting<Choice | Fallback> {
+  const { choices, ...rest } = described;
+  return { ...rest, schema: z.enum(choices), mustBe: `${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}` };
+}
+
+function text<Fallback extends string | undefined = undefined>(
+  described: Described<Fallback> & Partial<Pick<Setting, "mustBe" | "secret">> & { readonly is?: z.ZodType<string> },
+): Setting<string | Fallback> {
+  const { is = z.string().min(1).max(255), ...rest } = described;
+  return { mustBe: "1 to 255 characters", ...rest, schema: is };
+}
+
+const urlOf = (...protocols: string[]): z.ZodType<string> =>
+  z.string().refine((url) => URL.canParse(url) && protocols.includes(new URL(url).protocol));
+
+const databaseUrl: Setting<string> = {
+  env: "DATABASE_URL",
+  help: "The Postgres that holds the resources: one address, which leads to the primary.",
+  schema: z.string().refine((url) => databaseUrlFault(url) === undefined),
+  fault: (given) => (typeof given === "string" ? databaseUrlFault(given) : undefined),
+  mustBe: "a postgres:// URL",
+  secret: true,
+};
+
+const redisUrls: Setting<readonly string[] | undefined> = {
+  env: "PALISADE_REDIS_URLS",
+  help: "The nodes of the lock. With them, a token that would raise a fence is first checked to have been issued.",
+  schema: z.array(urlOf("redis:", "rediss:")).min(1),
+  mustBe: "a comma-separated list of redis:// URLs",
+  read: (list) =>
+    list
+      .split(",")
+      .map((url) => url.trim())
+      .filter((url) => url !== ""),
+  secret: true,
+};
+
+const apiKeys: Setting<ApiKeyFile["keys"] | undefined> = {
+  env: "PALISADE_API_KEYS",
+  help: "The same entries as JSON text, in place of a file.",
+  schema: apiKeyFile.shape.keys,
+  mustBe: 'a JSON array of keys such as [{"id":"worker","sha256":"…","scopes":["write:orders/"]}]',
+  read: (json) => {
+    try {
+      return JSON.parse(json);
+    } catch {
+      return json;
+    }
+  },
+  secret: true,
+};
+
+const DAY_MS = 86_400_000;
+
+export const settings = {
+  databaseUrl,
+  host: text({
     env: "HOST",
-    schema: shortText,
     mustBe: "an address or host name",
     help: "Where to listen. Without credentials only loopback is allowed.",
     fallback: "127.0.0.1",
-  },
+  }),
   port: number({ env: "PORT", range: [0, 65_535], fallback: 8_080, help: "Port of the API; 0 takes any free one." }),
-  adminHost: {
+  adminHost: text({
     env: "ADMIN_HOST",
-    schema: shortText,
     mustBe: "an address or host name",
     help: "Where to listen for probes and metrics; the same as HOST when absent.",
-  },
+  }),
   adminPort: number({
     env: "ADMIN_PORT",
     range: [0, 65_535],
@@ -53,20 +132,19 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     fallback: "off",
     help: "Whether every accepted write is kept for GET /v1/history.",
   }),
-  redisUrls: secret(
-    list({
-      env: "PALISADE_REDIS_URLS",
-      item: nodeUrl,
-      mustBe: "a comma-separated list of redis:// URLs; of several fleets, each with the name of its own before it: west=redis://…",
-      help: "The nodes of the lock. With them, a token that would raise a fence is first checked to have been issued.",
-    }),
-  ),
-  namespace: {
+  historyRetentionMs: number({
+    env: "PALISADE_HISTORY_RETENTION_MS",
+    range: [60_000, 36_500 * DAY_MS],
+    fallback: presetLimits.historyRetentionMs,
+    help: "How long an entry of the history is kept; ten years when absent.",
+  }),
+  redisUrls,
+  namespace: text({
     env: "PALISADE_NAMESPACE",
-    schema: z.string().regex(/^[A-Za-z0-9._:/@-]{1,128}$/),
+    is: z.string().regex(/^[A-Za-z0-9._:/@-]{1,128}$/),
     mustBe: "1 to 128 letters, digits or any of . _ : / @ -",
     help: "The namespace of the lock; its own default when absent.",
-  },
+  }),
   verify: choice({
     env: "PALISADE_VERIFY",
     choices: ["off", "open", "closed"],
@@ -78,7 +156,30 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     fallback: "on",
     help: "Whether a database that was restored from a backup is refused until palisade-gateway recover has run; needs PALISADE_REDIS_URLS.",
   }),
-  ...credentialSettings,
+  apiKeysFile: text({
+    env: "PALISADE_API_KEYS_FILE",
+    mustBe: "the path of a JSON file",
+    help: "API keys, hashed, with their scopes; palisade-gateway keygen makes entries.",
+  }),
+  apiKeys,
+  jwtSecret: text({
+    env: "PALISADE_JWT_SECRET",
+    is: z.string().min(32),
+    mustBe: "at least 32 characters",
+    help: "Shared secret for JWTs, which are then signed by HS256, HS384 or HS512.",
+    secret: true,
+  }),
+  jwtJwksUrl: text({
+    env: "PALISADE_JWT_JWKS_URL",
+    is: urlOf("http:", "https:"),
+    mustBe: "an http:// or https:// URL",
+    help: "Where the public keys for JWTs are fetched; one that was withdrawn stops counting within five minutes.",
+  }),
+  jwtAudience: text({
+    env: "PALISADE_JWT_AUDIENCE",
+    help: "The aud claim a JWT must carry; needed with either of the two above.",
+  }),
+  jwtIssuer: text({ env: "PALISADE_JWT_ISSUER", help: "The iss claim a JWT must carry, where set." }),
   rateLimitPerSecond: number({
     env: "PALISADE_RATE_LIMIT_PER_SECOND",
     range: [0, 1_000_000],
@@ -90,36 +191,6 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     range: [1, 64 * 1024 * 1024],
     fallback: 1024 * 1024,
     help: "Largest body of a request.",
-  }),
-  bodyBudgetBytes: number({
-    env: "PALISADE_BODY_BUDGET_BYTES",
-    range: [1, 4 * 1024 * 1024 * 1024],
-    fallback: 128 * 1024 * 1024,
-    help: "Largest sum of bodies held at a time; beyond it the answer is 503.",
-  }),
-  maxConnections: number({
-    env: "PALISADE_MAX_CONNECTIONS",
-    range: [1, 1_000_000],
-    fallback: 10_000,
-    help: "Open connections; further ones are closed at once.",
-  }),
-  maxRequests: number({
-    env: "PALISADE_MAX_REQUESTS",
-    range: [1, 1_000_000],
-    fallback: 10_000,
-    help: "Requests being answered at a time; beyond it the answer is 503.",
-  }),
-  headersTimeoutMs: number({
-    env: "PALISADE_HEADERS_TIMEOUT_MS",
-    range: [10, 600_000],
-    fallback: 10_000,
-    help: "How long the header of a request may take to arrive.",
-  }),
-  requestTimeoutMs: number({
-    env: "PALISADE_REQUEST_TIMEOUT_MS",
-    range: [10, 600_000],
-    fallback: 30_000,
-    help: "How long a whole request may take to arrive.",
   }),
   idleTimeoutMs: number({
     env: "PALISADE_IDLE_TIMEOUT_MS",
@@ -133,85 +204,23 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     fallback: 0,
     help: "How long after SIGTERM the gateway only says on /ready that it stops, until a load balancer in front has noticed.",
   }),
-  lastRequestMs: number({
-    env: "PALISADE_LAST_REQUEST_MS",
-    range: [0, 600_000],
-    fallback: 1_000,
-    help: "How long open connections may then send one more request, which is answered with Connection: close.",
-  }),
   drainMs: number({
     env: "PALISADE_DRAIN_MS",
     range: [0, 600_000],
     fallback: 10_000,
-    help: "How long accepted requests may take to finish after that.",
+    help: "How long accepted requests may take to finish after that. In the first tenth open connections may send one more, which is answered with Connection: close.",
   }),
-  poolSize: number({ env: "PALISADE_POOL_SIZE", ...storeRange("poolSize"), help: "Connections to Postgres that read." }),
-  statementsInFlight: number({
-    env: "PALISADE_STATEMENTS_IN_FLIGHT",
-    ...storeRange("statementsInFlight"),
-    help: "Connections to Postgres that write, as many again for transactions, and as many again for rows that others hold.",
-  }),
-  maxBatchRows: number({
-    env: "PALISADE_MAX_BATCH_ROWS",
-    ...storeRange("maxBatchRows"),
-    help: "Writes gathered into one statement.",
-  }),
-  maxQueuedWrites: number({
-    env: "PALISADE_MAX_QUEUED_WRITES",
-    ...storeRange("maxQueuedWrites"),
-    help: "Writes waiting for a statement; beyond it the answer is 503.",
+  poolSize: number({
+    env: "PALISADE_POOL_SIZE",
+    range: [1, 1_000],
+    fallback: presetLimits.poolSize,
+    help: "Connections to Postgres that read; those that write are few and counted by themselves.",
   }),
   writeTimeoutMs: number({
     env: "PALISADE_WRITE_TIMEOUT_MS",
-    ...storeRange("writeTimeoutMs"),
-    help: "How long Postgres may take to answer a write; then the answer is 504.",
-  }),
-  readTimeoutMs: number({
-    env: "PALISADE_READ_TIMEOUT_MS",
-    ...storeRange("readTimeoutMs"),
-    help: "How long Postgres may take to answer a read; then the answer is 503.",
-  }),
-  lockWaitMs: number({
-    env: "PALISADE_LOCK_WAIT_MS",
-    ...storeRange("lockWaitMs"),
-    help: "How long a write waits for a row that another transaction holds; then the answer is 409. Below four fifths of the write timeout.",
-  }),
-  batchLockWaitMs: number({
-    env: "PALISADE_BATCH_LOCK_WAIT_MS",
-    ...storeRange("batchLockWaitMs"),
-    help: "How long of that a batch or a transaction waits before its held rows go by themselves, on connections for such rows.",
-  }),
-  idempotencyRetentionMs: number({
-    env: "PALISADE_IDEMPOTENCY_RETENTION_MS",
-    ...storeRange("idempotencyRetentionMs"),
-    help: "How long a used Idempotency-Key is remembered.",
-  }),
-  historyRetentionMs: number({
-    env: "PALISADE_HISTORY_RETENTION_MS",
-    ...storeRange("historyRetentionMs"),
-    help: "How long an entry of the history is kept; ten years when absent.",
-  }),
-  maxChangeReaders: number({
-    env: "PALISADE_MAX_CHANGE_READERS",
-    range: [1, 100_000],
-    fallback: 100,
-    help: "How many may read GET /v1/changes at a time; beyond it the answer is 503.",
-  }),
-  refusedLog: choice({
-    env: "PALISADE_REFUSED_LOG",
-    choices: ["off", "on"],
-    fallback: "off",
-    help: "Whether refused writes are kept for GET /v1/refused.",
-  }),
-  refusedRetentionMs: number({
-    env: "PALISADE_REFUSED_RETENTION_MS",
-    ...storeRange("refusedRetentionMs"),
-    help: "How long a refused write is kept.",
-  }),
-  refusedRows: number({
-    env: "PALISADE_REFUSED_ROWS",
-    ...storeRange("refusedRows"),
-    help: "How many refused writes are kept; the oldest go first.",
+    range: [10, 600_000],
+    fallback: presetLimits.writeTimeoutMs,
+    help: "How long Postgres may take to answer a write; then the answer is 504. Every other wait for Postgres is a share of it.",
   }),
   page: choice({
     env: "PALISADE_PAGE",
@@ -219,41 +228,13 @@ export const settings: { readonly [K in keyof Settings]: Setting } = {
     fallback: "off",
     help: "Whether the admin port serves the operator's page at /page, which needs a credential with an observe scope.",
   }),
-  documentLimitBytes: number({
-    env: "PALISADE_DOCUMENT_LIMIT_BYTES",
-    ...storeRange("documentLimitBytes"),
-    help: "Largest stored document, also after a patch; beyond it the answer is 413.",
-  }),
-  connectTimeoutMs: number({
-    env: "PALISADE_CONNECT_TIMEOUT_MS",
-    ...storeRange("connectTimeoutMs"),
-    help: "How long opening a connection to Postgres may take, and how long a read waits for one or for the reads under way.",
-  }),
-  maxWaitMs: number({
-    env: "PALISADE_MAX_WAIT_MS",
-    ...storeRange("maxWaitMs"),
-    help: "How long a write may wait for a statement in all before it is refused as not applied.",
-  }),
-  maxQueuedBytes: number({
-    env: "PALISADE_MAX_QUEUED_BYTES",
-    ...storeRange("maxQueuedBytes"),
-    help: "Bytes of writes waiting for a statement; beyond it the answer is 503.",
-  }),
-  callFunctions: list({
-    env: "PALISADE_CALL_FUNCTIONS",
-    item: z.string().regex(/^[a-z_][a-z0-9_]{0,62}\.[a-z_][a-z0-9_]{0,62}$/),
-    mustBe: "a comma-separated list of functions, each as schema.name",
-    help: "The functions that POST /v1/call may call; none when absent.",
-  }),
-  callDatabaseUrl: secret({
-    env: "PALISADE_CALL_DATABASE_URL",
-    ...aDatabase,
-    help: "The same database under the role that these functions run as: palisade_app, and EXECUTE on them.",
-  }),
   logLevel: choice({
     env: "PALISADE_LOG_LEVEL",
-    choices: levels,
+    choices: ["fatal", "error", "warn", "info", "debug", "trace", "silent"],
     fallback: "info",
     help: "info logs refusals and failures; debug logs every request.",
   }),
 };
+
+/** Every setting with its value. A setting without a default that was not given is undefined. */
+export type Settings = { readonly [Name in keyof typeof settings]: (typeof settings)[Name] extends Setting<infer Value> ? Value : never };

@@ -108,6 +108,11 @@ export class BoundedWait<W extends Waiter = Waiter> {
     waiter.waitedMs += performance.now() - waiter.waitsSince;
   }
 
+  /** Whether it was not started yet. */
+  isWaiting(waiter: W): boolean {
+    return this.#waiting.has(waiter);
+  }
+
   /** It was answered. */
   leave(waiter: W): void {
     this.start(waiter);

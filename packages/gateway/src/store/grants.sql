@@ -20,20 +20,15 @@ revoke insert, update on palisade.resources from palisade_gateway;
 grant select, insert (token, seq, rev, born, expected, updated_at, deleted, resource, op, holder, value)
   on palisade.resources to palisade_gateway;
 grant update (token, seq, rev, born, expected, updated_at, deleted, op, holder, value) on palisade.resources to palisade_gateway;
-grant select, insert on palisade.history, palisade.used_keys to palisade_gateway;
+grant select, insert on palisade.history to palisade_gateway;
 revoke insert on palisade.fence_changes from palisade_gateway;
 grant select on palisade.fence_changes, palisade.migrations to palisade_gateway;
-grant execute on function palisade.forget_used_keys(interval, integer) to palisade_gateway;
 grant execute on function palisade.forget_history(interval, integer) to palisade_gateway;
 grant execute on function palisade.move_fence(text, text, bigint, text, text) to palisade_gateway;
 grant select on palisade.lineage, palisade.recoveries to palisade_gateway;
 grant execute on function palisade.beat() to palisade_gateway;
 grant select on palisade.confirmed_lineage to palisade_gateway;
 grant execute on function palisade.confirm_lineage(bigint) to palisade_gateway;
-grant select, insert on palisade.refusals to palisade_gateway;
-grant select on palisade.changes to palisade_gateway;
-grant execute on function palisade.order_changes(integer) to palisade_gateway;
-grant execute on function palisade.forget_refusals(interval, bigint, integer) to palisade_gateway;
 
 -- An application that fences its own tables: it can raise a fence and see it, and has no right on
 -- the table that keeps it.

@@ -1,10 +1,8 @@
-// Whether the database still has everything that its gateways saw in it. It counts beats while
-// writes are acknowledged, and the lock's nodes remember the last one: a restored backup has fewer,
-// and is not written through until an operator has recovered it (G7). What is promised and what is
-// not: docs/adr/0055.
-import type { Unavailable } from "../fence/verdict.js";
-import type { Lanes } from "./lanes.js";
-import { type ReadPool, rowsOf } from "./read-pool.js";
+// Whether this database still has every fence that was raised in it. It counts a beat a second while
+// writes are acknowledged, and the lock's nodes remember the highest: a database that was restored
+// from a backup has fewer, and is not written through before an operator has recovered it (G7).
+import { type ReadPool, rowsOf } from "./reads.js";
+import type { Line } from "./slots.js";
 
 /** A number by name, on the lock's nodes, that only rises; 0 only reads. */
 export interface StoreMemory {
@@ -34,7 +32,6 @@ export class Lineage {
   /** The database that the nodes were asked about, and the highest beat seen by them or by us. */
   #known: { readonly id: string; beat: number } | undefined;
   #recalledAt = Number.NEGATIVE_INFINITY;
-  #judgedAt = Number.NEGATIVE_INFINITY;
   #hasAcknowledged = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -68,17 +65,6 @@ export class Lineage {
     return undefined;
   }
 
-  /** For functions that are called on connections of their own, which do not look by themselves. */
-  async refusal(pool: ReadPool): Promise<Unavailable | undefined> {
-    if (performance.now() - this.#judgedAt < FRESH_FOR_MS) return undefined;
-    const found = await pool.read(async (db) => ({ lost: await this.fault((text) => rowsOf(db, text)) }));
-    if ("kind" in found) return found;
-    if (found.lost !== undefined)
-      return { kind: "unavailable", reason: "not_recovered", outcome: "not_applied", cause: new Error(found.lost) };
-    this.#judgedAt = performance.now();
-    return undefined;
-  }
-
   /** Behind a pooler, before a statement: `least` is what the nodes remembered a moment ago. */
   async refresh(): Promise<string | undefined> {
     if (this.#known === undefined || performance.now() - this.#recalledAt < FRESH_FOR_MS) return undefined;
@@ -107,9 +93,9 @@ export class Lineage {
    * anew, which behind a pooler no beat tells: transactions on the user's own tables wait until a
    * gateway has confirmed that.
    */
-  start(lanes: Lanes, pool: ReadPool): void {
+  start(line: Line, pool: ReadPool): void {
     this.#timer = setInterval(() => {
-      if (this.#hasAcknowledged) void this.#beat(lanes);
+      if (this.#hasAcknowledged) void this.#beat(line);
       void this.#confirm(pool);
     }, BEAT_EVERY_MS);
     this.#timer.unref();
@@ -126,10 +112,10 @@ export class Lineage {
     });
   }
 
-  async #beat(lanes: Lanes): Promise<void> {
+  async #beat(line: Line): Promise<void> {
     if (this.#known === undefined || !this.#hasAcknowledged) return;
     this.#hasAcknowledged = false;
-    const done = await lanes.use([], async (connection) => ({ kind: "done", reply: await connection.run(BEAT) }) as const);
+    const done = await line.use([], async (connection) => ({ kind: "done", reply: await connection.run(BEAT) }) as const);
     const known = this.#known;
     if (done.kind !== "done" || !("rows" in done.reply)) {
       this.#hasAcknowledged = true; // Tried again in a second.

@@ -1,10 +1,17 @@
 // Moves a fence by hand, up or down, with an audit row in the same statement. For operators only:
 // after a fence is lowered, the tokens it refused are accepted again (G1).
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Contention, OutcomeUnknown, Token, Unavailable } from "../fence/verdict.js";
-import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "../fence/write-request.js";
-import { type Held, type Lanes, LOCK_TIMED_OUT } from "./lanes.js";
+import {
+  type Contention,
+  checkName,
+  checkText,
+  checkToken,
+  MAX_NAME_BYTES,
+  type OutcomeUnknown,
+  type Token,
+  type Unavailable,
+} from "../fence/verdict.js";
 import { type Durability, durabilityDemand } from "./session.js";
+import { type Held, type Line, LOCK_TIMED_OUT } from "./slots.js";
 
 /** Kept for ever: which credential moved the fence, and why. */
 export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
@@ -16,23 +23,18 @@ export type FenceVerdict =
   | OutcomeUnknown
   | Contention;
 
-/** For so long a gateway refuses by what the database told it of a fence (guard/raise-check.ts). */
-export const SEEN_FOR_MS = 250;
-/** A timer may be early; clocks need only run at about the same rate for so long. */
-const FORGOTTEN_AFTER_MS = SEEN_FOR_MS + 50;
-
 /** No row when the transaction would not be as durable as demanded: then nothing was called. */
 const moveFenceText = (durability: Durability): string =>
   `select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5) where ${durabilityDemand[durability]}`;
 
 interface FenceMover {
-  readonly lanes: Lanes;
+  readonly line: Line;
   readonly durability: Durability;
   readonly engine: "plain" | "citus";
 }
 
 export async function moveFence(
-  { lanes, durability, engine }: FenceMover,
+  { line, durability, engine }: FenceMover,
   direction: "raise" | "lower",
   change: FenceChange,
 ): Promise<FenceVerdict> {
@@ -46,7 +48,7 @@ export async function moveFence(
     text: moveFenceText(durability),
     values: [direction, resource, String(token), by, reason],
   };
-  const verdict = await lanes.use([resource], async (connection): Promise<FenceVerdict | Held> => {
+  const verdict = await line.use([resource], async (connection): Promise<FenceVerdict | Held> => {
     const reply = await (engine === "plain"
       ? connection.run(statement)
       : connection.transaction(statement.name, (run) => run({ ...statement, name: "" })));
@@ -64,9 +66,5 @@ export async function moveFence(
       return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause: failure.error };
     return failure.code === LOCK_TIMED_OUT ? { kind: "held", rows: [resource] } : { kind: "contention", resource, code: failure.code };
   });
-  // Until then any gateway may refuse by the fence that it was told before. One that is low already
-  // may have been lowered a moment ago, by the first try of this request or by another operator.
-  const isLow = direction === "lower" && (verdict.kind === "changed" || verdict.kind === "unchanged");
-  if (isLow) await sleep(FORGOTTEN_AFTER_MS);
   return verdict.kind === "held" ? { kind: "contention", resource, code: LOCK_TIMED_OUT } : verdict;
 }

@@ -3,12 +3,11 @@
 // written through is refused when it is opened (session.ts), and the statement itself refuses when
 // synchronous replication is switched off later.
 import { sql } from "drizzle-orm";
-import type { Engine } from "./engine.js";
+import { type Engine, workerReadiness } from "./engine.js";
 import type { Lineage } from "./lineage.js";
-import { type SchemaState, schemaState } from "./migrate.js";
-import type { ReadPool } from "./read-pool.js";
+import { pendingMigrations } from "./migrate.js";
+import type { ReadPool } from "./reads.js";
 import type { Durability } from "./session.js";
-import { workerReadiness } from "./worker-readiness.js";
 
 export type ReadinessCheck = { readonly name: string; readonly status: "ok" | "warning" | "failed"; readonly detail: string };
 /** ready is false when any check failed. Warnings name risks that the operator has accepted. */
@@ -63,7 +62,9 @@ export async function readiness({
   const found = await pool.read(async (db) => {
     const { rows } = await db.execute<Record<string, unknown>>(facts);
     const query = async (text: string) => ({ rows: (await db.execute<Record<string, unknown>>(sql.raw(text))).rows });
-    const schema = await schemaState({ query }).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
+    const schema = await pendingMigrations({ query }).catch((error: unknown) =>
+      error instanceof Error ? error : new Error(String(error)),
+    );
     const tookMs = performance.now() - startedAt;
     const lost = await lineageFault(lineage, query);
     return { facts: rows[0] as unknown as Facts, schema, lost, tookMs };
@@ -106,11 +107,9 @@ export async function readiness({
   ]);
 }
 
-function schemaCheck(schema: SchemaState | Error): ReadinessCheck {
-  if (schema instanceof Error) return check("schema", "failed", `not up to date: ${schema.message}`);
-  const { pending, newer } = schema;
-  if (pending.length > 0) return check("schema", "failed", `not up to date: ${pending.join(", ")}`);
-  return check("schema", "ok", newer.length === 0 ? "up to date" : `newer than this gateway, which runs on it: ${newer.join(", ")}`);
+function schemaCheck(pending: readonly string[] | Error): ReadinessCheck {
+  if (pending instanceof Error) return check("schema", "failed", `not up to date: ${pending.message}`);
+  return pending.length > 0 ? check("schema", "failed", `not up to date: ${pending.join(", ")}`) : check("schema", "ok", "up to date");
 }
 
 function durabilityCheck(seen: Facts, durability: Durability): ReadinessCheck {

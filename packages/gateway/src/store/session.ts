@@ -2,6 +2,7 @@
 // through. The settings are part of the promise, so they are set here instead of being left to the
 // server's configuration. A connection of a pooler is shared with other clients: nothing is set on
 // it, and every statement brings the settings with it, for its own transaction.
+import type { Failure } from "../fence/failure.js";
 
 /**
  * local: an acknowledged write survives a crash of the machine. sync: it also survives the loss of
@@ -10,7 +11,7 @@
 export type Durability = "local" | "sync";
 
 export interface SessionLimits {
-  readonly lockWaitMs: number;
+  readonly batchLockWaitMs: number;
   readonly statementTimeoutMs: number;
 }
 
@@ -69,12 +70,15 @@ export const OPEN_CITUS_SESSION = `select
   set_config('enable_mergejoin', 'on', false), set_config('client_min_messages', 'warning', false),
   set_config('datestyle', 'ISO', false)`;
 
+/** A transaction on plain Postgres, whatever its default is. */
+export const BEGIN = "begin isolation level read committed";
+
 /**
  * A transaction on distributed tables. What is set by SET LOCAL goes to each worker that takes
  * part, and no other setting does: palisade.tell_workers sets it so.
  */
-export const beginOnWorkers = ({ lockWaitMs, statementTimeoutMs }: SessionLimits, appliesRemotely: boolean): string =>
-  `begin; select palisade.tell_workers(${lockWaitMs}, ${statementTimeoutMs}, '${appliesRemotely ? "remote_apply" : "on"}')`;
+export const beginOnWorkers = ({ batchLockWaitMs, statementTimeoutMs }: SessionLimits, appliesRemotely: boolean): string =>
+  `begin; select palisade.tell_workers(${batchLockWaitMs}, ${statementTimeoutMs}, '${appliesRemotely ? "remote_apply" : "on"}')`;
 
 /**
  * One round trip: set everything, and report what cannot be set. $3 is the process that this client
@@ -115,8 +119,8 @@ export function leavesDoubt(
   return routine === "SyncRepWaitForLSN" || (engine === "citus" && code !== SUCCESS && routine !== RAISED);
 }
 
-export function sessionParameters({ lockWaitMs, statementTimeoutMs }: SessionLimits): string[] {
-  return [String(lockWaitMs), String(statementTimeoutMs)];
+export function sessionParameters({ batchLockWaitMs, statementTimeoutMs }: SessionLimits): string[] {
+  return [String(batchLockWaitMs), String(statementTimeoutMs)];
 }
 
 export function sessionReport(row: Readonly<Record<string, unknown>>): SessionReport {
@@ -152,3 +156,86 @@ export function sessionFault(
     };
   return undefined;
 }
+
+// A transaction of several statements. Until COMMIT is sent every failure is certainly not applied;
+// after that, every failure is unknown: the workers of Citus have committed before the coordinator
+// answers.
+
+/** Rows to commit with, or undefined to undo all. A statement that fails ends the work. */
+export type Work = (run: (statement: BoundStatement) => Promise<readonly Row[]>) => Promise<readonly Row[] | undefined>;
+
+export const COMMIT = {
+  plain: "commit",
+  // While it commits, Citus lowers what the workers say to the level of debugging, the warning that
+  // a wait for a standby was cancelled included.
+  citus: "select pg_catalog.set_config('client_min_messages', 'debug1', true); commit",
+} as const;
+
+/** What the work throws to undo all and say why. */
+export class StatementError extends Error {
+  constructor(readonly failure: Failure) {
+    super(failure.error.message, { cause: failure.error });
+  }
+}
+
+interface Transacting {
+  readonly send: (statement: BoundStatement) => Promise<Reply>;
+  /** Sent first. */
+  readonly begin: readonly BoundStatement[];
+  /** Sent last. */
+  readonly commit: string;
+  /** The session is in a state that is not known. */
+  readonly lose: () => void;
+}
+
+export async function inTransaction({ send, begin, commit, lose }: Transacting, work: Work): Promise<Reply> {
+  const run = async (statement: BoundStatement): Promise<readonly Row[]> => {
+    const reply = await send(statement);
+    if ("failure" in reply) throw new StatementError(reply.failure);
+    return reply.rows;
+  };
+  let rows: readonly Row[] | undefined;
+  let failed: Failure | undefined;
+  try {
+    for (const statement of begin) await run(statement);
+    rows = await work(run);
+  } catch (thrown) {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    const failure: Failure = error instanceof StatementError ? error.failure : { kind: "unavailable", reason: "refused", error };
+    failed = notCommitted(failure);
+    if (failure.kind === "unknown" && failure.reason === "timed_out") {
+      lose(); // The statement may still run, and the answer to the next would be its own.
+      return { failure: failed };
+    }
+  }
+  if (rows === undefined) {
+    const undone = await send(unnamed("rollback"));
+    if ("failure" in undone) lose();
+    return failed === undefined ? { rows: [] } : { failure: failed };
+  }
+  const committed = await send(unnamed(commit));
+  if ("rows" in committed) return { rows };
+  const { failure } = committed;
+  if (failure.kind === "unknown") return committed;
+  return { failure: { kind: "unknown", reason: "connection_lost", error: failure.error } };
+}
+
+function notCommitted(failure: Failure): Failure {
+  return failure.kind === "unknown" ? { kind: "unavailable", reason: "unreachable", error: failure.error } : failure;
+}
+
+export function unnamed(text: string, values: readonly (string | null)[] = []): BoundStatement {
+  return { name: "", text, values };
+}
+
+// What is sent to the database on a connection that writes, and what comes back.
+
+export interface BoundStatement {
+  /** Prepared under it, once per connection; empty: not prepared. */
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly (string | Buffer | null)[];
+}
+
+export type Row = readonly unknown[];
+export type Reply = { readonly rows: readonly Row[] } | { readonly failure: Failure };

@@ -3,24 +3,30 @@
 // retries, and never reuses a session whose state is in doubt.
 import pg from "pg";
 import { connectFailure, endsSession, type Failure, failureOf } from "../fence/failure.js";
-import type { DatabaseHost } from "./database-host.js";
-import type { EngineWatch } from "./engine-watch.js";
+import type { EngineWatch } from "./engine.js";
 import { demandTransactions, PoolerQuery } from "./pooler-query.js";
 import {
+  BEGIN,
+  type BoundStatement,
   beginOnWorkers,
+  COMMIT,
   type Durability,
+  inTransaction,
   leavesDoubt,
   OPEN_CITUS_SESSION,
   OPEN_SESSION,
+  type Reply,
+  type Row,
   type SessionLimits,
   type SessionReport,
   sessionFault,
   sessionParameters,
   sessionReport,
+  TRANSACTION_SETTINGS,
+  unnamed,
+  type Work,
 } from "./session.js";
 import { type ServerProcess, tracing } from "./spans.js";
-import type { BoundStatement, Reply, Row } from "./statement.js";
-import { inTransaction, unnamed, type Work } from "./worker-transaction.js";
 
 export type { BoundStatement, Reply, Row };
 
@@ -32,7 +38,7 @@ interface RestoreCheck {
 }
 
 export interface WriteConnectionOptions extends SessionLimits {
-  readonly host: DatabaseHost;
+  readonly databaseUrl: string;
   readonly durability: Durability;
   readonly connectTimeoutMs: number;
   readonly engine: Pick<EngineWatch, "known" | "plain" | "fault">;
@@ -82,16 +88,23 @@ export class WriteConnection {
     return this.#traced(statement.name, (client) => this.#sendIfWhole(client, statement));
   }
 
-  /** A transaction on distributed tables, under this name. */
+  /** Several statements as one transaction, under this name. */
   transaction(name: string, work: Work): Promise<Reply> {
     return this.#traced(name, async (client) => {
       const lost = this.#isPooled ? await this.#options.lineage?.refresh() : undefined;
       if (lost !== undefined) return { failure: notRecovered(lost) };
-      const begin = [unnamed(beginOnWorkers(this.#options, this.#appliesRemotely))];
-      if (this.#isPooled) begin.push(unnamed("select palisade.demand_beat($1)", this.#leastBeat));
       const send = (statement: BoundStatement) => this.#send(client, statement, "within");
-      return await inTransaction({ send, begin, lose: () => this.destroy() }, work);
+      return await inTransaction({ send, begin: this.#begin(), commit: COMMIT[this.#engine], lose: () => this.destroy() }, work);
     });
+  }
+
+  /** On a pooler's connection the transaction brings its settings with it. */
+  #begin(): BoundStatement[] {
+    const [begin, settings] =
+      this.#engine === "citus"
+        ? [beginOnWorkers(this.#options, this.#appliesRemotely), unnamed("select palisade.demand_beat($1)", this.#leastBeat)]
+        : [BEGIN, unnamed(TRANSACTION_SETTINGS.plain, this.#transactionParameters())];
+    return this.#isPooled ? [unnamed(begin), settings] : [unnamed(begin)];
   }
 
   #traced(name: string, send: (client: pg.Client) => Promise<Reply>): Promise<Reply> {
@@ -125,11 +138,11 @@ export class WriteConnection {
   }
 
   async #open(): Promise<pg.Client | Failure> {
-    const { host, connectTimeoutMs, durability } = this.#options;
+    const { databaseUrl, connectTimeoutMs, durability } = this.#options;
     let client: pg.Client | undefined;
     try {
       client = new pg.Client({
-        connectionString: host.known ?? (await host.url()),
+        connectionString: databaseUrl,
         connectionTimeoutMillis: connectTimeoutMs,
         keepAlive: true,
         application_name: "palisade-gateway",
@@ -145,7 +158,6 @@ export class WriteConnection {
       const report = sessionReport(rows[0] ?? {});
       const fault = sessionFault(report, durability);
       if (fault !== undefined) {
-        host.forget();
         discard(client);
         return { kind: "unavailable", reason: fault.reason, error: new Error(fault.message) };
       }
@@ -166,7 +178,6 @@ export class WriteConnection {
       this.#client = client;
       return client;
     } catch (error) {
-      host.forget();
       if (client !== undefined) discard(client);
       return connectFailure(asError(error));
     } finally {
@@ -252,7 +263,6 @@ export class WriteConnection {
    * waits for it as unreachable.
    */
   destroy(): void {
-    this.#options.host.forget();
     for (const client of [this.#client, this.#opening]) if (client !== undefined) discard(client);
     this.#client = undefined;
   }

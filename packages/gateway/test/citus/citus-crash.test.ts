@@ -2,7 +2,7 @@
 import { migrate } from "@palisade/gateway";
 import { CitusCluster, type PostgresServer } from "@palisade/testkit";
 import { describe, expect, test } from "@palisade/testkit/vitest";
-import { distribute } from "../../src/store/distribute.js";
+import { distribute } from "../../src/store/migrate.js";
 import { brokenThroughCrashes } from "../support/crashes.js";
 
 describe("G3 servers of Citus are killed under load", () => {

@@ -1,9 +1,9 @@
 // A database of Citus on which no gateway may start is refused, with what is so and what to do; and
 // doing it helps.
-import { createGateway, migrate } from "@palisade/gateway";
+import { migrate } from "@palisade/gateway";
 import { queryAt, type TestDatabase } from "@palisade/testkit";
-import { distribute } from "../../src/store/distribute.js";
-import { test as base, describe, eventually, expect, quiet } from "../support/fixtures.js";
+import { distribute } from "../../src/store/migrate.js";
+import { test as base, createGateway, describe, eventually, expect, quiet } from "../support/fixtures.js";
 import { type ProgramResult, runProgram } from "../support/gateway-process.js";
 import { get, put } from "../support/wire.js";
 
@@ -35,7 +35,7 @@ describe("a start is refused", () => {
     const refused = await serve(url);
     expect(refused).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/resources are distributed .* and history, used_keys, fence_changes are not/),
+      err: expect.stringMatching(/resources are distributed .* and history, fence_changes are not/),
     });
     expect(refused.err).toContain("select undistribute_table('palisade.TABLE')");
     await queryAt(url, "select undistribute_table('palisade.resources')");

@@ -4,10 +4,8 @@ import { CitusCluster, type CitusOptions, queryAt } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
-import { distribute } from "../../src/store/distribute.js";
-import { engineOf } from "../../src/store/engine.js";
-import { migrate } from "../../src/store/migrate.js";
-import type { Shards } from "../../src/store/shards.js";
+import { engineOf, type Shards } from "../../src/store/engine.js";
+import { distribute, migrate } from "../../src/store/migrate.js";
 import { longTimeouts } from "../support/long-timeouts.js";
 import { uniqueName } from "../support/store.js";
 

@@ -2,11 +2,11 @@
 // lock that is asked before a fence is raised.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createGateway, makeApiKey } from "@palisade/gateway";
+import { makeApiKey } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
 import express from "express";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { afterAll, beforeAll, describe, eventually, expect, quiet, test, uniqueName } from "../support/fixtures.js";
+import { afterAll, beforeAll, createGateway, describe, eventually, expect, quiet, test, uniqueName } from "../support/fixtures.js";
 import { type Answer, get, put, RawConnection, remove, seal, send } from "../support/wire.js";
 
 const keys = { worker: makeApiKey(), reader: makeApiKey(), sealer: makeApiKey(), writer: makeApiKey(), admin: makeApiKey() };
@@ -204,6 +204,16 @@ describe("JWTs", () => {
     expect(await write(url, `${await issue({})}x`)).toMatchObject({ status: 401 });
   });
 
+  test("G2 signed with the published key as if it were a shared secret are refused", async ({ startGateway }) => {
+    const { url } = await startGateway(jwtConfig());
+    const { keys } = (await (await fetch(jwtConfig().jwtJwksUrl)).json()) as { readonly keys: readonly { readonly x: string }[] };
+    const forged = await new SignJWT({ sub: "billing", aud: "palisade", scope: "write:orders/" })
+      .setProtectedHeader({ alg: "HS256", kid: "k1" })
+      .setExpirationTime("1m")
+      .sign(Buffer.from(keys[0]?.x ?? "", "base64url"));
+    expect(await write(url, forged)).toMatchObject({ status: 401 });
+  });
+
   test("of a key that is withdrawn are refused once the keys have reached their maximum age, or at once after a reload", async ({
     startGateway,
     onTestFinished,
@@ -212,7 +222,7 @@ describe("JWTs", () => {
       published = "with k1";
     });
     const patient = await startGateway(jwtConfig());
-    const strict = await startGateway({ ...jwtConfig(), jwtJwksMaxAgeMs: 1_000 });
+    const strict = await startGateway({ ...jwtConfig(), jwksMaxAgeMs: 1_000 });
     const token = await issue({});
     for (const { url } of [patient, strict, patient, strict]) expect(await write(url, token)).toMatchObject({ status: 201 });
     published = "without k1";
@@ -261,6 +271,22 @@ describe("tokens that would raise a fence", () => {
       ready: true,
       checks: expect.arrayContaining([expect.objectContaining({ name: "lock", status: "ok" })]),
     });
+  });
+
+  test("G4 are taken on trust where verification is off, also while the operator's page shows the lock", async ({
+    startGateway,
+    redis,
+  }) => {
+    const { urls, namespace } = redis;
+    const { url, adminUrl } = await startGateway({ redisUrls: [...urls], namespace, verify: "off", page: "on" });
+    await using locker = createLocker({ nodes: urls, namespace });
+    const name = uniqueName();
+    await using lease = await locker.acquire(name);
+    expect(await decided(() => put(url, name, { token: lease.token + 1_000_000, value: {} }))).toMatchObject({ status: 201 });
+    const shown = await fetch(`${adminUrl}/page/resource?${new URLSearchParams({ name })}`);
+    expect(await shown.json()).toMatchObject({ lock: { state: "held", token: lease.token }, fence: { token: lease.token + 1_000_000 } });
+    const { checks } = (await (await fetch(`${adminUrl}/ready`)).json()) as { checks: readonly { name: string }[] };
+    expect(checks.map((check) => check.name)).not.toContain("lock");
   });
 
   test("G4 are refused as not applied while the lock cannot be asked; holders whose token is the fence go on", async ({

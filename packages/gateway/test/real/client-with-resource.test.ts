@@ -73,6 +73,19 @@ describe("withResource", () => {
     expect(await client.get(name)).toMatchObject({ value: { n: 7 } });
   });
 
+  test("G3 numbers its write after the last number that the routine used, by lease or by token", async ({ locker, client }) => {
+    const name = uniqueName();
+    const stored = await withResource(locker, client, name, async (_document: Counter | null, { lease }) => {
+      expect(await client.put(name, { n: 1 }, { lease, seq: 1 })).toMatchObject({ ok: true, rev: 1 });
+      expect(await client.put(name, { n: 2 }, { token: lease.token, seq: 7 })).toMatchObject({ ok: true, rev: 2 });
+      expect(await client.put(name, { n: 0 }, { lease, seq: 3 })).toMatchObject({ ok: false, code: "sequence_out_of_order" });
+      return { n: 3 };
+    });
+    expect(stored).toMatchObject({ rev: 3 });
+    expect(await client.fence(name)).toMatchObject({ seq: 8 });
+    expect(await client.get(name)).toMatchObject({ value: { n: 3 } });
+  });
+
   test("does not wait for a routine whose lease is gone, and tells it by its signal", async ({ locker, client }) => {
     const name = uniqueName();
     let heard: AbortSignal | undefined;
@@ -121,6 +134,16 @@ describe("withResource for several", () => {
     await expect(work).rejects.toMatchObject({ code: "fencing_token_stale", outcome: "not_applied" });
     expect(await client.get(names[0])).toMatchObject({ ok: false, code: "not_found" });
     expect(await client.get(names[1])).toMatchObject({ value: { balance: 7 } });
+  });
+
+  test("G3 numbers each of its writes after the last number that the routine used for it", async ({ locker, client }) => {
+    const names = [uniqueName(), uniqueName()] as const;
+    await withResource<readonly [Account, Account]>(locker, client, names, async (_documents, { lease }) => {
+      await client.transaction([{ op: "put", resource: names[0], value: {} }], { lease, seq: 4 });
+      return [{ balance: 1 }, { balance: 2 }];
+    });
+    expect(await Promise.all(names.map((name) => client.fence(name)))).toMatchObject([{ seq: 5 }, { seq: 1 }]);
+    expect(await client.get(names[0])).toMatchObject({ value: { balance: 1 }, rev: 2 });
   });
 
   test("leaves alone what the routine leaves undefined, and refuses a wrong number of documents", async ({ locker, client }) => {

@@ -182,7 +182,7 @@ describe("refusals", () => {
 });
 
 describe("lost answers", () => {
-  test("G3 to a write without number or key are told as unknown, after one try", async ({ proxied: { proxy, client }, gateway }) => {
+  test("G3 to a write without a number are told as unknown, after one try", async ({ proxied: { proxy, client }, gateway }) => {
     const name = uniqueName();
     proxy.dropReplies();
     expect(await client({ fetch: unstoppable }).put(name, { n: 1 }, { token: 5 })).toMatchObject({
@@ -194,19 +194,52 @@ describe("lost answers", () => {
     await eventually(() => createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
   });
 
-  test.for([
-    ["a sequence number", (_: string) => ({ seq: 1 }), { created: false }],
-    ["an idempotency key", (name: string) => ({ idempotencyKey: name }), { created: true }],
-  ] as const)("G3 to a write with %s are asked for again, and it is stored once", async ([, named, first], { proxied, gateway }) => {
-    const { proxy, client } = proxied;
+  test("G3 to a write with a number are asked for again, and it is stored once", async ({ proxied: { proxy, client }, gateway }) => {
     const name = uniqueName();
     proxy.dropReplies();
-    const written = client(patient).put(name, { n: 1 }, { token: 5, ...named(name) });
+    const written = client(patient).put(name, { n: 1 }, { token: 5, seq: 1 });
     await proxy.until(({ replies }) => replies.droppedBytes > 0, patient.timeoutMs);
     expect(await createGatewayClient({ url: gateway.url }).get(name)).toMatchObject({ ok: true, rev: 1 });
     await proxy.heal();
-    expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, ...first, replayed: true });
+    expect(await written).toEqual({ ok: true, resource: name, token: 5, rev: 1, created: false, replayed: true });
     expect(await client().get(name)).toMatchObject({ rev: 1 });
+  });
+
+  test.for([
+    ["for all", { seq: 3 }, {}],
+    ["of one operation", {}, { seq: 3 }],
+  ] as const)(
+    "G3 to a transaction with a number %s are asked for again, and it is stored once",
+    async ([, all, one], { proxied, gateway }) => {
+      const { proxy, client } = proxied;
+      const [first, second] = [uniqueName(), uniqueName()];
+      const direct = createGatewayClient({ url: gateway.url });
+      await direct.put(second, 0, { token: 4 });
+      const operations = [
+        { op: "put", resource: first, value: 1 },
+        { op: "put", resource: second, value: 1, ...one },
+      ] as const;
+      proxy.dropReplies();
+      const stored = client(patient).transaction(operations, { token: 5, ...all });
+      await proxy.until(({ replies }) => replies.droppedBytes > 0, patient.timeoutMs);
+      expect(await direct.get(second)).toMatchObject({ rev: 2 });
+      await proxy.heal();
+      expect(await stored).toEqual({
+        ok: true,
+        results: [
+          { resource: first, token: 5, rev: 1 },
+          { resource: second, token: 5, rev: 2 },
+        ],
+        replayed: true,
+      });
+      expect(await direct.get(first)).toMatchObject({ rev: 1 });
+    },
+  );
+
+  test("G3 to a transaction without a number are told as unknown, after one try", async ({ proxied: { proxy, client } }) => {
+    proxy.dropReplies();
+    const stored = client({ fetch: unstoppable }).transaction([{ op: "put", resource: uniqueName(), value: 1 }], { token: 5 });
+    expect(await stored).toMatchObject({ ok: false, code: "timed_out", outcome: "unknown", attempts: 1 });
   });
 
   test("G1 are not asked for again once a newer holder has written: the retry is told that it is stale", async ({

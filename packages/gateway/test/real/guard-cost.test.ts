@@ -1,9 +1,8 @@
 // What the fence costs Postgres: nothing for a refusal, no index work for an update, and one
 // look-up by key however large the table.
 import type pg from "pg";
-import type { TransactionOperation } from "../../src/fence/verdict.js";
-import { fencedWrite } from "../../src/guard/fenced-statement.js";
-import { columnsOf } from "../../src/guard/plain-writes.js";
+import type { WriteRequest } from "../../src/fence/verdict.js";
+import { columnsOf, fencedWrite } from "../../src/guard/statement.js";
 import { OPEN_SESSION, sessionParameters } from "../../src/store/session.js";
 import { plainForm, put, runStatement, statementText, statementValues, ways } from "../support/statement.js";
 import { expect, test, uniqueName } from "../support/store.js";
@@ -32,7 +31,7 @@ async function execute(client: pg.Client, text: string, values: (string | Buffer
   return { plan, tookNumber: taken.rows[0]?.taken === true };
 }
 
-const refused = (resource: string): TransactionOperation[] => [
+const refused = (resource: string): WriteRequest[] => [
   put(resource, 34, "1"),
   { ...put(resource, 35, "1"), seq: 6 },
   { ...put(resource, 35, "1"), expected: 9 },
@@ -110,7 +109,7 @@ for (const way of ways)
     const client = await connect();
     await client.query("analyze palisade.resources"); // Now a full scan looks cheapest to the planner.
     const { processID } = client as unknown as { readonly processID: number };
-    await client.query(OPEN_SESSION, [...sessionParameters({ lockWaitMs: 500, statementTimeoutMs: 4_000 }), processID]);
+    await client.query(OPEN_SESSION, [...sessionParameters({ batchLockWaitMs: 500, statementTimeoutMs: 4_000 }), processID]);
     const { plan } = await execute(client, statementText(way), statementValues([put(uniqueName(), 1, "1")], { way }));
     const nodes = (node: Plan): string[] => [node["Node Type"], ...(node.Plans ?? []).flatMap(nodes)];
     expect(nodes(plan)).toContain("Index Scan");

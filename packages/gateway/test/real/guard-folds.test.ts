@@ -1,4 +1,4 @@
-// Puts that wait for one resource are one row of a statement (ADR 0094). Nobody can tell: the
+// Puts that wait for one resource are one row of a statement (decision 0008). Nobody can tell: the
 // answers, the row, its history and the changes are those of the same writes one after the other.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
@@ -38,17 +38,15 @@ const operation = fc.record({
   seq: seldom(fc.integer({ min: 1, max: 4 })),
   expected: seldom(fc.constantFrom(1, 2, 3, "absent" as const, "present" as const)),
   holder: mostly("one", "two"),
-  isKeyed: mostly(false, true),
   document: fc.constantFrom("{}", "1", '{"a":null}', "[]", "2", "3", "4", "5", "6", NOT_FOR_POSTGRES),
   /** The next write comes only once the statements of those before may be under way. */
   isLast: mostly(false, true),
 });
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-function requestOf({ op, token, seq, expected, holder, isKeyed, document }: Operation, resource: string, place: number): WriteRequest {
+function requestOf({ op, token, seq, expected, holder, document }: Operation, resource: string): WriteRequest {
   if (op === "seal") return { op, resource, token, seq, holder };
-  const idempotency = isKeyed ? { key: `${resource} ${place}`, fingerprint: "f" } : undefined;
-  return { op, resource, token, seq, expected, holder, idempotency, value: op === "delete" ? undefined : document };
+  return { op, resource, token, seq, expected, holder, value: op === "delete" ? undefined : document };
 }
 
 /**
@@ -70,12 +68,12 @@ describe("puts that wait for one resource", () => {
       fc.asyncProperty(fc.array(operation, { minLength: 2, maxLength: 25 }), async (operations) => {
         const [together, apart] = [uniqueName("together"), uniqueName("apart")];
         const answers: Promise<Verdict>[] = [];
-        for (const [place, each] of operations.entries()) {
-          answers.push(store.write(requestOf(each, together, place)));
+        for (const each of operations) {
+          answers.push(store.write(requestOf(each, together)));
           if (each.isLast) await nextTurn();
         }
         const expected: Verdict[] = [];
-        for (const [place, each] of operations.entries()) expected.push(await store.write(requestOf(each, apart, place)));
+        for (const each of operations) expected.push(await store.write(requestOf(each, apart)));
         const told = (verdicts: readonly Verdict[]) => verdicts.map((verdict, place) => withoutName(verdict, operations[place]));
         expect(told(await Promise.all(answers))).toEqual(told(expected));
         expect(await leftBehind(client, together)).toEqual(await leftBehind(client, apart));
@@ -95,16 +93,13 @@ describe("puts that wait for one resource", () => {
     expect(await store.read(resource)).toMatchObject({ value: "59", rev: 60 });
   });
 
-  test("G8 are told as changes one by one", async ({ openStore }) => {
+  test("G3 have an entry of the history each, with their holder", async ({ openStore }) => {
     const store = await openStore({ history: "on" });
-    const [resource, other] = [uniqueName("a"), uniqueName("b")];
-    const before = await store.changes?.page("", undefined);
-    if (before?.kind !== "changes") throw new Error("no page of changes");
-    await writeAll(store, [...puts(resource, 30, { holder: "h" }), ...puts(other, 2, { holder: "h" })]);
-    await store.changes?.page("", undefined);
-    const page = await store.changes?.page(resource, before.position);
-    expect(page).toMatchObject({
-      entries: Array.from({ length: 30 }, (_, index) => ({ resource, rev: index + 1, op: "put", token: 1, holder: "h" })),
+    const resource = uniqueName();
+    await writeAll(store, [...puts(resource, 30, { holder: "one" }), ...puts(resource, 2, { holder: "other" })]);
+    const holders = [...Array.from({ length: 2 }, () => "other"), ...Array.from({ length: 30 }, () => "one")];
+    expect(await store.history({ resource, limit: 100 })).toMatchObject({
+      entries: holders.map((holder, index) => ({ rev: 32 - index, op: "put", token: 1, holder })),
     });
   });
 
@@ -161,7 +156,7 @@ describe("puts that wait for one resource", () => {
   });
 
   test("G6 for a row that another session holds are stored in their order once it is free", async ({ openStore, connect }) => {
-    const store = await openStore({ history: "on", batchLockWaitMs: 20 });
+    const store = await openStore({ history: "on" });
     const [holder, observer] = [await connect(), await connect()];
     const resource = uniqueName();
     await store.write({ op: "put", resource, token: 1, value: '"before"' });

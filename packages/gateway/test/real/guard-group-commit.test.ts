@@ -97,7 +97,7 @@ describe("a row that another open transaction holds", () => {
       const answeredAt = performance.now();
       if (event.kind === "batch") batches.push({ rows: event.rows, sentAt: answeredAt - event.durationMs, answeredAt });
     };
-    const store = await openStore({ lockWaitMs: 60, statementsInFlight: 2, observe });
+    const store = await openStore({ batchLockWaitMs: 60, statementsInFlight: 2, observe });
     const [held, ...others] = fresh(10) as [string, ...string[]];
     await putMany(store, [held]);
     const holder = await connect();

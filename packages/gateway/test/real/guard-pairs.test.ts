@@ -38,14 +38,6 @@ describe("the pairs of a transaction", () => {
     ]);
   });
 
-  test("G5 a token without its resource is refused with the call that takes both", async ({ connect }) => {
-    const client = await connect();
-    await expect(inTransaction(client, () => client.query("select palisade.present(34)"))).rejects.toMatchObject({
-      code: "PLS03",
-      hint: expect.stringContaining("palisade.present(resource, token)"),
-    });
-  });
-
   test("G5 two leases in one transaction write the rows of both and of nothing else", async ({ connect }) => {
     const { client, table, resource, amounts } = await accounts(connect);
     const both: Pair[] = [

@@ -29,7 +29,7 @@ describe("G4 with the lock's nodes known", () => {
     expect(await store.write({ ...forged, op: "seal" })).toEqual(refusal);
     expect(await store.write({ ...forged, op: "put", value: "1" })).toEqual(refusal);
     expect(await store.write({ ...forged, op: "patch", value: "1", expected: 9 })).toEqual(refusal);
-    expect(await store.write({ ...forged, op: "delete", idempotency: { key: uniqueName("key"), fingerprint: "f" } })).toEqual(refusal);
+    expect(await store.write({ ...forged, op: "delete", seq: 1 })).toEqual(refusal);
     expect(await store.transaction({ operations: [put(uniqueName(), 5, "1"), put(resource, 666, "1")] })).toEqual({
       kind: "refused",
       refusals: [{ index: 1, refusal }],
@@ -168,6 +168,18 @@ describe("G4 with the lock's nodes known", () => {
 });
 
 describe("an operator", () => {
+  test("G1 lowers a fence, and is answered when no gateway refuses by it any more", async ({ openStore }) => {
+    const [one, other] = [await openStore(), await openStore()];
+    const resource = uniqueName();
+    await other.write({ op: "put", resource, token: 8, value: "1" });
+    await other.raiseFence({ resource, token: 900, by: "alice", reason: "a typing error" });
+    for (const store of [one, other, one])
+      expect(await store.write({ op: "put", resource, token: 8, value: "2" })).toMatchObject({ kind: "stale", currentToken: 900 });
+    expect(await other.lowerFence({ resource, token: 8, by: "alice", reason: "undone" })).toMatchObject({ kind: "changed" });
+    for (const store of [one, other])
+      expect(await store.write({ op: "put", resource, token: 8, value: "2" })).toMatchObject({ kind: "accepted" });
+  });
+
   test("raises a fence, also of a resource never seen, and fences the holder by it", async ({ store }) => {
     const resource = uniqueName();
     const by = { by: "alice", reason: "worker-7 is wedged" };

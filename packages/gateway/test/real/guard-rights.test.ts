@@ -99,12 +99,9 @@ describe("nothing of the caller's runs as the owner of the fences", () => {
       "confirm_lineage(at_least bigint)",
       "fence_of(resource text)",
       "forget_history(older_than interval, at_most integer)",
-      "forget_refusals(older_than interval, keep_rows bigint, at_most integer)",
-      "forget_used_keys(older_than interval, at_most integer)",
       "guard(resource text, token bigint, seq bigint, holder text)",
       "holds_pair(resource text)",
       "move_fence(direction text, resource text, token bigint, changed_by text, reason text)",
-      "order_changes(at_most integer)",
     ]);
     expect(rows.filter(({ open }) => open)).toEqual([]);
   });
@@ -128,16 +125,14 @@ describe("nothing of the caller's runs as the owner of the fences", () => {
       await app.query(`create function public.${name}(${parameters}) returns ${returns} language plpgsql as
         'begin insert into app.ran_as values (current_user); raise exception ''hijacked''; end'`);
     await using store = await openedStore(gatewayUrl);
-    const idempotency = { key: "k", fingerprint: "f" };
-    expect(await store.write({ op: "put", resource: "r", token: 50, value: "{}", idempotency })).toMatchObject({ kind: "accepted" });
+    expect(await store.write({ op: "put", resource: "r", token: 50, value: "{}" })).toMatchObject({ kind: "accepted" });
     const both = [{ op: "patch", resource: "r", token: 50, value: '{"a":1}' } as const, { op: "seal", resource: "s", token: 1 } as const];
     const done = { kind: "committed" };
     expect(await store.transaction({ operations: both })).toMatchObject(done);
-    expect(await store.transaction({ operations: both, idempotency: { key: "l", fingerprint: "f" } })).toMatchObject(done);
     expect(await store.raiseFence({ resource: "r", token: 51, by: "me", reason: "why" })).toMatchObject({ kind: "changed" });
     expect(await store.read("r")).toMatchObject({ token: 51 });
     expect(await store.ready()).toMatchObject({ ready: true });
-    await gateway.query("select palisade.forget_used_keys('1 day', 10), palisade.move_fence('raise', 's', 2, 'me', 'why')");
+    await gateway.query("select palisade.forget_history('1 day', 10), palisade.move_fence('raise', 's', 2, 'me', 'why')");
     expect((await owner.query("select * from app.ran_as")).rows).toEqual([]);
   });
 });
@@ -216,7 +211,6 @@ describe("an application's role", () => {
       "update palisade.resources set token = 1",
       "insert into palisade.fence_changes (resource, token, changed_by, reason) values ('r', 1, 'me', 'why')",
       "select palisade.move_fence('lower', 'r', 1, 'me', 'why')",
-      "select palisade.forget_used_keys('1 day', 10)",
       "select palisade.fence_table('public.theirs', 'x/', 'id')",
       "create or replace function palisade.holds_pair(resource text) returns void language sql as ''",
     ])

@@ -1,5 +1,5 @@
 // Several resources, all or nothing, in one statement.
-import type { TransactionOperation } from "../../src/fence/verdict.js";
+import type { WriteRequest } from "../../src/fence/verdict.js";
 import type { StoreEvent } from "../../src/fenced-store.js";
 import { put } from "../support/statement.js";
 import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
@@ -10,7 +10,7 @@ describe("a transaction", () => {
   test("applies every operation and answers in their order, whatever they are", async ({ store }) => {
     const [a, b, c, d] = fresh(4).reverse() as [string, string, string, string];
     await store.transaction({ operations: [put(b, 1, '{"x":1}'), put(c, 1, "1"), put(d, 1, "1")] });
-    const operations: TransactionOperation[] = [
+    const operations: WriteRequest[] = [
       put(a, 5, '"new"'),
       { op: "patch", resource: b, token: 6, value: '{"y":2}' },
       { op: "delete", resource: c, token: 7, expected: 1 },
@@ -18,12 +18,11 @@ describe("a transaction", () => {
     ];
     expect(await store.transaction({ operations })).toEqual({
       kind: "committed",
-      replayed: false,
       results: [
-        { kind: "accepted", resource: a, rev: 1, token: 5, created: true, deleted: false, replayed: false },
-        { kind: "accepted", resource: b, rev: 2, token: 6, created: false, deleted: false, value: '{"x": 1, "y": 2}', replayed: false },
-        { kind: "accepted", resource: c, rev: 2, token: 7, created: false, deleted: true, replayed: false },
-        { kind: "accepted", resource: d, rev: 1, token: 8, created: false, deleted: false, value: "1", replayed: false },
+        { kind: "accepted", resource: a, rev: 1, token: 5, created: true, deleted: false },
+        { kind: "accepted", resource: b, rev: 2, token: 6, created: false, deleted: false, value: '{"x": 1, "y": 2}' },
+        { kind: "accepted", resource: c, rev: 2, token: 7, created: false, deleted: true },
+        { kind: "accepted", resource: d, rev: 1, token: 8, created: false, deleted: false, value: "1" },
       ],
     });
   });
@@ -142,27 +141,6 @@ describe("a transaction", () => {
     expect(await verdict).toMatchObject({ kind: "committed" });
   });
 
-  test("with a key is applied once, through two gateways at once", async ({ openStore }) => {
-    const stores = [await openStore(), await openStore()];
-    for (let round = 0; round < 10; round += 1) {
-      const [a, b] = fresh(2) as [string, string];
-      const request = {
-        operations: [put(a, 1, "1"), { op: "seal", resource: b, token: 1 } as const],
-        idempotency: { key: uniqueName("key"), fingerprint: "f" },
-      };
-      const verdicts = await Promise.all(stores.map((store) => store.transaction(request)));
-      expect(verdicts.map((verdict) => verdict.kind === "committed" && verdict.replayed).sort()).toEqual([false, true]);
-      expect(await stores[0]?.read(a)).toMatchObject({ rev: 1 });
-      // On Citus the key of a transaction is kept with its lowest name.
-      const [again] = [...request.operations].sort((one, other) => (one.resource < other.resource ? -1 : 1));
-      const reused = await stores[0]?.transaction({
-        operations: [again as TransactionOperation],
-        idempotency: { ...request.idempotency, fingerprint: "g" },
-      });
-      expect(reused).toEqual({ kind: "idempotency_key_reused" });
-    }
-  });
-
   test("G3 that waits for its turn when the store closes is not applied, and one that was sent is unknown", async ({
     openStore,
     connect,
@@ -199,7 +177,7 @@ test("every accepted write is in the history, and nothing else is", async ({ ope
   expect(await store.write({ op: "seal", resource: a, token: 4 })).toMatchObject({ kind: "accepted", rev: 1 });
   await store.transaction({ operations: [{ op: "patch", resource: a, token: 4, value: "{}" }, put(b, 1, "1")] });
   await store.transaction({ operations: [put(a, 4, "1"), { op: "delete", resource: b, token: 1, expected: 9 }] });
-  await store.write({ op: "delete", resource: a, token: 5, idempotency: { key: uniqueName("key"), fingerprint: "f" } });
+  await store.write({ op: "delete", resource: a, token: 5 });
   const history = await store.history({ resource: a, limit: 10 });
   expect(history).toMatchObject({
     nextBeforeRev: null,

@@ -28,7 +28,7 @@ async function heldWrite(
   return { name, answer, release };
 }
 
-const patient = { PALISADE_LOCK_WAIT_MS: "30000", PALISADE_WRITE_TIMEOUT_MS: "40000", PALISADE_DRAIN_MS: "30000" };
+const patient = { PALISADE_WRITE_TIMEOUT_MS: "600000", PALISADE_DRAIN_MS: "30000" };
 
 /** Sends writes on one connection until the gateway is gone; `outcomes` tells how each ended. */
 async function keepWriting(url: string, thinkMs: number, outcomes: string[]): Promise<readonly string[]> {
@@ -63,7 +63,7 @@ describe("SIGTERM", () => {
       DATABASE_URL: database.url,
       ...patient,
       PALISADE_UNREADY_MS: "200",
-      PALISADE_LAST_REQUEST_MS: "30000",
+      PALISADE_DRAIN_MS: "300000",
     });
     const pipelined = new RawConnection(gateway.url);
     const outcomesOf = Array.from({ length: 64 }, (): string[] => []);

@@ -14,7 +14,7 @@ const test = base.extend("behindProxy", async ({ database, startGateway }, { onC
   onCleanup(() => proxy.stop());
   // Postgres has four fifths of the time for a write before its own timer ends it: enough even
   // where it has to wait for the processor.
-  const limits = { writeTimeoutMs: 1_000, lockWaitMs: 500, readTimeoutMs: 300, connectTimeoutMs: 300, drainMs: 100 } as const;
+  const limits = { writeTimeoutMs: 1_000, batchLockWaitMs: 500, readTimeoutMs: 300, connectTimeoutMs: 300, drainMs: 100 } as const;
   const gateway = await startGateway({ databaseUrl: proxy.urlOf(database.url), migrations: "off", ...limits });
   /** On a connection that stays open. Opening one may take longer than the short timeout. */
   const write = (name: string, n: number) =>
@@ -75,7 +75,7 @@ describe("while Postgres", () => {
   });
 
   test("has the row locked by another session, the write is told to try again", async ({ database, startGateway }) => {
-    const gateway = await startGateway({ lockWaitMs: 50 });
+    const gateway = await startGateway({ batchLockWaitMs: 50 });
     const name = uniqueName();
     await put(gateway.url, name, { token: 5, value: {} });
     const other = new pg.Client(database.url);

@@ -1,13 +1,12 @@
 // A start that cannot come about says what is missing, where, and what to do; and ends.
 import { createServer } from "node:net";
-import { createGateway } from "@palisade/gateway";
 import { PostgresPair, PostgresServer, startChild } from "@palisade/testkit";
 import { expect, test as plain } from "@palisade/testkit/vitest";
 import pg from "pg";
 import { bringUpToDate } from "../../src/migrate-at-start.js";
 import { createLog } from "../../src/observe/log.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
-import { quiet } from "../support/fixtures.js";
+import { createGateway, quiet } from "../support/fixtures.js";
 import { program, runProgram } from "../support/gateway-process.js";
 import { get, put } from "../support/wire.js";
 
@@ -59,7 +58,7 @@ plain("a standby is waited for, and then ends the start with what DATABASE_URL m
   onTestFinished(() => pair.stop());
   const start = bringUpToDate(pair.standby.url, createLog("silent"), { maxWaitMs: 10 });
   await expect(start).rejects.toThrow(
-    /is a standby, which takes no writes: DATABASE_URL must name the primary, or all hosts of which one is$/,
+    /is a standby, which takes no writes: DATABASE_URL must name the primary, or an address that leads to it$/,
   );
   const waiting = bringUpToDate(pair.standby.url, createLog("silent"));
   await pair.promote();
@@ -110,4 +109,28 @@ plain("a role without the rights is told the command, and whose it is", async ()
     await owner.end();
     await server.stop();
   }
+});
+
+plain.for([
+  [{ hostname: "no-such-host.invalid" }, /the host no-such-host\.invalid has no address/],
+  [{ port: "1" }, /nothing answers at host and port 127\.0\.0\.1:1 \(ECONNREFUSED\)/],
+  [{ pathname: "/nowhere" }, /there is no database nowhere at 127\.0\.0\.1/],
+  [{ username: "nobody-knows" }, /the user nobody-knows or its password is not accepted/],
+  [{ search: "?sslmode=verify-full" }, /sslmode does not fit: .* offers no TLS/],
+] as const)("the program says which part of the URL does not fit, and never the password: %#", async ([change, sentence], { postgres }) => {
+  const url = new URL(postgres.url);
+  url.hostname = "127.0.0.1";
+  url.password = "hunter2";
+  Object.assign(url, change);
+  const { code, out, err } = await runProgram(["grant"], { DATABASE_URL: url.href });
+  expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(sentence) });
+  expect(out + err).not.toContain("hunter2");
+});
+
+plain("the program refuses several hosts before it asks any of them, and says what leads to the primary", async () => {
+  const started = await runProgram([], { DATABASE_URL: "postgres://user:hunter2@127.0.0.1:1,127.0.0.1:2/app" });
+  const sentence = /DATABASE_URL names several hosts and must name one: .*HAProxy, a service or a DNS name .*deploy\/ha/;
+  expect(started).toMatchObject({ code: 2, err: expect.stringMatching(sentence) });
+  expect(started.out + started.err).not.toMatch(/hunter2|ECONNREFUSED/);
+  await expect(migrate("postgres:///app?host=a,b")).rejects.toThrow(/several hosts/);
 });

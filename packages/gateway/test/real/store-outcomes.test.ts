@@ -119,6 +119,47 @@ describe("G3 the connection is lost after the write was sent: the outcome is unk
       .toEqual([{ rev: "2" }]);
   });
 
+  for (const lost of ["replies", "requests"] as const)
+    test(`G3 and with its number it can be sent again, alone or in a transaction: it is applied once (lost: ${lost})`, async () => {
+      const store = await warmStore();
+      await store.transaction({ operations: [{ op: "seal", resource: uniqueName("warm"), token: 1 }] });
+      const [alone, together, beside] = [uniqueName(), uniqueName(), uniqueName()];
+      const numbered = (resource: string) => ({ op: "put", resource, token: 5, seq: 1, value: "1" }) as const;
+      const operations = [numbered(together), { op: "put", resource: beside, token: 5, value: "1" } as const];
+      for (const send of [() => store.write(numbered(alone)), () => store.transaction({ operations })]) {
+        proxy.cutAfter(0, lost);
+        expect(await send()).toMatchObject({ kind: "outcome_unknown", reason: "connection_lost" });
+        await proxy.heal();
+      }
+      if (lost === "replies") for (const name of [alone, together]) await expect.poll(() => isStored(name), { interval: 2 }).toBe(true);
+      const again = [await store.write(numbered(alone)), await store.transaction({ operations })];
+      const found = { kind: "sequence_out_of_order", currentSeq: 1, currentRev: 1 };
+      if (lost === "replies")
+        expect(again).toMatchObject([found, { kind: "refused", refusals: [{ index: 0, refusal: found }], currentRevs: [1, 1] }]);
+      else expect(again).toMatchObject([{ kind: "accepted" }, { kind: "committed" }]);
+      for (const name of [alone, together, beside]) expect(await store.read(name)).toMatchObject({ rev: 1 });
+    });
+
+  test("G3 or certain, where a patch had only read: wherever its transaction is cut, no answer says more than is known", async () => {
+    const store = await warmStore();
+    const told = new Set<string>();
+    for (let bytes = 0; !told.has("accepted"); bytes += 12) {
+      const resource = uniqueName();
+      await expect
+        .poll(async () => (await store.write({ op: "put", resource, token: 1, value: "{}" })).kind, { interval: 2 })
+        .toBe("accepted");
+      const { rev } = (await store.read(resource)) as { readonly rev: number };
+      proxy.cutAfter(bytes, "replies");
+      const { kind } = await store.write({ op: "patch", resource, token: 1, value: '{"a":1}' });
+      told.add(kind);
+      await proxy.heal();
+      // By a later statement of the same row, so that what was under way is over.
+      const later = await store.write({ op: "put", resource, token: 1, value: "1" });
+      if (kind === "unavailable") expect([bytes, later]).toMatchObject([bytes, { kind: "accepted", rev: rev + 1 }]);
+    }
+    expect([...told].sort()).toEqual(["accepted", "outcome_unknown", "unavailable"]);
+  });
+
   test("G3 when an administrator ends the session while the write waits for a row", async () => {
     const store = await warmStore();
     const resource = uniqueName();

@@ -91,6 +91,7 @@ for (const way of ["no pooler", "a server that tells no process", "session", "tr
     const resource = uniqueName();
     expect(await store.write(put(resource, 34, "1"))).toMatchObject({ kind: "accepted" });
     expect(await store.transaction({ operations: [put(resource, 35, "2")] })).toMatchObject({ kind: "committed" });
+    expect(await store.write({ op: "patch", resource, token: 35, value: "3" })).toMatchObject({ kind: "accepted" });
     expect((await owner.query("select distinct jit from jit_seen")).rows).toEqual([{ jit: "off" }]);
   });
 
@@ -98,21 +99,27 @@ describe.each(["session", "transaction"] as const)("behind pgbouncer in %s mode"
   test("G1 G3 writes, transactions, reads and lists do what they do without it", async ({ pooled, open }) => {
     const store = await open(await pooled(mode), { history: "on" });
     const [first, second] = [uniqueName(), uniqueName()];
-    const keyed = { ...put(first, 35, '{"n":1}'), idempotency: { key: uniqueName("key"), fingerprint: "f" } };
+    const numbered = { ...put(first, 35, '{"n":1}'), seq: 1 };
     expect(await store.ready()).toMatchObject({ ready: true });
-    expect(await store.write(keyed)).toMatchObject({ kind: "accepted", replayed: false });
-    expect(await store.write(keyed)).toMatchObject({ kind: "accepted", replayed: true });
+    expect(await store.write(numbered)).toMatchObject({ kind: "accepted" });
+    expect(await store.write(numbered)).toMatchObject({ kind: "sequence_out_of_order", currentSeq: 1, currentRev: 1 });
     expect(await store.write(put(first, 34, "2"))).toMatchObject({ kind: "stale", currentToken: 35 });
     expect(await store.transaction({ operations: [put(first, 36, "3"), put(second, 36, "3")] })).toMatchObject({ kind: "committed" });
     expect(await store.read(first)).toMatchObject({ kind: "found", value: "3", token: 36 });
+    const patch = { op: "patch", resource: first, token: 36, value: '{"n":2}' } as const;
+    expect(await store.write({ ...patch, seq: 1 })).toMatchObject({ kind: "accepted", value: '{"n": 2}' });
+    expect(await store.write({ ...patch, seq: 1 })).toMatchObject({ kind: "sequence_out_of_order", currentSeq: 1 });
+    expect(await store.transaction({ operations: [patch, put(second, 36, "4")] })).toMatchObject({ kind: "committed" });
     expect(await store.list({ prefix: second, limit: 9 })).toMatchObject({ items: [{ resource: second }] });
-    expect(await store.history({ resource: first, limit: 9 })).toMatchObject({ entries: [{ token: 36 }, { token: 35 }] });
+    expect(await store.history({ resource: first, limit: 9 })).toMatchObject({
+      entries: [{ op: "patch" }, { op: "patch" }, { token: 36, op: "put" }, { token: 35 }],
+    });
     await Promise.all(Array.from({ length: 100 }, (_, n) => store.write(put(`${first}/${n % 20}`, 40 + n, "1"))));
     expect(await store.lowerFence({ resource: first, token: 7, by: "alice", reason: "test" })).toMatchObject({ kind: "changed" });
   });
 
-  test("a row that another transaction holds is refused after lockWaitMs, as not applied", async ({ pooled, open, connect }) => {
-    const store = await open(await pooled(mode), { lockWaitMs: 50 });
+  test("a row that another transaction holds is refused after batchLockWaitMs, as not applied", async ({ pooled, open, connect }) => {
+    const store = await open(await pooled(mode), { batchLockWaitMs: 50 });
     const resource = uniqueName();
     await store.write(put(resource, 1, "1"));
     const holder = await connect();

@@ -1,6 +1,6 @@
 // Pages of names: complete, in the order of bytes, without repetition, and bounded in size.
 import type { FencedStore, ListRequest } from "../../src/fenced-store.js";
-import { firstNameAfter } from "../../src/store/read.js";
+import { firstNameAfter } from "../../src/store/reads.js";
 import { put } from "../support/statement.js";
 import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
 

@@ -134,17 +134,6 @@ test("G7 after a restore nothing is written before the recovery, and afterwards 
   expect(await site.query("select raised::integer, reason from palisade.recoveries")).toEqual([{ raised: 2, reason: "the disk was lost" }]);
 });
 
-test("G8 after a recovery no reader of changes goes on from a place that the restored database gives again", async ({ site }) => {
-  await site.open();
-  const [before] = await site.query("select last::float as last from palisade.changes");
-  await site.recovered("nothing");
-  const store = await site.open({ history: "on" });
-  for (const place of [Number(before?.last), Number(before?.last) + 1_000_000])
-    expect(await store.changes?.page("", place)).toMatchObject({ kind: "gone" });
-  const now = await store.changes?.page("", undefined);
-  expect(now).toMatchObject({ kind: "changes", entries: [], position: expect.any(Number) });
-});
-
 test("control: without the memory a restored database accepts the older token over the newer one's update", async ({ site }) => {
   const { older } = await writeAfterBackup(site);
   await site.server.restoreBackup();
@@ -211,30 +200,6 @@ test("control: own tables of a restored database that nobody watches take the ol
   await site.server.restoreBackup();
   await site.query("update palisade.lineage set confirmed_start = null");
   await site.writeOwn(older.token);
-});
-
-test("G7 a called function is refused before the recovery, and not called", async ({ site }) => {
-  await site.query("create function public.touch() returns void language sql as 'update orders set token = -1'");
-  const calling = { callFunctions: ["public.touch"], callDatabaseUrl: site.server.url };
-  const { older, newer } = await writeAfterBackup(site);
-  const request = (token: number) => ({
-    function: "public.touch",
-    arguments: "{}",
-    leases: [{ resource: "orders/1", token }],
-    holder: "test",
-    maxAnswerBytes: 1_000,
-  });
-  const store = await site.open(calling);
-  expect(await store.call(request(newer.token))).toMatchObject({ kind: "called" });
-  await site.server.restoreBackup();
-  expect(await store.call(request(older.token))).toMatchObject(refused);
-  expect(await (await site.open(calling)).call(request(older.token))).toMatchObject(refused);
-  // The guard itself refuses, should the gateway have looked just before.
-  expect(await (await site.open({ ...calling, memory: undefined })).call(request(older.token))).toMatchObject(refused);
-  expect(await site.query("select token::float from orders")).toEqual([{ token: 0 }]);
-  await site.recovered();
-  expect(await store.call(request(older.token))).toMatchObject({ kind: "refused", refusal: { kind: "stale" } });
-  expect(await store.call(request(newer.token))).toMatchObject({ kind: "called" });
 });
 
 test("after a restart a gateway confirms own tables by itself, and one without lock nodes leaves them alone", async ({ site }) => {

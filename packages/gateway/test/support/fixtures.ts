@@ -1,8 +1,10 @@
 // A gateway for a test file, over a database of its own, and further ones on request, in this
 // process or in their own. All are closed again.
-import { createGateway, type Gateway, type GatewayConfig } from "@palisade/gateway";
+import type { Gateway, GatewayConfig } from "@palisade/gateway";
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base, expect } from "@palisade/testkit/vitest";
+import { createGatewayWith, type GatewayLimits } from "../../src/gateway.js";
+import { settings } from "../../src/settings/settings.js";
 import { type GatewayProcess, startProgram } from "./gateway-process.js";
 import { longTimeouts } from "./long-timeouts.js";
 import { gatewayTemplate } from "./template.js";
@@ -10,7 +12,9 @@ import { gatewayTemplate } from "./template.js";
 export { afterAll, beforeAll, describe, expect } from "@palisade/testkit/vitest";
 export { uniqueName } from "./unique-name.js";
 
-export type StartGateway = (config?: Partial<GatewayConfig>) => Promise<Gateway>;
+/** Settings, and limits that are constants for everybody else. */
+export type TestConfig = GatewayConfig & GatewayLimits;
+export type StartGateway = (config?: Partial<TestConfig>) => Promise<Gateway>;
 /** `main` is the program of another version. */
 export type StartProgram = (env: Readonly<Record<string, string>>, main?: string) => Promise<GatewayProcess>;
 
@@ -20,6 +24,15 @@ export function eventually(read: () => unknown): ReturnType<typeof expect.poll> 
 }
 
 export const quiet = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent", lastRequestMs: 0, ...longTimeouts } as const;
+
+export function createGateway(config: TestConfig): Gateway {
+  const isSetting = ([name]: readonly [string, unknown]): boolean => name in settings;
+  const entries = Object.entries(config);
+  return createGatewayWith(
+    Object.fromEntries(entries.filter((entry) => !isSetting(entry))),
+    Object.fromEntries(entries.filter(isSetting)) as unknown as GatewayConfig,
+  );
+}
 
 export const test = base
   .extend("databaseTemplate", { scope: "file" }, async () => gatewayTemplate())

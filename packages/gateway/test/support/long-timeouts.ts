@@ -7,17 +7,9 @@ export const longTimeouts = {
   connectTimeoutMs: 20_000,
   readTimeoutMs: 20_000,
   writeTimeoutMs: 20_000,
-  lockWaitMs: 10_000,
   batchLockWaitMs: 10_000,
   maxWaitMs: 20_000,
 } as const;
 
-/** The same for the program. */
-export const longTimeoutVariables = {
-  PALISADE_CONNECT_TIMEOUT_MS: String(longTimeouts.connectTimeoutMs),
-  PALISADE_READ_TIMEOUT_MS: String(longTimeouts.readTimeoutMs),
-  PALISADE_WRITE_TIMEOUT_MS: String(longTimeouts.writeTimeoutMs),
-  PALISADE_LOCK_WAIT_MS: String(longTimeouts.lockWaitMs),
-  PALISADE_BATCH_LOCK_WAIT_MS: String(longTimeouts.batchLockWaitMs),
-  PALISADE_MAX_WAIT_MS: String(longTimeouts.maxWaitMs),
-} as const;
+/** The same for the program, whose other waits are shares of this one. */
+export const longTimeoutVariables = { PALISADE_WRITE_TIMEOUT_MS: "50000" } as const;

@@ -1,9 +1,8 @@
 // The fenced statement on a plain connection, in all forms, so that a test can hold it open in a
 // transaction, race it, or read its plan.
 import type pg from "pg";
-import type { TransactionOperation } from "../../src/fence/verdict.js";
-import { type FencedRow, fencedWrite } from "../../src/guard/fenced-statement.js";
-import { parametersOf, valuesOf } from "../../src/guard/plain-writes.js";
+import type { WriteRequest } from "../../src/fence/verdict.js";
+import { type FencedRow, fencedWrite, parametersOf, valuesOf } from "../../src/guard/statement.js";
 
 /**
  * any: INSERT … ON CONFLICT. known: UPDATE, for resources that have a row. one: a single write with
@@ -12,7 +11,7 @@ import { parametersOf, valuesOf } from "../../src/guard/plain-writes.js";
 export type Way = "any" | "known" | "any one" | "known one";
 export const ways: readonly Way[] = ["any", "known", "any one", "known one"];
 
-export const plainForm = { scope: "each", keys: "none", history: "off", durability: "local", documentLimitBytes: 16_777_216 } as const;
+export const plainForm = { scope: "each", history: "off", durability: "local" } as const;
 
 const isOne = (way: Way): boolean => way.endsWith("one");
 
@@ -26,7 +25,7 @@ export interface Run {
 }
 
 /** The names of the resources it accepted. */
-export async function runStatement({ client, way = "any" }: Run, ...operations: TransactionOperation[]): Promise<string[]> {
+export async function runStatement({ client, way = "any" }: Run, ...operations: WriteRequest[]): Promise<string[]> {
   const accepted: string[] = [];
   for (const part of isOne(way) ? operations.map((operation) => [operation]) : [operations]) {
     const { rows } = await client.query<{ resource: string }>(statementText(way), statementValues(part, { way }));
@@ -36,7 +35,7 @@ export async function runStatement({ client, way = "any" }: Run, ...operations: 
 }
 
 export function statementValues(
-  operations: readonly TransactionOperation[],
+  operations: readonly WriteRequest[],
   { way = "any", verified = true }: { readonly way?: Way; readonly verified?: boolean } = {},
 ): (string | Buffer | null)[] {
   const rows = operations.map((request): FencedRow => ({ request, verified }));
@@ -44,7 +43,7 @@ export function statementValues(
   return only !== undefined && isOne(way) ? valuesOf(only) : parametersOf(rows);
 }
 
-export function put(resource: string, token: number, value: string): TransactionOperation {
+export function put(resource: string, token: number, value: string): WriteRequest {
   return { op: "put", resource, token, value };
 }
 

@@ -1,7 +1,7 @@
 // The database that test files get: migrated, and distributed where the project runs on Citus.
 import { migrate } from "@palisade/gateway";
 import { type DatabaseTemplate, sharedServers } from "@palisade/testkit/vitest";
-import { distribute } from "../../src/store/distribute.js";
+import { distribute } from "../../src/store/migrate.js";
 
 export const isOnCitus = (): boolean => sharedServers().workers.length > 0;
 

@@ -8,7 +8,7 @@ import { drizzle as drizzleOverPostgresJs } from "drizzle-orm/postgres-js";
 import knex, { type Knex } from "knex";
 import pg from "pg";
 import secondCopy from "pg-second-copy";
-import postgres, { type TransactionSql } from "postgres";
+import postgres from "postgres";
 import { DataSource, type EntityManager } from "typeorm";
 import { type FencedLease, withFencedTransaction } from "../../src/fenced-transaction.js";
 import type { OpenTransaction } from "../../src/statement.js";
@@ -73,7 +73,7 @@ async function postgresJsDriver(url: string): Promise<OpenDriver> {
   return {
     outside: sql,
     transaction: (work) => sql.begin((tx) => work(tx)),
-    fenced: (leases, work) => withFencedTransaction(sql, leases, (tx: TransactionSql) => work(tx)),
+    fenced: (leases, work) => withFencedTransaction(sql as never, leases, work),
     close: () => sql.end({ timeout: 0 }),
   };
 }

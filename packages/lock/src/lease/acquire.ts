@@ -1,16 +1,22 @@
 // The algorithm: one grant round, one seal round if the nodes granted different tokens, the time
 // that is left, and everything given back if it was lost. Never waits for a holder, and is repeated
 // only when epochs changed under it.
-import type { EpochMoved, GrantBallot, SealBallot } from "../protocol/ballot.js";
-import { brokenPromise, type LossReason } from "../protocol/errors.js";
+import { brokenPromise, type EpochMoved, type GrantBallot, type LossReason, type SealBallot } from "../protocol/ballot.js";
 import { channels } from "../protocol/events.js";
-import type { Lost, Outcome, Wanted } from "../protocol/outcome.js";
 import { isToken, MAX_TOKEN } from "../protocol/token.js";
-import { askAll, castBallots, noBallots } from "../quorum/round.js";
-import { chooseToken, tallyGrants, tallySeals, type Verdict } from "../quorum/tally.js";
-import { minValidityMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
-import { attemptEvent } from "./attempt-event.js";
-import type { LeaseContext } from "./context.js";
+import {
+  askAll,
+  castBallots,
+  chooseToken,
+  minValidityMs,
+  noBallots,
+  remainingMs,
+  tallyGrants,
+  tallySeals,
+  type Verdict,
+  validityMs,
+} from "../quorum.js";
+import type { LeaseContext, Lost, Outcome, Wanted } from "./context.js";
 import { giveBack, giveBackAsAnswered } from "./release.js";
 
 type CountedGrant = GrantBallot | EpochMoved;
@@ -22,9 +28,6 @@ const MAX_TRIES = 4;
 
 export async function acquire(context: LeaseContext, wanted: Wanted): Promise<Outcome> {
   for (let tries = 1; ; tries++) {
-    // In the step in which the nodes are asked (elsewhere.ts).
-    const elsewhere = context.elsewhere?.(wanted.resources);
-    if (elsewhere !== undefined) throw elsewhere;
     const outcome = await new Acquisition(context, wanted).run();
     if (outcome.kind === "won" || !outcome.epochMoved || tries >= MAX_TRIES) return outcome;
   }
@@ -114,7 +117,7 @@ class Acquisition {
 
   // Where acquisitions reached the nodes in different orders, the grants to come mostly make a
   // quorum alike. They are given as much time again as the first ones took: then a seal round is
-  // the shorter way, since a node may be silent (docs/adr/0096).
+  // the shorter way, since a node may be silent (docs/decisions/0004).
   #moreGrants(): Promise<void> {
     const { clock, policy } = this.#context;
     return new Promise((resolve) => {
@@ -158,7 +161,7 @@ class Acquisition {
     const startWallMs = this.#startWallMs;
     const lastsMs = validityMs(ttlMs, policy.driftFactor);
     const leftMs = remainingMs(lastsMs, clock.monotonicMs() - startMonotonicMs, clock.wallMs() - startWallMs);
-    if (leftMs < minValidityMs(policy.minValidityMs, ttlMs)) return this.#lose("too_slow", "no", leftMs);
+    if (leftMs < minValidityMs(ttlMs)) return this.#lose("too_slow", "no", leftMs);
     const granted = { resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, ticket: wait?.ticket };
     return { kind: "won", ...granted, nodes, votes: this.#grants };
   }
@@ -175,9 +178,14 @@ class Acquisition {
 
   #publish(): void {
     if (this.#outcome === undefined || !this.#allAnswered || !channels.attempt.hasSubscribers) return;
-    const { clock, fleet } = this.#context;
-    const elapsedMs = clock.monotonicMs() - this.#startMonotonicMs;
-    const rounds = this.#seals.length === 0 ? 1 : 2;
-    channels.attempt.publish(attemptEvent(this.#outcome, { ...this.#wanted, rounds, elapsedMs, grants: this.#grants, fleet }));
+    const outcome = this.#outcome;
+    channels.attempt.publish({
+      resources: this.#wanted.resources,
+      outcome: outcome.kind === "won" ? "won" : outcome.reason,
+      ...(outcome.kind === "won" ? { token: outcome.token } : {}),
+      rounds: this.#seals.length === 0 ? 1 : 2,
+      elapsedMs: this.#context.clock.monotonicMs() - this.#startMonotonicMs,
+      ballots: castBallots(this.#grants),
+    });
   }
 }

@@ -1,25 +1,18 @@
 // Keeps one lease: its deadline by two clocks, its renewals, its end. Ten thousand of these live in
 // one process, so there is no timer, no AbortController and no closure per lease until the holder
 // asks for one.
-import type { LeaseRequest } from "../options/lease-request.js";
+
 import { shown } from "../options/option.js";
-import { checkTtl } from "../options/policy.js";
+import { checkTtl, type LeaseRequest } from "../options/policy.js";
 import type { Deadline } from "../platform/deadline-heap.js";
-import type { Ballot } from "../protocol/ballot.js";
-import { type LeaseLostReason, LockError } from "../protocol/errors.js";
-import { channels, inFleet } from "../protocol/events.js";
-import type { Lease, Release, Renewal } from "../protocol/lease.js";
-import type { GrantedLease, Won } from "../protocol/outcome.js";
-import { type OpenSpan, tracing } from "../protocol/spans.js";
-import { castBallots } from "../quorum/round.js";
-import { neededTtlMs, remainingMs, validityMs } from "../quorum/validity-after-drift.js";
-import type { LeaseContext } from "./context.js";
-import { writeHandOver } from "./hand-over.js";
-import { publishEnd, publishRenewal } from "./lease-end.js";
+import { type Ballot, type LeaseLostReason, LockError } from "../protocol/ballot.js";
+import { channels, type EndEvent, type OpenSpan, type RenewalEvent, tracing } from "../protocol/events.js";
+import type { Lease, Release, Renewal } from "../protocol/locker.js";
+import { castBallots, neededTtlMs, remainingMs, validityMs } from "../quorum.js";
+import type { LeaseContext, Won } from "./context.js";
 import { describeLoss } from "./messages.js";
 import { releaseEverywhere } from "./release.js";
 import { renew } from "./renew.js";
-import { MIN_RENEWAL_DELAY_MS, onGrid, renewAgainInMs, renewInMs } from "./renewal-delay.js";
 
 /** The part of the validity after which the holder is warned. */
 const DANGER = 0.75;
@@ -48,9 +41,8 @@ export class HeldLease implements Lease, Deadline {
   #renewAt = Number.POSITIVE_INFINITY;
   #isWarned = false;
   #unknowns = 0;
-  /** How often the nodes were asked to hold it longer, once by its adoption. */
-  #extensions: number;
-  #isHandedOver = false;
+  /** How often the nodes were asked to hold it longer. */
+  #extensions = 0;
   /** Why it will have been lost, should its time run out. */
   #trouble: LeaseLostReason = "expired";
   #ended: LeaseLostReason | undefined;
@@ -59,7 +51,7 @@ export class HeldLease implements Lease, Deadline {
   #extending: Promise<Renewal> | undefined;
   #release: Promise<Release> | undefined;
 
-  constructor(context: LeaseContext, grant: GrantedLease, keeping: Pick<LeaseRequest, "renew" | "maxHoldMs">) {
+  constructor(context: LeaseContext, grant: Won, keeping: Pick<LeaseRequest, "renew" | "maxHoldMs">) {
     this.#context = context;
     this.resources = grant.resources;
     this.token = grant.token;
@@ -67,8 +59,7 @@ export class HeldLease implements Lease, Deadline {
     this.#ticket = grant.ticket;
     this.#ttlMs = grant.ttlMs;
     this.#votes = grant.votes;
-    this.#nodes = "nodes" in grant ? (grant as Won).nodes : context.nodes;
-    this.#extensions = "nodes" in grant ? 0 : 1;
+    this.#nodes = grant.nodes;
     this.#startMonotonicMs = grant.startMonotonicMs;
     this.#startWallMs = grant.startWallMs;
     this.#grantedAt = grant.startMonotonicMs;
@@ -108,9 +99,9 @@ export class HeldLease implements Lease, Deadline {
     if (this.#endIfOver()) throw this.#lost();
   }
 
-  /** After a routine's work: it counts if the lease is held, or was given away by the routine. */
+  /** After a routine's work: it counts if the lease is held, or was released by the routine. */
   assertLasted(): void {
-    if (this.#ended !== "released" && this.#ended !== "handed_over") this.assertHeld();
+    if (this.#ended !== "released") this.assertHeld();
   }
 
   async extend(ttlMs?: number): Promise<Renewal> {
@@ -144,25 +135,14 @@ export class HeldLease implements Lease, Deadline {
     return () => this.#dangerListeners?.delete(listener);
   }
 
-  serialize(): string {
-    this.assertHeld();
-    this.#isHandedOver = true;
-    const { namespace } = this.#context.policy;
-    const { resources, token } = this;
-    const text = writeHandOver({ namespace, resources, owner: this.#owner, token, ttlMs: this.#ttlMs });
-    // The next holder may release it, and a third be granted it, before its time is over here (L2).
-    this.#end("handed_over");
-    return text;
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#isHandedOver) await this.release();
+    await this.release();
   }
 
   /** The locker is closed. */
   async close(): Promise<void> {
     this.#end("closed");
-    if (!this.#isHandedOver) await this.#giveBack();
+    await this.#giveBack();
   }
 
   /** The end is due, or the warning before it, or a renewal. */
@@ -213,7 +193,7 @@ export class HeldLease implements Lease, Deadline {
       this.#planRenewal(renewAgainInMs(this.#lastsMs, ++this.#unknowns, clock.random()));
     }
     const isOver = this.#endIfOver();
-    publishRenewal(this, { outcome: verdict, remainingMs: isOver ? 0 : this.#leftMs(), ballots, ...inFleet(this.#context.fleet) }, span);
+    publishRenewal(this, { outcome: verdict, remainingMs: isOver ? 0 : this.#leftMs(), ballots }, span);
     if (isOver || verdict === "lost") throw this.#lost(ballots);
     this.#setDeadline();
     return { outcome: verdict, remainingMs: this.#leftMs(), ballots };
@@ -256,8 +236,7 @@ export class HeldLease implements Lease, Deadline {
   #warn(): void {
     this.#isWarned = true;
     const leftMs = this.#leftMs();
-    if (channels.danger.hasSubscribers)
-      channels.danger.publish({ resources: this.resources, token: this.token, remainingMs: leftMs, ...inFleet(this.#context.fleet) });
+    if (channels.danger.hasSubscribers) channels.danger.publish({ resources: this.resources, token: this.token, remainingMs: leftMs });
     for (const listener of this.#dangerListeners ?? []) {
       // In a microtask: what a listener throws must not keep other leases from their deadlines.
       queueMicrotask(() => listener(leftMs));
@@ -274,13 +253,13 @@ export class HeldLease implements Lease, Deadline {
   #end(reason: LeaseLostReason): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
-    const { clock, deadlines, fleet } = this.#context;
+    const { clock, deadlines } = this.#context;
     deadlines.clear(this);
     this.#controller?.abort(this.#lost());
-    publishEnd(this, { reason, heldMs: clock.monotonicMs() - this.#grantedAt, fleet }, this.#span);
+    publishEnd(this, { reason, heldMs: clock.monotonicMs() - this.#grantedAt }, this.#span);
     // An extension without an answer in time may have been executed, or be on its way: nodes would
     // hold for a whole ttl what has ended here.
-    if (reason === "taken" || (this.#extensions > 0 && !this.#isHandedOver)) void this.#giveBack();
+    if (reason === "taken" || this.#extensions > 0) void this.#giveBack();
   }
 
   #giveBack(): Promise<Release> {
@@ -298,3 +277,59 @@ export class HeldLease implements Lease, Deadline {
 
 // The caller that asked for the extension gets its outcome; waiting for its end needs none.
 function ignored(): void {}
+
+interface Told {
+  readonly resources: readonly string[];
+  readonly token: number;
+}
+
+function publishRenewal(lease: Told, event: Omit<RenewalEvent, keyof Told>, span: OpenSpan | undefined): void {
+  const { resources, token } = lease;
+  span?.end({ outcome: event.outcome, isFailure: event.outcome !== "renewed" });
+  if (channels.renewal.hasSubscribers) channels.renewal.publish({ resources, token, ...event });
+}
+
+function publishEnd({ resources, token }: Told, { reason, heldMs }: Pick<EndEvent, "reason" | "heldMs">, span: OpenSpan | undefined): void {
+  span?.end({ outcome: reason, isFailure: reason !== "released" && reason !== "closed" });
+  if (reason !== "released" && channels.loss.hasSubscribers) channels.loss.publish({ resources, token, reason });
+  if (channels.end.hasSubscribers) channels.end.publish({ resources, token, reason, heldMs });
+}
+
+// When a lease is renewed. Chance comes in as a number from 0 to 1.
+
+/**
+ * Renewed before a third of the ttl is over. Spread widely: ten thousand leases taken at once are
+ * more than a node can renew at once.
+ */
+const RENEW_FROM = 0.15;
+const RENEW_TO = 0.36;
+/**
+ * After an unknown answer it is renewed again after about this part of the ttl, and after twice as
+ * long each further time, up to a bound.
+ */
+const RETRY_FIRST = 0.02;
+const RETRY_LAST = 0.1;
+/** No renewal sooner than this: a short ttl must not become a busy loop. */
+export const MIN_RENEWAL_DELAY_MS = 5;
+/**
+ * Renewals are due at multiples of this part of the ttl, so that those due at about the same time
+ * are sent in the same turn and share one script call per node.
+ */
+const GRID = 0.002;
+const WIDEST_GRID_MS = 50;
+
+/** The delay before the next renewal of a lease that lasts so long. */
+export function renewInMs(lastsMs: number, chance: number): number {
+  return lastsMs * (RENEW_FROM + (RENEW_TO - RENEW_FROM) * chance);
+}
+
+/** The delay after so many unknown answers in a row (1, 2, …). */
+export function renewAgainInMs(lastsMs: number, unknowns: number, chance: number): number {
+  return lastsMs * Math.min(RETRY_LAST, RETRY_FIRST * 2 ** (unknowns - 1)) * (0.5 + chance);
+}
+
+/** The moment, on the grid of leases with this ttl, that is so far from now. */
+export function onGrid(now: number, inMs: number, ttlMs: number): number {
+  const gridMs = Math.min(WIDEST_GRID_MS, Math.max(1, ttlMs * GRID));
+  return Math.max(now + MIN_RENEWAL_DELAY_MS, Math.floor((now + inMs) / gridMs) * gridMs);
+}

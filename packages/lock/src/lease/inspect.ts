@@ -1,11 +1,18 @@
-// What each node stores of a resource, and what a quorum of them says together. Changes nothing.
-import type { InspectBallot } from "../protocol/ballot.js";
-import type { Leader } from "../protocol/campaign.js";
-import { LockError } from "../protocol/errors.js";
-import type { Fleet } from "../protocol/fleet.js";
-import type { Inspection, NodeInspection } from "../protocol/inspection.js";
-import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
-import type { QuorumRule } from "../quorum/tally.js";
+// What the nodes store, and what a quorum of them says together: of one resource, of all that is held,
+// of how each node stands, and of marks. Changes nothing but marks.
+import { type InspectBallot, LockError } from "../protocol/ballot.js";
+import type {
+  Asked,
+  Fleet,
+  HeldResource,
+  HeldResources,
+  Inspection,
+  NodeInspection,
+  StoredLease,
+  StoredLeases,
+} from "../protocol/fleet.js";
+import type { Leader } from "../protocol/locker.js";
+import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import type { LeaseContext } from "./context.js";
 import { describeBallots, type Teller } from "./messages.js";
 
@@ -92,4 +99,89 @@ export function tooFewSaw(resource: string, ballots: readonly InspectBallot[], t
   );
   const message = `${seen} of ${size} nodes answered what they know of ${resource}, ${quorum} needed; ${silent}`;
   return new LockError("LOCK_NO_QUORUM", message, { resources: [resource], ballots });
+}
+
+/** So many are asked about at once; their questions share round trips. */
+const AT_ONCE = 256;
+
+/** The answers, of at least a quorum. */
+export function answersOf<Answer>(context: LeaseContext, what: string, asked: readonly Asked<Answer>[]): readonly Answer[] {
+  const { size, quorum } = context.policy;
+  const answers = asked.flatMap((node) => (node.kind === "answered" ? [node.answer] : []));
+  if (answers.length >= quorum) return answers;
+  const ballots = asked.filter((node) => node.kind === "unreachable");
+  const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots, context)}`;
+  throw new LockError("LOCK_NO_QUORUM", message, { resources: [], ballots });
+}
+
+/**
+ * What is held now: the first leases in the order of their names. The nodes were listed one after
+ * the other, so what they do not agree on is asked again, of all at once.
+ */
+export async function heldResources(context: LeaseContext, asked: readonly Asked<StoredLeases>[], limit: number): Promise<HeldResources> {
+  const lists = answersOf(context, "what is held", asked);
+  const cost = {
+    silent: asked.flatMap(({ kind, node }) => (kind === "answered" ? [] : [node])),
+    steps: Math.max(...lists.map(({ steps }) => steps)),
+  };
+  const known = new Set<string>();
+  for (const { leases } of lists) for (const name of leases.keys()) known.add(name);
+  const names = [...known].sort();
+  const isWhole = lists.every((list) => list.isWhole);
+  const held: HeldResource[] = [];
+  for (let start = 0; start < names.length; start += AT_ONCE) {
+    const some = names.slice(start, start + AT_ONCE);
+    const found = await Promise.all(some.map((name) => agreed(name, lists, context.policy.quorum) ?? askedAgain(context, name)));
+    for (const one of found) if (one !== undefined) held.push(one);
+    if (held.length > limit) return { held: held.slice(0, limit), more: true, ...cost };
+  }
+  return { held, more: !isWhole, ...cost };
+}
+
+/** Undefined where no owner in the lists has a quorum. */
+function agreed(resource: string, lists: readonly StoredLeases[], quorum: number): HeldResource | undefined {
+  const stored: StoredLease[] = [];
+  let token = 0;
+  for (const { leases } of lists) {
+    const lease = leases.get(resource);
+    if (lease === undefined) continue;
+    stored.push(lease);
+    if (lease.token > token) token = lease.token;
+  }
+  // A holder whom a quorum of them has is one of these.
+  for (const { owner, holder } of stored.slice(0, stored.length - quorum + 1)) {
+    const remaining = stored.flatMap((lease) => (lease.owner === owner ? [lease.remainingMs] : []));
+    const remainingMs = remaining.sort((a, b) => b - a)[quorum - 1];
+    if (remainingMs !== undefined) return { resource, state: "held", holder, remainingMs, token };
+  }
+  return undefined;
+}
+
+async function askedAgain(context: LeaseContext, resource: string): Promise<HeldResource | undefined> {
+  const { state, ballots: _, ...found } = summarize(resource, await inspectAll(context, resource), context.policy);
+  return state === "free" ? undefined : { ...found, state };
+}
+
+interface MarkQuestion {
+  readonly name: string;
+  /** 0 only reads. */
+  readonly atLeast: number;
+}
+
+/** The admission of one member changes every epoch once. */
+const MAX_TRIES = 4;
+
+const answersIn = <Answer>(asked: readonly Asked<Answer>[]): number => asked.filter(({ kind }) => kind === "answered").length;
+
+/**
+ * A mark is a number under a name of the caller's choice, which only rises: the highest that a
+ * quorum knows.
+ */
+export async function raiseMark(context: LeaseContext, fleet: Pick<Fleet, "mark">, question: MarkQuestion): Promise<number> {
+  const { name, atLeast } = question;
+  for (let tries = 1; ; tries++) {
+    const asked = await fleet.mark(name, atLeast);
+    if (tries < MAX_TRIES && answersIn(asked) < context.policy.quorum) continue;
+    return Math.max(...answersOf(context, `the mark ${name}`, asked));
+  }
 }

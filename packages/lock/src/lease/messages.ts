@@ -1,14 +1,9 @@
 // What messages say: in one sentence what happened, with numbers, then what it means. For people
 // only: programs go by the codes of errors, so wording may change.
 import { type Policy, usualLabel } from "../options/policy.js";
-import type { Ballot } from "../protocol/ballot.js";
-import { type LeaseLostReason, LockError, type LockErrorCode, type LossReason } from "../protocol/errors.js";
+import { type Ballot, type LeaseLostReason, LockError, type LockErrorCode, type LossReason } from "../protocol/ballot.js";
 import type { FleetState } from "../protocol/fleet.js";
-import type { Lost } from "../protocol/outcome.js";
-import type { LeaseContext } from "./context.js";
-import { whyNotAsked } from "./elsewhere.js";
-import type { RenewalAnswer } from "./renew.js";
-import { retryAfterMs } from "./time-until-free.js";
+import { type LeaseContext, type Lost, retryAfterMs } from "./context.js";
 
 /** The locker that tells it: names stand for nodes, and a holder may be this locker itself. */
 export type Teller = Pick<LeaseContext, "nodes" | "policy">;
@@ -126,13 +121,11 @@ export function describeLoss(
   const what = `the lease of ${nameAll(lease.resources)} with token ${lease.token}`;
   const time = `${Math.round(lastedMs)} ms`;
   if (reason === "released") return `${what} was released by its holder`;
-  if (reason === "handed_over") return `${what} was handed over: it belongs to whoever adopts its text`;
   if (reason === "closed") return `${what} ended: its locker was closed`;
   if (reason === "taken") return `${what} was lost: too many nodes have another owner for it, or none; somebody else may hold it now`;
   if (reason === "expired") return `${what} was lost: its ${time} ran out without a renewal; somebody else may hold it now`;
   const tooMany = reason === "quarantined" ? "nodes had restarted and were not believed yet" : "nodes could not be reached";
-  const why = whyNotAsked(lease) ?? `too many ${tooMany}`;
-  return `${what} was lost: its ${time} ran out and it could not be renewed, because ${why}; somebody else may hold it now`;
+  return `${what} was lost: its ${time} ran out and it could not be renewed, because too many ${tooMany}; somebody else may hold it now`;
 }
 
 /** A fleet in which too few nodes are admitted. */
@@ -174,35 +167,9 @@ export function busyError(resources: readonly string[], atOnce: number): LockErr
   return new LockError("LOCK_TOO_SLOW", message, { resources });
 }
 
-/** One call too many. No node was asked, so nothing is said about a holder. */
-export function tooManyError(resources: readonly string[], maxWaiters: number): LockError {
-  return new LockError(
-    "LOCK_TOO_SLOW",
-    `${nameAll(resources)} was not asked for: ${maxWaiters} calls (maxWaiters) are under way in this locker already; wait for some of them, or raise maxWaiters`,
-    { resources },
-  );
-}
-
 export function closedError(resources: readonly string[]): LockError {
   const what = resources.length === 0 ? "" : ` while ${nameAll(resources)} was asked for`;
   return new LockError("LOCK_ABORTED", `the locker was closed${what}`, { resources });
-}
-
-/** A lease that could not be adopted. */
-export function adoptionError(
-  lease: { readonly resources: readonly string[]; readonly token: number },
-  answer: RenewalAnswer,
-  teller: Teller,
-): LockError {
-  const { resources, token } = lease;
-  const { ballots, verdict } = answer;
-  const what = `the lease of ${nameAll(resources)} with token ${token}`;
-  const answers = describeBallots(ballots, teller);
-  if (verdict === "lost") {
-    const why = "it has ended, or its text was adopted before, which works once";
-    return new LockError("LEASE_LOST", `${what} was not adopted: ${why}; ${answers}`, { resources, ballots, reason: "taken" });
-  }
-  return new LockError("LOCK_NO_QUORUM", `${what} was not adopted: too few nodes could be asked; ${answers}`, { resources, ballots });
 }
 
 function lossDetails(resources: readonly string[], lost: Lost, policy: Policy): ConstructorParameters<typeof LockError>[2] {

@@ -1,13 +1,10 @@
 // Raises a resource's counter on a quorum without owning the resource: read repair for `issued`,
 // and fencing the holder for `forceRelease`. Never lowers anything.
-import type { EpochMoved, InspectBallot, RaiseBallot } from "../protocol/ballot.js";
-import { LockError } from "../protocol/errors.js";
-import { channels, inFleet } from "../protocol/events.js";
-import type { ForcedRelease } from "../protocol/inspection.js";
-import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
-import type { QuorumRule } from "../quorum/tally.js";
+import { type EpochMoved, type InspectBallot, LockError, type RaiseBallot } from "../protocol/ballot.js";
+import { channels } from "../protocol/events.js";
+import type { ForcedRelease } from "../protocol/fleet.js";
+import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import type { LeaseContext } from "./context.js";
-import { checkHere } from "./elsewhere.js";
 import { inspectAll, inspectUntil, summarize, tooFewSaw } from "./inspect.js";
 import { describeBallots } from "./messages.js";
 
@@ -15,8 +12,6 @@ interface Raise {
   readonly resource: string;
   readonly token: number;
   readonly remove: "holder" | "nothing";
-  /** Whichever fleet the resource belongs to. */
-  readonly isAnywhere?: true | undefined;
 }
 
 /** An admission changes every epoch once. */
@@ -66,11 +61,7 @@ export async function wasIssued(context: LeaseContext, resource: string, token: 
  * the nodes that did not answer may be a part; or `atLeast`, if that is higher. Where fewer than a
  * quorum store that number, it is raised there, so that every later lease is above it.
  */
-export async function highestToken(
-  context: LeaseContext,
-  resource: string,
-  { atLeast, isAnywhere }: { readonly atLeast: number; readonly isAnywhere?: true },
-): Promise<number> {
+export async function highestToken(context: LeaseContext, resource: string, atLeast: number): Promise<number> {
   const { policy } = context;
   const ballots = await inspectAll(context, resource);
   const tokens = ballots.flatMap((ballot) => (ballot.kind === "seen" ? [ballot.token] : [])).sort((a, b) => b - a);
@@ -79,7 +70,7 @@ export async function highestToken(
   const place = Math.max(1, majority - (policy.size - tokens.length));
   const token = Math.max(tokens[place - 1] ?? 0, atLeast);
   const storing = tokens.filter((stored) => stored >= token).length;
-  if (storing < policy.quorum) await raiseOnQuorum(context, { resource, token, remove: "nothing", isAnywhere });
+  if (storing < policy.quorum) await raiseOnQuorum(context, { resource, token, remove: "nothing" });
   return token;
 }
 
@@ -90,7 +81,6 @@ export async function highestToken(
  */
 export async function forceRelease(context: LeaseContext, resource: string, reason: string): Promise<ForcedRelease> {
   const { policy } = context;
-  checkHere(context, [resource]);
   const ballots = await inspectAll(context, resource);
   const before = summarize(resource, ballots, policy);
   if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, context);
@@ -104,8 +94,7 @@ export async function forceRelease(context: LeaseContext, resource: string, reas
   const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
   if (fence > least) await raiseOnQuorum(context, { resource, token: fence, remove: "nothing" });
   const done = { before, removed: [...removed], fence, ballots: raised };
-  if (channels.forceRelease.hasSubscribers)
-    channels.forceRelease.publish({ resource, reason, fence, removed: done.removed, ...inFleet(context.fleet) });
+  if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
   return done;
 }
 
@@ -131,7 +120,6 @@ async function raiseOnQuorum(context: LeaseContext, question: Raise): Promise<re
 }
 
 async function raiseOnce(context: LeaseContext, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
-  if (question.isAnywhere === undefined) checkHere(context, [question.resource]);
   const { nodes } = context;
   const ballots = noBallots<RaiseBallot | EpochMoved>(nodes.length);
   await askAll<RaiseBallot | EpochMoved, "all">(context, {

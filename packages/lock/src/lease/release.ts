@@ -1,11 +1,10 @@
 // Gives back a lease, or what a lost acquisition was granted. A release travels behind the request
 // that it undoes, so that request need not have been answered yet.
 import type { Ballot, EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
-import type { Release } from "../protocol/lease.js";
+import { type OpenSpan, type SpanSubject, tracing } from "../protocol/events.js";
+import type { Release } from "../protocol/locker.js";
 import type { Ownership, ReleaseQuestion } from "../protocol/node.js";
-import { type OpenSpan, type SpanSubject, tracing } from "../protocol/spans.js";
-import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
-import type { QuorumRule } from "../quorum/tally.js";
+import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import type { LeaseContext } from "./context.js";
 
 /**

@@ -1,19 +1,13 @@
 // Asks the nodes to hold a lease longer. An extension never creates a key; a node that lost the key
-// gets it again (heal) only after a quorum confirmed the owner in this very round. An adopted lease
-// gets a new owner in the same round.
+// gets it again (heal) only after a quorum confirmed the owner in this very round.
 import type { ExtendBallot } from "../protocol/ballot.js";
 import type { Ownership } from "../protocol/node.js";
-import { askAll, type Ballots, castBallots, noBallots } from "../quorum/round.js";
-import type { QuorumRule } from "../quorum/tally.js";
+import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import type { LeaseContext } from "./context.js";
-import { notAsked } from "./elsewhere.js";
-import { releaseOn } from "./release.js";
 
 interface RenewalQuestion {
   readonly resources: readonly string[];
   readonly owner: string;
-  /** Whose it is until now, if it is adopted. */
-  readonly giver?: string | undefined;
   readonly token: number;
   readonly ttlMs: number;
   /**
@@ -41,7 +35,7 @@ export interface RenewalAnswer {
 }
 
 export async function renew(context: LeaseContext, question: RenewalQuestion): Promise<RenewalAnswer> {
-  const { resources, owner, giver, token, ttlMs, plantMs = 0 } = question;
+  const { resources, owner, token, ttlMs, plantMs = 0 } = question;
   // The members that are asked must be those of the generation in which their answers count.
   let present = { ...context };
   for (let planted: LeaseContext["nodes"] | undefined; plantMs > 0 && planted !== present.nodes; present = { ...context }) {
@@ -49,10 +43,6 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
     await plant(present, { resources, owner, token, ttlMs: plantMs });
   }
   const { clock, nodes, policy } = present;
-  const moved = present.elsewhere?.(resources);
-  // The lease ends when it would have: its resource may have the next holder in another fleet.
-  if (moved !== undefined) return { verdict: "unknown", ballots: notAsked(nodes, moved.message) };
-  const heir = giver === undefined ? undefined : { owner, label: policy.label };
   const ballots = noBallots<ExtendBallot>(nodes.length);
   let verdict: RenewalVerdict = "open";
   const startAt = clock.monotonicMs();
@@ -60,16 +50,13 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
     question: "extend",
     resources,
     ballots,
-    ask: (node) => node.extend({ resources, owner: giver ?? owner, ttlMs, heir }),
+    ask: (node) => node.extend({ resources, owner, ttlMs }),
     judge: (cast) => {
       verdict = tallyExtensions(cast, policy);
       return verdict;
     },
     onBallot: (awaited) => {
       if (awaited > 0) return;
-      // What a node did not give to the new owner would outlast its release.
-      if (verdict === "renewed" && giver !== undefined)
-        releaseOn(present, { resources, owner: giver, tells: false }, (i) => ballots[i]?.kind !== "extended");
       // For what is left of the ttl, not for a whole one: the key must not outlive the others by
       // the time that the slowest node took to answer.
       const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());

@@ -1,27 +1,42 @@
-// One entry of `nodes`: what it may be, and the address it leads to. Checked before any I/O: what
-// ioredis would take for another server (localhost, mostly) or would refuse only when it connects
-// is refused here. No message shows a value that may be a secret.
-import type { Cluster, Redis, RedisOptions } from "ioredis";
-import type { IoredisInstance, NodeSource } from "../protocol/node-source.js";
+// One entry of `nodes`: what it may be, the server that it leads to, and the same way to another
+// address. Read before any I/O: what ioredis would take for another server (localhost, mostly) or
+// would refuse only when it connects is refused here. No message shows a value that may be a secret.
+import type { RedisOptions } from "ioredis";
+import type { ServerSource } from "../protocol/node.js";
 import { shown } from "./option.js";
-
-export type { NodeSource };
-
-export type Client = Redis | Cluster;
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** What is read of an instance: where its server is, and who asks. How it is asked the lock decides. */
+const READ_OF_AN_INSTANCE = ["host", "port", "path", "family", "tls", "username", "password", "db", "Connector"] as const;
+
 /**
- * TypeError or RangeError if it is neither a URL of Redis, nor ioredis options that name a server,
- * nor an ioredis instance.
+ * The servers that a caller named. TypeError or RangeError if one entry is neither a URL of Redis,
+ * nor ioredis options that name a server, nor an ioredis instance; RangeError if two lead to the same
+ * place.
  */
-export function checkSource(source: unknown, name: string): void {
-  if (typeof source === "string") checkUrl(source, name);
-  else if (typeof source === "object" && source !== null && !Array.isArray(source)) checkObject(source as Fields, name);
-  else throw new TypeError(`${name} must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
+export function readSources(sources: readonly unknown[]): readonly ServerSource[] {
+  const seen = new Map<string, number>();
+  // Not map, which skips holes.
+  return Array.from(sources, (given, index) => {
+    const source = readSource(given, `nodes[${index}]`);
+    const address = addressOf(source);
+    const twin = seen.get(address);
+    if (twin !== undefined) throw new RangeError(`nodes[${twin}] and nodes[${index}] are both ${address}: one server must not vote twice`);
+    seen.set(address, index);
+    return source;
+  });
 }
 
-function checkUrl(text: string, name: string): void {
+export function readSource(source: unknown, name: string): ServerSource {
+  if (typeof source === "string") return readUrl(source, name);
+  if (typeof source !== "object" || source === null || Array.isArray(source))
+    throw new TypeError(`${name} must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
+  if (source instanceof URL) throw new TypeError(`${name} must be the text of a URL, not a URL object: give its href`);
+  return "duplicate" in source ? readInstance(source as Fields, name) : readOptions(source as Fields, name);
+}
+
+function readUrl(text: string, name: string): string {
   // The text may hold a password: no message shows it.
   if (!/^rediss?:\/\//i.test(text)) throw new TypeError(`${name}: a node's URL must begin with redis:// or rediss://`);
   if (!URL.canParse(text)) {
@@ -35,25 +50,29 @@ function checkUrl(text: string, name: string): void {
   // ioredis would go there, and not to the address by which nodes are told apart.
   for (const field of ["host", "port", "path", "sentinels"])
     if (searchParams.has(field)) throw new TypeError(`${name}: a node's URL must name its server before the ?, not by ${field}`);
+  return text;
 }
 
-function checkObject(source: Fields, name: string): void {
-  if (source instanceof URL) throw new TypeError(`${name} must be the text of a URL, not a URL object: give its href`);
-  if (typeof source.duplicate === "function") {
-    // Other clients have that method, too.
-    if (typeof source.status !== "string" || typeof source.call !== "function")
-      throw new TypeError(`${name} is a client, but not one of ioredis: give its URL instead`);
-    const { options } = source as { readonly options?: Fields & { readonly redisOptions?: Fields } };
-    checkPrefix(options?.keyPrefix || options?.redisOptions?.keyPrefix, name);
-    return;
-  }
-  checkOptions(source, name);
+/**
+ * Not instanceof: the user's ioredis may be another copy than ours, of another version. The instance
+ * itself is never used, and stays the user's.
+ */
+function readInstance({ options, status, isCluster }: Fields, name: string): RedisOptions {
+  if (isCluster === true)
+    throw new TypeError(`${name} is a cluster, and a node is one server: name one server that is no part of a cluster`);
+  if (typeof options !== "object" || options === null || typeof status !== "string")
+    throw new TypeError(`${name} is a client, but not one of ioredis: give its URL, or its options`);
+  const all = readOptions(options as Fields, name);
+  const given = READ_OF_AN_INSTANCE.filter((field) => all[field] !== undefined && all[field] !== null);
+  return Object.fromEntries(given.map((field) => [field, all[field]]));
 }
 
-function checkOptions(options: Fields, name: string): void {
+function readOptions(options: Fields, name: string): RedisOptions {
   const { host, port, path, sentinels, db } = options;
-  if ([host, port, path, sentinels].every((field) => field === undefined || field === null))
-    throw new TypeError(`${name} names no server: give host and port, path, or sentinels`);
+  if (sentinels !== undefined && sentinels !== null)
+    throw new TypeError(`${name} is a group under sentinels, and a node is one server: name the master itself`);
+  if ([host, port, path].every((field) => field === undefined || field === null))
+    throw new TypeError(`${name} names no server: give host and port, or path`);
   for (const field of ["host", "path", "username", "password"]) {
     const value = options[field];
     if (value !== undefined && value !== null && typeof value !== "string")
@@ -63,7 +82,7 @@ function checkOptions(options: Fields, name: string): void {
   checkPrefix(options.keyPrefix, name);
   checkNumber(port, `${name}.port`, { min: 1, max: 65_535 });
   checkNumber(db, `${name}.db`, { min: 0, max: 2_147_483_647 });
-  if (sentinels !== undefined && sentinels !== null) checkSentinels(options, name);
+  return options as RedisOptions;
 }
 
 /** Dropped, two systems that a prefix kept apart would be one. */
@@ -84,104 +103,25 @@ function checkNumber(value: unknown, name: string, { min, max }: { readonly min:
     throw new RangeError(`${name} must be a whole number from ${min} to ${max}, not ${number}`);
 }
 
-function checkSentinels({ sentinels, name: group }: Fields, name: string): void {
-  if (!Array.isArray(sentinels) || sentinels.length === 0)
-    throw new TypeError(`${name}.sentinels must be an array with the address of at least one`);
-  if (typeof group !== "string" || group === "") throw new TypeError(`${name}.name must be the name of the group that the sentinels watch`);
-}
-
-export function isInstance(source: Exclude<NodeSource, string>): source is IoredisInstance {
-  // Not instanceof: the user's ioredis may be another copy than ours.
-  return typeof (source as { duplicate?: unknown }).duplicate === "function";
-}
-
-/** ioredis 4 and 5 differ from 6 in nothing that the lock uses. */
-export function clientOf(source: IoredisInstance): Client {
-  return source as unknown as Client;
-}
-
-export function isCluster(client: Client): client is Cluster {
-  return client.isCluster;
-}
-
-/**
- * A cluster or a group under sentinels: another server may take the place of the one that was
- * admitted.
- */
-export function hasFailover(source: NodeSource): boolean {
-  if (typeof source === "string") return false;
-  if (!isInstance(source)) return Boolean(source.sentinels);
-  const client = clientOf(source);
-  return isCluster(client) || Boolean(client.options.sentinels);
-}
-
 /** Where the source leads, without credentials: host:port, or a socket's path. */
-export function addressOf(source: NodeSource): string {
-  if (typeof source === "string") return addressOfUrl(source);
-  if (!isInstance(source)) return addressOfOptions(source);
-  const client = clientOf(source);
-  if (!isCluster(client)) return addressOfOptions(client.options);
-  const [first] = Reflect.get(client, "startupNodes") as readonly unknown[];
-  if (typeof first === "string") return `cluster ${addressOfUrl(first)}`;
-  return typeof first === "object" && first !== null ? `cluster ${addressOfOptions(first)}` : `cluster localhost:${String(first)}`;
-}
-
-function addressOfUrl(text: string): string {
-  // The text may hold a password: no message shows it.
-  if (!/^rediss?:\/\//i.test(text)) throw new TypeError("a node's URL must begin with redis:// or rediss://");
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    throw new TypeError("a node's URL is malformed");
-  }
-  return `${url.hostname === "" ? "localhost" : url.hostname.toLowerCase()}:${url.port === "" ? 6379 : url.port}`;
-}
-
-function addressOfOptions(given: RedisOptions): string {
-  if (given.sentinels) return `sentinel ${given.name}`;
-  return given.path ? given.path : `${(given.host ?? "localhost").toLowerCase()}:${given.port ?? 6379}`;
+export function addressOf(source: ServerSource): string {
+  if (typeof source !== "string") return source.path ? source.path : `${(source.host ?? "localhost").toLowerCase()}:${source.port ?? 6379}`;
+  const { hostname, port } = new URL(source);
+  return `${hostname === "" ? "localhost" : hostname.toLowerCase()}:${port === "" ? 6379 : port}`;
 }
 
 /**
- * The same way (user, password, TLS, database) to another address; undefined where only the user
- * can say how: sentinels, clusters, sockets.
+ * The same way (user, password, TLS, database) to another address; undefined for what is no host and
+ * port, such as a socket: there only the user can say how.
  */
-export function sourceAt(address: string, like: NodeSource): NodeSource | undefined {
+export function sourceAt(address: string, like: ServerSource): ServerSource | undefined {
   const [, host, port] = /^(.+):(\d+)$/.exec(address) ?? [];
-  if (host === undefined || port === undefined || /[ /]/.test(host) || hasFailover(like)) return undefined;
+  if (host === undefined || port === undefined || /[ /]/.test(host)) return undefined;
   if (typeof like === "string") {
     const url = new URL(like);
     url.host = `${host}:${port}`;
     return url.href;
   }
-  const { path: _, ...options } = isInstance(like) ? (clientOf(like) as Redis).options : like;
+  const { path: _, ...options } = like;
   return { ...options, host: host.replace(/^\[(.*)\]$/, "$1"), port: Number(port) };
-}
-
-/**
- * The addresses of all sources; TypeError if one is none, RangeError if two lead to the same place.
- */
-export function checkedAddresses(sources: readonly NodeSource[]): readonly string[] {
-  const seen = new Map<string, number>();
-  return sources.map((source, index) => {
-    if ((typeof source !== "string" && typeof source !== "object") || source === null) {
-      throw new TypeError(`nodes[${index}] must be a Redis URL, ioredis options or an ioredis instance, not ${shown(source)}`);
-    }
-    const address = addressAt(source, index);
-    const twin = seen.get(address);
-    if (twin !== undefined) {
-      throw new RangeError(`nodes[${twin}] and nodes[${index}] are both ${address}: one server must not vote twice`);
-    }
-    seen.set(address, index);
-    return address;
-  });
-}
-
-function addressAt(source: NodeSource, index: number): string {
-  try {
-    return addressOf(source);
-  } catch (error) {
-    throw new TypeError(`nodes[${index}]: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }

@@ -1,9 +1,11 @@
 // The options of createLocker, read once: defaults filled in, everything checked before any I/O,
-// frozen.
+// frozen. Then what single calls ask for, which is read and checked before any I/O as well.
 import { hostname } from "node:os";
-import { majority } from "../quorum/tally.js";
-import { driftMs, minValidityMs, neededTtlMs } from "../quorum/validity-after-drift.js";
-import { checkSource, type NodeSource } from "./node-source.js";
+import type { ListHeldOptions, MemberChange, ReconfigureOptions } from "../protocol/fleet.js";
+import type { AcquireOptions } from "../protocol/locker.js";
+import type { NodeSource, ServerSource } from "../protocol/node.js";
+import { leastTtlMs, majority, minValidityMs, validityMs } from "../quorum.js";
+import { readSource, readSources } from "./node-source.js";
 import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./option.js";
 
 /** How often and how fast a waiting caller asks again. */
@@ -26,15 +28,9 @@ export interface RetryOptions {
 export interface LockerOptions {
   /**
    * The N independent Redis masters: redis:// or rediss:// URLs, ioredis options, or ioredis
-   * instances (which are duplicated). All lockers of a namespace name the same N.
+   * instances, which are read for their options. All lockers of a namespace name the same N.
    */
-  readonly nodes?: readonly NodeSource[];
-  /**
-   * In place of nodes: several fleets, each by its name with its nodes. A resource belongs to one
-   * of them, by its name or by what is in the first {} of it; several resources of one lease must
-   * have the same {}.
-   */
-  readonly fleets?: Readonly<Record<string, readonly NodeSource[]>>;
+  readonly nodes: readonly NodeSource[];
   /**
    * Keeps locks of different systems apart on the same nodes: 1–128 of A–Z a–z 0–9 . _ : / @ -.
    * Default "palisade".
@@ -60,11 +56,6 @@ export interface LockerOptions {
   /** The part of a ttl by which the clocks of client and nodes may run apart. Default 0.01. */
   readonly driftFactor?: number;
   /**
-   * A lease with less than this left when it is granted counts as too slow. Default: a tenth of the
-   * lease's ttl.
-   */
-  readonly minValidityMs?: number;
-  /**
    * The name of this locker for people who look at a held lock. Default: host name and process id.
    */
   readonly label?: string;
@@ -75,11 +66,6 @@ export interface LockerOptions {
   /** How often and how fast a waiting caller asks again. */
   readonly retry?: RetryOptions;
   /**
-   * How many calls of acquire, using and tryAcquire may be in flight at the same time; one more is
-   * refused at once, with `LOCK_TOO_SLOW`. Default 100 000.
-   */
-  readonly maxWaiters?: number;
-  /**
    * How long a node remembers a resource's own counter after its last use. Default 86 400 000 (a
    * day). At least maxTtlMs.
    */
@@ -87,6 +73,7 @@ export interface LockerOptions {
 }
 
 export interface Policy {
+  readonly nodes: readonly ServerSource[];
   readonly size: number;
   readonly quorum: number;
   readonly namespace: string;
@@ -97,11 +84,8 @@ export interface Policy {
   readonly nodeTimeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly driftFactor: number;
-  /** undefined: a tenth of each lease's ttl. */
-  readonly minValidityMs: number | undefined;
   readonly waitMs: number;
   readonly retry: Required<RetryOptions>;
-  readonly maxWaiters: number;
   readonly retentionMs: number;
 }
 
@@ -114,9 +98,7 @@ const MAX_LABEL_BYTES = 256;
 
 /** Of createLocker. */
 export const optionNames: readonly string[] =
-  "nodes fleets namespace ttlMs maxTtlMs nodeTimeoutMs connectTimeoutMs driftFactor minValidityMs label quorum waitMs retry maxWaiters retentionMs".split(
-    " ",
-  );
+  "nodes namespace ttlMs maxTtlMs nodeTimeoutMs connectTimeoutMs driftFactor label quorum waitMs retry retentionMs".split(" ");
 
 /** Of the option `retry`. */
 export const retryOptionNames: readonly string[] = ["tries", "minDelayMs", "maxDelayMs"];
@@ -124,7 +106,8 @@ export const retryOptionNames: readonly string[] = ["tries", "minDelayMs", "maxD
 /** The policy, or TypeError or RangeError. */
 export function readPolicy(options: LockerOptions): Policy {
   const given = knownOptions<LockerOptions>("createLocker", options, optionNames);
-  const size = readSize(given.nodes);
+  const nodes = readNodes(given.nodes);
+  const size = nodes.length;
   const maxTtlMs = given.maxTtlMs === undefined ? undefined : wholeNumber("maxTtlMs", given.maxTtlMs, { min: 1, max: DAY_MS });
   const ttlMs = wholeNumber("ttlMs", given.ttlMs, {
     min: 1,
@@ -132,6 +115,7 @@ export function readPolicy(options: LockerOptions): Policy {
     fallback: Math.min(10_000, maxTtlMs ?? 10_000),
   });
   const policy: Policy = Object.freeze({
+    nodes,
     size,
     quorum: readQuorum(given.quorum, size),
     namespace: readNamespace(given.namespace),
@@ -140,11 +124,8 @@ export function readPolicy(options: LockerOptions): Policy {
     maxTtlMs,
     ...readTimeouts(given, ttlMs),
     driftFactor: anyNumber("driftFactor", given.driftFactor, { min: 0, max: 0.5, fallback: 0.01 }),
-    minValidityMs:
-      given.minValidityMs === undefined ? undefined : wholeNumber("minValidityMs", given.minValidityMs, { min: 1, max: DAY_MS }),
     waitMs: readWaitMs(given.waitMs, 10_000),
     retry: readRetry(given.retry),
-    maxWaiters: wholeNumber("maxWaiters", given.maxWaiters, { min: 1, max: 10_000_000, fallback: 100_000 }),
     retentionMs: wholeNumber("retentionMs", given.retentionMs, {
       min: maxTtlMs ?? ttlMs,
       max: 365 * DAY_MS,
@@ -160,12 +141,11 @@ export function checkTtl(policy: Policy, ttlMs: number): number {
   wholeNumber("ttlMs", ttlMs, { min: 1, max: DAY_MS });
   const { maxTtlMs = DAY_MS, driftFactor } = policy;
   if (ttlMs > maxTtlMs) throw new RangeError(`ttlMs must be at most maxTtlMs, which is ${maxTtlMs}, not ${ttlMs}`);
-  const leftMs = ttlMs - driftMs(ttlMs, driftFactor);
-  const neededMs = minValidityMs(policy.minValidityMs, ttlMs);
-  if (leftMs >= neededMs && leftMs > 0) return ttlMs;
-  const least = policy.minValidityMs === undefined ? driftMs(0, driftFactor) / (0.9 - driftFactor) : neededTtlMs(neededMs, driftFactor);
+  const leftMs = validityMs(ttlMs, driftFactor);
+  const neededMs = minValidityMs(ttlMs);
+  if (leftMs >= neededMs) return ttlMs;
   throw new RangeError(
-    `ttlMs ${ttlMs} leaves ${leftMs.toFixed(2)} ms after the allowance for drift, and ${neededMs} ms (minValidityMs) are needed: at least ${Math.ceil(least)} ms`,
+    `ttlMs ${ttlMs} leaves ${leftMs.toFixed(2)} ms after the allowance for drift, and a tenth of it is needed: at least ${leastTtlMs(driftFactor)} ms`,
   );
 }
 
@@ -174,7 +154,7 @@ export function readWaitMs(value: unknown, fallback: number): number {
   return wholeNumber("waitMs", value, { min: 0, max: Number.POSITIVE_INFINITY, fallback });
 }
 
-function readSize(nodes: unknown): number {
+function readNodes(nodes: unknown): readonly ServerSource[] {
   // A string may be a URL with a password in it.
   if (!Array.isArray(nodes))
     throw new TypeError(
@@ -182,9 +162,7 @@ function readSize(nodes: unknown): number {
     );
   if (nodes.length === 0 || nodes.length > MAX_NODES)
     throw new RangeError(`nodes must name 1 to ${MAX_NODES} Redis masters, not ${nodes.length}`);
-  // Not forEach, which skips holes.
-  for (let i = 0; i < nodes.length; i++) checkSource(nodes[i], `nodes[${i}]`);
-  return nodes.length;
+  return readSources(nodes);
 }
 
 function readQuorum(value: unknown, size: number): number {
@@ -244,4 +222,165 @@ function readRetry(value: unknown): Required<RetryOptions> {
       fallback: Math.max(500, minDelayMs),
     }),
   });
+}
+
+/**
+ * The policy for as many nodes as are members now. A stricter quorum than the majority stays as
+ * strict as their number allows.
+ */
+export function policyFor(size: number, configured: Policy): Policy {
+  const { quorum } = configured;
+  if (size === configured.size) return configured;
+  const isMajority = quorum === majority(configured.size);
+  return Object.freeze({ ...configured, size, quorum: isMajority ? majority(size) : Math.max(majority(size), Math.min(quorum, size)) });
+}
+
+/** What one call asks for: the resources and options of acquire, tryAcquire, using and campaign. */
+export interface LeaseRequest {
+  readonly resources: readonly string[];
+  readonly ttlMs: number;
+  readonly renew: boolean;
+  readonly maxHoldMs: number;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const MAX_RESOURCE_BYTES = 512;
+const MAX_RESOURCES = 128;
+
+const tryNames = ["renew", "maxHoldMs", "ttlMs"];
+/** Of acquire; the other calls have some of these. */
+export const acquireNames: readonly string[] = [...tryNames, "waitMs", "signal"];
+const campaignNames = ["ttlMs", "maxHoldMs", "signal"];
+const usingNames = acquireNames.filter((name) => name !== "renew");
+
+export type Call = "acquire" | "tryAcquire" | "using" | "campaign";
+
+const namesOf: Readonly<Record<Call, readonly string[]>> = {
+  acquire: acquireNames,
+  tryAcquire: tryNames,
+  using: usingNames,
+  campaign: campaignNames,
+};
+
+export function readLeaseRequest(
+  call: Call,
+  policy: Policy,
+  input: { readonly resources: unknown; readonly options: unknown },
+): LeaseRequest {
+  const resources = readResources(input.resources);
+  if (input.options === undefined) return ordinary(call, policy, resources);
+  const given = knownOptions<AcquireOptions>(call, input.options, namesOf[call]);
+  const keep = readKeepOptions(given);
+  const ttlMs = Math.min(given.ttlMs === undefined ? policy.ttlMs : checkTtl(policy, given.ttlMs as number), keep.maxHoldMs);
+  return {
+    resources,
+    ttlMs: checkTtl(policy, ttlMs),
+    renew: isRenewed(call) || keep.renew,
+    maxHoldMs: keep.maxHoldMs,
+    waitMs: call === "campaign" ? Number.POSITIVE_INFINITY : readWaitMs(given.waitMs, policy.waitMs),
+    signal: readSignal(given.signal),
+  };
+}
+
+function readKeepOptions(given: { readonly renew?: unknown; readonly maxHoldMs?: unknown }): {
+  renew: boolean;
+  maxHoldMs: number;
+} {
+  if (given.renew !== undefined && typeof given.renew !== "boolean")
+    throw new TypeError(`renew must be a boolean, not ${shown(given.renew)}`);
+  const max = Number.POSITIVE_INFINITY;
+  return {
+    renew: given.renew ?? false,
+    maxHoldMs: wholeNumber("maxHoldMs", given.maxHoldMs, { min: 1, max, fallback: max }),
+  };
+}
+
+function isRenewed(call: Call): boolean {
+  return call === "using" || call === "campaign";
+}
+
+const MAX_LISTED = 100_000;
+
+export function readListHeldOptions(options: unknown): Required<ListHeldOptions> {
+  const given = knownOptions<ListHeldOptions>("listHeld", options, ["prefix", "limit"]);
+  const { prefix = "" } = given;
+  return {
+    prefix: prefix === "" ? "" : wellFormedText("prefix", prefix, MAX_RESOURCE_BYTES),
+    limit: wholeNumber("limit", given.limit, { min: 1, max: MAX_LISTED, fallback: MAX_LISTED }),
+  };
+}
+
+/** One resource or a list of different ones, frozen. */
+export function readResources(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) return Object.freeze([readResource(value)]);
+  if (value.length === 0 || value.length > MAX_RESOURCES)
+    throw new RangeError(`a lease is of 1 to ${MAX_RESOURCES} resources, not ${value.length}`);
+  const resources = value.map(readResource);
+  if (new Set(resources).size === resources.length) return Object.freeze(resources);
+  const twice = resources.find((resource, i) => resources.indexOf(resource) !== i);
+  throw new RangeError(`the resource ${JSON.stringify(twice)} is named twice in one lease`);
+}
+
+/** One resource. */
+export function readResource(value: unknown): string {
+  return wellFormedText("resource", value, MAX_RESOURCE_BYTES);
+}
+
+function ordinary(call: Call, policy: Policy, resources: readonly string[]): LeaseRequest {
+  const { ttlMs, waitMs } = policy;
+  return {
+    resources,
+    ttlMs,
+    renew: isRenewed(call),
+    maxHoldMs: Number.POSITIVE_INFINITY,
+    waitMs: call === "campaign" ? Number.POSITIVE_INFINITY : waitMs,
+    signal: undefined,
+  };
+}
+
+function readSignal(value: unknown): AbortSignal | undefined {
+  if (value === undefined || isSignal(value)) return value;
+  throw new TypeError(`signal must be an AbortSignal, not ${shown(value)}`);
+}
+
+/** One of another realm (a test environment, a vm context) is as good as one of ours. */
+function isSignal(value: unknown): value is AbortSignal {
+  if (typeof value !== "object" || value === null) return false;
+  const { aborted, addEventListener, removeEventListener } = value as Partial<AbortSignal>;
+  return typeof aborted === "boolean" && typeof addEventListener === "function" && typeof removeEventListener === "function";
+}
+
+const MAX_NAME_BYTES = 512;
+
+const kinds = "add, remove, replace with by, or maxTtlMs";
+
+/** TypeError or RangeError if it is not one change. */
+export function readMemberChange(change: unknown): MemberChange<ServerSource> {
+  const given = knownOptions<{ add: 0; remove: 0; replace: 0; by: 0; maxTtlMs: 0 }>("reconfigure", change, [
+    "add",
+    "remove",
+    "replace",
+    "by",
+    "maxTtlMs",
+  ]);
+  const names = Object.keys(given).sort().join(" ");
+  if (names === "add") return { add: readSource(given.add, "add") };
+  if (names === "remove") return { remove: wellFormedText("remove", given.remove, MAX_NAME_BYTES) };
+  if (names === "by replace") return { replace: wellFormedText("replace", given.replace, MAX_NAME_BYTES), by: readSource(given.by, "by") };
+  if (names === "maxTtlMs") return { maxTtlMs: wholeNumber("maxTtlMs", given.maxTtlMs, { min: 1, max: DAY_MS }) };
+  throw new TypeError(`reconfigure makes one change at a time: ${kinds}, not ${names === "" ? "nothing" : names}`);
+}
+
+export function readReconfigureOptions(options: unknown): ReconfigureOptions {
+  const { waitMs, onWait } = knownOptions<{ waitMs: 0; onWait: 0 }>("reconfigure", options, ["waitMs", "onWait"]);
+  if (onWait !== undefined && typeof onWait !== "function") throw new TypeError(`onWait must be a function, not ${shown(onWait)}`);
+  const limits = { onWait: onWait as ReconfigureOptions["onWait"] };
+  return waitMs === undefined ? limits : { ...limits, waitMs: wholeNumber("waitMs", waitMs, { min: 0, max: Number.POSITIVE_INFINITY }) };
+}
+
+export function readNames(names: unknown): readonly string[] {
+  if (!Array.isArray(names) || names.length === 0)
+    throw new TypeError(`foundWithout needs an array with the addresses of nodes, not ${shown(names)}`);
+  return names.map((name, index) => wellFormedText(`nodes[${index}]`, name, MAX_NAME_BYTES));
 }

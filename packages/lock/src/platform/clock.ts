@@ -1,6 +1,7 @@
 // The only source of time, random numbers and secrets in this package: a simulation injects its own
 // and repeats a whole run from one seed. Decisions rest on `monotonicMs`; `wallMs` is only compared
-// with it, to notice that a machine was suspended (the monotonic clock stands still then).
+// with it, to notice that a machine was suspended (the monotonic clock stands still then). At the
+// end, what ends a wait besides the clock: aborted signals, and the last operation under way.
 import { randomFillSync } from "node:crypto";
 
 /** What a timer is cleared by. Opaque. */
@@ -81,4 +82,66 @@ export function systemClock(): Clock {
       return secret;
     },
   };
+}
+
+/**
+ * All callers that wait with the same signal share one listener: a process that gives all its calls
+ * the signal of its shutdown would otherwise be warned of a listener leak.
+ */
+const watches = new WeakMap<AbortSignal, Watch>();
+
+class Watch {
+  readonly callbacks = new Set<() => void>();
+  readonly #signal: AbortSignal;
+  readonly #onAbort = (): void => {
+    for (const run of [...this.callbacks]) run();
+  };
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener("abort", this.#onAbort);
+  }
+
+  remove(run: () => void): void {
+    if (!this.callbacks.delete(run) || this.callbacks.size > 0) return;
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    watches.delete(this.#signal);
+  }
+}
+
+/** Calls `run` when the signal aborts. Returns the undo, which must be called in any case. */
+export function onAbort(signal: AbortSignal, run: () => void): () => void {
+  let watch = watches.get(signal);
+  if (watch === undefined) {
+    watch = new Watch(signal);
+    watches.set(signal, watch);
+  }
+  watch.callbacks.add(run);
+  return () => watch.remove(run);
+}
+
+/**
+ * How many operations of one locker are unfinished, so that close can wait for the last release to
+ * leave.
+ */
+export class InFlight {
+  #count = 0;
+  #onIdle: (() => void)[] = [];
+
+  begin(): void {
+    this.#count++;
+  }
+
+  end(): void {
+    this.#count--;
+    if (this.#count > 0) return;
+    const onIdle = this.#onIdle;
+    this.#onIdle = [];
+    for (const resolve of onIdle) resolve();
+  }
+
+  /** Resolves when nothing is in flight. */
+  idle(): Promise<void> {
+    return this.#count === 0 ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
+  }
 }

@@ -1,25 +1,13 @@
-// The events the lock publishes over node:diagnostics_channel. Channel names and message shapes are
-// public API. Without a subscriber no event is even built.
+// The events the lock publishes over node:diagnostics_channel, and where tracing is attached. Channel
+// names and message shapes are public API. Without a subscriber no event is even built.
 import { channel } from "node:diagnostics_channel";
-import type { Ballot } from "./ballot.js";
-import type { LeaseLostReason, LockErrorCode, LossReason } from "./errors.js";
-
-/** What every event has, of a locker with several fleets. */
-interface InFleet {
-  /** The fleet in which it happened; absent where there is one. */
-  readonly fleet?: string;
-}
-
-/** To be spread into an event. */
-export function inFleet(fleet: string | undefined): InFleet {
-  return fleet === undefined ? {} : { fleet };
-}
+import type { Ballot, LeaseLostReason, LockErrorCode, LossReason } from "./ballot.js";
 
 /**
  * One attempt to acquire, published when every node has answered it or run out of time: also after
  * a success with nodes down.
  */
-export interface AttemptEvent extends InFleet {
+export interface AttemptEvent {
   /** The resources of the call or lease. */
   readonly resources: readonly string[];
   /** `won`, or why nothing was acquired. */
@@ -45,7 +33,7 @@ export interface RoundEvent {
 }
 
 /** One extension of a lease, by `extend` or by automatic renewal. */
-export interface RenewalEvent extends InFleet {
+export interface RenewalEvent {
   /** The resources of the call or lease. */
   readonly resources: readonly string[];
   /** The token of the lease. */
@@ -59,7 +47,7 @@ export interface RenewalEvent extends InFleet {
 }
 
 /** A lease is close to its end and was not renewed. */
-export interface DangerEvent extends InFleet {
+export interface DangerEvent {
   /** The resources of the call or lease. */
   readonly resources: readonly string[];
   /** The token of the lease. */
@@ -69,7 +57,7 @@ export interface DangerEvent extends InFleet {
 }
 
 /** A lease ended otherwise than by its release. */
-export interface LossEvent extends InFleet {
+export interface LossEvent {
   /** The resources of the call or lease. */
   readonly resources: readonly string[];
   /** The token of the lease. */
@@ -78,8 +66,8 @@ export interface LossEvent extends InFleet {
   readonly reason: LeaseLostReason;
 }
 
-/** A lease ended, for whatever reason: also by its release, or because it was handed over. */
-export interface EndEvent extends InFleet {
+/** A lease ended, for whatever reason: also by its release. */
+export interface EndEvent {
   /** What was held. */
   readonly resources: readonly string[];
   /** The token of the lease. */
@@ -91,7 +79,7 @@ export interface EndEvent extends InFleet {
 }
 
 /** A call that waits for a lease (acquire, using, campaign) has it, or has failed. */
-export interface WaitEvent extends InFleet {
+export interface WaitEvent {
   /** What was waited for. */
   readonly resources: readonly string[];
   /** `won`, or the code of the LockError with which the call failed. */
@@ -105,7 +93,7 @@ export interface WaitEvent extends InFleet {
 }
 
 /** An operator removed a holder. */
-export interface ForceReleaseEvent extends InFleet {
+export interface ForceReleaseEvent {
   /** The resource that was freed. */
   readonly resource: string;
   /** What the operator gave as the reason. */
@@ -132,9 +120,7 @@ export type AdmissionWay =
   | "bootstrap";
 
 /** What happened to a node, or to the fleet; published on the channel `palisade:lock:node`. */
-export type NodeEvent = InFleet & NodeFact;
-
-type NodeFact =
+export type NodeEvent =
   | { readonly kind: "connected"; readonly node: string; readonly address: string }
   | { readonly kind: "disconnected"; readonly node: string; readonly address: string; readonly cause: string }
   | { readonly kind: "quarantined"; readonly node: string; readonly readyInMs?: number }
@@ -188,3 +174,32 @@ export const channels = {
   /** Connections, quarantine, admission: facts about one node or about the fleet. */
   node: open<NodeEvent>(channelNames.node),
 } as const;
+
+export type SpanName = "acquire" | "hold" | "renew" | "release";
+
+export interface SpanSubject {
+  readonly resources: readonly string[];
+  /** Absent: not known yet. */
+  readonly token?: number;
+}
+
+export interface SpanEnd {
+  readonly outcome: string;
+  readonly isFailure: boolean;
+  readonly token?: number | undefined;
+}
+
+export interface OpenSpan {
+  end(how: SpanEnd): void;
+}
+
+export interface LockSpans {
+  /** Under `parent`, or under what the caller is doing now. Undefined: it is not recorded. */
+  begin(name: SpanName, subject: SpanSubject, parent?: OpenSpan): OpenSpan | undefined;
+}
+
+/**
+ * Until tracing is attached, an operation costs one look at this field, and nothing of
+ * OpenTelemetry is imported.
+ */
+export const tracing: { spans: LockSpans | undefined } = { spans: undefined };

@@ -1,11 +1,7 @@
-// The nodes of one locker together: which of them are admitted, why the locker may not use them,
-// what is wrong with them.
-import type { Unreachable } from "./ballot.js";
-import type { ChangeLimits } from "./change-limits.js";
-import type { LockError } from "./errors.js";
-import type { FleetListing } from "./fleet-list.js";
-import type { LockNode } from "./node.js";
-import type { NodeSource } from "./node-source.js";
+// The nodes of one locker together: which of them are admitted, why the locker may not use them, what
+// is wrong with them, what operators are told of them and of what is held, and how members change.
+import type { InspectBallot, RaiseBallot, Unreachable } from "./ballot.js";
+import type { LockNode, NodeSource, ServerSource } from "./node.js";
 
 /**
  * Why this locker must not use this fleet. `ttl` is thrown as a RangeError, `mismatch` as
@@ -91,7 +87,7 @@ export interface NodeReport {
 
 /** The members of a fleet. */
 export interface FleetMembers {
-  /** Rises with each change; 0 where the nodes do not store it (records of format 1). */
+  /** Rises with each change; 0 while the nodes have not told it. */
   readonly generation: number;
   /** As they were named when the fleet was founded or when they were added. */
   readonly members: readonly string[];
@@ -103,21 +99,13 @@ export interface FleetMembers {
  * One change of the members of a fleet. `remove` and `replace` name a member by its address, or by
  * the name that this locker gives it.
  */
-export type MemberChange =
-  | { readonly add: NodeSource }
+export type MemberChange<Source = NodeSource> =
+  | { readonly add: Source }
   | { readonly remove: string }
-  | { readonly replace: string; readonly by: NodeSource }
+  | { readonly replace: string; readonly by: Source }
   | { readonly maxTtlMs: number };
 
-/** Options of reconfigure and changeFleets. */
-export interface ReconfigureOptions extends ChangeLimits {
-  /** Whose members, where the locker has several fleets. */
-  readonly fleet?: string;
-}
-
 export interface Fleet {
-  /** Where this is one of several. */
-  readonly name?: string | undefined;
   /**
    * The members: first in the order of configuration, named n1, n2, … Another array as soon as
    * other nodes are members.
@@ -148,19 +136,10 @@ export interface Fleet {
   /** Raises a mark on every node, and tells what each stores now. Never rejects. */
   mark(name: string, atLeast: number): Promise<readonly Asked<number>[]>;
   members(): FleetMembers | undefined;
-  reconfigure(change: MemberChange, limits: ChangeLimits): Promise<FleetMembers>;
+  reconfigure(change: MemberChange<ServerSource>, limits: ReconfigureOptions): Promise<FleetMembers>;
   foundWithout(absent: readonly string[]): Promise<FleetMembers>;
   /** Examines the configuration of every node. Never rejects. */
   probe(): Promise<readonly Finding[]>;
-  /** Among which fleets resources are spread, where this is one of several. */
-  readonly listing: FleetListing;
-  /** Of one of several fleets: why it does not serve these resources; undefined if it does. */
-  elsewhere?: ((resources: readonly string[]) => LockError | undefined) | undefined;
-  /**
-   * Of one of several fleets: what is to be waited for before it is asked again, where `elsewhere`
-   * only said that it is not known yet.
-   */
-  untilHeard?: ((why: unknown) => Promise<void> | undefined) | undefined;
   close(): Promise<void>;
 }
 
@@ -182,4 +161,108 @@ export interface Finding {
   readonly message: string;
   /** What to do about it. */
   readonly remedy: string;
+}
+
+/** What the nodes store of a resource. */
+export interface Inspection {
+  /** The resource that was asked about. */
+  readonly resource: string;
+  /**
+   * `held`: one holder on a quorum. `free`: a quorum has none. `split`: neither can be true.
+   * `unknown`: too few nodes answered to tell.
+   */
+  readonly state: "held" | "free" | "split" | "unknown";
+  /** The label of the holder, if `held`. */
+  readonly holder?: string;
+  /** For how long a quorum will have that holder at most, in milliseconds, if `held`. */
+  readonly remainingMs?: number;
+  /** The highest token stored for it on any node that answered; 0 if it never had one. */
+  readonly token: number;
+  /** What each node answered. */
+  readonly ballots: readonly InspectBallot[];
+}
+
+/** What is held of one resource. */
+export interface HeldResource {
+  /** The resource. */
+  readonly resource: string;
+  /** As in an inspection. */
+  readonly state: "held" | "split" | "unknown";
+  /** The label of the holder, if `held`. */
+  readonly holder?: string;
+  /** For how long a quorum will have that holder at most, in milliseconds, if `held`. */
+  readonly remainingMs?: number;
+  /** The highest token stored for it on any node that answered. */
+  readonly token: number;
+}
+
+/** What is held now. */
+export interface HeldResources {
+  /** In the order of their names. */
+  readonly held: readonly HeldResource[];
+  /** There are more of them than were asked for. */
+  readonly more: boolean;
+  /** The nodes that did not answer, or do not vote. */
+  readonly silent: readonly string[];
+  /** How many questions one node was asked for it: what it cost. */
+  readonly steps: number;
+}
+
+/** Options of listHeld. */
+export interface ListHeldOptions {
+  /** Only resources whose names begin so. Default: all. */
+  readonly prefix?: string;
+  /** At most so many, in the order of their names. Default 100 000, which is also the most. */
+  readonly limit?: number;
+}
+
+/** How one member of the fleet stands now, and what it says of itself where it answers. */
+export interface NodeInspection extends Partial<NodeReport> {
+  /** The name of the node: n1, n2, … in the order of `nodes`. */
+  readonly node: string;
+  /** Host and port. */
+  readonly address: string;
+  /**
+   * `votes`: its memory is believed. `waits`: it is up, and may have forgotten what it stored.
+   * `silent`: it did not answer.
+   */
+  readonly state: "votes" | "waits" | "silent";
+  /** Of one that waits: earliest moment from now at which it can vote, where known. */
+  readonly readyInMs?: number;
+  /** Why it does not vote, where that is known. */
+  readonly reason?: string;
+}
+
+/** What a forced release did. */
+export interface ForcedRelease {
+  /** What the nodes stored before. */
+  readonly before: Inspection;
+  /** Labels of the holders that were removed, on any node. */
+  readonly removed: readonly string[];
+  /**
+   * Stored on a quorum: every later lease has a higher token. Present it to the store (a seal with
+   * this token) to keep the old holder's writes out at once.
+   */
+  readonly fence: number;
+  /** What each node answered. */
+  readonly ballots: readonly RaiseBallot[];
+}
+
+/** What a change waits for. */
+export interface ChangeWaiting {
+  /** In words. */
+  readonly why: string;
+  /** For how long, in milliseconds, where that is leases to be over; absent: not known. */
+  readonly waitMs?: number;
+}
+
+/** Options of reconfigure: how long a change is tried. */
+export interface ReconfigureOptions {
+  /**
+   * How long to try, in milliseconds. By default until nothing has come of it for 120 000, and on
+   * top for as long as leases last that a change has to outwait.
+   */
+  readonly waitMs?: number | undefined;
+  /** Called each time that it begins to wait for something else. */
+  readonly onWait?: ((waiting: ChangeWaiting) => void) | undefined;
 }

@@ -1,27 +1,28 @@
-// What createLocker returns: the calls with their options, promises and answers; implemented by
-// ../locker.ts.
+// What createLocker returns: the calls with their options, promises and answers (implemented by
+// ../locker.ts), the lease (lease/held-lease.ts) and the election of a leader (waiting/campaign.ts).
+import type { Ballot, LossReason } from "./ballot.js";
+import type {
+  Finding,
+  FleetMembers,
+  FleetState,
+  ForcedRelease,
+  HeldResources,
+  Inspection,
+  ListHeldOptions,
+  MemberChange,
+  NodeInspection,
+  ReconfigureOptions,
+} from "./fleet.js";
 
-import type { Ballot } from "./ballot.js";
-import type { Campaign, CampaignOptions, Leader, TermRoutine } from "./campaign.js";
-import type { LossReason } from "./errors.js";
-import type { Finding, FleetMembers, FleetState, MemberChange, ReconfigureOptions } from "./fleet.js";
-import type { FleetsChange, FleetsState } from "./fleets.js";
-import type { ForcedRelease, HeldResources, Inspection, ListHeldOptions, NodeInspection } from "./inspection.js";
-import type { Lease } from "./lease.js";
-
-/** How a lease is kept once it is held. Times are in milliseconds. */
-export interface KeepOptions {
+/** Options of tryAcquire. Times are in milliseconds. */
+export interface TryAcquireOptions {
   /**
    * Renew it before about a third of its ttl is over, until it is released. Default: false for
-   * acquire, tryAcquire and adopt; `using` always renews.
+   * acquire and tryAcquire; `using` always renews.
    */
   readonly renew?: boolean;
   /** The lease ends so long after it was granted, renewed or not. Default: no limit. */
   readonly maxHoldMs?: number;
-}
-
-/** Options of tryAcquire. Times are in milliseconds. */
-export interface TryAcquireOptions extends KeepOptions {
   /** How long the lease lasts unless it is renewed. Default: the locker's ttlMs. */
   readonly ttlMs?: number;
 }
@@ -94,7 +95,7 @@ export interface Locker extends AsyncDisposable {
    * Takes the resources, runs the routine with a lease that is renewed, and releases it, whatever
    * happens. Settles with the routine's own result or error, never with one of the release. When
    * the lease was lost while the routine ran, its result is not passed on: rejects with LockError
-   * `LEASE_LOST`. A routine that released or serialized the lease itself has not lost it.
+   * `LEASE_LOST`. A routine that released the lease itself has not lost it.
    */
   using<Result>(resources: Resources, routine: (lease: Lease) => Result | PromiseLike<Result>): Promise<Result>;
   using<Result>(
@@ -113,13 +114,6 @@ export interface Locker extends AsyncDisposable {
    * that cannot be told.
    */
   leader(resource: string): Promise<Leader | null>;
-  /**
-   * Takes over a lease that was serialized: asks the nodes to hold it for this holder, for its ttl
-   * from now. Of all who adopt one text at most one succeeds. Rejects with LockError `LEASE_LOST`
-   * if the lease is no longer held or its text was adopted before, `LOCK_NO_QUORUM` if too few
-   * nodes could be asked; then this locker may adopt the text again.
-   */
-  adopt(text: string, options?: KeepOptions): Promise<Lease>;
   /**
    * What each node stores of the resource, and what a quorum says. Waits for all nodes. Changes
    * nothing.
@@ -180,22 +174,162 @@ export interface Locker extends AsyncDisposable {
    * remember is not asked for.
    */
   foundWithout(absent: readonly string[]): Promise<FleetMembers>;
-  /** Among which fleets the resources are spread. Rejects with `FLEET_MISMATCH` as all calls do. */
-  fleets(): Promise<FleetsState>;
-  /**
-   * For operators, of a locker with several fleets: names the first, adds or removes one. Resources
-   * that move have no new holder for as long as a lease may last. The same call finishes a change
-   * that was interrupted, the opposite one takes it back. Rejects like reconfigure.
-   */
-  changeFleets(change: FleetsChange, options?: ReconfigureOptions): Promise<FleetsState>;
   /**
    * Examines the nodes and the fleet. Takes and releases a lock of its own on each node, so that
    * missing rights show. Never rejects for what it finds.
    */
   doctor(): Promise<readonly Finding[]>;
   /**
-   * Rejects waiting calls with `LOCK_ABORTED`, ends and releases the leases held here (except those
-   * serialized for another process), disconnects. Idempotent.
+   * Rejects waiting calls with `LOCK_ABORTED`, ends and releases the leases held here, disconnects.
+   * Idempotent.
    */
   close(): Promise<void>;
+}
+
+/**
+ * Exclusive use of one or several resources for a while, with the token by which a store tells
+ * later holders from earlier ones.
+ */
+export interface Lease extends AsyncDisposable {
+  /** The resources, in the order asked for. */
+  readonly resources: readonly string[];
+  /** The first, or only, resource. */
+  readonly resource: string;
+  /**
+   * The fencing token: an integer from 1 to 999 999 999 999 999, higher than that of every earlier
+   * lease of these resources. Send it with every write. It never changes, also not when the lease
+   * has ended.
+   */
+  readonly token: number;
+  /**
+   * Aborts when the lease ends, for whatever reason, no later than its time runs out and without
+   * hearing from any node. The reason is a LockError `LEASE_LOST`.
+   */
+  readonly signal: AbortSignal;
+  /** Whether it is still held at this very moment, by our own clock. */
+  readonly held: boolean;
+  /**
+   * What each node answered to the request for this lease; nodes slower than the quorum appear when
+   * they have answered.
+   */
+  readonly ballots: readonly Ballot[];
+  /** Milliseconds for which it is held if nothing else happens; 0 when it has ended. */
+  remainingMs(): number;
+  /**
+   * Throws LockError `LEASE_LOST` unless the lease is held now, by the monotonic and by the wall
+   * clock. Sound after a stall of the event loop, when `signal` may not have aborted yet. The
+   * process may still be stopped right after this check: that is what the token is for.
+   */
+  assertHeld(): void;
+  /**
+   * Asks the nodes to hold it for ttlMs from now (default: the ttl last asked for). `renewed`: they
+   * do. `unknown`: too few could be asked; the lease ends when it would have. Throws LockError
+   * `LEASE_LOST` if it has ended or was taken away. A shorter ttl counts from the call on, whatever
+   * the nodes answer.
+   */
+  extend(ttlMs?: number): Promise<Renewal>;
+  /**
+   * Gives it back. Idempotent; never rejects, whatever nodes and network do. `free`: a quorum of
+   * nodes does not have it any more. `unconfirmed`: too few answered; the release is sent again
+   * when they come back, and the keys run out by themselves.
+   */
+  release(): Promise<Release>;
+  /**
+   * Calls back when three quarters of the lease's time are over and it was not renewed, once per
+   * renewal. Returns the undo. An error thrown by the listener is an uncaught exception.
+   */
+  onDanger(listener: (remainingMs: number) => void): () => void;
+}
+
+/** What became of an extension. */
+export interface Renewal {
+  /**
+   * `renewed`: a quorum holds it on. `unknown`: too few nodes answered, and its end has not moved.
+   */
+  readonly outcome: "renewed" | "unknown";
+  /** What is left of the lease now, in milliseconds. */
+  readonly remainingMs: number;
+  /** What each node answered. */
+  readonly ballots: readonly Ballot[];
+}
+
+/** What became of a release. */
+export interface Release {
+  /** `free`: a quorum does not have it any more. `unconfirmed`: too few nodes could be told. */
+  readonly outcome: "free" | "unconfirmed";
+  /** What each node answered. */
+  readonly ballots: readonly Ballot[];
+}
+
+/** For how long and how a process stands for election. Times are in milliseconds. */
+export interface CampaignOptions {
+  /**
+   * How long a term outlasts a leader that has died or cannot reach the nodes. Default: the
+   * locker's ttlMs. A term is renewed for as long as the routine runs.
+   */
+  readonly ttlMs?: number;
+  /** A term ends after so long, and others have their turn. Default: no limit. */
+  readonly maxHoldMs?: number;
+  /** Ends the campaign, like `stop`. */
+  readonly signal?: AbortSignal;
+}
+
+/** The time for which this process leads. At most one process has one at a time. */
+export interface Term {
+  /** What is led: the name of the campaign. */
+  readonly resource: string;
+  /**
+   * The fencing token of this term, higher than that of every earlier one. Send it with every
+   * write: a leader may be stopped right after any check.
+   */
+  readonly token: number;
+  /**
+   * Aborts when the term ends: its time ran out, it was taken away, resigned or stopped. The reason
+   * is a LockError `LEASE_LOST`.
+   */
+  readonly signal: AbortSignal;
+  /** Whether this process leads at this very moment, by our own clock. */
+  readonly leads: boolean;
+  /** Milliseconds until the end of the term if it is not renewed; 0 when it has ended. */
+  remainingMs(): number;
+  /** Throws LockError `LEASE_LOST` unless this process leads now. */
+  assertLeads(): void;
+}
+
+/** Does what a leader does, until it is done or the term's signal aborts. */
+export type TermRoutine = (term: Term) => unknown;
+
+/** One process's candidature. Disposing of it stops it. */
+export interface Campaign extends AsyncDisposable {
+  /** What is led. */
+  readonly resource: string;
+  /** The present term of this process, if it leads. */
+  readonly term: Term | undefined;
+  /**
+   * Resolves when the campaign has been stopped or its locker closed, and the last routine has
+   * settled. Rejects with what a routine threw while it led, and with LockError `FLEET_MISMATCH` or
+   * RangeError where the nodes cannot be used; then this process stands for election no more.
+   */
+  readonly ended: Promise<void>;
+  /**
+   * Gives up the present term: aborts its signal, waits for the routine, and lets another process
+   * lead. This process stands for election again after a pause. No-op where it does not lead. Not
+   * to be awaited by the routine, for which it waits; a routine that returns ends its term.
+   */
+  resign(): Promise<void>;
+  /**
+   * Gives up the present term, and stands for election no more. Resolves like `ended`. Not to be
+   * awaited by the routine.
+   */
+  stop(): Promise<void>;
+}
+
+/** Who leads. */
+export interface Leader {
+  /** The label of its locker. */
+  readonly label: string;
+  /** The highest token that the nodes have stored: its term has this one, or one below. */
+  readonly token: number;
+  /** For how long its term lasts at most if it is not renewed, in milliseconds. */
+  readonly remainingMs: number;
 }

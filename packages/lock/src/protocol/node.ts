@@ -1,6 +1,27 @@
 // What the algorithm may ask of one Redis master. No request rejects for what the network or the
 // server does: a node that cannot be asked answers `unreachable` within nodeTimeoutMs of the call.
+import type { RedisOptions } from "ioredis";
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "./ballot.js";
+
+/** What leads to one server: a redis:// or rediss:// URL, or ioredis options. */
+export type ServerSource = string | RedisOptions;
+
+/**
+ * An instance of ioredis 4 or newer, described by what is read of it: the caller's copy of ioredis
+ * may be of another version than the lock's.
+ */
+export interface IoredisInstance {
+  readonly options: object;
+  readonly status: string;
+  duplicate(...given: never[]): unknown;
+}
+
+/**
+ * What a caller gives for one node: a redis:// or rediss:// URL, ioredis options, or an ioredis
+ * instance, which is read for its options (host, port, path, tls, user, password, database) and never
+ * used or closed. A `keyPrefix` is refused: the namespace keeps keys apart.
+ */
+export type NodeSource = ServerSource | IoredisInstance;
 
 /**
  * A ballot to come. Can be awaited; a callback given before the ballot is there is called in the
@@ -40,8 +61,6 @@ export interface Wait {
 
 export interface ExtendQuestion extends Ownership {
   readonly ttlMs: number;
-  /** The keys become this owner's, and are no longer the other's: a lease is adopted. */
-  readonly heir?: { readonly owner: string; readonly label: string } | undefined;
 }
 
 export interface ReleaseQuestion extends Ownership {
@@ -64,10 +83,9 @@ export const ROLL_CALL = "~";
 export interface ReleaseListener {
   /**
    * `first`: it is reserved for this process. `backup`: for the one before it in the queue.
-   * `askedAtMs`: sinceMs and waitedMs of what was asked last on that node, added; undefined where a
-   * version before this one asked.
+   * `askedAtMs`: sinceMs and waitedMs of what was asked last on that node, added.
    */
-  released(place: "first" | "backup", askedAtMs?: number): void;
+  released(place: "first" | "backup", askedAtMs: number): void;
   /**
    * The node can tell this process: already, for the first time, or again after the connection was
    * lost, and with it perhaps the ticket.

@@ -20,7 +20,7 @@ const LEAST_FOR_MS = 1_000;
  * The least token that acquisitions ask for where a resource has no counter: the highest that this
  * locker has heard of, and 50 for each millisecond since, a second at most. Of two acquisitions
  * whose requests reach the nodes in different orders, the later one is then answered alike by all,
- * and mostly the earlier one too (docs/adr/0092).
+ * and mostly the earlier one too.
  */
 export class LeastToken {
   #highest = 0;

@@ -1,20 +1,17 @@
 // One connection to one master through its states: connecting, first requests (status and scripts),
 // up, lost, again. Knows whether the node can be asked and, if not, why. No request is retried
 // here: what was on its way when the connection was lost has an unknown outcome, and only the
-// caller knows what that means.
+// caller knows what that means. Below: what a failure of a connection is called in a ballot.
 
-import type { NodeSource } from "../options/node-source.js";
-import { hasFailover } from "../options/node-source.js";
 import type { Clock, Timer } from "../platform/clock.js";
-import type { EncodedCall } from "./batch.js";
-import { causeOf, LOST } from "./causes.js";
-import type { Keys } from "./keys.js";
-import type { ConnectSettings, Link, OpenLink } from "./link.js";
-import { type NodeStatus, type ScriptCall, status } from "./node-record.js";
-import { type RequestScripts, requestScriptsFor } from "./request-scripts.js";
+import type { ServerSource } from "../protocol/node.js";
+import type { ConnectSettings, EncodedCall, Link, OpenLink } from "./link.js";
+import { type NodeStatus, status } from "./record.js";
+import { type RequestScripts, requestScriptsFor } from "./requests.js";
+import type { Keys, ScriptCall } from "./script-call.js";
 
 interface ConnectionSettings extends ConnectSettings {
-  readonly source: NodeSource;
+  readonly source: ServerSource;
   readonly openLink: OpenLink;
   readonly keys: Keys;
   readonly retentionMs: number;
@@ -202,21 +199,20 @@ export class Connection {
 
   /** Asks for the node's status and the id of this connection, then loads the scripts. */
   async #firstRequests(): Promise<NodeStatus> {
-    const { keys, source, retentionMs } = this.#settings;
+    const { keys, retentionMs } = this.#settings;
     const statusCall = status(keys);
     const [answer, id] = await Promise.all([
       this.#client.eval(statusCall.source, statusCall.keys.length, ...statusCall.keys),
-      this.#client.isCluster ? undefined : this.#client.call("CLIENT", "ID").catch(notTold),
+      this.#client.call("CLIENT", "ID").catch(notTold),
     ]);
     const known = statusCall.read(answer);
     if (known.role !== "master") throw new Error("READONLY");
-    const [major = 0, minor = 0] = known.version.split(".").map(Number);
-    if (major < 6 || (major === 6 && minor < 2))
-      throw new Error(`version ${known.version} is too old: Redis 6.2 or newer, or Valkey, is needed`);
+    if (Number.parseInt(known.version, 10) < 7)
+      throw new Error(`version ${known.version} is too old: Redis 7 or newer, or Valkey, is needed`);
     await this.#endPredecessor(known.runId);
     this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
     this.#runId = known.runId;
-    this.#scripts = requestScriptsFor(known, { hasFailover: hasFailover(source), retentionMs });
+    this.#scripts = requestScriptsFor(known, retentionMs);
     await this.#teach();
     return known;
   }
@@ -255,4 +251,65 @@ export class Connection {
       asked.then(resolve, reject).finally(() => this.#clock.clearTimer(timer));
     });
   }
+}
+
+/** What a cause means, where its word does not say so. */
+const meanings: Readonly<Record<string, string>> = {
+  WRONGPASS: "user name or password refused",
+  NOAUTH: "the server asks for a password and none was configured",
+  NOPERM: "the user lacks a permission the lock needs",
+  READONLY: "a replica; the lock needs the address of its master",
+  MASTERDOWN: "a replica that lost its master",
+  LOADING: "still reading its data from disk",
+  MISCONF: "refuses writes because it cannot save",
+  OOM: "out of memory (maxmemory) and refuses writes",
+  BUSY: "busy with a script",
+  NOREPLICAS: "refuses writes because too few replicas follow it",
+  MOVED: "part of a cluster; the lock needs servers by themselves",
+  CLUSTERDOWN: "part of a cluster; the lock needs servers by themselves",
+  NOSCRIPT: "it forgot the lock's script",
+  EXHAUSTED: "no token is left",
+  FOREIGN: "a token key holds something else",
+  WRONGTYPE: "a key of the lock holds something else",
+};
+
+/** The cause when only the end of the connection is known. */
+export const LOST = "connection lost";
+
+/** The short, stable cause of a failure, as it stands in an `unreachable` ballot; without secrets. */
+export function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return shorten(String(error));
+  if (error.name === "MaxRetriesPerRequestError" || /^(Connection is closed|Stream isn't writeable)/.test(error.message)) return LOST;
+  if ("code" in error && typeof error.code === "string" && error.code !== "") return error.code;
+  return causeOfText(error.message);
+}
+
+/**
+ * The cause behind an error text of the server, as thrown by ioredis or handed through by a script.
+ */
+export function causeOfText(message: string): string {
+  if (/Protocol error|RESP type/.test(message)) return "garbage reply: not a Redis server";
+  // Inside a script Redis words a missing permission differently.
+  if (/can't run this command|no permission|can't access/i.test(message)) return explain("NOPERM", message);
+  if (message.includes("not an integer")) return explain("FOREIGN", message);
+  const word = /\b[A-Z]{3,}\b/g;
+  for (const [candidate] of message.matchAll(word)) {
+    if (candidate in meanings) return explain(candidate, message);
+  }
+  return shorten(message);
+}
+
+/** The cause where a node voted with other members than those that were asked. */
+export function otherGeneration(its: string, ours: string): string {
+  const named = (generation: string): string => (generation === "" ? "no generation" : `generation ${Number.parseInt(generation, 10)}`);
+  return `GENERATION: it votes in ${named(its)}, and was asked in ${named(ours)}`;
+}
+
+function explain(word: string, message: string): string {
+  const command = /'([\w|]+)' command/.exec(message)?.[1];
+  return `${word}: ${meanings[word]}${word === "NOPERM" && command !== undefined ? ` (+${command})` : ""}`;
+}
+
+function shorten(text: string): string {
+  return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }

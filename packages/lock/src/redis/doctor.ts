@@ -1,17 +1,17 @@
-// What is wrong, or risky, with how the nodes are configured. Takes and releases a lock of its own
-// on each node, and changes nothing else; each finding names the node and the remedy.
-
+// What is wrong, or risky, with how the nodes are configured; each finding names the node and the
+// remedy. Takes a lock of its own on each node and releases it, and changes nothing else: every
+// command of the requests is executed, so a missing right shows. No caller uses or awaits that lock.
 import type { Clock } from "../platform/clock.js";
+import type { Ballot } from "../protocol/ballot.js";
 import type { Finding, FleetRefusal } from "../protocol/fleet.js";
 import { TOKENS_PER_MS } from "../protocol/token.js";
 import type { Admission } from "./admission/admission.js";
 import { isDurable } from "./admission/steps.js";
-import { causeOf } from "./causes.js";
+import { causeOf } from "./connection.js";
 import { difference, type FleetNodes } from "./fleet-nodes.js";
-import type { Keys } from "./keys.js";
 import type { RedisNode } from "./node.js";
-import { isAdmitted, type NodeStatus, status } from "./node-record.js";
-import { probeLock } from "./probe-lock.js";
+import { isAdmitted, type NodeStatus, status } from "./record.js";
+import type { Keys } from "./script-call.js";
 
 interface DoctorSettings {
   readonly fleet: FleetNodes;
@@ -178,7 +178,7 @@ async function checkSettings(report: Report, node: RedisNode, seen: NodeStatus):
       remedy: "CONFIG SET maxmemory-policy noeviction, and in the server's configuration.",
     });
   }
-  if (seen.isReplicated || node.hasFailover) {
+  if (seen.isReplicated) {
     report({
       severity: "info",
       code: "replicated",
@@ -216,7 +216,7 @@ const troubles: readonly (readonly [cause: string, code: string, remedy: string]
   ["MISCONF", "refuses_writes", "Let the server save again: look at its log and its disk."],
   ["OOM", "refuses_writes", "Give the server more memory, or remove what is not the lock's."],
   ["NOREPLICAS", "refuses_writes", "CONFIG SET min-replicas-to-write 0: the lock needs no replicas."],
-  ["version", "version", "Upgrade it to Redis 6.2 or newer, or to Valkey."],
+  ["version", "version", "Upgrade it to Redis 7 or newer, or to Valkey."],
   ["garbage", "not_redis", "Check host and port: something else answers there."],
 ];
 
@@ -232,4 +232,49 @@ function reportUnreachable(report: Report, { address }: RedisNode, cause: string
 
 function reporter(findings: Finding[], node: string): Report {
   return (finding) => findings.push({ ...finding, node });
+}
+
+const RESOURCE = "palisade:doctor";
+const TTL_MS = 2_000;
+/** A node's floor runs ahead of a counter by less: a token above it makes the node store one. */
+const AHEAD = 8;
+
+/** Why the node could not do all of it, by the cause of a ballot; undefined if it could. */
+export async function probeLock(node: RedisNode, clock: Clock, forMs: number): Promise<string | undefined> {
+  const asking = () => ({ resources: [RESOURCE], owner: clock.secret(), label: "doctor", ttlMs: TTL_MS });
+  const mine = asking();
+  const ear = await listen(node, clock, forMs);
+  const ballots: Ballot[] = [];
+  const granted = await node.grant(mine);
+  ballots.push(granted);
+  if (granted.kind === "granted") {
+    // Refused, it gets a ticket and marks the lock, and the release then looks for waiters.
+    const wait = { sinceMs: clock.wallMs(), waitedMs: 0 };
+    ballots.push(await node.grant({ ...asking(), wait }), await node.extend(mine), await node.inspect(RESOURCE));
+    ballots.push(await node.seal({ ...mine, token: granted.token + AHEAD }));
+  }
+  const released = await node.release({ ...mine, tells: true });
+  ballots.push(released, await node.leave([RESOURCE]));
+  ear.stop();
+  const [cause] = ballots.flatMap((ballot) => (ballot.kind === "unreachable" && !ballot.unsent ? [ballot.cause] : []));
+  if (cause !== undefined) return cause;
+  // The script goes on without the mark.
+  const isUnmarked = ear.isListening && released.kind === "released" && released.listeners === 0;
+  return isUnmarked ? "NOPERM: the user lacks a permission the lock needs (+append)" : undefined;
+}
+
+interface Ear {
+  readonly isListening: boolean;
+  stop(): void;
+}
+
+function listen(node: RedisNode, clock: Clock, forMs: number): Promise<Ear> {
+  return new Promise((resolve) => {
+    const heard = (isListening: boolean): void => {
+      clock.clearTimer(timer);
+      resolve({ isListening, stop: () => stop() });
+    };
+    const timer = clock.setTimer(forMs, () => heard(false));
+    const stop = node.onReleased(RESOURCE, { released() {}, deaf() {}, listening: () => heard(true) });
+  });
 }

@@ -1,15 +1,15 @@
 // The nodes of one locker: those that were configured, those that the fleet's roster names besides,
 // and which of them are its members now. A member is known by the id in its record; one that lost
 // its memory by the way on which it was found before, or by its address in the roster.
-import { addressOf, type NodeSource, sourceAt } from "../options/node-source.js";
+import { addressOf, sourceAt } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
+import type { ServerSource } from "../protocol/node.js";
 import type { RedisNode } from "./node.js";
-import { isOfThisRun, type NodeStatus } from "./node-record.js";
-import { generationOf, type Member, type Roster } from "./roster.js";
+import { generationOf, isOfThisRun, type Member, type NodeStatus, type Roster } from "./record.js";
 
 interface FleetNodesSettings {
-  readonly sources: readonly NodeSource[];
-  readonly open: (source: NodeSource, name: string) => RedisNode;
+  readonly sources: readonly ServerSource[];
+  readonly open: (source: ServerSource, name: string) => RedisNode;
   /** Kept current: the generation whose votes this locker counts. */
   readonly votingIn: { generation: string };
   readonly clock: Pick<Clock, "monotonicMs">;
@@ -57,7 +57,7 @@ export class FleetNodes {
     return this.#fleet;
   }
 
-  /** undefined: format 1, or not known yet. */
+  /** undefined: not known yet. */
   get roster(): Roster | undefined {
     return this.#roster;
   }
@@ -86,7 +86,7 @@ export class FleetNodes {
   }
 
   /** Another node, on the way of those that are configured unless the user gives one. */
-  open(source: NodeSource): RedisNode {
+  open(source: ServerSource): RedisNode {
     this.#named++;
     const node = this.#settings.open(source, `n${this.#named}`);
     this.#opened = [...this.#opened, node];
@@ -94,30 +94,9 @@ export class FleetNodes {
   }
 
   /** The node at that address, or another one. */
-  openUnlessOpen(source: NodeSource): RedisNode {
+  openUnlessOpen(source: ServerSource): RedisNode {
     const address = addressOf(source);
     return this.all.find((node) => node.address === address) ?? this.open(source);
-  }
-
-  /**
-   * Of a fleet in format 1, where every node is known: the members that are configured, as the
-   * generation before the first that nodes store.
-   */
-  nameMembers(): Roster | undefined {
-    const members = this.configured.flatMap(({ address, status }) =>
-      status?.id === undefined || status.fleet === undefined ? [] : [{ id: status.id, address, since: 0 }],
-    );
-    const fleets = new Set(this.configured.map(({ status }) => status?.fleet));
-    const [maxTtlMs] = this.configured.flatMap(({ status }) => status?.maxTtlMs ?? []);
-    if (this.#roster !== undefined || members.length < this.configured.length || fleets.size > 1 || maxTtlMs === undefined)
-      return this.#roster;
-    [this.#fleet] = fleets;
-    this.#roster = { generation: 0, members, maxTtlMs, formerMaxTtlMs: maxTtlMs };
-    for (const [index, { id }] of members.entries()) {
-      const node = this.configured[index];
-      if (node !== undefined) node.memberId = id;
-    }
-    return this.#roster;
   }
 
   /** Takes the newest members that the statuses tell of. True if that changed who is a member. */
@@ -187,7 +166,7 @@ export class FleetNodes {
       if (member !== undefined) node.memberId = member.id;
     }
     const bound = new Map<RedisNode, Member>();
-    const missing: { readonly member: Member; readonly way: NodeSource | undefined }[] = [];
+    const missing: { readonly member: Member; readonly way: ServerSource | undefined }[] = [];
     for (const member of members) {
       const node = this.#nodeOf(member, bound);
       if (node === undefined) missing.push({ member, way: this.#wayTo(member) });
@@ -217,7 +196,7 @@ export class FleetNodes {
     return status?.id !== undefined && status.id !== id && status.fleet === this.#fleet && isOfThisRun(status);
   }
 
-  #wayTo({ address }: Member): NodeSource | undefined {
+  #wayTo({ address }: Member): ServerSource | undefined {
     for (const source of this.#settings.sources) {
       const way = sourceAt(address, source);
       if (way !== undefined) return way;

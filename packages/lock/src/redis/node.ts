@@ -1,9 +1,7 @@
 // One Redis master: requests in, ballots out. Joins the connection, the pipeline and the
 // subscriptions of the node, and remembers what was last heard of it. The admission of the fleet
-// may exclude it from voting.
+// may exclude it from voting. Below the node: the inbox in which it tells this process of releases.
 
-import type { NodeSource } from "../options/node-source.js";
-import { hasFailover } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import type {
   Ballot,
@@ -17,22 +15,18 @@ import type {
   Unreachable,
 } from "../protocol/ballot.js";
 import type { NodeEvent } from "../protocol/events.js";
-import type { ExtendQuestion, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply } from "../protocol/node.js";
-import { epochIn, generationIn, type Vote } from "./admission-record.js";
-import type { BatchEncoder } from "./batch.js";
-import { Connection } from "./connection.js";
-import type { Keys } from "./keys.js";
-import type { OpenLink } from "./link.js";
-import { isAdmitted, type NodeStatus } from "./node-record.js";
-import { PendingReleases } from "./pending-releases.js";
-import { Pipeline } from "./pipeline.js";
+import type { ExtendQuestion, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply, ServerSource } from "../protocol/node.js";
+import { Connection, causeOf } from "./connection.js";
+import type { ConnectSettings, Link, OpenLink } from "./link.js";
+import { type BatchEncoder, PendingReleases, Pipeline } from "./pipeline.js";
+import { epochIn, generationIn, isAdmitted, type NodeStatus, type Vote } from "./record.js";
 import * as requests from "./requests.js";
-import { Subscriptions } from "./subscriptions.js";
+import type { Keys } from "./script-call.js";
 
 export interface RedisNodeSettings {
   readonly name: string;
   readonly address: string;
-  readonly source: NodeSource;
+  readonly source: ServerSource;
   readonly openLink: OpenLink;
   readonly keys: Keys;
   /** One for all nodes of the fleet. */
@@ -45,7 +39,7 @@ export interface RedisNodeSettings {
   readonly connectionName: string;
   /** Must not throw: it is called before pending requests and releases are dealt with. */
   readonly onEvent: (event: NodeEvent) => void;
-  /** The generation whose votes this locker counts; empty in format 1. */
+  /** The generation whose votes this locker counts; empty while no member is known. */
   readonly votingIn: { readonly generation: string };
   /**
    * The node was reached (again), or it answered that it is not admitted or in which generation.
@@ -121,11 +115,6 @@ export class RedisNode implements LockNode {
 
   get isQuarantined(): boolean {
     return this.#isQuarantined;
-  }
-
-  /** Another server may answer at the address without a restart. */
-  get hasFailover(): boolean {
-    return hasFailover(this.#settings.source);
   }
 
   get subscriptionTrouble(): string | undefined {
@@ -295,5 +284,114 @@ export class RedisNode implements LockNode {
     this.#readyAt = undefined;
     this.#settings.onEvent({ kind: "quarantined", node: this.name });
     this.#settings.onNews();
+  }
+}
+
+/**
+ * What a node tells: 0 for the first or 1 for the backup, when that one asked, for which ticket and
+ * resource.
+ */
+const MESSAGE = /^([01])(\d{15})(.*)$/s;
+
+interface SubscriptionSettings extends ConnectSettings {
+  readonly source: ServerSource;
+  readonly openLink: OpenLink;
+  readonly keys: Keys;
+}
+
+/**
+ * Receives what one node tells this process of the resources that it waits for: in one inbox, on a
+ * connection of its own that is opened for the first waiter and kept. Best effort: a waiter also
+ * wakes when the time to live is over, so nothing here fails a caller.
+ */
+export class Subscriptions {
+  readonly #settings: SubscriptionSettings;
+  readonly #listeners = new Map<string, Set<ReleaseListener>>();
+  #client: Link | undefined;
+  #isReady = false;
+  #isAsked = false;
+  /** The node confirmed the inbox on the connection that is open now. */
+  #isHeard = false;
+  #isClosed = false;
+  /** Why nothing is heard, for the doctor. */
+  trouble: string | undefined;
+
+  constructor(settings: SubscriptionSettings) {
+    this.#settings = settings;
+  }
+
+  /** What is told of `<ticket> <resource>`, until the returned function is called. */
+  add(place: string, listener: ReleaseListener): () => void {
+    if (this.#isClosed) return () => {};
+    this.#client ??= this.#open();
+    const listeners = this.#listeners.get(place) ?? new Set();
+    this.#listeners.set(place, listeners.add(listener));
+    if (this.#isHeard) listener.listening();
+    else this.#subscribe();
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(place) === listeners) this.#listeners.delete(place);
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#lost();
+    this.#listeners.clear();
+    this.#client?.disconnect();
+  }
+
+  #open(): Link {
+    const client = this.#settings.openLink(this.#settings.source, this.#settings);
+    client.on("error", (error: unknown) => {
+      this.trouble = causeOf(error);
+    });
+    client.on("ready", () => {
+      this.#isReady = true;
+      this.trouble = undefined;
+      this.#subscribe();
+    });
+    client.on("close", () => this.#lost());
+    client.on("message", (message: string) => this.#told(message));
+    client.connect().catch((error: unknown) => {
+      this.trouble = causeOf(error);
+    });
+    return client;
+  }
+
+  /** Again for every new waiter where the server refused it: a right may have been given since. */
+  #subscribe(): void {
+    if (!this.#isReady || this.#isAsked) return;
+    this.#isAsked = true;
+    this.#client?.subscribe(this.#settings.keys.inboxChannel).then(
+      () => {
+        if (!this.#isReady) return;
+        this.#isHeard = true;
+        for (const listener of this.#everyone()) listener.listening();
+      },
+      (error: unknown) => {
+        this.#isAsked = false;
+        this.trouble = causeOf(error);
+      },
+    );
+  }
+
+  #lost(): void {
+    const wasHeard = this.#isHeard;
+    this.#isReady = false;
+    this.#isAsked = false;
+    this.#isHeard = false;
+    if (wasHeard) for (const listener of this.#everyone()) listener.deaf();
+  }
+
+  // Any client may publish on the channel: other messages are ignored.
+  #told(message: string): void {
+    const [, rank, askedAtMs, place = ""] = MESSAGE.exec(message) ?? [];
+    if (rank === undefined) return;
+    for (const listener of [...(this.#listeners.get(place) ?? [])]) listener.released(rank === "0" ? "first" : "backup", Number(askedAtMs));
+  }
+
+  #everyone(): readonly ReleaseListener[] {
+    return [...this.#listeners.values()].flatMap((listeners) => [...listeners]);
   }
 }

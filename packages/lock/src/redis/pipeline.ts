@@ -1,16 +1,16 @@
 // Gathers what one node is asked in one turn of the event loop into script calls, keeps what was
 // sent until it is answered, and gives every request a ballot in time. Requests are sent in the
 // order in which they were asked, and never again; only a release whose outcome is unknown is kept
-// and sent later.
+// and sent later. Below the pipeline: what a batch is, how it becomes one call for all nodes, and
+// the releases that are kept.
 import type { Clock, Timer } from "../platform/clock.js";
 import type { Ballot, Quarantined, Unreachable } from "../protocol/ballot.js";
-import type { ReleaseQuestion, Reply } from "../protocol/node.js";
-import type { Vote } from "./admission-record.js";
-import { type Batch, type BatchEncoder, endOfBatch, PendingReply } from "./batch.js";
-import { causeOf, causeOfText, otherGeneration } from "./causes.js";
-import type { Connection } from "./connection.js";
-import type { PendingReleases } from "./pending-releases.js";
-import { type CallReply, type Heard, type RequestKind, readCall, release } from "./requests.js";
+import { type ReleaseQuestion, type Reply, ROLL_CALL } from "../protocol/node.js";
+import { type Connection, causeOf, causeOfText, otherGeneration } from "./connection.js";
+import { EncodedCall } from "./link.js";
+import type { Vote } from "./record.js";
+import { type CallReply, type Heard, type RequestKind, readCall, release, writeCall } from "./requests.js";
+import type { Keys } from "./script-call.js";
 
 interface PipelineSettings {
   readonly node: string;
@@ -288,4 +288,192 @@ export class Pipeline {
     if (silenceLeftMs <= 0) stream.breakOff(`TIMEOUT: silent for ${this.#silenceMs} ms`);
     else this.#arm(Math.max(1, Math.min(next, silenceLeftMs, nodeTimeoutMs)));
   }
+}
+
+/**
+ * One request to one node and the callback for its ballot. Every lease needs ten of them, so this
+ * is one object without a promise.
+ */
+export class PendingReply implements Reply<Ballot> {
+  readonly kind: RequestKind<unknown, Ballot>;
+  readonly question: unknown;
+  /** The generation in which it was asked: an answer of another one does not count. */
+  readonly generation: string;
+  #ballot: Ballot | undefined;
+  #callback: ((ballot: Ballot) => void) | undefined;
+
+  constructor(kind: RequestKind<unknown, Ballot>, question: unknown, generation: string) {
+    this.kind = kind;
+    this.question = question;
+    this.generation = generation;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: to be awaited is what it is for.
+  then(callback: (ballot: Ballot) => void): void {
+    if (this.#ballot !== undefined) void Promise.resolve(this.#ballot).then(callback);
+    else if (this.#callback === undefined) this.#callback = callback;
+    else throw new Error("a reply has one callback");
+  }
+
+  /** Calls back at once, within this call. */
+  resolve(ballot: Ballot): void {
+    this.#ballot = ballot;
+    this.#callback?.(ballot);
+  }
+}
+
+/**
+ * At least one request, all of one kind, with equally many resources, and alike in what is shared.
+ */
+export type Batch = readonly [PendingReply, ...PendingReply[]];
+
+/** A server executes a call in one go, and nothing else meanwhile. */
+const MAX_REQUESTS_PER_CALL = 256;
+const MAX_RESOURCES_PER_CALL = 1_024;
+
+/**
+ * Where the batch that begins here ends: requests of another kind follow in a call of their own, in
+ * order.
+ */
+export function endOfBatch(queue: readonly PendingReply[], start: number): number {
+  const first = queue[start];
+  if (first === undefined) return start;
+  const { kind, question } = first;
+  const resources = kind.resourcesOf(question);
+  const shared = kind.sharedBy(question);
+  const ticket = kind.ticketOf?.(question);
+  const limit = Math.min(queue.length, start + MAX_REQUESTS_PER_CALL, start + Math.ceil(MAX_RESOURCES_PER_CALL / resources));
+  let end = start + 1;
+  for (; end < limit; end++) {
+    const next = queue[end];
+    if (next?.kind !== kind || kind.resourcesOf(next.question) !== resources || kind.sharedBy(next.question) !== shared) break;
+    if (kind.ticketOf?.(next.question) !== ticket) break;
+  }
+  return end;
+}
+
+/**
+ * Each node is written to once per turn of the event loop; few turns have batches of more kinds.
+ */
+const REMEMBERED = 4;
+
+/**
+ * What the nodes of a fleet share: the end of a turn, and calls that are encoded once, since every
+ * node is sent the same requests in the same order.
+ */
+export class BatchEncoder {
+  readonly #keys: Keys;
+  readonly #encoded: { readonly batch: Batch; readonly call: EncodedCall }[] = [];
+  #oldest = 0;
+  #atTurnEnd: (() => void)[] = [];
+  readonly #run = (): void => {
+    const due = this.#atTurnEnd;
+    this.#atTurnEnd = [];
+    for (const run of due) run();
+  };
+  readonly #schedule = (): void => process.nextTick(this.#run);
+
+  constructor(keys: Keys) {
+    this.#keys = keys;
+  }
+
+  /** The call for this batch; the very same one for each node that is sent the same. */
+  encode(batch: Batch): EncodedCall {
+    for (const { batch: other, call } of this.#encoded) if (areSame(batch, other)) return call;
+    const { kind, question } = batch[0];
+    const isSingleGrant = kind.name === "grant" && batch.length === 1 && kind.resourcesOf(question) === 1;
+    const call = new EncodedCall(kind.name, writeCall(kind, this.#keys, batch), isSingleGrant);
+    this.#encoded[this.#oldest] = { batch, call };
+    this.#oldest = (this.#oldest + 1) % REMEMBERED;
+    return call;
+  }
+
+  /**
+   * Calls back after all microtasks of the present turn, so that callers that wake together travel
+   * together. `run` must not throw.
+   */
+  atTurnEnd(run: () => void): void {
+    // Not queueMicrotask, which makes an async resource of every call.
+    if (this.#atTurnEnd.length === 0) void Promise.resolve().then(this.#schedule);
+    this.#atTurnEnd.push(run);
+  }
+}
+
+function areSame(one: Batch, other: Batch): boolean {
+  if (one.length !== other.length || one[0].kind !== other[0].kind) return false;
+  for (let i = 0; i < one.length; i++) if (one[i]?.question !== other[i]?.question) return false;
+  return true;
+}
+
+const MAX_PENDING = 10_000;
+
+interface PendingRelease {
+  readonly question: ReleaseQuestion;
+  readonly until: number;
+}
+
+/**
+ * Releases whose outcome is unknown, or that the node refused to execute: asked while it could not
+ * be asked, or on their way when the connection was lost. They are sent when the node is back,
+ * however late: a node that stood still executes what it had received when it goes on, so a key may
+ * be younger than its release. Bounded: beyond the bound the time to live frees the resource.
+ */
+export class PendingReleases {
+  readonly #lifeMs: number;
+  readonly #onDropped: (count: number, reason: string) => void;
+  #releases: PendingRelease[] = [];
+  readonly #refusedSince = new WeakMap<ReleaseQuestion, number>();
+  #dropped = 0;
+  /** How many there are. A field, since every reply reads it. */
+  size = 0;
+
+  /** `lifeMs`: after this long a release may make room for a new one. */
+  constructor(lifeMs: number, onDropped: (count: number, reason: string) => void) {
+    this.#lifeMs = lifeMs;
+    this.#onDropped = onDropped;
+  }
+
+  add(asked: ReleaseQuestion, now: number): void {
+    // Gives nothing back, and would take the places of those that wait by then.
+    if (asked.owner === ROLL_CALL) return;
+    const question = withoutTicket(asked);
+    if (this.#releases.length >= MAX_PENDING) this.#dropOld(now);
+    // The old ones are kept: their keys were there when the connection was lost, while later
+    // acquisitions found no node to leave a key on.
+    if (this.#releases.length >= MAX_PENDING) this.#dropped++;
+    else this.#releases.push({ question, until: now + this.#lifeMs });
+    this.size = this.#releases.length;
+  }
+
+  /**
+   * The node answers, so its keys run out: after the longest life of a key there is nothing to
+   * release.
+   */
+  addRefused(asked: ReleaseQuestion, now: number): void {
+    const question = withoutTicket(asked);
+    const since = this.#refusedSince.get(question) ?? now;
+    this.#refusedSince.set(question, since);
+    if (now - since <= this.#lifeMs) this.add(question, now);
+  }
+
+  /** Removes and returns the oldest so many. */
+  take(atMost = Number.POSITIVE_INFINITY): readonly ReleaseQuestion[] {
+    if (this.#dropped > 0) this.#onDropped(this.#dropped, `more than ${MAX_PENDING} were waiting for the node`);
+    const due = this.#releases.slice(0, atMost).map(({ question }) => question);
+    this.#releases = this.#releases.slice(due.length);
+    this.#dropped = 0;
+    this.size = this.#releases.length;
+    return due;
+  }
+
+  #dropOld(now: number): void {
+    // In the order of their ends, since all lives are equally long.
+    const alive = this.#releases.findIndex(({ until }) => until > now);
+    if (alive !== 0) this.#releases = alive < 0 ? [] : this.#releases.slice(alive);
+  }
+}
+
+/** By the time that it is sent again, the ticket may be that of another caller of this process. */
+function withoutTicket(question: ReleaseQuestion): ReleaseQuestion {
+  return question.ticket === undefined ? question : { ...question, ticket: undefined };
 }

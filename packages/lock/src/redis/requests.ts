@@ -1,10 +1,22 @@
 // What is sent to a node and what comes back: per kind of request the order of KEYS and ARGV and
-// the shapes of replies. The Lua files say the same from the other side.
+// the shapes of replies. The Lua files say the same from the other side. At the end the scripts
+// themselves, as one server is taught them.
 import { createHash } from "node:crypto";
 import type { ExtendBallot, GrantBallot, Held, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
 import type { ExtendQuestion, GrantQuestion, Ownership, ReleaseQuestion } from "../protocol/node.js";
 import { MAX_TOKEN } from "../protocol/token.js";
-import type { Keys } from "./keys.js";
+import {
+  claimScript,
+  extendScript,
+  grantScript,
+  healScript,
+  inspectScript,
+  raiseScript,
+  releaseScript,
+  sealScript,
+} from "./lua.generated.js";
+import { type NodeStatus, paddedRunId } from "./record.js";
+import { GarbageReply, type Keys } from "./script-call.js";
 
 const LONGEST_MS = 2 ** 31 - 1;
 
@@ -16,7 +28,7 @@ export interface CallText {
 
 /** What a call answered. */
 export interface CallReply {
-  /** The admission record (admission-record.ts); empty: not admitted; undefined: not asked for. */
+  /** The admission record (record.ts); empty: not admitted; undefined: not asked for. */
   readonly record: string | undefined;
   /** One for each request; null where the node is not admitted. */
   readonly replies: readonly unknown[];
@@ -47,13 +59,6 @@ export interface RequestKind<Question, Ballot> {
   ticketOf?(question: Question): string;
   write(call: CallText, keys: Keys, question: Question): void;
   read(heard: Heard, reply: unknown, question: Question): Ballot;
-}
-
-/** A reply that none of our scripts gives: something else answered. */
-export class GarbageReply extends Error {
-  constructor(reply: unknown) {
-    super(`garbage reply ${(JSON.stringify(reply) ?? String(reply)).slice(0, 60)}`);
-  }
 }
 
 export type RaiseQuestion = {
@@ -217,9 +222,9 @@ export const extend: RequestKind<ExtendQuestion, ExtendBallot> = {
   name: "extend",
   resourcesOf: ofLease,
   sharedBy: ttlOf,
-  write(call, keys, { resources, owner, heir }) {
+  write(call, keys, { resources, owner }) {
     name(call, keys, resources);
-    call.args.push(`${owner}|`, heir === undefined ? "" : `${heir.owner}|${heir.label}`);
+    call.args.push(`${owner}|`);
   },
   read: readExtended,
 };
@@ -297,3 +302,35 @@ export const raise: RequestKind<RaiseQuestion, RaiseBallot> = {
     };
   },
 };
+
+interface RequestScript {
+  readonly name: RequestName;
+  readonly sha: string;
+  readonly source: string;
+}
+
+export type RequestScripts = Readonly<Record<RequestName, RequestScript>>;
+
+/**
+ * Since Redis 7 the cache of scripts is neither kept over a restart nor replicated: a script that
+ * names the server's run_id and is found in the cache was loaded since the server started, so it
+ * need not ask for the run_id.
+ */
+export function requestScriptsFor({ runId }: Pick<NodeStatus, "runId">, retentionMs: number): RequestScripts {
+  const firstLine = `local RETENTION, RUN = '${retentionMs}', '+${paddedRunId(runId).slice(0, -1)}'
+`;
+  const script = (name: RequestName, text: string): RequestScript => {
+    const source = firstLine + text;
+    return { name, source, sha: createHash("sha1").update(source).digest("hex") };
+  };
+  return {
+    grant: script("grant", grantScript),
+    claim: script("claim", claimScript),
+    seal: script("seal", sealScript),
+    extend: script("extend", extendScript),
+    heal: script("heal", healScript),
+    release: script("release", releaseScript),
+    inspect: script("inspect", inspectScript),
+    raise: script("raise", raiseScript),
+  };
+}

@@ -1,7 +1,7 @@
 // The lock's operations as spans of OpenTelemetry: an entry of its own, so that only its users need
 // the API. Without a registered SDK the API makes spans that record nothing.
 import { type Attributes, context, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
-import { type LockSpans, type OpenSpan, type SpanEnd, type SpanName, type SpanSubject, tracing } from "../protocol/spans.js";
+import { type LockSpans, type OpenSpan, type SpanEnd, type SpanName, type SpanSubject, tracing } from "../protocol/events.js";
 
 /** A lease is held in this process; everything else asks the nodes. */
 const kinds: Readonly<Record<SpanName, SpanKind>> = {

@@ -2,10 +2,9 @@
 // held, and gives it back when the routine has settled. Two terms of one process never overlap,
 // since the next one is waited for only then.
 import { setMaxListeners } from "node:events";
-import { onAbort } from "../platform/abort-watch.js";
-import type { Campaign, Term, TermRoutine } from "../protocol/campaign.js";
-import { LockError } from "../protocol/errors.js";
-import type { Lease } from "../protocol/lease.js";
+import { onAbort } from "../platform/clock.js";
+import { LockError } from "../protocol/ballot.js";
+import type { Campaign, Lease, Term, TermRoutine } from "../protocol/locker.js";
 
 export interface Candidate {
   readonly resource: string;

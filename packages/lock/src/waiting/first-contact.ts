@@ -1,7 +1,7 @@
 // The first contact with the nodes, which every call waits for, and what the fleet allows from then
 // on.
 import { describeState } from "../lease/messages.js";
-import { LockError } from "../protocol/errors.js";
+import { LockError } from "../protocol/ballot.js";
 import type { Fleet, FleetState } from "../protocol/fleet.js";
 import type { WaitContext } from "./context.js";
 import { WaitBudget } from "./wait-budget.js";

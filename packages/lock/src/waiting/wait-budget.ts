@@ -1,9 +1,8 @@
 // How long one caller waits, and what ends it early: its signal, the closing of the locker, a
 // wake-up, or the one timer for the looks of all waiters of a process.
 import { closedError, nameAll } from "../lease/messages.js";
-import { onAbort } from "../platform/abort-watch.js";
-import type { Clock, Timer } from "../platform/clock.js";
-import { LockError } from "../protocol/errors.js";
+import { type Clock, onAbort, type Timer } from "../platform/clock.js";
+import { LockError } from "../protocol/ballot.js";
 
 /** The callers of one locker that sleep at the moment, so that closing it wakes them. */
 export interface Waiters {
@@ -69,19 +68,6 @@ export class WaitBudget {
       this.#waiters.sleeping.add(this);
       this.#wakeAt(this.#clock.monotonicMs() + Math.min(forMs, this.leftMs));
     });
-  }
-
-  /** Sleeps until that is done, and throws what it does. False if the budget was over before. */
-  async sleepUntil(event: Promise<unknown>): Promise<boolean> {
-    let isDone = false;
-    const done = (): void => {
-      isDone = true;
-      this.wake();
-    };
-    event.then(done, done);
-    while (!isDone && !this.isOver) await this.sleep(this.leftMs);
-    if (isDone) await event;
-    return isDone;
   }
 
   /** Ends the sleep now. No-op unless sleeping. */

@@ -2,17 +2,15 @@
 // acquisitions, and the waiting between them. Every way out but success has given back, on every
 // node, whatever an acquisition may have been granted.
 import { acquire } from "../lease/acquire.js";
+import type { Lost, Wanted, Won } from "../lease/context.js";
 import { HeldLease } from "../lease/held-lease.js";
-import { busyError, lossError, queueError, tooManyError } from "../lease/messages.js";
+import { busyError, lossError, queueError } from "../lease/messages.js";
 import { giveBack } from "../lease/release.js";
-import type { LeaseRequest } from "../options/lease-request.js";
-import { LockError } from "../protocol/errors.js";
-import { channels, inFleet, type WaitEvent } from "../protocol/events.js";
-import type { Lost, Wanted, Won } from "../protocol/outcome.js";
-import { tracing } from "../protocol/spans.js";
-import type { WaitContext } from "./context.js";
+import type { LeaseRequest } from "../options/policy.js";
+import { LockError } from "../protocol/ballot.js";
+import { channels, tracing, type WaitEvent } from "../protocol/events.js";
+import { LocalQueue, type WaitContext } from "./context.js";
 import type { FirstContact } from "./first-contact.js";
-import { LocalQueue } from "./local-queue.js";
 import { WaitBudget } from "./wait-budget.js";
 import { WakeUp } from "./wake-up.js";
 
@@ -39,7 +37,6 @@ export class AcquireCalls {
    * script call of its own, until the nodes answer nobody in time.
    */
   readonly #sets = new LocalQueue(MAX_SETS);
-  #calls = 0;
 
   constructor(context: WaitContext, firstContact: FirstContact) {
     this.#context = context;
@@ -74,10 +71,8 @@ export class AcquireCalls {
   }
 
   async #tryOnce(request: LeaseRequest): Promise<HeldLease | Lost | LockError> {
-    const { clock, inFlight, policy, waiters } = this.#context;
-    if (this.#calls >= policy.maxWaiters) return tooManyError(request.resources, policy.maxWaiters);
+    const { clock, inFlight, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, { waitMs: 0, signal: undefined });
-    this.#calls++;
     inFlight.begin();
     try {
       if (!this.#firstContact.isDone) await this.#firstContact.wait();
@@ -86,7 +81,6 @@ export class AcquireCalls {
       if (error instanceof LockError && error.code === "LOCK_TOO_SLOW") return error;
       throw error;
     } finally {
-      this.#calls--;
       inFlight.end();
     }
   }
@@ -98,14 +92,14 @@ export class AcquireCalls {
   }
 
   async #waitObserved(request: LeaseRequest): Promise<HeldLease> {
-    const { clock, fleet, resourceQueue } = this.#context;
+    const { clock, resourceQueue } = this.#context;
     const { resources } = request;
     const startedAt = clock.monotonicMs();
     const span = tracing.spans?.begin("acquire", request);
     const publish = (end: Pick<WaitEvent, "outcome" | "token">): void => {
       const queueLength = resourceQueue.length(lineOf(resources));
       if (channels.wait.hasSubscribers)
-        channels.wait.publish({ resources, ...end, waitedMs: clock.monotonicMs() - startedAt, queueLength, ...inFleet(fleet) });
+        channels.wait.publish({ resources, ...end, waitedMs: clock.monotonicMs() - startedAt, queueLength });
     };
     try {
       const lease = await this.#waitFor(request);
@@ -121,11 +115,9 @@ export class AcquireCalls {
 
   async #waitFor(request: LeaseRequest): Promise<HeldLease> {
     const { resources } = request;
-    const { clock, inFlight, policy, resourceQueue, waiters } = this.#context;
+    const { clock, inFlight, resourceQueue, waiters } = this.#context;
     const budget = new WaitBudget(clock, waiters, request);
     const line = lineOf(resources);
-    if (this.#calls >= policy.maxWaiters) throw tooManyError(resources, policy.maxWaiters);
-    this.#calls++;
     inFlight.begin();
     try {
       budget.check(resources);
@@ -133,7 +125,6 @@ export class AcquireCalls {
       if (!resourceQueue.tryEnter(line)) await this.#queueIn(line, request, budget);
       return await this.#contend(line, request, budget);
     } finally {
-      this.#calls--;
       inFlight.end();
     }
   }
@@ -187,32 +178,7 @@ export class AcquireCalls {
     throw queueError(resources, { inFront, last: resourceQueue.lastLoss(line) }, this.#context);
   }
 
-  #acquire(request: LeaseRequest, budget: WaitBudget, wakeUp?: WakeUp): Promise<HeldLease | Lost> {
-    const isOneOfSeveral = this.#context.untilHeard !== undefined;
-    return isOneOfSeveral ? this.#acquireHeard(request, budget, wakeUp) : this.#attempt(request, budget, wakeUp);
-  }
-
-  /**
-   * Where this is one of several fleets, and was met anew, the others are asked first whether it
-   * still serves these: a caller in the queue goes on from its place when they have answered.
-   */
-  async #acquireHeard(request: LeaseRequest, budget: WaitBudget, wakeUp: WakeUp | undefined): Promise<HeldLease | Lost> {
-    for (let patience: WaitBudget | undefined; ; ) {
-      try {
-        return await this.#attempt(request, budget, wakeUp);
-      } catch (error) {
-        const heard = this.#context.untilHeard?.(error);
-        if (heard === undefined) throw error;
-        patience ??= this.#patience(request, budget);
-        if (!(await patience.sleepUntil(heard))) {
-          budget.check(request.resources);
-          throw this.#context.elsewhere?.(request.resources) ?? error;
-        }
-      }
-    }
-  }
-
-  async #attempt(request: LeaseRequest, budget: WaitBudget, wakeUp: WakeUp | undefined): Promise<HeldLease | Lost> {
+  async #acquire(request: LeaseRequest, budget: WaitBudget, wakeUp?: WakeUp): Promise<HeldLease | Lost> {
     budget.check(request.resources);
     this.#firstContact.check();
     this.#context.checkFleetTtl(request.ttlMs);

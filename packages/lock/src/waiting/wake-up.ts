@@ -3,26 +3,13 @@
 // then, and asking now and then, make up for what was not told. Without, all nodes are polled.
 //
 // A node tells two: the first in the queue, for which the lock is reserved, and the one behind it,
-// the backup, which looks whether the first one came.
+// the backup, which looks whether the first one came. At the end: all delays of waiting, pure; chance
+// comes in as a number from 0 to 1.
 import { createHash } from "node:crypto";
+import { type Lost, retryAfterMs } from "../lease/context.js";
 import { releaseOn } from "../lease/release.js";
-import { retryAfterMs } from "../lease/time-until-free.js";
 import { ROLL_CALL, type Wait } from "../protocol/node.js";
-import type { Lost } from "../protocol/outcome.js";
-import type { WaitContext } from "./context.js";
-import type { Place } from "./local-queue.js";
-import {
-  afterExpiryMs,
-  afterReservationMs,
-  backOffMs,
-  backupDelayMs,
-  beforeExpiryMs,
-  disagreementDelayMs,
-  lookMs,
-  refreshMs,
-  safetyPollMs,
-  spreadDelayMs,
-} from "./retry-delay.js";
+import type { Place, WaitContext } from "./context.js";
 import type { WaitBudget } from "./wait-budget.js";
 
 /** Timers have whole milliseconds, and may fire by a part of one too early. */
@@ -76,7 +63,7 @@ export class WakeUp {
     for (const resource of this.#resources) {
       for (const [i, node] of this.#context.nodes.entries()) {
         const listener = {
-          released: (place: "first" | "backup", askedAtMs?: number) => this.#released(i, place, askedAtMs),
+          released: (place: "first" | "backup", askedAtMs: number) => this.#released(i, place, askedAtMs),
           listening: () => this.#listening(i),
           deaf: () => this.#deaf(i),
         };
@@ -232,10 +219,10 @@ export class WakeUp {
   // One node alone may be late, with the lock held again on the others. A quorum that says "first"
   // is a quorum of free nodes that wait for this caller. A quorum of which some say "backup" serves
   // another one first. Less than that, for long: the nodes do not agree on who is the first.
-  #released(node: number, place: "first" | "backup", askedAtMs: number | undefined): void {
+  #released(node: number, place: "first" | "backup", askedAtMs: number): void {
     const { clock, policy } = this.#context;
     // Of what it asked before: other nodes told so earlier, and it has asked this one again since.
-    if (askedAtMs !== undefined && askedAtMs !== this.#askedAtMs) return;
+    if (askedAtMs !== this.#askedAtMs) return;
     if (place === "first") this.#toldFirst.add(node);
     this.#told.add(node);
     // The ticket is used up.
@@ -285,4 +272,89 @@ function ticketOf(resources: readonly string[]): string {
 
 function isReservedIn({ ballots }: Lost): boolean {
   return ballots.some((ballot) => ballot.kind === "held" && ballot.isReserved);
+}
+
+/** The bounds of a back-off. */
+interface BackOff {
+  readonly minDelayMs: number;
+  readonly maxDelayMs: number;
+}
+
+/** How long a node keeps a released lock for the first in the queue (queue.lua). */
+export const RESERVED_MS = 40;
+/** How long a node keeps a ticket that is not asked for again (claim.lua). */
+export const TICKET_MS = 90_000;
+
+/** After which nodes that tell different waiters that they are first are asked all the same. */
+export function disagreementDelayMs(chance: number): number {
+  return RESERVED_MS * (0.4 + 0.3 * chance);
+}
+
+/** When the one behind the first in the queue looks whether that one came. */
+export function backupDelayMs(chance: number): number {
+  return RESERVED_MS * (1.2 + 0.3 * chance);
+}
+
+/**
+ * When a waiter that was refused because the lock was reserved looks whether it was taken: late,
+ * since one that was told comes first.
+ */
+export function afterReservationMs(): number {
+  return 3 * RESERVED_MS;
+}
+
+/**
+ * How long before a holder's time is over a waiter looks whether it is held still. A release after
+ * that look is seen at the end, by its reservation.
+ */
+export function beforeExpiryMs(): number {
+  return RESERVED_MS / 2;
+}
+
+/** When a waiter asks again so that its tickets stay. */
+export function refreshMs(chance: number): number {
+  return TICKET_MS * (0.3 + 0.1 * chance);
+}
+
+const WIDEST_MS = 50;
+
+/** The delay of one of many that the same event wakes, so that their requests do not meet. */
+export function spreadDelayMs(chance: number): number {
+  return chance * WIDEST_MS;
+}
+
+/**
+ * The delay after so many lost votes or failed rounds in a row (1, 2, …): the window doubles, and
+ * the random part ends a series of collisions.
+ */
+export function backOffMs(failures: number, retry: BackOff, chance: number): number {
+  const windowMs = Math.min(retry.maxDelayMs, retry.minDelayMs * 2 ** Math.min(failures - 1, 30));
+  return windowMs * (0.1 + 0.9 * chance);
+}
+
+/** How long a waiter sleeps without a notice. */
+export function safetyPollMs(retry: BackOff, chance: number): number {
+  return retry.maxDelayMs * (0.5 + 0.5 * chance);
+}
+
+/**
+ * Milliseconds times nodes, so that every node is asked equally often, however many there are: a
+ * look at one node costs it five commands (the call, and four in the script), so a waiter costs
+ * each node less than one a second.
+ */
+const LOOK_MS = 6_000;
+
+/**
+ * How long a waiter that would be notified by a quorum sleeps before it looks at one of the nodes.
+ */
+export function lookMs(nodes: number, retry: BackOff, chance: number): number {
+  return Math.max(safetyPollMs(retry, chance), (LOOK_MS / nodes) * (0.9 + 0.2 * chance));
+}
+
+/**
+ * How long to sleep for a lock that runs out in so many milliseconds: a little longer, since nodes
+ * expire in whole milliseconds, and spread over its waiters.
+ */
+export function afterExpiryMs(freeInMs: number, chance: number): number {
+  return freeInMs + 1 + 3 * chance;
 }

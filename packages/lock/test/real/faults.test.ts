@@ -191,7 +191,7 @@ describe("what arrives late", () => {
     await Promise.all(running.nodes.map((node) => node.partition()));
     expect(await locker.tryAcquire("r", { ttlMs: 30_000 })).toMatchObject({ ok: false, reason: "no_quorum" });
     // Lost, and not still on its way to the proxy, which would pass it on once healed.
-    await Promise.all(running.nodes.map(({ proxy }) => proxy.until(({ requests }) => requests.droppedBytes > 0)));
+    await Promise.all(running.nodes.map((node) => node.until(({ requests }) => requests.droppedBytes > 0)));
     for (const node of running.nodes) await node.heal();
     const lease = await locker.acquire("other");
     expect(lease.held).toBe(true);

@@ -1,7 +1,7 @@
 // Keeping a lease and losing it: deadlines, renewals, extensions, hand-over.
 import { setTimeout as sleep } from "node:timers/promises";
 import { LockError, type RenewalEvent } from "@palisade/lock";
-import { aborted, describe, expect, failure, fleetHolders, listen, test, timed, untilSeenEnding } from "./lock-test.js";
+import { aborted, describe, expect, failure, listen, test, untilSeenEnding } from "./lock-test.js";
 
 /** What is told of the renewals of one resource. */
 const renewalsOf = (resource: string) => listen<RenewalEvent>("renewal", ({ resources }) => resources.includes(resource));
@@ -248,18 +248,12 @@ describe("using", () => {
     expect(await failure(work)).toMatchObject({ code: "LEASE_LOST", reason: "taken" });
   });
 
-  test("gives the result of a routine that released its lease itself, or handed it over", async ({ locker }) => {
+  test("gives the result of a routine that released its lease itself", async ({ locker }) => {
     const released = locker.using("r", async (lease) => {
       await lease.release();
       return "released";
     });
     expect(await released).toBe("released");
-    const handedOver = locker.using("s", { ttlMs: 1_000 }, async (lease) => {
-      lease.serialize();
-      await aborted(lease.signal);
-      return "handed over";
-    });
-    expect(await handedOver).toBe("handed over");
   });
 
   test("takes routines that do not return promises, and refuses what is no routine", async ({ locker }) => {
@@ -277,145 +271,5 @@ describe("using", () => {
     );
     expect(error).toMatchObject({ message: "mine" });
     await eye.gone("r");
-  });
-});
-
-describe("a lease handed to another process", () => {
-  test("is the same lease there: same token, extended and released from there", async ({ shared, locker, eye }) => {
-    const lease = await locker.acquire(["a", "b"], { ttlMs: 50_000 });
-    const text = lease.serialize();
-    const other = shared();
-    const adopted = await other.adopt(text, { renew: true });
-    expect(adopted.token).toBe(lease.token);
-    expect(adopted.resources).toEqual(["a", "b"]);
-    expect(adopted.remainingMs()).toBeGreaterThan(40_000);
-    await lease[Symbol.asyncDispose]();
-    adopted.assertHeld();
-    expect((await adopted.extend()).outcome).toBe("renewed");
-    await adopted.release();
-    await eye.gone("a");
-    await eye.gone("b");
-  });
-
-  test("L2 has one holder, however many adopt its text, and however often", async ({ shared, locker, eye }) => {
-    const lockers = [locker, shared(), shared(), shared()];
-    await Promise.all(lockers.map((each) => each.ready()));
-    for (let i = 0; i < 10; i++) {
-      const lease = await locker.acquire("r", { ttlMs: 20_000 });
-      const text = lease.serialize();
-      const adoptions = await Promise.allSettled(lockers.map((each) => each.adopt(text)));
-      const adopted = adoptions.flatMap((adoption) => (adoption.status === "fulfilled" ? [adoption.value] : []));
-      const refused = adoptions.flatMap((adoption) => (adoption.status === "rejected" ? [adoption.reason] : []));
-      expect(adopted.length).toBeLessThanOrEqual(1);
-      for (const error of refused) expect(error).toMatchObject({ code: expect.stringMatching(/^(LEASE_LOST|LOCK_NO_QUORUM)$/) });
-      if (adopted.length > 0) expect(await failure(locker.adopt(text))).toMatchObject({ code: "LEASE_LOST", reason: "taken" });
-      for (const held of [...adopted, lease]) await held.release();
-      await eye.gone("r");
-    }
-  });
-
-  test("L2 is refused to the second who adopts its text, and says why", async ({ shared, locker }) => {
-    const text = (await locker.acquire("r")).serialize();
-    const adopted = await shared({ label: "the first" }).adopt(text);
-    const error = await failure(locker.adopt(text));
-    expect(error).toMatchObject({ code: "LEASE_LOST", reason: "taken" });
-    expect(error).toHaveProperty(
-      "message",
-      expect.stringMatching(/was not adopted: it has ended, or its text was adopted before, which works once; .*by the first/),
-    );
-    expect((await adopted.extend()).outcome).toBe("renewed");
-  });
-
-  test("L2 has ended for the one who gave it away, who can neither extend nor release what was adopted", async ({
-    shared,
-    locker,
-    eye,
-  }) => {
-    const lease = await locker.acquire("r");
-    const { signal } = lease;
-    const text = lease.serialize();
-    expect([lease.held, lease.remainingMs(), signal.aborted]).toEqual([false, 0, true]);
-    expect(signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "handed_over" });
-    const adopted = await shared().adopt(text);
-    expect(await failure(lease.extend())).toMatchObject({ code: "LEASE_LOST", reason: "handed_over" });
-    await lease.release();
-    expect((await eye.holders("r")).every((holder) => holder !== null)).toBe(true);
-    adopted.assertHeld();
-    const again = await locker.adopt(adopted.serialize());
-    expect(again.token).toBe(lease.token);
-  });
-
-  test("still wakes who waits for it, and leaves nothing on a node that was away when it was adopted", async ({ own, open }) => {
-    const { running, nodes, locker } = await own(3, { nodeTimeoutMs: 300 });
-    await locker.ready();
-    const text = (await locker.acquire("r", { ttlMs: 30_000 })).serialize();
-    const other = open({ nodes: running.urls, nodeTimeoutMs: 300, retry: { minDelayMs: 20_000, maxDelayMs: 60_000 } });
-    await other.ready();
-    await expect.poll(() => fleetHolders(running, "r")).not.toContain(null);
-    const waiting = other.acquire("r", { waitMs: 20_000 });
-    await expect.poll(async () => (await fleetHolders(running, "r")).every((value) => String(value).endsWith("\n"))).toBe(true);
-    await nodes[2]?.pause();
-    const adopted = await locker.adopt(text);
-    await nodes[2]?.resume();
-    const { tookMs } = await timed(async () => {
-      await adopted.release();
-      await (await waiting).release();
-    });
-    expect(tookMs).toBeLessThan(1_800);
-    await expect.poll(() => fleetHolders(running, "r")).toEqual([null, null, null]);
-  });
-
-  test("that too few nodes confirmed can be adopted when they are back", async ({ own }) => {
-    const { nodes, locker } = await own(3, { nodeTimeoutMs: 300 });
-    await locker.ready();
-    const text = (await locker.acquire("r", { ttlMs: 30_000, waitMs: 5_000 })).serialize();
-    await Promise.all([nodes[1]?.pause(), nodes[2]?.pause()]);
-    expect(await failure(locker.adopt(text))).toMatchObject({ code: "LOCK_NO_QUORUM" });
-    await Promise.all([nodes[1]?.resume(), nodes[2]?.resume()]);
-    await expect
-      .poll(
-        () =>
-          locker.adopt(text).then(
-            ({ held }) => held,
-            () => false,
-          ),
-        { timeout: 10_000 },
-      )
-      .toBe(true);
-  });
-
-  test("outlives the locker that gave it away", async ({ shared }) => {
-    const first = shared();
-    const text = (await first.acquire("r")).serialize();
-    await first.close();
-    const second = shared();
-    expect((await second.adopt(text)).held).toBe(true);
-  });
-
-  test("that was released meanwhile is not adopted", async ({ locker }) => {
-    const lease = await locker.acquire("r");
-    const text = lease.serialize();
-    await lease.release();
-    await expect(locker.adopt(text)).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
-  });
-
-  test("in a text that is not one of ours is refused before any I/O, without quoting it", async ({ locker, redis, open }) => {
-    const lease = await locker.acquire("r");
-    const text = lease.serialize();
-    for (const bad of [
-      "",
-      "{}",
-      "null",
-      "[]",
-      text.slice(1),
-      text.replace('"palisade":1', '"palisade":2'),
-      text.replace('"owner"', '"owned"'),
-      7 as never,
-    ]) {
-      const error = await failure(locker.adopt(bad));
-      expect(error).toBeInstanceOf(TypeError);
-    }
-    const elsewhere = open({ nodes: redis.urls, namespace: `${redis.namespace}x` });
-    await expect(elsewhere.adopt(text)).rejects.toThrow(RangeError);
   });
 });

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { describe, expect, test, until } from "./lock-test.js";
 
 describe("listHeld", () => {
-  test("names each held resource once, in order, with its holder, time and token, and no free one", async ({ shared }) => {
+  test("names each held resource once, in order, with its holder, time and token, and no free one", async ({ shared, eye }) => {
     const locker = shared({ label: "worker-7", ttlMs: 50_000 });
     const leases = await Promise.all(["b", "a*", "a"].map((name) => locker.acquire(name)));
     await (await locker.acquire("free")).release();
@@ -13,7 +13,9 @@ describe("listHeld", () => {
     expect(held.map(({ resource }) => resource)).toEqual(["a", "a*", "b"]);
     expect(held[2]).toMatchObject({ state: "held", holder: "worker-7", token: leases[0]?.token });
     expect(held[2]?.remainingMs).toBeGreaterThan(40_000);
-    expect(JSON.stringify(held)).not.toContain(JSON.parse(leases[0]?.serialize() ?? "{}").owner);
+    const [secret = ""] = (await eye.holders("b"))[0]?.split("|") ?? [];
+    expect(secret.length).toBe(22);
+    expect(JSON.stringify(held)).not.toContain(secret);
   });
 
   test("takes a prefix as it is written, and as many as were asked for, and says that there are more", async ({ locker }) => {
@@ -81,7 +83,7 @@ describe("nodes", () => {
     await nodes[2]?.cli("FLUSHALL");
     await expect.poll(async () => (await locker.nodes()).map(({ state }) => state)).toEqual(["votes", "silent", "waits"]);
     const [, silent] = await locker.nodes();
-    expect(silent?.reason).toMatch(/ECONNREFUSED|closed|lost/);
+    expect(silent?.reason).toMatch(/ECONNREFUSED|ECONNRESET|closed|lost/);
   });
 
   test("tells latency, clock, memory, version, durability and incarnation of those that answer, and nothing of a silent one", async ({

@@ -41,39 +41,3 @@ test("attempts, waits, holds, renewals, losses and nodes are counted, until coun
   await holder.tryAcquire("s");
   expect(await value("palisade_lock_attempts_total")).toBe(before);
 });
-
-test("what several fleets do is counted by fleet, and what one does has no such label", async ({ fleet, open }) => {
-  const registry = new Registry();
-  const stop = lockMetrics(registry);
-  const { urls, nodes } = await fleet({ nodes: 6 });
-  const fleets = { east: urls.slice(0, 3), west: urls.slice(3) };
-  const [several, single] = [open({ fleets }), open({ fleets: { west: urls.slice(3) }, namespace: "single" })];
-  const names = Array.from({ length: 12 }, (_, i) => `r${i}`);
-  for (const locker of [several, single]) for (const name of names) await locker.using(name, async (lease) => void (await lease.extend()));
-  const seen = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values ?? [];
-  const counts = async (name: string, labels: object) =>
-    (await seen(name))
-      .filter((each) => !("metricName" in each) || each.metricName === `${name}_count`)
-      .filter((each) => JSON.stringify(each.labels) === JSON.stringify(labels))
-      .map(({ value }) => value);
-  for (const [name, labels] of [
-    ["palisade_lock_attempts_total", { outcome: "won" }],
-    ["palisade_lock_wait_seconds", { outcome: "won" }],
-    ["palisade_lock_renewals_total", { outcome: "renewed" }],
-    ["palisade_lock_hold_seconds", { reason: "released" }],
-  ] as const) {
-    // An attempt is counted when the last of its nodes has answered.
-    await expect.poll(() => counts(name, labels), { message: name }).toEqual([names.length]);
-    const ofEach = async (): Promise<number[]> =>
-      (await Promise.all(["east", "west"].map((each) => counts(name, { ...labels, fleet: each })))).flat();
-    await expect.poll(async () => (await ofEach()).reduce((sum, count) => sum + count, 0), { message: name }).toBe(names.length);
-    expect(await ofEach(), name).toHaveLength(2);
-  }
-  await several.forceRelease("r0", { reason: "drill" });
-  expect((await seen("palisade_lock_forced_releases_total")).map(({ labels }) => Object.keys(labels))).toContainEqual(["fleet"]);
-  await nodes[0]?.kill();
-  await expect.poll(() => counts("palisade_lock_disconnected_nodes", { fleet: "east" })).toEqual([1]);
-  expect(await counts("palisade_lock_disconnected_nodes", { fleet: "west" })).toEqual([0]);
-  expect(await counts("palisade_lock_disconnected_nodes", {})).toEqual([0]);
-  stop();
-});

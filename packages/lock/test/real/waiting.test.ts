@@ -166,9 +166,8 @@ test("a lock whose holder vanished is taken over when its time is over, without 
   const waiter = shared({ retry: { maxDelayMs: 60_000 } });
   const holder = shared();
   await waiter.ready();
-  const lease = await holder.acquire("r", { ttlMs: 1_000 });
-  lease.serialize();
-  await holder.close();
+  // Nobody gives it back: its keys run out.
+  await holder.acquire("r", { ttlMs: 1_000 });
   // The first poll would be in half a minute, and the last attempt at the end of waitMs.
   const { tookMs } = await timed(() => waiter.acquire("r", { waitMs: 20_000 }));
   expect(tookMs).toBeLessThan(15_000);
@@ -225,18 +224,6 @@ test("the number of tries can be limited", async ({ shared, eye }) => {
   expect(await failure(locker.acquire("once", { waitMs: 60_000 }))).toMatchObject({ code: "LOCK_HELD" });
   await until(() => attempts.events.length > 0, "the attempt is told of");
   expect(attempts.events).toHaveLength(1);
-});
-
-test("the number of calls in flight is limited, and the refusal of one too many does not speak of a holder", async ({ shared }) => {
-  const locker = shared({ maxWaiters: 3 });
-  const lease = await locker.acquire("r");
-  const waiting = Array.from({ length: 3 }, () => locker.using("r", () => "done"));
-  const message =
-    "s was not asked for: 3 calls (maxWaiters) are under way in this locker already; wait for some of them, or raise maxWaiters";
-  expect(await failure(locker.acquire("s"))).toMatchObject({ code: "LOCK_TOO_SLOW", message });
-  expect(await locker.tryAcquire("s")).toEqual({ ok: false, reason: "too_slow", message, ballots: [] });
-  await lease.release();
-  expect(await Promise.all(waiting)).toEqual(["done", "done", "done"]);
 });
 
 describe("giving up", () => {

@@ -26,7 +26,7 @@ test("every export is explained", () => {
   expect(exported.filter((name) => !declarationOf(name).before.endsWith("*/"))).toEqual([]);
 });
 
-test.each(["LockerOptions", "RetryOptions", "AcquireOptions", "TryAcquireOptions", "KeepOptions", "Locker", "Lease"])(
+test.each(["LockerOptions", "RetryOptions", "AcquireOptions", "TryAcquireOptions", "Locker", "Lease"])(
   "every member of %s is explained",
   (name) => {
     const { lines } = declarationOf(name);

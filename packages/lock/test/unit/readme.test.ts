@@ -3,8 +3,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { LeaseLostReason, LockErrorCode } from "../../src/index.js";
-import { acquireNames, readLeaseRequest } from "../../src/options/lease-request.js";
-import { optionNames, readPolicy, retryOptionNames } from "../../src/options/policy.js";
+import { acquireNames, optionNames, readLeaseRequest, readPolicy, retryOptionNames } from "../../src/options/policy.js";
 import { channelNames } from "../../src/protocol/events.js";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
@@ -95,7 +94,6 @@ describe("the README", () => {
       unreachable: true,
       quarantined: true,
       released: true,
-      handed_over: true,
       closed: true,
     });
     expect(named(table("`LockError.reason` of `LEASE_LOST`")).toSorted()).toEqual(reasons.toSorted());

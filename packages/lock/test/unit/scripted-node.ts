@@ -1,16 +1,15 @@
 // A node that answers as a test tells it, and remembers what it was asked. Only for orders of
 // events that real servers do not produce on demand.
 
+import type { Won } from "../../src/lease/context.js";
 import { HeldLease } from "../../src/lease/held-lease.js";
 import { readPolicy } from "../../src/options/policy.js";
+import { InFlight } from "../../src/platform/clock.js";
 import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
-import { InFlight } from "../../src/platform/in-flight.js";
 import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
 import type { ExtendQuestion, GrantQuestion, LockNode, Ownership, ReleaseQuestion } from "../../src/protocol/node.js";
 import { LeastToken } from "../../src/protocol/token.js";
-import type { WaitContext } from "../../src/waiting/context.js";
-import { LocalQueue } from "../../src/waiting/local-queue.js";
-import { QueuedResources } from "../../src/waiting/queued-resources.js";
+import { LocalQueue, QueuedResources, type WaitContext } from "../../src/waiting/context.js";
 import { LookTimer } from "../../src/waiting/wait-budget.js";
 import { ManualClock } from "./manual-clock.js";
 
@@ -62,7 +61,7 @@ export class ScriptedNode implements LockNode {
 
   async extend(question: ExtendQuestion): Promise<ExtendBallot> {
     this.asked.push("extend");
-    this.owners.push(question.heir?.owner ?? question.owner);
+    this.owners.push(question.owner);
     return this.answers.extend?.(this, question) ?? { kind: "extended", node: this.name };
   }
 
@@ -106,6 +105,6 @@ export function contextOf(nodes: readonly LockNode[], clock = new ManualClock())
 /** A lease of these nodes, granted now; renewed only by the test. */
 export function leaseOf(nodes: readonly LockNode[], clock: ManualClock, ttlMs = 10_000): HeldLease {
   const started = { startMonotonicMs: clock.now, startWallMs: clock.wallMs() };
-  const grant = { resources: ["r"], owner: "o", token: 7, ttlMs, ...started, nodes, votes: [] };
+  const grant: Won = { kind: "won", resources: ["r"], owner: "o", token: 7, ttlMs, ...started, ticket: undefined, nodes, votes: [] };
   return new HeldLease(contextOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
 }

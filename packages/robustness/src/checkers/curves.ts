@@ -1,91 +1,85 @@
 // Every curve of the soak: what it shows, in which unit, and from when on its slope is a leak. A
 // curve that may grow with the work done, because the work is kept, is measured per piece of that
-// work. A panel is as bad as its worst curve.
-import type { Point, Samples } from "../history/samples.js";
-import { judge, judgedFromMs, type Rule, type RunSpan, type Verdict } from "./growth.js";
+// work. A panel is as bad as its worst curve. A curve with too few values is not flat. A curve that
+// this machine cannot measure is no finding.
+import { judge, type Point, type Rule, type Verdict } from "./growth.js";
+
+/** Every curve's value at one moment, by "panel/series". */
+export interface Row {
+  readonly atMs: number;
+  readonly values: Readonly<Record<string, number>>;
+}
 
 export interface Panel {
   readonly id: string;
-  readonly group: "Client processes" | "Gateway" | "Redis nodes" | "Postgres" | "Service";
+  readonly group: string;
   readonly title: string;
   readonly unit: string;
   readonly rule: Rule;
-  /** The panel that says the same exactly: where it has enough values, this one is only shown. */
-  readonly exactly?: string;
 }
 
 const megabytes: Rule = { bad: "rising", fold: "median", percentPerHour: 6, perHour: 4, worthMentioning: 2 };
-const heap: Rule = { bad: "rising", fold: "best", percentPerHour: 10, perHour: 2, worthMentioning: 1 };
 /** Handles, connections, keys: one that is left behind in three parts of a run is seen. */
 const count: Rule = { bad: "rising", fold: "median", percentPerHour: 3, perHour: 3, worthMentioning: 1.5 };
 /** Follows what else the machine does. */
 const pace: Rule = { bad: "rising", fold: "best", percentPerHour: 60, perHour: 5, worthMentioning: 2 };
 const perPiece: Rule = { bad: "rising", fold: "median", percentPerHour: 20, perHour: 10, worthMentioning: 10 };
 
-const ofProcess = (group: Panel["group"], prefix: string): readonly Panel[] => [
-  { id: `${prefix}-rss`, group, title: "Resident memory", unit: "MB", rule: megabytes },
-  // A saw: between two samples a busy process allots what a leak would in an hour, so the lowest
-  // sample says when it was taken, not what is kept. The ground of the saw, read at each full
-  // collection, is the next two curves.
-  { id: `${prefix}-heap`, group, title: "JavaScript heap in use", unit: "MB", rule: heap, exactly: `${prefix}-kept` },
-  { id: `${prefix}-kept`, group, title: "Objects after a full collection", unit: "MB", rule: { ...heap, fold: "median" } },
-  { id: `${prefix}-code`, group, title: "Compiled code", unit: "MB", rule: megabytes },
-  { id: `${prefix}-external`, group, title: "Memory outside the heap", unit: "MB", rule: { ...megabytes, perHour: 2, worthMentioning: 1 } },
-  { id: `${prefix}-handles`, group, title: "Active handles and requests", unit: "", rule: count },
-  { id: `${prefix}-timers`, group, title: "Active timers", unit: "", rule: count },
-  { id: `${prefix}-fds`, group, title: "Open file descriptors", unit: "", rule: count },
-  { id: `${prefix}-threads`, group, title: "Threads", unit: "", rule: count },
-  { id: `${prefix}-lag`, group, title: "Event loop late by, p99", unit: "ms", rule: pace },
+type Described = readonly [id: string, title: string, unit: string, rule: Rule];
+
+const ofProcess: readonly Described[] = [
+  ["rss", "Resident memory", "MB", megabytes],
+  // Of the heap in use only the ground of its saw says what is kept, read at each full collection.
+  ["kept", "Objects after a full collection", "MB", { ...megabytes, percentPerHour: 10, perHour: 2, worthMentioning: 1 }],
+  ["code", "Compiled code", "MB", megabytes],
+  ["external", "Memory outside the heap", "MB", { ...megabytes, perHour: 2, worthMentioning: 1 }],
+  ["handles", "Active handles and requests", "", count],
+  ["timers", "Active timers", "", count],
+  ["fds", "Open file descriptors", "", count],
+  ["threads", "Threads", "", count],
+  ["lag", "Event loop late by, p99", "ms", pace],
 ];
 
-export const panels: readonly Panel[] = [
-  { id: "operations", group: "Service", title: "Operations per second", unit: "/s", rule: { ...pace, bad: "falling", percentPerHour: 20 } },
-  { id: "acquire-p99", group: "Service", title: "Taking a free lock, p99", unit: "ms", rule: pace },
-  {
-    id: "wait-p99",
-    group: "Service",
-    title: "Waiting for a hot lock, p99",
-    unit: "ms",
-    rule: { ...pace, perHour: 100, worthMentioning: 30 },
-  },
-  { id: "write-p99", group: "Service", title: "Write through the gateway, p99", unit: "ms", rule: pace },
-  { id: "read-p99", group: "Service", title: "Read through the gateway, p99", unit: "ms", rule: pace },
-  ...ofProcess("Client processes", "client"),
-  { id: "client-waiting", group: "Client processes", title: "Waiting for a lock", unit: "", rule: count },
-  ...ofProcess("Gateway", "gateway"),
-  { id: "gateway-queue", group: "Gateway", title: "Requests and writes in flight", unit: "", rule: count },
-  { id: "redis-memory", group: "Redis nodes", title: "used_memory", unit: "MB", rule: { ...megabytes, perHour: 1, worthMentioning: 0.3 } },
-  { id: "redis-clients", group: "Redis nodes", title: "Connected clients", unit: "", rule: count },
-  { id: "redis-channels", group: "Redis nodes", title: "Pub/sub channels and patterns", unit: "", rule: count },
-  { id: "redis-blocked", group: "Redis nodes", title: "Blocked clients", unit: "", rule: count },
-  { id: "redis-keys", group: "Redis nodes", title: "Keys", unit: "", rule: { ...count, percentPerHour: 10, worthMentioning: 50 } },
-  { id: "redis-scripts", group: "Redis nodes", title: "Cached scripts", unit: "", rule: count },
-  { id: "postgres-backends", group: "Postgres", title: "Connections", unit: "", rule: count },
-  { id: "postgres-memory", group: "Postgres", title: "Private memory, all processes", unit: "MB", rule: megabytes },
-  { id: "postgres-document", group: "Postgres", title: "Table and index per document", unit: "B", rule: perPiece },
-  { id: "postgres-history", group: "Postgres", title: "History per accepted write", unit: "B", rule: perPiece },
-  {
-    id: "postgres-keys",
-    group: "Postgres",
-    title: "Used idempotency keys",
-    unit: "MB",
-    rule: { ...megabytes, perHour: 1, worthMentioning: 0.3 },
-  },
-  {
-    id: "postgres-wal",
-    group: "Postgres",
-    title: "Write-ahead log on disk",
-    unit: "MB",
-    rule: { ...megabytes, perHour: 30, worthMentioning: 10 },
-  },
-  { id: "postgres-dead", group: "Postgres", title: "Dead rows", unit: "", rule: { ...count, percentPerHour: 50, worthMentioning: 200 } },
-];
+const groups: Readonly<Record<string, readonly [name: string, curves: readonly Described[]]>> = {
+  service: [
+    "Service",
+    [
+      ["rate", "Operations per second", "/s", { ...pace, bad: "falling", percentPerHour: 20 }],
+      ["acquire", "Taking a free lock, p50", "ms", pace],
+      ["wait", "Waiting for a hot lock, p50", "ms", { ...pace, perHour: 100, worthMentioning: 30 }],
+      ["write", "Write through the gateway, p50", "ms", pace],
+      ["read", "Read through the gateway, p50", "ms", pace],
+    ],
+  ],
+  client: ["Client", [...ofProcess, ["waiting", "Waiting for a lock", "", count]]],
+  gateway: ["Gateway", [...ofProcess, ["queue", "Requests and writes in flight", "", count]]],
+  redis: [
+    "Redis",
+    [
+      ["memory", "used_memory", "MB", { ...megabytes, perHour: 1, worthMentioning: 0.3 }],
+      ["clients", "Connected clients", "", count],
+      ["channels", "Pub/sub channels and patterns", "", count],
+      ["blocked", "Blocked clients", "", count],
+      ["keys", "Keys", "", { ...count, percentPerHour: 10, worthMentioning: 50 }],
+      ["scripts", "Cached scripts", "", count],
+    ],
+  ],
+  postgres: [
+    "Postgres",
+    [
+      ["backends", "Connections", "", count],
+      ["memory", "Private memory, all processes", "MB", megabytes],
+      ["document", "Table and index per document", "B", perPiece],
+      ["history", "History per accepted write", "B", perPiece],
+      ["wal", "Write-ahead log on disk", "MB", { ...megabytes, perHour: 30, worthMentioning: 10 }],
+      ["dead", "Dead rows", "", { ...count, percentPerHour: 50, worthMentioning: 200 }],
+    ],
+  ],
+};
 
-// Every curve of every panel judged; a panel is as bad as its worst curve. A curve with too few
-// values is not flat. A curve that this machine cannot measure is no finding, nor is one that is
-// only shown because another says the same exactly.
-/** Parts of the judged span, in each of which there must be a new value. */
-const PARTS_WITH_NEWS = 8;
+const panels: readonly Panel[] = Object.entries(groups).flatMap(([prefix, [group, curves]]) =>
+  curves.map(([id, title, unit, rule]) => ({ id: `${prefix}-${id}`, group, title, unit, rule })),
+);
 
 export interface Curve {
   readonly name: string;
@@ -97,33 +91,27 @@ export interface Finding {
   readonly panel: Panel;
   readonly curves: readonly Curve[];
   /** The one with the steepest bad slope, those that are not flat before those that are. */
-  readonly worst: Curve | undefined;
+  readonly worst: Curve;
 }
 
-export function findAll(samples: Pick<Samples, "curvesOf" | "lastMs">): readonly Finding[] {
-  const span = { fromMs: 0, untilMs: samples.lastMs };
-  return panels.map((panel) => {
-    const exact = panel.exactly === undefined ? undefined : samples.curvesOf(panel.exactly);
-    const curves = [...samples.curvesOf(panel.id)].map(([name, points]) => {
-      const verdict = judge(points, panel.rule, span);
-      return { name, points, verdict: saysEnough(exact?.get(name), span) ? { ...verdict, kind: "not judged" as const } : verdict };
+/** Of each panel that was measured. */
+export function findAll(rows: readonly Row[]): readonly Finding[] {
+  const span = { fromMs: 0, untilMs: rows.at(-1)?.atMs ?? 0 };
+  const points = new Map<string, Point[]>();
+  for (const { atMs, values } of rows)
+    for (const [key, value] of Object.entries(values)) points.get(key)?.push({ atMs, value }) ?? points.set(key, [{ atMs, value }]);
+  return panels.flatMap((panel) => {
+    const own = [...points].filter(([key]) => key.startsWith(`${panel.id}/`)).sort(([a], [b]) => (a < b ? -1 : 1));
+    const curves = own.map(([key, values]): Curve => {
+      return { name: key.slice(panel.id.length + 1), points: values, verdict: judge(values, panel.rule, span) };
     });
     const [worst] = [...curves].sort((a, b) => badness(b, panel) - badness(a, panel));
-    return { panel, curves, worst };
+    return worst === undefined ? [] : [{ panel, curves, worst }];
   });
 }
 
 export function isBad({ verdict }: Curve): boolean {
-  return verdict.kind !== "flat" && verdict.kind !== "not judged";
-}
-
-/** Or not judged. */
-export function isFlat({ curves }: Finding): boolean {
-  return !curves.some(isBad);
-}
-
-export function isJudged({ curves }: Finding): boolean {
-  return curves.some(({ verdict }) => verdict.kind !== "not judged");
+  return verdict.kind !== "flat";
 }
 
 /** Whether client 1 grows faster than its peers, which in a short run all still warm up. */
@@ -133,20 +121,8 @@ export function standsOut({ curves }: Finding): boolean {
   return curves.every((curve) => curve === leaking || curve.verdict.mostPerHour < leaking.verdict.leastPerHour);
 }
 
-/** A value stands until there is a new one: new values are needed in every part of the run. */
-function saysEnough(points: readonly Point[] | undefined, span: RunSpan): boolean {
-  const fromMs = judgedFromMs(span);
-  const widthMs = (span.untilMs - fromMs) / PARTS_WITH_NEWS;
-  const withNews = new Set<number>();
-  (points ?? []).forEach(({ atMs, value }, i, all) => {
-    if (atMs >= fromMs && i > 0 && value !== all[i - 1]?.value)
-      withNews.add(Math.min(PARTS_WITH_NEWS - 1, Math.floor((atMs - fromMs) / widthMs)));
-  });
-  return withNews.size === PARTS_WITH_NEWS;
-}
-
 function badness(curve: Curve, { rule }: Panel): number {
-  const { verdict } = curve;
-  const slope = Number.isNaN(verdict.perHour) ? 0 : verdict.perHour * (rule.bad === "rising" ? 1 : -1);
+  const { perHour } = curve.verdict;
+  const slope = Number.isNaN(perHour) ? 0 : perHour * (rule.bad === "rising" ? 1 : -1);
   return slope + (isBad(curve) ? 1e12 : 0);
 }

@@ -4,9 +4,15 @@
 // and absolute; the whole rise is worth mentioning; and it still goes on in the last third, because
 // what levels off is no leak. The judged time has to be several times the longest operation: the
 // number of operations under way changes only as fast as they end, and no limit of a slope sees
-// that in a shorter time.
-import type { Point } from "../history/samples.js";
-import { median, trendOf } from "./statistics.js";
+// that in a shorter time. The slope is the median of the slopes of all pairs (Theil–Sen), its
+// limits follow from the variance of Kendall's S, widened where neighbouring values resemble each
+// other.
+import { groupedBy } from "../history.js";
+
+export interface Point {
+  readonly atMs: number;
+  readonly value: number;
+}
 
 export interface Rule {
   /** What is bad. */
@@ -25,8 +31,7 @@ export interface Rule {
 }
 
 export interface Verdict {
-  /** not judged: another curve says the same exactly, and that one is. */
-  readonly kind: "flat" | "rising" | "falling" | "too few values" | "not judged";
+  readonly kind: "flat" | "rising" | "falling" | "too few values";
   /** The median of the judged values, NaN if there are none. */
   readonly level: number;
   readonly perHour: number;
@@ -39,7 +44,7 @@ export interface Verdict {
   readonly judged: readonly Point[];
 }
 
-export interface RunSpan {
+interface RunSpan {
   readonly fromMs: number;
   readonly untilMs: number;
 }
@@ -50,7 +55,7 @@ const unknown = { perHour: Number.NaN, intercept: Number.NaN, leastPerHour: Numb
 const HOUR_MS = 3_600_000;
 
 /** The first third is warming up. */
-export function judgedFromMs({ fromMs, untilMs }: RunSpan): number {
+function judgedFromMs({ fromMs, untilMs }: RunSpan): number {
   return fromMs + (untilMs - fromMs) / 3;
 }
 
@@ -79,28 +84,82 @@ export function judge(points: readonly Point[], rule: Rule, span: RunSpan): Verd
   };
 }
 
-function fold(points: readonly Point[], rule: Rule, { fromMs, untilMs }: RunSpan): Point[] {
+function fold(points: readonly Point[], { fold, bad }: Rule, { fromMs, untilMs }: RunSpan): Point[] {
   const inSpan = points.filter(({ atMs }) => atMs >= fromMs && atMs <= untilMs);
-  const parts = partsOf[rule.fold];
-  const widthMs = (untilMs - fromMs) / parts;
-  return [...group(inSpan, fromMs, widthMs)].map(([part, values]) => ({
-    atMs: fromMs + (part + 0.5) * widthMs,
-    value: representative(values, rule),
-  }));
+  const widthMs = (untilMs - fromMs) / partsOf[fold];
+  return [...groupedBy(inSpan, ({ atMs }) => Math.floor((atMs - fromMs) / widthMs))].map(([part, own]) => {
+    const values = own.map(({ value }) => value);
+    const best = bad === "rising" ? Math.min(...values) : Math.max(...values);
+    return { atMs: fromMs + (part + 0.5) * widthMs, value: fold === "median" ? median(values) : best };
+  });
 }
 
-function representative(values: readonly number[], { fold, bad }: Rule): number {
-  if (fold === "median") return median(values);
-  return bad === "rising" ? Math.min(...values) : Math.max(...values);
+interface Trend {
+  /** Per millisecond. */
+  readonly slope: number;
+  /** One-sided limits of the slope, at 99 % each. */
+  readonly least: number;
+  readonly most: number;
 }
 
-function group(points: readonly Point[], fromMs: number, widthMs: number): Map<number, number[]> {
-  const parts = new Map<number, number[]>();
-  for (const { atMs, value } of points) {
-    const part = Math.floor((atMs - fromMs) / widthMs);
-    const values = parts.get(part);
-    if (values === undefined) parts.set(part, [value]);
-    else values.push(value);
+/** The standard normal deviate that one in a hundred exceeds. */
+const DEVIATE = 2.326;
+
+/** Of three points or more. */
+export function trendOf(points: readonly Point[]): Trend {
+  const slopes: number[] = [];
+  points.forEach((later, i) => {
+    for (const earlier of points.slice(0, i)) slopes.push((later.value - earlier.value) / (later.atMs - earlier.atMs));
+  });
+  slopes.sort((a, b) => a - b);
+  const slope = middle(slopes);
+  const residuals = points.map(({ atMs, value }) => value - slope * atMs);
+  // Sen's limits: so many ranks on either side of the median as S deviates by chance.
+  const reach = DEVIATE * Math.sqrt(kendallVariance(points) * resemblance(residuals));
+  const at = (rank: number): number => slopes[Math.min(slopes.length - 1, Math.max(0, Math.round(rank)))] ?? slope;
+  return { slope, least: at((slopes.length - 1 - reach) / 2), most: at((slopes.length - 1 + reach) / 2) };
+}
+
+/** Of Kendall's S if there is no trend; equal values vary less. */
+function kendallVariance(points: readonly Point[]): number {
+  const counts = new Map<number, number>();
+  for (const { value } of points) counts.set(value, (counts.get(value) ?? 0) + 1);
+  const term = (n: number): number => n * (n - 1) * (2 * n + 5);
+  const ties = [...counts.values()].reduce((sum, count) => sum + term(count), 0);
+  return (term(points.length) - ties) / 18;
+}
+
+/**
+ * By what the variance grows because values resemble those before them; 1 if they do not. Only
+ * resemblance beyond chance counts.
+ */
+function resemblance(residuals: readonly number[]): number {
+  const n = residuals.length;
+  const centre = median(residuals);
+  const apart = residuals.map((value) => value - centre);
+  const power = apart.reduce((sum, value) => sum + value * value, 0);
+  if (power === 0) return 1;
+  let factor = 1;
+  for (let lag = 1; lag <= n / 4; lag++) {
+    const shared = apart.slice(lag).reduce((sum, value, i) => sum + value * (apart[i] ?? 0), 0) / power;
+    if (shared < DEVIATE / Math.sqrt(n) / 2) break;
+    factor += 2 * (1 - lag / n) * shared;
   }
-  return parts;
+  return factor;
+}
+
+function middle(sorted: readonly number[]): number {
+  const half = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(half)] ?? 0) + (sorted[Math.ceil(half)] ?? 0)) / 2;
+}
+
+/** The value below which the given part (0…1) of the samples lies. */
+export function quantile(samples: readonly number[], part: number): number {
+  if (samples.length === 0) throw new RangeError("no samples");
+  const sorted = [...samples].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN;
+}
+
+export function median(samples: readonly number[]): number {
+  return quantile(samples, 0.5);
 }

@@ -1,5 +1,35 @@
-// T1, T2, L1 and L2 on the leases of one resource, in O(n log n).
-import { groupedBy, highestBefore, type LeaseRecord, type Pause, type Span, type Violation } from "../history/records.js";
+// T1, T2, L1 and L2 on the leases of each resource, in O(n log n), and the counters of the nodes.
+import {
+  type CounterSample,
+  groupedBy,
+  type History,
+  highestBefore,
+  type LeaseRecord,
+  type Pause,
+  type Span,
+  type Violation,
+} from "../history.js";
+
+export function brokenLeases({ leases, pauses, clockJumps }: Pick<History, "leases" | "pauses" | "clockJumps">): Violation[] {
+  return [...groupedBy(leases, ({ resource }) => resource)].flatMap(([resource, own]) =>
+    [...repeatedTokens(own), ...tokensAgainstTime(own), ...overlaps(own, clockJumps), ...toldTooLate(own, pauses)].map(
+      (violation): Violation => ({ ...violation, resource, what: `${resource}: ${violation.what}` }),
+    ),
+  );
+}
+
+/** What a node has counted never falls while it keeps its memory. */
+export function fallenCounters(samples: readonly CounterSample[]): Violation[] {
+  const last = new Map<string, CounterSample>();
+  return samples.flatMap((sample): Violation[] => {
+    const memory = `${sample.node}/${sample.memory}`;
+    const before = last.get(memory);
+    last.set(memory, sample);
+    if (before === undefined || (sample.floor >= before.floor && sample.counter >= before.counter)) return [];
+    const from = `floor ${before.floor}, counter ${before.counter}`;
+    return [{ promise: "counters", what: `${sample.node} fell from ${from} to floor ${sample.floor}, counter ${sample.counter}` }];
+  });
+}
 
 /** How long after its end a running holder may be told: timers are late on a shared machine. */
 export const L1_TOLERANCE_MS = 50;

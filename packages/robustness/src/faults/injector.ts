@@ -1,21 +1,17 @@
 // Injects the planned faults, each at its time, while others may last. Undoes all in the end.
-import { waited } from "../history/records.js";
-import type { Environment } from "../servers/environment.js";
-import type { Ambush } from "./ambush.js";
-import type { FaultLog } from "./fault-log.js";
-import { breakLinks, type Link } from "./network.js";
-import { breakPostgres, failOver } from "./postgres.js";
-import { killClient, pauseGateway, restartGateway, stopClient } from "./processes.js";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FaultProxy, FleetWay } from "@palisade/testkit";
+import { waited } from "../history.js";
+import type { Gateway } from "../servers/gateway.js";
+import type { ClientLinks, Environment } from "../servers/system.js";
 import type { NodeFaults } from "./redis-nodes.js";
-import type { BrokenLinks, PlannedFault } from "./schedule.js";
+import type { FaultKind, FaultLog, LinkFault, PlannedFault } from "./schedule.js";
 
 interface InjectorSettings {
   readonly environment: Environment;
   readonly plan: readonly PlannedFault[];
   readonly log: FaultLog;
   readonly nodes: NodeFaults;
-  /** None in a control. */
-  readonly ambush: Ambush | undefined;
   /** A stopped client outlives its lease by the time that is planned. */
   readonly ttlMs: number;
   /**
@@ -29,10 +25,8 @@ interface InjectorSettings {
 
 /** Until the plan is done or the signal comes; fails with the first fault that cannot be undone. */
 export async function inject(settings: InjectorSettings, over: AbortSignal): Promise<void> {
-  const { plan, ambush, nodes, log, limit } = settings;
+  const { plan, log, limit } = settings;
   const startedAt = performance.now();
-  const planDone = new AbortController();
-  const lying = ambush?.lie(AbortSignal.any([over, planDone.signal])) ?? Promise.resolve();
   const underWay = new Set<Promise<void>>();
   let countedUnderWay = 0;
   const failures: unknown[] = [];
@@ -52,76 +46,133 @@ export async function inject(settings: InjectorSettings, over: AbortSignal): Pro
       });
     underWay.add(fault);
   }
-  planDone.abort();
-  await Promise.all([...underWay, lying]);
-  await nodes.settled();
+  await Promise.all(underWay);
   if (failures.length > 0) throw failures[0];
 }
 
 async function injectOne(settings: InjectorSettings, planned: PlannedFault): Promise<void> {
-  const { environment, log, nodes, giveUp } = settings;
-  const { store, gateways } = environment;
-  const { lastsMs } = planned;
-  switch (planned.kind) {
+  const { environment, log, nodes, giveUp, ttlMs } = settings;
+  const { store, gateways, workers } = environment;
+  const { kind, lastsMs } = planned;
+  switch (kind) {
     case "node killed":
-      return nodes.kill(planned.node, lastsMs, planned.limit);
     case "node paused":
-      return nodes.pause(planned.node, lastsMs, planned.limit);
     case "nodes wiped":
-      return nodes.wipe(planned.nodes, lastsMs, planned.limit);
     case "node clock shifted":
-      return nodes.shiftClock(planned.node, planned.byMs);
+      return nodes.inject(planned);
     case "store crashed":
     case "store restarted":
     case "store paused":
-      return store === undefined ? log.leaveOut(planned.kind) : breakPostgres(log, store, { kind: planned.kind, lastsMs });
+      if (store === undefined) return log.leaveOut(kind);
+      return log.alone(store, { kind, place: "store", target: "store" }, async () => {
+        const { server } = store;
+        if (kind !== "store restarted") await (kind === "store paused" ? server.pause() : server.crash());
+        await sleep(kind === "store restarted" ? 0 : lastsMs);
+        await (kind === "store paused" ? server.resume() : server.restart());
+      });
     case "store failed over":
-      return store === undefined ? log.leaveOut(planned.kind) : failOver(log, { store, gateways }, giveUp);
+      return failOver(settings);
     case "gateway killed":
     case "gateway drained":
     case "gateway paused": {
       const gateway = gateways[planned.gateway];
-      if (gateway === undefined) return log.leaveOut(planned.kind);
-      if (planned.kind === "gateway paused") return pauseGateway(log, gateway, lastsMs);
-      return restartGateway(log, gateway, { kind: planned.kind, lastsMs, giveUp });
+      return gateway === undefined ? log.leaveOut(kind) : breakGateway(log, gateway, { kind, lastsMs, giveUp });
     }
     case "client stopped":
     case "client killed": {
-      const client = environment.workers.all[planned.client];
-      if (client === undefined) return log.leaveOut(planned.kind);
-      return planned.kind === "client killed" ? killClient(log, client) : stopClient(log, client, settings.ttlMs + lastsMs);
+      const client = workers.all[planned.clients[0] ?? 0];
+      if (client === undefined) return log.leaveOut(kind);
+      return log.alone(client, { kind, place: "clients", target: client.name }, async () => {
+        if (kind === "client killed") return client.replace();
+        client.stop();
+        await sleep(ttlMs + lastsMs);
+        client.continue();
+      });
     }
-    default: {
-      const links = linksOf(environment, planned);
-      return links.length === 0 ? log.leaveOut(planned.kind) : breakLinks(log, links, { ...planned, place: placeOf(planned) });
-    }
+    default:
+      return breakLinks(log, linksOf(environment, planned), planned);
   }
 }
 
-function linksOf({ clientLinks, gatewayLinks, store }: Environment, fault: BrokenLinks): readonly Link[] {
-  const gateway = "gateway" in fault ? `gateway ${fault.gateway + 1}` : "";
-  const links = ((): readonly { target: string; proxy: Link["proxy"] | undefined }[] => {
-    switch (fault.kind) {
-      case "link to nodes":
-        return fault.clients.flatMap((client) =>
-          fault.nodes.map((node) => ({ target: `c${client}`, proxy: clientLinks[client]?.nodes.proxies[node] })),
-        );
-      case "link of gateway to nodes":
-        return fault.nodes.map((node) => ({ target: gateway, proxy: gatewayLinks[fault.gateway]?.nodes.proxies[node] }));
-      case "link to gateway":
-        return fault.clients.map((client) => ({ target: `c${client}`, proxy: clientLinks[client]?.gateways[fault.gateway] }));
-      case "link of gateway to store":
-        return [{ target: gateway, proxy: gatewayLinks[fault.gateway]?.store }];
-      case "link of guarded table to store":
-        return [{ target: `c${fault.client}`, proxy: clientLinks[fault.client]?.store }];
-      case "link to standby":
-        return [{ target: "standby", proxy: store?.replication }];
-    }
-  })();
-  return links.flatMap(({ target, proxy }) => (proxy === undefined ? [] : [{ target, proxy }]));
+/**
+ * Waits for other faults of the store, because it must happen. The gateways restart with another
+ * durability: the standby is gone.
+ */
+async function failOver({ environment: { store, gateways }, log, giveUp }: InjectorSettings): Promise<void> {
+  if (store === undefined) return log.leaveOut("store failed over");
+  await log.free(store);
+  await log.alone(store, { kind: "store failed over", place: "store", target: "store" }, () => store.failOver());
+  await Promise.all(
+    gateways.map(async (gateway) => {
+      gateway.env = { ...gateway.env, PALISADE_DURABILITY: "local" };
+      await log.free(gateway);
+      await breakGateway(log, gateway, { kind: "gateway killed", lastsMs: 0, giveUp });
+    }),
+  );
 }
 
-function placeOf({ kind }: BrokenLinks) {
-  if (kind === "link to nodes" || kind === "link of gateway to nodes") return "links to nodes";
-  return kind === "link to gateway" ? "links to gateways" : "links to the store";
+interface BrokenGateway {
+  readonly kind: "gateway killed" | "gateway drained" | "gateway paused";
+  readonly lastsMs: number;
+  readonly giveUp: AbortSignal;
+}
+
+function breakGateway(log: FaultLog, gateway: Gateway, { kind, lastsMs, giveUp }: BrokenGateway): Promise<void> {
+  return log.alone(gateway, { kind, place: "gateways", target: gateway.name }, async () => {
+    if (kind === "gateway paused") {
+      gateway.signal("SIGSTOP");
+      await sleep(lastsMs);
+      gateway.signal("SIGCONT");
+      return;
+    }
+    await gateway.end(kind === "gateway drained");
+    if (kind === "gateway killed") await sleep(lastsMs);
+    await gateway.restart(giveUp);
+  });
+}
+
+interface Link {
+  readonly target: string;
+  readonly proxy: FaultProxy;
+}
+
+/** The target's name and its links; those that the run does not have are left out. */
+function linksOf({ clientLinks, gatewayLinks, store }: Environment, { kind, nodes, clients, gateway }: PlannedFault): Link[] {
+  const ofClients = (proxies: (links: Partial<ClientLinks>) => readonly (FaultProxy | undefined)[]) =>
+    clients.flatMap((client) => proxies(clientLinks[client] ?? {}).map((proxy) => ({ target: `c${client}`, proxy })));
+  const ofGateway = (proxies: readonly (FaultProxy | undefined)[]) => proxies.map((proxy) => ({ target: `gateway ${gateway + 1}`, proxy }));
+  const toNodes = (way: FleetWay | undefined) => nodes.map((node) => way?.proxies[node]);
+  const links: Partial<Record<FaultKind, () => { target: string; proxy: FaultProxy | undefined }[]>> = {
+    "link to nodes": () => ofClients((of) => toNodes(of.nodes)),
+    "link of gateway to nodes": () => ofGateway(toNodes(gatewayLinks[gateway]?.nodes)),
+    "link to gateway": () => ofClients((of) => [of.gateways?.[gateway]]),
+    "link of gateway to store": () => ofGateway([gatewayLinks[gateway]?.store]),
+    "link of guarded table to store": () => ofClients((of) => [of.store]),
+    "link to standby": () => [{ target: "standby", proxy: store?.replication }],
+  };
+  return (links[kind]?.() ?? []).flatMap(({ target, proxy }) => (proxy === undefined ? [] : [{ target, proxy }]));
+}
+
+const breakings: Readonly<Record<LinkFault, (link: FaultProxy, slowMs: number) => unknown>> = {
+  partitioned: (link) => link.partition(),
+  slow: (link, slowMs) => link.slow(slowMs),
+  "replies dropped": (link) => link.dropReplies(),
+  "requests dropped": (link) => link.dropRequests(),
+  "replies held": (link) => link.holdReplies(),
+  // They arrive when it heals: late, and perhaps from clients that are gone.
+  "requests held": (link) => link.holdRequests(),
+  refused: (link) => link.refuse(),
+  cut: (link) => link.cut(),
+};
+
+/** Faults that meet on one link add up, and the first to heal heals all. */
+async function breakLinks(log: FaultLog, links: readonly Link[], { kind, how, slowMs, lastsMs }: PlannedFault): Promise<void> {
+  if (links.length === 0) return log.leaveOut(kind);
+  const ofNodes = kind === "link to nodes" || kind === "link of gateway to nodes";
+  const place = ofNodes ? "links to nodes" : kind === "link to gateway" ? "links to gateways" : "links to the store";
+  const end = log.begin({ kind: `${kind} ${how}`, place, target: [...new Set(links.map(({ target }) => target))].join(", ") });
+  await Promise.all(links.map(({ proxy }) => breakings[how](proxy, slowMs)));
+  await sleep(how === "cut" ? 1 : lastsMs);
+  await Promise.all(links.map(({ proxy }) => proxy.heal()));
+  end();
 }

@@ -5,11 +5,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocker, type MemberChange } from "@palisade/lock";
 import type { FleetWay, RedisNode } from "@palisade/testkit";
-import { waited } from "../history/records.js";
-import { votesIn } from "../servers/node-state.js";
-import type { Chance } from "../traffic/chance.js";
-import type { FaultLog } from "./fault-log.js";
-import type { NodeFaults } from "./redis-nodes.js";
+import type { Chance } from "../chance.js";
+import { waited } from "../history.js";
+import { type NodeFaults, votesIn } from "./redis-nodes.js";
+import type { FaultLog } from "./schedule.js";
 
 interface MemberChangesSettings {
   /** The operator's way to the nodes, in their order. */

@@ -1,11 +1,15 @@
-// Faults of the Redis nodes: killed, wiped, paused, clocks set. Invariant: at most a minority of
+// Faults of the Redis nodes (killed, wiped, paused, clocks set), and what the nodes have stored, read
+// past the lock. Invariant: at most a minority of
 // memories is lost at a time, and the next only after those nodes were readmitted; that is the
 // condition under which T1, T2 and L2 are promised. One fault at a time on each node.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisFleet, RedisNode } from "@palisade/testkit";
-import { nowMs } from "../history/records.js";
-import type { FaultLog } from "./fault-log.js";
-import { SPARED_NODES } from "./schedule.js";
+import { type CounterSample, nowMs } from "../history.js";
+import { type FaultLog, type PlannedFault, SPARED_NODES } from "./schedule.js";
+
+const NODE_KEY = "{palisade}:node";
+const LOCK_KEYS = "{palisade}:lock:*";
+const LOOK_EVERY_MS = 20;
 
 interface NodeFaultSettings {
   readonly fleet: RedisFleet;
@@ -16,15 +20,6 @@ interface NodeFaultSettings {
   readonly readmitted: (node: RedisNode) => Promise<boolean>;
 }
 
-interface Targets {
-  readonly indexes: readonly number[];
-  /** How many nodes may have a fault at once. */
-  readonly limit: number;
-  readonly by: "plan" | "ambush";
-}
-
-const LOOK_EVERY_MS = 10;
-
 export class NodeFaults {
   /** Nodes that no locker readmitted. */
   readonly notReadmitted: string[] = [];
@@ -32,11 +27,9 @@ export class NodeFaults {
   readonly #busy = new Set<RedisNode>();
   readonly #wiped = new Set<RedisNode>();
   readonly #memories = new Map<RedisNode, number>();
-  readonly #afterwards = new Set<Promise<void>>();
   /** Nodes that are no members, or are about to leave. */
   readonly #spared = new Set<RedisNode>();
   #clockIsFixed = false;
-  #isQuiet = false;
 
   constructor(settings: NodeFaultSettings) {
     this.#settings = settings;
@@ -72,128 +65,109 @@ export class NodeFaults {
     this.#spared.delete(newcomer);
   }
 
-  async kill(index: number, lastsMs: number, limit: number): Promise<void> {
-    const { killKeepsMemory, log } = this.#settings;
-    if (!killKeepsMemory && this.#wiped.size > 0) return log.leaveOut("node killed");
-    await this.#during("node killed", { indexes: [index], limit, by: "plan" }, async ([node]) => {
-      if (node === undefined) return;
-      if (!killKeepsMemory) this.#noteWiped(node);
-      await node.kill();
-      await sleep(lastsMs);
-      await node.restart();
-      await this.#readmit(node);
-    });
-  }
-
-  async wipe(indexes: readonly number[], lastsMs: number, limit: number): Promise<void> {
-    if (this.#wiped.size > 0) return this.#settings.log.leaveOut("nodes wiped");
-    await this.#during("nodes wiped", { indexes, limit, by: "plan" }, async (nodes) => {
-      await Promise.all(nodes.map(async (node) => this.#readmit(await this.#wipeOne(node, lastsMs))));
-    });
-  }
-
-  /**
-   * Wipes them one right after the other, and resolves as soon as they are up, before they are
-   * readmitted; false if too much is broken already.
-   */
-  async wipeInAmbush(indexes: readonly number[], gapMs: number): Promise<boolean> {
-    if (this.#wiped.size > 0) return false;
-    return new Promise((resolve, reject) => {
-      let isUp = false;
-      const targets = { indexes, limit: SPARED_NODES, by: "ambush" } as const;
-      const fault = this.#during("nodes wiped in ambush", targets, async (nodes) => {
-        await Promise.all(nodes.map((node, i) => this.#wipeOne(node, i * gapMs)));
-        isUp = true;
-        resolve(true);
-        await Promise.all(nodes.map((node) => this.#readmit(node)));
-      });
-      const afterwards = fault.then(() => isUp || resolve(false), reject).then(() => void this.#afterwards.delete(afterwards));
-      this.#afterwards.add(afterwards);
-    });
-  }
-
-  async pause(index: number, lastsMs: number, limit: number): Promise<void> {
-    await this.#during("node paused", { indexes: [index], limit, by: "plan" }, async ([node]) => {
-      await node?.pause();
-      await sleep(lastsMs);
-      await node?.resume();
-    });
-  }
-
-  async shiftClock(index: number, byMs: number): Promise<void> {
-    await this.#shiftClocks({ indexes: [index], limit: SPARED_NODES, by: "plan" }, byMs);
-  }
-
-  /** Sets clocks forward in ambush; false if that cannot be done here. */
-  shiftClocksInAmbush(indexes: readonly number[], byMs: number): Promise<boolean> {
-    return this.#shiftClocks({ indexes, limit: SPARED_NODES, by: "ambush" }, byMs);
-  }
-
-  /** Runs `trap` while no node has a fault, and keeps planned ones away; false after `withinMs`. */
-  async quiet(withinMs: number, trap: () => Promise<boolean>): Promise<boolean> {
-    this.#isQuiet = true;
-    try {
-      for (const giveUpAt = performance.now() + withinMs; this.#busy.size > 0; await sleep(LOOK_EVERY_MS))
-        if (performance.now() > giveUpAt) return false;
-      return await trap();
-    } finally {
-      this.#isQuiet = false;
-    }
-  }
-
-  /** When what goes on after `wipeInAmbush` has come to its end. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#afterwards);
-  }
-
-  async #shiftClocks(targets: Targets, byMs: number): Promise<boolean> {
-    const { log } = this.#settings;
-    let isShifted = false;
-    if (this.#clockIsFixed) log.leaveOut("node clock shifted");
-    else
-      await this.#during("node clock shifted", targets, async (nodes) => {
-        const fromAt = nowMs();
-        const outcomes = await Promise.allSettled(nodes.map((node) => node.shiftClock(byMs)));
-        if (byMs > 0) log.clockJumps.push({ fromAt, untilAt: nowMs() });
-        const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : []));
-        this.#clockIsFixed = failures.some(({ message }) => message.includes("cannot be moved here"));
-        if (failures[0] !== undefined && !this.#clockIsFixed) throw failures[0];
-        isShifted = failures.length === 0;
-      });
-    return isShifted;
-  }
-
-  async #wipeOne(node: RedisNode, lastsMs: number): Promise<RedisNode> {
-    this.#noteWiped(node);
-    await node.kill();
-    await sleep(lastsMs);
-    await node.restart({ forget: true });
-    return node;
-  }
-
-  #noteWiped(node: RedisNode): void {
-    this.#wiped.add(node);
-    this.#memories.set(node, this.memoryOf(node) + 1);
-  }
-
-  async #readmit(node: RedisNode): Promise<void> {
-    if (!(await this.#settings.readmitted(node))) this.notReadmitted.push(node.name);
-    this.#wiped.delete(node);
-  }
-
-  async #during(kind: string, { indexes, limit, by }: Targets, inject: (nodes: readonly RedisNode[]) => Promise<void>): Promise<void> {
-    const { fleet, log } = this.#settings;
-    const nodes = indexes.map((index) => fleet.nodes[index]).filter((node) => node !== undefined);
-    if (by === "plan" && this.#isQuiet) return log.leaveOut(kind);
-    if (nodes.some((node) => this.#busy.has(node) || this.#spared.has(node)) || this.#busy.size + nodes.length > limit)
+  /** Left out if one of the nodes has a fault already, or too many have. */
+  async inject(fault: PlannedFault): Promise<void> {
+    const { fleet, log, killKeepsMemory } = this.#settings;
+    const { kind, limit } = fault;
+    const nodes = fault.nodes.map((index) => fleet.nodes[index]).filter((node) => node !== undefined);
+    const forgets = kind === "nodes wiped" || (kind === "node killed" && !killKeepsMemory);
+    if (
+      (forgets && this.#wiped.size > 0) ||
+      (kind === "node clock shifted" && this.#clockIsFixed) ||
+      nodes.some((node) => this.#busy.has(node) || this.#spared.has(node)) ||
+      this.#busy.size + nodes.length > limit
+    )
       return log.leaveOut(kind);
-    for (const node of nodes) this.#busy.add(node);
+    for (const node of nodes) {
+      this.#busy.add(node);
+      if (forgets) {
+        this.#wiped.add(node);
+        this.#memories.set(node, this.memoryOf(node) + 1);
+      }
+    }
     const ends = nodes.map(({ name }) => log.begin({ kind, place: "nodes", target: name }));
     try {
-      await inject(nodes);
+      await Promise.all(nodes.map((node) => this.#injectOne(node, fault)));
     } finally {
       for (const end of ends) end();
       for (const node of nodes) this.#busy.delete(node);
     }
   }
+
+  async #injectOne(node: RedisNode, fault: PlannedFault): Promise<void> {
+    const { kind, lastsMs } = fault;
+    if (kind === "node clock shifted") return await this.#shiftClock(node, fault.byMs);
+    if (kind === "node paused") {
+      await node.pause();
+      await sleep(lastsMs);
+      return await node.resume();
+    }
+    await node.kill();
+    await sleep(lastsMs);
+    await node.restart({ forget: kind === "nodes wiped" });
+    if (!(await this.#settings.readmitted(node))) this.notReadmitted.push(node.name);
+    this.#wiped.delete(node);
+  }
+
+  async #shiftClock(node: RedisNode, byMs: number): Promise<void> {
+    const fromAt = nowMs();
+    await node.shiftClock(byMs).catch((error: Error) => {
+      this.#clockIsFixed = error.message.includes("cannot be moved here");
+      if (!this.#clockIsFixed) throw error;
+    });
+    if (byMs > 0) this.#settings.log.clockJumps.push({ fromAt, untilAt: nowMs() });
+  }
+}
+
+/** Resolves when the node votes again since its last start; false if the signal came first. */
+export async function readmitted(node: RedisNode, signal: AbortSignal): Promise<boolean> {
+  for (; !signal.aborted; await sleep(LOOK_EVERY_MS)) {
+    const server = await node.cli("INFO", "server").catch(noAnswer);
+    const runId = /run_id:(\w+)/.exec(String(server))?.[1];
+    if (runId !== undefined && (await admission(node)).startsWith(`+${runId.slice(0, -1)}`)) return true;
+  }
+  return false;
+}
+
+/** Resolves when the node votes in that generation or a later one; false if the signal came. */
+export async function votesIn(node: RedisNode, generation: number, signal: AbortSignal): Promise<boolean> {
+  for (; !signal.aborted; await sleep(LOOK_EVERY_MS)) {
+    const admitted = await admission(node);
+    if (admitted.startsWith("+") && Number.parseInt(admitted.slice(55), 10) >= generation) return true;
+  }
+  return false;
+}
+
+/** A mark, + where the node votes; the run id without its last digit; the counter floor; the generation. */
+async function admission(node: RedisNode): Promise<string> {
+  return String(await node.cli("HGET", NODE_KEY, "admitted").catch(noAnswer));
+}
+
+/** The lock keys on all nodes, as "node key". */
+export async function lockKeys(nodes: readonly RedisNode[]): Promise<string[]> {
+  const keys = await Promise.all(
+    nodes.map(async (node) => ((await node.cli("KEYS", LOCK_KEYS)) as string[]).map((key) => `${node.name} ${key}`)),
+  );
+  return keys.flat();
+}
+
+// A node that was killed under the question.
+function noAnswer(): undefined {}
+
+/** Of all nodes that have no fault now. */
+export async function readCounters(fleet: RedisFleet, resource: string, memories: NodeFaults): Promise<CounterSample[]> {
+  const healthy = fleet.nodes.filter((node) => !memories.isBusy(node));
+  const samples = await Promise.all(healthy.map((node) => readOne(node, resource, memories)));
+  return samples.filter((sample) => sample !== undefined);
+}
+
+/** Undefined if the node did not answer, or lost its memory meanwhile. */
+async function readOne(node: RedisNode, resource: string, memories: NodeFaults): Promise<CounterSample | undefined> {
+  const memory = memories.memoryOf(node);
+  // Each of them only rises by itself, so that they need not be read at one moment.
+  const questions = [node.cli("HGET", "{palisade}:node", "floor"), node.cli("GET", `{palisade}:token:${resource}`)];
+  const answers = await Promise.all(questions).catch(noAnswer);
+  if (answers === undefined || memory !== memories.memoryOf(node)) return undefined;
+  const [floor, counter] = answers;
+  return { node: node.name, memory, floor: Number(floor ?? 0), counter: Number(counter ?? 0) };
 }

@@ -1,30 +1,50 @@
 // The faults of a run, drawn before it begins: what, where, when and for how long; a function of
 // the seed. Whether a fault can be made when its time has come is decided then, by what is already
-// broken.
-import { type Chance, chanceOf } from "../traffic/chance.js";
-import { type LinkFault, linkFaults } from "./network.js";
+// broken: the log says what happened.
+import { type Chance, chanceOf } from "../chance.js";
+import { nowMs, type Span } from "../history.js";
 
-type DrawnFault =
-  /** `limit`: how many nodes may have a fault at once. */
-  | { readonly kind: "node killed" | "node paused"; readonly node: number; readonly limit: number }
-  | { readonly kind: "nodes wiped"; readonly nodes: readonly number[]; readonly limit: number }
-  | { readonly kind: "node clock shifted"; readonly node: number; readonly byMs: number }
-  | BrokenLinks
-  | { readonly kind: "gateway killed" | "gateway paused" | "gateway drained"; readonly gateway: number }
-  | { readonly kind: "store crashed" | "store restarted" | "store paused" | "store failed over" }
-  | { readonly kind: "client stopped" | "client killed"; readonly client: number };
+const linkFaults = [
+  "partitioned",
+  "slow",
+  "replies dropped",
+  "requests dropped",
+  "replies held",
+  "requests held",
+  "refused",
+  "cut",
+] as const;
+export type LinkFault = (typeof linkFaults)[number];
 
-export type BrokenLinks = { readonly how: LinkFault; readonly slowMs: number } & (
-  | { readonly kind: "link to nodes"; readonly clients: readonly number[]; readonly nodes: readonly number[] }
-  | { readonly kind: "link of gateway to nodes"; readonly gateway: number; readonly nodes: readonly number[] }
-  | { readonly kind: "link to gateway"; readonly clients: readonly number[]; readonly gateway: number }
-  | { readonly kind: "link of gateway to store"; readonly gateway: number }
-  | { readonly kind: "link of guarded table to store"; readonly client: number }
-  | { readonly kind: "link to standby" }
-);
+export type FaultKind =
+  | `node ${"killed" | "paused" | "clock shifted"}`
+  | "nodes wiped"
+  | "link to nodes"
+  | "link of gateway to nodes"
+  | "link to gateway"
+  | "link of gateway to store"
+  | "link of guarded table to store"
+  | "link to standby"
+  | `gateway ${"killed" | "paused" | "drained"}`
+  | `store ${"crashed" | "restarted" | "paused" | "failed over"}`
+  | `client ${"stopped" | "killed"}`;
 
-export type FaultKind = DrawnFault["kind"];
-export type PlannedFault = DrawnFault & { readonly atMs: number; readonly lastsMs: number };
+export interface PlannedFault {
+  readonly kind: FaultKind;
+  readonly atMs: number;
+  readonly lastsMs: number;
+  /** What it meets: each kind has its own use for these. */
+  readonly nodes: readonly number[];
+  readonly clients: readonly number[];
+  readonly gateway: number;
+  /** How many nodes may have a fault at once. */
+  readonly limit: number;
+  /** Of a clock. */
+  readonly byMs: number;
+  /** Of links. */
+  readonly how: LinkFault;
+  readonly slowMs: number;
+}
 
 interface Duration {
   readonly least: number;
@@ -60,72 +80,103 @@ export const SPARED_NODES = 2;
 export function schedule(seed: string, plan: Plan): PlannedFault[] {
   const chance = chanceOf(seed, "schedule");
   const { durationMs, paceMs, calm, failoverAt } = plan;
-  const planned: PlannedFault[] =
-    failoverAt === undefined ? [] : [{ kind: "store failed over", atMs: durationMs * failoverAt, lastsMs: 0 }];
+  const planned: PlannedFault[] = [];
+  if (failoverAt !== undefined) planned.push({ ...draw(chance, plan, "store failed over"), atMs: durationMs * failoverAt });
   for (let atMs = 0; ; ) {
     atMs += chance.between(paceMs / 2, paceMs * 1.5) + (chance.happens(calm.probability) ? calm.ms : 0);
-    if (atMs >= durationMs) break;
-    const fault = draw(chance, plan);
-    planned.push({ ...fault, atMs, lastsMs: drawDuration(chance, plan.lastsMsOf?.[fault.kind] ?? plan.lastsMs) });
-  }
-  return planned.sort((a, b) => a.atMs - b.atMs);
-}
-
-function drawDuration(chance: Chance, { least, most, long }: Duration): number {
-  return chance.between(least, long !== undefined && chance.happens(0.2) ? long : most);
-}
-
-function draw(chance: Chance, plan: Plan): DrawnFault {
-  const { nodes, gateways, clients } = plan;
-  const any = (count: number): number => chance.between(0, count - 1);
-  const link = { how: chance.one(linkFaults), slowMs: chance.between(plan.slowMs.least, plan.slowMs.most) };
-  const limit = SPARED_NODES + (chance.happens(plan.beyondQuorum) ? 1 : 0);
-  const [kind] = chance.weighted(Object.entries(plan.weights) as [FaultKind, number][], ([, weight]) => weight);
-  switch (kind) {
-    case "node killed":
-    case "node paused":
-      return { kind, node: any(nodes), limit };
-    case "nodes wiped":
-      return { kind, nodes: chance.some(list(nodes), chance.happens(0.4) ? 2 : 1), limit };
-    case "node clock shifted":
-      return { kind, node: any(nodes), byMs: chance.happens(0.5) ? -chance.between(50, 1_500) : chance.between(50, 5_000) };
-    case "link to nodes":
-      return { kind, ...link, ...scope(chance, { nodes, clients }) };
-    case "link of gateway to nodes":
-      return { kind, ...link, gateway: any(gateways), nodes: chance.some(list(nodes), chance.between(1, nodes)) };
-    case "link to gateway":
-      return {
-        kind,
-        ...link,
-        gateway: any(gateways),
-        clients: chance.some(list(clients), chance.one([1, Math.ceil(clients / 2), clients])),
-      };
-    case "link of gateway to store":
-      return { kind, ...link, gateway: any(gateways) };
-    case "link of guarded table to store":
-      return { kind, ...link, client: any(clients) };
-    case "link to standby":
-      return { kind, ...link };
-    case "gateway killed":
-    case "gateway paused":
-    case "gateway drained":
-      return { kind, gateway: any(gateways) };
-    case "client stopped":
-    case "client killed":
-      return { kind, client: any(clients) };
-    default:
-      return { kind };
+    if (atMs >= durationMs) return planned.sort((a, b) => a.atMs - b.atMs);
+    const [kind] = chance.weighted(Object.entries(plan.weights) as [FaultKind, number][], ([, weight]) => weight);
+    planned.push({ ...draw(chance, plan, kind), atMs });
   }
 }
 
-// One node for all clients, one or two nodes for half of them, or all nodes for one client.
-function scope(chance: Chance, { nodes, clients }: { nodes: number; clients: number }): { clients: number[]; nodes: number[] } {
-  const width = chance.one(["all", "half", "one"] as const);
-  if (width === "all") return { clients: list(clients), nodes: chance.some(list(nodes), 1) };
-  if (width === "one") return { clients: chance.some(list(clients), 1), nodes: list(nodes) };
-  return { clients: chance.some(list(clients), Math.ceil(clients / 2)), nodes: chance.some(list(nodes), chance.between(1, 2)) };
+function draw(chance: Chance, plan: Plan, kind: FaultKind): Omit<PlannedFault, "atMs"> {
+  const { nodes, gateways, clients, slowMs } = plan;
+  const { least, most, long } = plan.lastsMsOf?.[kind] ?? plan.lastsMs;
+  return {
+    kind,
+    lastsMs: chance.between(least, long !== undefined && chance.happens(0.2) ? long : most),
+    nodes: chance.some(list(nodes), 1),
+    clients: chance.some(list(clients), 1),
+    gateway: chance.between(0, gateways - 1),
+    limit: SPARED_NODES + (chance.happens(plan.beyondQuorum) ? 1 : 0),
+    byMs: chance.happens(0.5) ? -chance.between(50, 1_500) : chance.between(50, 5_000),
+    how: chance.one(linkFaults),
+    slowMs: chance.between(slowMs.least, slowMs.most),
+    ...drawWidth(chance, plan, kind),
+  };
+}
+
+/** Of the kinds that meet more than one node or client. */
+function drawWidth(chance: Chance, { nodes, clients }: Plan, kind: FaultKind): Partial<PlannedFault> {
+  const some = (count: number, of: number): number[] => chance.some(list(of), count);
+  const half = Math.ceil(clients / 2);
+  if (kind === "nodes wiped") return { nodes: some(chance.happens(0.4) ? 2 : 1, nodes) };
+  if (kind === "link of gateway to nodes") return { nodes: some(chance.between(1, nodes), nodes) };
+  if (kind === "link to gateway") return { clients: some(chance.one([1, half, clients]), clients) };
+  if (kind !== "link to nodes") return {};
+  return chance.one([
+    { clients: list(clients) },
+    { clients: some(half, clients), nodes: some(chance.between(1, 2), nodes) },
+    { nodes: list(nodes) },
+  ]);
 }
 
 function list(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
+}
+
+/** What kind of thing was broken: a lane of the picture, in this order. */
+export const places = ["nodes", "links to nodes", "gateways", "links to gateways", "store", "links to the store", "clients"] as const;
+
+export interface Fault {
+  readonly kind: string;
+  readonly place: (typeof places)[number];
+  readonly target: string;
+}
+
+export type InjectedFault = Fault & Span;
+
+/** One fault at a time on each target. */
+export class FaultLog {
+  readonly injected: InjectedFault[] = [];
+  readonly leftOut: Record<string, number> = {};
+  /** The times in which a node's clock was set forward. */
+  readonly clockJumps: Span[] = [];
+  readonly #busy = new Map<object, Promise<void>>();
+
+  /** From now until the returned function is called. */
+  begin(fault: Fault): () => void {
+    const fromAt = nowMs();
+    const index = this.injected.push({ ...fault, fromAt, untilAt: Number.POSITIVE_INFINITY }) - 1;
+    return () => {
+      this.injected[index] = { ...fault, fromAt, untilAt: nowMs() };
+    };
+  }
+
+  leaveOut(kind: string): void {
+    this.leftOut[kind] = (this.leftOut[kind] ?? 0) + 1;
+  }
+
+  /** Left out if the target has a fault already. */
+  async alone(target: object, fault: Fault, inject: () => Promise<void>): Promise<void> {
+    if (this.#busy.has(target)) return this.leaveOut(fault.kind);
+    const end = this.begin(fault);
+    const done = inject().finally(() => {
+      end();
+      this.#busy.delete(target);
+    });
+    this.#busy.set(target, done);
+    return done;
+  }
+
+  /** When the target has no fault. */
+  async free(target: object): Promise<void> {
+    while (this.#busy.has(target)) await this.#busy.get(target);
+  }
+
+  /** Faults that are not undone yet. */
+  lasting(): string[] {
+    return this.injected.filter(({ untilAt }) => untilAt === Number.POSITIVE_INFINITY).map(({ kind, target }) => `${kind} (${target})`);
+  }
 }

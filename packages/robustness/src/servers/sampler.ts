@@ -2,33 +2,52 @@
 // (Redis by INFO, Postgres by its catalogue and the kernel, the gateway's queues by its metrics).
 // What did not answer lately is a gap in its curve, not a zero.
 import { readFileSync } from "node:fs";
-import type { Values } from "../history/samples.js";
-import { Latency, quantileMs } from "../traffic/latency.js";
-import { type Reading, type Timing, timings } from "../traffic/messages.js";
+import type { FaultProxy, RedisFleet } from "@palisade/testkit";
+import type { Workers } from "../runs/workers.js";
+import type { Reading } from "../traffic/messages.js";
 import type { SelfReading } from "../traffic/probe.js";
-import type { SoakEnvironment } from "./environment.js";
+import type { Gateway } from "./gateway.js";
+
+/** What a soak puts under load. */
+export interface SoakEnvironment {
+  readonly fleet: RedisFleet;
+  readonly gateway: Gateway;
+  /** Between the clients and the gateway. */
+  readonly gatewayLink: FaultProxy;
+  /** What the gateway last said of itself, and when. */
+  readonly gatewaySelf: { self: SelfReading | undefined; at: number };
+  readonly workers: Workers;
+  /** One statement to Postgres, on a connection of its own. */
+  ask(statement: string): Promise<Record<string, unknown>>;
+}
+
+type Values = Record<string, number>;
 
 /** A reading older than so many intervals is left out; on a busy machine readings are late. */
 const STALE_AFTER = 2.5;
 const STALE_AFTER_MS = 1_000;
-/** Rates and percentiles are of so many rows together. */
+/** The rate is of so many rows together. */
 const ROWS_PER_WINDOW = 6;
+const MB = 1e6;
+const KB_PER_MB = 1e3;
+const TIMEOUT_MS = 5_000;
 
 export class Sampler {
   /** Of all clients since the beginning. */
-  readonly operations: Record<string, number> = {};
-  readonly failures: Record<string, number> = {};
+  readonly operations: Values = {};
+  readonly failures: Values = {};
   readonly #environment: SoakEnvironment;
-  readonly #everyMs: number;
-  readonly #latencies = Object.fromEntries(timings.map((name) => [name, new Latency()])) as Record<Timing, Latency>;
+  readonly #staleMs: number;
   #rows = 0;
-  #windowAt = performance.now();
-  #totalBefore = 0;
+  #window = { at: performance.now(), total: 0 };
 
   constructor(environment: SoakEnvironment, everyMs: number) {
     this.#environment = environment;
-    this.#everyMs = everyMs;
-    environment.workers.onReading = (reading) => this.#add(reading);
+    this.#staleMs = Math.max(STALE_AFTER_MS, STALE_AFTER * everyMs);
+    environment.workers.onReading = ({ operations, failures }: Reading) => {
+      add(this.operations, operations);
+      add(this.failures, failures);
+    };
   }
 
   get total(): number {
@@ -39,58 +58,33 @@ export class Sampler {
     const environment = this.#environment;
     const servers = await Promise.all([readRedis(environment), readPostgres(environment), readGateway(environment)]);
     const values: Values = Object.assign({}, ...servers);
+    const isStale = (at: number): boolean => performance.now() - at > this.#staleMs;
+    const addAll = (group: string, series: string, of: Readonly<Record<string, number>>): void => {
+      for (const [name, value] of Object.entries(of)) values[`${group}-${name}/${series}`] = value;
+    };
     for (const { name, last } of environment.workers.all) {
-      if (last === undefined || this.#isStale(last.at)) continue;
-      addSelf(values, { panel: "client", series: name, self: last.reading.self });
-      values[`client-waiting/${name}`] = last.reading.waiting;
+      if (last === undefined || isStale(last.at)) continue;
+      const { self, waiting, took } = last.reading;
+      addAll("client", name, { ...self, waiting });
+      addAll("service", name, took);
     }
     const { self, at } = environment.gatewaySelf;
-    if (self !== undefined && !this.#isStale(at)) addSelf(values, { panel: "gateway", series: "gateway", self });
-    this.#rows++;
-    if (this.#rows % ROWS_PER_WINDOW === 0) this.#addPace(values);
-    return values;
-  }
-
-  #add({ operations, failures, latencies }: Reading): void {
-    add(this.operations, operations);
-    add(this.failures, failures);
-    for (const name of timings) this.#latencies[name].addAll(latencies[name]);
-  }
-
-  #isStale(at: number): boolean {
-    return performance.now() - at > Math.max(STALE_AFTER_MS, STALE_AFTER * this.#everyMs);
-  }
-
-  #addPace(values: Values): void {
-    const now = performance.now();
-    const { total } = this;
-    values["operations/all"] = (total - this.#totalBefore) / ((now - this.#windowAt) / 1_000);
-    this.#totalBefore = total;
-    this.#windowAt = now;
-    for (const name of timings) {
-      const p99Ms = quantileMs(this.#latencies[name].take(), 0.99);
-      if (p99Ms !== undefined) values[`${name}-p99/all`] = p99Ms;
+    if (self !== undefined && !isStale(at)) addAll("gateway", "gateway", self);
+    if (++this.#rows % ROWS_PER_WINDOW === 0) {
+      const now = { at: performance.now(), total: this.total };
+      values["service-rate/all"] = (now.total - this.#window.total) / ((now.at - this.#window.at) / 1_000);
+      this.#window = now;
     }
+    return values;
   }
 }
 
-function add(to: Record<string, number>, counts: Readonly<Record<string, number>>): void {
+function add(to: Values, counts: Readonly<Values>): void {
   for (const [name, count] of Object.entries(counts)) to[name] = (to[name] ?? 0) + count;
 }
 
-function addSelf(values: Values, { panel, series, self }: { panel: string; series: string; self: SelfReading }): void {
-  const { rssMb, heapMb, keptMb, codeMb, externalMb, handles, timers, fds, threads, lagMs } = self;
-  const memory = { rss: rssMb, heap: heapMb, kept: keptMb, code: codeMb, external: externalMb };
-  const gauges = { ...memory, handles, timers, fds, threads, lag: lagMs };
-  for (const [name, value] of Object.entries(gauges)) if (value !== undefined) values[`${panel}-${name}/${series}`] = value;
-}
-
-const MB = 1e6;
-const KB_PER_MB = 1e3;
-const TIMEOUT_MS = 5_000;
-
-async function readRedis(environment: SoakEnvironment): Promise<Values> {
-  const all = await Promise.all(environment.fleet.nodes.map(async (node) => [node.name, await node.cli("INFO").catch(noAnswer)] as const));
+async function readRedis({ fleet }: SoakEnvironment): Promise<Values> {
+  const all = await Promise.all(fleet.nodes.map(async (node) => [node.name, await node.cli("INFO").catch(noAnswer)] as const));
   const values: Values = {};
   for (const [name, info] of all) {
     if (typeof info !== "string") continue;
@@ -114,11 +108,10 @@ const CATALOGUE = `
     pg_total_relation_size('palisade.resources') as resources,
     (select count(*) from palisade.resources) as documents,
     pg_total_relation_size('palisade.history') as history,
-    (select count(*) from palisade.history) as writes,
-    pg_total_relation_size('palisade.used_keys') as keys`;
+    (select count(*) from palisade.history) as writes`;
 
-async function readPostgres(environment: SoakEnvironment): Promise<Values> {
-  const row = await environment.ask(CATALOGUE).catch(noAnswer);
+async function readPostgres({ ask }: SoakEnvironment): Promise<Values> {
+  const row = await ask(CATALOGUE).catch(noAnswer);
   if (row === undefined) return {};
   const value = (name: string): number => Number(row[name] ?? 0);
   return {
@@ -127,7 +120,6 @@ async function readPostgres(environment: SoakEnvironment): Promise<Values> {
     "postgres-dead/postgres": value("dead"),
     "postgres-document/postgres": value("resources") / Math.max(1, value("documents")),
     "postgres-history/postgres": value("history") / Math.max(1, value("writes")),
-    "postgres-keys/postgres": value("keys") / MB,
     ...privateMemory(value("checkpointer")),
   };
 }
@@ -141,8 +133,8 @@ function privateMemory(checkpointer: number): Values {
   return { "postgres-memory/postgres": kilobytes.reduce((sum, one) => sum + one, 0) / KB_PER_MB };
 }
 
-async function readGateway(environment: SoakEnvironment): Promise<Values> {
-  const metrics = await fetch(`${environment.gateway.adminUrl}/metrics`, { signal: AbortSignal.timeout(TIMEOUT_MS) })
+async function readGateway({ gateway }: SoakEnvironment): Promise<Values> {
+  const metrics = await fetch(`${gateway.adminUrl}/metrics`, { signal: AbortSignal.timeout(TIMEOUT_MS) })
     .then((answer) => answer.text())
     .catch(noAnswer);
   if (metrics === undefined) return {};

@@ -1,5 +1,4 @@
 // What the harness and its worker processes say to each other. Plain data.
-import type { Counts } from "./latency.js";
 import type { SelfReading } from "./probe.js";
 
 interface CommonOrders {
@@ -43,7 +42,7 @@ export interface IntruderOrders extends CommonOrders {
 }
 
 /** What a client of the soak's control does wrong, once per operation. */
-export const leaks = ["memory", "timers", "listeners", "files"] as const;
+export const leaks = ["memory", "timers", "files"] as const;
 export type Leak = (typeof leaks)[number];
 
 export interface LoadOrders extends CommonOrders {
@@ -71,8 +70,7 @@ export interface Tally {
 export const noTally: Tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
 
 /** What the soak times: a free lock, a contended one, a write and a read by the gateway. */
-export const timings = ["acquire", "wait", "write", "read"] as const;
-export type Timing = (typeof timings)[number];
+export type Timing = "acquire" | "wait" | "write" | "read";
 
 /** The state of a worker of the soak, and what it did since the last reading. */
 export interface Reading {
@@ -81,7 +79,8 @@ export interface Reading {
   readonly waiting: number;
   readonly operations: Readonly<Record<string, number>>;
   readonly failures: Readonly<Record<string, number>>;
-  readonly latencies: Readonly<Record<Timing, Counts>>;
+  /** The median in milliseconds, of what there was. */
+  readonly took: Readonly<Partial<Record<Timing, number>>>;
 }
 
 export type FromWorker =
@@ -97,15 +96,19 @@ export type FromWorker =
 export interface Traffic {
   /** Resolves as soon as it can begin. */
   ready(): Promise<unknown>;
-  /** Until `finish` was called, and then the last operation. */
+  /** Until it is over, and then the last operation. */
   work(): Promise<void>;
-  finish(): void;
-  report(): FromWorker;
+  /** Reported in place of a tally. */
+  reading?(): Reading;
   close(): Promise<unknown>;
 }
 
-/** What a traffic may ask of the process that it runs in. */
+/** What a traffic may use of the process that it runs in. */
 export interface Process {
-  /** Stops the process by a real signal; the harness continues it. */
+  /** Told to finish. */
+  readonly over: AbortSignal;
+  /** For the tally. */
+  count(what: keyof Tally): void;
+  /** Stops the process by a real signal, unless it is to finish; the harness continues it. */
   pause(forMs: number): Promise<void>;
 }

@@ -2,9 +2,8 @@
 // order that can only make the lease look shorter and its acquire look earlier, so that a violation
 // that is found is one.
 import { subscribe } from "node:diagnostics_channel";
-import { channelNames, createLocker, type LockerOptions, nodesOrFleets, type RenewalEvent } from "@palisade/lock";
-import type { LineWriter } from "../history/history.js";
-import { nowMs } from "../history/records.js";
+import { channelNames, createLocker, type LockerOptions, type RenewalEvent } from "@palisade/lock";
+import { type LeaseLine, type LineWriter, nowMs } from "../history.js";
 
 export interface Lease {
   readonly token: number;
@@ -16,9 +15,9 @@ export interface Lease {
   release(): Promise<unknown>;
 }
 
-export interface HeldLease extends Lease, AsyncDisposable {}
+export type HeldLease = Lease & AsyncDisposable;
 
-export interface Wish {
+interface Wish {
   readonly ttlMs: number;
   readonly renew?: boolean;
   readonly waitMs?: number;
@@ -32,13 +31,8 @@ export interface Lock {
   close(): Promise<unknown>;
 }
 
-export function palisadeLock(urls: readonly string[], settings: Omit<LockerOptions, "nodes" | "fleets">): Lock {
-  const locker = createLocker({ ...nodesOrFleets(urls), ...settings });
-  return {
-    ready: () => locker.ready(),
-    acquire: (resources, wish) => locker.acquire(resources, wish),
-    close: () => locker.close(),
-  };
+export function palisadeLock(urls: readonly string[], settings: Omit<LockerOptions, "nodes">): Lock {
+  return createLocker({ nodes: urls, ...settings });
 }
 
 /** remainingMs() = when the first byte left + ttl − this − now. */
@@ -50,6 +44,7 @@ export class RecordedLock {
   readonly #lock: Lock;
   readonly #lines: LineWriter;
   readonly #renewing = new Map<number, () => void>();
+  #count = 0;
 
   constructor(lock: Lock, lines: LineWriter) {
     this.#lock = lock;
@@ -62,23 +57,32 @@ export class RecordedLock {
   }
 
   async acquire(resources: string | readonly string[], { ttlMs, renew = false, waitMs = 1_500 }: Wish): Promise<HeldLease> {
-    const lease = await this.#lock.acquire(resources, { ttlMs, renew, waitMs }).catch((error: Error & { code?: string }) => {
-      if (error.code !== undefined) this.#lines.write({ e: "unlocked", at: nowMs(), code: error.code });
-      throw error;
-    });
+    const lease = await this.#lock.acquire(resources, { ttlMs, renew, waitMs });
     const { token, resource, signal } = lease;
-    const grantedAt = nowMs();
+    const at = nowMs();
     const validUntilAt = nowMs() + lease.remainingMs();
-    const beganAt = Math.min(grantedAt, validUntilAt - ttlMs + allowanceMs(ttlMs));
-    this.#lines.write({ e: "lease", resources: lease.resources, token, beganAt, grantedAt, validUntilAt });
-    const onEnd = (): void => this.#lines.write({ e: "told", token, resource, at: nowMs() });
+    const beganAt = Math.min(at, validUntilAt - ttlMs + allowanceMs(ttlMs));
+    const number = ++this.#count;
+    let known: LeaseLine = { e: "lease", at, number, resources: lease.resources, token, beganAt, grantedAt: at, validUntilAt };
+    const write = (news: Partial<LeaseLine>): void => {
+      known = { ...known, ...news };
+      this.#lines.write(known);
+    };
+    write({});
+    const onEnd = (): void => write({ at: nowMs(), toldAt: nowMs() });
     if (signal.aborted) onEnd();
     else signal.addEventListener("abort", onEnd, { once: true });
-    if (renew) this.#renewing.set(token, () => this.#renewed(lease));
+    const onRenewal = (): void => {
+      const heardAt = nowMs();
+      const leftMs = lease.remainingMs();
+      // A lease that ended before its renewal was heard of is not longer now.
+      if (leftMs > 0) write({ at: heardAt, validUntilAt: Math.max(known.validUntilAt, heardAt + leftMs) });
+    };
+    if (renew) this.#renewing.set(token, onRenewal);
     const release = (): Promise<unknown> => {
       this.#renewing.delete(token);
       signal.removeEventListener("abort", onEnd);
-      this.#lines.write({ e: "released", token, resource, at: nowMs() });
+      write({ at: nowMs(), releasedAt: known.releasedAt ?? nowMs() });
       return lease.release();
     };
     return {
@@ -94,14 +98,6 @@ export class RecordedLock {
 
   close(): Promise<unknown> {
     return this.#lock.close();
-  }
-
-  #renewed(lease: Lease): void {
-    const at = nowMs();
-    const leftMs = lease.remainingMs();
-    // A lease that ended before its renewal was heard of is not longer now.
-    const { token, resource } = lease;
-    if (leftMs > 0) this.#lines.write({ e: "renewed", token, resource, validUntilAt: at + leftMs });
   }
 }
 

@@ -8,7 +8,7 @@ import { createGatewayClient, type GatewayClient, rawJson } from "@palisade/clie
 import { createLocker, type Locker } from "@palisade/lock";
 import { type Child, PostgresServer, RedisFleet, scratchFolder, startChild } from "@palisade/testkit";
 import { test as base, describe, expect } from "@palisade/testkit/vitest";
-import { Closers } from "../../src/harness/run.js";
+import { Closers } from "../../src/runs/run.js";
 import { Gateway } from "../../src/servers/gateway.js";
 
 const resolved = createRequire(import.meta.url);
@@ -47,7 +47,7 @@ async function startCell(closers: Closers): Promise<Cell> {
   const scopes = ["read:", "write:", "seal:", "admin:"];
   const keys = [{ id: "test", sha256: createHash("sha256").update(apiKey).digest("hex"), scopes }];
   const env = { DATABASE_URL: server.url, PALISADE_REDIS_URLS: fleet.urls.join(","), PALISADE_API_KEYS: JSON.stringify(keys) };
-  const gateway = closers.use(new Gateway({ name: "gateway", env: { ...env, PALISADE_DURABILITY: "local" } }));
+  const gateway = closers.use(new Gateway("gateway", { ...env, PALISADE_DURABILITY: "local" }));
   await gateway.start();
   await gateway.ready();
   const { url } = await gateway.link();

@@ -1,15 +1,15 @@
-// The same two scripts for the unsealed lock and for Palisade, judged by the same checkers: what a
-// fault run finds is found where the protection is missing, and only there. The scripts make it
-// happen every time.
+// The same scripts for the unsealed lock and for Palisade, judged by the same checkers: what a fault
+// run finds is found where the protection is missing, and only there. The scripts make it happen
+// every time.
 import { once } from "node:events";
 import type { FleetWay, RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { judge } from "../../src/checkers/judge.js";
-import { emptyHistory, type Line, leasesOf } from "../../src/history/history.js";
-import type { LeaseRecord } from "../../src/history/records.js";
-import { type Hold, hold, RESOURCE } from "../../src/traffic/one-lock.js";
+import { runCommand } from "../../src/command.js";
+import { emptyHistory, type LeaseRecord, type Line, leasesOf } from "../../src/history.js";
+import { lockCommand } from "../../src/runs/profiles.js";
+import { type Hold, hold, RESOURCE, unsealedLock } from "../../src/traffic/one-lock.js";
 import { type HeldLease, palisadeLock, RecordedLock } from "../../src/traffic/recorded-lock.js";
-import { unsealedLock } from "../../src/traffic/unsealed-lock.js";
 
 const locks = { unsealed: unsealedLock, palisade: palisadeLock };
 
@@ -26,21 +26,26 @@ interface Scene {
 interface Script {
   readonly kind: keyof typeof locks;
   readonly ttlMs: number;
+  /** The nodes in the list of each client, by their places; all by default. */
+  readonly lists?: readonly [readonly number[], readonly number[]];
   readonly play: (scene: Scene) => Promise<void>;
 }
 
 /** The promises that were broken. */
-async function broken(fleet: StartFleet, { kind, ttlMs, play }: Script): Promise<string[]> {
+async function broken(fleet: StartFleet, { kind, ttlMs, lists, play }: Script): Promise<string[]> {
   const running = await fleet({ clock: "real" });
   const ways = [await running.anotherWay(), await running.anotherWay()] as const;
   const lines: [Line[], Line[]] = [[], []];
   // No answer is late here but of what is gone, so that there is one attempt where one is meant.
   const times = { ttlMs, maxTtlMs: ttlMs, nodeTimeoutMs: ttlMs / 2 };
-  const clients = ways.map(({ urls }, client) => {
-    const lock = locks[kind](urls, { ...times, label: `client ${client}` });
-    return new RecordedLock(lock, { write: (line) => void lines[client]?.push(line) });
-  });
-  await Promise.all(clients.map((client) => client.ready()));
+  const clients: RecordedLock[] = [];
+  for (const [client, { urls }] of ways.entries()) {
+    const lock = locks[kind](lists?.[client]?.flatMap((node) => urls[node] ?? []) ?? urls, { ...times, label: `client ${client}` });
+    const recorded = new RecordedLock(lock, { write: (line) => void lines[client]?.push(line) });
+    clients.push(recorded);
+    // The first one founds the fleet.
+    await recorded.ready();
+  }
   const take = async (client: 0 | 1, how: Hold["how"], pause: () => Promise<void>): Promise<number> => {
     const lease = await untilHeld(clients[client] as RecordedLock, ttlMs);
     await hold(lease, { how, ttlMs, holdMs: 0 }, { pause });
@@ -105,6 +110,12 @@ async function forgottenGrants({ running, ways, holdDuring, take }: Scene): Prom
   });
 }
 
+/** Each client reaches two nodes of its own list of three. */
+async function twoMajorities({ ways, holdDuring, take }: Scene): Promise<void> {
+  await unreachable(ways[0], [1]);
+  await holdDuring(0, () => take(1));
+}
+
 describe("counters that have run apart", () => {
   test("give the unsealed lock smaller tokens later, and one token twice", async ({ fleet }) => {
     expect(await broken(fleet, { kind: "unsealed", ttlMs: 10_000, play: countersApart })).toEqual(["T1", "T2"]);
@@ -123,4 +134,25 @@ describe("nodes that forget a grant", () => {
   test("L2 are kept out of the vote until the lease that they forgot is over", async ({ fleet }) => {
     expect(await broken(fleet, { kind: "palisade", ttlMs: 2_000, play: forgottenGrants })).toEqual([]);
   });
+});
+
+describe("lists of nodes that each have a majority of their own", () => {
+  const lists = [
+    [0, 1, 2],
+    [0, 1, 3],
+  ] as const;
+
+  test("give a lock that counts the votes of any node two holders at one time", async ({ fleet }) => {
+    expect(await broken(fleet, { kind: "unsealed", ttlMs: 10_000, lists, play: twoMajorities })).toContain("L2");
+  });
+
+  test("M1 L2 have one holder where the nodes say who votes", async ({ fleet }) => {
+    expect(await broken(fleet, { kind: "palisade", ttlMs: 2_000, lists, play: twoMajorities })).toEqual([]);
+  });
+});
+
+// With processes, for seconds; a failure prints the command that draws the same faults again.
+test("T1 T2 L1 L2 nothing is broken while nodes, links and clients break at random", { timeout: 120_000 }, async () => {
+  const asked = ["--processes", "4", "--leases", "15", "--minutes", "0.5"];
+  expect(await runCommand(lockCommand, asked)).toBe(0);
 });

@@ -1,8 +1,7 @@
 // What the judge of the soak calls flat, and what not: curves with a leak and without.
 import { describe, expect, test } from "vitest";
+import { chanceOf } from "../../src/chance.js";
 import { judge, type Rule, type Verdict } from "../../src/checkers/growth.js";
-import { trendOf } from "../../src/checkers/statistics.js";
-import { chanceOf } from "../../src/traffic/chance.js";
 
 const MINUTE_MS = 60_000;
 const span = { fromMs: 0, untilMs: 30 * MINUTE_MS };
@@ -75,43 +74,6 @@ describe("a curve is flat", () => {
   });
 });
 
-/**
- * What twelve actors have under way every 100 ms of so many seconds: mostly short operations, some
- * as long as a wait for a lock.
- */
-function underWay(seed: string, seconds: number): { readonly atMs: number; readonly value: number }[] {
-  const chance = chanceOf(seed, "actors");
-  const actors = Array.from({ length: 12 }, () => ({ isBusy: false, untilMs: 0 }));
-  return Array.from({ length: seconds * 10 }, (_, i) => {
-    const atMs = (i + 1) * 100;
-    for (const actor of actors)
-      while (actor.untilMs < atMs) {
-        actor.isBusy = !actor.isBusy;
-        const takesMs = chance.happens(0.2) ? chance.between(400, 3_000) : chance.between(5, 80);
-        actor.untilMs += actor.isBusy ? takesMs : chance.between(1, 200);
-      }
-    return { atMs, value: actors.filter(({ isBusy }) => isBusy).length };
-  });
-}
-
-describe("operations under way, whose number changes only as fast as they end", () => {
-  const RUNS = 400;
-  const judged = (seed: number, { seconds, leak }: { seconds: number; leak: number }): Verdict["kind"] => {
-    const points = underWay(`${seed}`, seconds).map(({ atMs, value }) => ({ atMs, value: value + (leak * atMs) / 1_000 }));
-    return judge(points, counts, { fromMs: 0, untilMs: seconds * 1_000 }).kind;
-  };
-  const rising = (leak: number): number =>
-    Array.from({ length: RUNS }, (_, seed) => judged(seed, { seconds: 12, leak })).filter((kind) => kind === "rising").length;
-
-  test("are flat in a run of twelve seconds", () => {
-    expect(rising(0)).toBeLessThanOrEqual(RUNS / 200);
-  });
-
-  test("with a leak of ten a second beside them are not", () => {
-    expect(rising(10)).toBe(RUNS);
-  });
-});
-
 describe("a curve is not flat", () => {
   test("when a slow leak hides in noise ten times its growth per minute", () => {
     const seen = verdict((minutes, noise) => 100 + 0.3 * minutes + 3 * noise());
@@ -143,39 +105,6 @@ describe("a curve is not flat", () => {
       return verdict((minutes, noise) => 100 + (20 / 60) * minutes + resembling(noise, state), { seed: `leak ${seed}` }).kind;
     }).filter((kind) => kind === "rising");
     expect(found.length).toBeGreaterThanOrEqual(95);
-  });
-});
-
-describe("the limits of a slope", () => {
-  const at = (values: readonly number[]) => values.map((value, atMs) => ({ atMs, value }));
-
-  const slopesOf = (values: readonly number[]): number[] =>
-    values.flatMap((later, i) => values.slice(0, i).map((earlier, j) => (later - earlier) / (i - j))).sort((a, b) => a - b);
-
-  test("are those that Sen's method gives", () => {
-    // S varies by 10 · 9 · 25 / 18 = 125; 2.326 · √125 = 26.0 ranks of 45 between the limits.
-    const values = [3, 1, 4, 1.5, 5, 9, 2, 6, 5.5, 3.5];
-    const slopes = slopesOf(values);
-    expect(trendOf(at(values))).toEqual({ slope: slopes[22], least: slopes[9], most: slopes[35] });
-  });
-
-  test("are nearer where values are equal, and one where all are", () => {
-    // Four, four and two equal ones: (2250 − 156 − 156 − 18) / 18 = 106.7; 24.0 ranks.
-    const values = [1, 3, 3, 1, 3, 1, 5, 3, 5, 1];
-    const slopes = slopesOf(values);
-    expect(slopes[9]).toBeLessThan(slopes[10] ?? 0);
-    expect(trendOf(at(values))).toEqual({ slope: slopes[22], least: slopes[10], most: slopes[34] });
-    expect(trendOf(at([5, 5, 5, 5]))).toEqual({ slope: 0, least: 0, most: 0 });
-  });
-
-  test("are further apart where values resemble those before them", () => {
-    const waves = Array.from({ length: 60 }, (_, i) => Math.sin(i / 5));
-    const shuffled = chanceOf("deck", "waves").some(waves, waves.length);
-    const width = (values: readonly number[]): number => {
-      const { least, most } = trendOf(at(values));
-      return most - least;
-    };
-    expect(width(waves)).toBeGreaterThan(1.5 * width(shuffled));
   });
 });
 

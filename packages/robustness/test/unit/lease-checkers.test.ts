@@ -2,10 +2,9 @@
 // and against a plain definition that looks at every pair.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { fallenCounters, judge } from "../../src/checkers/judge.js";
+import { judge } from "../../src/checkers/judge.js";
 import * as checkers from "../../src/checkers/leases.js";
-import { emptyHistory } from "../../src/history/history.js";
-import type { CounterSample, LeaseRecord, Span } from "../../src/history/records.js";
+import { type CounterSample, emptyHistory, type LeaseRecord, type Span } from "../../src/history.js";
 
 /** A sound lease of 10 ms that was given back after 5. */
 function lease(token: number, grantedAt: number, more: Partial<LeaseRecord> = {}): LeaseRecord {
@@ -28,43 +27,23 @@ function withoutRelease({ releasedAt: _, ...record }: LeaseRecord): LeaseRecord 
   return record;
 }
 
-describe("a history without fault", () => {
-  test("is found to be one", () => {
-    expect(judge({ ...emptyHistory, leases: sound })).toEqual([]);
-  });
-
-  test("may be told in any order", () => {
-    expect(judge({ ...emptyHistory, leases: [...sound].reverse() })).toEqual([]);
-  });
+test("a history without fault is found to be one, told in any order", () => {
+  expect(judge({ ...emptyHistory, leases: sound })).toEqual([]);
+  expect(judge({ ...emptyHistory, leases: [...sound].reverse() })).toEqual([]);
 });
 
-describe("tokens", () => {
-  test("one that was given twice is found, and so is one that was given three times", () => {
-    const twice = checkers.repeatedTokens([...sound, lease(2, 130, { client: 7 })]);
-    expect(twice).toEqual([
-      expect.objectContaining({ promise: "T2", what: expect.stringMatching(/client 0's token 2 .* client 7's token 2 /) }),
-    ]);
-    expect(checkers.repeatedTokens([lease(2, 100), lease(2, 110), lease(2, 120)])).toHaveLength(2);
-  });
-
-  test("a lower one for an acquire that began after the grant of a higher one is found, however many leases lie between", () => {
-    const late = lease(4, 200, { client: 7 });
-    const between = [lease(1, 110), lease(2, 120), lease(3, 130)].map((record) => ({ ...record, beganAt: 50 }));
-    expect(checkers.tokensAgainstTime([lease(9, 100), ...between, late])).toEqual([
-      expect.objectContaining({
-        promise: "T1",
-        what: expect.stringMatching(/client 7's token 4 .* began after client 0's token 9 .* was granted/),
-      }),
-    ]);
-  });
-
-  test("the same one for an acquire that began after the grant is found", () => {
-    expect(checkers.tokensAgainstTime([lease(9, 100), lease(9, 120)])).toHaveLength(1);
-  });
-
-  test("the tokens of acquires that overlap may come in any order", () => {
-    expect(checkers.tokensAgainstTime([lease(9, 100), lease(4, 120, { beganAt: 99 })])).toEqual([]);
-  });
+test.for<readonly [title: string, promise: "T1" | "T2", leases: LeaseRecord[], what: RegExp]>([
+  ["T2 one that was given twice", "T2", [...sound, lease(2, 130, { client: 7 })], /client 0's token 2 .* client 7's token 2 /],
+  [
+    "T1 a lower one for an acquire that began after the grant of a higher one",
+    "T1",
+    [lease(9, 100), lease(1, 110, { beganAt: 50 }), lease(4, 200, { client: 7 })],
+    /client 7's token 4 .* began after client 0's token 9 .* was granted/,
+  ],
+  ["T1 the same one for an acquire that began after the grant", "T1", [lease(9, 100), lease(9, 120)], /token 9/],
+])("of tokens, %s is found, with both holders", ([, promise, leases, what]) => {
+  const check = promise === "T1" ? checkers.tokensAgainstTime : checkers.repeatedTokens;
+  expect(check(leases)).toEqual([expect.objectContaining({ promise, what: expect.stringMatching(what) })]);
 });
 
 describe("holders", () => {
@@ -131,12 +110,12 @@ describe("counters", () => {
   };
 
   test("that fall are found, floor and counter alike", () => {
-    expect(fallenCounters([seen(5, 5), seen(4, 5)])).toEqual([{ promise: "counters", what: expect.stringMatching(/^n1 fell/) }]);
-    expect(fallenCounters([seen(5, 5), seen(5, 4)])).toHaveLength(1);
+    expect(checkers.fallenCounters([seen(5, 5), seen(4, 5)])).toEqual([{ promise: "counters", what: expect.stringMatching(/^n1 fell/) }]);
+    expect(checkers.fallenCounters([seen(5, 5), seen(5, 4)])).toHaveLength(1);
   });
 
   test("of another node, or of another memory, are another matter", () => {
-    expect(fallenCounters([seen(5, 5), seen(1, 1, { node: "n2" }), seen(2, 2, { memory: 1 }), seen(6, 6)])).toEqual([]);
+    expect(checkers.fallenCounters([seen(5, 5), seen(1, 1, { node: "n2" }), seen(2, 2, { memory: 1 }), seen(6, 6)])).toEqual([]);
   });
 });
 

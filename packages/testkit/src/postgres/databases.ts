@@ -4,8 +4,55 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { type ClusterWorker, joinCluster, urlWith } from "./cluster.js";
-import { withClient } from "./with-client.js";
+import type { Address } from "../redis/server.js";
+
+/** A connection that ends with the scope in which it is declared. */
+export async function connectTo(url: string, settings: pg.ClientConfig = {}): Promise<pg.Client & AsyncDisposable> {
+  const client = new pg.Client({ connectionString: url, application_name: "palisade-testkit", ...settings });
+  // The waiting statement rejects as well; without a listener this would end the process.
+  client.on("error", () => {});
+  await client.connect();
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+}
+
+export async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>, settings?: pg.ClientConfig): Promise<T> {
+  await using client = await connectTo(url, settings);
+  return await use(client);
+}
+
+/** The rows of one statement. */
+export async function queryAt<Row extends pg.QueryResultRow = Record<string, unknown>>(
+  url: string,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<Row[]> {
+  return await withClient(url, async (client) => (await client.query<Row>(text, [...values])).rows);
+}
+
+export interface ClusterWorker {
+  /** A database that is never dropped, as the superuser. */
+  readonly adminUrl: string;
+  /** Where the other servers find it: a proxy perhaps. */
+  readonly address: Address;
+}
+
+/** The extension everywhere, and the workers joined to the coordinator. */
+export async function joinCluster(coordinatorUrl: string, workers: readonly ClusterWorker[]): Promise<void> {
+  const database = new URL(coordinatorUrl).pathname.slice(1);
+  const urls = [coordinatorUrl, ...workers.map(({ adminUrl }) => urlWith(adminUrl, database))];
+  await Promise.all(urls.map((url) => withClient(url, (client) => client.query("create extension citus"))));
+  await withClient(coordinatorUrl, async (client) => {
+    const { hostname, port } = new URL(coordinatorUrl);
+    await client.query("select citus_set_coordinator_host($1, $2)", [hostname, Number(port)]);
+    for (const { address } of workers) await client.query("select citus_add_node($1, $2)", [address.host, address.port]);
+  });
+}
+
+export function urlWith(adminUrl: string, database: string): string {
+  const url = new URL(adminUrl);
+  url.pathname = `/${database}`;
+  return url.href;
+}
 
 export interface TestDatabase extends AsyncDisposable {
   readonly name: string;

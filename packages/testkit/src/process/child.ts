@@ -1,17 +1,15 @@
-// Starts a server as a child that cannot outlive this process, keeps the last lines it said, and
-// knows when it has gone. Readiness, ports and data belong to the callers.
+// Starts a program as a child that cannot outlive this process, waits for a line of it, keeps the
+// last lines it said, and knows when it has gone. Ports and data belong to the callers.
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { LastLines, lastLinesOfFile } from "./last-lines.js";
-import { killGroup, type LivingChild, noteEnded, noteStarted } from "./living-children.js";
-import { type GuardedCommand, orphanGuard } from "./orphan-guard.js";
+import { type GuardedCommand, killGroup, type LivingChild, noteEnded, noteStarted, orphanGuard } from "./orphans.js";
 
 export interface ChildSpec {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to this process's environment. LD_* and DYLD_* reach only the command itself. */
-  readonly env?: Readonly<Record<string, string>>;
+  /** Added to this process's environment; undefined takes a variable away. LD_* and DYLD_* reach only the command. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
   readonly uid?: number;
   readonly gid?: number;
@@ -30,6 +28,11 @@ export interface ChildExit {
   readonly signal: NodeJS.Signals | null;
 }
 
+const LINES_KEPT = 200;
+const BYTES_READ = 16_384;
+/** What a process wrote before its end is read a little after it; a grandchild may hold its output open for longer. */
+const LAST_WORDS_MS = 50;
+
 /**
  * Starts the child. It dies with this process, whatever kills this process.
  *
@@ -40,20 +43,27 @@ export function startChild(spec: ChildSpec): Child {
   return new Child(spec);
 }
 
+/** A Node program, with its arguments. */
+export function startNode(program: string, args: readonly string[], spec: Omit<ChildSpec, "command" | "args"> = {}): Child {
+  return new Child({ ...spec, command: process.execPath, args: [program, ...args] });
+}
+
 export class Child implements LivingChild {
   readonly pid: number;
   readonly name: string;
   readonly #process: ChildProcess;
-  readonly #spec: ChildSpec;
-  readonly #lines = new LastLines();
+  readonly #logTo: string | undefined;
+  readonly #listeners = new Set<(line: string) => void>();
   readonly #gone: Promise<ChildExit>;
+  #lines: string[] = [];
   #exit: ChildExit | undefined;
 
   constructor(spec: ChildSpec) {
-    this.#spec = spec;
     this.name = spec.name ?? spec.command;
+    this.#logTo = spec.logTo;
+    if (spec.onLine !== undefined) this.#listeners.add(spec.onLine);
     this.#process = spawnGuarded(spec);
-    this.#gone = this.#watch();
+    this.#gone = this.#watch(spec.onMessage);
     const pid = this.#process.pid;
     if (pid === undefined) throw new Error(`${this.name} could not be started: ${spec.command} is missing or not executable`);
     this.pid = pid;
@@ -70,10 +80,35 @@ export class Child implements LivingChild {
     return this.#exit;
   }
 
-  /** Waits for the end, and keeps this process alive meanwhile. */
+  /** Waits for the end and the last words, and keeps this process alive meanwhile. */
   async waitForExit(): Promise<ChildExit> {
     if (this.alive) this.#process.ref();
     return this.#gone;
+  }
+
+  /**
+   * The first line that matches, of the last ones and those to come. Fails with its last words if it
+   * ends before; out of time it is killed.
+   */
+  async says(pattern: RegExp, withinMs = 60_000): Promise<RegExpExecArray> {
+    let listener = (_line: string): void => {};
+    const said = new Promise<RegExpExecArray>((resolve) => {
+      listener = (line) => {
+        const match = pattern.exec(line);
+        if (match !== null) resolve(match);
+      };
+    });
+    for (const line of this.#lines) listener(line);
+    this.#listeners.add(listener);
+    const limit = setTimeout(() => killGroup(this.pid), withinMs);
+    try {
+      const match = await Promise.race([said, this.waitForExit().then(() => undefined)]);
+      if (match === undefined) throw new Error(this.howItEnded());
+      return match;
+    } finally {
+      clearTimeout(limit);
+      this.#listeners.delete(listener);
+    }
   }
 
   /** Sends a signal to the child alone; says whether it was still there. */
@@ -105,7 +140,7 @@ export class Child implements LivingChild {
 
   /** The end of what it wrote, for error messages. */
   lastLines(count = 20): readonly string[] {
-    return this.#spec.logTo === undefined ? this.#lines.last(count) : lastLinesOfFile(this.#spec.logTo, count);
+    return (this.#logTo === undefined ? this.#lines : lastLinesOfFile(this.#logTo)).slice(-count);
   }
 
   /** One sentence for an error message: how it ended, and what it said last. */
@@ -116,26 +151,52 @@ export class Child implements LivingChild {
     return `${this.name} ${fate}; ${said.length === 0 ? "it said nothing" : `its last lines:\n  ${said.join("\n  ")}`}`;
   }
 
-  #watch(): Promise<ChildExit> {
+  #watch(onMessage: ChildSpec["onMessage"]): Promise<ChildExit> {
     const child = this.#process;
     for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding("utf8").on("data", (text: string) => this.#lines.add(text, this.#spec.onLine));
+      let unfinished = "";
+      stream?.setEncoding("utf8").on("data", (text: string) => {
+        const parts = (unfinished + text).split("\n");
+        unfinished = (parts.pop() ?? "").slice(-BYTES_READ);
+        for (const line of parts) this.#say(line);
+      });
+      stream?.once("close", () => unfinished !== "" && this.#say(unfinished));
       // An idle pipe must not keep this process alive; the types do not know that it is a socket.
       (stream as unknown as { unref?: () => void } | null)?.unref?.();
     }
     child.unref();
-    if (this.#spec.onMessage !== undefined) child.on("message", this.#spec.onMessage).channel?.unref();
+    if (onMessage !== undefined) child.on("message", onMessage).channel?.unref();
     return new Promise((resolve) => {
       child.once("exit", (code, signal) => {
         this.#exit = { code, signal };
         orphanGuard().ended(this.pid);
         noteEnded(this);
-        resolve(this.#exit);
+        const exit = this.#exit;
+        const late = setTimeout(() => resolve(exit), LAST_WORDS_MS);
+        child.once("close", () => {
+          clearTimeout(late);
+          resolve(exit);
+        });
       });
       // Without a pid there is nothing to wait for, and the constructor throws; with one, this is a
       // signal that could not be sent.
-      child.on("error", (cause) => this.#lines.add(`${cause.message}\n`, this.#spec.onLine));
+      child.on("error", ({ message }) => this.#say(message));
     });
+  }
+
+  #say(line: string): void {
+    this.#lines.push(line);
+    if (this.#lines.length > LINES_KEPT) this.#lines.shift();
+    for (const listener of this.#listeners) listener(line);
+  }
+}
+
+function lastLinesOfFile(path: string): readonly string[] {
+  try {
+    const lines = readFileSync(path).subarray(-BYTES_READ).toString("utf8").split("\n");
+    return lines.filter((line) => line.trim() !== "");
+  } catch (cause) {
+    return [`(${path} cannot be read: ${(cause as Error).message})`];
   }
 }
 
@@ -144,7 +205,7 @@ function spawnGuarded(spec: ChildSpec): ChildProcess {
   const log = spec.logTo === undefined ? undefined : openLog(spec.logTo);
   try {
     return spawn(command, args, {
-      env: { ...process.env, ...withoutLoaderVariables(spec.env ?? {}) },
+      env: { ...process.env, ...Object.fromEntries(Object.entries(spec.env ?? {}).filter(([name]) => !isLoaderVariable(name))) },
       stdio: ["ignore", log ?? "pipe", log ?? "pipe", ...(spec.onMessage === undefined ? [] : ["ipc" as const])],
       // Its own session: Ctrl-C at the terminal reaches us, and we end the servers in our order.
       detached: true,
@@ -167,11 +228,7 @@ function openLog(path: string): number {
 const isLoaderVariable = (name: string): boolean => name.startsWith("LD_") || name.startsWith("DYLD_");
 
 function withLoaderVariables({ command, args = [], env = {} }: ChildSpec): GuardedCommand {
-  const variables = Object.entries(env).filter(([name]) => isLoaderVariable(name));
+  const variables = Object.entries(env).filter(([name, value]) => isLoaderVariable(name) && value !== undefined);
   if (variables.length === 0) return { command, args };
   return { command: "env", args: [...variables.map(([name, value]) => `${name}=${value}`), command, ...args] };
-}
-
-function withoutLoaderVariables(env: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !isLoaderVariable(name)));
 }

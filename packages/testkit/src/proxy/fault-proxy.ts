@@ -2,11 +2,20 @@
 // protocols: Redis, Postgres and HTTP are the same to it. No byte is reordered, repeated or
 // invented. A fault is on when its call returns (the promise is for a port that opens or closes);
 // faults add up until `heal()`.
+import { createServer, type Socket } from "node:net";
 import { setTimeout as expire } from "node:timers/promises";
-import { Connection, type Upstream } from "./connection.js";
-import { Listener } from "./listener.js";
-import { reset } from "./one-way.js";
-import { type Direction, type Gate, noTraffic, type Rules, type Traffic, transparent } from "./rules.js";
+import { returnPort, takePort } from "../process/port-block.js";
+import {
+  Connection,
+  type Direction,
+  type Gate,
+  noTraffic,
+  type Rules,
+  reset,
+  type Traffic,
+  transparent,
+  type Upstream,
+} from "./connection.js";
 
 export class FaultProxy {
   readonly host = "127.0.0.1";
@@ -19,7 +28,7 @@ export class FaultProxy {
   #serverDown = false;
   #stopped = false;
 
-  private constructor(upstream: Upstream) {
+  protected constructor(upstream: Upstream) {
     this.#upstream = upstream;
     this.#listener = new Listener((client) => {
       if (this.#rules.refusing || this.#stopped) return reset(client);
@@ -37,9 +46,13 @@ export class FaultProxy {
   }
 
   static async start({ upstream }: { readonly upstream: Upstream }): Promise<FaultProxy> {
-    const proxy = new FaultProxy(upstream);
-    await proxy.#listener.openSomewhere();
-    return proxy;
+    return await new FaultProxy(upstream).open();
+  }
+
+  /** Once, on a free port. */
+  protected async open(): Promise<this> {
+    await this.#listener.openSomewhere();
+    return this;
   }
 
   /** Stays the same for the proxy's whole life. */
@@ -193,5 +206,83 @@ export class FaultProxy {
 
   #changed(): void {
     for (const watcher of this.#watchers) watcher();
+  }
+}
+
+const ATTEMPTS = 50;
+
+/** The proxy's port, which stays the same while it is closed and opened again. */
+class Listener {
+  readonly host = "127.0.0.1";
+  #port = 0;
+  #door: { readonly shut: () => void } | undefined;
+  #wanted = false;
+  #opening: Promise<void> = Promise.resolve();
+  readonly #onClient: (client: Socket) => void;
+
+  constructor(onClient: (client: Socket) => void) {
+    this.#onClient = onClient;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Opens on a free port. */
+  async openSomewhere(): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      this.#port = await takePort();
+      try {
+        this.#wanted = true;
+        return await this.#listen();
+      } catch (cause) {
+        if ((cause as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === ATTEMPTS) throw cause;
+      }
+    }
+  }
+
+  /** Closed, the system refuses clients. The last call counts, and is true when it resolves. */
+  async set(state: "open" | "closed"): Promise<void> {
+    this.#wanted = state === "open";
+    if (!this.#wanted) this.#door?.shut();
+    const open = (): Promise<void> | undefined => (this.#door === undefined && this.#wanted ? this.#listen() : undefined);
+    // An earlier failure was that caller's to report.
+    this.#opening = this.#opening.then(open, open);
+    await this.#opening;
+  }
+
+  /** Closed for good. */
+  async close(): Promise<void> {
+    await this.set("closed");
+    returnPort(this.#port);
+  }
+
+  #listen(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const server = createServer({ allowHalfOpen: true, noDelay: true }, this.#onClient);
+      const gone = (): void => {
+        this.#door = undefined;
+      };
+      // The port is bound a moment before we are told. Earlier than that there is nothing to shut
+      // yet, and it is done when we are told.
+      const shut = (): void => {
+        if (!server.listening) return;
+        server.close();
+        gone();
+        resolve();
+      };
+      const failed = (cause: Error): void => {
+        gone();
+        reject(cause);
+      };
+      this.#door = { shut };
+      server.once("error", failed);
+      server.listen({ port: this.#port, host: this.host, exclusive: true }, () => {
+        server.unref();
+        server.off("error", failed);
+        if (this.#wanted) resolve();
+        else shut();
+      });
+    });
   }
 }

@@ -1,8 +1,8 @@
 // A real browser for tests of pages: what playwright-core has to be given to start it.
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { scratchFolder } from "../process/scratch-folder.js";
-import { resolveChromium } from "../resolve/distribution-program.js";
+import { scratchFolder } from "../process/process-state.js";
+import { programOf } from "../programs/programs.js";
 
 export interface ChromiumLaunch {
   readonly executablePath: string;
@@ -11,7 +11,7 @@ export interface ChromiumLaunch {
 }
 
 export async function chromiumLaunch(): Promise<ChromiumLaunch> {
-  const { binary, libraryPath } = await resolveChromium();
+  const { binary, libraryPath } = await programOf("chromium");
   const env = Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
   // Its own sandbox needs rights that containers and root do not have; the pages are ours.
   const launch = { executablePath: binary, args: ["--no-sandbox"] };

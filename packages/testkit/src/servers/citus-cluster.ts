@@ -1,12 +1,10 @@
 // A coordinator and workers with the extension Citus, as real servers that a test can break.
 // A database of it is a database on every server, joined to the others.
-import type { ClusterWorker } from "../postgres/cluster.js";
-import { type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
-import type { PostgresProvider } from "../postgres/provider.js";
+import { type ClusterWorker, type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
+import type { PostgresProvider } from "../postgres/local.js";
+import { type PostgresOptions, PostgresPair, PostgresServer } from "../postgres/server.js";
 import { FaultProxy } from "../proxy/fault-proxy.js";
-import { chooseCitus } from "./choose-provider.js";
-import { PostgresPair } from "./postgres-pair.js";
-import { type PostgresOptions, PostgresServer } from "./postgres-server.js";
+import { chooseCitus } from "./choose.js";
 
 export interface CitusOptions extends PostgresOptions {
   /** 2 when absent. */

@@ -3,9 +3,8 @@
 // to break it.
 import { randomBytes } from "node:crypto";
 import { test as plain } from "vitest";
-import type { ClusterWorker } from "../postgres/cluster.js";
-import { PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
-import { RedisFleet, type RedisFleetOptions } from "../servers/redis-fleet.js";
+import { type ClusterWorker, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
+import { RedisFleet, type RedisFleetOptions } from "../redis/fleet.js";
 import { connectionsLeft } from "./leaks.js";
 import { sharedServers } from "./shared-servers.js";
 

@@ -2,10 +2,10 @@
 // them at the end. vitest runs it only when a file of that project is going to run. A test that
 // breaks a server starts its own.
 import type { TestProject } from "vitest/node";
-import { clockShim } from "../clock/clock-shim.js";
+import { clockShim } from "../clock/wall-clock.js";
+import { PostgresServer } from "../postgres/server.js";
+import { RedisFleet } from "../redis/fleet.js";
 import { CitusCluster } from "../servers/citus-cluster.js";
-import { PostgresServer } from "../servers/postgres-server.js";
-import { RedisFleet } from "../servers/redis-fleet.js";
 import "./shared-servers.js";
 
 const SHARED_NODES = 5;

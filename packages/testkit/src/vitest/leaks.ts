@@ -5,7 +5,7 @@ import type { ChildProcess } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { withClient } from "../postgres/with-client.js";
+import { withClient } from "../postgres/databases.js";
 
 // A socket or a process that has been told to end needs a moment; one that has not will not go by
 // itself. The moment is counted in looks and not by a clock: this process may stand still, and when

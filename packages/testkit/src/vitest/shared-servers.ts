@@ -1,6 +1,6 @@
 // The addresses that the global set-up hands to every test file.
 import { inject } from "vitest";
-import type { ClusterWorker } from "../postgres/cluster.js";
+import type { ClusterWorker } from "../postgres/databases.js";
 
 export interface SharedServers {
   /** The superuser's URL of the shared Postgres. */

@@ -22,38 +22,6 @@ async function nameOn(url: string, port: number, prefix = "n"): Promise<string> 
   return String(found?.name);
 }
 
-describe("the shared cluster", () => {
-  test("a database is one on every server, and distributed rows lie on the workers", async ({ postgres }) => {
-    await using database = await postgres.createDatabase();
-    await distribute(database.url);
-    for (let n = 0; n < 40; n += 1) await insert(database.url, `i${n}`);
-    const nodes = await queryAt(database.url, "select groupid, shouldhaveshards from pg_dist_node order by groupid");
-    expect(nodes).toEqual([
-      { groupid: 0, shouldhaveshards: false },
-      { groupid: 1, shouldhaveshards: true },
-      { groupid: 2, shouldhaveshards: true },
-    ]);
-    const places = await queryAt(database.url, "select distinct nodeport from pg_dist_shard_placement order by 1");
-    expect(places.map(({ nodeport }) => nodeport)).toEqual(postgres.workers.map(({ address }) => address.port).sort());
-    expect(await queryAt(database.url, "select count(*)::int as n from items")).toEqual([{ n: 40 }]);
-  });
-
-  test("a template is copied with its shards, and each copy is a cluster of its own", async ({ postgres }) => {
-    await postgres.template("items", async (url) => {
-      await distribute(url);
-      await insert(url, "from the template");
-    });
-    await using first = await postgres.createDatabase({ from: "items" });
-    await using second = await postgres.createDatabase({ from: "items" });
-    await insert(first.url, "only here");
-    expect(await queryAt(first.url, "select name from items order by name")).toEqual([
-      { name: "from the template" },
-      { name: "only here" },
-    ]);
-    expect(await queryAt(second.url, "select name from items")).toEqual([{ name: "from the template" }]);
-  });
-});
-
 describe("a cluster of one's own", () => {
   test("a worker that was killed fails its rows only, and comes back with what was acknowledged", async () => {
     await using cluster = await CitusCluster.start();

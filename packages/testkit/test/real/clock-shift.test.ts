@@ -1,7 +1,7 @@
 // A server's wall clock can jump, forwards and backwards, while its neighbour's and our own do not.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { RedisFleet } from "../../src/servers/redis-fleet.js";
-import type { RedisNode } from "../../src/servers/redis-node.js";
+import type { RedisNode } from "../../src/redis/fleet.js";
+import { RedisFleet } from "../../src/redis/fleet.js";
 
 let fleet: RedisFleet;
 

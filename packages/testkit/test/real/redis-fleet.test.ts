@@ -4,13 +4,11 @@ import { connect } from "node:net";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { startChild } from "../../src/process/child.js";
-import { livingChildren } from "../../src/process/living-children.js";
+import { livingChildren } from "../../src/process/orphans.js";
 import { returnPort, takePort } from "../../src/process/port-block.js";
-import { localRedis } from "../../src/redis/local-server.js";
-import type { RedisProvider } from "../../src/redis/provider.js";
-import { resolveRedis } from "../../src/resolve/redis.js";
-import { RedisFleet, type RedisFleetOptions } from "../../src/servers/redis-fleet.js";
-import type { RedisNode } from "../../src/servers/redis-node.js";
+import { libraryVariable, programOf } from "../../src/programs/programs.js";
+import { RedisFleet, type RedisFleetOptions, type RedisNode } from "../../src/redis/fleet.js";
+import { localRedis, type RedisProvider } from "../../src/redis/server.js";
 
 const patient = { timeout: 10_000 };
 
@@ -26,11 +24,11 @@ const knock = (url: string): Promise<unknown> =>
   });
 
 test("a port on which another program's Redis answers is passed over", async () => {
-  const [port, { binary, libraryPath = "" }] = [await takePort(), await resolveRedis()];
+  const [port, program] = [await takePort(), await programOf("redis")];
   // Ports are given out in order until a block is used up, and this is the first test here: the
   // next one is what the fleet would take for its server.
   const args = ["--port", String(port + 1), "--bind", "127.0.0.1", "--save", ""];
-  const intruder = startChild({ command: binary, args, env: { LD_LIBRARY_PATH: libraryPath } });
+  const intruder = startChild({ command: program.binary, args, env: libraryVariable(program) });
   try {
     await expect.poll(() => intruder.lastLines().join("\n"), patient).toContain("Ready to accept connections");
     await using fleet = await startLocal({ nodes: 1 });
@@ -40,18 +38,6 @@ test("a port on which another program's Redis answers is passed over", async () 
     await intruder.kill();
     returnPort(port);
   }
-});
-
-test("two fleets at once are ten servers that know nothing of each other", async () => {
-  const [starting, alsoStarting] = [startLocal({ nodes: 5 }), startLocal({ nodes: 5 })];
-  await using first = await starting;
-  await using second = await alsoStarting;
-  const nodes = [...first.nodes, ...second.nodes];
-  await Promise.all(nodes.map((node, index) => node.cli("SET", "who", index)));
-  expect(await Promise.all(nodes.map((node) => node.cli("GET", "who")))).toEqual(nodes.map((_, index) => String(index)));
-  expect(new Set(nodes.map((node) => node.pid)).size).toBe(10);
-  expect(new Set([...first.urls, ...second.urls]).size).toBe(10);
-  expect(first.nodes.map((node) => node.name)).toEqual(["n1", "n2", "n3", "n4", "n5"]);
 });
 
 test("stopped, a fleet leaves no process and no folder", async () => {
@@ -95,38 +81,12 @@ test("paused is stopped, not a signal on its way", async () => {
   }
 });
 
-test("the log's durability and any other directive are what was asked for", async () => {
-  await using fleet = await startLocal({ nodes: 1, appendfsync: "everysec", config: { "maxmemory-policy": "allkeys-lru" } });
-  const ask = (name: string) => fleet.nodes[0]?.cli("CONFIG", "GET", name);
-  expect(await ask("appendfsync")).toEqual(["appendfsync", "everysec"]);
-  expect(await ask("appendonly")).toEqual(["appendonly", "yes"]);
-  expect(await ask("maxmemory-policy")).toEqual(["maxmemory-policy", "allkeys-lru"]);
-  expect(fleet.description).toMatch(/^1 × (Redis|Valkey) [\d.]+ \(.*\), appendfsync everysec$/);
-});
-
 test("a server that does not start is an error that quotes it, and leaves nothing", async () => {
   const before = livingChildren().length;
   await expect(startLocal({ nodes: 2, config: { "no-such-directive": "yes" } })).rejects.toThrow(
     /n1 did not start on port \d+: [\s\S]*no-such-directive/,
   );
   expect(livingChildren().length).toBe(before);
-});
-
-test("one client's way to all nodes can break while every other client's is fine", async () => {
-  await using fleet = await startLocal({ nodes: 3 });
-  const way = await fleet.anotherWay();
-  expect(new Set([...way.urls, ...fleet.urls]).size).toBe(6);
-  await way.refuse();
-  const cutOff = new Redis(way.urls[0] ?? "", { lazyConnect: true, retryStrategy: null });
-  cutOff.on("error", () => {});
-  await expect(cutOff.connect()).rejects.toThrow();
-  const fine = new Redis(fleet.urls[0] ?? "");
-  expect(await fine.ping()).toBe("PONG");
-  fine.disconnect();
-  await way.heal();
-  await cutOff.connect();
-  expect(await cutOff.ping()).toBe("PONG");
-  cutOff.disconnect();
 });
 
 test("Valkey in WebAssembly is a fleet too, which forgets when it restarts and says so", async () => {

@@ -3,11 +3,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { Traffic } from "../../src/proxy/rules.js";
-import { RedisFleet } from "../../src/servers/redis-fleet.js";
-import type { RedisNode } from "../../src/servers/redis-node.js";
-
-const patient = { timeout: 10_000 };
+import type { Traffic } from "../../src/proxy/connection.js";
+import type { FaultProxy } from "../../src/proxy/fault-proxy.js";
+import type { RedisNode } from "../../src/redis/fleet.js";
+import { RedisFleet } from "../../src/redis/fleet.js";
 
 let fleet: RedisFleet;
 let node: RedisNode;
@@ -51,33 +50,14 @@ function asked(answer: Promise<unknown>): { readonly answer: Promise<unknown>; r
 const droppedBytes = ({ requests, replies }: Traffic): number => requests.droppedBytes + replies.droppedBytes;
 
 /** Until the proxy has discarded something more than it had when this was called. */
-async function untilSomethingIsLost(proxy = node.proxy): Promise<void> {
+async function untilSomethingIsLost(proxy: FaultProxy = node): Promise<void> {
   const before = droppedBytes(proxy.traffic);
   await proxy.until((traffic) => droppedBytes(traffic) > before);
 }
 
-const closed = (redis: Redis): Promise<unknown> =>
-  new Promise((resolve) => (redis.status === "end" ? resolve("end") : redis.once("end", resolve)));
-
 const life = async (): Promise<unknown> => /run_id:\w+/.exec(String(await node.cli("INFO", "server")))?.[0];
 
 describe("the server", () => {
-  test("it answers through the proxy and past it", async () => {
-    const [through, past] = [await client(node.url), await client(node.directUrl)];
-    await through.set("k", "v");
-    expect(await past.get("k")).toBe("v");
-    expect(await node.cli("GET", "k")).toBe("v");
-    expect(await node.cli("CONFIG", "GET", "save")).toEqual(["save", ""]);
-  });
-
-  test("killed, its connections die and new ones are refused", async () => {
-    const redis = await client();
-    await node.kill();
-    await closed(redis);
-    await expect(client()).rejects.toThrow();
-    await expect(node.cli("PING")).rejects.toThrow(/n1 did not answer PING: /);
-  });
-
   test("restarted, it remembers every acknowledged write, under the same address, in a new life", async () => {
     const before = { url: node.url, life: await life() };
     const redis = await client();
@@ -101,37 +81,18 @@ describe("the server", () => {
   test("paused, it stands still with its connections open; resumed, it answers what was asked meanwhile", async () => {
     const redis = await client();
     await node.pause();
-    const before = node.proxy.traffic.requests.passedBytes;
+    const before = node.traffic.requests.passedBytes;
     const set = asked(redis.set("k", "asked while paused"));
-    await node.proxy.until(({ requests }) => requests.passedBytes > before);
+    await node.until(({ requests }) => requests.passedBytes > before);
     // An answer would have come by now: it takes a tenth of this.
     await delay(20);
     expect([set.sofar(), redis.status]).toEqual(["no answer", "ready"]);
     await node.resume();
     expect(await set.answer).toBe("OK");
   });
-
-  test("paused, it can still be killed and started again", async () => {
-    await node.pause();
-    await node.restart();
-    expect(await node.cli("PING")).toBe("PONG");
-  });
 });
 
 describe("the network in front of it", () => {
-  test("partition: a command finds no answer and the connection stays; healed, a new client is served", async () => {
-    const redis = await client();
-    await node.partition();
-    const lost = untilSomethingIsLost();
-    const set = asked(redis.set("partitioned", 1));
-    await lost;
-    expect([set.sofar(), redis.status]).toEqual(["no answer", "ready"]);
-    await node.heal();
-    expect(await set.answer).toBe("Connection is closed.");
-    expect(await node.cli("GET", "partitioned")).toBeNull();
-    expect(await (await client()).ping()).toBe("PONG");
-  });
-
   test("partition outlasts a restart of the server", async () => {
     await node.partition();
     await node.restart();
@@ -142,46 +103,6 @@ describe("the network in front of it", () => {
     await node.heal();
     expect(await connecting.answer).toBe("Connection is closed.");
     expect(await (await client()).ping()).toBe("PONG");
-  });
-
-  test("slow: a round trip takes the delay twice", async () => {
-    const redis = await client();
-    node.slow(30);
-    const askedAt = performance.now();
-    await redis.ping();
-    expect(performance.now() - askedAt).toBeGreaterThanOrEqual(60);
-  });
-
-  test("dropReplies: the command is executed and its caller never learns it", async () => {
-    const redis = await client();
-    node.dropReplies();
-    const lost = untilSomethingIsLost();
-    const set = asked(redis.set("dropped", "executed"));
-    await lost;
-    expect([set.sofar(), redis.status]).toEqual(["no answer", "ready"]);
-    expect(await node.cli("GET", "dropped")).toBe("executed");
-    await node.heal();
-    expect(await set.answer).toBe("Connection is closed.");
-  });
-
-  test("refuse: connections are cut and refused, while the server is well", async () => {
-    const redis = await client();
-    await node.refuse();
-    await closed(redis);
-    await expect(client()).rejects.toThrow();
-    expect(await node.cli("PING")).toBe("PONG");
-  });
-
-  test("holdRequests: a command is executed when it is delivered, after its caller has gone", async () => {
-    const redis = await client();
-    node.holdRequests();
-    redis.set("late", "arrived").catch(() => "its connection is ended below");
-    await node.proxy.until(({ requests }) => requests.waitingBytes > 0);
-    redis.disconnect();
-    await closed(redis);
-    expect(await node.cli("GET", "late")).toBeNull();
-    node.deliver();
-    await expect.poll(() => node.cli("GET", "late"), patient).toBe("arrived");
   });
 
   test("another way to the same server has faults of its own", async () => {

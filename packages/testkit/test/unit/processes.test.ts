@@ -5,9 +5,8 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { startChild } from "../../src/process/child.js";
-import { livingChildren } from "../../src/process/living-children.js";
-import { processState } from "../../src/process/process-state.js";
-import { scratchFolder } from "../../src/process/scratch-folder.js";
+import { livingChildren } from "../../src/process/orphans.js";
+import { processState, scratchFolder } from "../../src/process/process-state.js";
 import { untilGone } from "./owner.js";
 
 const patient = { timeout: 10_000 };
@@ -58,6 +57,17 @@ test("a command that is not there is an end that names it", async () => {
   // 127 is "not found"; 126 when a folder on PATH could not be searched.
   expect([126, 127]).toContain((await child.waitForExit()).code);
   await expect.poll(() => child.howItEnded(), patient).toMatch(/exited with 12[67]; [\s\S]*no-such-server/);
+});
+
+test("a line is waited for, said before or later; an end without it is told with the last words", async () => {
+  const child = startChild({ command: "sh", args: ["-c", "echo first 1; sleep 0.05; echo second 2; exit 3"], name: "speaker" });
+  expect((await child.says(/^first (\d)/))[1]).toBe("1");
+  expect((await child.says(/^second (\d)/))[1]).toBe("2");
+  expect((await child.says(/^first (\d)/))[1]).toBe("1");
+  await expect(child.says(/never/)).rejects.toThrow("speaker exited with 3; its last lines:\n  first 1\n  second 2");
+  await expect(startChild({ command: "sleep", args: ["600"], name: "silent" }).says(/x/, 10)).rejects.toThrow(
+    "silent was ended by SIGKILL",
+  );
 });
 
 test("stop asks first, and kills what does not listen", async () => {

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { reset } from "../../src/proxy/one-way.js";
+import { reset } from "../../src/proxy/connection.js";
 
 const states: Readonly<Record<string, (socket: Socket) => Promise<unknown> | undefined>> = {
   connecting: () => undefined,

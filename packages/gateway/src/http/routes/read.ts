@@ -1,18 +1,22 @@
 // Reads: one resource, pages of resources, the history of one, the state of a fence. They raise no
 // fence.
-import { MAX_NAME_BYTES } from "../../fence/write-request.js";
+import { MAX_NAME_BYTES } from "../../fence/verdict.js";
 import type { FencedStore, ReadResult, ResourceState } from "../../fenced-store.js";
-import { Answer, unavailableProblem } from "../answer.js";
+import { Answer, Problem, success, unavailableProblem } from "../answer.js";
 import type { RouteHandler } from "../dispatcher.js";
-import { FENCE_PREFIX, HISTORY_PREFIX, RESOURCE_PREFIX } from "../paths.js";
-import { parseReadCondition } from "../preconditions.js";
-import { Problem, success } from "../problem.js";
-import { parseQuery } from "../query.js";
-import type { RequestContext } from "../request-context.js";
-import { characterFault } from "../resource-name.js";
+import { allows, characterFault } from "../names.js";
+import {
+  FENCE_PREFIX,
+  HISTORY_PREFIX,
+  parseQuery,
+  parseReadCondition,
+  pathOf,
+  RESOURCE_PREFIX,
+  type RequestContext,
+  targetBeforeQuery,
+  targetOf,
+} from "../request.js";
 import { historyQuery, listQuery } from "../schemas.js";
-import { allows } from "../scopes.js";
-import { pathOf, targetBeforeQuery, targetOf } from "./target.js";
 
 /** How a route reaches the store: a getter, because the routes exist before the store is open. */
 export interface StoreAccess {

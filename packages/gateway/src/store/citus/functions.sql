@@ -19,8 +19,7 @@ end
 $$;
 
 -- The settings of a transaction, for every worker that takes part in it. Citus passes on what SET
--- LOCAL says, with the whole text that it stands in, so each is a text of its own. Rows are reached
--- by key, and in the order of the request, as on plain Postgres.
+-- LOCAL says, with the whole text that it stands in, so each is a text of its own.
 create or replace function palisade.tell_workers(lock_wait_ms integer, statement_timeout_ms integer, commits text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -29,10 +28,6 @@ begin
   execute 'set local lock_timeout = ' || $1;
   execute 'set local statement_timeout = ' || $2;
   execute pg_catalog.format('set local synchronous_commit = %L', $3);
-  set local jit = off;
-  set local enable_seqscan = off;
-  set local enable_hashjoin = off;
-  set local enable_mergejoin = off;
 end
 $$;
 
@@ -114,19 +109,6 @@ $$;
 
 -- Each shard forgets by itself, at most so many rows, in a transaction of its own: a worker that is
 -- away keeps the others from nothing.
-create or replace function palisade.forget_used_keys(older_than interval, at_most integer) returns integer
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-begin
-  if older_than < interval '1 minute' then
-    raise exception 'a used key is remembered for at least one minute' using errcode = '22023';
-  end if;
-  return (select least($2, coalesce(sum(result::bigint), 0)) from run_command_on_shards('palisade.used_keys', format(
-    'with gone as (delete from %%1$s where ctid = any (array(
-       select ctid from %%1$s where used_at < %L order by used_at limit %s for update skip locked)) returning 1)
-     select count(*) from gone', now() - $1, $2)) where success);
-end
-$$;
-
 create or replace function palisade.forget_history(older_than interval, at_most integer) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -141,6 +123,4 @@ end
 $$;
 
 -- What the statements call on the workers.
-select create_distributed_function('palisade.merge_patch(jsonb, jsonb)');
-select create_distributed_function('palisade.within_limit(text, bigint, text)');
 select create_distributed_function('palisade.demand_durability(text, text)');

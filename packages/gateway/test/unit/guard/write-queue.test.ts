@@ -4,11 +4,9 @@ import { describe, expect, test } from "vitest";
 import type { WriteRequest } from "../../../src/fence/verdict.js";
 import { bytesOf, type Entry, WriteQueue, writesOf } from "../../../src/guard/write-queue.js";
 import { waiterOf } from "../../../src/store/bounded-wait.js";
-import { SlowRows } from "../../../src/store/write-slots.js";
+import { HeldRows } from "../../../src/store/slots.js";
 
-const limits = { maxBatchRows: 4, maxBatchBytes: 100 };
-
-const keyed = { idempotency: { key: "k", fingerprint: "f" } } as const;
+const limits = { maxBatchRows: 4, maxBatchBytes: 100, documentLimitBytes: 1_000 };
 
 /** A put with a sequence number, which is sent by itself, unless told otherwise. */
 function entry(resource: string, rest: Partial<WriteRequest> = {}, verified = true): Entry {
@@ -18,7 +16,6 @@ function entry(resource: string, rest: Partial<WriteRequest> = {}, verified = tr
     request,
     verified,
     known: false,
-    shard: 0,
     settle: () => {},
     attempts: 0,
     fold: [],
@@ -28,7 +25,7 @@ function entry(resource: string, rest: Partial<WriteRequest> = {}, verified = tr
 }
 
 function filled(entries: readonly Entry[], change: Partial<typeof limits> = {}): WriteQueue {
-  const queue = new WriteQueue({ ...limits, ...change }, new SlowRows());
+  const queue = new WriteQueue({ ...limits, ...change }, new HeldRows());
   for (const one of entries) queue.add(one);
   return queue;
 }
@@ -37,18 +34,6 @@ const plainPut = (resource: string, rest: Partial<WriteRequest> = {}): Entry => 
 const namesOf = (batch: readonly Entry[]): string[] => batch.map(({ request }) => request.resource);
 
 describe("a batch", () => {
-  test("G6 has writes of one shard, and the shards take turns", () => {
-    const on = (shard: number, resource: string): Entry => ({ ...entry(resource), shard });
-    const queue = filled([on(1, "a"), on(2, "b"), on(1, "c"), on(1, "d"), on(3, "e"), on(1, "f"), on(1, "g"), on(2, "h")], {
-      maxBatchRows: 2,
-    });
-    const batches = Array.from({ length: 6 }, () => namesOf(queue.take()));
-    expect(batches).toEqual([["a", "c"], ["b", "h"], ["e"], ["d", "f"], ["g"], []]);
-    expect(queue.hasWork).toBe(false);
-    queue.add(on(2, "i"));
-    expect(namesOf(queue.take())).toEqual(["i"]);
-  });
-
   test("has the oldest writes, sorted by resource, up to its limits of rows and bytes", () => {
     const queue = filled(["d", "b", "a", "c", "e"].map((name) => entry(name)));
     expect(namesOf(queue.take())).toEqual(["a", "b", "c", "d"]);
@@ -74,9 +59,18 @@ describe("a batch", () => {
     expect(queue.take()).toEqual([third]);
   });
 
-  test("holds either writes with keys or writes without", () => {
-    const queue = filled([entry("a"), entry("b", keyed), entry("c", keyed), entry("d")]);
-    expect([namesOf(queue.take()), namesOf(queue.take()), namesOf(queue.take())]).toEqual([["a"], ["b", "c"], ["d"]]);
+  test("holds patches only or none, and takes turns; of large documents it holds few", () => {
+    const patch = (name: string) => entry(name, { op: "patch" });
+    const all = () => [patch("a"), entry("b"), patch("c"), entry("d"), patch("e")];
+    const queue = filled(all());
+    expect([namesOf(queue.take()), namesOf(queue.take()), queue.hasWork]).toEqual([["b", "d"], ["a", "c", "e"], false]);
+    const large = filled(all(), { documentLimitBytes: 128 * 1024 * 1024 });
+    expect([namesOf(large.take()), namesOf(large.take()), namesOf(large.take())]).toEqual([["b", "d"], ["a", "c"], ["e"]]);
+    const turns = filled(
+      ["a", "b"].flatMap((name) => [entry(name), patch(`p/${name}`)]),
+      { maxBatchRows: 1 },
+    );
+    expect(Array.from({ length: 4 }, () => namesOf(turns.take()))).toEqual([["a"], ["p/a"], ["b"], ["p/b"]]);
   });
 
   test("is a single write when it has to go again, and the later writes of its resource stay behind it", () => {
@@ -91,16 +85,21 @@ describe("a batch", () => {
     expect(queue.take()).toEqual([second]);
   });
 
-  test("leaves out resources that were slow, until one of their writes has passed", () => {
-    const slowRows = new SlowRows();
-    const queue = new WriteQueue(limits, slowRows);
-    slowRows.mark("b");
-    for (const name of ["a", "b", "c"]) queue.add(entry(name));
-    expect(queue.takeSlow()?.request.resource).toBe("b");
-    expect([queue.takeSlow(), namesOf(queue.take())]).toEqual([undefined, ["a", "c"]]);
-    slowRows.passed("b");
-    const again = filled(["a", "b", "c"].map((name) => entry(name)));
-    expect(namesOf(again.take())).toEqual(["a", "b", "c"]);
+  test("G6 has no resource whose row is held: those go by themselves, one at a time, until one of their writes has passed", () => {
+    const heldRows = new HeldRows();
+    const queue = new WriteQueue(limits, heldRows);
+    for (const name of ["b", "d"]) heldRows.mark(name, "held");
+    const [a, b, c, d] = ["a", "b", "c", "d"].map((name) => entry(name)) as [Entry, Entry, Entry, Entry];
+    for (const one of [a, b, c, d]) queue.add(one);
+    expect([queue.take(), queue.take(), queue.take()]).toEqual([[a, c], [b], []]);
+    queue.again(b, "alone");
+    expect(queue.take()).toEqual([d]);
+    queue.done(d);
+    expect(queue.take()).toEqual([b]);
+    heldRows.passed("b");
+    queue.done(b);
+    for (const name of ["a", "b", "d"]) queue.add(entry(name));
+    expect([namesOf(queue.take()), namesOf(queue.take())]).toEqual([["b"], ["d"]]);
   });
 
   test("leaves out writes that were answered while they waited, and the next of their resource takes their turn", () => {
@@ -138,7 +137,6 @@ describe("plain puts that wait for one resource", () => {
     ["another token", plainPut("a", { token: 2 })],
     ["a sequence number", entry("a")],
     ["a condition", plainPut("a", { expected: "present" })],
-    ["an idempotency key", plainPut("a", keyed)],
     ["another operation", plainPut("a", { op: "patch" })],
     ["another holder", plainPut("a", { holder: "other" })],
     ["a token that is not verified", entry("a", { seq: undefined }, false)],
@@ -175,14 +173,16 @@ describe("plain puts that wait for one resource", () => {
 
 const resources = ["a", "b", "c", "d", "e", "f"] as const;
 const step = fc.oneof(
-  fc.record({ add: fc.constantFrom(...resources), kind: fc.constantFrom({}, keyed, { seq: undefined }) }),
+  fc.record({ add: fc.constantFrom(...resources), kind: fc.constantFrom({}, { seq: undefined }) }),
+  fc.record({ mark: fc.constantFrom(...resources) }),
   fc.constantFrom("take", "done", "again", "overdue"),
 );
 
 test("whatever comes in whatever order, every write is sent exactly once and each resource keeps its order", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-      const queue = new WriteQueue(limits, new SlowRows());
+      const heldRows = new HeldRows();
+      const queue = new WriteQueue(limits, heldRows);
       const added: Entry[] = [];
       const finished: Entry[] = [];
       let inFlight: Entry[] = [];
@@ -199,7 +199,8 @@ test("whatever comes in whatever order, every write is sent exactly once and eac
         }
       };
       for (const one of steps) {
-        if (typeof one === "object") {
+        if (typeof one === "object" && "mark" in one) heldRows.mark(one.mark, "held");
+        else if (typeof one === "object") {
           const next = entry(one.add, one.kind);
           queue.add(next);
           added.push(next);

@@ -3,8 +3,8 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { problemCodes as clientCodes } from "../../../../client/src/results.js";
+import { Problem, problemCodes, problemDocument, rawProblem, statusOf } from "../../../src/http/answer.js";
 import { openApiDocument, openApiText } from "../../../src/http/openapi.js";
-import { Problem, problemCodes, problemDocument, rawProblem, statusOf } from "../../../src/http/problem.js";
 import { problem as problemSchema } from "../../../src/http/schemas.js";
 
 describe("the contract", () => {
@@ -12,7 +12,6 @@ describe("the contract", () => {
     expect(Object.fromEntries(problemCodes.map((code) => [code, statusOf(code)]))).toMatchInlineSnapshot(`
       {
         "body_too_large": 413,
-        "changes_gone": 410,
         "contention": 409,
         "document_too_large": 413,
         "etag_mismatch": 412,
@@ -23,19 +22,13 @@ describe("the contract", () => {
         "fencing_token_stale": 412,
         "fencing_token_unissued": 403,
         "forbidden_scope": 403,
-        "function_failed": 422,
-        "function_unknown": 404,
         "headers_too_many": 431,
-        "idempotency_in_flight": 409,
-        "idempotency_key_malformed": 400,
-        "idempotency_key_reused": 422,
         "internal": 500,
         "json_invalid": 400,
         "media_type_unsupported": 415,
         "method_not_allowed": 405,
         "not_found": 404,
         "outcome_unknown": 504,
-        "patch_failed": 409,
         "precondition_unsupported": 400,
         "query_invalid": 400,
         "rate_limited": 429,

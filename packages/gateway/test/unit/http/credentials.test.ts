@@ -5,7 +5,7 @@ import { hashApiKey, makeApiKey } from "../../../src/http/api-keys.js";
 import { ApiKeyring, credentialAuthenticator, openAuthenticator } from "../../../src/http/auth.js";
 import { RateLimit } from "../../../src/http/dispatcher.js";
 import { JwtVerifier } from "../../../src/http/jwt.js";
-import { allows, parseScope } from "../../../src/http/scopes.js";
+import { allows, parseScope } from "../../../src/http/names.js";
 
 const { key, sha256 } = makeApiKey();
 const keyring = new ApiKeyring({ keys: [{ id: "worker", sha256, scopes: ["write:orders/", "read:"] }] });
@@ -96,7 +96,7 @@ describe("a scope", () => {
 
 describe("a JWT", () => {
   const secret = "0123456789abcdef0123456789abcdef";
-  const jwt = new JwtVerifier({ secret, audience: "palisade", issuer: "https://issuer.example", algorithms: ["HS256"] });
+  const jwt = new JwtVerifier({ secret, audience: "palisade", issuer: "https://issuer.example" });
   const both = credentialAuthenticator({ keyring, jwt });
   const sign = (claims: Record<string, unknown>, using = secret, alg = "HS256") =>
     new SignJWT({
@@ -130,7 +130,6 @@ describe("a JWT", () => {
       sign({ scope: "openid" }),
       sign({ scope: "write:%zz" }),
       sign({}, "f".repeat(32)),
-      sign({}, secret.repeat(2), "HS512"),
       unsigned,
     ];
     for (const token of await Promise.all(tokens)) expect(await ask(token)).toEqual(unauthenticated);

@@ -1,7 +1,6 @@
 // Conditions: two are honoured, and every other is refused instead of ignored.
 import { describe, expect, test } from "vitest";
-import { parseReadCondition, parseWriteCondition } from "../../../src/http/preconditions.js";
-import { readHeaders } from "../../../src/http/request-context.js";
+import { parseReadCondition, parseWriteCondition, readHeaders } from "../../../src/http/request.js";
 
 const write = (...rawHeaders: string[]) => parseWriteCondition(readHeaders(rawHeaders));
 const unsupported = expect.objectContaining({ code: "precondition_unsupported", status: 400 });

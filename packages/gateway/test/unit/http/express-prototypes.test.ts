@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { expect, test } from "vitest";
-import { httpClassesFor } from "../../../src/http/express-prototypes.js";
+import { httpClassesFor } from "../../../src/http/server.js";
 
 test("a request reaches Express with the prototype that Express is about to set, and keeps all that Express gives", async () => {
   const app = express();

@@ -1,11 +1,8 @@
-// Media types, queries and idempotency keys: the small parsers.
+// Media types and queries: the small parsers.
 import { describe, expect, test } from "vitest";
 import { mediaTypeFault } from "../../../src/http/body.js";
-import { idempotencyOf, parseIdempotencyKey } from "../../../src/http/preconditions.js";
-import { parseQuery } from "../../../src/http/query.js";
-import { readHeaders } from "../../../src/http/request-context.js";
+import { parseQuery, readHeaders } from "../../../src/http/request.js";
 import { listQuery } from "../../../src/http/schemas.js";
-import { everything } from "../../../src/http/scopes.js";
 
 const judge = (purpose: "document" | "merge_patch", ...rawHeaders: string[]) => mediaTypeFault(readHeaders(rawHeaders), purpose)?.code;
 
@@ -63,26 +60,5 @@ describe("a query", () => {
     ]) {
       expect([query, parseQuery(`/v1/resources?${query}`, listQuery)]).toEqual([query, expect.objectContaining({ code: "query_invalid" })]);
     }
-  });
-});
-
-describe("an idempotency key", () => {
-  const principal = { id: "worker", scopes: everything };
-
-  test("is one field of visible characters", () => {
-    expect(parseIdempotencyKey(undefined)).toBeUndefined();
-    expect(parseIdempotencyKey('"8e03978e-40d5"')).toBe('"8e03978e-40d5"');
-    for (const field of ["", "a b", "a\nb", "é", "x".repeat(256)])
-      expect(parseIdempotencyKey(field)).toMatchObject({ code: "idempotency_key_malformed" });
-  });
-
-  test("G1 under a newer token is another request: the old answer would report a fence that was never raised", () => {
-    const under = (token: number) => idempotencyOf(principal, "k", ["put", "r", token, "{}"]);
-    expect(under(7)).toEqual(under(7));
-    expect(under(7).fingerprint).not.toBe(under(8).fingerprint);
-  });
-
-  test("belongs to the caller who chose it", () => {
-    expect(idempotencyOf(principal, "k", []).key).not.toBe(idempotencyOf({ ...principal, id: "other" }, "k", []).key);
   });
 });

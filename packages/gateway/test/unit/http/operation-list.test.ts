@@ -2,10 +2,10 @@
 // same.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseOperations } from "../../../src/http/operation-list.js";
-import { Problem } from "../../../src/http/problem.js";
+import { Problem } from "../../../src/http/answer.js";
+import { parseOperations } from "../../../src/http/routes/transaction.js";
 
-const shared = { token: 7, seq: null };
+const shared = { token: 7, seq: undefined };
 const read = (text: string) => parseOperations(text, shared, "worker");
 const body = (...operations: string[]): string => `{"operations":[${operations.join(",")}]}`;
 

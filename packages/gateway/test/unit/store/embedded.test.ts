@@ -11,11 +11,6 @@ test("the migrations, the grants and the version are what is embedded", () => {
   execFileSync(process.execPath, [script, "--check"], { stdio: "pipe" });
 });
 
-test("the operator's page is what is embedded, and small", () => {
-  const script = fileURLToPath(new URL("scripts/embed-page.mjs", root));
-  execFileSync(process.execPath, [script, "--check"], { stdio: "pipe" });
-});
-
 test("no source asks where it lies", () => {
   const source = new URL("src/", root);
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));

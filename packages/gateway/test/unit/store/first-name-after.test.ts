@@ -2,7 +2,7 @@
 // compares bytes.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { firstNameAfter } from "../../../src/store/read.js";
+import { firstNameAfter } from "../../../src/store/reads.js";
 
 test("the first name after a prefix is above every name that carries it and not above any other", () => {
   const name = fc.string({ unit: "binary", minLength: 1, maxLength: 6 });

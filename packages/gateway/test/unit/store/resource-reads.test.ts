@@ -3,8 +3,7 @@
 import { drizzle } from "drizzle-orm/node-postgres";
 import { describe, expect, test } from "vitest";
 import type { Unavailable } from "../../../src/fence/verdict.js";
-import type { ReadPool } from "../../../src/store/read-pool.js";
-import { ResourceReads } from "../../../src/store/resource-reads.js";
+import { type ReadPool, ResourceReads } from "../../../src/store/reads.js";
 
 const lost: Unavailable = { kind: "unavailable", reason: "unreachable", outcome: "not_applied" };
 const busy: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied" };

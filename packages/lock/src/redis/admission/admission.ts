@@ -1,16 +1,14 @@
 // When the fleet is examined and which steps are taken: brings nodes back that lost their memory,
 // founds new fleets, finishes a change of the members. Any number of lockers may do so at once,
 // since every step is conditional on the node itself. No request waits for it: a node that is not
-// admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in docs/adr/0001.
+// admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in docs/decisions/0001.
 import type { Timer } from "../../platform/clock.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
-import { generationNumber } from "../admission-record.js";
-import { isClosed } from "../node-record.js";
-import { agree, leadIn } from "./change.js";
+import { generationNumber, isClosed } from "../record.js";
 import { FleetCheck } from "./fleet-check.js";
-import { found } from "./founding.js";
+import { agree, leadIn } from "./members.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
-import { type AdmissionSettings, admitAll, examineNode, nodeCalled, type ReadStatus, readStatuses } from "./steps.js";
+import { type AdmissionSettings, admitAll, examineNode, found, nodeCalled, type ReadStatus, readStatuses } from "./steps.js";
 
 /** Others may have admitted the node, or founded the fleet. */
 const OTHERS_POLL_MS = 40;
@@ -178,12 +176,14 @@ export class Admission {
 
   /**
    * Nothing is left to do for the nodes that answered. A node that was silent is asked again: it
-   * tells nothing of itself when it can answer again on the same connection.
+   * tells nothing of itself when it can answer again on the same connection. So is one that is not
+   * the member in whose place it answers: an operator may clear it.
    */
   #rest(): Next {
     this.#blockedBecause = undefined;
     if (this.#finishAt !== undefined) return FINISH_AFTER_MS / 2;
-    return this.#isAnySilent([]) ? SILENT_POLL_MS : "on news";
+    if (this.#isAnySilent([])) return SILENT_POLL_MS;
+    return this.#settings.fleet.members.some(({ isExcluded }) => isExcluded) ? BLOCKED_POLL_MS : "on news";
   }
 
   /** Quarantined and silent, besides the nodes that these steps wait for. */

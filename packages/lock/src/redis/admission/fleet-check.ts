@@ -1,13 +1,12 @@
 // May this locker use these nodes? Compares what the nodes recorded at their admission with how the
 // locker is configured, anew with every status that was read. Finds records of an unknown format,
-// another number of nodes, another fleet, one server twice and too long a lease; not an empty
-// server in the place of a member (spec/assumptions.md).
+// another fleet, one server twice and too long a lease; not an empty server in the place of a member
+// (spec/assumptions.md).
 import type { NodeEvent } from "../../protocol/events.js";
 import type { FleetRefusal } from "../../protocol/fleet.js";
-import { type FleetList, namesIn } from "../../protocol/fleet-list.js";
 import { difference, type FleetNodes } from "../fleet-nodes.js";
 import type { RedisNode } from "../node.js";
-import { FORMATS, type NodeStatus } from "../node-record.js";
+import { FORMAT, type NodeStatus } from "../record.js";
 
 /** A node that was reached, with its status. */
 interface MetNode {
@@ -16,28 +15,11 @@ interface MetNode {
   readonly status: NodeStatus;
 }
 
-export interface Expected {
-  /** How many nodes are configured. */
-  readonly size: number;
-  /** undefined: whatever the fleet allows. */
-  readonly maxTtlMs: number | undefined;
-  /** undefined: this locker knows this fleet only. */
-  readonly fleets?: ConfiguredFleets | undefined;
-}
-
-/** The fleets of a locker, of which this one is one. */
-export interface ConfiguredFleets {
-  readonly name: string;
-  /** Of all of them, sorted. */
-  readonly names: readonly string[];
-  /** The same for all lockers with the same fleets and nodes. */
-  readonly key: string;
-}
-
 /** What the check needs of a locker, and whom it tells what is new. */
 export interface CheckSettings {
   readonly fleet: FleetNodes;
-  readonly expected: Expected;
+  /** What this locker asks for; undefined: whatever the fleet allows. */
+  readonly maxTtlMs: number | undefined;
   readonly onEvent: (event: NodeEvent) => void;
   readonly onRefusal: (refusal: FleetRefusal | undefined) => void;
   /** Other nodes are members now. */
@@ -93,16 +75,13 @@ export class FleetCheck {
   }
 
   #findRefusal(): FleetRefusal | undefined {
-    const { fleet, expected } = this.#settings;
+    const { fleet, maxTtlMs } = this.#settings;
     const { roster, members, beyondReach } = fleet;
     if (beyondReach !== undefined) return outOfReach(beyondReach);
-    if (roster === undefined) return fleetRefusal(metOf(fleet.configured), expected);
+    if (roster === undefined) return fleetRefusal(metOf(fleet.configured), maxTtlMs);
     // Later generations may allow less: then single calls are refused, not the process.
     this.#longestMs ??= roster.maxTtlMs;
-    return (
-      rosterRefusal(metOf(members), Math.max(this.#longestMs, roster.maxTtlMs), expected) ??
-      listRefusal({ id: fleet.fleet, list: roster.fleets }, expected.fleets)
-    );
+    return rosterRefusal(metOf(members), Math.max(this.#longestMs, roster.maxTtlMs), maxTtlMs);
   }
 
   /**
@@ -127,38 +106,13 @@ function metOf(nodes: readonly RedisNode[]): readonly MetNode[] {
 }
 
 /** Why not, or undefined if it may: where no roster is known. */
-function fleetRefusal(met: readonly MetNode[], expected: Expected): FleetRefusal | undefined {
-  return (
-    otherFormat(met) ?? twins(met) ?? otherSize(met, expected.size) ?? otherFleet(met) ?? tooLong(fleetMaxTtlMs(met), expected.maxTtlMs)
-  );
+function fleetRefusal(met: readonly MetNode[], askedMs: number | undefined): FleetRefusal | undefined {
+  return otherFormat(met) ?? twins(met) ?? otherFleet(met) ?? tooLong(fleetMaxTtlMs(met), askedMs);
 }
 
 /** The same where the roster says who is a member, and how long a lease may last. */
-function rosterRefusal(met: readonly MetNode[], longestMs: number, expected: Expected): FleetRefusal | undefined {
-  return otherFormat(met) ?? tooLong(longestMs, expected.maxTtlMs);
-}
-
-/** What this locker was given must lead to every fleet of the list, each by its name. */
-function listRefusal(
-  own: { readonly id: string | undefined; readonly list: FleetList | undefined },
-  configured: ConfiguredFleets | undefined,
-): FleetRefusal | undefined {
-  const { list } = own;
-  const refuse = (message: string): FleetRefusal => ({ kind: "mismatch", code: "fleet_mismatch", message });
-  if (list === undefined) return undefined;
-  const entry = list.fleets.find(({ id }) => id === own.id);
-  const listed = `version ${list.version} of the fleets is ${namesIn(list).join(", ")}`;
-  if (configured === undefined)
-    return entry !== undefined && list.fleets.length === 1
-      ? undefined
-      : refuse(`these nodes are one of several fleets: ${listed}; give this process all of them, by name, as fleets`);
-  if (entry !== undefined && entry.name !== configured.name)
-    return refuse(`${listed}, and the nodes that are configured here as ${configured.name} are ${entry.name}; correct the names`);
-  const unknown = namesIn(list).filter((name) => !configured.names.includes(name));
-  if (unknown.length === 0) return undefined;
-  return refuse(
-    `${listed}, and this process was not given ${unknown.join(" and ")}; add ${unknown.length === 1 ? "it" : "them"} to its fleets`,
-  );
+function rosterRefusal(met: readonly MetNode[], longestMs: number, askedMs: number | undefined): FleetRefusal | undefined {
+  return otherFormat(met) ?? tooLong(longestMs, askedMs);
 }
 
 /** Members that this locker cannot reach by itself: no way leads there from those it was given. */
@@ -183,7 +137,7 @@ function notTheMember(
 
 /** The longest lease the fleet allows, once known. */
 function fleetMaxTtlMs(met: readonly MetNode[]): number | undefined {
-  const stored = met.flatMap(({ status }) => (status.fleet !== undefined && status.maxTtlMs !== undefined ? [status.maxTtlMs] : []));
+  const stored = met.flatMap(({ status }) => status.roster?.maxTtlMs ?? []);
   return stored.length === 0 ? undefined : Math.min(...stored);
 }
 
@@ -197,7 +151,7 @@ function otherFormat(met: readonly MetNode[]): FleetRefusal | undefined {
   return {
     kind: "mismatch",
     code: "unknown_format",
-    message: `${called(newer)} has a record of format ${newer.status.unknownFormat}, and this version of the lock knows ${FORMATS.join(" and ")}; upgrade this process`,
+    message: `${called(newer)} has a record of format ${newer.status.unknownFormat}, and this version of the lock knows ${FORMAT}; upgrade this process`,
   };
 }
 
@@ -212,16 +166,6 @@ function twins(met: readonly MetNode[]): FleetRefusal | undefined {
     };
   }
   return undefined;
-}
-
-function otherSize(met: readonly MetNode[], size: number): FleetRefusal | undefined {
-  const intruder = met.find(({ status }) => status.fleet !== undefined && status.size !== undefined && status.size !== size);
-  if (intruder === undefined) return undefined;
-  return {
-    kind: "mismatch",
-    code: "fleet_mismatch",
-    message: `${called(intruder)} belongs to a fleet of ${intruder.status.size} nodes, but ${size} are configured here; configure every locker of a namespace with the same nodes, or use another namespace`,
-  };
 }
 
 function otherFleet(met: readonly MetNode[]): FleetRefusal | undefined {

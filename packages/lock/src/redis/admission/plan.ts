@@ -1,9 +1,15 @@
 // What can be done now for nodes that are not admitted? Pure: what was seen of the fleet in, steps
 // out. In order of preference: admit a node that kept everything; rebuild a node from enough
 // others; only when those can never be enough, fall back to the wall clock.
-import { generationNumber } from "../admission-record.js";
-import type { NodeStatus, OpenAdmission } from "../node-record.js";
-import { forgottenLeasesEndMs, longestLeaseMs, type Member, type Roster } from "../roster.js";
+import {
+  forgottenLeasesEndMs,
+  generationNumber,
+  longestLeaseMs,
+  type Member,
+  type NodeStatus,
+  type OpenAdmission,
+  type Roster,
+} from "../record.js";
 
 /** A node that answered when the fleet was examined. */
 export interface SeenNode {
@@ -19,8 +25,8 @@ export interface SeenNode {
 
 export interface FleetView {
   readonly size: number;
-  /** undefined: format 1, or a fleet that is not founded. */
-  readonly roster?: Roster | undefined;
+  /** undefined: no fleet was founded, or not enough is known of it. */
+  readonly roster: Roster | undefined;
   /** Those that did not answer, with their addresses. */
   readonly unseen: readonly string[];
   readonly seen: readonly SeenNode[];
@@ -60,46 +66,46 @@ export function floorsNeeded(size: number): number {
 export function planAdmission(view: FleetView): readonly Step[] {
   const quarantined = view.seen.filter(({ opened }) => opened !== undefined);
   if (quarantined.length === 0) return [];
+  const { roster } = view;
+  if (roster === undefined) return [unfounded(quarantined, view)];
   const durable = quarantined.filter((node) => keptEverything(node, view));
   // They change what the others may do: the fleet is examined again after them.
   if (durable.length > 0) return durable.map((node) => ({ kind: "durable", node }));
   const admitted = view.seen.length - quarantined.length;
   const needed = floorsNeeded(view.size);
-  if (admitted >= needed) return quarantined.map((node) => ({ kind: "rebuilt", node, needed, waitMs: waitMs(node, view) }));
-  const isKnownFleet = view.roster !== undefined || view.seen.some(({ status }) => status.fleet !== undefined);
-  if (!isKnownFleet && view.seen.length === view.size) return [{ kind: "found", nodes: quarantined }];
+  const waitMs = (node: SeenNode): number => waitOf(node, roster, view);
+  if (admitted >= needed) return quarantined.map((node) => ({ kind: "rebuilt", node, needed, waitMs: waitMs(node) }));
   // Even if all that we do not see are admitted, they are too few.
-  if (isKnownFleet && view.size - quarantined.length < needed) {
-    return quarantined.map((node) => ({
-      kind: "outlived",
-      node,
-      waitMs: waitMs(node, view),
-      among: quarantined,
-    }));
-  }
-  return [{ kind: "blocked", nodes: quarantined, reason: blockedReason(view, admitted, isKnownFleet) }];
+  if (view.size - quarantined.length < needed)
+    return quarantined.map((node) => ({ kind: "outlived", node, waitMs: waitMs(node), among: quarantined }));
+  const reason = `${admitted} of ${view.size} nodes are admitted, ${needed} are needed to rebuild another; ${view.unseen.join(" and ")} cannot be reached`;
+  return [{ kind: "blocked", nodes: quarantined, reason }];
+}
+
+/** No roster is known: there is no fleet yet, or one of which this list of nodes says too little. */
+function unfounded(nodes: readonly SeenNode[], { seen, size, unseen }: FleetView): Step {
+  const remembering = seen.flatMap(({ name, status }) => (status.fleet === undefined ? [] : [name]));
+  if (remembering.length === 0 && seen.length === size) return { kind: "found", nodes };
+  const reason =
+    remembering.length > 0
+      ? `${remembering.join(" and ")} belongs to a fleet to which most nodes of this list do not belong by their memory or their addresses; correct the list`
+      : `a new fleet is founded only when all ${size} nodes can be reached; ${unseen.join(" and ")} ${unseen.length === 1 ? "is" : "are"} not; locker.foundWithout founds it all the same`;
+  return { kind: "blocked", nodes, reason };
 }
 
 function keptEverything({ status, isDurable, member }: SeenNode, view: FleetView): boolean {
-  const { admission, id, fleet, size, maxTtlMs, floor, roster, format } = status;
-  const isComplete = [admission, id, fleet, maxTtlMs, floor].every((field) => field !== undefined);
+  const { admission, id, fleet, floor, roster } = status;
+  const isComplete = [admission, id, fleet, floor].every((field) => field !== undefined);
   // In the place of a member whose memory this is, and since then without a break.
   const isInPlace =
-    format === "1"
-      ? size === view.size
-      : roster !== undefined && member !== undefined && id === member.id && generationNumber(admission?.generation ?? "") >= member.since;
+    roster !== undefined && member !== undefined && id === member.id && generationNumber(admission?.generation ?? "") >= member.since;
   // A copy of another node's disk has the same id.
   const isAlone = view.seen.filter((other) => other.status.id === id).length === 1;
   return isDurable === true && status.wasDurable && isComplete && isInPlace && isAlone;
 }
 
-function waitMs(node: SeenNode, view: FleetView): number {
-  const stored = view.seen.flatMap(({ status }) => status.maxTtlMs ?? []);
-  const longestMs =
-    view.roster === undefined
-      ? Math.max(0, ...(stored.length > 0 ? stored : [node.opened?.proposedMaxTtlMs ?? 0]))
-      : longestLeaseMs(view.roster);
-  const endMs = forgottenLeasesEndMs(longestMs);
+function waitOf(node: SeenNode, roster: Roster, view: FleetView): number {
+  const endMs = forgottenLeasesEndMs(longestLeaseMs(roster));
   return Math.max(0, isNew(node) ? 0 : endMs - (node.opened?.lostForMs ?? 0), endMs - replacedForMs(node, view));
 }
 
@@ -118,11 +124,4 @@ function replacedForMs({ member }: SeenNode, { seen, knownForMs = 0 }: FleetView
   if (member?.inPlaceOf === undefined) return Number.POSITIVE_INFINITY;
   const openForMs = Math.min(...seen.flatMap(({ opened, status }) => (opened === undefined ? [status.openForMs] : [])));
   return Math.max(openForMs, knownForMs);
-}
-
-function blockedReason(view: FleetView, admitted: number, isKnownFleet: boolean): string {
-  const unseen = `${view.unseen.join(" and ")} ${view.unseen.length === 1 ? "is" : "are"} not`;
-  if (!isKnownFleet)
-    return `a new fleet is founded only when all ${view.size} nodes can be reached; ${unseen}; locker.foundWithout founds it all the same`;
-  return `${admitted} of ${view.size} nodes are admitted, ${floorsNeeded(view.size)} are needed to rebuild another; ${view.unseen.join(" and ")} cannot be reached`;
 }

@@ -2,11 +2,11 @@
 // makes tokens unique (T2). First, before this step, the admission was opened: its nonce pins the
 // memory of the node and the run of its server. Then the floors of the others are read, and those
 // nodes get new epochs in the same script. Only then the floor is raised and the node admitted, if
-// it still has that memory and its server that run.
+// it still has that memory and its server that run. At the end: how a fleet is founded.
+import { createHash } from "node:crypto";
 import type { Clock } from "../../platform/clock.js";
 import type { AdmissionWay } from "../../protocol/events.js";
-import { causeOf } from "../causes.js";
-import type { Keys } from "../keys.js";
+import { causeOf } from "../connection.js";
 import type { RedisNode } from "../node.js";
 import {
   type AdmitArguments,
@@ -17,18 +17,18 @@ import {
   type NodeStatus,
   type OpenAdmission,
   openAdmission,
+  type Roster,
   readFloor,
   readmit,
   status,
-} from "../node-record.js";
+} from "../record.js";
+import type { Keys } from "../script-call.js";
 import type { CheckSettings } from "./fleet-check.js";
 import type { SeenNode, Step } from "./plan.js";
 
 export interface AdmissionSettings extends CheckSettings {
   readonly keys: Keys;
   readonly clock: Clock;
-  /** Of fleets that this locker founds. */
-  readonly format: "1" | "2";
 }
 
 /** What a new fleet allows if no locker was configured with another. */
@@ -78,12 +78,12 @@ export async function examineNode(
 
 /** Also asks the node to join the fleet that this locker would found. */
 export function openAdmissionOf(settings: AdmissionSettings, node: RedisNode, founding = ""): Promise<OpenAdmission | undefined> {
-  const { keys, clock, expected, fleet } = settings;
+  const { keys, clock, fleet } = settings;
   const given = {
     nonce: clock.secret(),
     id: clock.secret(),
     wallMs: clock.wallMs(),
-    maxTtlMs: expected.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
+    maxTtlMs: settings.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
     // What it was admitted for before it became a member, or became one again, counts no more.
     since: fleet.memberAt(node)?.since ?? 0,
     founding,
@@ -134,8 +134,8 @@ export async function isDurable(node: RedisNode, seen: NodeStatus): Promise<bool
 }
 
 /** The same; rejects if the server hides its settings. */
-export async function readsDurable({ connection, hasFailover }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
-  if (hasFailover || isReplicated) return false;
+export async function readsDurable({ connection }: RedisNode, { isReplicated }: NodeStatus): Promise<boolean> {
+  if (isReplicated) return false;
   const settings = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite"];
   const [log, sync, sparesRewrites] = await Promise.all(settings.map((name) => connection.setting(name)));
   // The last one, where it is yes: while the log is rewritten nothing is synced.
@@ -215,7 +215,7 @@ async function giveMarks(settings: AdmissionSettings, { name }: SeenNode, marks:
 }
 
 /** `isNew`: the members have the ids with which their admissions were opened. */
-export type Membership = Pick<AdmitArguments, "fleet" | "maxTtlMs" | "roster"> & { readonly isNew?: true };
+export type Membership = Pick<AdmitArguments, "fleet" | "roster"> & { readonly isNew?: true };
 
 interface Admitting {
   readonly floor: number;
@@ -226,17 +226,16 @@ interface Admitting {
 }
 
 export async function admitOne(settings: AdmissionSettings, seen: SeenNode, admitting: Admitting): Promise<boolean> {
-  const { keys, clock, fleet, expected } = settings;
+  const { keys, clock, fleet } = settings;
   const node = nodeCalled(settings, seen.name);
-  if (node === undefined || seen.opened === undefined) return false;
   const { floor, way, founding = "", membership = knownFleet(settings) } = admitting;
+  if (node === undefined || seen.opened === undefined || membership === undefined) return false;
   const { isNew, ...fleetOf } = membership;
   const { runId, nonce, id } = seen.opened;
   const memory = { runId, nonce, floor, epoch: clock.secret() };
   const given: AdmitArguments = {
     ...memory,
     id: (isNew ? undefined : seen.member?.id) ?? (isCopy(fleet.members, node, id) ? clock.secret() : id),
-    size: expected.size,
     durable: seen.isDurable === true ? "durable" : "not durable",
     founding,
     ...fleetOf,
@@ -253,14 +252,8 @@ function isCopy(nodes: readonly RedisNode[], node: RedisNode, id: string): boole
   return nodes.some((other) => other !== node && other.status?.id === id);
 }
 
-function knownFleet({ fleet: { members, roster, fleet } }: AdmissionSettings): Membership {
-  const member = members.find(({ status: seen }) => seen?.fleet !== undefined)?.status;
-  return {
-    fleet: fleet ?? member?.fleet ?? "",
-    maxTtlMs: roster?.maxTtlMs ?? member?.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
-    // Generation 0 is that of a fleet in format 1.
-    roster: roster?.generation === 0 ? undefined : roster,
-  };
+function knownFleet({ fleet: { roster, fleet } }: AdmissionSettings): Membership | undefined {
+  return roster === undefined || fleet === undefined ? undefined : { fleet, roster };
 }
 
 /** The node's answer, or undefined if it cannot be asked: the next status says why. */
@@ -273,4 +266,61 @@ export async function answered<T>(ask: () => Promise<T>, node: RedisNode): Promi
     if (cause.startsWith("NOPERM")) node.noteBlocked(cause);
     return undefined;
   }
+}
+
+/**
+ * Founds a fleet of nodes that remember nothing: all that are configured, or all but those that the
+ * operator leaves out. Every locker that does so at the same time reads the same open admissions, and
+ * so founds the same fleet with the same floor. `absent` are members that the operator leaves out:
+ * they are admitted when they come, like nodes that lost their memory.
+ */
+export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[], absent: readonly string[] = []): Promise<Founded> {
+  const opened = nodes.flatMap(({ opened: made }) => made ?? []);
+  const membership = membershipOf(settings, nodes, absent);
+  // A node that is asked by founders with different lists joins the first, and the others are not
+  // founded: lists that share a node may each have a majority without it.
+  const founding = foundingOf(settings, membership.roster);
+  // A node whose admission was opened after another had been admitted may have forgotten leases of
+  // this very fleet.
+  const others = await notTogether(settings, nodes, founding);
+  const joined = others.filter(({ why }) => why === "another fleet").map(({ name }) => name);
+  if (joined.length > 0) return { kind: "blocked", nodes, reason: anotherList(settings, joined) };
+  if (others.length > 0) return { kind: "not yet" };
+  const floor = Math.max(...opened.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
+  const way = "bootstrap";
+  const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way, membership, founding })));
+  return { kind: admitted.includes(true) ? "founded" : "not yet" };
+}
+
+type Founded = { readonly kind: "founded" | "not yet" } | Extract<Step, { kind: "blocked" }>;
+
+/** Ends with 16 characters that are the same for every locker with the same list of nodes. */
+function foundingOf({ fleet }: AdmissionSettings, { members }: Roster): string {
+  const list = fleet.configured.map(({ address }) => address).sort();
+  const key = createHash("sha256").update(list.join(" ")).digest("base64url").slice(0, 16);
+  return `${members.map(({ id }) => id).join(" ")}|${key}`;
+}
+
+function anotherList({ keys, fleet }: AdmissionSettings, names: readonly string[]): string {
+  const here = fleet.configured.map(({ address }) => address).join(", ");
+  return `${names.join(" and ")} would be founded into another fleet by a locker with another list of nodes, or with other addresses of the same (here: ${here}); give every locker the same list, or let one found the fleet before the others start; then delete ${keys.node} there`;
+}
+
+function membershipOf(settings: AdmissionSettings, founders: readonly SeenNode[], absent: readonly string[]): Membership {
+  const opened = founders.flatMap(({ opened: made }: { opened?: OpenAdmission }) => made ?? []);
+  const maxTtlMs = Math.max(...opened.map(({ proposedMaxTtlMs }) => proposedMaxTtlMs));
+  const members = founders.map((node) => ({
+    id: node.opened?.id ?? "",
+    address: nodeCalled(settings, node.name)?.address ?? "",
+    since: 1,
+  }));
+  for (const address of absent) members.push({ id: settings.clock.secret(), address, since: 1 });
+  // In one order for all founders.
+  members.sort((one, other) => (one.id < other.id ? -1 : 1));
+  const ids = members.map(({ id }) => id).join(" ");
+  return {
+    fleet: createHash("sha256").update(ids).digest("base64url").slice(0, 16),
+    isNew: true,
+    roster: { generation: 1, members, maxTtlMs, formerMaxTtlMs: maxTtlMs },
+  };
 }

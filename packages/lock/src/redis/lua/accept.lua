@@ -9,7 +9,7 @@
 --@include format
 --@include run-id
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised', 'since')
-local mark, isOfRun, counterFloor, generation = admission(record[1], format)
+local mark, isOfRun, counterFloor, generation = admission(record[1])
 if not isOfRun or not record[2] or record[1] ~= ARGV[1] or record[3] ~= ARGV[2] then
   return { '0', '' }
 end
@@ -19,6 +19,5 @@ local missing = tonumber(record[4] or '0') + tonumber(ARGV[4]) - now
 if mark ~= '-' and missing > 0 then
   return { '2', string.format('%.0f', missing) }
 end
-local present = generation == '' and '0' or generation
-redis.call('HSET', KEYS[1], 'format', '2', 'admitted', admittedAs('-', counterFloor, present, ARGV[5]), 'accepted', ARGV[2], 'acceptedMembers', ARGV[3])
+redis.call('HSET', KEYS[1], 'admitted', admittedAs('-', counterFloor, generation, ARGV[5]), 'accepted', ARGV[2], 'acceptedMembers', ARGV[3])
 return { '1', record[2] }

@@ -2,30 +2,23 @@
 --        to. Its floor rises first, and becomes the counter floor, below which none of its own
 --        counters is believed.
 -- KEYS   1 {ns}:node
--- ARGV   run_id, nonce, lowest floor, epoch, id, fleet, size, maxTtlMs, durable ('1' or '0'),
---        generation ('': format 1), members, founding ('' or what the founders agreed on)
+-- ARGV   run_id, nonce, lowest floor, epoch, id, fleet, durable ('1' or '0'), generation,
+--        members, founding ('' or what the founders agreed on)
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the server was restarted, the memory
 --        was lost or the nonce was used since, or others found another fleet with this node
--- Note   The nonce is stored in the field ticket. Versions before the field format read the size
---        and refuse a fleet of 0 nodes.
+-- Note   The nonce is stored in the field ticket.
 --@include format
 --@include run-id
 local record = redis.call('HMGET', KEYS[1], 'ticket', 'floor', 'founding')
-if run ~= ARGV[1] or record[1] ~= ARGV[2] or (ARGV[12] ~= '' and record[3] ~= ARGV[12]) then
+if run ~= ARGV[1] or record[1] ~= ARGV[2] or (ARGV[10] ~= '' and record[3] ~= ARGV[10]) then
   return { '0' }
 end
 local floor = math.max(tonumber(record[2] or 0), tonumber(ARGV[3]))
 local text = string.format('%.0f', floor)
 local time = redis.call('TIME')
-local mark = ARGV[10] == '' and '' or '2'
 -- The fields that every grant reads come first: a small hash is searched from the front.
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, floor, ARGV[10], ARGV[4]), 'floor', text, 'id', ARGV[5], 'fleet', ARGV[6], 'size', ARGV[7], 'maxTtlMs', ARGV[8], 'durable', ARGV[9])
-if mark == '' then
-  redis.call('HSET', KEYS[1], 'format', '1')
-else
-  -- Nothing precedes the first generation, so the next one need not outwait it.
-  local since = string.sub(ARGV[10], 1, 2) == '1-' and 0 or time[1] * 1000 + math.floor(time[2] / 1000)
-  redis.call('HSET', KEYS[1], 'format', '2', 'members', ARGV[11], 'since', string.format('%.0f', since))
-end
+-- Nothing precedes the first generation, so the next one need not outwait it.
+local since = string.sub(ARGV[8], 1, 2) == '1-' and 0 or time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSET', KEYS[1], 'admitted', admittedAs('+', floor, ARGV[8], ARGV[4]), 'floor', text, 'id', ARGV[5], 'fleet', ARGV[6], 'durable', ARGV[7], 'format', '1', 'members', ARGV[9], 'since', string.format('%.0f', since))
 return { '1', text }

@@ -4,7 +4,7 @@
 -- KEYS   1 {ns}:node
 -- ARGV   none of its own
 -- Reply  none of its own
-local format = redis.call('HGET', KEYS[1], 'format') or '1'
-if format ~= '1' and format ~= '2' then
+local format = redis.call('HGET', KEYS[1], 'format')
+if format and format ~= '1' then
   error({ err = 'FORMAT the record of this node has format ' .. format })
 end

@@ -23,7 +23,7 @@ local least = tonumber(ARGV[2])
 if #ARGV == 4 and #KEYS == 3 then
   local record = call('HMGET', KEYS[1], 'admitted', 'floor')
   local floor, counterFloor = tonumber(record[2]), tonumber(sub(ARGV[4], 41, 55))
-  if RUN and floor and record[1] == ARGV[4] then
+  if floor and record[1] == ARGV[4] then
     local before, lock, counter, value = floor, KEYS[2], KEYS[3], ARGV[3]
 --@include free-resource
     if token then

@@ -10,7 +10,7 @@
 -- Note   A page is small: the server does nothing else meanwhile.
 --@include format
 --@include run-id
-local mark, isOfRun, counterFloor = admission(redis.call('HGET', KEYS[1], 'admitted'), format)
+local mark, isOfRun, counterFloor = admission(redis.call('HGET', KEYS[1], 'admitted'))
 if not isOfRun or mark == '-' then
   return false
 end

@@ -6,7 +6,7 @@
 --        has a counter from the first page to the last is on one of them; others may be.
 --@include format
 --@include run-id
-local mark, isOfRun = admission(redis.call('HGET', KEYS[1], 'admitted'), format)
+local mark, isOfRun = admission(redis.call('HGET', KEYS[1], 'admitted'))
 if not isOfRun or mark == '-' then
   return false
 end

@@ -6,7 +6,7 @@
 --@include format
 --@include run-id
 local admitted = redis.call('HGET', KEYS[1], 'admitted')
-local mark, isOfRun = admission(admitted, format)
+local mark, isOfRun = admission(admitted)
 for index = 1, #ARGV, 2 do
   local stored = tonumber(redis.call('HGET', KEYS[2], ARGV[index]) or '0')
   if tonumber(ARGV[index + 1]) > stored then

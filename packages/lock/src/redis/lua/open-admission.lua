@@ -15,14 +15,13 @@
 --        past the year 2286 proposes nothing. The server's start counts as the moment the memory
 --        was lost only if the record survived the start, and in a server that was never a
 --        replica: without a record, a FLUSHALL may have come at any time since, and what a
---        promoted replica lacks, its master may have granted until the end. Older versions store
---        claim and claimUntil as well: which locker goes ahead.
+--        promoted replica lacks, its master may have granted until the end.
 --@include format
 --@include run-id
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'founding')
-local mark, isOfRun, _, _, number = admission(record[1], format)
+local mark, isOfRun, _, _, number = admission(record[1])
 if isOfRun and record[2] and number >= tonumber(ARGV[5]) then
   return { '1' }
 end
@@ -42,9 +41,7 @@ if not nonce or record[5] ~= run then
   redis.call('HDEL', KEYS[1], 'founding')
   redis.call('HSET', KEYS[1], 'ticket', nonce, 'ticketRun', run, 'ticketAt', openedAt, 'proposedMaxTtlMs', proposedMaxTtlMs)
 end
--- Below 15 digits it is of an older version, which proposes the milliseconds themselves; above, it
--- is beyond the range of tokens.
-if #proposedFloor ~= 15 then
+if proposedFloor == '' then
   local later = math.max(believed(now), believed(tonumber(ARGV[3])))
   if later == 0 then
     error({ err = 'CLOCK the node and the locker are in the year 2286 or later' })

@@ -9,7 +9,7 @@
 --@include format
 --@include run-id
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised', 'accepted', 'acceptedMembers')
-local _, isOfRun = admission(record[1], format)
+local _, isOfRun = admission(record[1])
 local promised = tonumber(record[3] or '') or 0
 if not isOfRun or not record[2] or record[1] ~= ARGV[1] or promised >= tonumber(ARGV[2]) then
   return { '0', string.format('%.0f', promised) }

@@ -5,13 +5,11 @@
 --        their own: <inbox>:<word of the set>, or the inbox alone for a single resource.
 -- KEYS   none of its own: the lock key it is called with
 -- ARGV   none of its own
--- Reply  none of its own; an inbox hears "<rank: 2, or 3 for the next one><when it last asked, by
---        its clock><ticket behind the inbox> <resource>", where that is not stored with rank 0 or 1
---        and without it
--- Note   The queue is a hash of tickets, so that no right is needed that the lock did not need
---        before: since when it waits, when it last asked, and the same by the client's clock, 15
---        digits of milliseconds each; versions before have no third. A process that does not
---        listen is passed over. A reservation names the owner ~<ticket>.
+-- Reply  none of its own; an inbox hears "<rank: 0, or 1 for the next one><when it last asked, by
+--        its clock><ticket behind the inbox> <resource>"
+-- Note   The queue is a hash of tickets: since when it waits, when it last asked, and the same by the
+--        client's clock, 15 digits of milliseconds each. A process that does not listen is passed
+--        over. A reservation names the owner ~<ticket>.
 local RESERVED_MS = 40
 
 -- No namespace has a brace, so the first one closes the tag.
@@ -27,20 +25,10 @@ local function queueOf(lock)
   return named(lock, 'queue:', resourceOf(lock))
 end
 
--- How many hear it. A node that is itself a cluster (and then asked without RUN) counts only the
--- listeners of this very server. Redis says redis_mode, Valkey server_mode.
-local server = nil
+-- How many hear it.
 local function tell(lock, ticket, rank)
-  local inbox, asked = string.match(ticket, '^[^:]*'), sub(call('HGET', queueOf(lock), ticket) or '', 31)
-  if asked ~= '' then
-    rank = rank + 2 .. asked
-  end
-  local heard = call('PUBLISH', named(lock, 'inbox:', inbox), rank .. sub(ticket, #inbox + 1) .. ' ' .. resourceOf(lock))
-  if heard == 0 and not RUN then
-    server = server or call('INFO', 'server')
-    return string.find(server, '_mode:cluster', 1, true) and 1 or 0
-  end
-  return heard
+  local inbox, asked = string.match(ticket, '^[^:]*'), sub(call('HGET', queueOf(lock), ticket), 31)
+  return call('PUBLISH', named(lock, 'inbox:', inbox), rank .. asked .. sub(ticket, #inbox + 1) .. ' ' .. resourceOf(lock))
 end
 
 local function rankOf(tickets, index)

@@ -7,7 +7,7 @@
 --@include format
 --@include run-id
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
-local mark, isOfRun, counterFloor, generation = admission(record[1], format)
+local mark, isOfRun, counterFloor, generation = admission(record[1])
 if not isOfRun or not record[2] or mark == '-' or generation ~= ARGV[2] then
   return false
 end

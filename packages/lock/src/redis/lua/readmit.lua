@@ -6,7 +6,7 @@
 --@include format
 --@include run-id
 local record = redis.call('HMGET', KEYS[1], 'ticket', 'floor', 'admitted')
-local mark, _, _, generation = admission(record[3], format)
+local mark, _, _, generation = admission(record[3])
 if run ~= ARGV[1] or record[1] ~= ARGV[2] or not mark or not record[2] then
   return { '0' }
 end

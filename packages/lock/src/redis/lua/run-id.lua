@@ -3,10 +3,8 @@
 -- KEYS   1 {ns}:node
 -- ARGV   none of its own
 -- Reply  none of its own
--- Note   In format 2 the field begins with a mark and the first 39 characters of the run_id: 2, or
---        - while the node has accepted the next generation and does not vote. Format 1 has 40
---        characters of the run_id and no generation. So the scripts of format 1 read no admission
---        in a record of format 2.
+-- Note   The field begins with a mark and the first 39 characters of the run_id: + for a node that
+--        votes, - while it has accepted the next generation and does not.
 local server = redis.call('INFO', 'server')
 local run = string.match(server, 'run_id:(%w+)') or ''
 
@@ -16,19 +14,15 @@ end
 
 -- The mark, whether it was written in this run of the server, the counter floor, the generation,
 -- its number; nothing if the node never was admitted.
-local function admission(text, format)
+local function admission(text)
   local counterFloor = tonumber(string.sub(text or '', 41, 55))
   if not counterFloor or #text <= 55 then
     return nil
-  end
-  if format ~= '2' then
-    return '', string.sub(text, 1, 40) == head(''), counterFloor, '', 0
   end
   local mark, generation = string.sub(text, 1, 1), string.match(string.sub(text, 56), '([^:]*):') or ''
   return mark, string.sub(text, 1, 40) == head(mark), counterFloor, generation, tonumber(string.match(generation, '(%d+)') or '0')
 end
 
 local function admittedAs(mark, counterFloor, generation, epoch)
-  local within = generation == '' and '' or generation .. ':'
-  return head(mark) .. string.format('%015.0f', counterFloor) .. within .. epoch
+  return head(mark) .. string.format('%015.0f', counterFloor) .. generation .. ':' .. epoch
 end

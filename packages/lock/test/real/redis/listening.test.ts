@@ -1,7 +1,6 @@
 // Who is told of a release by one node: the first in the queue of those that wait, for which the
 // lock is kept for a moment, and the one behind it.
 import { describe, expect, type SharedRedis, test } from "@palisade/testkit/vitest";
-import { Cluster } from "ioredis";
 import { type ReleaseListener, ROLL_CALL } from "../../../src/protocol/node.js";
 import { asking, type Opened, opened, waiting } from "./opened-fleet.js";
 
@@ -208,32 +207,6 @@ describe("a release", () => {
     expect(await holder?.raise({ resource: "a", token: 7, remove: "holder" })).toMatchObject({ removed: expect.stringMatching(/^label/) });
     await expect.poll(() => crowd.heard).toEqual(["waiter is first"]);
     expect(await holder?.raise({ resource: "a", token: 7, remove: "holder" })).toMatchObject({ removed: null });
-  });
-
-  test("of a node that is itself a cluster keeps the lock although listeners cannot be counted there", async ({ fleet }) => {
-    const { nodes } = await fleet({ nodes: 1, config: { "cluster-enabled": "yes" } });
-    await nodes[0]?.cli("CLUSTER", "ADDSLOTSRANGE", 0, 16383);
-    // A cluster lets two seconds pass before it serves anybody.
-    await nodes[0]?.shiftClock(3_000);
-    await expect.poll(async () => String(await nodes[0]?.cli("CLUSTER", "INFO"))).toContain("cluster_state:ok");
-    const own = new Cluster([nodes[0]?.directUrl ?? ""]);
-    await using lock = await opened([own], { namespace: "listening" });
-    own.disconnect();
-    const node = lock.node("n1");
-    const lease = asking("a");
-    await node.grant(lease);
-    // Nobody of this process listens.
-    expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
-    const [, seen] = await Promise.all([node.release({ ...lease, tells: true }), node.inspect("a")]);
-    expect(seen).toMatchObject({ isReserved: true });
-    const heard: string[] = [];
-    node.onReleased("a", writing(heard, "it"));
-    await expect.poll(() => heard).toEqual(["it listens"]);
-    await node.leave(["a"]);
-    await node.grant(lease);
-    await node.grant({ ...asking("a"), ...waiting() });
-    await node.release({ ...lease, tells: true });
-    await expect.poll(() => heard).toEqual(["it listens", "it is first"]);
   });
 });
 

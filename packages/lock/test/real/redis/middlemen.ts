@@ -177,17 +177,3 @@ export async function encrypting(directUrl: string): Promise<Middleman> {
   };
   return await listening(sockets, meet, certified);
 }
-
-/** Names the server as the master of every group, as a sentinel does that knows no others. */
-export function naming(directUrl: string): Promise<Middleman> {
-  const { hostname, port } = new URL(directUrl);
-  return listening(new Set(), (client) =>
-    client.on("data", (bytes) => {
-      for (const [, words] of bytes.toString().matchAll(/\*\d+\r\n((?:\$\d+\r\n.*\r\n)+)/g)) {
-        const isAddress = words?.includes("get-master-addr-by-name") === true;
-        const master = `*2\r\n$${hostname.length}\r\n${hostname}\r\n$${port.length}\r\n${port}\r\n`;
-        client.write(isAddress ? master : words?.includes("sentinels") === true ? "*0\r\n" : "+OK\r\n");
-      }
-    }),
-  );
-}

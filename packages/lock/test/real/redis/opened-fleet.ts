@@ -1,14 +1,12 @@
 // Opens the node layer for a test: patient unless it is told otherwise, events recorded and
 // awaitable, closed when the test is over at the latest. Not a test.
 import { onTestFinished } from "vitest";
-import type { NodeSource } from "../../../src/options/node-source.js";
 import { systemClock } from "../../../src/platform/clock.js";
 import type { NodeEvent } from "../../../src/protocol/events.js";
 import type { Fleet } from "../../../src/protocol/fleet.js";
-import type { LockNode } from "../../../src/protocol/node.js";
-import { openLink } from "../../../src/redis/ioredis.js";
-import type { OpenLink } from "../../../src/redis/link.js";
-import { type OpenNodesOptions, openNodes } from "../../../src/redis/open-nodes.js";
+import type { LockNode, ServerSource } from "../../../src/protocol/node.js";
+import { type OpenNodesOptions, openNodes } from "../../../src/redis/fleet.js";
+import { type OpenLink, openLink } from "../../../src/redis/link.js";
 
 /** What is reported from some moment on. */
 export interface Reports {
@@ -58,7 +56,7 @@ class Recorder {
 }
 
 /** Opens and waits for nothing. */
-export function open(urls: readonly NodeSource[], options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">): Opened {
+export function open(urls: readonly ServerSource[], options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">): Opened {
   const recorder = new Recorder();
   const reports = recorder.fromNow();
   const fleet = openNodes({
@@ -90,7 +88,7 @@ export function open(urls: readonly NodeSource[], options: Partial<OpenNodesOpti
 
 /** Opens and waits until the fleet has been founded or met. */
 export async function opened(
-  urls: readonly NodeSource[],
+  urls: readonly ServerSource[],
   options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">,
 ): Promise<Opened> {
   const fleet = open(urls, options);

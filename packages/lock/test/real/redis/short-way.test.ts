@@ -3,9 +3,8 @@
 // promises are held to it by themselves.
 import { expect, test as plain } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
-import { readAdmissionRecord } from "../../../src/redis/admission-record.js";
-import { keysOf } from "../../../src/redis/keys.js";
-import { readFloor } from "../../../src/redis/node-record.js";
+import { readAdmissionRecord, readFloor } from "../../../src/redis/record.js";
+import { keysOf } from "../../../src/redis/script-call.js";
 import { asking, opened } from "./opened-fleet.js";
 
 const namespace = "short";
@@ -38,7 +37,7 @@ test("T1 tokens of a known resource rise by one", async ({ it }) => {
 });
 
 test("T2 a grant says in which epoch it was given, also when the asker believes in another", async ({ it }) => {
-  const before = readAdmissionRecord((await it.redis.hget(keys.node, "admitted")) ?? "", "2");
+  const before = readAdmissionRecord((await it.redis.hget(keys.node, "admitted")) ?? "");
   const call = readFloor(keys, "another epoch", before?.generation ?? "");
   await it.redis.eval(call.source, call.keys.length, ...call.keys, ...call.args);
   expect(await it.node.grant(question())).toMatchObject({ kind: "granted", epoch: `${before?.generation}:another epoch` });

@@ -1,9 +1,9 @@
 // One of the two servers that are compared, and the result of each step on it: the answer and all
 // stored data. run_ids are replaced, and times are rounded to grains.
 import { createHash } from "node:crypto";
-import { keysOf } from "#lock/redis/keys.js";
 import * as lua from "#lock/redis/lua.generated.js";
-import { type RequestScripts, requestScriptsFor } from "#lock/redis/request-scripts.js";
+import { type RequestScripts, requestScriptsFor } from "#lock/redis/requests.js";
+import { keysOf } from "#lock/redis/script-call.js";
 import { GRAIN_MS, NAMESPACE, NOTED, PAST_RUN, PRESENT_RUN, RETENTION_MS, type Step } from "./step.js";
 
 export interface StoredKey {
@@ -57,7 +57,7 @@ export class ComparedServer {
     const result = { answer, heard: await this.#server.heard(), stored: await this.#server.stored() };
     const text = JSON.stringify(result, (_, value: unknown) => comparable(value));
     // In a record 39 characters follow a mark; the digit behind them may be the one that was cut.
-    const marked = /(?<="[2-])(\w{39})/g;
+    const marked = /(?<="[+-])(\w{39})/g;
     return this.#runIds.reduce(
       (sofar, runId, i) => sofar.replace(marked, (cut) => (runId.startsWith(cut) ? `run ${i}, cut` : cut)).replaceAll(runId, `run ${i}`),
       text,
@@ -102,8 +102,8 @@ export class ComparedServer {
   /** As on a new connection: asks for the status and loads the scripts for this life. */
   async #greet(): Promise<unknown> {
     const status = await this.#meet();
-    const server = { version: "7.2.4", runId: this.#runIds.at(-1) ?? "" } as Parameters<typeof requestScriptsFor>[0];
-    this.#scripts = withLongReservations(requestScriptsFor(server, { hasFailover: false, retentionMs: RETENTION_MS }));
+    const server = { runId: this.#runIds.at(-1) ?? "" };
+    this.#scripts = withLongReservations(requestScriptsFor(server, RETENTION_MS));
     const loads = Object.values(this.#scripts).map(({ source }) => this.#server.eval(source, [keys.node], []).catch(String));
     await Promise.all(loads);
     return status;
@@ -147,7 +147,7 @@ function withLongReservations(scripts: RequestScripts): RequestScripts {
 /** Remaining and elapsed times change while a real server works; clocks and versions differ. */
 function comparable(value: unknown): unknown {
   if (typeof value === "string" && /^\d+\.\d+\.\d+$/.test(value)) return "a version";
-  if (typeof value === "string" && /^\d{30}(?:\d{15})?$/.test(value)) return "a ticket";
+  if (typeof value === "string" && /^\d{45}$/.test(value)) return "a ticket";
   if (typeof value === "string" && !/^\d+$/.test(value)) return withoutPlace(value);
   if (typeof value !== "number" && typeof value !== "string") return value;
   const number = Number(value);

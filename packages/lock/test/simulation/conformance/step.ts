@@ -55,10 +55,7 @@ const wordsOf: Readonly<Record<RequestName, (of: { owner: string; token: number;
   grant: ({ owner: name, choice }) => [`${name}|label of ${name}${choice ? "\n" : ""}`],
   claim: ({ owner: name, turn }) => [`${name}|label of ${name}\n`, "7", String(turn * GRAIN_MS)],
   seal: ({ owner: name, token: number }) => [`${name}|`, String(number)],
-  extend: ({ owner: name, token: number, choice }) => [
-    `${name}|`,
-    choice ? `${number % 2 === 0 ? "one-------------------" : "heir"}|heir` : "",
-  ],
+  extend: ({ owner: name }) => [`${name}|`],
   heal: ({ owner: name, token: number }) => [`${name}|label of ${name}`, String(number)],
   release: ({ owner: name, turn }) => [`${turn % 5 === 0 ? "~inbox1" : name}|${turn % 4 === 0 ? 0 : 1}`],
   inspect: () => [""],
@@ -125,7 +122,7 @@ const admit = fc
     epoch: fc.constantFrom("epoch1", "epoch2"),
     id: fc.constantFrom("id1", "id2"),
   })
-  .map((given) => [given.runId, given.nonce, given.floor, given.epoch, given.id, "fleet", "0", "20000", "1", "1-g", "members", ""]);
+  .map((given) => [given.runId, given.nonce, given.floor, given.epoch, given.id, "fleet", "1", "1-g", "members", ""]);
 
 const readmit = admit.map((words) => words.slice(0, 4));
 const noted = fc.constantFrom(NOTED, NOTED, NOTED, "another");
@@ -136,7 +133,7 @@ const accept = fc
   .map((words) => [...words, "epoch5"]);
 const enter = fc
   .record({ generation: fc.constantFrom("2", "3"), floor: fc.constantFrom("1", "50"), since: fc.constantFrom("1", "1", "2") })
-  .map(({ generation, floor, since }) => [`${generation}-g`, generation, "members2", "20000", floor, "epoch6", since]);
+  .map(({ generation, floor, since }) => [`${generation}-g`, generation, "members2", floor, "epoch6", since]);
 const mark = fc.constantFrom([], ["store", "0"], ["store", "7"], ["store", "5", "other", "1"]);
 
 const nodeScript = (name: NodeScriptName, args: fc.Arbitrary<readonly string[]>): fc.Arbitrary<Step> =>

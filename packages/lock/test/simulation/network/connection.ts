@@ -16,7 +16,7 @@ export interface Request {
 
 export interface ClientEnd {
   replied(reply: Reply | Error): void;
-  news(channel: string, text: string): void;
+  news(text: string): void;
   /** The client has seen the end. */
   lost(): void;
 }
@@ -24,7 +24,7 @@ export interface ClientEnd {
 type Upward = { readonly kind: "request"; readonly request: Request } | { readonly kind: "end" };
 type Downward =
   | { readonly kind: "reply"; readonly reply: Reply | Error }
-  | { readonly kind: "news"; readonly channel: string; readonly text: string }
+  | { readonly kind: "news"; readonly text: string }
   | { readonly kind: "end" };
 
 /** A second delivery comes within this time. */
@@ -62,8 +62,8 @@ export class Connection implements Peer {
     this.#down.send({ kind: "end" });
   }
 
-  news(channel: string, text: string): void {
-    this.#down.send({ kind: "news", channel, text });
+  news(_channel: string, text: string): void {
+    this.#down.send({ kind: "news", text });
   }
 
   /** Broken in the middle: in each direction only a first part of what was under way arrives. */
@@ -136,7 +136,7 @@ export class Connection implements Peer {
   #heard(message: Downward): void {
     if (!this.#isOpenHere) return;
     if (message.kind === "reply") this.#client.replied(message.reply);
-    else if (message.kind === "news") this.#client.news(message.channel, message.text);
+    else if (message.kind === "news") this.#client.news(message.text);
     else {
       this.#leaveHere();
       // The server refuses what is still under way to it.

@@ -1,9 +1,7 @@
 // The client's end of connections to one server, with the behaviour of ioredis as the lock
 // configures it: no queue without a connection, no resending, reconnection after a growing delay,
 // `close` before what was under way rejects.
-import type { EncodedCall } from "#lock/redis/batch.js";
-import { retryDelayMs } from "#lock/redis/ioredis.js";
-import type { ConnectSettings, Link } from "#lock/redis/link.js";
+import { type ConnectSettings, type EncodedCall, type Link, retryDelayMs } from "#lock/redis/link.js";
 import type { Reply } from "../server/commands.js";
 import { Connection, type Request } from "./connection.js";
 import type { Path } from "./path.js";
@@ -16,7 +14,6 @@ interface PendingReply {
 type Listener = (...args: never[]) => void;
 
 export class SimLink implements Link {
-  readonly isCluster = false;
   readonly #path: Path;
   readonly #settings: ConnectSettings;
   readonly #listeners = new Map<string, Listener[]>();
@@ -26,7 +23,6 @@ export class SimLink implements Link {
   #isClosed = false;
   #dials = 0;
   #attempts = 0;
-  #channels = 0;
   #first: PendingReply | undefined;
 
   constructor(path: Path, settings: ConnectSettings) {
@@ -68,22 +64,12 @@ export class SimLink implements Link {
     });
   }
 
-  subscribe(...channels: string[]): Promise<unknown> {
+  subscribe(channel: string): Promise<unknown> {
     const { server } = this.#path.machine;
-    this.#channels += channels.length;
     return this.#send({
       name: "subscribe",
       isScript: false,
-      execute: (peer) => server.subscribe(peer, channels),
-    });
-  }
-
-  unsubscribe(...channels: string[]): Promise<unknown> {
-    const { server } = this.#path.machine;
-    return this.#send({
-      name: "unsubscribe",
-      isScript: false,
-      execute: (peer) => server.unsubscribe(peer, channels),
+      execute: (peer) => server.subscribe(peer, [channel]),
     });
   }
 
@@ -165,8 +151,8 @@ export class SimLink implements Link {
       replied: (reply: Reply | Error): void => {
         if (end.connection === this.#connection) this.#replied(reply);
       },
-      news: (channel: string, text: string): void => {
-        if (end.connection === this.#connection) this.#emit("message", channel, text);
+      news: (text: string): void => {
+        if (end.connection === this.#connection) this.#emit("message", text);
       },
       lost: (): void => {
         this.#lost(end.connection);

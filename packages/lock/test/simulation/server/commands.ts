@@ -39,9 +39,15 @@ function taking(count: number | { readonly least: number }, run: Command): Comma
   };
 }
 
+/** Of 64 bits, as Redis counts. */
+function wholeNumberIn(text: string): bigint {
+  if (!/^(0|-?[1-9]\d*)$/.test(text) || text.length > 20 || BigInt.asIntN(64, BigInt(text)) !== BigInt(text))
+    throw new RedisError("ERR value is not an integer or out of range");
+  return BigInt(text);
+}
+
 function integerIn(text: string): number {
-  if (!/^(0|-?[1-9]\d*)$/.test(text) || text.length > 19) throw new RedisError("ERR value is not an integer or out of range");
-  const number = Number(text);
+  const number = Number(wholeNumberIn(text));
   if (Math.abs(number) > HIGHEST) throw new Unsupported(`the integer ${text}`);
   return number;
 }
@@ -58,9 +64,10 @@ function set({ memory, nowMs }: Execution, [key = "", value = "", ...options]: r
 }
 
 function add({ memory, nowMs }: Execution, key: string, difference: number): Reply {
-  const number = integerIn(memory.get(key, nowMs) ?? "0") + difference;
+  const number = wholeNumberIn(memory.get(key, nowMs) ?? "0") + BigInt(difference);
+  if (BigInt.asIntN(64, number) !== number) throw new RedisError("ERR increment or decrement would overflow");
   memory.change(key, String(number), nowMs);
-  return number;
+  return Number(number);
 }
 
 function hset({ memory, nowMs }: Execution, [key = "", ...pairs]: readonly string[]): Reply {

@@ -2,7 +2,7 @@
 // scripts), a memory with its own clock, scripts, channels. Commands are executed at once, one at a
 // time.
 import * as lua from "#lock/redis/lua.generated.js";
-import { RESERVED_MS } from "#lock/waiting/retry-delay.js";
+import { RESERVED_MS } from "#lock/waiting/wake-up.js";
 import { type Commands, commands, type Execution, type Reply } from "./commands.js";
 import { Memory, RedisError, Unsupported } from "./memory.js";
 import { compile, type Script } from "./script.js";
@@ -178,14 +178,6 @@ export class SimServer {
       const there = this.#channels.get(channel);
       if (there === undefined) this.#channels.set(channel, new Set([peer]));
       else there.add(peer);
-    }
-    return peer.channels.size;
-  }
-
-  unsubscribe(peer: Peer, channels: readonly string[]): Reply {
-    for (const channel of channels) {
-      this.#unsubscribe(peer, channel);
-      peer.channels.delete(channel);
     }
     return peer.channels.size;
   }

@@ -2,7 +2,7 @@
 // a quorum answered, and no node of a healthy fleet is said to be unreachable.
 import type { Ballot } from "#lock/protocol/ballot.js";
 import type { Attempted } from "#lock/protocol/locker.js";
-import { majority } from "#lock/quorum/tally.js";
+import { majority } from "#lock/quorum.js";
 import type { ClientProcess } from "../engine/client-process.js";
 import type { Holding } from "./lease-checker.js";
 import type { Surroundings } from "./surroundings.js";

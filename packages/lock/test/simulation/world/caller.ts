@@ -1,8 +1,8 @@
 // One caller: uses a locker as part of an application would, one act after another, drawn by
 // chance, and reports its leases to the lease checker. In the calm after the storm every request
 // must succeed.
-import { LockError } from "#lock/protocol/errors.js";
-import type { Lease } from "#lock/protocol/lease.js";
+import { LockError } from "#lock/protocol/ballot.js";
+import type { Lease } from "#lock/protocol/locker.js";
 import type { Chance } from "../engine/chance.js";
 import type { ClientProcess } from "../engine/client-process.js";
 import { judgeAttempt } from "./ballot-check.js";
@@ -20,7 +20,6 @@ const acts: readonly (readonly [number, Act])[] = [
   [60, (caller) => caller.useOne()],
   [40, (caller) => caller.stayToTheEnd()],
   [50, (caller) => caller.giveUpWaiting()],
-  [25, (caller) => caller.handOver()],
   [6, (caller) => caller.forceOne()],
   [17, (caller) => caller.askWhetherIssued()],
 ];
@@ -147,30 +146,6 @@ export class Caller {
     await released(this.#around, holding);
   }
 
-  async handOver(): Promise<void> {
-    const holding = await this.#acquire([this.#resource()], { waitMs: this.#around.scenario.ttlMs });
-    const other = this.#around.other(this.#host);
-    if (other === undefined || !holding.lease.held) {
-      await released(this.#around, holding);
-      return;
-    }
-    const text = holding.lease.serialize();
-    holding.endedAt = this.#around.now();
-    // One that also keeps the text: a text works once.
-    const second = this.#chance.next() < 0.3 ? (this.#chance.next() < 0.5 ? this.#host : other) : undefined;
-    const { process } = other;
-    this.#around.log?.(this.#process.name, `hands lease ${holding.token} over to ${process.name}`);
-    if (second !== undefined) second.process.soon(() => void this.#adopt(second, holding, text));
-    // From here on the other process has to release it, whether or not it lives that long.
-    this.#around.onHandedOver(text);
-    await new Promise<void>((resolve) => {
-      this.#process.setTimer(this.#around.scenario.ttlMs, resolve);
-      process.soon(() => {
-        void this.#adopt(other, holding, text).then(() => this.#process.soon(resolve));
-      });
-    });
-  }
-
   async forceOne(): Promise<void> {
     const resource = this.#resource();
     this.#doing(`removes the holder of ${resource}`);
@@ -208,12 +183,12 @@ export class Caller {
     }
   }
 
-  #refused(error: unknown, doing = this.doing): void {
+  #refused(error: unknown): void {
     const { checker, phase, log } = this.#around;
     const isAnswer = error instanceof LockError && error.code !== "FLEET_MISMATCH";
     log?.(this.#process.name, isAnswer ? `is refused: ${error.message}` : `fails: ${String(error)}`);
     if (!isAnswer) checker.break("rejection", `${this.#process.name}: ${error instanceof Error ? error.stack : String(error)}`);
-    else if (phase() === "calm" && doing.startsWith("strictly"))
+    else if (phase() === "calm" && this.doing.startsWith("strictly"))
       checker.break("forgotten", `${this.#process.name} was refused on a fleet that is well: ${error.message}`);
   }
 
@@ -250,31 +225,6 @@ export class Caller {
     const x = this.#chance.next();
     await this.sleep(x < 0.02 ? this.#around.scenario.ttlMs * 1.2 : 4 * x ** 3);
     if (!holding.lease.held) holding.endedAt ??= this.#around.now();
-  }
-
-  async #adopt(other: Host, from: Holding, text: string): Promise<void> {
-    const { process, locker } = other;
-    const { checker, now } = this.#around;
-    try {
-      const lease = await locker.adopt(text);
-      const validUntilAt = process.trueMoment(lease.remainingMs());
-      const holding: Holding = {
-        ...from,
-        client: process,
-        lease,
-        grantedAt: now(),
-        validUntilAt,
-        endedAt: undefined,
-      };
-      checker.adopted(holding);
-      await new Promise<void>((resolve) => process.setTimer(3 * this.#chance.next(), resolve));
-      holding.endedAt ??= now();
-      await lease.release();
-    } catch (error) {
-      if (error instanceof LockError && error.code === "LOCK_NO_QUORUM") this.#around.onAdoptionInDoubt(process.name, from.lease.resource);
-      // Of two that adopt one text both may be refused, while this caller wants something else.
-      this.#refused(error, "adopts");
-    }
   }
 
   #resource(): string {

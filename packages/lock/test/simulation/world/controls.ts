@@ -1,12 +1,13 @@
 // Worlds in which one rule of the protocol is switched off. Each must be found out: checkers that
 // miss these would miss a defect of the lock as well. A rule that lives in a script is switched
 // off by editing its Lua.
-import { majority } from "#lock/quorum/tally.js";
-import { paddedRunId, readAdmissionRecord } from "#lock/redis/admission-record.js";
+import { addressOf } from "#lock/options/node-source.js";
+import { majority } from "#lock/quorum.js";
+import { generationOf, paddedRunId, readAdmissionRecord, writeRoster } from "#lock/redis/record.js";
 import type { Reply } from "../server/commands.js";
 import type { Memory } from "../server/memory.js";
 import type { Executed, ScriptName, SimServer } from "../server/sim-server.js";
-import { allRules, type Rules } from "./rules.js";
+import { allRules, type Configured, type Rules } from "./rules.js";
 
 const NODE_KEY = "{sim}:node";
 
@@ -14,12 +15,12 @@ const NODE_KEY = "{sim}:node";
 function votesAtOnce(server: SimServer, before: Memory): void {
   const nowMs = server.wallMs();
   const known = before.hash(NODE_KEY, nowMs);
-  const admission = readAdmissionRecord(known?.get("admitted") ?? "", "2");
+  const admission = readAdmissionRecord(known?.get("admitted") ?? "");
   if (known === undefined || admission === undefined) return;
   const record = server.memory.madeHash(NODE_KEY, nowMs);
   const floor = record.get("floor") ?? "0";
   for (const [field, value] of known) record.set(field, value);
-  record.set("admitted", `2${paddedRunId(server.runId).slice(0, -1)}${"0".repeat(15)}${admission.epoch}`).set("floor", floor);
+  record.set("admitted", `+${paddedRunId(server.runId).slice(0, -1)}${"0".repeat(15)}${admission.epoch}`).set("floor", floor);
 }
 
 /** A founder's second look at a node repeats the answer of its first. */
@@ -37,6 +38,21 @@ function answersAsBefore(): (executed: Executed) => Reply {
     if (reply[0] === "0") looks.set(locker, reply);
     return reply;
   };
+}
+
+/** Behind the mark, the run id and the counter floor: in which generation a node votes. */
+const GENERATION = /(?<=^[+-].{39}\d{15})[^:]*(?=:)/;
+/** See status.lua. */
+const [STATUS_WORDS, MEMBERS] = [14, 11];
+
+/** The nodes of its own list are the members for a process, and every vote is one of their generation. */
+function countsItsOwnList(reply: unknown, { nodes, ttlMs }: Configured): unknown {
+  if (!Array.isArray(reply)) return reply;
+  const members = nodes.map((url) => ({ id: addressOf(url), address: addressOf(url), since: 1 }));
+  const roster = { generation: 1, members, maxTtlMs: ttlMs, formerMaxTtlMs: ttlMs };
+  const told = reply.map((word) => (typeof word === "string" ? word.replace(GENERATION, generationOf(roster)) : word));
+  if (told.length === STATUS_WORDS && told[MEMBERS] !== "") told[MEMBERS] = writeRoster(roster);
+  return told;
 }
 
 interface Edit {
@@ -73,7 +89,11 @@ export const controls: Readonly<Record<string, Rules>> = {
       replace: "store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))",
     },
   ),
-  "lists that decide who votes": { ...allRules, lists: "two", format: "1" },
+  "votes of any generation": {
+    ...edited("readFloor", { find: " or generation ~= ARGV[2]", replace: "" }),
+    lists: "two",
+    hears: countsItsOwnList,
+  },
   "no quarantine": { ...allRules, onNewLife: votesAtOnce },
   "readmission without waiting": edited("openAdmission", {
     find: "string.format('%.0f', math.max(0, now - openedAt))",
@@ -83,22 +103,21 @@ export const controls: Readonly<Record<string, Rules>> = {
   "founders that look once": { ...allRules, answer: answersAsBefore() },
   "nonces ignored": edited("admit", {
     find: "record[1] ~= ARGV[2]",
-    replace: "redis.call('HGET', KEYS[1], 'admitted') and string.sub(redis.call('HGET', KEYS[1], 'admitted'), 1, 40) == head('2')",
+    replace: "redis.call('HGET', KEYS[1], 'admitted') and string.sub(redis.call('HGET', KEYS[1], 'admitted'), 1, 40) == head('+')",
   }),
   "epochs that nobody moves": edited("readFloor", {
     find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, counterFloor, generation, ARGV[1]))",
     replace: "",
   }),
   "old counters believed": edited("admit", {
-    find: "admittedAs(mark, floor, ARGV[10], ARGV[4])",
-    replace: "admittedAs(mark, 0, ARGV[10], ARGV[4])",
+    find: "admittedAs('+', floor, ARGV[8], ARGV[4])",
+    replace: "admittedAs('+', 0, ARGV[8], ARGV[4])",
   }),
   "heal over another's key": edited(
     "heal",
     { find: "if holder and sub(holder, 1, #mine) ~= mine then", replace: "if false then" },
     { find: "call('GET', KEYS[key]) or value", replace: "value" },
   ),
-  "texts that work twice": edited("extend", { find: "if heir == '' then", replace: "if true then" }),
   "validity from the last reply": { ...allRules, countsFrom: "last reply" },
   "no allowance for drift": { ...allRules, policy: (policy) => ({ ...policy, driftFactor: -0.05 }) },
   "less than a majority": {

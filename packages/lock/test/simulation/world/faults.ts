@@ -1,6 +1,6 @@
 // The faults of a world, and their end. Stays within what is promised: fewer than a majority of
 // memories are lost at a time.
-import { majority } from "#lock/quorum/tally.js";
+import { majority } from "#lock/quorum.js";
 import type { Timeline } from "../engine/timeline.js";
 import type { Machine, Path } from "../network/path.js";
 import { Memory } from "../server/memory.js";

@@ -1,6 +1,6 @@
 // What callers do with the leases that they were given, and what the lease checker learns of it.
-import type { Lease } from "#lock/protocol/lease.js";
-import { validityMs } from "#lock/quorum/validity-after-drift.js";
+import type { Lease } from "#lock/protocol/locker.js";
+import { validityMs } from "#lock/quorum.js";
 import type { ClientProcess } from "../engine/client-process.js";
 import { judgeLease } from "./ballot-check.js";
 import type { Holding } from "./lease-checker.js";

@@ -2,13 +2,13 @@
 import { QuorumLocker } from "#lock/locker.js";
 import { type Policy, readPolicy } from "#lock/options/policy.js";
 import type { Fleet } from "#lock/protocol/fleet.js";
-import { openNodes } from "#lock/redis/open-nodes.js";
+import { openNodes } from "#lock/redis/fleet.js";
 import type { Chance } from "../engine/chance.js";
 import { ClientProcess } from "../engine/client-process.js";
 import type { Timeline } from "../engine/timeline.js";
 import { type Machine, Path } from "../network/path.js";
 import { SimLink } from "../network/sim-link.js";
-import type { Rules } from "./rules.js";
+import type { Configured, Rules } from "./rules.js";
 import type { Scenario } from "./scenario.js";
 import { eventLine } from "./trace-line.js";
 
@@ -85,7 +85,6 @@ export class Host {
     if (rules.lists === "two" && this.#processes > 1) sources[sources.length - 1] = urlOf(scenario.nodes);
     const fleet = openNodes({
       ...policy,
-      format: rules.format ?? "2",
       nodes: sources,
       clock: process,
       openLink: (source, settings) => {
@@ -93,7 +92,7 @@ export class Host {
         if (path === undefined) throw new Error("a link to nowhere");
         const link = new SimLink(path, settings);
         this.#links.push(link);
-        return link;
+        return rules.hears === undefined ? link : hearing(link, rules.hears, { nodes: sources, ttlMs: scenario.ttlMs });
       },
       onEvent: (event) => {
         if (log !== undefined) log(processName, eventLine(event));
@@ -101,6 +100,16 @@ export class Host {
     });
     return { process, policy, fleet, locker: new QuorumLocker(fleet, policy, process) };
   }
+}
+
+/** The link, with every answer to a script changed. */
+function hearing(link: SimLink, hears: NonNullable<Rules["hears"]>, configured: Configured): SimLink {
+  const [evaluate, send] = [link.eval.bind(link), link.send.bind(link)];
+  const told = (reply: unknown): unknown => hears(reply, configured);
+  return Object.assign(link, {
+    eval: (...words: Parameters<SimLink["eval"]>) => evaluate(...words).then(told),
+    send: (...words: Parameters<SimLink["send"]>) => send(...words).then(told),
+  });
 }
 
 const urlOf = (machine: number): string => `redis://n${machine + 1}:6379`;

@@ -1,6 +1,6 @@
 // Judges the leases that callers were given, with the true time and without the lock's code. T1, T2
 // and L2 are judged when a lease is given, L1 when its holder learns of the end.
-import type { Lease } from "#lock/protocol/lease.js";
+import type { Lease } from "#lock/protocol/locker.js";
 import type { ClientProcess } from "../engine/client-process.js";
 
 export interface Violation {
@@ -68,15 +68,6 @@ export class LeaseChecker {
       this.#ordered(resource, history, holding);
       this.#alone(resource, history, holding);
       record(history, holding.grantedAt, holding.token);
-    }
-  }
-
-  /** A lease was handed over: the same token, for one holder. */
-  adopted(holding: Holding): void {
-    for (const resource of holding.resources) {
-      const history = this.#of(resource);
-      this.#alone(resource, history, holding);
-      if (!history.tokens.has(holding.token)) this.break("T2", `${described(holding)} of ${resource} was adopted and never given`);
     }
   }
 

@@ -12,15 +12,10 @@ export interface AtTheEnd {
   readonly hosts: readonly Host[];
   readonly clocks: Scenario["clocks"];
   readonly faults: Readonly<Record<FaultKind, number>>;
-  /**
-   * Owners whose leases were handed over: the new holder releases them. "process resource" where
-   * an adoption is in doubt: the process keeps it for its next try.
-   */
-  readonly excused: ReadonlySet<string>;
   readonly wants: Scenario["wants"];
 }
 
-export function leftoverKeys(machines: readonly Machine[], { hosts, clocks, faults, excused, wants }: AtTheEnd): readonly string[] {
+export function leftoverKeys(machines: readonly Machine[], { hosts, clocks, faults, wants }: AtTheEnd): readonly string[] {
   const alive = new Set(hosts.map(({ name }) => name));
   const mayRevive = clocks === "wild" || revives.some((kind) => faults[kind] > 0);
   return machines.flatMap(({ server }) =>
@@ -32,10 +27,7 @@ export function leftoverKeys(machines: readonly Machine[], { hosts, clocks, faul
         return left.map((ticket) => `ticket ${ticket} is in ${key} on ${server.name}, and its process is alive and done`);
       }
       if (!key.includes(":lock:") || mayRevive) return [];
-      const owner = String(value).split("|", 1)[0] ?? "";
-      const process = processIn(owner);
-      const resource = key.slice(key.indexOf(":lock:") + 6);
-      if (excused.has(owner) || excused.has(`${process} ${resource}`) || !alive.has(process)) return [];
+      if (!alive.has(processIn(String(value)))) return [];
       return [`${key} on ${server.name} lives ${leftMs} ms more for ${String(value)}, whose process is alive and done`];
     }),
   );

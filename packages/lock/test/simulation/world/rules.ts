@@ -6,6 +6,12 @@ import type { Reply } from "../server/commands.js";
 import type { Memory } from "../server/memory.js";
 import type { Executed, ScriptName, SimServer } from "../server/sim-server.js";
 
+/** How one process is configured. */
+export interface Configured {
+  readonly nodes: readonly string[];
+  readonly ttlMs: number;
+}
+
 export interface Rules {
   readonly policy: (policy: Policy) => Policy;
   /** From when on a caller counts its lease. */
@@ -15,12 +21,12 @@ export interface Rules {
    * lists, as in a rolling replacement, or by a typing error.
    */
   readonly lists?: "two";
-  /** Of the records of the fleet; default "2". Those of format 1 name no members. */
-  readonly format?: "1";
   /** Changes the text of a script. */
   readonly edit?: (name: ScriptName | undefined, text: string) => string;
   /** Changes an answer of a server. */
   readonly answer?: (executed: Executed) => Reply;
+  /** Changes an answer before the process, which is configured so, reads it. */
+  readonly hears?: (reply: unknown, process: Configured) => unknown;
   /** What is done to a server that begins a new life, or a new memory; `before` is what it knew. */
   readonly onNewLife?: (server: SimServer, before: Memory) => void;
 }
@@ -29,10 +35,7 @@ export const allRules: Rules = { policy: (policy) => policy, countsFrom: "first 
 
 const LEAST_TOKEN = "local least = tonumber(ARGV[2])";
 
-/**
- * As with clients of versions that named no least token (docs/adr/0092). What a client has heard of
- * hides a counter that was lost.
- */
+/** The nodes give no heed to the least token: what a client has heard of hides a counter that was lost. */
 export function withoutLeastToken(edit: Rules["edit"]): NonNullable<Rules["edit"]> {
   return (name, text) => {
     const edited = edit?.(name, text) ?? text;

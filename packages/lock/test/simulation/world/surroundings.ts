@@ -1,5 +1,4 @@
 // What a caller sees of its world.
-import type { Host } from "./host.js";
 import type { LeaseChecker } from "./lease-checker.js";
 import type { Rules } from "./rules.js";
 import type { Scenario } from "./scenario.js";
@@ -15,9 +14,5 @@ export interface Surroundings {
   /** Where all wait for their turns. */
   readonly turns: TurnChecker | undefined;
   phase(): "storm" | "recovery" | "calm";
-  other(than: Host): Host | undefined;
-  onHandedOver(text: string): void;
-  /** Too few nodes answered `process`: it may be the owner there until the lease ends. */
-  onAdoptionInDoubt(process: string, resource: string): void;
   readonly log: ((actor: string, what: string) => void) | undefined;
 }

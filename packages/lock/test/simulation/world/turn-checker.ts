@@ -1,7 +1,7 @@
 // Judges W1 where nothing fails but processes: how many that began later have a lock first, and
 // for how long it stays free while somebody waits for it. A reservation, and a look of the second
 // in the queue, are short. After those that stand still one longer look is needed, once for all
-// that stopped at a time (docs/adr/0108).
+// that stopped at a time (docs/decisions/0005).
 import type { ClientProcess } from "../engine/client-process.js";
 import type { Holding, Violation } from "./lease-checker.js";
 

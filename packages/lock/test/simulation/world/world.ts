@@ -4,7 +4,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { channelNames, type RenewalEvent } from "#lock/protocol/events.js";
 import { floorsNeeded } from "#lock/redis/admission/plan.js";
-import { epochIn, paddedRunId } from "#lock/redis/admission-record.js";
+import { epochIn, paddedRunId } from "#lock/redis/record.js";
 import { Chance } from "../engine/chance.js";
 import { Timeline, Trace } from "../engine/timeline.js";
 import { Machine } from "../network/path.js";
@@ -61,8 +61,6 @@ export class World {
   readonly #oracle: ServerOracle;
   readonly #callers = new Map<Host, readonly Caller[]>();
   readonly #forgetful: Set<string>;
-  /** Owners whose leases were handed over, and "process resource" of adoptions in doubt. */
-  readonly #handedOver = new Set<string>();
   #phase: "storm" | "recovery" | "calm" = "storm";
   #processes = 0;
 
@@ -179,7 +177,6 @@ export class World {
       hosts: this.#hosts,
       clocks: this.#scenario.clocks,
       faults: this.#faults.counts,
-      excused: this.#handedOver,
       wants: this.#scenario.wants,
     };
     for (const what of leftoverKeys(this.#machines, given)) this.checker.break("left behind", what);
@@ -260,9 +257,6 @@ export class World {
       oracle: this.#oracle,
       turns: this.#turns,
       phase: () => this.#phase,
-      other: (than) => this.#otherThan(than),
-      onHandedOver: (text) => this.#handedOver.add(String(JSON.parse(text).owner)),
-      onAdoptionInDoubt: (process, resource) => this.#handedOver.add(`${process} ${resource}`),
       log: this.#log,
     };
     const callers = Array.from({ length: this.#scenario.callers }, (_, i) => {
@@ -273,11 +267,6 @@ export class World {
     host.process.soon(() => {
       for (const caller of callers) void caller.run();
     });
-  }
-
-  #otherThan(host: Host): Host | undefined {
-    const others = this.#hosts.filter((other) => other !== host && other.process.state === "running");
-    return others.length === 0 ? undefined : this.#chance.any(others);
   }
 
   /** The channel carries events of all worlds; a lease is known by its list of resources. */
@@ -296,5 +285,5 @@ export class World {
 function isBelieved(server: SimServer): boolean {
   const record = server.memory.hash(`{${NAMESPACE}}:node`, server.wallMs());
   const admitted = record?.get("admitted") ?? "";
-  return epochIn(admitted) !== "" && admitted.startsWith(`2${paddedRunId(server.runId).slice(0, -1)}`);
+  return epochIn(admitted) !== "" && admitted.startsWith(`+${paddedRunId(server.runId).slice(0, -1)}`);
 }

@@ -1,12 +1,8 @@
 // What a lease is worth when the nodes answer late, or too few of them do: its time counts from the
 // question, and an answer brings nothing back. Orders of events that real nodes do not produce on
 // demand.
-import { describe, expect, test, vi } from "vitest";
-import { QuorumLocker } from "../../../src/locker.js";
-import { readPolicy } from "../../../src/options/policy.js";
+import { describe, expect, test } from "vitest";
 import type { ExtendBallot } from "../../../src/protocol/ballot.js";
-import { LockError } from "../../../src/protocol/errors.js";
-import type { Fleet } from "../../../src/protocol/fleet.js";
 import { ManualClock } from "../manual-clock.js";
 import { leaseOf, ScriptedNode } from "../scripted-node.js";
 
@@ -79,91 +75,5 @@ describe("a renewal whose answer comes late", () => {
     answer();
     await expect(renewal).rejects.toMatchObject({ code: "LEASE_LOST", reason: "expired" });
     expect([lease.held, lease.remainingMs()]).toEqual([false, 0]);
-  });
-});
-
-describe("a lease that is adopted", () => {
-  const text = JSON.stringify({
-    palisade: 1,
-    namespace: "palisade",
-    resources: ["r"],
-    owner: "o".repeat(22),
-    token: 7,
-    ttlMs,
-  });
-
-  function adopterOf(nodes: readonly ScriptedNode[], clock: ManualClock): QuorumLocker {
-    const state = {
-      admitted: nodes.map(({ name }) => name),
-      quarantined: [],
-      unreachable: [],
-      refusal: undefined,
-      maxTtlMs: 60_000,
-    };
-    const fleet: Fleet = {
-      nodes,
-      refusal: undefined,
-      state: () => state,
-      settled: async () => state,
-      listResources: async () => [],
-      listHeld: async () => [],
-      report: async () => [],
-      mark: async () => [],
-      maxTtlMs: 60_000,
-      onChange: () => {},
-      members: () => undefined,
-      reconfigure: () => Promise.reject(new Error("not asked for here")),
-      foundWithout: () => Promise.reject(new Error("not asked for here")),
-      listing: {
-        id: undefined,
-        list: undefined,
-        timesMet: 0,
-        isBackSince: () => false,
-        lookAgain: async () => {},
-        standing: async () => undefined,
-        change: async () => {},
-      },
-      probe: async () => [],
-      close: async () => {},
-    };
-    return new QuorumLocker(fleet, readPolicy({ nodes: nodes.map((_, i) => `redis://127.0.0.1:${7_000 + i}`) }), clock);
-  }
-
-  test("L2 lasts from the moment of the question, however late the nodes answer", async () => {
-    const clock = new ManualClock();
-    const { nodes, answer } = slowNodes();
-    const adopted = adopterOf(nodes, clock).adopt(text);
-    await vi.waitFor(() => expect(nodes.map(({ asked }) => asked.length)).toEqual([1, 1, 1]), {
-      interval: 1,
-      timeout: 10_000,
-    });
-    clock.advance(3_000);
-    answer();
-    expect((await adopted).remainingMs()).toBe(lastsMs - 3_000);
-  });
-
-  test("L2 is not believed when too few nodes confirm it: its text says what was true once", async () => {
-    const nodes = ["n1", "n2", "n3"].map((name, i) => {
-      const ballot: ExtendBallot = i === 0 ? { kind: "extended", node: name } : { kind: "unreachable", node: name, cause: "ECONNREFUSED" };
-      return new ScriptedNode(name, { grant: (node) => node.granted(7), extend: () => ballot });
-    });
-    await expect(adopterOf(nodes, new ManualClock()).adopt(text)).rejects.toMatchObject({
-      code: "LOCK_NO_QUORUM",
-    });
-  });
-
-  test("L2 that too few nodes confirmed is asked for by one owner again, and by another for whoever asks meanwhile", async () => {
-    const nodes = ["n1", "n2", "n3"].map((name) => {
-      return new ScriptedNode(name, {
-        grant: (node) => node.granted(7),
-        extend: () => ({ kind: "unreachable", node: name, cause: "TIMEOUT after 50 ms" }),
-      });
-    });
-    const adopter = adopterOf(nodes, new ManualClock());
-    await expect(adopter.adopt(text)).rejects.toThrow(LockError);
-    await Promise.allSettled([adopter.adopt(text), adopter.adopt(text)]);
-    const [first, again, meanwhile] = nodes[0]?.owners ?? [];
-    expect(again).toBe(first);
-    expect(meanwhile).not.toBe(first);
   });
 });

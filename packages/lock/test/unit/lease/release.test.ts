@@ -1,11 +1,10 @@
 // Which nodes a release is sent to, and what it says of the ticket that won its lease.
 import { describe, expect, test } from "vitest";
 import { acquire } from "../../../src/lease/acquire.js";
+import type { Won } from "../../../src/lease/context.js";
 import { HeldLease } from "../../../src/lease/held-lease.js";
 import { releaseEverywhere } from "../../../src/lease/release.js";
 import type { Unreachable } from "../../../src/protocol/ballot.js";
-import type { Won } from "../../../src/protocol/outcome.js";
-import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
 
 const lease = { resources: ["r"], owner: "o", token: 7, ticket: "" };
@@ -76,25 +75,4 @@ describe("a lease that one of three nodes could not be asked for", () => {
     await lease.release();
     expect(n3.asked).toEqual(["grant", "release"]);
   });
-
-  test("W1 is released there where the lease was adopted: an earlier try may have reached the node", async () => {
-    const { lease, asked } = adopted();
-    await lease.release();
-    expect(asked.map((node) => node.asked.join())).toEqual(["release", "release", "release"]);
-  });
-
-  test("W1 is released when it ends by itself where it was adopted: a node may execute the adoption late", () => {
-    const { clock, asked } = adopted();
-    clock.advance(10_000);
-    expect(asked.map((node) => node.asked.join())).toEqual(["release", "release", "release"]);
-  });
-
-  function adopted() {
-    const asked = nodes();
-    const clock = new ManualClock();
-    const grant = { resources: ["r"], owner: "o", token: 7, ttlMs: 10_000, startMonotonicMs: clock.monotonicMs() };
-    const confirmed = { ...grant, startWallMs: clock.wallMs(), votes: [undefined, undefined, down] };
-    const lease = new HeldLease(contextOf(asked, clock), confirmed, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
-    return { lease, asked, clock };
-  }
 });

@@ -1,6 +1,6 @@
 // When a lease is renewed.
 import { expect, test } from "vitest";
-import { MIN_RENEWAL_DELAY_MS, onGrid, renewAgainInMs, renewInMs } from "../../../src/lease/renewal-delay.js";
+import { MIN_RENEWAL_DELAY_MS, onGrid, renewAgainInMs, renewInMs } from "../../../src/lease/held-lease.js";
 
 const chances = [0, 0.3, 0.999];
 

@@ -1,8 +1,6 @@
 // Options: defaults, bounds, and messages for wrong ones.
 import { describe, expect, test } from "vitest";
-import { nodesOrFleets } from "../../../src/options/fleets.js";
-import { readAdoptOptions, readLeaseRequest, readResources } from "../../../src/options/lease-request.js";
-import { type LockerOptions, readPolicy } from "../../../src/options/policy.js";
+import { type LockerOptions, readLeaseRequest, readPolicy, readResources } from "../../../src/options/policy.js";
 
 const nodes = (count: number): string[] => Array.from({ length: count }, (_, i) => `redis://127.0.0.1:${7000 + i}`);
 const policyOf = (options: Partial<LockerOptions>): ReturnType<typeof readPolicy> => readPolicy({ nodes: nodes(5), ...options });
@@ -62,10 +60,9 @@ describe("options of createLocker", () => {
     ...each("ttlMs", 0, -1, Number.NaN, Number.POSITIVE_INFINITY, 1.5, 2),
     ...each("nodeTimeoutMs", 0, 20_000),
     ...each("driftFactor", -0.1, 0.9),
-    ...each("minValidityMs", 0, 9_990),
     ...each("label", "", "x".repeat(257)),
     ...each("namespace", "", "a{b}", "a b"),
-    ...[{ maxTtlMs: 0 }, { waitMs: -1 }, { maxWaiters: 0 }, { nodes: [] }],
+    ...[{ maxTtlMs: 0 }, { waitMs: -1 }, { nodes: [] }],
     { ttlMs: 2_000, maxTtlMs: 1_000 },
     { retentionMs: 10, maxTtlMs: 10_000 },
     ...each("retry", { tries: 0 }, { minDelayMs: 10, maxDelayMs: 5 }),
@@ -104,17 +101,16 @@ describe("options of createLocker", () => {
     ["redis://:s3cret@a?port=7", "nodes[0]: a node's URL must name its server before the ?, not by port"],
     ["redis://:s3cret@a?path=/b", "nodes[0]: a node's URL must name its server before the ?, not by path"],
     [new URL("redis://a"), "nodes[0] must be the text of a URL, not a URL object: give its href"],
-    [{}, "nodes[0] names no server: give host and port, path, or sentinels"],
-    [{ url: "redis://a" }, "nodes[0] names no server: give host and port, path, or sentinels"],
+    [{}, "nodes[0] names no server: give host and port, or path"],
+    [{ url: "redis://a" }, "nodes[0] names no server: give host and port, or path"],
     [{ host: "" }, "nodes[0] names no server: host is empty"],
     [{ host: 7 }, "nodes[0].host must be a string, not a number"],
     [{ host: "a", password: 5_3 }, "nodes[0].password must be a string, not a number"],
     [{ host: "a", port: "http" }, "nodes[0].port must be a number, not string http"],
     [{ host: "a", port: true }, "nodes[0].port must be a number, not boolean true"],
     [{ host: "a", db: "x" }, "nodes[0].db must be a number, not string x"],
-    [{ sentinels: [] }, "nodes[0].sentinels must be an array with the address of at least one"],
-    [{ sentinels: [{ host: "a" }] }, "nodes[0].name must be the name of the group that the sentinels watch"],
-    [{ duplicate() {}, isOpen: true }, "nodes[0] is a client, but not one of ioredis: give its URL instead"],
+    [{ host: "a", sentinels: [] }, "nodes[0] is a group under sentinels, and a node is one server: name the master itself"],
+    [{ duplicate() {}, isOpen: true }, "nodes[0] is a client, but not one of ioredis: give its URL, or its options"],
   ])("%j is no node: TypeError: %s", (source, message) => {
     expect(() => loose({ nodes: [source] })).toThrow(new TypeError(message));
   });
@@ -138,27 +134,31 @@ describe("options of createLocker", () => {
       { port: 7 },
       { host: "c", port: "6379", db: 0, username: "u", password: "p", tls: {} },
       { path: "/run/redis.sock" },
-      { sentinels: [{ host: "d", port: 26_379 }], name: "group" },
-      { duplicate() {}, call() {}, status: "ready" },
     ];
-    expect(loose({ nodes: ways }).size).toBe(ways.length);
+    expect(loose({ nodes: ways }).nodes).toEqual(ways);
+  });
+
+  test("two ways to one server are one node, and an empty place is none", () => {
+    expect(() => loose({ nodes: ["redis://a:6379", "redis://b", "redis://:pw@A/3"] })).toThrow(
+      new RangeError("nodes[0] and nodes[2] are both a:6379: one server must not vote twice"),
+    );
+    expect(() => loose({ nodes: ["redis://a", { host: "a" }] })).toThrow(RangeError);
+    expect(() => loose({ nodes: new Array(3) })).toThrow(
+      "nodes[0] must be a Redis URL, ioredis options or an ioredis instance, not undefined",
+    );
   });
 
   test.each([
     [{ quorum: 1 }, "quorum must be from 3 (the majority of 5 nodes) to 5, not 1: two smaller quorums need not share a node"],
     [{ quorum: 6 }, "quorum must be from 3 (the majority of 5 nodes) to 5, not 6: there are no more nodes"],
     [{ ttlMs: 2_000, maxTtlMs: 1_000 }, "ttlMs must be at most maxTtlMs, which is 1000, not 2000"],
-    [{ ttlMs: 2 }, "ttlMs 2 leaves -0.02 ms after the allowance for drift, and 0.2 ms (minValidityMs) are needed: at least 3 ms"],
-    [
-      { ttlMs: 400, minValidityMs: 400 },
-      "ttlMs 400 leaves 394.00 ms after the allowance for drift, and 400 ms (minValidityMs) are needed: at least 407 ms",
-    ],
+    [{ ttlMs: 2 }, "ttlMs 2 leaves -0.02 ms after the allowance for drift, and a tenth of it is needed: at least 3 ms"],
   ])("%j is refused with numbers and what would do: %s", (options, message) => {
     expect(() => policyOf(options)).toThrow(new RangeError(message));
   });
 
   test("a ttl that is called long enough is", () => {
-    for (const options of [{}, { driftFactor: 0.5 }, { minValidityMs: 77 }, { minValidityMs: 30, driftFactor: 0.3 }]) {
+    for (const options of [{}, { driftFactor: 0.5 }, { driftFactor: 0 }, { driftFactor: 0.3 }]) {
       const [, least] = /at least (\d+) ms$/.exec(messageOf(() => policyOf({ ...options, ttlMs: 1, nodeTimeoutMs: 1 }))) ?? [];
       expect(policyOf({ ...options, ttlMs: Number(least) }).ttlMs).toBe(Number(least));
       expect(() => policyOf({ ...options, ttlMs: Number(least) - 1 })).toThrow(RangeError);
@@ -234,20 +234,5 @@ describe("options of a lease", () => {
 
   test.each([{ ttlMs: "5" }, { renew: 1 }, { signal: {} }, { wait: 5 }, 7, null, []])("%o is a TypeError", (options) => {
     expect(() => read(options)).toThrow(TypeError);
-  });
-
-  test("adopt takes only how the lease is kept", () => {
-    expect(readAdoptOptions({ renew: true, maxHoldMs: 9 })).toEqual({ renew: true, maxHoldMs: 9 });
-    expect(() => readAdoptOptions({ ttlMs: 9 })).toThrow(TypeError);
-  });
-});
-
-test("a fleet may have any name, also one that every object has", () => {
-  const urls = ["constructor=redis://c1", "west=redis://w1", "constructor=redis://c2"];
-  expect(nodesOrFleets(urls)).toEqual({
-    fleets: Object.fromEntries([
-      ["constructor", ["redis://c1", "redis://c2"]],
-      ["west", ["redis://w1"]],
-    ]),
   });
 });

@@ -5,9 +5,8 @@ import { describe, expect, test } from "vitest";
 import { tallyStored } from "../../../src/lease/raise.js";
 import { type ReleaseVerdict, tallyReleases } from "../../../src/lease/release.js";
 import { type RenewalVerdict, tallyExtensions } from "../../../src/lease/renew.js";
-import { freeInMs } from "../../../src/lease/time-until-free.js";
 import type { EpochMoved, ExtendBallot, GrantBallot, InspectBallot, ReleaseBallot, SealBallot } from "../../../src/protocol/ballot.js";
-import * as tally from "../../../src/quorum/tally.js";
+import * as tally from "../../../src/quorum.js";
 
 interface Case<B, Verdict extends string> {
   readonly kinds: readonly B[];
@@ -203,14 +202,14 @@ describe("when a held resource can become free", () => {
   const heldFor = (remainingMs: number): GrantBallot => ({ ...held, remainingMs });
 
   test("when the third of five runs out, if all are held", () => {
-    expect(freeInMs([heldFor(50), heldFor(10), heldFor(40), heldFor(20), heldFor(30)], five)).toBe(30);
+    expect(tally.freeInMs([heldFor(50), heldFor(10), heldFor(40), heldFor(20), heldFor(30)], five)).toBe(30);
   });
 
   test("nodes that granted need not run out", () => {
-    expect(freeInMs([granted, heldFor(50), granted, heldFor(20), undefined], five)).toBe(20);
+    expect(tally.freeInMs([granted, heldFor(50), granted, heldFor(20), undefined], five)).toBe(20);
   });
 
   test("unknown when the nodes that answered cannot make a quorum", () => {
-    expect(freeInMs([heldFor(50), heldFor(10), unreachable, quarantined, undefined], five)).toBeUndefined();
+    expect(tally.freeInMs([heldFor(50), heldFor(10), unreachable, quarantined, undefined], five)).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 // What is left of a lease, by the clock that says less.
 import { expect, test } from "vitest";
-import { driftMs, neededTtlMs, remainingMs, validityMs } from "../../../src/quorum/validity-after-drift.js";
+import { driftMs, neededTtlMs, remainingMs, validityMs } from "../../../src/quorum.js";
 
 test("drift is a part of the ttl and two milliseconds", () => {
   expect(driftMs(10_000, 0.01)).toBe(102);

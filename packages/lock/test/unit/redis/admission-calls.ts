@@ -1,7 +1,6 @@
 // Every script of the admission and of a change of members, each called once; by its file.
-import { accept, enter, promise } from "../../../src/redis/generation-record.js";
-import { keysOf } from "../../../src/redis/keys.js";
-import { admit, openAdmission, readFloor, readmit, type ScriptCall, status } from "../../../src/redis/node-record.js";
+import { accept, admit, enter, openAdmission, promise, readFloor, readmit, status } from "../../../src/redis/record.js";
+import { keysOf, type ScriptCall } from "../../../src/redis/script-call.js";
 
 const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
 const admitted = {

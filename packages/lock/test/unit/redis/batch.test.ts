@@ -1,9 +1,9 @@
 // What travels in one call, encoded once for all nodes, and when a pending reply calls back.
 import { describe, expect, test } from "vitest";
 import type { Ballot } from "../../../src/protocol/ballot.js";
-import { type Batch, BatchEncoder, endOfBatch, PendingReply } from "../../../src/redis/batch.js";
-import { keysOf } from "../../../src/redis/keys.js";
+import { type Batch, BatchEncoder, endOfBatch, PendingReply } from "../../../src/redis/pipeline.js";
 import { claim, grant, inspect, type RequestKind, release } from "../../../src/redis/requests.js";
+import { keysOf } from "../../../src/redis/script-call.js";
 
 const lease = { resources: ["é"], owner: "o", label: "l", ttlMs: 7, token: 2, tells: true };
 

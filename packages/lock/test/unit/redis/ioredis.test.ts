@@ -1,8 +1,8 @@
 // The options under which a connection is opened, whatever the user's own are: what ioredis would
 // keep, send again or retry by itself leaves locks without a holder.
-import { Cluster, Redis, type RedisOptions } from "ioredis";
+import type { Redis, RedisOptions } from "ioredis";
 import { expect, test } from "vitest";
-import { openClient } from "../../../src/redis/ioredis.js";
+import { openClient } from "../../../src/redis/link.js";
 import { ManualClock } from "../manual-clock.js";
 
 const settings = { connectTimeoutMs: 2_000, connectionName: "palisade:ns", clock: new ManualClock() };
@@ -22,7 +22,6 @@ const ways = {
   "a URL with options":
     "redis://a:1?enableOfflineQueue=true&autoResendUnfulfilledCommands=true&maxRetriesPerRequest=9&reconnectOnError=1&enableAutoPipelining=true&lazyConnect=&monitor=true&keyPrefix=mine",
   options: { host: "a", port: 1, ...careless },
-  "an instance": new Redis(1, "a", careless),
 } as const;
 
 test.each(Object.entries(ways))("%s is opened so that no grant is kept for later, sent twice or given another name", (_, source) => {
@@ -42,23 +41,6 @@ test.each(Object.entries(ways))("%s is opened so that no grant is kept for later
     connectionName: "palisade:ns",
   });
   expect(options.commandTimeout).toBe(undefined);
-});
-
-test("neither is a cluster's", () => {
-  const own = new Cluster(["redis://a:1"], { ...careless, redisOptions: careless });
-  const { options } = openClient(own, settings) as Cluster;
-  expect(options).toMatchObject({
-    enableOfflineQueue: false,
-    retryDelayOnFailover: 0,
-    retryDelayOnClusterDown: 0,
-    scaleReads: "master",
-    keyPrefix: "",
-  });
-  expect(options.redisOptions).toMatchObject({
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    reconnectOnError: null,
-  });
 });
 
 test("the next connection is tried soon, then less often, and not in step with others", () => {

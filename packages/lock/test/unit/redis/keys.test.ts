@@ -1,7 +1,7 @@
-// Names: the keys of a resource are its own, and all keys of a namespace share one slot.
+// Names: the keys of a resource are its own.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Keys, keysOf } from "../../../src/redis/keys.js";
+import { type Keys, keysOf } from "../../../src/redis/script-call.js";
 
 const namespaces = fc.stringMatching(/^[A-Za-z0-9._:/@-]{1,20}$/);
 // Words of our own key names, to provoke collisions.
@@ -38,11 +38,6 @@ function allOf(keys: Keys, resource: string): readonly string[] {
   return [keys.lock(resource), keys.token(resource)];
 }
 
-/** What Redis hashes: between the first { and the first } after it. */
-function tagOf(key: string): string | undefined {
-  return /\{(.*?)\}/s.exec(key)?.[1];
-}
-
 describe("keys", () => {
   test("different resources of different namespaces never share a key or channel", () => {
     fc.assert(
@@ -69,16 +64,7 @@ describe("keys", () => {
     );
   });
 
-  test("all keys of a namespace hash to the same slot of a cluster", () => {
-    fc.assert(
-      fc.property(namespaces, resources, (namespace, resource) => {
-        const keys = keysOf(namespace, "inbox");
-        for (const name of [keys.node, keys.inboxChannel, ...allOf(keys, resource)]) expect(tagOf(name)).toBe(namespace);
-      }),
-    );
-  });
-
-  test("a namespace that would break the tag is refused", () => {
+  test("a namespace that has a brace, or no character, is refused", () => {
     for (const namespace of ["", "a{b", "a}b"]) expect(() => keysOf(namespace, "inbox")).toThrow(RangeError);
   });
 });

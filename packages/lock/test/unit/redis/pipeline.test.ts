@@ -2,11 +2,9 @@
 // of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
 import { ROLL_CALL } from "../../../src/protocol/node.js";
-import { BatchEncoder } from "../../../src/redis/batch.js";
-import { keysOf } from "../../../src/redis/keys.js";
-import { PendingReleases } from "../../../src/redis/pending-releases.js";
-import { Pipeline } from "../../../src/redis/pipeline.js";
+import { BatchEncoder, PendingReleases, Pipeline } from "../../../src/redis/pipeline.js";
 import { grant, type RequestName, release } from "../../../src/redis/requests.js";
+import { keysOf } from "../../../src/redis/script-call.js";
 import { ManualClock } from "../manual-clock.js";
 
 interface Call {

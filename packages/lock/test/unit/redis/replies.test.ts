@@ -2,8 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { causeOf, causeOfText } from "../../../src/redis/causes.js";
+import { causeOf, causeOfText } from "../../../src/redis/connection.js";
 import * as requests from "../../../src/redis/requests.js";
+import { GarbageReply } from "../../../src/redis/script-call.js";
 import { admissionCalls } from "./admission-calls.js";
 
 const heard = { node: "n1", epoch: "e" };
@@ -36,7 +37,7 @@ describe("replies", () => {
         try {
           expect(words).toContain(read(reply).kind);
         } catch (error) {
-          expect(error).toBeInstanceOf(requests.GarbageReply);
+          expect(error).toBeInstanceOf(GarbageReply);
         }
       }),
     );
@@ -44,7 +45,7 @@ describe("replies", () => {
 
   test("T2 a grant is never read from a number that is no token", () => {
     for (const reply of [0, -1, 1.5, 1e15, Number.NaN, Number.POSITIVE_INFINITY, "7", [7], true]) {
-      expect(() => requests.grant.read(heard, reply, lease)).toThrow(requests.GarbageReply);
+      expect(() => requests.grant.read(heard, reply, lease)).toThrow(GarbageReply);
     }
   });
 
@@ -72,7 +73,7 @@ describe("replies", () => {
             const read = call.read(reply);
             expect(["undefined", "number", "object", "boolean"]).toContain(typeof read);
           } catch (error) {
-            expect(error).toBeInstanceOf(requests.GarbageReply);
+            expect(error).toBeInstanceOf(GarbageReply);
           }
         }
       }),

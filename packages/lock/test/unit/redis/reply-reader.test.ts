@@ -1,7 +1,7 @@
 // What a server sends is read the same however the network cuts it into pieces.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ProtocolError, ReplyReader } from "../../../src/redis/client-link.js";
+import { ProtocolError, ReplyReader } from "../../../src/redis/link.js";
 
 type Sent = number | string | null | { readonly error: string } | { readonly line: string } | readonly Sent[];
 

@@ -1,6 +1,6 @@
 // The lease checker: it sees each violation, and none where there is none.
 import { describe, expect, test } from "vitest";
-import type { Lease } from "../../../src/protocol/lease.js";
+import type { Lease } from "../../../src/protocol/locker.js";
 import { Chance } from "../../simulation/engine/chance.js";
 import { ClientProcess } from "../../simulation/engine/client-process.js";
 import { Timeline } from "../../simulation/engine/timeline.js";

@@ -187,9 +187,9 @@ describe("what the worlds find out", () => {
     },
   );
 
-  test("M1 two hold one lock when each list decides who votes", async () => {
-    const found = await firstBroken(controls["lists that decide who votes"] ?? allRules, 20, renewed);
-    expect(found?.outcome.violations[0]?.promise).toMatch(/L2|T1|T2|issued/);
+  test("M1 two hold one lock when votes of any generation count", async () => {
+    const found = await firstBroken(controls["votes of any generation"] ?? allRules, 20, renewed);
+    expect(found?.outcome.violations[0]?.promise).toMatch(/L2|T1|T2/);
   });
 
   test("T2 without seals tokens come twice or fall", async () => {
@@ -225,11 +225,6 @@ describe("what the worlds find out", () => {
   test("L2 two hold one lock when a release takes it from anybody", async () => {
     const found = await firstBroken(controls["release whoever holds it"] ?? allRules, 40);
     expect(found?.outcome.violations[0]?.promise).toMatch(/L2|T1|T2/);
-  });
-
-  test("L2 two hold one lease when an adoption leaves the keys with the owner in the text", async () => {
-    const found = await firstBroken(controls["texts that work twice"] ?? allRules, 200);
-    expect(found?.outcome.violations[0]?.promise).toBe("L2");
   });
 
   test("keys are left behind when a release deletes nothing", async () => {

@@ -2,12 +2,13 @@
 
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
-import { readLeaseRequest } from "../../../src/options/lease-request.js";
+import type { Lost } from "../../../src/lease/context.js";
+import { readLeaseRequest } from "../../../src/options/policy.js";
 import type { GrantBallot, ReleaseBallot } from "../../../src/protocol/ballot.js";
-import type { Lost } from "../../../src/protocol/outcome.js";
+import { LocalQueue, QueuedResources } from "../../../src/waiting/context.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
-import { LocalQueue } from "../../../src/waiting/local-queue.js";
-import { QueuedResources } from "../../../src/waiting/queued-resources.js";
+import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
+import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
 import {
   backOffMs,
   backupDelayMs,
@@ -16,9 +17,7 @@ import {
   refreshMs,
   safetyPollMs,
   TICKET_MS,
-} from "../../../src/waiting/retry-delay.js";
-import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
-import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
+} from "../../../src/waiting/wake-up.js";
 import { ManualClock } from "../manual-clock.js";
 import { contextOf, ScriptedNode } from "../scripted-node.js";
 

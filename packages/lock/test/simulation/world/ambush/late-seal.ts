@@ -1,7 +1,7 @@
 // A locker was granted different tokens and is about to seal the highest. Its keys run out on the
 // nodes that are to seal it, and others are granted the lock there and on the rest, perhaps with
 // the same token; then the seal arrives. Needs wild clocks.
-import { majority } from "#lock/quorum/tally.js";
+import { majority } from "#lock/quorum.js";
 import type { Ambush } from "../scenario.js";
 import { AHEAD, clientOf, FROM_ONE, grantedOwnerIn, indexIn, type Scene, tokenIn } from "./scene.js";
 

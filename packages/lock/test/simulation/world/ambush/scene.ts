@@ -1,5 +1,5 @@
 // What an ambush sees of the nodes, and the faults that it can inflict there.
-import { majority } from "#lock/quorum/tally.js";
+import { majority } from "#lock/quorum.js";
 import type { Timeline } from "../../engine/timeline.js";
 import type { Machine } from "../../network/path.js";
 import type { Executed } from "../../server/sim-server.js";

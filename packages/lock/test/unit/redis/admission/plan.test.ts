@@ -1,15 +1,15 @@
 // Which step is taken for which fleet, exhaustively for up to seven nodes.
 import { describe, expect, test } from "vitest";
 import { type FleetView, floorsNeeded, planAdmission, type SeenNode } from "../../../../src/redis/admission/plan.js";
-import type { NodeStatus, OpenAdmission } from "../../../../src/redis/node-record.js";
-import { forgottenLeasesEndMs } from "../../../../src/redis/roster.js";
+import { forgottenLeasesEndMs, type NodeStatus, type OpenAdmission, type Roster } from "../../../../src/redis/record.js";
 
 /** unseen · admitted · kept everything · restarted with its record · wiped */
 type Kind = "unseen" | "admitted" | "durable" | "restarted" | "wiped";
 const kinds: readonly Kind[] = ["unseen", "admitted", "durable", "restarted", "wiped"];
 const maxTtlMs = 1_000;
+const roster: Roster = { generation: 1, members: [], maxTtlMs, formerMaxTtlMs: maxTtlMs };
 
-function statusOf(kind: Kind, name: string, size: number): NodeStatus {
+function statusOf(kind: Kind, name: string): NodeStatus {
   const server = {
     runId: `run of ${name}`,
     admitted: "",
@@ -17,7 +17,6 @@ function statusOf(kind: Kind, name: string, size: number): NodeStatus {
     role: "master",
     isReplicated: false,
     timeMs: 0,
-    format: "1" as const,
     roster: undefined,
     openForMs: 0,
     promised: 0,
@@ -27,8 +26,6 @@ function statusOf(kind: Kind, name: string, size: number): NodeStatus {
     admission: undefined,
     id: undefined,
     fleet: undefined,
-    size: undefined,
-    maxTtlMs: undefined,
     unknownFormat: undefined,
   };
   if (kind === "wiped") return { ...server, ...nothing, wasDurable: false };
@@ -36,18 +33,18 @@ function statusOf(kind: Kind, name: string, size: number): NodeStatus {
   return {
     ...server,
     floor: 1,
-    admission: { mark: "votes", runId, counterFloor: 1, generation: "", epoch: "e" },
+    admission: { mark: "votes", runId, counterFloor: 1, generation: "1-m", epoch: "e" },
     id: name,
     fleet: "f",
-    size,
-    maxTtlMs,
+    roster,
     wasDurable: true,
     unknownFormat: undefined,
   };
 }
 
-function seen(kind: Kind, name: string, size: number): SeenNode {
-  const status = statusOf(kind, name, size);
+function seen(kind: Kind, name: string): SeenNode {
+  const status = statusOf(kind, name);
+  const member = { id: name, address: name, since: 1 };
   if (kind === "admitted") return { name, status };
   const opened: OpenAdmission = {
     runId: status.runId,
@@ -58,14 +55,16 @@ function seen(kind: Kind, name: string, size: number): SeenNode {
     proposedMaxTtlMs: maxTtlMs,
     founding: "",
   };
-  return { name, status, opened, isDurable: kind === "durable" };
+  return { name, status, opened, member, isDurable: kind === "durable" };
 }
 
 function viewOf(fleet: readonly Kind[]): FleetView {
+  const isRemembered = fleet.some((kind) => kind !== "unseen" && kind !== "wiped");
   return {
     size: fleet.length,
+    roster: isRemembered ? roster : undefined,
     unseen: fleet.flatMap((kind, index) => (kind === "unseen" ? [`n${index + 1}`] : [])),
-    seen: fleet.flatMap((kind, index) => (kind === "unseen" ? [] : [seen(kind, `n${index + 1}`, fleet.length)])),
+    seen: fleet.flatMap((kind, index) => (kind === "unseen" ? [] : [seen(kind, `n${index + 1}`)])),
   };
 }
 
@@ -149,6 +148,12 @@ describe("the plan", () => {
     ]);
   });
 
+  test("M1 lets no node vote for a fleet of which this list of nodes knows too little", () => {
+    const [step, ...others] = planAdmission({ ...viewOf(["restarted", "wiped", "wiped"]), roster: undefined });
+    expect(step).toMatchObject({ kind: "blocked", reason: expect.stringMatching(/^n1 belongs to a fleet .*; correct the list$/) });
+    expect(others).toEqual([]);
+  });
+
   test("T2 believes a node at once only if it is durable, was so when it was admitted, and has a whole record of this fleet", () => {
     const view = viewOf(["admitted", "admitted", "durable"]);
     const planned = (change: Partial<NodeStatus>, now: Pick<SeenNode, "isDurable"> = {}) =>
@@ -158,8 +163,8 @@ describe("the plan", () => {
       }).map(({ kind }) => kind);
     expect(planned({})).toEqual(["durable"]);
     expect(planned({}, { isDurable: false })).toEqual(["rebuilt"]);
-    const gaps = ["admission", "id", "fleet", "maxTtlMs", "floor", "size"] as const;
-    for (const change of [{ wasDurable: false }, { size: 5 }, ...gaps.map((field) => ({ [field]: undefined }))])
+    const gaps = ["admission", "id", "fleet", "floor", "roster"] as const;
+    for (const change of [{ wasDurable: false }, ...gaps.map((field) => ({ [field]: undefined }))])
       expect([change, planned(change)]).toEqual([change, ["rebuilt"]]);
   });
 

@@ -1,13 +1,12 @@
 // An admission during which nodes fall silent: what was seen when it was planned is not there any
 // more when it is carried out.
 import { expect, test } from "vitest";
-import { found } from "../../../../src/redis/admission/founding.js";
-import { admitAll } from "../../../../src/redis/admission/steps.js";
+import { admitAll, found } from "../../../../src/redis/admission/steps.js";
 import type { FleetNodes } from "../../../../src/redis/fleet-nodes.js";
-import { keysOf } from "../../../../src/redis/keys.js";
 import { admitScript, openAdmissionScript } from "../../../../src/redis/lua.generated.js";
 import type { RedisNode } from "../../../../src/redis/node.js";
-import type { NodeStatus, OpenAdmission, ScriptCall } from "../../../../src/redis/node-record.js";
+import type { NodeStatus, OpenAdmission } from "../../../../src/redis/record.js";
+import { keysOf, type ScriptCall } from "../../../../src/redis/script-call.js";
 import { ManualClock } from "../../manual-clock.js";
 
 function fleetOf(nodes: readonly RedisNode[]): FleetNodes {
@@ -16,16 +15,15 @@ function fleetOf(nodes: readonly RedisNode[]): FleetNodes {
     configured: nodes,
     all: nodes,
     generation: "",
-    roster: undefined,
-    fleet: undefined,
+    roster: { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 },
+    fleet: "f",
     memberAt: () => undefined,
   } as Partial<FleetNodes> as FleetNodes;
 }
 
 function settingsOf(nodes: readonly RedisNode[]) {
-  const expected = { size: 3, maxTtlMs: 1 };
-  const settings = { fleet: fleetOf(nodes), format: "1" as const, onMembers: () => {}, onMaxTtl: () => {} };
-  return { ...settings, keys: keysOf("n"), clock: new ManualClock(), expected, onEvent: () => {}, onRefusal: () => {} };
+  const settings = { fleet: fleetOf(nodes), onMembers: () => {}, onMaxTtl: () => {} };
+  return { ...settings, keys: keysOf("n"), clock: new ManualClock(), maxTtlMs: 1, onEvent: () => {}, onRefusal: () => {} };
 }
 
 /**
@@ -65,19 +63,20 @@ async function believedTogether(
   ...now: readonly ("as it was seen" | "admitted" | "wiped" | "silent")[]
 ): Promise<string[]> {
   const admitted: string[] = [];
-  const markOf = (name: string, nonce: string): OpenAdmission => ({
+  const markOf = (name: string, nonce: string, founding = ""): OpenAdmission => ({
     runId: `run of ${name}`,
     id: name,
     nonce,
     lostForMs: 1_000,
     proposedFloor: 7,
     proposedMaxTtlMs: 1,
-    founding: "",
+    founding,
   });
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
       if (now[i] === "silent") throw new Error("TIMEOUT");
-      if (source === openAdmissionScript) return now[i] === "admitted" ? undefined : markOf(name, now[i] === "wiped" ? "another" : "t");
+      if (source === openAdmissionScript)
+        return now[i] === "admitted" ? undefined : markOf(name, now[i] === "wiped" ? "another" : "t", args[5]);
       if (source !== admitScript) return 10;
       admitted.push(`${name} ${args[2]}`);
       return 10;

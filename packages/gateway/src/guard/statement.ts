@@ -1,0 +1,287 @@
+// The statement of every fenced write; nothing else writes a resource. It compares the token with
+// the stored fence under the lock of the row that it changes, and relies on nothing read before.
+// Functions that take any type carry their schema: an overload in the search path could fit better.
+// READ COMMITTED, no surrounding transaction but that of a patch; no advisory lock, trigger or xmax.
+// All forms share the condition and the effect: for any resource or, cheaper, for those known to
+// have a row; for a list of writes or, cheaper, for one. Distributed tables have their own:
+// citus-writes.ts.
+import { createHash } from "node:crypto";
+import type { Failure } from "../fence/failure.js";
+import type { Expected, WriteRequest } from "../fence/verdict.js";
+import { durabilityDemand } from "../store/session.js";
+import type { Reply, WriteConnection } from "../store/write-connection.js";
+import type { Explanation } from "./refusal.js";
+
+export interface FencedRow {
+  readonly request: WriteRequest;
+  /**
+   * The lock issued the token, or tokens are not verified. Otherwise the row is accepted only where
+   * it does not raise the fence.
+   */
+  readonly verified: boolean;
+  /** Later puts that this row stands for as well; the last of them is what is stored. */
+  readonly fold?: readonly Pick<FencedRow, "request">[] | undefined;
+}
+
+/** A row of a batch. */
+export interface QueuedRow extends FencedRow {
+  /** The resource most likely has a row. */
+  readonly known: boolean;
+  /** How often it failed for a reason of its own, or with a fold. */
+  readonly attempts: number;
+  readonly fold: readonly Pick<FencedRow, "request">[];
+}
+
+export interface StatementForm {
+  /**
+   * any: INSERT … ON CONFLICT. known: UPDATE, which finds nothing where there is no row, and needs
+   * one look at the index instead of two.
+   */
+  readonly rows: "any" | "known";
+  /**
+   * each: a refused row does not affect the others. all: one refusal undoes everything. one: a
+   * single write, whose parameters are values in place of arrays: two thirds of the cost.
+   */
+  readonly scope: "each" | "all" | "one";
+  readonly history: "off" | "on";
+  readonly durability: "local" | "sync";
+}
+
+export interface Statement {
+  /**
+   * Prepared once per connection under this name, which identifies the text: gateways with other
+   * settings, or of another version, may share connections behind a pooler.
+   */
+  readonly name: string;
+  readonly text: string;
+}
+
+// The fence. Postgres evaluates it twice, for two versions of the same row:
+// - The version in the statement's snapshot (`seen`, or the row that UPDATE finds), so that a
+//   refusal locks nothing, writes no WAL and waits for no standby. That version may be old, and an
+//   old version can justify refusing, never accepting: tokens only rise.
+// - The version that is locked (`stored`: by ON CONFLICT, or by UPDATE after a concurrent change).
+//   This is the one that counts (G1): it is the newest, and the row cannot change before this
+//   statement commits. The fence must therefore live in this row: read from another table, it would
+//   come from the snapshot, and token 34 would overwrite what token 35 wrote.
+export const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
+      ${row}.token <= ${request}.token
+      and (${row}.token < ${request}.token or ${request}.seq = 0 or ${row}.seq < ${request}.seq)
+      and (${request}.expected is null
+        or ${request}.expected = 0 and ${row}.deleted
+        or ${request}.expected in (-1, ${row}.rev) and not ${row}.deleted)
+      and (${request}.op in ('put', 'seal') or not ${row}.deleted)`;
+
+export const raisesNothing = (row: "seen" | "stored") => `(request.verified or request.token <= ${row}.token)`;
+
+/** How many revisions an accepted request adds. Only the rows of a batch stand for several writes. */
+const revisionsOf = (form: StatementForm) => (mayFold(form) ? "request.revisions" : "case when request.op = 'seal' then 0 else 1 end");
+const mayFold = ({ scope }: StatementForm): boolean => scope === "each";
+
+/** What an accepted request makes of the row. Citus sends on no case but searched ones. */
+export const effect = (request: "request" | "excluded", revisions: string) => `
+    token = ${request}.token,
+    seq = case when ${request}.token > stored.token then ${request}.seq else greatest(stored.seq, ${request}.seq) end,
+    rev = stored.rev + ${revisions},
+    born = case when ${request}.op = 'put' and stored.deleted then stored.rev + 1 else stored.born end,
+    op = ${request}.op,
+    expected = ${request}.expected,
+    deleted = case when ${request}.op = 'seal' then stored.deleted else ${request}.value is null end,
+    holder = ${request}.holder,
+    value = case
+      when ${request}.op = 'seal' then stored.value
+      else ${request}.value
+    end,
+    updated_at = ${request === "excluded" ? "excluded.updated_at" : "now()"}`;
+
+/**
+ * The condition on the snapshot. Without a row there is nothing to patch, delete or match; and a
+ * resource that has a row keeps it for ever.
+ */
+const passes = `
+    case when seen.token is null
+      then request.verified and request.op in ('put', 'seal') and coalesce(request.expected, 0) = 0
+      else ${raisesNothing("seen")} and ${admits("seen", "request")}
+    end`;
+
+/**
+ * One line per request, in the order of the arrays. They come sorted by name, so that two
+ * statements cannot deadlock.
+ */
+const requests = (form: StatementForm): string => {
+  const list = (parameters = "", columns = ""): string =>
+    `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[]${parameters})
+        as request(resource, token, seq, op, expected, holder, value, verified${columns})`;
+  if (form.scope === "one")
+    return `(select $1::text, $2::bigint, $3::bigint, $4::text, $5::bigint, $6::text, $7::jsonb, $8::boolean)
+        as request(resource, token, seq, op, expected, holder, value, verified)`;
+  if (form.scope === "all") return list();
+  // A document that is replaced by the next one of its fold is parsed like all others and goes
+  // nowhere: one that Postgres cannot keep fails the statement.
+  return `(select $10::jsonb[]) as replaced, ${list(", $9::bigint[]", ", revisions")}`;
+};
+
+const JOIN_SEEN_ROW = `left join lateral (
+        select found.token, found.seq, found.rev, found.deleted from palisade.resources as found where found.resource = request.resource limit 1
+      ) as seen on true`;
+
+// Commits that do not wait for the disk or for a standby would be acknowledged all the same.
+const isDurable = ({ durability }: StatementForm): string => durabilityDemand[durability];
+
+function candidates(form: StatementForm): string {
+  if (form.scope !== "all") return `${requests(form)} ${JOIN_SEEN_ROW}\n  where ${isDurable(form)}\n    and ${passes}`;
+  return `(
+      select request.*, bool_and(${passes}) over () as all_pass from ${requests(form)} ${JOIN_SEEN_ROW}
+    ) as request where all_pass and ${isDurable(form)}`;
+}
+
+const upsert = (form: StatementForm): string => `
+  insert into palisade.resources as stored
+    (resource, token, seq, rev, born, op, expected, deleted, holder, value, updated_at)
+  select request.resource, request.token, request.seq, ${revisionsOf(form)}, case when request.op = 'seal' then 0 else 1 end,
+    request.op, request.expected, request.value is null, request.holder, request.value, now()
+  from ${candidates(form)}
+  on conflict (resource) do update set ${effect("excluded", "excluded.rev")}
+  where ${admits("stored", "excluded")}`;
+
+const update = (form: StatementForm): string => `
+  update palisade.resources as stored set ${effect("request", revisionsOf(form))}
+  from ${requests(form)}
+  where stored.resource = request.resource
+    and ${raisesNothing("stored")}
+    and ${admits("stored", "request")}
+    and ${isDurable(form)}`;
+
+export const answerColumns = `stored.resource, stored.rev, stored.born, stored.deleted,
+    case when stored.op = 'seal' then stored.value::text end as value`;
+
+const recorded = (form: StatementForm): string => `recorded as (
+  insert into palisade.history (rev, token, seq, written_at, resource, op, holder)
+  select rev, token, seq, updated_at, resource, op, holder from written where op <> 'seal'${mayFold(form) ? RECORD_FOLDED : ""}
+)`;
+const RECORD_FOLDED = `
+  union all
+  select rev - later, token, seq, updated_at, written.resource, op, holder
+  from unnest($1::text[], $9::bigint[]) as folded(resource, revisions)
+  join written on written.resource = folded.resource
+  cross join pg_catalog.generate_series(1, folded.revisions - 1) as later
+  where folded.revisions > 1`;
+
+export function fencedWrite(form: StatementForm): Statement {
+  return named(`palisade-${form.rows}-${form.scope}`, textOf(form));
+}
+
+export function named(purpose: string, text: string): Statement {
+  return { name: `${purpose}-${createHash("sha256").update(text).digest("hex").slice(0, 12)}`, text };
+}
+
+function textOf(form: StatementForm): string {
+  const { rows, scope, history } = form;
+  const write = rows === "any" ? upsert(form) : update(form);
+  if (scope !== "all" && history === "off") return `${write}\n  returning ${answerColumns}`;
+  const parts = [
+    `written as (${write}\n  returning ${answerColumns}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
+  ];
+  if (history === "on") parts.push(recorded(form));
+  const first =
+    scope !== "all"
+      ? "resource"
+      : "case when count(*) over () = pg_catalog.cardinality($1::text[]) then resource else palisade.refuse_all() end";
+  return `with ${parts.join(", ")}\nselect ${first}, rev, born, deleted, value from written`;
+}
+
+// How fenced writes are put to an engine: the statements, and what is asked around them. Decisions
+// about retries and answers are made by the callers, and are the same for every engine.
+
+export interface FencedWrites {
+  /** Each row by itself. Answers resource, revision, born, deleted and value of the accepted. */
+  each(connection: WriteConnection, batch: readonly QueuedRow[]): Promise<Reply>;
+  /**
+   * All rows or none, sorted by name; no row is answered where one was refused. `isLikely`: each row
+   * is there and most likely admits its write, so it need not be looked at before any is written. A
+   * refusal then locks rows and writes WAL until it undoes both.
+   */
+  all(connection: WriteConnection, rows: readonly FencedRow[], isLikely: boolean): Promise<Reply>;
+  explain(connection: WriteConnection, resources: readonly string[]): Promise<Explanation | { readonly failure: Failure }>;
+  /** Answers when all that these rows show is replicated; a first column false: it is not. */
+  confirm(connection: WriteConnection, resources: readonly string[]): Promise<Reply>;
+  /** Which rows other sessions hold; undefined when that cannot be found out. */
+  held(connection: WriteConnection, resources: readonly string[]): Promise<readonly string[] | undefined>;
+  /** Runs every statement without an effect; why one cannot run. */
+  rehearse(connection: WriteConnection): Promise<string | undefined>;
+}
+
+/** The first eight parameters of a single write. */
+export function valuesOf({ request, verified }: FencedRow): (string | null)[] {
+  const { resource, token, seq = 0, op, expected, holder = null, value = null } = request;
+  const demanded = expected === undefined ? null : expectedNumber(expected);
+  return [resource, String(token), String(seq), op, demanded, holder, value, verified ? "t" : "f"];
+}
+
+/** The parameters of plain writes. */
+export function parametersOf(rows: readonly FencedRow[]): (string | Buffer)[] {
+  const revisions = rows.map(({ request, fold = [] }) => (request.op === "seal" ? 0 : 1 + fold.length));
+  const replaced: Document[] = [];
+  for (const { request, fold = [] } of rows)
+    for (const [index] of fold.entries()) replaced.push((fold[index - 1]?.request ?? request).value);
+  return [...columnsOf(rows), `{${revisions.join(",")}}`, documentArray(replaced)];
+}
+
+/** The first eight parameters of the other forms: one array per column. */
+export function columnsOf(rows: readonly FencedRow[]): (string | Buffer)[] {
+  const column = (element: (row: FencedRow) => string): string => `{${rows.map(element).join(",")}}`;
+  return [
+    column(({ request }) => quoted(request.resource)),
+    column(({ request }) => String(request.token)),
+    column(({ request }) => String(request.seq ?? 0)),
+    column(({ request }) => request.op),
+    column(({ request }) => expectedNumber(request.expected)),
+    column(({ request }) => quotedOrNull(request.holder)),
+    documentArray(rows.map(({ request, fold }) => (fold?.at(-1)?.request ?? request).value)),
+    column(({ verified }) => (verified ? "t" : "f")),
+  ];
+}
+
+type Document = string | undefined;
+
+const JSONB_OID = 3_802;
+const JSONB_VERSION = 1;
+
+/**
+ * A jsonb[] as Postgres receives it in binary. In an array literal every quote in a document would
+ * be escaped here and unescaped there, which costs more than all else that is done to a large one.
+ */
+function documentArray(documents: readonly Document[]): Buffer {
+  const sizes = documents.map((document) => (document === undefined ? -1 : 1 + Buffer.byteLength(document)));
+  const head = documents.length === 0 ? 12 : 20;
+  const bytes = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + 4 + Math.max(0, size), head));
+  // Dimensions, whether there are nulls, type; then the length of the one dimension and its first
+  // index.
+  const heads = [documents.length === 0 ? 0 : 1, sizes.includes(-1) ? 1 : 0, JSONB_OID, documents.length, 1].slice(0, head / 4);
+  let at = heads.reduce((offset, number) => bytes.writeInt32BE(number, offset), 0);
+  for (const [index, document] of documents.entries()) {
+    at = bytes.writeInt32BE(sizes[index] ?? -1, at);
+    if (document === undefined) continue;
+    at = bytes.writeInt8(JSONB_VERSION, at);
+    at += bytes.write(document, at);
+  }
+  return bytes;
+}
+
+function expectedNumber(expected: Expected | undefined): string {
+  if (expected === undefined) return "null";
+  return expected === "absent" ? "0" : expected === "present" ? "-1" : String(expected);
+}
+
+export function arrayOf(texts: readonly string[]): string {
+  return `{${texts.map(quoted).join(",")}}`;
+}
+
+/** An element of an array literal. Always in quotes, so that the text null stays a text. */
+function quoted(text: string): string {
+  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
+}
+
+function quotedOrNull(text: string | undefined): string {
+  return text === undefined ? "null" : quoted(text);
+}

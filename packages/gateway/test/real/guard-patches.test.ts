@@ -1,0 +1,298 @@
+// Merge patches: what they make of a document, and that each is merged into the revision that it
+// replaces, whoever writes at the same time.
+import fc from "fast-check";
+import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
+import type { FencedStore } from "../../src/fenced-store.js";
+import { put, runStatement } from "../support/statement.js";
+import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
+
+const patch = (resource: string, value: string, rest: Partial<WriteRequest> = {}): WriteRequest => ({
+  op: "patch",
+  resource,
+  token: 5,
+  value,
+  ...rest,
+});
+const answered = (verdict: Verdict | undefined): string | undefined =>
+  verdict?.kind === "accepted" ? (verdict.value ?? undefined) : undefined;
+
+async function documentOf(store: FencedStore | undefined, resource: string): Promise<string | undefined> {
+  const read = await store?.read(resource);
+  return read?.kind === "found" ? read.value : undefined;
+}
+
+// RFC 7396, appendix A: every example, and what the examples leave out.
+const merges: readonly (readonly [target: string, patch: string, result: string])[] = [
+  ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],
+  ['{"a":"b"}', '{"b":"c"}', '{"a":"b","b":"c"}'],
+  ['{"a":"b"}', '{"a":null}', "{}"],
+  ['{"a":"b","b":"c"}', '{"a":null}', '{"b":"c"}'],
+  ['{"a":["b"]}', '{"a":"c"}', '{"a":"c"}'],
+  ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],
+  ['{"a":{"b":"c"}}', '{"a":{"b":"d","c":null}}', '{"a":{"b":"d"}}'],
+  ['{"a":[{"b":"c"}]}', '{"a":[1]}', '{"a":[1]}'],
+  ['["a","b"]', '["c","d"]', '["c","d"]'],
+  ['{"a":"b"}', '["c"]', '["c"]'],
+  ['{"a":"foo"}', "null", "null"],
+  ['{"a":"foo"}', '"bar"', '"bar"'],
+  ['{"e":null}', '{"a":1}', '{"e":null,"a":1}'],
+  ["[1,2]", '{"a":"b","c":null}', '{"a":"b"}'],
+  ["{}", '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
+  ['{"a":null,"b":{"c":null}}', '{"b":{"d":[null]}}', '{"a":null,"b":{"c":null,"d":[null]}}'],
+  ['{"a":1}', '{"a":{"b":null}}', '{"a":{}}'],
+];
+
+/** As RFC 7396 has it, in pseudo-code. */
+function reference(target: unknown, change: unknown): unknown {
+  if (typeof change !== "object" || change === null || Array.isArray(change)) return change;
+  const isObject = typeof target === "object" && target !== null && !Array.isArray(target);
+  const result = new Map(Object.entries(isObject ? target : {}));
+  for (const [key, value] of Object.entries(change)) {
+    if (value === null) result.delete(key);
+    else result.set(key, reference(result.get(key), value));
+  }
+  return Object.fromEntries(result);
+}
+
+/** There is no negative zero in Postgres. */
+const parsed = (json = ""): unknown => JSON.parse(json, (_key, value) => (value === 0 ? 0 : value));
+
+const keys = fc.constantFrom("", "a", "b", "bb", "ü", "z", "𝄞", "\uffee", "a b", '"', "\\", "__proto__", "\n");
+const number = fc.constantFrom("0", "-0", "1.10", "-1e3", "1E-2", "12345678901234567890", "0.5e1", "2.50e+1", "-0.0", "0e4", "1e40");
+const text = fc.constantFrom('"x"', '"\\u00fc"', '"\\/"', '"\\ud834\\udd1e"', '"\\u0007\\t"', '"null"');
+/** JSON as text, with numbers that JavaScript cannot keep, in any spelling. */
+const { json } = fc.letrec<{ json: string }>((tie) => ({
+  json: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    fc.constantFrom("null", "true", "false"),
+    number,
+    text,
+    fc.array(tie("json"), { maxLength: 3 }).map((elements) => `[${elements.join(" ,")}]`),
+    fc
+      .array(fc.tuple(keys, tie("json")), { maxLength: 4 })
+      .map((members) => `{ ${members.map(([key, value]) => `${JSON.stringify(key)} :${value}`).join(",")}}`),
+  ),
+}));
+
+describe("a merge patch", () => {
+  test("does what RFC 7396 says", async ({ store }) => {
+    for (const [target, change, result] of merges) {
+      const resource = uniqueName();
+      await store.write(put(resource, 1, target));
+      expect(JSON.parse(answered(await store.write(patch(resource, change))) ?? "")).toEqual(JSON.parse(result));
+    }
+  });
+
+  test("is answered with the document as it is stored, to the byte, whatever it and the patch are", async ({ store }) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(json, json), { minLength: 20, maxLength: 20 }), async (cases) => {
+        await Promise.all(
+          cases.map(async ([target, change]) => {
+            const resource = uniqueName();
+            await store.write(put(resource, 1, target));
+            const before = await documentOf(store, resource);
+            const after = answered(await store.write(patch(resource, change)));
+            expect(after).toBe(await documentOf(store, resource));
+            expect(parsed(after)).toEqual(reference(parsed(before), parsed(change)));
+          }),
+        );
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("keeps every digit of the numbers that it does not name, and of its own", async ({ store }) => {
+    const resource = uniqueName();
+    const digits = `1${"0".repeat(400)}`;
+    await store.write(put(resource, 1, '{"a": 1e400, "b": 1.10, "c": 12345678901234567890, "d": {"e": [0.1234567890123456789]}}'));
+    const change = '{"f": 98765432109876543210, "d": {"g": -9007199254740993}, "h": 1.50}';
+    const expected = `{"a": ${digits}, "b": 1.10, "c": 12345678901234567890, "d": {"e": [0.1234567890123456789], "g": -9007199254740993}, "f": 98765432109876543210, "h": 1.50}`;
+    expect(await store.write(patch(resource, change))).toMatchObject({ kind: "accepted", rev: 2, value: expected });
+    expect(await documentOf(store, resource)).toBe(expected);
+  });
+
+  test("makes what Postgres cannot keep of nothing, alone or in a transaction", async ({ store }) => {
+    const [resource, other] = [uniqueName(), uniqueName()];
+    await store.write(put(resource, 1, "{}"));
+    for (const value of ['{"a":"\\u0000"}', '{"a":1e200000}', '{"a":"\\ud800"}']) {
+      expect(await store.write(patch(resource, value))).toMatchObject({ kind: "value_rejected" });
+      expect(await store.transaction({ operations: [put(other, 5, "1"), patch(resource, value)] })).toMatchObject({
+        kind: "refused",
+        refusals: [{ index: 1, refusal: { kind: "value_rejected" } }],
+      });
+    }
+    for (const value of ["nonsense", "{", '{"a":1}}', '["a" "b"]', '"\\x"', ""])
+      await expect(store.write(patch(resource, value))).rejects.toThrow(TypeError);
+    expect(await store.read(resource)).toMatchObject({ value: "{}", rev: 1, token: 1 });
+    expect(await store.read(other)).toMatchObject({ kind: "unknown_resource" });
+    expect(await store.write(patch(resource, '{"a":1}'))).toMatchObject({ kind: "accepted", rev: 2 });
+  });
+});
+
+/** Another session, which changes the row by this statement and commits once somebody waits for it. */
+async function rival(connect: Connect, resource: string, text: string): Promise<{ commit(): Promise<void> }> {
+  const [client, observer] = [await connect(), await connect()];
+  await client.query("begin");
+  await client.query(text, [resource]);
+  return {
+    commit: async () => {
+      await untilSomebodyWaits(observer);
+      await client.query("commit");
+    },
+  };
+}
+const RAISES_THE_FENCE = "select palisade.guard($1, 9)";
+const WRITES = `update palisade.resources set rev = rev + 1, value = value || '{"rival": true}' where resource = $1`;
+const DELETES = "update palisade.resources set rev = rev + 1, deleted = true, value = null where resource = $1";
+
+/** As many patches as the argument says change no row, as if it had another revision by then. */
+const LOSE_RACES = `
+  create sequence races;
+  create function lose_race() returns trigger language plpgsql as
+    'begin if nextval(''public.races'') <= tg_argv[0]::int then return null; end if; return new; end'`;
+
+const ways = ["alone", "in a transaction"] as const;
+/** The verdict of the one operation, however it is sent. */
+async function send(store: FencedStore, way: (typeof ways)[number], request: WriteRequest): Promise<Verdict> {
+  if (way === "alone") return await store.write(request);
+  const verdict = await store.transaction({ operations: [request] });
+  if (verdict.kind === "committed") return verdict.results[0] as Verdict;
+  return verdict.kind === "refused" ? (verdict.refusals[0]?.refusal as Verdict) : verdict;
+}
+
+describe.each(ways)("a patch that races, %s", (way) => {
+  test("G1 is refused when the fence rises between its reading and its storing, although the document is the same", async ({
+    store,
+    connect,
+  }) => {
+    const resource = uniqueName();
+    await store.write(put(resource, 5, '{"a":1}'));
+    const other = await rival(connect, resource, RAISES_THE_FENCE);
+    const verdict = send(store, way, patch(resource, '{"b":2}'));
+    await other.commit();
+    expect(await verdict).toEqual({ kind: "stale", resource, presentedToken: 5, currentToken: 9 });
+    expect(await store.read(resource)).toMatchObject({ value: '{"a": 1}', rev: 1, token: 9 });
+  });
+
+  test("is merged anew into what was stored between its reading and its storing", async ({ store, connect }) => {
+    const resource = uniqueName();
+    await store.write(put(resource, 5, '{"a":1,"n":1}'));
+    const other = await rival(connect, resource, WRITES);
+    const verdict = send(store, way, patch(resource, '{"n":2}'));
+    await other.commit();
+    expect(await verdict).toMatchObject({ kind: "accepted", rev: 3, value: '{"a": 1, "n": 2, "rival": true}' });
+  });
+
+  test("G3 is not merged anew once the revision that it insists on is gone, nor once its document is", async ({ store, connect }) => {
+    const resource = uniqueName();
+    await store.write(put(resource, 5, "{}"));
+    const writer = await rival(connect, resource, WRITES);
+    const insisting = send(store, way, patch(resource, '{"n":2}', { expected: 1 }));
+    await writer.commit();
+    expect(await insisting).toEqual({ kind: "etag_mismatch", resource, currentRev: 2 });
+    const eraser = await rival(connect, resource, DELETES);
+    const late = send(store, way, patch(resource, '{"n":2}'));
+    await eraser.commit();
+    expect(await late).toEqual({ kind: "not_found", resource });
+    expect(await store.read(resource)).toMatchObject({ kind: "absent", rev: 3 });
+  });
+
+  test("is given up after eight races lost, as not applied, and not before", async ({ store, connect }) => {
+    const owner = await connect();
+    await owner.query(LOSE_RACES);
+    const resource = uniqueName();
+    await store.write(put(resource, 5, "{}"));
+    for (const races of [7, 8]) {
+      await owner.query("select setval('races', 1, false)");
+      await owner.query(`create or replace trigger lose_race before update on palisade.resources
+        for each row when (new.op = 'patch') execute function lose_race(${races})`);
+      const verdict = await send(store, way, patch(resource, `{"after":${races}}`));
+      if (races === 7) expect(verdict).toMatchObject({ kind: "accepted", rev: 2, value: '{"after": 7}' });
+      else expect(verdict).toEqual({ kind: "contention", resource, code: "race" });
+      expect((await owner.query("select last_value::int as tries from races")).rows).toEqual([{ tries: 8 }]);
+    }
+    await owner.query("drop function lose_race cascade; drop sequence races");
+    expect(await store.read(resource)).toMatchObject({ rev: 2, value: '{"after": 7}' });
+  });
+});
+
+describe("patches that race", () => {
+  test("through two gateways are all in the result, beside puts of other members", async ({ openStore }) => {
+    const resource = uniqueName();
+    const stores = [await openStore(), await openStore()];
+    await stores[0]?.write(put(resource, 1, "{}"));
+    const names = Array.from({ length: 40 }, (_, index) => `m${index}`);
+    await Promise.all(names.map((name, index) => stores[index % 2]?.write(patch(resource, `{"${name}":${index}}`, { token: 1 }))));
+    expect(Object.keys(JSON.parse((await documentOf(stores[0], resource)) ?? "")).sort()).toEqual([...names].sort());
+    expect(await stores[0]?.read(resource)).toMatchObject({ rev: 41 });
+  });
+
+  test("with the puts of their own gateway lose no race, however many there are", async ({ openStore }) => {
+    const retried: unknown[] = [];
+    const store = await openStore({ observe: (event) => event.kind === "retried" && retried.push(event) });
+    const resource = uniqueName();
+    await store.write(put(resource, 5, "{}"));
+    const verdicts = await Promise.all(
+      Array.from({ length: 60 }, (_, n) => store.write(n % 3 === 0 ? patch(resource, `{"n":${n}}`) : put(resource, 5, `{"put":${n}}`))),
+    );
+    expect(new Set(verdicts.map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
+    expect(answered(verdicts[30])).toBe('{"n": 30, "put": 29}');
+    expect(retried).toEqual([]);
+  });
+});
+
+describe("a patch with a number", () => {
+  test("G3 is merged once, however often it is sent and through however many gateways", async ({ openStore }) => {
+    const stores = [await openStore(), await openStore(), await openStore()];
+    for (let round = 0; round < 10; round += 1) {
+      const resource = uniqueName();
+      await stores[0]?.write(put(resource, 5, '{"n":[1]}'));
+      const request = patch(resource, `{"n":[${round}]}`, { seq: 4 });
+      const verdicts = await Promise.all(stores.map((store) => store.write(request)));
+      expect(verdicts.map(({ kind }) => kind).sort()).toEqual(["accepted", "sequence_out_of_order", "sequence_out_of_order"]);
+      await stores[1]?.write(put(resource, 5, '{"later":true}'));
+      expect(await stores[2]?.write(request)).toEqual({ kind: "sequence_out_of_order", resource, currentSeq: 4, currentRev: 3 });
+      expect(await stores[2]?.transaction({ operations: [request] })).toMatchObject({ kind: "refused", currentRevs: [3] });
+      expect(await documentOf(stores[0], resource)).toBe('{"later": true}');
+    }
+  });
+
+  test("G1 is stale before anything else, and too large only if nothing else refuses it", async ({ openStore }) => {
+    const store = await openStore({ documentLimitBytes: 100 });
+    const [resource, none] = [uniqueName(), uniqueName()];
+    await store.write({ ...put(resource, 5, "{}"), seq: 3 });
+    const large = JSON.stringify({ a: "x".repeat(100) });
+    for (const way of ways) {
+      expect(await send(store, way, patch(resource, large, { token: 4 }))).toMatchObject({ kind: "stale" });
+      expect(await send(store, way, patch(resource, large, { seq: 3 }))).toMatchObject({ kind: "sequence_out_of_order", currentSeq: 3 });
+      expect(await send(store, way, patch(resource, large, { expected: 9 }))).toMatchObject({ kind: "etag_mismatch", currentRev: 1 });
+      expect(await send(store, way, patch(resource, large, { expected: "absent" }))).toMatchObject({ kind: "etag_mismatch" });
+      expect(await send(store, way, patch(none, large))).toEqual({ kind: "not_found", resource: none });
+      expect(await send(store, way, patch(resource, large, { token: 6, seq: 1, expected: 1 }))).toEqual({
+        kind: "document_too_large",
+        resource,
+        bytes: 109,
+        limitBytes: 100,
+      });
+    }
+    expect(await store.write(patch(resource, '{"b":1}', { seq: 4, expected: "present" }))).toMatchObject({ kind: "accepted", token: 5 });
+  });
+});
+
+test("a batch of patches stores those that pass, whatever becomes of the others", async ({ openStore, connect }) => {
+  const store = await openStore({ history: "on", documentLimitBytes: 1_000 });
+  const client = await connect();
+  const names = Array.from({ length: 40 }, () => uniqueName());
+  await runStatement({ client }, ...names.map((name) => put(name, 5, '{"a":1}')));
+  const verdicts = await Promise.all(
+    names.map((name, n) => {
+      if (n % 4 === 1) return store.write(patch(name, "{}", { token: 4 }));
+      if (n === 7) return store.write(patch(name, JSON.stringify({ large: "x".repeat(1_000) })));
+      return store.write(patch(n % 4 === 2 ? uniqueName() : name, `{"n":${n}}`));
+    }),
+  );
+  const expected = names.map((_, n) => (n === 7 ? "document_too_large" : ["accepted", "stale", "not_found", "accepted"][n % 4]));
+  expect(verdicts.map(({ kind }) => kind)).toEqual(expected);
+  expect(answered(verdicts[4])).toBe('{"a": 1, "n": 4}');
+  expect(await store.history({ resource: names[4] ?? "", limit: 9 })).toMatchObject({ entries: [{ rev: 2, op: "patch" }] });
+});

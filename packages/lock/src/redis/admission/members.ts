@@ -1,0 +1,375 @@
+// How the members of a fleet change while it is used. A majority of the present members agrees on
+// the next generation in two rounds, as in Paxos: they promise, and they accept. One that has
+// accepted is closed: it does not vote. Then those that stay enter the next generation above the
+// highest floor that was told as they closed. A newcomer is rebuilt like a member that lost its
+// memory. A change that was left half-way is carried on by any locker. Why two sets are never both
+// counted: docs/decisions/0003, spec/members.tla. Below the rounds: what operators ask for.
+import { closedError } from "../../lease/messages.js";
+import type { Clock } from "../../platform/clock.js";
+import { LockError } from "../../protocol/ballot.js";
+import type { FleetMembers, MemberChange, ReconfigureOptions } from "../../protocol/fleet.js";
+import type { ServerSource } from "../../protocol/node.js";
+import type { RedisNode } from "../node.js";
+import {
+  type Accepted,
+  accept,
+  changed,
+  enter,
+  forgottenLeasesEndMs,
+  generationNumber,
+  isClosed,
+  isOfThisRun,
+  longestLeaseMs,
+  type Member,
+  type NodeStatus,
+  type Promised,
+  promise,
+  type Roster,
+  type RosterChange,
+} from "../record.js";
+import type { ScriptCall } from "../script-call.js";
+import { floorsNeeded } from "./plan.js";
+import { type AdmissionSettings, answered, examineNode, found, openAdmissionOf, type ReadStatus, readStatuses } from "./steps.js";
+
+export type Agreement =
+  /** The members have this roster now: the one that was wished for, or one that was under way. */
+  | { readonly kind: "agreed"; readonly roster: Roster }
+  /** Nothing was under way, and nothing wished for. */
+  | { readonly kind: "nothing" }
+  /** Leases of the generation before the present one may still run. */
+  | { readonly kind: "too early"; readonly missingMs: number }
+  /** Others are at it, or members were rebuilt meanwhile: worth trying again soon. */
+  | { readonly kind: "crossed" }
+  | { readonly kind: "too few"; readonly asked: number };
+
+/** Of ballots with one number, that of the higher lot counts. */
+const LOTS = 2 ** 32;
+
+interface Noted {
+  readonly node: RedisNode;
+  readonly status: NodeStatus;
+}
+
+/** What the members promised, by node. */
+type Answers<T> = readonly { readonly noted: Noted; readonly answer: T }[];
+
+/**
+ * Has the members agree on the next generation: the one that another has begun, or else the wish.
+ * The statuses were read before.
+ */
+export async function agree(
+  settings: AdmissionSettings,
+  statuses: readonly ReadStatus[],
+  wish: (present: Roster) => Roster | undefined,
+): Promise<Agreement> {
+  const { fleet, clock } = settings;
+  const present = fleet.roster;
+  if (present === undefined) return { kind: "nothing" };
+  const majority = Math.floor(present.members.length / 2) + 1;
+  const asked = statuses.filter(({ node, status }) => isPresent(settings, node, status));
+  if (asked.length < majority) return { kind: "too few", asked: asked.length };
+  // Every lease of the generation before the present one must be over.
+  const outwaitMs = present.generation > 1 ? Math.max(0, forgottenLeasesEndMs(longestLeaseMs(present)) - fleet.knownForMs) : 0;
+  // Only members that can accept now: a part that has accepted, and is closed, would stop the fleet
+  // until the others can.
+  const missing = asked.map(({ status }) => (isClosed(status) ? 0 : Math.max(0, outwaitMs - status.openForMs)));
+  const missingMs = missing.toSorted((one, other) => one - other)[majority - 1] ?? 0;
+  if (missingMs > 0) return { kind: "too early", missingMs };
+  const noted = asked.filter((_, i) => missing[i] === 0);
+  const ballot = ballotAbove(Math.max(...noted.map(({ status }) => status.promised)), clock.random());
+  const promised = (await askEach<Promised>(noted, ({ status }) => promise(settings.keys, status.admitted, ballot))).filter(
+    (each): each is { noted: Noted; answer: Extract<Promised, { kind: "promised" }> } => each.answer.kind === "promised",
+  );
+  if (promised.length < majority) return { kind: "crossed" };
+  const next = begun(promised.map(({ answer }) => answer)) ?? wish(present);
+  if (next === undefined) return { kind: "nothing" };
+  const accepted = await askEach<Accepted>(
+    promised.map((each) => each.noted),
+    ({ status }) =>
+      accept(settings.keys, {
+        noted: status.admitted,
+        ballot,
+        roster: next,
+        openForMs: outwaitMs,
+        epoch: clock.secret(),
+      }),
+  );
+  return settle(settings, { next, accepted, majority });
+}
+
+/** Every member of the present generation with a memory of this run, be it closed. */
+function isPresent({ fleet }: AdmissionSettings, node: RedisNode, status: NodeStatus): boolean {
+  const isMember = fleet.members.includes(node) && !node.isExcluded && isOfThisRun(status);
+  return isMember && generationNumber(status.admission?.generation ?? "") === (fleet.roster?.generation ?? 0);
+}
+
+function ballotAbove(highest: number, chance: number): number {
+  return (Math.floor(highest / LOTS) + 1) * LOTS + Math.floor(chance * LOTS);
+}
+
+/** What was accepted under the highest ballot: a majority may have accepted it. */
+function begun(promises: readonly Extract<Promised, { kind: "promised" }>[]): Roster | undefined {
+  const accepted = promises.filter((each) => each.roster !== undefined);
+  return accepted.reduce<(typeof accepted)[number] | undefined>(
+    (best, each) => (best === undefined || each.accepted > best.accepted ? each : best),
+    undefined,
+  )?.roster;
+}
+
+async function askEach<T>(nodes: readonly Noted[], call: (noted: Noted) => ScriptCall<T>): Promise<Answers<T>> {
+  const answers = await Promise.all(
+    nodes.map(async (noted) => {
+      const answer = await answered(() => noted.node.connection.run(call(noted)), noted.node);
+      return answer === undefined ? [] : [{ noted, answer }];
+    }),
+  );
+  return answers.flat();
+}
+
+async function settle(
+  settings: AdmissionSettings,
+  { next, accepted, majority }: { readonly next: Roster; readonly accepted: Answers<Accepted>; readonly majority: number },
+): Promise<Agreement> {
+  const closed = accepted.flatMap(({ answer }) => (answer.kind === "accepted" ? [answer.floor] : []));
+  if (closed.length < majority) {
+    const early = accepted.flatMap(({ answer }) => (answer.kind === "too early" ? [answer.missingMs] : []));
+    return early.length > 0 ? { kind: "too early", missingMs: Math.max(...early) } : { kind: "crossed" };
+  }
+  const floor = Math.max(...closed);
+  // Before the locker changes over: the nodes are still the members of the generation that ends.
+  const staying = settings.fleet.members.filter((node) => next.members.some(({ id }) => id === node.memberId));
+  await Promise.all(staying.map((node) => enterOne(settings, node, { next, floor })));
+  return { kind: "agreed", roster: next };
+}
+
+async function enterOne(
+  { keys, clock }: AdmissionSettings,
+  node: RedisNode,
+  { next, floor }: { readonly next: Roster; readonly floor: number },
+): Promise<boolean> {
+  const since = next.members.find(({ id }) => id === node.memberId)?.since ?? Number.MAX_SAFE_INTEGER;
+  const given = { roster: next, floor, epoch: clock.secret(), since };
+  return (await answered(() => node.connection.run(enter(keys, given)), node)) ?? false;
+}
+
+/**
+ * Leads members that kept their memory, and were away when the members changed, into the present
+ * generation. Its floor is that of any node that votes in it.
+ */
+export async function leadIn(settings: AdmissionSettings, statuses: readonly ReadStatus[]): Promise<boolean> {
+  const { fleet } = settings;
+  const { roster } = fleet;
+  if (roster === undefined) return false;
+  const numberOf = (status: NodeStatus): number => generationNumber(status.admission?.generation ?? "");
+  const floors = statuses.flatMap(({ status }) =>
+    status.fleet === fleet.fleet && isOfThisRun(status) && numberOf(status) === roster.generation ? (status.floor ?? []) : [],
+  );
+  if (floors.length === 0) return false;
+  const floor = Math.max(...floors);
+  const behind = statuses.filter(({ node, status }) => {
+    const since = fleet.memberAt(node)?.since ?? Number.MAX_SAFE_INTEGER;
+    return !node.isExcluded && isOfThisRun(status) && numberOf(status) < roster.generation && numberOf(status) >= since;
+  });
+  const entered = await Promise.all(behind.map(({ node }) => enterOne(settings, node, { next: roster, floor })));
+  return entered.includes(true);
+}
+
+interface Reconfiguration {
+  readonly change: MemberChange<ServerSource>;
+  readonly limits: ReconfigureOptions;
+}
+
+const AGAIN_MS = 40;
+
+/**
+ * What an operator wishes to change. Repeated until it is done: a change that another began comes
+ * first. Resolves with the members once they are as asked for; LockError `LOCK_NO_QUORUM` if that takes
+ * too long.
+ */
+export async function reconfigure(settings: AdmissionSettings, { change, limits }: Reconfiguration): Promise<FleetMembers> {
+  const { clock, fleet, onMembers } = settings;
+  const wait = new ChangeWait(clock, limits);
+  const newcomer = "add" in change ? fleet.openUnlessOpen(change.add) : "replace" in change ? fleet.openUnlessOpen(change.by) : undefined;
+  for (;;) {
+    const statuses = await readStatuses(settings);
+    if (fleet.isClosed) throw closedError([]);
+    if (fleet.consider()) onMembers();
+    const step = await planOf(settings, change, newcomer);
+    if (step.kind === "done") return membersOf(step.roster);
+    const outcome = step.kind === "wait" ? step : await agree(settings, statuses, (present) => changed(present, step.change));
+    if (outcome.kind === "agreed") {
+      if (fleet.adopt(outcome.roster)) onMembers();
+      continue;
+    }
+    const hindrance = waitAfter(outcome, fleet.roster, AGAIN_MS * (1 + clock.random()));
+    if (!(await wait.for(hindrance)))
+      throw new LockError("LOCK_NO_QUORUM", `the members were not changed within waitMs: ${described(hindrance)}`);
+  }
+}
+
+type Planned =
+  | { readonly kind: "done"; readonly roster: Roster }
+  | { readonly kind: "wait"; readonly why: string }
+  | { readonly kind: "change"; readonly change: RosterChange };
+
+async function planOf(settings: AdmissionSettings, change: MemberChange<ServerSource>, newcomer: RedisNode | undefined): Promise<Planned> {
+  const roster = settings.fleet.roster;
+  if (roster === undefined) return { kind: "wait", why: "not all members of this fleet are known" };
+  const done = { kind: "done", roster } as const;
+  if ("maxTtlMs" in change) return roster.maxTtlMs === change.maxTtlMs ? done : { kind: "change", change: { maxTtlMs: change.maxTtlMs } };
+  const leaving = "add" in change ? undefined : memberNamed(settings, "remove" in change ? change.remove : change.replace);
+  if ("remove" in change) {
+    if (leaving === undefined) return done;
+    return votersLeft(settings, { roster, leaving, joining: 0 }) ?? { kind: "change", change: { remove: leaving.id } };
+  }
+  if (newcomer === undefined) throw new Error("a change that adds a member has a newcomer");
+  const id = await idOf(settings, newcomer);
+  if (id === undefined)
+    return { kind: "wait", why: `${newcomer.name} (${newcomer.address}) cannot be asked: ${newcomer.connection.cause}` };
+  if (roster.members.some((member) => member.id === id)) return done;
+  const by = { id, address: newcomer.address };
+  if ("add" in change) return votersLeft(settings, { roster, leaving: undefined, joining: 1 }) ?? { kind: "change", change: { add: by } };
+  if (leaving === undefined)
+    throw new RangeError(
+      `no member is called ${change.replace}; the members are ${roster.members.map(({ address }) => address).join(", ")}`,
+    );
+  return votersLeft(settings, { roster, leaving, joining: 0 }) ?? { kind: "change", change: { replace: leaving.id, by } };
+}
+
+/**
+ * Not begun while the members that stay are too few to rebuild the newcomer, or to go on without
+ * it.
+ */
+function votersLeft(
+  { fleet }: AdmissionSettings,
+  { roster, leaving, joining }: { readonly roster: Roster; readonly leaving: Member | undefined; readonly joining: 0 | 1 },
+): Planned | undefined {
+  const isReplaced = leaving !== undefined && joining === 0;
+  const size = roster.members.length + joining;
+  const voters = fleet.members.filter((node) => node.isVoter && node.connection.isUp && node.memberId !== leaving?.id).length;
+  const needed = Math.max(isReplaced ? 0 : floorsNeeded(size), Math.floor(size / 2) + 1 - joining);
+  return voters >= needed ? undefined : { kind: "wait", why: `${voters} members that stay can vote, and ${needed} are needed` };
+}
+
+function memberNamed({ fleet }: AdmissionSettings, name: string): Member | undefined {
+  const { roster } = fleet;
+  return roster?.members.find(
+    ({ id, address }) =>
+      address === name || fleet.members.some((node) => node.memberId === id && (node.name === name || node.address === name)),
+  );
+}
+
+/** The id under which the newcomer becomes a member: it is lost with its memory. */
+async function idOf(settings: AdmissionSettings, node: RedisNode): Promise<string | undefined> {
+  await node.met();
+  const [read] = await readStatuses(settings, [node]);
+  if (read === undefined) return undefined;
+  const { fleet, id, runId, unknownFormat } = read.status;
+  const twin = settings.fleet.members.find((member) => member !== node && member.status?.runId === runId);
+  if (twin !== undefined && twin.memberId !== id)
+    throw new RangeError(`${node.address} is the server of ${twin.name} (${twin.address}), which is a member`);
+  if (unknownFormat !== undefined || (fleet !== undefined && fleet !== settings.fleet.fleet))
+    throw new RangeError(`${node.address} belongs to another fleet (${fleet ?? `format ${unknownFormat}`}): clear it first`);
+  if (id !== undefined) return id;
+  return (await answered(() => openAdmissionOf(settings, node), node))?.id;
+}
+
+function waitAfter(outcome: Agreement | Extract<Planned, { kind: "wait" }>, roster: Roster | undefined, againMs: number): Wait {
+  if (outcome.kind === "too early")
+    return { why: "leases of the generation before the present one may run", waitMs: outcome.missingMs, outwaits: true };
+  const why =
+    outcome.kind === "wait"
+      ? outcome.why
+      : outcome.kind === "too few"
+        ? `${outcome.asked} members could be asked, and a majority of ${roster?.members.length ?? 0} is needed`
+        : "another change was under way";
+  return { why, waitMs: againMs, outwaits: false };
+}
+
+/**
+ * Founds a fleet whose members `without` are down. Only for nodes that have never been a fleet:
+ * what those that are down remember of one is not asked for.
+ */
+export async function foundWithout(settings: AdmissionSettings, without: readonly string[]): Promise<FleetMembers> {
+  const { fleet, onMembers } = settings;
+  const absent = fleet.configured.filter(({ name, address }) => without.includes(name) || without.includes(address));
+  if (absent.length !== without.length) throw new RangeError(`${without.join(", ")} must name nodes of this locker`);
+  const up = absent.find(({ connection }) => connection.isUp);
+  if (up !== undefined) throw new RangeError(`${up.name} (${up.address}) can be reached, so the fleet is founded with it`);
+  const statuses = await readStatuses(settings);
+  if (fleet.consider()) onMembers();
+  if (fleet.roster !== undefined) return membersOf(fleet.roster);
+  const seen = await Promise.all(statuses.map(({ node, status }) => examineNode(settings, node, status)));
+  const nodes = seen.flatMap((each) => (each === undefined || each === "changed since" || each.status.fleet !== undefined ? [] : [each]));
+  if (nodes.length + absent.length < fleet.configured.length || nodes.length <= absent.length)
+    throw new LockError(
+      "LOCK_NO_QUORUM",
+      `${nodes.length} of ${fleet.configured.length} nodes can be founded without ${without.join(", ")}; all others are needed, and a majority`,
+    );
+  const outcome = await found(
+    settings,
+    nodes,
+    absent.map(({ address }) => address),
+  );
+  if (outcome.kind === "blocked") throw new LockError("LOCK_NO_QUORUM", outcome.reason);
+  await readStatuses(settings);
+  if (fleet.consider()) onMembers();
+  if (fleet.roster === undefined) throw new LockError("LOCK_NO_QUORUM", "nodes have changed while the fleet was founded; ask again");
+  return membersOf(fleet.roster);
+}
+
+export function membersOf({ generation, members, maxTtlMs }: Roster): FleetMembers {
+  return { generation, members: members.map(({ address }) => address), maxTtlMs };
+}
+
+/** What is waited for before it is looked at again. */
+export interface Wait {
+  readonly why: string;
+  readonly waitMs: number;
+  /** For leases, which end by themselves; otherwise for something that may never come about. */
+  readonly outwaits: boolean;
+}
+
+/** By default a change gives up when nothing has come of it for so long, leases aside. */
+const TRY_MS = 120_000;
+/** How soon it notices that the locker was closed. */
+const LOOK_EVERY_MS = 250;
+/** The end of leases that is told is right to within so much. */
+const TOLD_MS = 1_000;
+
+/**
+ * How long a change is tried. Leases that have to be outwaited take as long as they were allowed to
+ * last: unless the caller has set a limit, they are waited for on top.
+ */
+export class ChangeWait {
+  readonly #clock: Clock;
+  readonly #limits: ReconfigureOptions;
+  #until: number;
+  #told: { readonly why: string; readonly endsAt: number } | undefined;
+
+  constructor(clock: Clock, limits: ReconfigureOptions) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#until = clock.monotonicMs() + (limits.waitMs ?? TRY_MS);
+  }
+
+  /** False, at once, if there is no time for that; otherwise it may be worth looking again. */
+  async for(wait: Wait): Promise<boolean> {
+    const endsAt = this.#clock.monotonicMs() + wait.waitMs;
+    if (wait.outwaits && this.#limits.waitMs === undefined) this.#until = Math.max(this.#until, endsAt + TRY_MS);
+    if (endsAt > this.#until) return false;
+    this.#tell(wait, endsAt);
+    await new Promise<void>((resolve) => this.#clock.setTimer(Math.min(wait.waitMs, LOOK_EVERY_MS), resolve));
+    return true;
+  }
+
+  #tell({ why, waitMs, outwaits }: Wait, endsAt: number): void {
+    if (this.#told?.why === why && endsAt < this.#told.endsAt + TOLD_MS) return;
+    this.#told = { why, endsAt: outwaits ? endsAt : Number.POSITIVE_INFINITY };
+    this.#limits.onWait?.(outwaits ? { why, waitMs: Math.ceil(waitMs) } : { why });
+  }
+}
+
+export function described({ why, waitMs, outwaits }: Wait): string {
+  return outwaits ? `${why} for ${Math.ceil(waitMs)} ms more` : why;
+}

@@ -1,0 +1,356 @@
+// For unit tests of code that uses the lock: a locker without Redis. It is the lock itself, over a
+// node in memory instead of a fleet; a suite of tests is run over both. Its time is that of the
+// global timers and `Date` at the moment of each call, so a test framework's fake timers move it.
+
+import { createHash } from "node:crypto";
+import { QuorumLocker } from "./locker.js";
+import { type LockerOptions, readPolicy } from "./options/policy.js";
+import { type Clock, liveClock } from "./platform/clock.js";
+import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot, Unreachable } from "./protocol/ballot.js";
+import type { Fleet, FleetState, NodeReport, StoredLease } from "./protocol/fleet.js";
+import type { Locker } from "./protocol/locker.js";
+import type { ExtendQuestion, GrantQuestion, LockNode, Ownership, ReleaseListener, ReleaseQuestion, Wait } from "./protocol/node.js";
+
+const MAX_TTL_MS = 60_000;
+const FAKE_REPORT: NodeReport = {
+  latencyMs: 0,
+  clockAheadMs: 0,
+  clockUncertaintyMs: 0,
+  version: "fake",
+  durable: false,
+  memory: { usedBytes: 0, evictionPolicy: "noeviction" },
+};
+
+/** The servers of a test: lockers that are given the same ones contend with each other. */
+export class FakeServers {
+  /** False: every call fails as it does when no server can be reached (`LOCK_NO_QUORUM`). */
+  reachable = true;
+  readonly #memories = new Map<string, FakeMemory>();
+
+  /**
+   * Takes the lock away from its holder, as when its time had run out on the servers. The holder
+   * learns of it at its next renewal.
+   */
+  lose(resource: string, namespace = "palisade"): void {
+    this.memoryOf(namespace).locks.delete(resource);
+  }
+
+  /** @internal */
+  memoryOf(namespace: string): FakeMemory {
+    const memory = this.#memories.get(namespace) ?? new FakeMemory();
+    this.#memories.set(namespace, memory);
+    return memory;
+  }
+}
+
+/** Options of createLocker, with servers in memory in place of nodes. */
+export interface FakeLockerOptions extends Omit<LockerOptions, "nodes" | "quorum"> {
+  /** Default: servers that no other locker has. */
+  readonly servers?: FakeServers;
+}
+
+/**
+ * A locker for unit tests: no Redis, no network, and otherwise as createLocker's. Tokens rise from
+ * 1. `doctor` finds nothing; members cannot be changed.
+ */
+export function createFakeLocker({ servers = new FakeServers(), ...options }: FakeLockerOptions = {}): Locker {
+  const policy = readPolicy({ ...options, nodes: ["redis://127.0.0.1:6379"] });
+  const clock = liveClock();
+  const memory = servers.memoryOf(policy.namespace);
+  const node = new FakeNode(memory, clock, () => servers.reachable);
+  return new QuorumLocker(fleetOf(node, memory, { servers, maxTtlMs: policy.maxTtlMs ?? MAX_TTL_MS }), policy, clock);
+}
+
+function fleetOf(
+  node: FakeNode,
+  memory: FakeMemory,
+  { servers, maxTtlMs }: { readonly servers: FakeServers; readonly maxTtlMs: number },
+): Fleet {
+  const { name } = node;
+  const cause = "ECONNREFUSED";
+  const state = (): FleetState => ({
+    admitted: servers.reachable ? [name] : [],
+    quarantined: [],
+    unreachable: servers.reachable ? [] : [{ node: name, cause }],
+    refusal: undefined,
+    maxTtlMs,
+  });
+  const asked = <Answer>(answer: () => Answer) =>
+    servers.reachable
+      ? ({ kind: "answered", node: name, answer: answer() } as const)
+      : ({ kind: "unreachable", node: name, cause } as const);
+  const unchangeable = async (): Promise<never> => {
+    throw new TypeError("the members of a fake cannot be changed");
+  };
+  return {
+    nodes: [node],
+    maxTtlMs,
+    refusal: undefined,
+    onChange: () => {},
+    state,
+    settled: async () => state(),
+    listResources: async () => [asked(() => [...memory.tokens.keys()])],
+    listHeld: async (prefix) => [asked(() => ({ leases: node.leases(prefix), steps: 1, isWhole: true }))],
+    report: async () => [asked(() => FAKE_REPORT)],
+    mark: async (mark, atLeast) => [
+      asked(() => {
+        memory.marks.set(mark, Math.max(atLeast, memory.marks.get(mark) ?? 0));
+        return memory.marks.get(mark) ?? 0;
+      }),
+    ],
+    members: () => undefined,
+    reconfigure: unchangeable,
+    foundWithout: unchangeable,
+    probe: async () => [],
+    close: () => node.close(),
+  };
+}
+
+interface Held {
+  readonly owner: string;
+  readonly label: string;
+  untilAt: number;
+  /** Free, and kept for the one with this ticket. */
+  readonly reservedFor?: Ticket;
+}
+
+/** Of the callers of one locker that want the same. */
+interface Ticket {
+  readonly node: FakeNode;
+  readonly name: string;
+}
+
+/** What a node stores, of one namespace. */
+export class FakeMemory {
+  readonly locks = new Map<string, Held>();
+  readonly tokens = new Map<string, number>();
+  readonly marks = new Map<string, number>();
+  /** Per resource the tickets of those that wait, and since when. */
+  readonly tickets = new Map<string, Map<Ticket, Wait>>();
+  /** The highest token of any resource. */
+  floor = 0;
+}
+
+const EPOCH = "fake";
+/** For how long a released lock is kept for the first one that waits. */
+const RESERVED_MS = 40;
+
+/**
+ * One node in memory, which executes requests as the scripts on a Redis master do. The lockers of a
+ * test share its memory.
+ */
+export class FakeNode implements LockNode {
+  readonly name = "n1";
+  readonly address = "fake:0";
+  readonly #memory: FakeMemory;
+  readonly #clock: Clock;
+  readonly #isReachable: () => boolean;
+  readonly #listeners = new Map<string, Set<ReleaseListener>>();
+  readonly #tickets = new Map<string, Ticket>();
+
+  constructor(memory: FakeMemory, clock: Clock, isReachable: () => boolean) {
+    this.#memory = memory;
+    this.#clock = clock;
+    this.#isReachable = isReachable;
+  }
+
+  epoch(): string {
+    return EPOCH;
+  }
+
+  async met(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  grant({ resources, owner, label, ttlMs, wait }: GrantQuestion): Promise<GrantBallot> {
+    return this.#answer((): GrantBallot => {
+      const ticket = wait === undefined ? undefined : this.#ticket(wait.ticket);
+      for (const resource of resources) {
+        const held = this.#held(resource, ticket);
+        if (held !== undefined && held.owner !== owner) {
+          const refused = { kind: "held", node: this.name, resource, holder: held.label, remainingMs: this.#leftMs(held) } as const;
+          const there = held.reservedFor === undefined ? refused : { ...refused, isReserved: true as const };
+          if (wait === undefined || ticket === undefined) return there;
+          this.#leave(resources, ticket);
+          this.#takeTicket(resource, ticket, wait);
+          return { ...there, hasTicket: true };
+        }
+      }
+      if (ticket !== undefined) for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
+      const token = Math.max(...resources.map((resource) => this.#token(resource))) + 1;
+      for (const resource of resources) this.#take(resource, { owner, label, token, ttlMs });
+      return { kind: "granted", node: this.name, token, epoch: EPOCH };
+    });
+  }
+
+  seal({ resources, owner, token }: Ownership & { readonly token: number }): Promise<SealBallot> {
+    return this.#answer((): SealBallot => {
+      const isOurs = resources.every((resource) => this.#held(resource)?.owner === owner && this.#token(resource) <= token);
+      if (isOurs) for (const resource of resources) this.#store(resource, token);
+      return isOurs ? { kind: "sealed", node: this.name, epoch: EPOCH } : { kind: "lost", node: this.name };
+    });
+  }
+
+  extend({ resources, owner, ttlMs }: ExtendQuestion): Promise<ExtendBallot> {
+    return this.#answer((): ExtendBallot => {
+      const held = resources.map((resource) => this.#held(resource));
+      const other = held.find((each) => each !== undefined && each.owner !== owner);
+      if (other !== undefined) return { kind: "taken", node: this.name, holder: other.label, remainingMs: this.#leftMs(other) };
+      if (held.includes(undefined)) return { kind: "missing", node: this.name };
+      const untilAt = this.#clock.monotonicMs() + ttlMs;
+      for (const [i, resource] of resources.entries()) {
+        const before = held[i];
+        if (before !== undefined) this.#memory.locks.set(resource, { ...before, untilAt });
+      }
+      return { kind: "extended", node: this.name };
+    });
+  }
+
+  heal(question: GrantQuestion & { readonly token: number }): Promise<ExtendBallot> {
+    return this.#answer((): ExtendBallot => {
+      for (const resource of question.resources) if (this.#held(resource) === undefined) this.#take(resource, question);
+      return { kind: "extended", node: this.name };
+    });
+  }
+
+  release({ resources, owner, tells }: ReleaseQuestion): Promise<ReleaseBallot> {
+    return this.#answer((): ReleaseBallot => {
+      const ours = resources.filter((resource) => this.#held(resource)?.owner === owner);
+      const waiting = ours.map((resource) => this.#free(resource, tells));
+      return ours.length === 0
+        ? { kind: "absent", node: this.name }
+        : { kind: "released", node: this.name, listeners: Math.max(...waiting) };
+    });
+  }
+
+  inspect(resource: string): Promise<InspectBallot> {
+    return this.#answer((): InspectBallot => {
+      const held = this.#held(resource);
+      const [holder, owner, remainingMs] =
+        held === undefined || held.reservedFor !== undefined
+          ? [null, null, null]
+          : [held.label, fingerprintOf(held.owner), this.#leftMs(held)];
+      const seen = { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource) } as const;
+      return { ...seen, hasWaiters: true, ...(held?.reservedFor === undefined ? {} : { isReserved: true }) };
+    });
+  }
+
+  leases(prefix: string): ReadonlyMap<string, StoredLease> {
+    const names = [...this.#memory.locks.keys()].filter((name) => name.startsWith(prefix));
+    return new Map(
+      names.flatMap((resource): (readonly [string, StoredLease])[] => {
+        const held = this.#held(resource);
+        if (held === undefined || held.reservedFor !== undefined) return [];
+        const owner = fingerprintOf(held.owner);
+        return [[resource, { resource, owner, holder: held.label, remainingMs: this.#leftMs(held), token: this.#token(resource) }]];
+      }),
+    );
+  }
+
+  raise({ resource, token, remove }: Parameters<LockNode["raise"]>[0]): Promise<RaiseBallot> {
+    return this.#answer((): RaiseBallot => {
+      const there = remove === "holder" ? this.#held(resource) : undefined;
+      const held = there?.reservedFor === undefined ? there : undefined;
+      this.#store(resource, Math.max(token, this.#token(resource)));
+      if (held !== undefined) this.#free(resource, true);
+      return { kind: "raised", node: this.name, token: this.#token(resource), epoch: EPOCH, removed: held?.label ?? null };
+    });
+  }
+
+  onReleased(resource: string, listener: ReleaseListener, ticket = ""): () => void {
+    const place = `${ticket} ${resource}`;
+    const listeners = this.#listeners.get(place) ?? new Set();
+    this.#listeners.set(place, listeners.add(listener));
+    listener.listening();
+    return () => listeners.delete(listener);
+  }
+
+  leave(resources: readonly string[], name = ""): Promise<ReleaseBallot> {
+    return this.#answer((): ReleaseBallot => {
+      const ticket = this.#ticket(name);
+      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
+      this.#leave(resources, ticket);
+      return { kind: "absent", node: this.name };
+    });
+  }
+
+  /** In a turn of its own, as from a server. */
+  async #answer<Ballot>(execute: () => Ballot): Promise<Ballot | Unreachable> {
+    await Promise.resolve();
+    if (!this.#isReachable()) return { kind: "unreachable", node: this.name, cause: "ECONNREFUSED", unsent: true };
+    return execute();
+  }
+
+  #ticket(name = ""): Ticket {
+    const ticket = this.#tickets.get(name) ?? { node: this, name };
+    this.#tickets.set(name, ticket);
+    return ticket;
+  }
+
+  /** What is reserved for the ticket is free. */
+  #held(resource: string, ticket?: Ticket): Held | undefined {
+    const held = this.#memory.locks.get(resource);
+    if (held === undefined || (ticket !== undefined && held.reservedFor === ticket)) return undefined;
+    if (held.untilAt > this.#clock.monotonicMs()) return held;
+    this.#memory.locks.delete(resource);
+    return undefined;
+  }
+
+  #leftMs({ untilAt }: Held): number {
+    return Math.ceil(untilAt - this.#clock.monotonicMs());
+  }
+
+  #take(resource: string, { owner, label, token, ttlMs }: Omit<GrantQuestion, "resources"> & { readonly token: number }): void {
+    this.#memory.locks.set(resource, { owner, label, untilAt: this.#clock.monotonicMs() + ttlMs });
+    this.#store(resource, token);
+  }
+
+  #token(resource: string): number {
+    return this.#memory.tokens.get(resource) ?? this.#memory.floor;
+  }
+
+  #store(resource: string, token: number): void {
+    this.#memory.tokens.set(resource, token);
+    this.#memory.floor = Math.max(this.#memory.floor, token);
+  }
+
+  #takeTicket(resource: string, ticket: Ticket, wait: Wait): void {
+    const tickets = this.#memory.tickets.get(resource) ?? new Map<Ticket, Wait>();
+    this.#memory.tickets.set(resource, tickets.set(ticket, wait));
+  }
+
+  /** What is reserved for the ticket goes to the next one. */
+  #leave(resources: readonly string[], ticket: Ticket): void {
+    for (const resource of resources) if (this.#memory.locks.get(resource)?.reservedFor === ticket) this.#free(resource, true);
+  }
+
+  /** How many wait; the first one is told, and the one behind it. */
+  #free(resource: string, tells: boolean): number {
+    this.#memory.locks.delete(resource);
+    const tickets = this.#memory.tickets.get(resource) ?? new Map<Ticket, Wait>();
+    const [[first, asked] = [], backup] = [...tickets].sort(([, a], [, b]) => a.sinceMs - b.sinceMs);
+    const waiting = tickets.size;
+    if (first === undefined || asked === undefined || !tells) return waiting;
+    tickets.delete(first);
+    const untilAt = this.#clock.monotonicMs() + RESERVED_MS;
+    this.#memory.locks.set(resource, { owner: "", label: "the next in line", untilAt, reservedFor: first });
+    first.node.#tell([first, asked], resource, "first");
+    if (backup !== undefined) backup[0].node.#tell(backup, resource, "backup");
+    return waiting;
+  }
+
+  #tell([{ name }, { sinceMs, waitedMs }]: readonly [Ticket, Wait], resource: string, place: "first" | "backup"): void {
+    const listeners = [...(this.#listeners.get(`${name} ${resource}`) ?? [])];
+    for (const listener of listeners) soon(() => listener.released(place, sinceMs + waitedMs));
+  }
+}
+
+/** Not with queueMicrotask: some frameworks fake it, and a notice would wait for a timer. */
+function soon(run: () => void): void {
+  void Promise.resolve().then(run);
+}
+
+/** Tells owners apart without showing their secrets. */
+function fingerprintOf(owner: string): string {
+  return createHash("sha256").update(owner).digest("base64url").slice(0, 8);
+}

@@ -1,0 +1,114 @@
+// The stream of the page: what changed, gathered, and never more than a bound however much happens. A
+// reader that does not keep up misses rows, not numbers. The credential is looked at every second: a
+// stream lasts longer than a key.
+import type { ServerResponse } from "node:http";
+import { type Caller, visibleTo, type WatchedGateway } from "./gateway.js";
+import type { LockWatch } from "./lock-watch.js";
+import type { Events, WriteCounts } from "./messages.js";
+
+const MAX_READERS = 64;
+const REFUSALS_EVERY_MS = 250;
+const STATE_EVERY_MS = 1_000;
+const SECONDS_KEPT = 300;
+/** Rows of one event. */
+const MAX_ROWS = 50;
+const ROWS_AT_FIRST = 200;
+/** A reader that has taken nothing for so many seconds is ended. */
+const STUCK_SECONDS = 30;
+
+interface Reader {
+  readonly caller: Caller;
+  readonly response: ServerResponse;
+  /** The last refusal that it was told of. */
+  toldUpTo: number;
+  stuckSeconds: number;
+}
+
+export class Live {
+  readonly #gateway: WatchedGateway;
+  readonly #watch: LockWatch | undefined;
+  readonly #readers = new Set<Reader>();
+  readonly #timers: readonly NodeJS.Timeout[];
+  /** What was counted in each of the last seconds. */
+  readonly #writes: WriteCounts[] = [];
+  #totals: ReadonlyMap<string, number>;
+
+  constructor(gateway: WatchedGateway, watch: LockWatch | undefined) {
+    this.#gateway = gateway;
+    this.#watch = watch;
+    this.#totals = gateway.writeTotals();
+    this.#timers = [
+      setInterval(() => void this.#secondIsOver(), STATE_EVERY_MS).unref(),
+      setInterval(() => this.#tellRefusals(), REFUSALS_EVERY_MS).unref(),
+    ];
+    if (watch !== undefined) watch.onNews = () => this.#tellNodes();
+  }
+
+  get isFull(): boolean {
+    return this.#readers.size >= MAX_READERS;
+  }
+
+  begin(caller: Caller, response: ServerResponse): void {
+    const { refusals } = this.#gateway;
+    const reader = { caller, response, toldUpTo: refusals.count, stuckSeconds: 0 };
+    this.#readers.add(reader);
+    response.once("close", () => this.#readers.delete(reader));
+    this.#watch?.watched();
+    send(reader, "hello", {
+      principal: caller.id,
+      knowsLock: this.#watch !== undefined,
+      writes: this.#writes,
+      refusals: refusals.newest(ROWS_AT_FIRST, 0, visibleTo(caller)),
+      refusedSince: refusals.since,
+    });
+    this.#tellState(reader, undefined);
+  }
+
+  close(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const { response } of this.#readers) response.end();
+  }
+
+  async #secondIsOver(): Promise<void> {
+    const totals = this.#gateway.writeTotals();
+    const more = [...totals].map(([outcome, count]) => [outcome, count - (this.#totals.get(outcome) ?? 0)] as const);
+    const writes = Object.fromEntries(more.filter(([, count]) => count > 0));
+    this.#totals = totals;
+    this.#writes.push(writes);
+    if (this.#writes.length > SECONDS_KEPT) this.#writes.shift();
+    if (this.#readers.size > 0) this.#watch?.watched();
+    await Promise.all([...this.#readers].map((reader) => this.#tellSecond(reader, writes)));
+  }
+
+  async #tellSecond(reader: Reader, writes: WriteCounts): Promise<void> {
+    if (!(await reader.caller.isStillAllowed())) reader.response.end();
+    else if (this.#tellState(reader, writes)) reader.stuckSeconds = 0;
+    else if (++reader.stuckSeconds > STUCK_SECONDS) reader.response.destroy();
+  }
+
+  #tellNodes(): void {
+    for (const reader of this.#readers) this.#tellState(reader, undefined);
+  }
+
+  #tellState(reader: Reader, writes: WriteCounts | undefined): boolean {
+    const { fleet } = this.#watch ?? {};
+    return send(reader, "state", { at: Date.now(), fleet, leases: this.#watch?.leasesFor(reader.caller), writes });
+  }
+
+  #tellRefusals(): void {
+    const { refusals } = this.#gateway;
+    for (const reader of this.#readers) {
+      if (reader.response.writableNeedDrain) continue;
+      const rows = refusals.newest(MAX_ROWS, reader.toldUpTo, visibleTo(reader.caller));
+      reader.toldUpTo = refusals.count;
+      if (rows.length > 0) send(reader, "refusals", rows);
+    }
+  }
+}
+
+/** False where the reader has not taken what it was sent before. */
+function send<Name extends keyof Events>({ response }: Reader, event: Name, data: Events[Name]): boolean {
+  if (response.destroyed || response.writableEnded || response.writableNeedDrain) return false;
+  response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  return true;
+}

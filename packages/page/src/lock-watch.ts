@@ -1,0 +1,239 @@
+// Looks at the lock's nodes and leases for as long as somebody watches, and answers from the last
+// look. After a look at all leases it rests 150 times as long as that kept a processor busy, so that
+// it costs nodes and gateway less than a hundredth of their time, however many leases there are.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { HeldResource, InspectBallot, NodeInspection } from "@palisade/lock";
+import { type Caller, visibleTo, type WatchedLock } from "./gateway.js";
+import type { FleetNews, LeasePage, LeaseQuestion, LeaseRow, LeasesNews, LockView, NodeAnswer, NodeNews, Trouble } from "./messages.js";
+
+/** Nobody has asked for so long: nobody watches any more. */
+const WATCHED_FOR_MS = 5_000;
+const NODES_EVERY_MS = 1_000;
+/** A clock that is further off is worth a word. */
+const SKEW_MS = 1_000;
+const LEASES_EVERY_MS = 1_000;
+const LEASES_AT_LEAST_EVERY_MS = 60_000;
+const REST = 150;
+/** Measured: of the gateway or of a node, whichever works longer. */
+const STEP_MS = 0.3;
+const LEASE_MS = 0.025;
+/** Of a look that is older than this the rows on the screen are asked for again. */
+const FRESH_MS = 1_500;
+
+interface SeenNode {
+  readonly inspected: NodeInspection;
+  readonly state: NodeNews["state"];
+  /** Since when, on the clock of `performance`, as all moments here. */
+  readonly since: number;
+  /** Its last answer came too late. */
+  readonly isLate: boolean;
+}
+
+interface SeenLease extends HeldResource {
+  readonly endsAt: number | undefined;
+  readonly seenAt: number;
+}
+
+type Order = LeaseQuestion["order"];
+const nowhere = Number.POSITIVE_INFINITY;
+const orders: Readonly<Record<Exclude<Order, "name">, (a: SeenLease, b: SeenLease) => number>> = {
+  ends: (a, b) => (a.endsAt ?? nowhere) - (b.endsAt ?? nowhere),
+  held: (a, b) => a.seenAt - b.seenAt,
+};
+
+/** All leases as they were then; each order is made once, for all who ask. */
+interface LeaseLook {
+  readonly byName: readonly SeenLease[];
+  readonly sorted: Map<Order, readonly SeenLease[]>;
+  readonly more: boolean;
+  readonly at: number;
+}
+
+export class LockWatch {
+  /** Called when a node has changed its state. */
+  onNews = (): void => {};
+  readonly #lock: WatchedLock;
+  #watchedAt = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+  readonly #running = new Set<string>();
+  #resting = new AbortController();
+  #nodes: readonly SeenNode[] = [];
+  #nodesAt = 0;
+  #nodesTrouble: string | undefined;
+  #leases: LeaseLook | undefined;
+  #leasesTrouble: string | undefined;
+  #leasesRestMs = LEASES_EVERY_MS;
+
+  constructor(lock: WatchedLock) {
+    this.#lock = lock;
+  }
+
+  /** Called by everybody who watches, at least every five seconds. */
+  watched(): void {
+    this.#watchedAt = performance.now();
+    void this.#again("nodes", () => this.#lookAtNodes());
+    void this.#again("leases", () => this.#lookAtLeases());
+  }
+
+  /** What was changed here is looked at soon. */
+  lookAgain(): void {
+    this.#resting.abort();
+    this.#resting = new AbortController();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.lookAgain();
+  }
+
+  get fleet(): FleetNews {
+    const nodes = this.#nodesTrouble === undefined ? this.#nodes.map((seen) => nodeNews(seen, this.#nodesAt)) : [];
+    const votes = nodes.filter(({ state }) => state === "votes").length;
+    return { nodes, votes, quorum: Math.floor(nodes.length / 2) + 1, trouble: this.#nodesTrouble };
+  }
+
+  /** Of those that the caller may see. */
+  leasesFor(caller: Caller): LeasesNews {
+    const { byName, more = false } = this.#leases ?? {};
+    const held = caller.may("observe", "") ? byName?.length : byName?.filter(visibleTo(caller)).length;
+    return { held, more, trouble: this.#leasesTrouble };
+  }
+
+  /** Never more than fits on a screen, so that ten thousand cost no more than a hundred. */
+  async page({ search, order, from, count }: LeaseQuestion, caller: Caller): Promise<LeasePage> {
+    this.watched();
+    const look = this.#leases;
+    if (look === undefined) return { total: 0, from, rows: [] };
+    const [all, isVisible, wanted] = [inOrder(look, order), visibleTo(caller), search.toLowerCase()];
+    const isWanted = (lease: SeenLease): boolean =>
+      isVisible(lease) && `${lease.resource}\n${lease.holder ?? ""}`.toLowerCase().includes(wanted);
+    const matches = wanted === "" && caller.may("observe", "") ? all : all.filter(isWanted);
+    const isFresh = performance.now() - look.at < FRESH_MS;
+    const shown = matches.slice(from, from + count);
+    const rows = await Promise.all(shown.map((lease) => (isFresh ? rowOf(lease, lease) : this.#askedAgain(lease))));
+    return { total: matches.length, from, rows };
+  }
+
+  /** What each node says of it now. */
+  async lockView(resource: string): Promise<LockView | Trouble> {
+    try {
+      const { state, holder = null, token, remainingMs: endsInMs = null, ballots } = await this.#lock.inspect(resource);
+      const seen = this.#leases?.byName.find((lease) => lease.resource === resource && lease.token === token);
+      const seenForMs = seen === undefined ? null : performance.now() - seen.seenAt;
+      return { state, holder, token, endsInMs, seenForMs, nodes: ballots.map(answerOf) };
+    } catch (error) {
+      return { trouble: messageOf(error) };
+    }
+  }
+
+  async #again(what: "nodes" | "leases", look: () => Promise<number>): Promise<void> {
+    if (this.#running.has(what)) return;
+    this.#running.add(what);
+    while (!this.#isClosed && performance.now() - this.#watchedAt < WATCHED_FOR_MS)
+      await sleep(await look(), undefined, { ref: false, signal: this.#resting.signal }).catch(() => undefined);
+    this.#running.delete(what);
+    // What was seen long ago says nothing of how long a node has stood so, or a lease has been held.
+    if (what === "nodes") this.#nodes = [];
+    else this.#leases = undefined;
+  }
+
+  async #lookAtNodes(): Promise<number> {
+    try {
+      const inspected = await this.#lock.nodes();
+      const before = new Map(this.#nodes.map((seen) => [seen.inspected.node, seen]));
+      this.#nodesAt = performance.now();
+      this.#nodes = inspected.map((one) => seenNode(one, before.get(one.node)));
+      this.#nodesTrouble = undefined;
+      if (this.#nodes.some(({ inspected: { node }, state }) => before.get(node)?.state !== state)) this.onNews();
+    } catch (error) {
+      this.#nodesTrouble = messageOf(error);
+    }
+    return NODES_EVERY_MS;
+  }
+
+  async #lookAtLeases(): Promise<number> {
+    try {
+      const { held, more, steps } = await this.#lock.listHeld();
+      const at = performance.now();
+      const before = new Map((this.#leases?.byName ?? []).map((lease) => [lease.resource, lease]));
+      const byName = held.map((lease): SeenLease => {
+        const known = before.get(lease.resource);
+        const isSame = known?.token === lease.token && known.holder === lease.holder;
+        return { ...lease, endsAt: endOf(lease, at), seenAt: isSame ? known.seenAt : at };
+      });
+      this.#leases = { byName, sorted: new Map(), more, at };
+      this.#leasesTrouble = undefined;
+      const costMs = steps * STEP_MS + held.length * LEASE_MS;
+      this.#leasesRestMs = Math.min(LEASES_AT_LEAST_EVERY_MS, Math.max(LEASES_EVERY_MS, REST * costMs));
+    } catch (error) {
+      this.#leasesTrouble = messageOf(error);
+    }
+    return this.#leasesRestMs;
+  }
+
+  async #askedAgain(lease: SeenLease): Promise<LeaseRow> {
+    const now = await this.#lock.inspect(lease.resource).catch(() => undefined);
+    return now === undefined ? rowOf(lease, lease) : rowOf(lease, { ...now, endsAt: endOf(now, performance.now()) });
+  }
+}
+
+/** One answer that came too late is no silence: the gateway itself may have been busy. */
+function seenNode(inspected: NodeInspection, before: SeenNode | undefined): SeenNode {
+  const { state, reason = "" } = inspected;
+  if (before?.state === state) return { ...before, inspected, isLate: false };
+  if (before !== undefined && !before.isLate && state === "silent" && reason.startsWith("TIMEOUT"))
+    return { ...before, inspected, isLate: true };
+  return { inspected, state, since: performance.now(), isLate: false };
+}
+
+function nodeNews({ inspected, state, since }: SeenNode, lookedAt: number): NodeNews {
+  const { node, address, readyInMs, latencyMs } = inspected;
+  const now = performance.now();
+  return {
+    node,
+    address,
+    state,
+    sinceMs: Math.round(now - since),
+    readyInMs: readyInMs && Math.max(0, Math.round(readyInMs - (now - lookedAt))),
+    reason: inspected.reason ?? worryAbout(inspected),
+    latencyMs: latencyMs && Math.round(latencyMs * 100) / 100,
+  };
+}
+
+/** What doctor() would say of a node that votes. */
+function worryAbout({ clockAheadMs = 0, clockUncertaintyMs = 0, memory }: NodeInspection): string | undefined {
+  const off = Math.abs(clockAheadMs);
+  if (off - clockUncertaintyMs > SKEW_MS) return `clock ${(off / 1_000).toFixed(1)} s ${clockAheadMs > 0 ? "ahead" : "behind"}`;
+  if (memory !== undefined && memory.evictionPolicy !== "noeviction") return `may evict: ${memory.evictionPolicy}`;
+  return undefined;
+}
+
+function endOf({ remainingMs }: { readonly remainingMs?: number }, at: number): number | undefined {
+  return remainingMs === undefined ? undefined : at + remainingMs;
+}
+
+function inOrder(look: LeaseLook, order: Order): readonly SeenLease[] {
+  if (order === "name") return look.byName;
+  const known = look.sorted.get(order) ?? look.byName.toSorted(orders[order]);
+  look.sorted.set(order, known);
+  return known;
+}
+
+/** Another token is another lease, which began after the look. */
+function rowOf(lease: SeenLease, now: Pick<LeaseRow, "state" | "token"> & Pick<SeenLease, "holder" | "endsAt">): LeaseRow {
+  const { state, holder = "", token, endsAt } = now;
+  const at = performance.now();
+  const endsInMs = endsAt && Math.round(endsAt - at);
+  return { resource: lease.resource, state, holder, token, endsInMs, seenForMs: token === lease.token ? Math.round(at - lease.seenAt) : 0 };
+}
+
+function answerOf(ballot: InspectBallot): NodeAnswer {
+  const { node } = ballot;
+  if (ballot.kind === "seen") return { node, holder: ballot.holder, endsInMs: ballot.remainingMs, token: ballot.token, silent: undefined };
+  const silent = ballot.kind === "unreachable" ? ballot.cause : (ballot.reason ?? "it may have forgotten what it stored");
+  return { node, holder: null, endsInMs: null, token: null, silent };
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,346 @@
+// One Postgres server of this machine: its data folder, its port, and the ways to break it. initdb
+// takes half a second and its result does not depend on the server, so it runs once per version and
+// account, and every server gets a copy.
+import { createHash } from "node:crypto";
+import { access, appendFile, chmod, chown, constants, mkdir, readFile, realpath, rm, statfs } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Child, startChild } from "../process/child.js";
+import { keepFolder } from "../process/orphans.js";
+import { returnPort, takePort } from "../process/port-block.js";
+import { isRunning, scratchFolder } from "../process/process-state.js";
+import { type Account, cached, reachableBy, run } from "../programs/cache.js";
+import { type PostgresInstallation, thisCitus, thisPostgres } from "../programs/postgres.js";
+import type { Address } from "../redis/server.js";
+import { Frozen, killTree } from "./process-tree.js";
+
+export interface HostOptions {
+  /** Durable: commits are forced to the disk, which only a crash of the whole machine needs. */
+  readonly durable: boolean;
+  /** More settings of postgresql.conf, which win over the testkit's own. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Where it must listen; any free port when absent. For local servers only. */
+  readonly port?: number | undefined;
+}
+
+/** One server that can be broken on purpose. Its address stays the same through restarts. */
+export interface PostgresHost extends Address {
+  /** Every process of the server dies at once. Nothing is flushed, no client is told. */
+  crash(): Promise<void>;
+  /** Starts it again with the same data; one that is running is shut down cleanly first. */
+  restart(): Promise<void>;
+  /** Local servers only: stops the server, copies its data and starts it. */
+  backUp?(): Promise<void>;
+  /** Ends it as `crash` does, and starts it with that copy. */
+  restoreBackup?(): Promise<void>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Ends it and removes all it left. */
+  stop(): Promise<void>;
+}
+
+export interface PostgresProvider {
+  /** Which Postgres runs and where it comes from, in one line. Throws what would help. */
+  describe(): Promise<string>;
+  start(options: HostOptions): Promise<PostgresHost>;
+  /**
+   * A standby that streams from `upstream`, where a primary of this provider answers that has not
+   * been written to since its start. It is ready for reads when this resolves, and introduces itself
+   * as STANDBY_NAME.
+   */
+  startStandby(options: HostOptions, upstream: Address): Promise<PostgresHost>;
+}
+
+/** How a standby is called in the primary's `synchronous_standby_names`. */
+export const STANDBY_NAME = "standby";
+/** The superuser of every server. Servers trust every local connection and hold test data only. */
+export const SUPERUSER = "postgres";
+// Locale C: sorting and messages are the same on every machine, and messages can be recognised.
+export const initdbArguments = `--username ${SUPERUSER} --auth trust --encoding UTF8 --locale C --no-sync --no-instructions`.split(" ");
+
+export const localPostgres = localServers(thisPostgres);
+/** Of the installation that has the extension Citus. */
+export const localCitus = localServers(thisCitus);
+
+function localServers(find: () => Promise<PostgresInstallation>): PostgresProvider {
+  return {
+    describe: async () => (await find()).description,
+    start: async (options) => {
+      const installation = await find();
+      const [folder] = await Promise.all([newDataFolder(installation, options), sweepAbandonedMemory(installation.account)]);
+      return await LocalPostgres.startOn(installation, folder, options.port);
+    },
+    // Both descend from the same clean shutdown, so the WAL of the one continues the other's and no
+    // base backup is needed; pg_basebackup does not come with the npm binaries anyway.
+    startStandby: async (options, upstream) => {
+      const installation = await find();
+      const folder = await newDataFolder(installation, { ...options, settings: { ...options.settings, ...followed(upstream) } });
+      const data = join(folder, "data");
+      // Its existence counts, not its content; its owner has to be the server's account.
+      await run("cp", ["-p", join(data, "PG_VERSION"), join(data, "standby.signal")]);
+      return await LocalPostgres.startOn(installation, folder);
+    },
+  };
+}
+
+/** The settings of a standby of this primary. */
+export function followed({ host, port }: Address): Record<string, string> {
+  return {
+    primary_conninfo: `host=${host} port=${port} user=${SUPERUSER} application_name=${STANDBY_NAME}`,
+    // How soon it looks for its primary again; the default of 5 s is for wide networks.
+    wal_retrieve_retry_interval: "20ms",
+  };
+}
+
+/** As lines of postgresql.conf: in a file, so that a test can change them with ALTER SYSTEM. */
+export function settingsLines({ durable, settings }: HostOptions): string {
+  // Only the flushes differ between durable and not; what a client sees of a commit is the same.
+  const flushes = durable ? "on" : "off";
+  const all = {
+    fsync: flushes,
+    full_page_writes: flushes,
+    max_connections: "200",
+    // In the data folder, and gone with it; the default leaves files in /dev/shm after a SIGKILL.
+    dynamic_shared_memory_type: "mmap",
+    // Readiness and failures of the server; errors of clients are the clients' business.
+    log_min_messages: "log",
+    log_checkpoints: "off",
+    ...settings,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`);
+  return `\n${lines.join("")}`;
+}
+
+const PORT_ATTEMPTS = 10;
+const PORT_TIMEOUT_MS = 5_000;
+const SHUTDOWN_TIMEOUT_MS = 3_000;
+const BOOT_TIMEOUT_MS = 30_000;
+// Room for the cluster and all the WAL that it keeps by default.
+const ROOM_BYTES = 1_500_000_000;
+/** Postgres keeps nothing but the header of its interlock in there; the buffers are elsewhere. */
+const INTERLOCK_BYTES = 56;
+
+/** Another process sits on the port. */
+class PortTaken extends Error {}
+
+class LocalPostgres implements PostgresHost {
+  readonly host = "127.0.0.1";
+  readonly port: number;
+  readonly #installation: PostgresInstallation;
+  /** Holds the data, and a backup of it. */
+  readonly #folder: string;
+  #postmaster: Child;
+  #frozen: Frozen | undefined;
+  #stopped = false;
+
+  private constructor(installation: PostgresInstallation, folder: string, running: { readonly port: number; readonly postmaster: Child }) {
+    this.#installation = installation;
+    this.#folder = folder;
+    this.port = running.port;
+    this.#postmaster = running.postmaster;
+  }
+
+  /** The folder belongs to the server from here on, and is removed with it. */
+  static async startOn(installation: PostgresInstallation, folder: string, wanted?: number): Promise<LocalPostgres> {
+    for (let attempt = 1; ; attempt += 1) {
+      const port = wanted ?? (await takePort());
+      try {
+        return new LocalPostgres(installation, folder, { port, postmaster: await boot(installation, join(folder, "data"), port) });
+      } catch (error) {
+        // By a program that does not know of our claim.
+        if (error instanceof PortTaken && attempt < PORT_ATTEMPTS && wanted === undefined) continue;
+        await removeFolder(folder);
+        throw error;
+      }
+    }
+  }
+
+  async crash(): Promise<void> {
+    if (this.#postmaster.alive) {
+      await killTree(this.#postmaster.pid);
+      await this.#postmaster.waitForExit();
+      // It names a process that is certainly dead; if its number is given to another server
+      // meanwhile, Postgres would refuse to start again.
+      await rm(join(this.#data, "postmaster.pid"), { force: true });
+    }
+    // Not earlier: if we die in between, its keeper still has to end the stopped ones.
+    this.#frozen?.forget();
+    this.#frozen = undefined;
+  }
+
+  async restart(): Promise<void> {
+    // Postgres's fast shutdown: clients are cut, and all that was committed is checkpointed.
+    await this.#end("SIGINT");
+    await this.#bootHere();
+  }
+
+  async backUp(): Promise<void> {
+    await this.#end("SIGINT");
+    await rm(this.#backup, { recursive: true, force: true });
+    await run("cp", ["-a", this.#data, this.#backup]);
+    await this.#bootHere();
+  }
+
+  async restoreBackup(): Promise<void> {
+    await this.crash();
+    await rm(this.#data, { recursive: true });
+    await run("cp", ["-a", this.#backup, this.#data]);
+    await this.#bootHere();
+  }
+
+  async pause(): Promise<void> {
+    if (this.#postmaster.alive) this.#frozen ??= new Frozen(this.#postmaster.pid);
+  }
+
+  async resume(): Promise<void> {
+    this.#frozen?.thaw();
+    this.#frozen = undefined;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    await this.#end("SIGQUIT"); // An immediate shutdown, because the data is thrown away anyway.
+    await removeFolder(this.#folder);
+    returnPort(this.port);
+  }
+
+  get #data(): string {
+    return join(this.#folder, "data");
+  }
+
+  get #backup(): string {
+    return join(this.#folder, "backup");
+  }
+
+  async #bootHere(): Promise<void> {
+    for (const givenUpAt = performance.now() + PORT_TIMEOUT_MS; ; await sleep(20)) {
+      try {
+        this.#postmaster = await boot(this.#installation, this.#data, this.port);
+        return;
+      } catch (error) {
+        // The address must not change: a program that took the port meanwhile is waited for.
+        if (!(error instanceof PortTaken) || performance.now() > givenUpAt) throw error;
+      }
+    }
+  }
+
+  /** SIGKILL in the end: a paused server hears no signal, and one waits for its cut-off standby. */
+  async #end(signal: "SIGINT" | "SIGQUIT"): Promise<void> {
+    if (this.#frozen === undefined) {
+      this.#postmaster.signal(signal);
+      const ended = new AbortController();
+      // Aborted: it has ended.
+      const late = sleep(SHUTDOWN_TIMEOUT_MS, undefined, { signal: ended.signal }).catch(() => undefined);
+      await Promise.race([this.#postmaster.waitForExit(), late]);
+      ended.abort();
+    }
+    await this.crash();
+  }
+}
+
+/** The running postmaster. Throws PortTaken, or what the server said before it gave up. */
+async function boot({ binFolder, account }: PostgresInstallation, data: string, port: number): Promise<Child> {
+  // The address must stay, so it is no setting in a file that ALTER SYSTEM could change.
+  const address = ["-c", "listen_addresses=127.0.0.1", "-c", `port=${port}`, "-c", "unix_socket_directories="];
+  const postmaster = startChild({
+    command: join(binFolder, "postgres"),
+    args: ["-D", data, ...address],
+    cwd: data,
+    name: `postgres:${port}`,
+    ...account,
+  });
+  await postmaster.says(/database system is ready to accept/, BOOT_TIMEOUT_MS).catch((cause: Error) => {
+    const isTaken = cause.message.includes("Address already in use");
+    throw isTaken
+      ? new PortTaken(`port ${port} of 127.0.0.1 is taken: ${cause.message}`)
+      : new Error(`Postgres did not start: ${cause.message}`);
+  });
+  return postmaster;
+}
+
+async function newDataFolder(installation: PostgresInstallation, options: HostOptions): Promise<string> {
+  const [folder, source] = await Promise.all([newRoot(installation, options), emptyCluster(installation)]);
+  const data = join(folder, "data");
+  // With owner and mode: Postgres refuses a folder that is not its own or is open to others.
+  await run("cp", ["-a", source, data]);
+  await appendFile(join(data, "postgresql.conf"), settingsLines(options));
+  return folder;
+}
+
+/**
+ * A folder for one server, still without data; removed when this process ends. Without durability it
+ * lies in memory where there is some: a cluster is a thousand files, and creating them on a disk takes
+ * from 40 to 700 ms, depending on the file system. Files in memory survive a SIGKILL as well.
+ */
+export async function newRoot(
+  { account }: { readonly account: Account | undefined },
+  { durable }: { readonly durable: boolean },
+): Promise<string> {
+  // Only Linux has it, and containers may have a tiny one.
+  const memory = await statfs("/dev/shm").catch(() => undefined);
+  const hasRoom = !durable && memory !== undefined && memory.bavail * memory.bsize > ROOM_BYTES;
+  const roots = [...new Set([...(hasRoom ? ["/dev/shm"] : []), tmpdir(), "/tmp", "/var/tmp"])];
+  for (const root of roots) {
+    const isWritable = await access(root, constants.W_OK | constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (!isWritable || !(await reachableBy(root, account))) continue;
+    const folder = scratchFolder("postgres", root);
+    if (account !== undefined) await chmod(folder, 0o711);
+    return folder;
+  }
+  throw new Error(`No folder for the data of a Postgres server: tried ${roots.join(", ")}. Set TMPDIR to a folder that can be written.`);
+}
+
+async function emptyCluster({ binFolder, version, account }: PostgresInstallation): Promise<string> {
+  // The real path: a copy of this clone that links to its cache finds it.
+  const recipe = createHash("sha256").update(JSON.stringify([await realpath(binFolder), version, account, initdbArguments]));
+  const build = async (content: string): Promise<void> => {
+    const data = join(content, "data");
+    await mkdir(data, { mode: 0o700 });
+    if (account !== undefined) await chown(data, account.uid, account.gid);
+    // initdb wants a current folder it may look at; ours can be closed to its account.
+    const options = { ...account, cwd: data, env: { PATH: process.env.PATH, TZ: "UTC" } };
+    await run(join(binFolder, "initdb"), [...initdbArguments, "--pgdata", data], options).catch((cause: Error & { stderr?: string }) => {
+      const said = cause.stderr?.trim() || cause.message;
+      const remedy = "Postgres only runs as a user that has a name: add one (useradd), or set PALISADE_TEST_PROVIDER=docker.";
+      const why = said.includes("could not look up effective user ID") ? `${said}. ${remedy}` : said;
+      throw new Error(`no empty cluster could be made: ${why}`, { cause });
+    });
+  };
+  return join(await cached({ name: `postgres-data-${version}-${recipe.digest("hex").slice(0, 8)}`, build, account }), "data");
+}
+
+async function removeFolder(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  keepFolder(folder); // There is nothing left to remove at exit.
+}
+
+let swept: Promise<void> | undefined;
+
+/**
+ * Once per process: gives back the small System V memory segments that killed servers of this account
+ * have left, for which the system has room for a few thousand. One whose maker lives, or that a
+ * process has attached, stays.
+ */
+function sweepAbandonedMemory(account: Account | undefined): Promise<void> {
+  const uid = account?.uid ?? process.getuid?.();
+  const sweep = async (): Promise<void> => {
+    // Only Linux shows it; elsewhere nothing can be swept.
+    const table = await readFile("/proc/sysvipc/shm", "utf8").catch(() => "");
+    const [header = "", ...rows] = table.trim().split("\n");
+    const names = header.trim().split(/\s+/);
+    for (const row of rows) {
+      const fields = row.trim().split(/\s+/);
+      const field = (name: string): number => Number(fields[names.indexOf(name)]);
+      const isOurs = field("uid") === uid && field("size") === INTERLOCK_BYTES && field("nattch") === 0;
+      // Another process sweeps as well, or there is no ipcrm: a later run sweeps these 56 bytes.
+      if (isOurs && !isRunning(String(field("cpid")))) await run("ipcrm", ["-m", String(field("shmid"))]).catch(() => undefined);
+    }
+  };
+  swept ??= sweep();
+  return swept;
+}
