@@ -34,7 +34,7 @@ describe("the mutants", () => {
       "lock/src/redis/",
       "lock/src/redis/lua/",
       "gateway/src/fence/",
-      "gateway/src/guard/",
+      "gateway/src/write/",
       "gateway/src/http/",
       "gateway/src/store/",
       "client/src/",

@@ -1,10 +1,10 @@
 // The fenced store as the HTTP layer, the metrics and the tests see it: every question it answers.
 import type { TransactionRequest, TransactionVerdict, Unavailable, Verdict, WriteRequest } from "./fence/verdict.js";
-import type { BatchEvent } from "./guard/group-commit.js";
-import type { RaiseEvent } from "./guard/raise-check.js";
 import type { FenceChange, FenceVerdict } from "./store/move-fence.js";
 import type { Readiness } from "./store/readiness.js";
 import type { HistoryPage, HistoryRequest, ListRequest, ListResult, ReadResult } from "./store/reads.js";
+import type { BatchEvent } from "./write/group-commit.js";
+import type { RaiseEvent } from "./write/raise-check.js";
 
 export type { VerifyToken } from "./fence/verdict.js";
 export type { FenceChange, FenceVerdict } from "./store/move-fence.js";

@@ -1,4 +1,4 @@
-// The fenced store on Postgres: puts the parts of store/ and guard/ together. The lock's nodes are
+// The fenced store on Postgres: puts the parts of store/ and write/ together. The lock's nodes are
 // asked through the `verify` hook only.
 import {
   checkName,
@@ -13,8 +13,6 @@ import {
   type WriteRequest,
 } from "./fence/verdict.js";
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
-import { RaiseCheck, WriteVerifier } from "./guard/raise-check.js";
-import { Rehearsal, WritePaths } from "./guard/write-paths.js";
 import { type StoreLimits, storeLimits } from "./limits.js";
 import { EngineWatch } from "./store/engine.js";
 import { Lineage, type StoreMemory } from "./store/lineage.js";
@@ -32,6 +30,8 @@ import {
 } from "./store/reads.js";
 import { forgetOld } from "./store/retention.js";
 import type { Durability } from "./store/session.js";
+import { RaiseCheck, WriteVerifier } from "./write/raise-check.js";
+import { Rehearsal, WritePaths } from "./write/write-paths.js";
 
 /**
  * Checks the configuration. Connects only when asked something: it resolves while Postgres is away,

@@ -1,5 +1,5 @@
 // The tables that are read through drizzle. The SQL files in migrations/ are what is applied; a test
-// compares the two. Fenced writes have one statement, in guard/fenced-statement.ts.
+// compares the two. Fenced writes have one statement, in write/statement.ts.
 import { sql } from "drizzle-orm";
 import { bigint, boolean, check, customType, index, jsonb, pgSchema, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 

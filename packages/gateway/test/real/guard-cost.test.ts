@@ -2,8 +2,8 @@
 // look-up by key however large the table.
 import type pg from "pg";
 import type { WriteRequest } from "../../src/fence/verdict.js";
-import { columnsOf, fencedWrite } from "../../src/guard/statement.js";
 import { OPEN_SESSION, sessionParameters } from "../../src/store/session.js";
+import { columnsOf, fencedWrite } from "../../src/write/statement.js";
 import { plainForm, put, runStatement, statementText, statementValues, ways } from "../support/statement.js";
 import { expect, test, uniqueName } from "../support/store.js";
 

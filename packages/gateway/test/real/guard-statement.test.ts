@@ -2,7 +2,7 @@
 // gateway uses it.
 import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
-import { refusalOf, type StoredState } from "../../src/guard/refusal.js";
+import { refusalOf, type StoredState } from "../../src/write/refusal.js";
 import { runStatement, ways } from "../support/statement.js";
 import { describe, expect, test, uniqueName } from "../support/store.js";
 

@@ -5,9 +5,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@palisad
 import pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
-import { fencedWrite } from "../../src/guard/statement.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { migrate } from "../../src/store/migrate.js";
+import { fencedWrite } from "../../src/write/statement.js";
 import { longTimeouts } from "../support/long-timeouts.js";
 import { plainForm, statementValues } from "../support/statement.js";
 import { uniqueName } from "../support/store.js";

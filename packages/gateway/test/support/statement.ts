@@ -2,7 +2,7 @@
 // transaction, race it, or read its plan.
 import type pg from "pg";
 import type { WriteRequest } from "../../src/fence/verdict.js";
-import { type FencedRow, fencedWrite, parametersOf, valuesOf } from "../../src/guard/statement.js";
+import { type FencedRow, fencedWrite, parametersOf, valuesOf } from "../../src/write/statement.js";
 
 /**
  * any: INSERT … ON CONFLICT. known: UPDATE, for resources that have a row. one: a single write with

@@ -250,7 +250,7 @@ function leakOf(leak: Leak): () => void {
 }
 
 /**
- * As many as the gateway remembers at most (packages/gateway/src/guard/raise-check.ts). With a
+ * As many as the gateway remembers at most (packages/gateway/src/write/raise-check.ts). With a
  * higher bound there, the soak would see it grow.
  */
 const REMEMBERED = 10_000;

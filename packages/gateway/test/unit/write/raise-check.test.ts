@@ -1,7 +1,7 @@
 // What the gateway remembers of resources to save questions: a bounded number, and forgetting one
 // costs a question, never a verdict.
 import { expect, test } from "vitest";
-import { RaiseCheck } from "../../../src/guard/raise-check.js";
+import { RaiseCheck } from "../../../src/write/raise-check.js";
 
 test("G4 of resources that come and go, the last 10 000 are remembered, and a forgotten one is asked for anew", async () => {
   let questions = 0;

@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { WriteRequest } from "../../../src/fence/verdict.js";
-import { bytesOf, type Entry, WriteQueue, writesOf } from "../../../src/guard/write-queue.js";
 import { waiterOf } from "../../../src/store/bounded-wait.js";
 import { HeldRows } from "../../../src/store/slots.js";
+import { bytesOf, type Entry, WriteQueue, writesOf } from "../../../src/write/write-queue.js";
 
 const limits = { maxBatchRows: 4, maxBatchBytes: 100, documentLimitBytes: 1_000 };
 

@@ -1,6 +1,6 @@
 // Connections may be shared behind a pooler, so a prepared statement's name must tell its text.
 import { expect, test } from "vitest";
-import { fencedWrite, type StatementForm } from "../../../src/guard/statement.js";
+import { fencedWrite, type StatementForm } from "../../../src/write/statement.js";
 
 function* forms(): Generator<StatementForm> {
   for (const rows of ["any", "known"] as const)
