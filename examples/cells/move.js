@@ -21,7 +21,7 @@ export async function moveResource({ resource, from, to, directory, waitMs = 30_
     const last = await from.client.get(resource);
     if (!last.ok && last.code !== "not_found") throw new Error(`${resource} could not be read in ${from.name}: ${last.code}`);
     step("raise");
-    await to.locker.highestToken(resource, lease.token); // Every lease in the new cell gets a higher token.
+    await to.locker.fleet.highestToken(resource, lease.token); // Every lease in the new cell gets a higher token.
     step("copy");
     const copied = last.ok
       ? await to.client.put(resource, rawJson(last.text), { token: lease.token, seq: 1 })

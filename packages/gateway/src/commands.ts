@@ -105,7 +105,7 @@ export async function recoverFences(args: readonly string[]): Promise<number> {
   try {
     await lock.ready();
     const lost = values["nothing-lost"] === true ? "nothing" : "unknown";
-    console.log(JSON.stringify(await recover({ databaseUrl, lock, by: "palisade-gateway recover", reason, lost })));
+    console.log(JSON.stringify(await recover({ databaseUrl, lock: lock.fleet, by: "palisade-gateway recover", reason, lost })));
   } finally {
     await lock.close();
   }

@@ -260,7 +260,7 @@ class RunningGateway implements Gateway {
       documentLimitBytes: Math.max(presetLimits.documentLimitBytes, settings.bodyLimitBytes),
       ...settings,
       ...this.#limits,
-      memory: settings.restoreCheck === "on" ? lock : undefined,
+      memory: settings.restoreCheck === "on" ? lock?.fleet : undefined,
       verify: lock === undefined ? undefined : verifyWith(lock, this.#log),
       verifyUnreachable: verifyMode(this.#settings) === "open" ? "accept" : "refuse",
       observe: (event) => {

@@ -1,7 +1,7 @@
 // After a restore: raises the fences of the database to what the lock's nodes know, in one
 // transaction, so that no token that was ever accepted before is below a fence that it had raised
 // (G7). For an operator, as the owner of the schema.
-import type { Locker } from "@palisade/lock";
+import type { Fleet } from "@palisade/lock";
 import pg from "pg";
 import { isName } from "./fence/verdict.js";
 import { EngineError, engineOf } from "./store/engine.js";
@@ -9,7 +9,7 @@ import { markOf } from "./store/lineage.js";
 
 interface RecoverRequest {
   readonly databaseUrl: string;
-  readonly lock: Pick<Locker, "listResources" | "highestToken" | "mark">;
+  readonly lock: Pick<Fleet, "listResources" | "highestToken" | "mark">;
   /** Kept with the recovery. */
   readonly by: string;
   readonly reason: string;

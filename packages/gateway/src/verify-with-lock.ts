@@ -1,12 +1,12 @@
 // Asks the lock whether it ever issued a token, once per raise, through the lock's public API.
 // "Could not be asked" must stay distinct from "never issued": the first is a fault, the second an
 // alarm (G4).
-import type { Locker } from "@palisade/lock";
+import type { Fleet, Locker } from "@palisade/lock";
 import type { ReadinessCheck, VerifyToken } from "./fenced-store.js";
 import type { Log } from "./observe/log.js";
 
 /** The part of a locker that verification needs. */
-type LockClient = Pick<Locker, "issued" | "mark" | "ready" | "close">;
+type LockClient = Pick<Locker, "ready"> & { readonly fleet: Pick<Fleet, "issued"> };
 
 // A write waits for the answer, so it must come soon or not at all.
 const ANSWER_WITHIN_MS = 1_000;
@@ -39,7 +39,7 @@ export async function lockReadiness(lock: LockClient): Promise<ReadinessCheck> {
 export function verifyWith(lock: LockClient, log: Log): VerifyToken {
   return async (resource, token) => {
     try {
-      return (await lock.issued(resource, token)) ? "issued" : "unissued";
+      return (await lock.fleet.issued(resource, token)) ? "issued" : "unissued";
     } catch (error) {
       log.warn({ resource, token, err: error }, "the lock could not be asked whether it issued this token");
       return "unreachable";

@@ -1,7 +1,7 @@
 // The public API of @palisade/lock: named exports, no logic.
 
 export { createLocker } from "./open-locker.js";
-export type { LockerOptions, RetryOptions } from "./options/policy.js";
+export type { LockerOptions, LockerTuning, RetryOptions } from "./options/policy.js";
 export type {
   Ballot,
   EpochMoved,
@@ -33,6 +33,7 @@ export {
 export type {
   ChangeWaiting,
   Finding,
+  Fleet,
   FleetMembers,
   FleetState,
   ForcedRelease,

@@ -1,37 +1,17 @@
 // The locker: each public call reads what it was given, waits for the first contact with the nodes,
 // and hands over to the verb that does it.
+
+import { FleetCalls } from "./fleet.js";
 import { retryAfterMs } from "./lease/context.js";
 import { HeldLease } from "./lease/held-lease.js";
-import { answersOf, heldResources, inspectAll, inspectNodes, leaderIn, raiseMark, summarize } from "./lease/inspect.js";
-import { closedError, describeLost } from "./lease/messages.js";
-import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
-import { foreignTokenOption, shown, tokenOption, wellFormedText } from "./options/option.js";
-import {
-  type Policy,
-  policyFor,
-  readLeaseRequest,
-  readListHeldOptions,
-  readMemberChange,
-  readNames,
-  readReconfigureOptions,
-  readResource,
-} from "./options/policy.js";
+import { inspectAll, leaderIn, summarize } from "./lease/inspect.js";
+import { describeLost } from "./lease/messages.js";
+import { shown } from "./options/option.js";
+import { type Policy, policyFor, readLeaseRequest, readResource } from "./options/policy.js";
 import { type Clock, InFlight } from "./platform/clock.js";
 import { DeadlineHeap } from "./platform/deadline-heap.js";
 import { LockError } from "./protocol/ballot.js";
-import type {
-  Finding,
-  Fleet,
-  FleetMembers,
-  FleetState,
-  ForcedRelease,
-  HeldResources,
-  Inspection,
-  ListHeldOptions,
-  MemberChange,
-  NodeInspection,
-  ReconfigureOptions,
-} from "./protocol/fleet.js";
+import type { Fleet, FleetState, Inspection, OpenFleet } from "./protocol/fleet.js";
 import type {
   AcquireOptions,
   Attempted,
@@ -55,13 +35,14 @@ import { AcquireCalls } from "./waiting/wait-for-lease.js";
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
 export class QuorumLocker implements Locker {
-  readonly #fleet: Fleet;
+  readonly fleet: Fleet;
+  readonly #nodes: OpenFleet;
   readonly #context: WaitContext;
   readonly #firstContact: FirstContact;
   readonly #calls: AcquireCalls;
   #closing: Promise<void> | undefined;
 
-  constructor(fleet: Fleet, policy: Policy, clock: Clock) {
+  constructor(fleet: OpenFleet, policy: Policy, clock: Clock) {
     const queuedResources = new QueuedResources(clock);
     const present = () => ({ nodes: fleet.nodes, policy: policyFor(fleet.nodes.length, policy), fleetMaxTtlMs: fleet.maxTtlMs });
     const context: WaitContext = {
@@ -79,10 +60,11 @@ export class QuorumLocker implements Locker {
       waiters: { closed: false, sleeping: new Set() },
       onMembers: new Set(),
     };
-    this.#fleet = fleet;
+    this.#nodes = fleet;
     this.#context = context;
     this.#firstContact = new FirstContact(context, fleet);
     this.#calls = new AcquireCalls(context, this.#firstContact);
+    this.fleet = new FleetCalls(fleet, context, this.#firstContact);
     // Fields, since every acquisition reads them.
     fleet.onChange(() => {
       const { nodes } = context;
@@ -151,87 +133,8 @@ export class QuorumLocker implements Locker {
 
   async inspect(resource: string): Promise<Inspection> {
     readResource(resource);
-    await this.#begin([resource]);
+    await this.#firstContact.pass([resource]);
     return summarize(resource, await inspectAll(this.#context, resource), this.#context.policy);
-  }
-
-  async forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease> {
-    readResource(resource);
-    const reason = wellFormedText("reason", options?.reason, 1_024);
-    await this.#begin([resource]);
-    return forceRelease(this.#context, resource, reason);
-  }
-
-  async issued(resource: string, token: number): Promise<boolean> {
-    readResource(resource);
-    tokenOption(token);
-    await this.#begin([resource]);
-    return wasIssued(this.#context, resource, token);
-  }
-
-  async listResources(): Promise<readonly string[]> {
-    await this.#begin([]);
-    const names = answersOf(this.#context, "the list of resources", await this.#fleet.listResources());
-    return [...new Set(names.flat())];
-  }
-
-  async listHeld(options?: ListHeldOptions): Promise<HeldResources> {
-    const { prefix, limit } = readListHeldOptions(options);
-    await this.#begin([]);
-    return heldResources(this.#context, await this.#fleet.listHeld(prefix), limit);
-  }
-
-  async nodes(): Promise<readonly NodeInspection[]> {
-    await this.#begin([]);
-    return inspectNodes(this.#context, this.#fleet);
-  }
-
-  async highestToken(resource?: string, atLeast = 0): Promise<number> {
-    if (resource !== undefined) readResource(resource);
-    foreignTokenOption(atLeast, this.#context.clock.wallMs());
-    await this.#begin([]);
-    // Of a name that nobody uses the nodes know the highest token of any.
-    if (resource === undefined) return highestToken(this.#context, this.#unused, atLeast);
-    return highestToken(this.#context, resource, atLeast);
-  }
-
-  async mark(name: string, atLeast: number): Promise<number> {
-    wellFormedText("name", name, 1_024);
-    if (atLeast !== 0) tokenOption(atLeast);
-    await this.#begin([]);
-    return raiseMark(this.#context, this.#fleet, { name, atLeast });
-  }
-
-  async doctor(): Promise<readonly Finding[]> {
-    if (this.#context.waiters.closed) throw closedError([]);
-    await this.#firstContact.wait();
-    return this.#fleet.probe();
-  }
-
-  async members(): Promise<FleetMembers> {
-    await this.#begin([]);
-    const members = this.#fleet.members();
-    if (members !== undefined) return members;
-    const { nodes, maxTtlMs } = this.#fleet;
-    return { generation: 0, members: nodes.map(({ address }) => address), maxTtlMs: maxTtlMs ?? this.#context.policy.ttlMs };
-  }
-
-  async reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers> {
-    const asked = readMemberChange(change);
-    const limits = readReconfigureOptions(options);
-    await this.#begin([]);
-    return this.#fleet.reconfigure(asked, limits);
-  }
-
-  async foundWithout(absent: readonly string[]): Promise<FleetMembers> {
-    const names = readNames(absent);
-    if (!this.#firstContact.isDone) await this.#firstContact.wait();
-    if (this.#context.waiters.closed) throw closedError([]);
-    return this.#fleet.foundWithout(names);
-  }
-
-  get #unused(): string {
-    return `palisade/any/${this.#context.clock.secret()}`;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -247,13 +150,7 @@ export class QuorumLocker implements Locker {
     closeWaiters(this.#context.waiters);
     await this.#context.deadlines.close();
     await this.#context.inFlight.idle();
-    await this.#fleet.close();
-  }
-
-  async #begin(resources: readonly string[]): Promise<void> {
-    if (!this.#firstContact.isDone) await this.#firstContact.wait();
-    if (this.#context.waiters.closed) throw closedError(resources);
-    this.#firstContact.check();
+    await this.#nodes.close();
   }
 }
 

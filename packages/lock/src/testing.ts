@@ -7,7 +7,7 @@ import { QuorumLocker } from "./locker.js";
 import { type LockerOptions, readPolicy } from "./options/policy.js";
 import { type Clock, liveClock } from "./platform/clock.js";
 import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot, Unreachable } from "./protocol/ballot.js";
-import type { Fleet, FleetState, NodeReport, StoredLease } from "./protocol/fleet.js";
+import type { FleetState, NodeReport, OpenFleet, StoredLease } from "./protocol/fleet.js";
 import type { Locker } from "./protocol/locker.js";
 import type { ExtendQuestion, GrantQuestion, LockNode, Ownership, ReleaseListener, ReleaseQuestion, Wait } from "./protocol/node.js";
 
@@ -65,7 +65,7 @@ function fleetOf(
   node: FakeNode,
   memory: FakeMemory,
   { servers, maxTtlMs }: { readonly servers: FakeServers; readonly maxTtlMs: number },
-): Fleet {
+): OpenFleet {
   const { name } = node;
   const cause = "ECONNREFUSED";
   const state = (): FleetState => ({

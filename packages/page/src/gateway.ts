@@ -1,11 +1,11 @@
 // The contract with the gateway that mounts the page: what the page reads of it, and the routes that
 // it serves for the page. HTTP, credentials and scopes are the gateway's.
 import type { ServerResponse } from "node:http";
-import type { Locker } from "@palisade/lock";
+import type { Fleet, Locker } from "@palisade/lock";
 import type { z } from "zod";
 import type { FenceView, HistoryRow, RefusedWrite, ReleaseOrder, Trouble } from "./messages.js";
 
-export type WatchedLock = Pick<Locker, "nodes" | "listHeld" | "inspect" | "forceRelease">;
+export type WatchedLock = Pick<Locker, "inspect"> & { readonly fleet: Pick<Fleet, "nodes" | "listHeld" | "forceRelease"> };
 
 export interface WatchedGateway {
   /** Undefined where it does not know the lock's nodes. */

@@ -139,7 +139,7 @@ export class LockWatch {
 
   async #lookAtNodes(): Promise<number> {
     try {
-      const inspected = await this.#lock.nodes();
+      const inspected = await this.#lock.fleet.nodes();
       const before = new Map(this.#nodes.map((seen) => [seen.inspected.node, seen]));
       this.#nodesAt = performance.now();
       this.#nodes = inspected.map((one) => seenNode(one, before.get(one.node)));
@@ -153,7 +153,7 @@ export class LockWatch {
 
   async #lookAtLeases(): Promise<number> {
     try {
-      const { held, more, steps } = await this.#lock.listHeld();
+      const { held, more, steps } = await this.#lock.fleet.listHeld();
       const at = performance.now();
       const before = new Map((this.#leases?.byName ?? []).map((lease) => [lease.resource, lease]));
       const byName = held.map((lease): SeenLease => {

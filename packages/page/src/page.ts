@@ -137,7 +137,7 @@ async function takeAway(gateway: WatchedGateway, lock: WatchedLock, order: Order
   const { resource, reason, by } = order;
   const { state, holder = null, token } = await lock.inspect(resource);
   if (state === "free" || holder !== order.holder || token !== order.token) return { released: false, because: sentenceOn(state, holder) };
-  const { fence, removed } = await lock.forceRelease(resource, { reason });
+  const { fence, removed } = await lock.fleet.forceRelease(resource, { reason });
   const sealed = await gateway.raiseFence({ resource, token: fence, reason, by });
   return { released: true, removed, fence, sealed };
 }

@@ -8,7 +8,7 @@ import { duration, printable } from "../text.js";
 const SKEW_MS = 1_000;
 
 export async function nodes({ locker }: Context): Promise<Report> {
-  const known = await locker.nodes();
+  const known = await locker.fleet.nodes();
   const votes = known.filter(({ state }) => state === "votes").length;
   const quorum = Math.floor(known.length / 2) + 1;
   const colours = { votes: "green", waits: "yellow", silent: "red" } as const;
@@ -62,7 +62,7 @@ function whyOf({ reason, readyInMs, hidden }: NodeInspection): string {
 export async function doctor({ locker }: Context): Promise<Report> {
   // A node that is not reached is a finding, not a failure of the command.
   await locker.ready().catch(() => undefined);
-  const findings = await locker.doctor();
+  const findings = await locker.fleet.doctor();
   const colours = { error: "red", warning: "yellow", info: "dim" } as const;
   const lines = findings.flatMap(({ severity, node, message, remedy }): (string | Cell)[] => [
     { text: `${severity.padEnd(7)}  ${node}: ${printable(message)}`, colour: colours[severity] },

@@ -49,7 +49,7 @@ function stateLine({ resource, state, holder, remainingMs, token }: Inspection):
 
 export async function list(context: Context, [prefix = ""]: readonly string[], flags: Flags): Promise<Report> {
   const limit = limitOf(flags.limit);
-  const { held, more } = await context.locker.listHeld({ prefix, limit });
+  const { held, more } = await context.locker.fleet.listHeld({ prefix, limit });
   const of = prefix === "" ? "" : ` that ${held.length === 1 ? "begins" : "begin"} with ${printable(prefix)}`;
   const rest = more ? `; only the first ${limit} are shown (--limit)` : "";
   const lines = [`${held.length} ${held.length === 1 ? "resource is" : "resources are"} held${of}${rest}`];
@@ -78,7 +78,7 @@ export function limitOf(given: unknown): number {
 
 export async function issued({ locker }: Context, [resource = "", text = ""]: readonly string[]): Promise<Report> {
   const token = tokenFrom(text);
-  const wasIssued = await locker.issued(resource, token);
+  const wasIssued = await locker.fleet.issued(resource, token);
   const said = wasIssued ? "was issued, or a higher one was" : "was never issued: whoever presents it made it up";
   const line: Cell = { text: `Token ${token} of ${printable(resource)} ${said}`, colour: wasIssued ? "green" : "red" };
   return { json: { resource, token, issued: wasIssued }, lines: [line], exitCode: wasIssued ? 0 : 1 };
@@ -104,7 +104,7 @@ export async function forceRelease(context: Context, [resource = ""]: readonly s
     if (answer === undefined) throw new UsageError("force-release asks on a terminal; without one, give --yes.");
     if (answer !== resource) return { json: { resource, removed: [], before }, lines: ["Nothing was changed."], exitCode: 1 };
   }
-  const { fence, removed } = await context.locker.forceRelease(resource, { reason });
+  const { fence, removed } = await context.locker.fleet.forceRelease(resource, { reason });
   const lines: (string | Cell)[] = [
     {
       text: `Removed: ${removed.map(printable).join(", ") || "nobody"}. Every later lease has a token above ${fence - 1}.`,

@@ -24,7 +24,7 @@ export async function watch(context: Context, [prefix = ""]: readonly string[], 
   try {
     while (!stopped.signal.aborted) {
       try {
-        const found = await context.locker.listHeld({ prefix, ...limit });
+        const found = await context.locker.fleet.listHeld({ prefix, ...limit });
         const now = new Map(found.held.map((held) => [held.resource, held]));
         context.terminal.output.write(style.columns === undefined ? changes(before ?? new Map(), now) : `${CLEAR}${picture(found, style)}`);
         before = now;

@@ -160,7 +160,7 @@ test("M1 nodes shows each member beside its own address, in whichever order and 
   const hosts = urls.map((url) => new URL(url).host);
   await using locker = createLocker({ nodes: [a, b, c], ...patient, maxTtlMs: 60_000 });
   await locker.ready();
-  await locker.reconfigure({ replace: hosts[0] ?? "", by: d });
+  await locker.fleet.reconfigure({ replace: hosts[0] ?? "", by: d });
   const shown = async (): Promise<string> => {
     const { output } = await palisade(["nodes", "--json"], { env: { PALISADE_REDIS_URLS: [c, b, a].join(",") } });
     const found = JSON.parse(output).nodes as { readonly address: string; readonly state: string }[];
@@ -218,7 +218,7 @@ test("watch lives through a quorum that is lost for a while, and ends where ther
   await Promise.all(nodes.slice(0, 2).map((node) => node.pause()));
   await expect.poll(() => errors).toMatch(/1 of 3 nodes answered/);
   await Promise.all(nodes.slice(0, 2).map((node) => node.resume()));
-  await holder.forceRelease("w", { reason: "test" }).catch(() => holder.forceRelease("w", { reason: "test" }));
+  await holder.fleet.forceRelease("w", { reason: "test" }).catch(() => holder.fleet.forceRelease("w", { reason: "test" }));
   await expect.poll(() => output).toMatch(new RegExp(`\tended\tw\tworker-7\t${token}\n`));
   child.kill("SIGINT");
   expect(await ended).toBe(0);

@@ -95,7 +95,7 @@ describe("withResource", () => {
       name,
       async (_document: Counter | null, { signal }) => {
         heard = signal;
-        await locker.forceRelease(name, { reason: "drill" });
+        await locker.fleet.forceRelease(name, { reason: "drill" });
         return new Promise<Counter>(() => undefined);
       },
       { acquire: { ttlMs: 3_000 } }, // Renewed before a third of it is over, which finds out.

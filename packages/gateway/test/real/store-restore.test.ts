@@ -63,7 +63,7 @@ const test = base
       let seen = 0;
       const read = async () => {
         aSecondLater();
-        seen = await locker.mark(markOf(String(id)), 0);
+        seen = await locker.fleet.mark(markOf(String(id)), 0);
         return seen;
       };
       await expect.poll(read, { interval: 20, timeout: 30_000 }).toBeGreaterThan(beat);
@@ -78,10 +78,10 @@ const test = base
       beatAbove,
       aSecondLater,
       recover: (...args) => runProgram(["recover", ...args], { DATABASE_URL: server.url, PALISADE_REDIS_URLS: fleet.urls.join(",") }),
-      recovered: (lost = "unknown") => recover({ databaseUrl: server.url, lock: locker, by: "test", reason: "test", lost }),
+      recovered: (lost = "unknown") => recover({ databaseUrl: server.url, lock: locker.fleet, by: "test", reason: "test", lost }),
       async open(config = {}) {
-        const verify = async (resource: string, token: number) => ((await locker.issued(resource, token)) ? "issued" : "unissued");
-        const store = await openStore({ databaseUrl: server.url, ...longTimeouts, memory: locker, verify, ...config });
+        const verify = async (resource: string, token: number) => ((await locker.fleet.issued(resource, token)) ? "issued" : "unissued");
+        const store = await openStore({ databaseUrl: server.url, ...longTimeouts, memory: locker.fleet, verify, ...config });
         stores.push(store);
         return store;
       },

@@ -3,11 +3,11 @@
 import { type InspectBallot, LockError } from "../protocol/ballot.js";
 import type {
   Asked,
-  Fleet,
   HeldResource,
   HeldResources,
   Inspection,
   NodeInspection,
+  OpenFleet,
   StoredLease,
   StoredLeases,
 } from "../protocol/fleet.js";
@@ -42,7 +42,7 @@ export async function inspectUntil<Verdict extends string>(
 }
 
 /** How each node stands. Of a name that nobody uses, it says nothing but whether it votes. */
-export async function inspectNodes(context: LeaseContext, fleet: Pick<Fleet, "report">): Promise<readonly NodeInspection[]> {
+export async function inspectNodes(context: LeaseContext, fleet: Pick<OpenFleet, "report">): Promise<readonly NodeInspection[]> {
   const { nodes, clock } = context;
   const ballots = await inspectAll(context, `palisade/nodes/${clock.secret()}`);
   // A node that is silent would keep the others waiting for as long as a connection may take.
@@ -177,7 +177,7 @@ const answersIn = <Answer>(asked: readonly Asked<Answer>[]): number => asked.fil
  * A mark is a number under a name of the caller's choice, which only rises: the highest that a
  * quorum knows.
  */
-export async function raiseMark(context: LeaseContext, fleet: Pick<Fleet, "mark">, question: MarkQuestion): Promise<number> {
+export async function raiseMark(context: LeaseContext, fleet: Pick<OpenFleet, "mark">, question: MarkQuestion): Promise<number> {
   const { name, atLeast } = question;
   for (let tries = 1; ; tries++) {
     const asked = await fleet.mark(name, atLeast);

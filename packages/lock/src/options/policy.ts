@@ -24,8 +24,13 @@ export interface RetryOptions {
   readonly maxDelayMs?: number;
 }
 
-/** Options of createLocker. Times are in milliseconds. */
-export interface LockerOptions {
+/**
+ * Options of createLocker: the four that everybody sets. Times are in milliseconds.
+ *
+ * @example
+ * { nodes: ["redis://a:6379", "redis://b:6379", "redis://c:6379"], namespace: "shop", label: "worker-7", ttlMs: 5_000 }
+ */
+export interface LockerOptions extends LockerTuning {
   /**
    * The N independent Redis masters: redis:// or rediss:// URLs, ioredis options, or ioredis
    * instances, which are read for their options. All lockers of a namespace name the same N.
@@ -37,10 +42,22 @@ export interface LockerOptions {
    */
   readonly namespace?: string;
   /**
+   * The name of this locker for people who look at a held lock. Default: host name and process id.
+   */
+  readonly label?: string;
+  /**
    * How long a lease lasts unless it is renewed. Default 10 000, or maxTtlMs where that is given
    * and less.
    */
   readonly ttlMs?: number;
+}
+
+/** The other options of createLocker, whose defaults serve most fleets. Times are in milliseconds. */
+export interface LockerTuning {
+  /** How long acquire waits unless it is told otherwise. Default 10 000. */
+  readonly waitMs?: number;
+  /** How often and how fast a waiting caller asks again. */
+  readonly retry?: RetryOptions;
   /**
    * The longest lease of the whole fleet, stored with it; also how long a node that lost its memory
    * must wait. Default: what the fleet has stored; 60 000 for a new fleet.
@@ -55,16 +72,8 @@ export interface LockerOptions {
   readonly connectTimeoutMs?: number;
   /** The part of a ttl by which the clocks of client and nodes may run apart. Default 0.01. */
   readonly driftFactor?: number;
-  /**
-   * The name of this locker for people who look at a held lock. Default: host name and process id.
-   */
-  readonly label?: string;
   /** How many nodes must agree: at least the majority, at most all. Default: the majority. */
   readonly quorum?: number;
-  /** How long acquire waits unless it is told otherwise. Default 10 000. */
-  readonly waitMs?: number;
-  /** How often and how fast a waiting caller asks again. */
-  readonly retry?: RetryOptions;
   /**
    * How long a node remembers a resource's own counter after its last use. Default 86 400 000 (a
    * day). At least maxTtlMs.

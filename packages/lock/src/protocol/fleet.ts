@@ -105,7 +105,82 @@ export type MemberChange<Source = NodeSource> =
   | { readonly replace: string; readonly by: Source }
   | { readonly maxTtlMs: number };
 
+/**
+ * What operators and stores ask of the nodes together: `locker.fleet`. All calls but `doctor` and
+ * `foundWithout` reject with LockError `FLEET_MISMATCH` where the nodes are not one fleet; all reject
+ * with `LOCK_ABORTED` once the locker is closed.
+ *
+ * @example
+ * const { held } = await locker.fleet.listHeld({ prefix: "orders/" });
+ * for (const { severity, message, remedy } of await locker.fleet.doctor()) console.log(severity, message, remedy);
+ */
 export interface Fleet {
+  /** How each member stands now, by its own word. */
+  nodes(): Promise<readonly NodeInspection[]>;
+  /**
+   * Examines the nodes and the fleet. Takes and releases a lock of its own on each node, so that
+   * missing rights show. Never rejects for what it finds.
+   */
+  doctor(): Promise<readonly Finding[]>;
+  /**
+   * What is held now, by the word of a quorum for each resource. The nodes are asked in small
+   * steps. Rejects with `LOCK_NO_QUORUM` if too few answered.
+   */
+  listHeld(options?: ListHeldOptions): Promise<HeldResources>;
+  /**
+   * Raises the token past the present holder's, then removes the holder. Its writes are refused as
+   * soon as the store has seen the returned `fence` or the token of any later lease. Rejects with
+   * `LOCK_NO_QUORUM` if that could not be done on a quorum. `reason` is published with the event.
+   */
+  forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease>;
+  /** The members of the fleet now. Rejects like `ready`. */
+  members(): Promise<FleetMembers>;
+  /**
+   * Adds, removes or replaces one member, or changes the longest lease, while leases are taken and
+   * held. Resolves with the members once a majority of the former ones has agreed; calling it again
+   * finishes a change that was interrupted, and does nothing where it is done. Rejects with
+   * `LOCK_NO_QUORUM` if that takes longer than waitMs, with RangeError if the newcomer belongs to
+   * another fleet.
+   *
+   * @example
+   * await locker.fleet.reconfigure({ replace: "10.0.0.3:6379", by: "redis://10.0.0.4:6379" });
+   */
+  reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers>;
+  /**
+   * Founds a new fleet while these of its nodes are down. They are admitted when they come, like
+   * nodes that lost their memory. Only if they have never been used: what they remember is not
+   * asked for.
+   */
+  foundWithout(absent: readonly string[]): Promise<FleetMembers>;
+  /**
+   * For a store that verifies tokens: whether this token, or a higher one, was ever issued for the
+   * resource. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
+   */
+  issued(resource: string, token: number): Promise<boolean>;
+  /**
+   * For the recovery of a store, and for resources that come from another fleet: a token that no
+   * lease granted before the call exceeds, and that is at least `atLeast`, stored so that every
+   * later lease exceeds it; without a resource, of any lease of any of them. 0 if there was never a
+   * lease of any resource. Rejects with `LOCK_NO_QUORUM` if too few nodes answered, with RangeError
+   * if no fleet can have issued `atLeast` by now: tokens rise with the wall clock, and what is
+   * raised is never lowered.
+   */
+  highestToken(resource?: string, atLeast?: number): Promise<number>;
+  /**
+   * For the recovery of a store: the names of all resources that have had a lease within
+   * `retentionMs`, perhaps with others. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
+   */
+  listResources(): Promise<readonly string[]>;
+  /**
+   * Raises a number under a name of the caller's choice to at least `atLeast` on a quorum, and
+   * resolves with the highest that a quorum knows. It only rises, and is kept for ever; 0 only
+   * reads. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
+   */
+  mark(name: string, atLeast: number): Promise<number>;
+}
+
+/** The nodes as one locker has them open: which are members, which vote, and why none may be used. */
+export interface OpenFleet {
   /**
    * The members: first in the order of configuration, named n1, n2, … Another array as soon as
    * other nodes are members.

@@ -1,18 +1,7 @@
 // What createLocker returns: the calls with their options, promises and answers (implemented by
 // ../locker.ts), the lease (lease/held-lease.ts) and the election of a leader (waiting/campaign.ts).
 import type { Ballot, LossReason } from "./ballot.js";
-import type {
-  Finding,
-  FleetMembers,
-  FleetState,
-  ForcedRelease,
-  HeldResources,
-  Inspection,
-  ListHeldOptions,
-  MemberChange,
-  NodeInspection,
-  ReconfigureOptions,
-} from "./fleet.js";
+import type { Fleet, FleetState, Inspection } from "./fleet.js";
 
 /** Options of tryAcquire. Times are in milliseconds. */
 export interface TryAcquireOptions {
@@ -69,26 +58,36 @@ export type Resources = string | readonly string[];
 /**
  * A lock over one fleet. Made by createLocker; one per process and namespace is enough. Disposing
  * of it closes it.
+ *
+ * @example
+ * const locker = createLocker({ nodes: ["redis://a:6379", "redis://b:6379", "redis://c:6379"] });
+ * await locker.using("orders/42", async (lease) => {
+ *   await store.write("orders/42", document, { token: lease.token, signal: lease.signal });
+ * });
  */
 export interface Locker extends AsyncDisposable {
-  /**
-   * Resolves when a quorum of nodes is connected and admitted. Rejects with LockError
-   * `LOCK_NO_QUORUM` after the locker's waitMs, `FLEET_MISMATCH` when these nodes are not one
-   * fleet, RangeError when the fleet's leases are shorter than this locker's maxTtlMs. Optional:
-   * every other call waits for the first contact by itself, which takes at most twice
-   * connectTimeoutMs.
-   */
-  ready(): Promise<FleetState>;
   /**
    * Waits for the resources, first in first out within this process, and takes them. Rejects with
    * LockError: `LOCK_HELD`, `LOCK_NO_QUORUM` or `LOCK_TOO_SLOW` when waitMs is over, `LOCK_ABORTED`
    * when the signal is aborted or the locker closed. A rejected call leaves nothing on any node:
    * what was granted is given back, also where the answer comes late.
+   *
+   * @example
+   * const lease = await locker.acquire("orders/42", { waitMs: 5_000, renew: true });
+   * try {
+   *   await store.write("orders/42", document, { token: lease.token });
+   * } finally {
+   *   await lease.release();
+   * }
    */
   acquire(resources: Resources, options?: AcquireOptions): Promise<Lease>;
   /**
    * Tries once and never waits for a holder: held, no quorum and too slow are answers. Rejects only
    * with `LOCK_ABORTED` and `FLEET_MISMATCH`.
+   *
+   * @example
+   * const attempt = await locker.tryAcquire("nightly-report");
+   * if (!attempt.ok) return attempt.message;
    */
   tryAcquire(resources: Resources, options?: TryAcquireOptions): Promise<Attempted>;
   /**
@@ -96,6 +95,9 @@ export interface Locker extends AsyncDisposable {
    * happens. Settles with the routine's own result or error, never with one of the release. When
    * the lease was lost while the routine ran, its result is not passed on: rejects with LockError
    * `LEASE_LOST`. A routine that released the lease itself has not lost it.
+   *
+   * @example
+   * const total = await locker.using("accounts/7", async (lease) => transfer(lease.token, lease.signal));
    */
   using<Result>(resources: Resources, routine: (lease: Lease) => Result | PromiseLike<Result>): Promise<Result>;
   using<Result>(
@@ -107,6 +109,11 @@ export interface Locker extends AsyncDisposable {
    * Stands for election as the leader of `resource`, until it is stopped: waits for the lease, runs
    * the routine with a term that is renewed, and stands again when the routine is done, the term
    * was lost or it resigned. One process leads at a time, in the sense in which one holds a lease.
+   *
+   * @example
+   * const campaign = locker.campaign("scheduler", async (term) => {
+   *   while (!term.signal.aborted) await runDueJobs(term.token);
+   * });
    */
   campaign(resource: string, routine: TermRoutine, options?: CampaignOptions): Campaign;
   /**
@@ -120,70 +127,23 @@ export interface Locker extends AsyncDisposable {
    */
   inspect(resource: string): Promise<Inspection>;
   /**
-   * For operators: raises the token past the present holder's, then removes the holder. Its writes
-   * are refused as soon as the store has seen the returned `fence` or the token of any later lease.
-   * Rejects with `LOCK_NO_QUORUM` if that could not be done on a quorum. `reason` is published with
-   * the event.
+   * Resolves when a quorum of nodes is connected and admitted. Rejects with LockError
+   * `LOCK_NO_QUORUM` after the locker's waitMs, `FLEET_MISMATCH` when these nodes are not one
+   * fleet, RangeError when the fleet's leases are shorter than this locker's maxTtlMs. Optional:
+   * every other call waits for the first contact by itself, which takes at most twice
+   * connectTimeoutMs.
    */
-  forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease>;
-  /**
-   * Whether this token, or a higher one, was ever issued for the resource. Rejects with
-   * `LOCK_NO_QUORUM` if too few nodes answered.
-   */
-  issued(resource: string, token: number): Promise<boolean>;
-  /**
-   * For the recovery of a store: the names of all resources that have had a lease within
-   * `retentionMs`, perhaps with others. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
-   */
-  listResources(): Promise<readonly string[]>;
-  /**
-   * What is held now, by the word of a quorum for each resource. The nodes are asked in small
-   * steps. Rejects with `LOCK_NO_QUORUM` if too few answered.
-   */
-  listHeld(options?: ListHeldOptions): Promise<HeldResources>;
-  /** How each member stands now, by its own word. Rejects with `FLEET_MISMATCH` as all calls do. */
-  nodes(): Promise<readonly NodeInspection[]>;
-  /**
-   * For the recovery of a store, and for resources that come from another fleet: a token that no
-   * lease granted before the call exceeds, and that is at least `atLeast`, stored so that every
-   * later lease exceeds it; without a resource, of any lease of any of them. 0 if there was never a
-   * lease of any resource. Rejects with `LOCK_NO_QUORUM` if too few nodes answered, with RangeError
-   * if no fleet can have issued `atLeast` by now: tokens rise with the wall clock, and what is
-   * raised is never lowered.
-   */
-  highestToken(resource?: string, atLeast?: number): Promise<number>;
-  /**
-   * Raises a number under a name of the caller's choice to at least `atLeast` on a quorum, and
-   * resolves with the highest that a quorum knows. It only rises, and is kept for ever; 0 only
-   * reads. Rejects with `LOCK_NO_QUORUM` if too few nodes answered.
-   */
-  mark(name: string, atLeast: number): Promise<number>;
-  /** The members of the fleet now. Rejects like `ready`. */
-  members(): Promise<FleetMembers>;
-  /**
-   * For operators: adds, removes or replaces one member, or changes the longest lease, while leases
-   * are taken and held. Resolves with the members once a majority of the former ones has agreed;
-   * calling it again finishes a change that was interrupted, and does nothing where it is done.
-   * Rejects with `LOCK_NO_QUORUM` if that takes longer than waitMs, with RangeError if the newcomer
-   * belongs to another fleet.
-   */
-  reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers>;
-  /**
-   * For operators: founds a new fleet while these of its nodes are down. They are admitted when
-   * they come, like nodes that lost their memory. Only if they have never been used: what they
-   * remember is not asked for.
-   */
-  foundWithout(absent: readonly string[]): Promise<FleetMembers>;
-  /**
-   * Examines the nodes and the fleet. Takes and releases a lock of its own on each node, so that
-   * missing rights show. Never rejects for what it finds.
-   */
-  doctor(): Promise<readonly Finding[]>;
+  ready(): Promise<FleetState>;
   /**
    * Rejects waiting calls with `LOCK_ABORTED`, ends and releases the leases held here, disconnects.
    * Idempotent.
    */
   close(): Promise<void>;
+  /**
+   * What operators and stores ask of the nodes together: what is held, who votes, which tokens were
+   * issued, and changes of the fleet itself.
+   */
+  readonly fleet: Fleet;
 }
 
 /**

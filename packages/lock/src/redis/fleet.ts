@@ -3,7 +3,7 @@
 import { addressOf } from "../options/node-source.js";
 import type { Clock } from "../platform/clock.js";
 import type { NodeEvent } from "../protocol/events.js";
-import type { Fleet, FleetRefusal, FleetState, MemberChange, ReconfigureOptions } from "../protocol/fleet.js";
+import type { FleetRefusal, FleetState, MemberChange, OpenFleet, ReconfigureOptions } from "../protocol/fleet.js";
 import type { LockNode, ServerSource } from "../protocol/node.js";
 import { Admission } from "./admission/admission.js";
 import { foundWithout, membersOf, reconfigure } from "./admission/members.js";
@@ -39,7 +39,7 @@ export interface OpenNodesOptions {
 const DAY_MS = 86_400_000;
 
 /** Connects to all nodes. */
-export function openNodes(options: OpenNodesOptions): Fleet {
+export function openNodes(options: OpenNodesOptions): OpenFleet {
   const { namespace, clock, onEvent, maxTtlMs } = options;
   const keys = keysOf(namespace, clock.secret());
   let admission: Admission | undefined;

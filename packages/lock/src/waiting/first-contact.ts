@@ -1,8 +1,8 @@
 // The first contact with the nodes, which every call waits for, and what the fleet allows from then
 // on.
-import { describeState } from "../lease/messages.js";
+import { closedError, describeState } from "../lease/messages.js";
 import { LockError } from "../protocol/ballot.js";
-import type { Fleet, FleetState } from "../protocol/fleet.js";
+import type { FleetState, OpenFleet } from "../protocol/fleet.js";
 import type { WaitContext } from "./context.js";
 import { WaitBudget } from "./wait-budget.js";
 
@@ -13,11 +13,11 @@ type Context = Pick<WaitContext, "clock" | "nodes" | "policy" | "waiters">;
 
 export class FirstContact {
   readonly #context: Context;
-  readonly #fleet: Fleet;
+  readonly #fleet: OpenFleet;
   #contact: Promise<void> | undefined;
   isDone = false;
 
-  constructor(context: Context, fleet: Fleet) {
+  constructor(context: Context, fleet: OpenFleet) {
     this.#context = context;
     this.#fleet = fleet;
   }
@@ -31,6 +31,18 @@ export class FirstContact {
     if (this.isDone) return;
     this.#contact ??= this.#begin();
     await this.#await(this.#contact, signal);
+  }
+
+  /** Before a call asks the nodes: throws if the locker is closed, or must not use them. */
+  async pass(resources: readonly string[] = []): Promise<void> {
+    await this.passUnchecked(resources);
+    this.check();
+  }
+
+  /** For what may be asked of nodes that are not one fleet. */
+  async passUnchecked(resources: readonly string[] = []): Promise<void> {
+    if (!this.isDone) await this.wait();
+    if (this.#context.waiters.closed) throw closedError(resources);
   }
 
   /**

@@ -148,7 +148,7 @@ describe("a campaign", () => {
     });
     await until(() => campaign.term !== undefined, "it leads");
     await eye.remove("s", [0, 1, 2, 3, 4]);
-    await locker.forceRelease("s", { reason: "a test" });
+    await locker.fleet.forceRelease("s", { reason: "a test" });
     await campaign.resign();
     await until(() => terms >= 2, "it stands again", 10_000);
     await campaign[Symbol.asyncDispose]();

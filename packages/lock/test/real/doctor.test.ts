@@ -17,7 +17,7 @@ describe("the doctor", () => {
   test.for(OF_REQUESTS)("names a missing right to %s on nodes that are admitted", async (command, { fleet, open }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     await open({ nodes: urls }).ready();
-    expect(await open({ nodes: await without(command, nodes, urls) }).doctor()).toContainEqual(missing);
+    expect(await open({ nodes: await without(command, nodes, urls) }).fleet.doctor()).toContainEqual(missing);
   });
 
   test.for(OF_ADMISSIONS)(
@@ -26,7 +26,7 @@ describe("the doctor", () => {
       const { urls, nodes } = await fleet({ nodes: 1 });
       const locker = open({ nodes: await without(command, nodes, urls), waitMs: 200 });
       const startedAt = performance.now();
-      expect(await locker.doctor()).toContainEqual(missing);
+      expect(await locker.fleet.doctor()).toContainEqual(missing);
       await expect(locker.acquire("r")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: expect.stringContaining("NOPERM") });
       // Not twice the time of a first contact.
       expect(performance.now() - startedAt).toBeLessThan(15_000);
@@ -36,12 +36,12 @@ describe("the doctor", () => {
   test("says that releases are not heard, and that writes are refused", async ({ fleet, open }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     await open({ nodes: urls }).ready();
-    expect(await open({ nodes: await without("subscribe", nodes, urls) }).doctor()).toContainEqual(
+    expect(await open({ nodes: await without("subscribe", nodes, urls) }).fleet.doctor()).toContainEqual(
       expect.objectContaining({ code: "subscription" }),
     );
     const locker = open({ nodes: urls });
-    expect((await locker.doctor()).filter(({ severity }) => severity !== "info")).toEqual([]);
+    expect((await locker.fleet.doctor()).filter(({ severity }) => severity !== "info")).toEqual([]);
     await nodes[0]?.cli("CONFIG", "SET", "min-replicas-to-write", "1");
-    expect(await locker.doctor()).toContainEqual(expect.objectContaining({ severity: "error", code: "refuses_writes" }));
+    expect(await locker.fleet.doctor()).toContainEqual(expect.objectContaining({ severity: "error", code: "refuses_writes" }));
   });
 });

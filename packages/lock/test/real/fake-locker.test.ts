@@ -34,8 +34,8 @@ describe.each(["real", "fake"] as const)("the %s lock", (kind) => {
       expect((await lease.release()).outcome).toBe("free");
     }
     expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => a - b));
-    expect(await open().issued("a", tokens[5] ?? 0)).toBe(true);
-    expect(await open().issued("a", (tokens[5] ?? 0) + 1_000_000)).toBe(false);
+    expect(await open().fleet.issued("a", tokens[5] ?? 0)).toBe(true);
+    expect(await open().fleet.issued("a", (tokens[5] ?? 0) + 1_000_000)).toBe(false);
   });
 
   test("L2 says who holds it to who does not wait, and to who gives up", async ({ lockers }) => {
@@ -86,7 +86,7 @@ describe.each(["real", "fake"] as const)("the %s lock", (kind) => {
     });
     const lease = await one.acquire("r", { ttlMs: 9_000 });
     expect(lease.token).toBeGreaterThan(result);
-    const { fence, removed } = await other.forceRelease("r", { reason: "a test" });
+    const { fence, removed } = await other.fleet.forceRelease("r", { reason: "a test" });
     expect(removed).toHaveLength(1);
     expect(fence).toBeGreaterThan(lease.token);
     expect(await failure(lease.extend())).toMatchObject({ code: "LEASE_LOST", reason: "taken" });
@@ -99,11 +99,11 @@ describe.each(["real", "fake"] as const)("the %s lock", (kind) => {
     const lease = await locker.acquire("r");
     expect(await locker.inspect("r")).toMatchObject({ state: "held", holder: "me", token: lease.token });
     expect(await locker.leader("r")).toMatchObject({ label: "me" });
-    expect(await locker.listResources()).toEqual(["r"]);
-    expect(await locker.highestToken("r")).toBeGreaterThanOrEqual(lease.token);
-    expect([await locker.mark("m", 7), await locker.mark("m", 3), await locker.mark("m", 0)]).toEqual([7, 7, 7]);
+    expect(await locker.fleet.listResources()).toEqual(["r"]);
+    expect(await locker.fleet.highestToken("r")).toBeGreaterThanOrEqual(lease.token);
+    expect([await locker.fleet.mark("m", 7), await locker.fleet.mark("m", 3), await locker.fleet.mark("m", 0)]).toEqual([7, 7, 7]);
     expect((await locker.ready()).unreachable).toEqual([]);
-    expect((await locker.doctor()).filter(({ severity }) => severity === "error")).toEqual([]);
+    expect((await locker.fleet.doctor()).filter(({ severity }) => severity === "error")).toEqual([]);
   });
 
   test("gives up by signal, and ends what it has when it is closed", async ({ lockers }) => {

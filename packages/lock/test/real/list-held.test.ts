@@ -7,7 +7,7 @@ describe("listHeld", () => {
     const locker = shared({ label: "worker-7", ttlMs: 50_000 });
     const leases = await Promise.all(["b", "a*", "a"].map((name) => locker.acquire(name)));
     await (await locker.acquire("free")).release();
-    const { held, more, silent, steps } = await locker.listHeld();
+    const { held, more, silent, steps } = await locker.fleet.listHeld();
     expect({ more, silent }).toEqual({ more: false, silent: [] });
     expect(steps).toBeGreaterThan(0);
     expect(held.map(({ resource }) => resource)).toEqual(["a", "a*", "b"]);
@@ -21,12 +21,12 @@ describe("listHeld", () => {
   test("takes a prefix as it is written, and as many as were asked for, and says that there are more", async ({ locker }) => {
     const names = ["x/1", "x/2", "x*", "x[1]", "x?", "y", 'x/\u001b"3'];
     await Promise.all(names.map((name) => locker.acquire(name)));
-    const listed = async (prefix: string) => (await locker.listHeld({ prefix })).held.map(({ resource }) => resource);
+    const listed = async (prefix: string) => (await locker.fleet.listHeld({ prefix })).held.map(({ resource }) => resource);
     expect(await listed("x/")).toEqual(['x/\u001b"3', "x/1", "x/2"]);
     for (const name of ["x*", "x[1]", "x?"]) expect(await listed(name)).toEqual([name]);
     expect(await listed("nothing")).toEqual([]);
-    expect(await locker.listHeld({ limit: 2 })).toMatchObject({ held: [{ resource: "x*" }, { resource: 'x/\u001b"3' }], more: true });
-    expect((await locker.listHeld({ limit: 7 })).more).toBe(false);
+    expect(await locker.fleet.listHeld({ limit: 2 })).toMatchObject({ held: [{ resource: "x*" }, { resource: 'x/\u001b"3' }], more: true });
+    expect((await locker.fleet.listHeld({ limit: 7 })).more).toBe(false);
   });
 
   test("finds a lease whose counter has run out, because it was renewed for longer than counters are kept", async ({ redis, locker }) => {
@@ -34,7 +34,7 @@ describe("listHeld", () => {
     const clients = redis.urls.map((url) => new Redis(url));
     await Promise.all(clients.map((client) => client.del(`{${redis.namespace}}:token:long`)));
     for (const client of clients) client.disconnect();
-    const [found] = (await locker.listHeld()).held;
+    const [found] = (await locker.fleet.listHeld()).held;
     expect(found).toMatchObject({ resource: "long", state: "held" });
     expect(found?.token).toBeGreaterThanOrEqual(lease.token);
   });
@@ -43,19 +43,19 @@ describe("listHeld", () => {
     const { nodes, locker } = await own(5, { ttlMs: 50_000, waitMs: 30_000 });
     await Promise.all(Array.from({ length: 1_000 }, (_, i) => locker.acquire(`bulk/${i}`)));
     await nodes[4]?.kill();
-    await until(async () => (await locker.nodes())[4]?.state === "silent", "the killed one is noticed");
+    await until(async () => (await locker.fleet.nodes())[4]?.state === "silent", "the killed one is noticed");
     const lock = "{palisade}:lock:split";
     await Promise.all([0, 1].map((i) => nodes[i]?.cli("SET", lock, "a|one", "PX", "60000")));
     await Promise.all([2, 3].map((i) => nodes[i]?.cli("SET", lock, "b|two", "PX", "60000")));
     await nodes[0]?.cli("SET", "{palisade}:lock:gone", "c|three", "PX", "60000");
-    const { held, silent } = await locker.listHeld();
+    const { held, silent } = await locker.fleet.listHeld();
     expect(silent).toEqual(["n5"]);
     expect(held.filter(({ state }) => state === "held")).toHaveLength(1_000);
     // With the one that is down either of the two could have a quorum.
     expect(held.filter(({ state }) => state !== "held")).toMatchObject([{ resource: "split", state: "unknown" }]);
     await nodes[3]?.kill();
     await nodes[2]?.kill();
-    await expect.poll(() => locker.listHeld().catch(({ code }) => code)).toBe("LOCK_NO_QUORUM");
+    await expect.poll(() => locker.fleet.listHeld().catch(({ code }) => code)).toBe("LOCK_NO_QUORUM");
   });
 
   test("skips keys that are not the lock's", async ({ redis, locker }) => {
@@ -63,13 +63,13 @@ describe("listHeld", () => {
     await client.lpush(`{${redis.namespace}}:lock:list`, "x");
     client.disconnect();
     await locker.acquire("r");
-    expect((await locker.listHeld()).held.map(({ resource }) => resource)).toEqual(["r"]);
+    expect((await locker.fleet.listHeld()).held.map(({ resource }) => resource)).toEqual(["r"]);
   });
 
   test("refuses options that it does not have", async ({ locker }) => {
-    await expect(locker.listHeld({ prefx: "a" } as never)).rejects.toThrow(/did you mean prefix/);
-    for (const limit of [0, 1.5, 100_001]) await expect(locker.listHeld({ limit })).rejects.toThrow(RangeError);
-    await expect(locker.listHeld({ prefix: 7 } as never)).rejects.toThrow(TypeError);
+    await expect(locker.fleet.listHeld({ prefx: "a" } as never)).rejects.toThrow(/did you mean prefix/);
+    for (const limit of [0, 1.5, 100_001]) await expect(locker.fleet.listHeld({ limit })).rejects.toThrow(RangeError);
+    await expect(locker.fleet.listHeld({ prefix: 7 } as never)).rejects.toThrow(TypeError);
   });
 });
 
@@ -78,11 +78,11 @@ describe("nodes", () => {
     const { nodes, running, locker } = await own(3, { ttlMs: 20_000 });
     await locker.ready();
     const hosts = running.urls.map((url) => new URL(url).host);
-    expect(await locker.nodes()).toMatchObject(hosts.map((address, at) => ({ node: `n${at + 1}`, address, state: "votes" })));
+    expect(await locker.fleet.nodes()).toMatchObject(hosts.map((address, at) => ({ node: `n${at + 1}`, address, state: "votes" })));
     await nodes[1]?.kill();
     await nodes[2]?.cli("FLUSHALL");
-    await expect.poll(async () => (await locker.nodes()).map(({ state }) => state)).toEqual(["votes", "silent", "waits"]);
-    const [, silent] = await locker.nodes();
+    await expect.poll(async () => (await locker.fleet.nodes()).map(({ state }) => state)).toEqual(["votes", "silent", "waits"]);
+    const [, silent] = await locker.fleet.nodes();
     expect(silent?.reason).toMatch(/ECONNREFUSED|ECONNRESET|closed|lost/);
   });
 
@@ -96,7 +96,7 @@ describe("nodes", () => {
     await nodes[1]?.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     await nodes[1]?.cli("CONFIG", "SET", "appendfsync", "everysec");
     await nodes[2]?.pause();
-    const [first, second, third] = await locker.nodes();
+    const [first, second, third] = await locker.fleet.nodes();
     expect(first).toMatchObject({
       durable: true,
       version: expect.stringMatching(/^\d+\.\d+\./),
@@ -120,14 +120,14 @@ describe("nodes", () => {
       await nodes[at]?.cli("ACL", "SETUSER", "poor", "on", ">p", "~*", "&*", "+@all", `-${lacking}`);
     await nodes[2]?.cli("ACL", "SETUSER", "poor", "on", ">p", "~*", "&*", "+@all");
     const locker = open({ nodes: urls.map((url) => url.replace("redis://", "redis://poor:p@")) });
-    const [first, second, third] = await locker.nodes();
+    const [first, second, third] = await locker.fleet.nodes();
     expect(first).toMatchObject({ state: "votes", hidden: expect.stringMatching(/its settings: NOPERM.*config/) });
     expect(first).not.toHaveProperty("durable");
     expect(second).toMatchObject({ state: "silent", reason: expect.stringContaining("NOPERM") });
     await nodes[2]?.cli("CONFIG", "SET", "appendfsync", "always");
     // What it answered before is not on disk, so the next restart is a loss of memory.
     expect(third).toMatchObject({ state: "votes", durable: false });
-    expect((await locker.nodes())[2]).toMatchObject({ state: "votes", durable: false });
+    expect((await locker.fleet.nodes())[2]).toMatchObject({ state: "votes", durable: false });
   });
 
   test("M1 shows each member beside its own address after a replacement", async ({ fleet, open }) => {
@@ -135,10 +135,10 @@ describe("nodes", () => {
     const hosts = urls.map((url) => new URL(url).host);
     const locker = open({ nodes: urls.slice(0, 3), ttlMs: 20_000 });
     await locker.ready();
-    await locker.reconfigure({ replace: hosts[0] ?? "", by: urls[3] ?? "" });
+    await locker.fleet.reconfigure({ replace: hosts[0] ?? "", by: urls[3] ?? "" });
     await nodes[1]?.kill();
-    const silent = async () => (await locker.nodes()).filter(({ state }) => state === "silent").map(({ address }) => address);
+    const silent = async () => (await locker.fleet.nodes()).filter(({ state }) => state === "silent").map(({ address }) => address);
     await expect.poll(silent).toEqual([hosts[1]]);
-    expect((await locker.nodes()).map(({ address }) => address).toSorted()).toEqual(hosts.slice(1).toSorted());
+    expect((await locker.fleet.nodes()).map(({ address }) => address).toSorted()).toEqual(hosts.slice(1).toSorted());
   });
 });

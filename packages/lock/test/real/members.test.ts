@@ -27,7 +27,7 @@ describe("lockers with different lists", () => {
     await witness.all([...right, ...wrong], () => performance.now() > endsAt);
     expect(witness.leases).toBeGreaterThan(10);
     expect(witness.broken).toEqual(unbroken);
-    const findings = await wrong[0]?.doctor();
+    const findings = await wrong[0]?.fleet.doctor();
     expect(findings).toContainEqual(
       expect.objectContaining({ code: "members", message: expect.stringMatching(/^generation 1 has n4 \(.*\) in place of n3 \(.*\)/) }),
     );
@@ -45,7 +45,7 @@ test("M1 a member that lost its memory is the node that is configured, where the
   expect((await locker.ready()).quarantined).toMatchObject([{ node: "n3" }]);
   await Promise.all(nodes.map((node) => node.partition()));
   await expect.poll(async () => (await locker.ready()).admitted, { timeout: 30_000 }).toEqual(["n1", "n2", "n3"]);
-  const findings = await locker.doctor();
+  const findings = await locker.fleet.doctor();
   expect(findings.filter(({ code }) => code === "members" || code === "same_server")).toEqual([]);
 });
 
@@ -59,11 +59,11 @@ test("a first call while a node is down is told that a new fleet needs all, whic
   await nodes[2]?.kill();
   const locker = open({ nodes: urls, waitMs: 0 });
   const told = expect.stringMatching(
-    /a new fleet is founded only when all 3 nodes can be reached; n3 at \S+ is not; locker\.foundWithout founds it all the same/,
+    /a new fleet is founded only when all 3 nodes can be reached; n3 at \S+ is not; locker\.fleet\.foundWithout founds it all the same/,
   );
   await expect(locker.acquire("a")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: told });
   await expect(locker.ready()).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: told });
-  await locker.foundWithout(["n3"]);
+  await locker.fleet.foundWithout(["n3"]);
   expect((await locker.acquire("a", { waitMs: 5_000 })).held).toBe(true);
 });
 
@@ -91,7 +91,7 @@ describe("a member's address that leads elsewhere", () => {
         expect(state.admitted).toEqual(["n1", "n2"]);
         const lease = await each.acquire(`by ${each === late ? "late" : "early"}`);
         expect(lease.ballots).toContainEqual(expect.objectContaining({ node: "n3", cause: expect.stringMatching(/^FLEET_MISMATCH/) }));
-        const findings = await each.doctor();
+        const findings = await each.fleet.doctor();
         expect(findings.filter(({ code }) => code === "fleet_mismatch").map(({ node }) => node)).toEqual(["n3"]);
       }
       const [reason = ""] = await excluded();
@@ -124,11 +124,11 @@ test("reconfigure of a locker that is closed rejects with LOCK_ABORTED, and can 
   const [first, second] = [open({ nodes: urls.slice(0, 3) }), open({ nodes: urls.slice(0, 3) })];
   await first.ready();
   await nodes[3]?.partition();
-  const asked = expect(first.reconfigure({ add: urls[3] ?? "" })).rejects.toMatchObject({ code: "LOCK_ABORTED" });
+  const asked = expect(first.fleet.reconfigure({ add: urls[3] ?? "" })).rejects.toMatchObject({ code: "LOCK_ABORTED" });
   await first.close();
   await asked;
   await nodes[3]?.heal();
-  expect((await second.reconfigure({ add: urls[3] ?? "" })).members).toHaveLength(4);
+  expect((await second.fleet.reconfigure({ add: urls[3] ?? "" })).members).toHaveLength(4);
 });
 
 describe("reconfigure", () => {
@@ -144,7 +144,7 @@ describe("reconfigure", () => {
       const listeners = () =>
         Promise.all(nodes.map(async (node) => ((await node.cli("PUBSUB", "CHANNELS", "*:inbox:*")) as unknown[]).length));
       await expect.poll(listeners, { timeout: 10_000 }).toEqual([1, 1, 1, 0]);
-      await holder.reconfigure({ replace: addressOf(urls[2] ?? ""), by: urls[3] ?? "" });
+      await holder.fleet.reconfigure({ replace: addressOf(urls[2] ?? ""), by: urls[3] ?? "" });
       await expect.poll(async () => (await listeners())[3], { timeout: 10_000 }).toBe(1);
       await held.release();
       expect((await waiting).held).toBe(true);
@@ -172,7 +172,7 @@ describe("reconfigure", () => {
         { remove: addressOf(n2) },
         { remove: addressOf(n3) },
       ]) {
-        const { members, generation } = await operator.reconfigure(change);
+        const { members, generation } = await operator.fleet.reconfigure(change);
         sizes.push(members.length);
         expect(generation).toBe(sizes.length + 1);
       }
@@ -182,7 +182,7 @@ describe("reconfigure", () => {
       expect(witness.broken).toEqual(unbroken);
       expect(held.held, String(held.signal.reason)).toBe(true);
       for (const locker of lockers) {
-        const { generation, members } = await locker.members();
+        const { generation, members } = await locker.fleet.members();
         expect([generation, [...members].sort()]).toEqual([6, [n4, n5, n6].map(addressOf).sort()]);
       }
       await held.release();

@@ -22,7 +22,7 @@ test("attempts, waits, holds, renewals, losses and nodes are counted, until coun
   await lease.extend();
   await lease.release();
   const next = await waiting;
-  await holder.forceRelease("r", { reason: "drill" });
+  await holder.fleet.forceRelease("r", { reason: "drill" });
   await expect(next.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
   await expect.poll(() => value("palisade_lock_losses_total", { reason: "taken" })).toBe(1);
   await expect.poll(() => value("palisade_lock_attempts_total", { outcome: "won" })).toBe(2);

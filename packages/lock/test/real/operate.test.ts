@@ -44,7 +44,7 @@ describe("forceRelease", () => {
     const events: ForceReleaseEvent[] = [];
     const onEvent = (event: unknown): void => void events.push(event as ForceReleaseEvent);
     subscribe(channelNames.forceRelease, onEvent);
-    const forced = await locker.forceRelease("r", { reason: "the worker hangs" });
+    const forced = await locker.fleet.forceRelease("r", { reason: "the worker hangs" });
     unsubscribe(channelNames.forceRelease, onEvent);
     expect(forced.fence).toBeGreaterThan(lease.token);
     expect(forced.removed).toHaveLength(1);
@@ -62,7 +62,7 @@ describe("forceRelease", () => {
     await holder?.acquire("r", { ttlMs: 60_000 });
     const waiting = waiter?.acquire("r", { waitMs: 10_000 });
     await expect.poll(async () => (await holder?.tryAcquire("r"))?.ok).toBe(false);
-    await holder?.forceRelease("r", { reason: "test" });
+    await holder?.fleet.forceRelease("r", { reason: "test" });
     expect((await waiting)?.held).toBe(true);
   });
 
@@ -70,7 +70,7 @@ describe("forceRelease", () => {
     const lease = await locker.acquire("r");
     await expect.poll(() => eye.holders("r")).not.toContain(null);
     await eye.remove("r", [0, 1, 2, 3, 4]);
-    const forced = await locker.forceRelease("r", { reason: "test" });
+    const forced = await locker.fleet.forceRelease("r", { reason: "test" });
     expect(forced.removed).toEqual([]);
     expect(forced.fence).toBeGreaterThan(lease.token);
     expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
@@ -79,10 +79,10 @@ describe("forceRelease", () => {
   test("without a reason is misuse; without a quorum it is LOCK_NO_QUORUM and removes no holder", async ({ own }) => {
     const { nodes, locker } = await own(3, { nodeTimeoutMs: 250 });
     const lease = await locker.acquire("r", { ttlMs: 60_000 });
-    await expect(locker.forceRelease("r", {} as never)).rejects.toThrow(TypeError);
-    await expect(locker.forceRelease("r", { reason: "" })).rejects.toThrow(RangeError);
+    await expect(locker.fleet.forceRelease("r", {} as never)).rejects.toThrow(TypeError);
+    await expect(locker.fleet.forceRelease("r", { reason: "" })).rejects.toThrow(RangeError);
     await Promise.all([nodes[0]?.pause(), nodes[1]?.pause()]);
-    await expect(locker.forceRelease("r", { reason: "test" })).rejects.toMatchObject({
+    await expect(locker.fleet.forceRelease("r", { reason: "test" })).rejects.toMatchObject({
       code: "LOCK_NO_QUORUM",
     });
     await Promise.all([nodes[0]?.resume(), nodes[1]?.resume()]);
@@ -93,10 +93,10 @@ describe("forceRelease", () => {
 describe("issued", () => {
   test("G4 tokens of leases were issued, higher ones were not", async ({ locker }) => {
     const lease = await locker.acquire("r");
-    expect(await locker.issued("r", lease.token)).toBe(true);
-    expect(await locker.issued("r", lease.token - 1)).toBe(true);
-    expect(await locker.issued("r", lease.token + 1_000_000)).toBe(false);
-    expect(await locker.issued("r", MAX_TOKEN)).toBe(false);
+    expect(await locker.fleet.issued("r", lease.token)).toBe(true);
+    expect(await locker.fleet.issued("r", lease.token - 1)).toBe(true);
+    expect(await locker.fleet.issued("r", lease.token + 1_000_000)).toBe(false);
+    expect(await locker.fleet.issued("r", MAX_TOKEN)).toBe(false);
   });
 
   test("G4 a token that only one node stores was no lease's", async ({ locker, redis, eye }) => {
@@ -106,7 +106,7 @@ describe("issued", () => {
     const client = new Redis(redis.urls[2] ?? "");
     await client.set(`{${redis.namespace}}:token:r`, String(lease.token + 5));
     client.disconnect();
-    expect(await locker.issued("r", lease.token + 5)).toBe(false);
+    expect(await locker.fleet.issued("r", lease.token + 5)).toBe(false);
   });
 
   test("T1 where too few answer to tell, the token is raised on a quorum first: the next lease is above it", async ({ own }) => {
@@ -126,7 +126,7 @@ describe("issued", () => {
     await until(async () => (await locker.ready()).admitted.length === 5, "all nodes are back");
     await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
     expect(await nodes[3]?.cli("GET", "{palisade}:token:r")).toBe(String(first.token));
-    await expect.poll(() => locker.issued("r", lease.token).catch((error: LockError) => error.code)).toBe(true);
+    await expect.poll(() => locker.fleet.issued("r", lease.token).catch((error: LockError) => error.code)).toBe(true);
     const tokens = await Promise.all([2, 3, 4].map((i) => nodes[i]?.cli("GET", "{palisade}:token:r")));
     for (const token of tokens) expect(Number(token)).toBeGreaterThanOrEqual(lease.token);
   });
@@ -135,7 +135,7 @@ describe("issued", () => {
     const { nodes, locker } = await own(3);
     const lease = await locker.acquire("r");
     await Promise.all([nodes[0]?.kill(), nodes[1]?.kill()]);
-    const error = await failure(locker.issued("r", lease.token));
+    const error = await failure(locker.fleet.issued("r", lease.token));
     expect(error).toMatchObject({
       code: "LOCK_NO_QUORUM",
       // Together when both were seen to break, each for itself when one was tried again meanwhile.
@@ -144,9 +144,9 @@ describe("issued", () => {
   });
 
   test("of what is no token is misuse", async ({ locker }) => {
-    for (const token of [0, -1, 1.5, MAX_TOKEN + 1, Number.NaN]) await expect(locker.issued("r", token)).rejects.toThrow(RangeError);
-    await expect(locker.issued("r", "7" as never)).rejects.toThrow(TypeError);
-    await expect(locker.issued("", 7)).rejects.toThrow(RangeError);
+    for (const token of [0, -1, 1.5, MAX_TOKEN + 1, Number.NaN]) await expect(locker.fleet.issued("r", token)).rejects.toThrow(RangeError);
+    await expect(locker.fleet.issued("r", "7" as never)).rejects.toThrow(TypeError);
+    await expect(locker.fleet.issued("", 7)).rejects.toThrow(RangeError);
   });
 });
 
@@ -206,7 +206,7 @@ describe("a locker", () => {
     await expect(mixed.ready()).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
     await expect(mixed.acquire("r")).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
     await expect(mixed.tryAcquire("r")).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
-    await expect(mixed.issued("r", 7)).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
+    await expect(mixed.fleet.issued("r", 7)).rejects.toMatchObject({ code: "FLEET_MISMATCH" });
   });
 
   test("M1 goes on with the members of its fleet where one address of three leads to another fleet, or one is left out", async ({
@@ -218,11 +218,11 @@ describe("a locker", () => {
     for (const nodes of [[...one.urls.slice(0, 2), ...two.urls.slice(0, 1)], one.urls.slice(0, 2)]) {
       const locker = open({ nodes });
       await locker.ready();
-      const { members } = await locker.members();
+      const { members } = await locker.fleet.members();
       expect([...members].sort()).toEqual(one.urls.map((url) => new URL(url).host).sort());
       await using lease = await locker.acquire("r");
       expect(lease.held).toBe(true);
-      expect(await locker.doctor()).toContainEqual(expect.objectContaining({ code: "members" }));
+      expect(await locker.fleet.doctor()).toContainEqual(expect.objectContaining({ code: "members" }));
     }
   });
 
@@ -252,9 +252,9 @@ describe("a locker", () => {
       closing.acquire("x"),
       closing.tryAcquire("x"),
       closing.inspect("x"),
-      closing.issued("x", 7),
+      closing.fleet.issued("x", 7),
       closing.ready(),
-      closing.doctor(),
+      closing.fleet.doctor(),
     ]) {
       await expect(call).rejects.toMatchObject({ code: "LOCK_ABORTED" });
     }
@@ -270,7 +270,7 @@ describe("a locker", () => {
   });
 
   test("examines its nodes", async ({ locker }) => {
-    for (const { severity, code, message, remedy } of await locker.doctor()) {
+    for (const { severity, code, message, remedy } of await locker.fleet.doctor()) {
       expect(severity).not.toBe("error");
       expect([code, message, remedy].every((text) => text.length > 0)).toBe(true);
     }

@@ -14,7 +14,7 @@ describe("a subscriber hears of", () => {
     await lease.extend();
     await locker.inspect("rounds");
     await lease.release();
-    await locker.forceRelease("rounds", { reason: "test" });
+    await locker.fleet.forceRelease("rounds", { reason: "test" });
     const questions = () => new Set(heard.events.map(({ question }) => question));
     await expect.poll(questions).toEqual(new Set(["grant", "extend", "inspect", "release", "raise"]));
     for (const { ballots } of heard.events) expect(ballots.map(({ node }) => node).toSorted()).toEqual(["n1", "n2", "n3", "n4", "n5"]);

@@ -30,7 +30,7 @@ test("L1 the loss of a lease, and why, is on the span of its hold, with its rene
   await locker.acquire("expired", { ttlMs: 100 });
   const lease = await locker.acquire("taken");
   await lease.extend();
-  await locker.forceRelease("taken", { reason: "test" });
+  await locker.fleet.forceRelease("taken", { reason: "test" });
   await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
   await expect.poll(() => endOf("expired")?.attributes["error.type"]).toBe("expired");
   expect(endOf("expired")?.status.code).toBe(SpanStatusCode.ERROR);

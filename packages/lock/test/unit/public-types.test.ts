@@ -27,21 +27,21 @@ test("each call takes what it can use, and no more", () => {
   expectTypeOf<keyof AcquireOptions>().toEqualTypeOf<"renew" | "maxHoldMs" | "ttlMs" | "waitMs" | "signal">();
   expectTypeOf<keyof lock.TryAcquireOptions>().toEqualTypeOf<"renew" | "maxHoldMs" | "ttlMs">();
   expectTypeOf<keyof lock.UsingOptions>().toEqualTypeOf<"maxHoldMs" | "ttlMs" | "waitMs" | "signal">();
-  expectTypeOf<Parameters<Locker["forceRelease"]>>().toEqualTypeOf<[resource: string, options: { readonly reason: string }]>();
+  expectTypeOf<Parameters<lock.Fleet["forceRelease"]>>().toEqualTypeOf<[resource: string, options: { readonly reason: string }]>();
   // @ts-expect-error a reason is needed
-  const wrong = (locker: Locker): unknown => locker.forceRelease("r");
+  const wrong = (locker: Locker): unknown => locker.fleet.forceRelease("r");
   expectTypeOf(wrong).toBeFunction();
 });
 
 test("each call answers what it promises", () => {
   expectTypeOf<ReturnType<Locker["acquire"]>>().resolves.toEqualTypeOf<Lease>();
   expectTypeOf<ReturnType<Locker["tryAcquire"]>>().resolves.toEqualTypeOf<Attempted>();
-  expectTypeOf<ReturnType<Locker["issued"]>>().resolves.toBeBoolean();
+  expectTypeOf<ReturnType<lock.Fleet["issued"]>>().resolves.toBeBoolean();
   expectTypeOf<ReturnType<Locker["inspect"]>>().resolves.toEqualTypeOf<lock.Inspection>();
   expectTypeOf<lock.Inspection["state"]>().toEqualTypeOf<"held" | "free" | "split" | "unknown">();
-  expectTypeOf<ReturnType<Locker["forceRelease"]>>().resolves.toEqualTypeOf<lock.ForcedRelease>();
+  expectTypeOf<ReturnType<lock.Fleet["forceRelease"]>>().resolves.toEqualTypeOf<lock.ForcedRelease>();
   expectTypeOf<ReturnType<Locker["ready"]>>().resolves.toEqualTypeOf<lock.FleetState>();
-  expectTypeOf<ReturnType<Locker["doctor"]>>().resolves.toEqualTypeOf<readonly lock.Finding[]>();
+  expectTypeOf<ReturnType<lock.Fleet["doctor"]>>().resolves.toEqualTypeOf<readonly lock.Finding[]>();
   expectTypeOf<lock.Finding["severity"]>().toEqualTypeOf<"error" | "warning" | "info">();
   expectTypeOf<ReturnType<Locker["close"]>>().toEqualTypeOf<Promise<void>>();
   expectTypeOf<ReturnType<Lease["extend"]>>().resolves.toHaveProperty("outcome").toEqualTypeOf<"renewed" | "unknown">();

@@ -107,7 +107,7 @@ export class MemberChanges {
       const isLeft = chance.happens(0.5);
       try {
         await operator.ready();
-        const changing = operator.reconfigure(change, { waitMs: TRY_MS });
+        const changing = operator.fleet.reconfigure(change, { waitMs: TRY_MS });
         if (!isLeft) return (await changing).generation;
         changing.catch(goneAway);
         await sleep(chance.between(0, HALF_WAY_MS));

@@ -91,7 +91,7 @@ const test = base.extend("site", { scope: "file" }, async ({ postgres: _ }, { on
 
 /** Written once in cell a, whose tokens are far above those of cell b. */
 async function written({ a }: Site, resource: string): Promise<void> {
-  await a.locker.highestToken(resource, (await a.locker.highestToken(resource)) + 10_000_000);
+  await a.locker.fleet.highestToken(resource, (await a.locker.fleet.highestToken(resource)) + 10_000_000);
   await a.locker.using(resource, async (lease) => {
     expect(await a.client.put(resource, rawJson(DOCUMENT), { lease })).toMatchObject({ ok: true });
   });

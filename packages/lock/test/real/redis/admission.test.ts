@@ -74,7 +74,7 @@ describe("founding", () => {
     const servers = await fleet({ nodes: 3 });
     await servers.nodes[2]?.kill();
     await using lock = await opened(servers.urls, options);
-    const missing = `n3 at ${new URL(servers.urls[2] ?? "").host} is not; locker.foundWithout founds it all the same`;
+    const missing = `n3 at ${new URL(servers.urls[2] ?? "").host} is not; locker.fleet.foundWithout founds it all the same`;
     const reason = `a new fleet is founded only when all 3 nodes can be reached; ${missing}`;
     expect(lock.events).toContainEqual({ kind: "admission_blocked", nodes: ["n1", "n2"], reason });
     expect(lock.fleet.state().quarantined.map((node) => node.reason)).toEqual([reason, reason]);

@@ -3,7 +3,7 @@
 import { onTestFinished } from "vitest";
 import { systemClock } from "../../../src/platform/clock.js";
 import type { NodeEvent } from "../../../src/protocol/events.js";
-import type { Fleet } from "../../../src/protocol/fleet.js";
+import type { OpenFleet } from "../../../src/protocol/fleet.js";
 import type { LockNode, ServerSource } from "../../../src/protocol/node.js";
 import { type OpenNodesOptions, openNodes } from "../../../src/redis/fleet.js";
 import { type OpenLink, openLink } from "../../../src/redis/link.js";
@@ -16,7 +16,7 @@ export interface Reports {
 }
 
 export interface Opened extends Reports, AsyncDisposable {
-  readonly fleet: Fleet;
+  readonly fleet: OpenFleet;
   node(name: string): LockNode;
   /** What is reported from now on. */
   fromNow(): Reports;

@@ -149,7 +149,7 @@ export class Caller {
   async forceOne(): Promise<void> {
     const resource = this.#resource();
     this.#doing(`removes the holder of ${resource}`);
-    const { fence } = await this.#host.locker.forceRelease(resource, { reason: "simulated operator" });
+    const { fence } = await this.#host.locker.fleet.forceRelease(resource, { reason: "simulated operator" });
     this.#around.checker.fenced(resource, fence);
     this.#around.log?.(this.#process.name, `has fenced ${resource} at ${fence}`);
   }
@@ -158,7 +158,7 @@ export class Caller {
     const last = this.#last;
     if (last === undefined) return;
     this.#doing(`asks whether ${last.token} was issued`);
-    if (await this.#host.locker.issued(last.resource, last.token)) return;
+    if (await this.#host.locker.fleet.issued(last.resource, last.token)) return;
     this.#around.checker.break(
       "issued",
       `${last.token} of ${last.resource} was given to ${this.#process.name}, and is said not to have been`,

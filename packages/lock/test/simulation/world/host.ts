@@ -1,7 +1,7 @@
 // A host of client processes: opens a locker over simulated connections for each.
 import { QuorumLocker } from "#lock/locker.js";
 import { type Policy, readPolicy } from "#lock/options/policy.js";
-import type { Fleet } from "#lock/protocol/fleet.js";
+import type { OpenFleet } from "#lock/protocol/fleet.js";
 import { openNodes } from "#lock/redis/fleet.js";
 import type { Chance } from "../engine/chance.js";
 import { ClientProcess } from "../engine/client-process.js";
@@ -29,7 +29,7 @@ const BORN_AT_MS = 1_700_000_000_000;
 export class Host {
   process: ClientProcess;
   locker: QuorumLocker;
-  fleet: Fleet;
+  fleet: OpenFleet;
   paths: readonly Path[] = [];
   policy: Policy;
   readonly #settings: HostSettings;

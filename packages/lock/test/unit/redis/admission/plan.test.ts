@@ -141,7 +141,7 @@ describe("the plan", () => {
   test("says why nothing can be done", () => {
     const reasonOf = (...fleet: Kind[]) => planAdmission(viewOf(fleet)).map((step) => (step.kind === "blocked" ? step.reason : step.kind));
     expect(reasonOf("wiped", "wiped", "unseen")).toEqual([
-      "a new fleet is founded only when all 3 nodes can be reached; n3 is not; locker.foundWithout founds it all the same",
+      "a new fleet is founded only when all 3 nodes can be reached; n3 is not; locker.fleet.foundWithout founds it all the same",
     ]);
     expect(reasonOf("admitted", "admitted", "wiped", "unseen", "unseen")).toEqual([
       "2 of 5 nodes are admitted, 3 are needed to rebuild another; n4 and n5 cannot be reached",

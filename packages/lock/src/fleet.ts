@@ -1,0 +1,107 @@
+// What operators and stores ask of the nodes together: each call reads what it was given, waits for the
+// first contact, and asks a quorum or the fleet itself.
+import type { LeaseContext } from "./lease/context.js";
+import { answersOf, heldResources, inspectNodes, raiseMark } from "./lease/inspect.js";
+import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
+import { foreignTokenOption, tokenOption, wellFormedText } from "./options/option.js";
+import { readListHeldOptions, readMemberChange, readNames, readReconfigureOptions, readResource } from "./options/policy.js";
+import type {
+  Finding,
+  Fleet,
+  FleetMembers,
+  ForcedRelease,
+  HeldResources,
+  ListHeldOptions,
+  MemberChange,
+  NodeInspection,
+  OpenFleet,
+  ReconfigureOptions,
+} from "./protocol/fleet.js";
+import type { FirstContact } from "./waiting/first-contact.js";
+
+const MAX_NAME_BYTES = 1_024;
+
+export class FleetCalls implements Fleet {
+  readonly #fleet: OpenFleet;
+  readonly #context: LeaseContext;
+  readonly #firstContact: FirstContact;
+
+  constructor(fleet: OpenFleet, context: LeaseContext, firstContact: FirstContact) {
+    this.#fleet = fleet;
+    this.#context = context;
+    this.#firstContact = firstContact;
+  }
+
+  async nodes(): Promise<readonly NodeInspection[]> {
+    await this.#firstContact.pass();
+    return inspectNodes(this.#context, this.#fleet);
+  }
+
+  async doctor(): Promise<readonly Finding[]> {
+    await this.#firstContact.passUnchecked();
+    return this.#fleet.probe();
+  }
+
+  async listHeld(options?: ListHeldOptions): Promise<HeldResources> {
+    const { prefix, limit } = readListHeldOptions(options);
+    await this.#firstContact.pass();
+    return heldResources(this.#context, await this.#fleet.listHeld(prefix), limit);
+  }
+
+  async forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease> {
+    readResource(resource);
+    const reason = wellFormedText("reason", options?.reason, MAX_NAME_BYTES);
+    await this.#firstContact.pass([resource]);
+    return forceRelease(this.#context, resource, reason);
+  }
+
+  async members(): Promise<FleetMembers> {
+    await this.#firstContact.pass();
+    const members = this.#fleet.members();
+    if (members !== undefined) return members;
+    const { nodes, maxTtlMs } = this.#fleet;
+    return { generation: 0, members: nodes.map(({ address }) => address), maxTtlMs: maxTtlMs ?? this.#context.policy.ttlMs };
+  }
+
+  async reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers> {
+    const asked = readMemberChange(change);
+    const limits = readReconfigureOptions(options);
+    await this.#firstContact.pass();
+    return this.#fleet.reconfigure(asked, limits);
+  }
+
+  async foundWithout(absent: readonly string[]): Promise<FleetMembers> {
+    const names = readNames(absent);
+    await this.#firstContact.passUnchecked();
+    return this.#fleet.foundWithout(names);
+  }
+
+  async issued(resource: string, token: number): Promise<boolean> {
+    readResource(resource);
+    tokenOption(token);
+    await this.#firstContact.pass([resource]);
+    return wasIssued(this.#context, resource, token);
+  }
+
+  async highestToken(resource?: string, atLeast = 0): Promise<number> {
+    if (resource !== undefined) readResource(resource);
+    const { clock } = this.#context;
+    foreignTokenOption(atLeast, clock.wallMs());
+    await this.#firstContact.pass();
+    // Of a name that nobody uses the nodes know the highest token of any.
+    return highestToken(this.#context, resource ?? `palisade/any/${clock.secret()}`, atLeast);
+  }
+
+  async listResources(): Promise<readonly string[]> {
+    await this.#firstContact.pass();
+    const names = answersOf(this.#context, "the list of resources", await this.#fleet.listResources());
+    return [...new Set(names.flat())];
+  }
+
+  async mark(name: string, atLeast: number): Promise<number> {
+    wellFormedText("name", name, MAX_NAME_BYTES);
+    if (atLeast !== 0) tokenOption(atLeast);
+    await this.#firstContact.pass();
+    return raiseMark(this.#context, this.#fleet, { name, atLeast });
+  }
+}
