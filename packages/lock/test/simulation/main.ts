@@ -1,12 +1,7 @@
 // `npm run faults -- --sim`: plays worlds until enough leases were given, and judges them. Exit
 // code 1 if a promise was broken (with --control: if none was), 2 for arguments that make no sense.
-import { writeFileSync } from "node:fs";
-import { type Controls, type Replay, type Run, readArguments, type Task, usage } from "./arguments.js";
-import { shrink } from "./shrink.js";
-import { count, grouped, noTotals, summary } from "./totals.js";
-import { playAll, seedOf } from "./workers.js";
-import { controls } from "./world/controls.js";
-import { allRules, type Rules } from "./world/rules.js";
+import { type Asked, count, grouped, noTotals, playAll, readArguments, seedOf, shrink, summary, usage, work } from "./runs.js";
+import { allRules, controls, type Rules } from "./world/rules.js";
 import { scenarioOf } from "./world/scenario.js";
 import { World } from "./world/world.js";
 
@@ -18,7 +13,7 @@ const LAST_LINES = 150;
 const FOUND_WITHIN = 3_000_000;
 const COMMAND = "npm run faults -- --sim";
 
-async function run(task: Run): Promise<number> {
+async function run(task: Asked): Promise<number> {
   console.log(`seed ${task.seed}; to repeat: ${COMMAND} --seed ${task.seed}`);
   const beganAt = performance.now();
   let linedAt = beganAt;
@@ -35,7 +30,6 @@ async function run(task: Run): Promise<number> {
   if (process.stderr.isTTY) process.stderr.write("\r\x1b[2K");
   const [first] = totals.broken;
   if (first !== undefined) await explain(first.seed);
-  if (task.json !== undefined) writeFileSync(task.json, `${JSON.stringify({ asked: task, elapsedMs, ...totals }, null, 2)}\n`);
   console.log(summary(totals, elapsedMs));
   return first === undefined ? 0 : 1;
 }
@@ -44,20 +38,19 @@ async function run(task: Run): Promise<number> {
 async function explain(seed: number): Promise<void> {
   console.log(`broken in the world of seed ${seed}; making it smaller…`);
   const endsAt = performance.now() + SHRINK_WITHIN_MS;
-  const shrunk = await shrink(seed, { rules: allRules, isEnough: () => performance.now() > endsAt });
+  const shrunk = await shrink(seed, allRules, () => performance.now() > endsAt);
   if (shrunk === undefined) {
     console.log("it was not broken when it was played again: the simulation is not deterministic, which is a defect of its own");
     return;
   }
-  await show({ what: "replay", seed, path: shrunk.path, control: undefined }, LAST_LINES);
+  await show({ seed, path: shrunk.path }, allRules, LAST_LINES);
   console.log(
     `to repeat: ${COMMAND} --replay ${seed}:${shrunk.path} (as it shrank, in ${shrunk.worlds} worlds), ${COMMAND} --replay ${seed} (as it was)`,
   );
 }
 
 /** Prints a world's trace, or its end, and what was broken. */
-async function show({ seed, path, control }: Replay, lastLines: number): Promise<number> {
-  const rules = rulesOf(control);
+async function show({ seed, path }: NonNullable<Asked["replay"]>, rules: Rules, lastLines = Number.POSITIVE_INFINITY): Promise<number> {
   const scenario = scenarioOf(seed, path);
   const { trace, violations, acquisitions } = await new World(scenario, { rules, tracing: "traced" }).play();
   const { faults, ambushes, ...rest } = scenario;
@@ -79,7 +72,7 @@ async function show({ seed, path, control }: Replay, lastLines: number): Promise
 }
 
 /** Plays worlds with a rule switched off until a checker finds it out. */
-async function find({ names, seed }: Controls): Promise<number> {
+async function find({ controls: names, seed }: Asked): Promise<number> {
   let missed = 0;
   for (const name of names) {
     const totals = noTotals();
@@ -102,12 +95,7 @@ function rulesOf(control: string | undefined): Rules {
   return (control === undefined ? undefined : controls[control]) ?? allRules;
 }
 
-function perform(task: Task): Promise<number> {
-  if (task.what === "run") return run(task);
-  return task.what === "replay" ? show(task, Number.POSITIVE_INFINITY) : find(task);
-}
-
-function wanted(): Task | undefined {
+function wanted(): Asked | undefined {
   try {
     return readArguments(process.argv.slice(2));
   } catch (error) {
@@ -116,5 +104,13 @@ function wanted(): Task | undefined {
   }
 }
 
-const task = wanted();
-process.exitCode = task === undefined ? 2 : await perform(task);
+async function perform(asked: Asked): Promise<number> {
+  if (asked.replay !== undefined) return show(asked.replay, rulesOf(asked.controls[0]));
+  return asked.controls.length > 0 ? find(asked) : run(asked);
+}
+
+if (process.argv[2] === "worker") work();
+else {
+  const asked = wanted();
+  process.exitCode = asked === undefined ? 2 : await perform(asked);
+}

@@ -4,12 +4,10 @@ import { QuorumLocker } from "#lock/locker.js";
 import { type LockerOptions, readPolicy } from "#lock/options/policy.js";
 import type { Locker } from "#lock/protocol/locker.js";
 import { openNodes } from "#lock/redis/fleet.js";
-import { Chance } from "./engine/chance.js";
-import { ClientProcess } from "./engine/client-process.js";
-import { Timeline } from "./engine/timeline.js";
-import { Machine, Path } from "./network/path.js";
-import { SimLink } from "./network/sim-link.js";
-import { SimServer } from "./server/sim-server.js";
+import { Chance, ClientProcess, Timeline } from "./engine.js";
+import { Machine, Path } from "./network.js";
+import { SimLink } from "./sim-link.js";
+import { SimServer } from "./sim-server.js";
 
 const BORN_AT_MS = 1_700_000_000_000;
 const NAMESPACE = "sim";

@@ -1,27 +1,11 @@
 // The faults of a world, and their end. Stays within what is promised: fewer than a majority of
 // memories are lost at a time.
 import { majority } from "#lock/quorum.js";
-import type { Timeline } from "../engine/timeline.js";
-import type { Machine, Path } from "../network/path.js";
-import { Memory } from "../server/memory.js";
+import { Memory } from "../commands.js";
+import type { Machine, Path } from "../network.js";
 import type { Host } from "./host.js";
-import { type Fault, type FaultKind, faultKinds, type Scenario } from "./scenario.js";
-
-export interface Stage {
-  readonly timeline: Timeline;
-  readonly scenario: Scenario;
-  readonly machines: readonly Machine[];
-  readonly hosts: readonly Host[];
-  /** Nodes whose memory is lost, or was never admitted. */
-  readonly forgetful: Set<string>;
-  readonly log: ((actor: string, what: string) => void) | undefined;
-  /** A server begins a new life, or has lost its memory. */
-  onNewLife(machine: Machine, before: Memory): void;
-  /** A new process runs on this host. */
-  onBegin(host: Host): void;
-  /** A fault begins or ends. */
-  onChange(): void;
-}
+import { type Fault, type FaultKind, faultKinds } from "./scenario.js";
+import type { Stage } from "./stage.js";
 
 /** Ends a fault. */
 type Undo = () => void;
@@ -33,12 +17,17 @@ const SLOWEST_MS = 80;
 export class Faults {
   readonly counts: Record<FaultKind, number>;
   readonly #stage: Stage;
+  readonly #hosts: readonly Host[];
+  readonly #onBegin: (host: Host) => void;
   readonly #undos = new Set<Undo>();
   readonly #snapshots = new Map<Machine, Memory[]>();
   #isOver = false;
 
-  constructor(stage: Stage) {
+  /** `onBegin`: a new process runs on a host. */
+  constructor(stage: Stage, hosts: readonly Host[], onBegin: (host: Host) => void) {
     this.#stage = stage;
+    this.#hosts = hosts;
+    this.#onBegin = onBegin;
     this.counts = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
     const { timeline, scenario } = stage;
     for (const fault of scenario.faults) if (fault.atMs < scenario.stormMs) timeline.at(fault.atMs, () => this.begin(fault));
@@ -51,25 +40,25 @@ export class Faults {
   end(): void {
     this.#isOver = true;
     for (const undo of [...this.#undos]) undo();
-    for (const { paths } of this.#stage.hosts) for (const path of paths) path.heal();
+    for (const { paths } of this.#hosts) for (const path of paths) path.heal();
   }
 
   /** Begins a fault now and returns its end. undefined: it is not possible now. */
   begin(fault: Fault): Undo | undefined {
-    const { machines, hosts, timeline, log } = this.#stage;
-    const machine = machines[fault.node % machines.length];
-    const host = hosts[fault.client % hosts.length];
+    const { members, timeline, log } = this.#stage;
+    const machine = members[fault.node % members.length];
+    const host = this.#hosts[fault.client % this.#hosts.length];
     if (machine === undefined || host === undefined || this.#isOver) return undefined;
     const undo = this.#inflict(fault, machine, host);
     if (undo === undefined) return undefined;
     this.counts[fault.kind]++;
-    this.#stage.onChange();
+    this.#stage.turns?.changed();
     log?.("fault", `${fault.kind} (${machine.server.name}, ${host.name}, strength ${fault.strength}) for ${fault.lastsMs} ms`);
     const once = (): void => {
       if (!this.#undos.delete(once)) return;
       log?.("fault", `${fault.kind} (${machine.server.name}, ${host.name}) is over`);
       undo();
-      this.#stage.onChange();
+      this.#stage.turns?.changed();
     };
     this.#undos.add(once);
     timeline.after(fault.lastsMs, once);
@@ -99,8 +88,8 @@ export class Faults {
 
   /** The paths from one host, or from all hosts if the fault is strong. */
   #paths({ strength }: Fault, machine: Machine, host: Host): readonly Path[] {
-    const index = this.#stage.machines.indexOf(machine);
-    const from = strength > 0.5 ? this.#stage.hosts : [host];
+    const index = this.#stage.members.indexOf(machine);
+    const from = strength > 0.5 ? this.#hosts : [host];
     return from.flatMap(({ paths }) => paths[index] ?? []);
   }
 
@@ -167,7 +156,7 @@ export class Faults {
     if (kind === "wipe node") return this.#crash(machine, new Memory());
     const before = server.memory.copy();
     server.memory.clear();
-    this.#stage.onNewLife(machine, before);
+    this.#stage.rules.onNewLife?.(machine.server, before);
     return () => {};
   }
 
@@ -186,7 +175,7 @@ export class Faults {
     machine.server.end();
     return () => {
       machine.server.start(remembered);
-      this.#stage.onNewLife(machine, before);
+      this.#stage.rules.onNewLife?.(machine.server, before);
       machine.comeUp();
     };
   }
@@ -205,7 +194,7 @@ export class Faults {
     host.die();
     return () => {
       host.begin();
-      this.#stage.onBegin(host);
+      this.#onBegin(host);
     };
   }
 
@@ -221,9 +210,9 @@ export class Faults {
   }
 
   #keepSnapshots(): void {
-    const { timeline, machines } = this.#stage;
+    const { timeline, members } = this.#stage;
     if (this.#isOver) return;
-    for (const machine of machines) {
+    for (const machine of members) {
       const kept = this.#snapshots.get(machine) ?? [];
       if (machine.state === "running") kept.push(machine.server.memory.copy());
       this.#snapshots.set(machine, kept.slice(-SNAPSHOTS));

@@ -1,30 +1,17 @@
 // A host of client processes: opens a locker over simulated connections for each.
 import { QuorumLocker } from "#lock/locker.js";
 import { type Policy, readPolicy } from "#lock/options/policy.js";
+import type { NodeEvent } from "#lock/protocol/events.js";
 import type { OpenFleet } from "#lock/protocol/fleet.js";
 import { openNodes } from "#lock/redis/fleet.js";
-import type { Chance } from "../engine/chance.js";
-import { ClientProcess } from "../engine/client-process.js";
-import type { Timeline } from "../engine/timeline.js";
-import { type Machine, Path } from "../network/path.js";
-import { SimLink } from "../network/sim-link.js";
+import { type Chance, ClientProcess } from "../engine.js";
+import { Path } from "../network.js";
+import { SimLink } from "../sim-link.js";
 import type { Configured, Rules } from "./rules.js";
 import type { Scenario } from "./scenario.js";
-import { eventLine } from "./trace-line.js";
+import { BORN_AT_MS, NAMESPACE, type Stage } from "./stage.js";
 
-export interface HostSettings {
-  readonly name: string;
-  readonly timeline: Timeline;
-  readonly scenario: Scenario;
-  readonly machines: readonly Machine[];
-  readonly chance: Chance;
-  readonly rules: Rules;
-  readonly log: ((actor: string, what: string) => void) | undefined;
-}
-
-export const NAMESPACE = "sim";
 const CONNECT_TIMEOUT_MS = 300;
-const BORN_AT_MS = 1_700_000_000_000;
 
 export class Host {
   process: ClientProcess;
@@ -32,16 +19,18 @@ export class Host {
   fleet: OpenFleet;
   paths: readonly Path[] = [];
   policy: Policy;
-  readonly #settings: HostSettings;
+  readonly #stage: Stage;
+  readonly #name: string;
+  readonly #chance: Chance;
   readonly #rate: number;
   #links: SimLink[] = [];
   #processes = 0;
 
-  constructor(settings: HostSettings) {
-    this.#settings = settings;
-    const { chance, scenario } = settings;
-    const spread = scenario.clocks === "even" ? 0.002 : 0.2;
-    this.#rate = 1 + spread * (2 * chance.next() - 1);
+  constructor(stage: Stage, name: string) {
+    this.#stage = stage;
+    this.#name = name;
+    this.#chance = stage.chance.of(name);
+    this.#rate = stage.clockRate(this.#chance);
     ({ process: this.process, locker: this.locker, fleet: this.fleet, policy: this.policy } = this.#open());
   }
 
@@ -61,8 +50,9 @@ export class Host {
   }
 
   #open(): Pick<Host, "process" | "locker" | "fleet" | "policy"> {
-    const { name, timeline, scenario, machines, chance, rules, log } = this.#settings;
-    const processName = `${name}${"abcdefghijklmnopqrstuvwxyz"[this.#processes++ % 26]}`;
+    const { timeline, scenario, machines, rules, log } = this.#stage;
+    const chance = this.#chance;
+    const processName = `${this.#name}${"abcdefghijklmnopqrstuvwxyz"[this.#processes++ % 26]}`;
     const process = new ClientProcess(processName, timeline, {
       rate: this.#rate,
       wallAheadMs: BORN_AT_MS + chance.between(-500, 500),
@@ -129,4 +119,10 @@ function policyOf(scenario: Scenario, rules: Rules, label: string): { readonly p
     label,
   };
   return { policy: rules.policy(readPolicy(asked)), sources };
+}
+
+/** A line of the trace: an event that a locker reports of its nodes. */
+function eventLine({ kind, ...rest }: NodeEvent): string {
+  const details = Object.entries(rest).filter(([name]) => name !== "address");
+  return [kind.replaceAll("_", " "), ...details.map(([name, value]) => `${name === "node" ? "" : `${name} `}${value}`)].join(" ");
 }

@@ -2,9 +2,8 @@
 // configures it: no queue without a connection, no resending, reconnection after a growing delay,
 // `close` before what was under way rejects.
 import { type ConnectSettings, type EncodedCall, type Link, retryDelayMs } from "#lock/redis/link.js";
-import type { Reply } from "../server/commands.js";
-import { Connection, type Request } from "./connection.js";
-import type { Path } from "./path.js";
+import type { Reply } from "./commands.js";
+import { Connection, type Path, type Request } from "./network.js";
 
 interface PendingReply {
   readonly resolve: (reply: Reply) => void;

@@ -1,10 +1,11 @@
 // Translates the Lua text of a script to a JavaScript function. Supports the part of Lua 5.1 that
 // the scripts use, and refuses the rest.
+
 import { compileFunction } from "node:vm";
 import * as luaparse from "luaparse";
-import { Unsupported } from "../server/memory.js";
-import { globals } from "./library.js";
-import * as runtime from "./values.js";
+import { Unsupported } from "./commands.js";
+import * as runtime from "./lua.js";
+import { globals } from "./lua.js";
 
 type Value = runtime.Value;
 /** Called with what Redis gives a script, and the values of names declared before its text. */
