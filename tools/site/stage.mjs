@@ -4,21 +4,25 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFi
 import { dirname, join, posix } from "node:path";
 import { inRoot } from "../run.mjs";
 
-/** The sidebar: titles of groups, and the pages of each by their paths in the repository. */
+/** @typedef {{ text: string, link?: string, collapsed?: boolean, items?: readonly Item[] }} Item */
+
+/**
+ * The sidebar: titles of groups, and the pages of each by their paths in the repository. "Project" and the decisions
+ * below it are how it was made and judged: no user has to read them, and the search leaves them out.
+ */
 const groups = {
   Start: ["README.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md"],
   Packages: [
     "docs/packages.md",
     ...["lock", "client", "guard", "gateway", "page", "dev", "cli"].map((name) => `packages/${name}/README.md`),
   ],
-  Reference: ["docs/settings.md", "docs/errors.md", "spec/wire.md", "docs/glossary.md", "docs/not-here.md"],
+  Reference: ["docs/settings.md", "docs/errors.md", "spec/wire.md", "docs/not-here.md"],
   Operating: [
     "docs/operating.md",
     "docs/growing.md",
     "docs/citus.md",
     "docs/page.md",
     "docs/failure-modes.md",
-    "docs/containers.md",
     "deploy/README.md",
     "deploy/ha/README.md",
     "SECURITY.md",
@@ -31,8 +35,10 @@ const groups = {
     "spec/README.md",
     "spec/models.md",
     "docs/divergence.md",
+    "docs/glossary.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "docs/containers.md",
     "CHANGELOG.md",
   ],
 };
@@ -47,7 +53,7 @@ const PICTURE = /(src(?:set)?=")([^":]+)"/g;
 
 /**
  * @param {string} folder where the pages go
- * @returns {readonly { text: string, items: readonly { text: string, link: string }[] }[]} the sidebar
+ * @returns {readonly Item[]} the sidebar
  */
 export function stagePages(folder) {
   const pages = [...new Set([...Object.values(groups).flat(), ...examples(), ...decisions()])];
@@ -65,24 +71,28 @@ export function stagePages(folder) {
 function head(page) {
   const lines = [
     ...(wide.has(page) ? ["pageClass: wide", "aside: false"] : []),
-    // Users search for how to use it; how it was made and judged would be most of what they find.
     ...(groups.Project.includes(page) || page.startsWith("docs/decisions/") ? ["search: false"] : []),
   ];
   return lines.length === 0 ? "" : `---\n${lines.join("\n")}\n---\n\n`;
 }
 
-/** @param {readonly string[]} pages */
+/** @param {readonly string[]} pages @returns {readonly Item[]} */
 function sidebar(pages) {
   const item = (/** @type {string} */ page) => ({ text: titleOf(page), link: addressOf(page) });
   const inFolder = (/** @type {RegExp} */ pattern) => pages.filter((page) => pattern.test(page)).map(item);
-  const listed = Object.entries(groups).map(([text, list]) => ({ text, items: list.map(item) }));
+  const { Project: project, ...ofUsers } = groups;
+  const listed = Object.entries(ofUsers).map(([text, list]) => ({ text, items: list.map(item) }));
   const api = ["lock", "lock/testing", "client", "guard", "gateway"].map((name) => ({ text: `@palisade/${name}`, link: `/api/${name}/` }));
   return [
     ...listed.slice(0, 2),
     { text: "Examples", collapsed: true, items: inFolder(/^examples\/.+\/README\.md$/) },
     { text: "API", items: api },
     ...listed.slice(2),
-    { text: "Decisions", collapsed: true, items: inFolder(/^docs\/decisions\//) },
+    {
+      text: "Project",
+      collapsed: true,
+      items: [...project.map(item), { text: "Decisions", collapsed: true, items: inFolder(/^docs\/decisions\//) }],
+    },
   ];
 }
 

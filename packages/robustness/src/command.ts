@@ -1,34 +1,28 @@
-// What the programs of this package share: arguments read or refused, progress, the exit code.
+// What the programs of this package share: arguments read or refused, progress, whole numbers.
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-export interface Command<Asked> {
-  /** The options that it lists are those that are known: `--name X` has a value, `--name` none. */
-  readonly usage: string;
-  /** Throws an error for people if it makes no sense. */
-  read(values: Values): Asked;
-  /** The exit code: 0 as promised, 1 not. */
-  perform(asked: Asked): Promise<number>;
-}
-
 export type Values = Readonly<Record<string, string | boolean | undefined>>;
 
-/** The exit code: 2 if the arguments make no sense. */
-export async function runCommand<Asked>(command: Command<Asked>, args: readonly string[]): Promise<number> {
-  let asked: Asked;
+/**
+ * Performs what is asked for; `ask` throws an error for people if it makes no sense, and answers the exit code. The
+ * options that `usage` lists are those that are known: `--name X` has a value, `--name` none.
+ */
+export async function runCommand(usage: string, args: readonly string[], ask: (values: Values) => () => Promise<number>): Promise<number> {
+  let perform: () => Promise<number>;
   try {
-    const values = readValues(args, command.usage);
+    const values = readValues(args, usage);
     if (values.help === true) {
-      console.log(command.usage);
+      console.log(usage);
       return 0;
     }
-    asked = command.read(values);
+    perform = ask(values);
   } catch (error) {
-    console.error(`${(error as Error).message}\n\n${command.usage}`);
+    console.error(`${(error as Error).message}\n\n${usage}`);
     return 2;
   }
-  return command.perform(asked);
+  return await perform();
 }
 
 export function readValues(args: readonly string[], usage: string): Values {
@@ -38,42 +32,17 @@ export function readValues(args: readonly string[], usage: string): Values {
   return values as Values;
 }
 
-/** On a terminal one line that is overwritten; elsewhere a line every so often. */
-export function progressLines(everyMs: number): (elapsedMs: number, line: string) => void {
-  let nextAt = everyMs;
-  return (elapsedMs, line) => {
-    progress(line);
-    if (process.stderr.isTTY || elapsedMs < nextAt) return;
-    nextAt = elapsedMs + everyMs;
-    console.log(line);
-  };
-}
-
-/** Shown on a terminal only, and overwritten by the next line. */
-export function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
-}
-
-/** Where the report of a run goes. */
-export interface ReportFiles {
-  readonly json: string | undefined;
-  readonly svg: string | undefined;
-}
-
-/** Refuses a file that could not be written when the run is over. */
-export function reportFiles(values: Values): ReportFiles {
-  const [json, svg] = ["json", "svg"].map((name) => {
-    const file = textOf(values, name);
-    const folder = dirname(resolve(file ?? "."));
-    if (!existsSync(folder)) throw new RangeError(`--${name} ${file}: there is no folder ${folder}`);
-    return file;
-  });
-  return { json, svg };
-}
-
 export function textOf(values: Values, name: string): string | undefined {
   const value = values[name];
   return typeof value === "string" ? value : undefined;
+}
+
+/** Refuses a file that could not be written when the run is over. */
+export function fileOf(values: Values, name: string): string | undefined {
+  const file = textOf(values, name);
+  const folder = dirname(resolve(file ?? "."));
+  if (!existsSync(folder)) throw new RangeError(`--${name} ${file}: there is no folder ${folder}`);
+  return file;
 }
 
 export function positive(values: Values, name: string, fallback: number): number {
@@ -112,4 +81,23 @@ export function shortOr(values: Values, other: string): boolean {
 /** From the clock if none was given. */
 export function seedOf(values: Values): string {
   return textOf(values, "seed") ?? Date.now().toString(36);
+}
+
+/** On a terminal one line that is overwritten, by an empty one in the end; elsewhere a line every so often. */
+export function progressLines(everyMs: number): (line: string) => void {
+  let nextAt = performance.now() + everyMs;
+  return (line) => {
+    if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${line}`);
+    else if (line !== "" && performance.now() >= nextAt) {
+      nextAt += everyMs;
+      console.log(line);
+    }
+  };
+}
+
+/** 12345.6 → "12 346". */
+export function whole(value: number): string {
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, " ");
 }

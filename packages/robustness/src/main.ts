@@ -5,15 +5,15 @@
 // that it needs are missing.
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { runCommand } from "./command.js";
-import { citusCommand, haCommand, lockCommand, systemCommand } from "./runs/profiles.js";
+import { runFaults } from "./runs/fault-run.js";
+import { citusClusterFaults, haFaults, lockFaults, systemFaults } from "./runs/profiles.js";
 
 const args = process.argv.slice(2);
 /** What each answers is the exit code. */
 const runs = new Map<string, (others: readonly string[]) => Promise<number>>([
-  ["--ha", (others) => runCommand(haCommand, others)],
-  ["--citus", (others) => runCommand(citusCommand, others)],
-  ["--lock", (others) => runCommand(lockCommand, others)],
+  ["--ha", (others) => runFaults(haFaults, others)],
+  ["--citus", (others) => runFaults(citusClusterFaults, others)],
+  ["--lock", (others) => runFaults(lockFaults, others)],
   ["--sim", simulate],
 ]);
 const asked = [...new Set(args.filter((arg) => runs.has(arg)))];
@@ -34,4 +34,4 @@ async function simulate(others: readonly string[]): Promise<number> {
 if (asked.length > 1) {
   console.error(`${asked.join(" and ")} are different runs: ask for one of them.`);
   process.exitCode = 2;
-} else process.exitCode = await (runs.get(asked[0] ?? "") ?? ((all) => runCommand(systemCommand, all)))(others);
+} else process.exitCode = await (runs.get(asked[0] ?? "") ?? ((all) => runFaults(systemFaults, all)))(others);

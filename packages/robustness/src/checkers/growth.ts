@@ -35,13 +35,9 @@ export interface Verdict {
   /** The median of the judged values, NaN if there are none. */
   readonly level: number;
   readonly perHour: number;
-  /** Of the line of this slope at time 0, with as many judged points above it as below. */
-  readonly intercept: number;
   /** The limits between which the slope is, at 98 %. */
   readonly leastPerHour: number;
   readonly mostPerHour: number;
-  /** The judged points after folding, for the picture. */
-  readonly judged: readonly Point[];
 }
 
 interface RunSpan {
@@ -51,19 +47,15 @@ interface RunSpan {
 
 const partsOf = { median: 40, best: 16 };
 const LEAST_PARTS = 8;
-const unknown = { perHour: Number.NaN, intercept: Number.NaN, leastPerHour: Number.NaN, mostPerHour: Number.NaN };
+const unknown = { perHour: Number.NaN, leastPerHour: Number.NaN, mostPerHour: Number.NaN };
 const HOUR_MS = 3_600_000;
 
-/** The first third is warming up. */
-function judgedFromMs({ fromMs, untilMs }: RunSpan): number {
-  return fromMs + (untilMs - fromMs) / 3;
-}
-
 export function judge(points: readonly Point[], rule: Rule, span: RunSpan): Verdict {
-  const fromMs = judgedFromMs(span);
+  // The first third is warming up.
+  const fromMs = span.fromMs + (span.untilMs - span.fromMs) / 3;
   const judged = fold(points, rule, { fromMs, untilMs: span.untilMs });
   const level = judged.length === 0 ? Number.NaN : median(judged.map(({ value }) => value));
-  if (judged.length < LEAST_PARTS) return { kind: "too few values", level, ...unknown, judged };
+  if (judged.length < LEAST_PARTS) return { kind: "too few values", level, ...unknown };
   const { slope, least, most } = trendOf(judged);
   const sign = rule.bad === "rising" ? 1 : -1;
   const tolerated = Math.max(rule.perHour, (Math.abs(level) * rule.percentPerHour) / 100) / HOUR_MS;
@@ -77,10 +69,8 @@ export function judge(points: readonly Point[], rule: Rule, span: RunSpan): Verd
     kind: isBad ? rule.bad : "flat",
     level,
     perHour: slope * HOUR_MS,
-    intercept: median(judged.map(({ atMs, value }) => value - slope * atMs)),
     leastPerHour: least * HOUR_MS,
     mostPerHour: most * HOUR_MS,
-    judged,
   };
 }
 

@@ -1,8 +1,11 @@
-// Injects the planned faults, each at its time, while others may last. Undoes all in the end.
+// Injects the planned faults, each at its time, while others may last, and the faults of a store of several servers, one
+// after the other. Undoes all in the end.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultProxy, FleetWay } from "@palisade/testkit";
+import { chanceOf } from "../chance.js";
 import { waited } from "../history.js";
 import type { Gateway } from "../servers/gateway.js";
+import type { StoreFaults } from "../servers/stores.js";
 import type { ClientLinks, Environment } from "../servers/system.js";
 import type { NodeFaults } from "./redis-nodes.js";
 import type { FaultKind, FaultLog, LinkFault, PlannedFault } from "./schedule.js";
@@ -59,12 +62,12 @@ async function injectOne(settings: InjectorSettings, planned: PlannedFault): Pro
     case "node paused":
     case "nodes wiped":
     case "node clock shifted":
-      return nodes.inject(planned);
+      return nodes.inject(planned, giveUp);
     case "store crashed":
     case "store restarted":
     case "store paused":
       if (store === undefined) return log.leaveOut(kind);
-      return log.alone(store, { kind, place: "store", target: "store" }, async () => {
+      return log.alone(store, { kind, target: "store", isOfStore: true }, async () => {
         const { server } = store;
         if (kind !== "store restarted") await (kind === "store paused" ? server.pause() : server.crash());
         await sleep(kind === "store restarted" ? 0 : lastsMs);
@@ -82,7 +85,7 @@ async function injectOne(settings: InjectorSettings, planned: PlannedFault): Pro
     case "client killed": {
       const client = workers.all[planned.clients[0] ?? 0];
       if (client === undefined) return log.leaveOut(kind);
-      return log.alone(client, { kind, place: "clients", target: client.name }, async () => {
+      return log.alone(client, { kind, target: client.name }, async () => {
         if (kind === "client killed") return client.replace();
         client.stop();
         await sleep(ttlMs + lastsMs);
@@ -101,7 +104,7 @@ async function injectOne(settings: InjectorSettings, planned: PlannedFault): Pro
 async function failOver({ environment: { store, gateways }, log, giveUp }: InjectorSettings): Promise<void> {
   if (store === undefined) return log.leaveOut("store failed over");
   await log.free(store);
-  await log.alone(store, { kind: "store failed over", place: "store", target: "store" }, () => store.failOver());
+  await log.alone(store, { kind: "store failed over", target: "store", isOfStore: true }, () => store.failOver());
   await Promise.all(
     gateways.map(async (gateway) => {
       gateway.env = { ...gateway.env, PALISADE_DURABILITY: "local" };
@@ -118,7 +121,7 @@ interface BrokenGateway {
 }
 
 function breakGateway(log: FaultLog, gateway: Gateway, { kind, lastsMs, giveUp }: BrokenGateway): Promise<void> {
-  return log.alone(gateway, { kind, place: "gateways", target: gateway.name }, async () => {
+  return log.alone(gateway, { kind, target: gateway.name }, async () => {
     if (kind === "gateway paused") {
       gateway.signal("SIGSTOP");
       await sleep(lastsMs);
@@ -168,11 +171,39 @@ const breakings: Readonly<Record<LinkFault, (link: FaultProxy, slowMs: number) =
 /** Faults that meet on one link add up, and the first to heal heals all. */
 async function breakLinks(log: FaultLog, links: readonly Link[], { kind, how, slowMs, lastsMs }: PlannedFault): Promise<void> {
   if (links.length === 0) return log.leaveOut(kind);
-  const ofNodes = kind === "link to nodes" || kind === "link of gateway to nodes";
-  const place = ofNodes ? "links to nodes" : kind === "link to gateway" ? "links to gateways" : "links to the store";
-  const end = log.begin({ kind: `${kind} ${how}`, place, target: [...new Set(links.map(({ target }) => target))].join(", ") });
+  const end = log.begin({ kind: `${kind} ${how}`, target: [...new Set(links.map(({ target }) => target))].join(", ") });
   await Promise.all(links.map(({ proxy }) => breakings[how](proxy, slowMs)));
   await sleep(how === "cut" ? 1 : lastsMs);
   await Promise.all(links.map(({ proxy }) => proxy.heal()));
   end();
+}
+
+interface StoreBreaking {
+  readonly gateways: readonly Gateway[];
+  readonly log: FaultLog;
+  readonly seed: string;
+  /** How often each kind. */
+  readonly rounds: number;
+}
+
+/** So much traffic goes on between two faults. */
+const REST_MS = 1_500;
+
+/**
+ * Each kind in turn, the next when all servers are in order again and the gateways say that they are ready. Until all
+ * were made or the signal comes; fails if something does not recover.
+ */
+export async function breakStore(faults: StoreFaults, { gateways, log, seed, rounds }: StoreBreaking, over: AbortSignal): Promise<void> {
+  for (let round = 1; round <= rounds; round++) {
+    const chance = chanceOf(seed, `store ${round}`);
+    for (const kind of chance.some(faults.kinds, faults.kinds.length)) {
+      if (!(await waited(REST_MS, over))) return;
+      const { target, inject } = await faults.choose(kind, chance);
+      const end = log.begin({ kind, target, isOfStore: true });
+      await inject();
+      await Promise.all(gateways.map((gateway) => gateway.ready()));
+      end();
+    }
+  }
+  await waited(REST_MS, over);
 }

@@ -73,7 +73,7 @@ export class MemberChanges {
     const change = this.#changeOf({ kind, leaving, newcomer });
     if (change === undefined || !faults.hold(newcomer, leaving)) return;
     const target = [leaving?.name, newcomer?.name].filter((name) => name !== undefined).join(" by ");
-    const end = log.begin({ kind, place: "nodes", target });
+    const end = log.begin({ kind, target });
     const generation = await this.#until(change, giveUp);
     if (leaving !== undefined) this.#members.delete(leaving);
     if (newcomer !== undefined) {

@@ -1,7 +1,6 @@
-// Faults of the Redis nodes (killed, wiped, paused, clocks set), and what the nodes have stored, read
-// past the lock. Invariant: at most a minority of
-// memories is lost at a time, and the next only after those nodes were readmitted; that is the
-// condition under which T1, T2 and L2 are promised. One fault at a time on each node.
+// Faults of the Redis nodes (killed, wiped, paused, clocks set), and what the nodes have stored, read past the lock.
+// Invariant: at most a minority of memories is lost at a time, and the next only after those nodes were readmitted; that
+// is the condition under which tokens are in order and one holder is alone (T1, T2, L2). One fault at a time on each node.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisFleet, RedisNode } from "@palisade/testkit";
 import { type CounterSample, nowMs } from "../history.js";
@@ -17,7 +16,7 @@ interface NodeFaultSettings {
   /** Whether a killed server has everything on disk; if not, a kill is a loss of memory. */
   readonly killKeepsMemory: boolean;
   /** Resolves when the node votes again; false if that is not to be waited for any longer. */
-  readonly readmitted: (node: RedisNode) => Promise<boolean>;
+  readmitted(node: RedisNode, giveUp: AbortSignal): Promise<boolean>;
 }
 
 export class NodeFaults {
@@ -66,7 +65,7 @@ export class NodeFaults {
   }
 
   /** Left out if one of the nodes has a fault already, or too many have. */
-  async inject(fault: PlannedFault): Promise<void> {
+  async inject(fault: PlannedFault, giveUp: AbortSignal): Promise<void> {
     const { fleet, log, killKeepsMemory } = this.#settings;
     const { kind, limit } = fault;
     const nodes = fault.nodes.map((index) => fleet.nodes[index]).filter((node) => node !== undefined);
@@ -85,16 +84,16 @@ export class NodeFaults {
         this.#memories.set(node, this.memoryOf(node) + 1);
       }
     }
-    const ends = nodes.map(({ name }) => log.begin({ kind, place: "nodes", target: name }));
+    const ends = nodes.map(({ name }) => log.begin({ kind, target: name }));
     try {
-      await Promise.all(nodes.map((node) => this.#injectOne(node, fault)));
+      await Promise.all(nodes.map((node) => this.#injectOne(node, fault, giveUp)));
     } finally {
       for (const end of ends) end();
       for (const node of nodes) this.#busy.delete(node);
     }
   }
 
-  async #injectOne(node: RedisNode, fault: PlannedFault): Promise<void> {
+  async #injectOne(node: RedisNode, fault: PlannedFault, giveUp: AbortSignal): Promise<void> {
     const { kind, lastsMs } = fault;
     if (kind === "node clock shifted") return await this.#shiftClock(node, fault.byMs);
     if (kind === "node paused") {
@@ -105,7 +104,7 @@ export class NodeFaults {
     await node.kill();
     await sleep(lastsMs);
     await node.restart({ forget: kind === "nodes wiped" });
-    if (!(await this.#settings.readmitted(node))) this.notReadmitted.push(node.name);
+    if (!(await this.#settings.readmitted(node, giveUp))) this.notReadmitted.push(node.name);
     this.#wiped.delete(node);
   }
 

@@ -126,13 +126,11 @@ function list(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
 }
 
-/** What kind of thing was broken: a lane of the picture, in this order. */
-export const places = ["nodes", "links to nodes", "gateways", "links to gateways", "store", "links to the store", "clients"] as const;
-
-export interface Fault {
+interface Fault {
   readonly kind: string;
-  readonly place: (typeof places)[number];
   readonly target: string;
+  /** The report tells how long nothing was stored. */
+  readonly isOfStore?: true;
 }
 
 export type InjectedFault = Fault & Span;

@@ -1,39 +1,31 @@
-// What runs there are: the whole system, the same over a store of several servers, the lock alone.
-// Each says what may be asked of it, which servers and clients it has, how often each fault is
-// drawn and for how long, and what its control must do.
+// What runs there are: the whole system, the same over a store of several servers, the lock alone. Each says what may be
+// asked of it, which servers and clients it has, how often each fault is drawn and for how long, and what its control
+// must do.
 import { setTimeout as sleep } from "node:timers/promises";
-import { type AppendFsync, gatewayProgram, MissingPrograms, RedisFleet, resolvePatroniPrograms, startNode } from "@palisade/testkit";
-import { type Command, oneOf, positive, reportFiles, seedOf, shortOr, textOf, type Values, wholeNumber } from "../command.js";
+import { gatewayProgram, RedisFleet, startNode } from "@palisade/testkit";
+import { oneOf, positive, shortOr, textOf, type Values, wholeNumber } from "../command.js";
 import type { Plan } from "../faults/schedule.js";
-import { citusFaults, patroniFaults } from "../faults/stores.js";
 import { clientNumber, journalName } from "../history.js";
-import { CitusStore, PatroniStore, Store } from "../servers/stores.js";
+import { citusFaults, PairStore, patroniFaults, startCitusStore, startPatroniStore } from "../servers/stores.js";
 import { type Environment, GATEWAYS, startSystem } from "../servers/system.js";
 import { documentTimes } from "../traffic/documents.js";
 import { lockTimes, RESOURCE } from "../traffic/one-lock.js";
-import { type FaultAsked, type FaultProfile, faultCommand } from "./fault-run.js";
+import type { FaultCommand, FaultProfile } from "./fault-run.js";
 import type { Closers } from "./run.js";
 import { Workers } from "./workers.js";
 
 const COMMON = `  --seed S           what to repeat (from the clock)
-  --json FILE        the report and the whole history as JSON
-  --svg FILE         the report as a picture`;
+  --json FILE        the report and the whole history as JSON`;
 const RECOVERY_MS = 60_000;
 const NODES = 5;
-const common = (values: Values) => ({ seed: seedOf(values), isControl: values.control === true, ...reportFiles(values) });
-
-interface SystemAsked extends FaultAsked {
-  readonly changesMembers: boolean;
-  readonly clients: number;
-  readonly durationMs: number;
-}
+const clientsOf = (values: Values, usual: number): number => wholeNumber(values, "clients", { fallback: usual, least: 2, most: 64 });
 
 /** Servers beside the members, where these change. */
 const SPARES = 2;
 /** How long the control goes on until an update is overwritten. */
 const CONTROL_MS = 60_000;
 
-export const systemCommand: Command<SystemAsked> = faultCommand({
+export const systemFaults: FaultCommand = {
   usage: `npm run faults -- [options]          the whole system: clients, lock, gateways, Postgres
   --minutes M        faults for so long (5)
   --clients N        client processes (10)
@@ -45,18 +37,32 @@ npm run faults -- --ha [options]     three Postgres servers under Patroni; --ha 
 npm run faults -- --citus [options]  a Citus cluster whose servers break; --citus --help
 npm run faults -- --lock [options]   the lock alone; --lock --help shows its options
 npm run faults -- --sim [options]    the lock's code in a simulated world`,
-  read: (values) => ({
-    ...common(values),
-    changesMembers: values.members === true,
-    clients: wholeNumber(values, "clients", { fallback: 10, least: 2, most: 64 }),
-    durationMs: positive(values, "minutes", shortOr(values, "minutes") ? 1.5 : 5) * 60_000,
-  }),
-  profile: systemProfile,
-  repeat: ({ changesMembers, clients, durationMs }) =>
-    `--minutes ${durationMs / 60_000} --clients ${clients}${changesMembers ? " --members" : ""}`,
+  profile: ({ seed, isControl }, values) => {
+    const clients = clientsOf(values, 10);
+    const durationMs = positive(values, "minutes", shortOr(values, "minutes") ? 1.5 : 5) * 60_000;
+    const changesMembers = values.members === true;
+    const servers = changesMembers ? NODES + SPARES : NODES;
+    return {
+      ...documented,
+      plan: systemPlan(durationMs, clients, servers),
+      ...(changesMembers ? { founders: NODES } : {}),
+      limit: Number.POSITIVE_INFINITY,
+      start: async (closers, folder) => {
+        const store = closers.use(await PairStore.start());
+        return { ...(await startSystem({ seed, clients, isFenced: !isControl, servers, listed: NODES, folder, store }, closers)), store };
+      },
+      traffic: async ({ workers: { tally } }, done) => {
+        await Promise.race([sleep(durationMs, undefined, { ref: false }), done]);
+        // On a busy machine nothing may be overwritten yet, and the control would show nothing.
+        const giveUpAt = performance.now() + CONTROL_MS;
+        while (isControl && tally.overwrote === 0 && performance.now() < giveUpAt) await sleep(500, undefined, { ref: false });
+        return undefined;
+      },
+    };
+  },
   expected: "lose updates",
   isFoundWanting: (violations) => violations.some(({ lostUpdates = 0 }) => lostUpdates > 0),
-});
+};
 
 const documented = { ...documentTimes, recoveryMs: RECOVERY_MS, killKeepsMemory: true };
 
@@ -95,46 +101,8 @@ export function systemPlan(durationMs: number, clients: number, nodes = NODES): 
   };
 }
 
-function systemProfile({ seed, isControl, changesMembers, clients, durationMs }: SystemAsked): FaultProfile {
-  const servers = changesMembers ? NODES + SPARES : NODES;
-  return {
-    ...documented,
-    seed,
-    plan: systemPlan(durationMs, clients, servers),
-    ...(changesMembers ? { founders: NODES } : {}),
-    limit: Number.POSITIVE_INFINITY,
-    start: async (closers, folder) => {
-      const store = closers.use(await Store.start());
-      return { ...(await startSystem({ seed, clients, isFenced: !isControl, servers, listed: NODES, folder, store }, closers)), store };
-    },
-    traffic: async ({ workers: { tally } }, done) => {
-      await Promise.race([sleep(durationMs, undefined, { ref: false }), done]);
-      // On a busy machine nothing may be overwritten yet, and the control would show nothing.
-      const giveUpAt = performance.now() + CONTROL_MS;
-      while (isControl && tally.overwrote === 0 && performance.now() < giveUpAt) await sleep(500, undefined, { ref: false });
-      return undefined;
-    },
-  };
-}
-
-interface StoreAsked extends FaultAsked {
-  readonly isShort: boolean;
-  readonly clients: number;
-  readonly rounds: number;
-}
-
-function readStore(values: Values): StoreAsked {
-  const isShort = shortOr(values, "rounds");
-  return {
-    ...common(values),
-    isShort,
-    clients: wholeNumber(values, "clients", { fallback: 6, least: 2, most: 64 }),
-    rounds: wholeNumber(values, "rounds", { fallback: isShort ? 1 : 3, least: 1, most: 1_000 }),
-  };
-}
-
 /** Three of the lock's nodes are enough: the store has faults of its own, and clients are stopped now and then. */
-function storeProfile({ seed, clients, rounds }: StoreAsked, start: FaultProfile["start"]): FaultProfile {
+function storeProfile(values: Values, start: FaultProfile["start"], clients: number): FaultProfile {
   const plan: Plan = {
     durationMs: 3_600_000, // Longer than any run.
     nodes: 3,
@@ -147,12 +115,13 @@ function storeProfile({ seed, clients, rounds }: StoreAsked, start: FaultProfile
     slowMs: { least: 40, most: 40 },
     beyondQuorum: 0,
   };
-  return { ...documented, seed, plan, limit: 1, rounds, start, traffic: async () => undefined };
+  const rounds = wholeNumber(values, "rounds", { fallback: shortOr(values, "rounds") ? 1 : 3, least: 1, most: 1_000 });
+  return { ...documented, plan, limit: 1, rounds, start, traffic: async () => undefined };
 }
 
 const ofStore = { isFenced: true, servers: 3, listed: 3 };
 
-const judgedHa = faultCommand<StoreAsked>({
+export const haFaults: FaultCommand = {
   usage: `npm run faults -- --ha [options]     three Postgres servers under Patroni that fail over
   --rounds N         how often each fault of Patroni comes (3)
   --short            four of them once: about two minutes with everything
@@ -160,45 +129,26 @@ const judgedHa = faultCommand<StoreAsked>({
   --control          asynchronous replication: must lose acknowledged writes
 ${COMMON}
 Needs the Debian packages patroni, etcd-server, haproxy and postgresql; exit code 3 where they are missing.`,
-  read: readStore,
-  profile: haProfile,
-  repeat: ({ isShort, clients, rounds }) => `--ha ${isShort ? "--short" : `--rounds ${rounds}`} --clients ${clients}`,
+  profile: ({ seed, isControl }, values) => {
+    const clients = clientsOf(values, 6);
+    const start: FaultProfile["start"] = async (closers, folder) => {
+      const { cluster, store } = await startPatroniStore();
+      closers.use(store);
+      if (isControl) await cluster.replicateAsynchronously();
+      const env: Record<string, string> = isControl ? { PALISADE_DURABILITY: "local" } : {};
+      const system = await startSystem({ ...ofStore, seed, clients, folder, store, env }, closers);
+      // In the control what was lost is lost, but the gateways notice, and write nothing before the fences are raised.
+      const failedOver = (): Promise<void> => recover(cluster.url(), system.fleet.urls);
+      const storeFaults = isControl
+        ? patroniFaults(cluster, "control", failedOver)
+        : patroniFaults(cluster, values.short === true ? "brief" : "all");
+      return { ...system, storeFaults };
+    };
+    return storeProfile(values, start, clients);
+  },
   expected: "lose acknowledged writes",
   isFoundWanting: (violations) => violations.some(({ what }) => what.endsWith("was answered with success and is not stored")),
-});
-
-/** Exit code: nothing was run, because programs are missing. */
-const MISSING = 3;
-
-export const haCommand: Command<StoreAsked> = {
-  ...judgedHa,
-  perform: async (asked) => {
-    try {
-      await resolvePatroniPrograms();
-    } catch (error) {
-      if (!(error instanceof MissingPrograms)) throw error;
-      console.error(error.message);
-      return MISSING;
-    }
-    return await judgedHa.perform(asked);
-  },
 };
-
-function haProfile(asked: StoreAsked): FaultProfile {
-  const { seed, isShort, isControl, clients } = asked;
-  return storeProfile(asked, async (closers, folder) => {
-    const store = closers.use(await PatroniStore.start());
-    if (isControl) await store.cluster.replicateAsynchronously();
-    const env: Record<string, string> = isControl ? { PALISADE_DURABILITY: "local" } : {};
-    const system = await startSystem({ ...ofStore, seed, clients, folder, store, env }, closers);
-    // In the control what was lost is lost, but the gateways notice, and write nothing before the fences are raised.
-    const failedOver = (): Promise<void> => recover(store.url, system.fleet.urls);
-    const storeFaults = isControl
-      ? patroniFaults(store.cluster, "control", failedOver)
-      : patroniFaults(store.cluster, isShort ? "brief" : "all");
-    return { ...system, storeFaults };
-  });
-}
 
 /** As an operator would, once a gateway says that the database may lack fences. */
 async function recover(databaseUrl: string, redisUrls: readonly string[]): Promise<void> {
@@ -208,35 +158,31 @@ async function recover(databaseUrl: string, redisUrls: readonly string[]): Promi
   if (code !== 0) throw new Error(child.howItEnded());
 }
 
-export const citusCommand: Command<StoreAsked> = faultCommand<StoreAsked>({
+export const citusClusterFaults: FaultCommand = {
   usage: `npm run faults -- --citus [options]  a Citus cluster whose servers break
   --rounds N         how often each fault comes (3)
   --short            each once: about a minute with everything
   --clients N        client processes (6)
 ${COMMON}
 Needs PALISADE_TEST_CITUS or a Docker engine, as npm run citus does.`,
-  read: readStore,
-  profile: (asked) =>
-    storeProfile(asked, async (closers, folder) => {
-      const { seed, clients } = asked;
-      const store = closers.use(await CitusStore.start());
-      const env = { PALISADE_DURABILITY: "local" };
-      const system = await startSystem({ ...ofStore, seed, clients, folder, store, env }, closers);
-      return { ...system, storeFaults: citusFaults(store.cluster) };
-    }),
-  repeat: ({ clients, rounds }) => `--citus --rounds ${rounds} --clients ${clients}`,
+  profile: ({ seed }, values) => {
+    const clients = clientsOf(values, 6);
+    const start: FaultProfile["start"] = async (closers, folder) => {
+      const { cluster, store } = await startCitusStore();
+      closers.use(store);
+      const system = await startSystem({ ...ofStore, seed, clients, folder, store, env: { PALISADE_DURABILITY: "local" } }, closers);
+      return { ...system, storeFaults: citusFaults(cluster) };
+    };
+    return storeProfile(values, start, clients);
+  },
   expected: "be found wanting",
   isFoundWanting: () => false,
-});
+};
 
-interface LockAsked extends FaultAsked {
-  readonly processes: number;
-  readonly leases: number;
-  readonly limitMs: number;
-  readonly appendfsync: AppendFsync;
-}
+/** If no client gets a lease for so long, with faults of less than a second, the lock is stuck. */
+const STUCK_MS = 30_000;
 
-export const lockCommand: Command<LockAsked> = faultCommand({
+export const lockFaults: FaultCommand = {
   usage: `npm run faults -- --lock [options]   the lock alone: one resource, many processes, a fleet that breaks
   --processes N      client processes (16)
   --leases K         leases of each, all on one resource (1000)
@@ -245,63 +191,65 @@ export const lockCommand: Command<LockAsked> = faultCommand({
   --appendfsync F    always (kills keep everything), everysec or no (kills lose memory, too)
   --control          a lock that has neither seals nor quarantine: must be found wanting
 ${COMMON}`,
-  read: (values) => ({
-    ...common(values),
-    processes: wholeNumber(values, "processes", { fallback: 16, least: 1, most: 1_000 }),
-    leases: wholeNumber(values, "leases", { fallback: values.short === true ? 60 : 1_000, least: 1, most: 1_000_000 }),
-    limitMs: positive(values, "minutes", values.short === true ? 0.45 : 30) * 60_000,
-    appendfsync: oneOf("appendfsync", textOf(values, "appendfsync") ?? "always", ["always", "everysec", "no"]),
-  }),
-  profile: lockProfile,
-  repeat: ({ processes, leases, limitMs, appendfsync }) =>
-    `--lock --processes ${processes} --leases ${leases} --minutes ${limitMs / 60_000} --appendfsync ${appendfsync}`,
+  profile: ({ seed, isControl }, values) => {
+    const isShort = values.short === true;
+    const processes = wholeNumber(values, "processes", { fallback: 16, least: 1, most: 1_000 });
+    const leases = wholeNumber(values, "leases", { fallback: isShort ? 60 : 1_000, least: 1, most: 1_000_000 });
+    const limitMs = positive(values, "minutes", isShort ? 0.45 : 30) * 60_000;
+    const appendfsync = oneOf("appendfsync", textOf(values, "appendfsync") ?? "always", ["always", "everysec", "no"]);
+    const { maxTtlMs } = lockTimes;
+    return {
+      plan: {
+        durationMs: limitMs,
+        nodes: NODES,
+        gateways: 0,
+        clients: processes,
+        weights: { "node killed": 0.75, "nodes wiped": 1.5, "node paused": 0.75, "link to nodes": 3, "client stopped": 1 },
+        paceMs: 120,
+        calm: { probability: 0.06, ms: 1_500 },
+        lastsMs: { least: 10, most: 300 },
+        lastsMsOf: {
+          // Longer than the longest ttl now and then: a paused node misses whole leases.
+          "node paused": { least: 10, most: 900 },
+          "link to nodes": { least: 10, most: 500 },
+          // Beyond the end of the lease.
+          "client stopped": { least: 0, most: 300 },
+        },
+        slowMs: { least: 2, most: 60 },
+        beyondQuorum: 0.15,
+      },
+      ttlMs: maxTtlMs,
+      maxTtlMs,
+      // A wiped node votes again after the longest ttl, and a client's last wait ends after 3 s.
+      recoveryMs: 10_000,
+      limit: 4,
+      votesAtOnce: isControl,
+      killKeepsMemory: appendfsync === "always",
+      watched: RESOURCE,
+      start: async (closers, folder) => {
+        const fleet = closers.use(await RedisFleet.start({ nodes: NODES, appendfsync }));
+        return await startLock(fleet, { seed, isControl, processes, leases, folder }, closers);
+      },
+      traffic: ({ workers }, done) => untilDone(() => workers.tally.done, done, limitMs),
+    };
+  },
   expected: "break a promise",
   isFoundWanting: (violations) => violations.length > 0,
-});
+};
 
-/** If no client gets a lease for so long, with faults of less than a second, the lock is stuck. */
-const STUCK_MS = 30_000;
-
-function lockProfile(asked: LockAsked): FaultProfile {
-  const { seed, isControl, processes, limitMs } = asked;
-  const { maxTtlMs } = lockTimes;
-  return {
-    seed,
-    plan: {
-      durationMs: limitMs,
-      nodes: NODES,
-      gateways: 0,
-      clients: processes,
-      weights: { "node killed": 0.75, "nodes wiped": 1.5, "node paused": 0.75, "link to nodes": 3, "client stopped": 1 },
-      paceMs: 120,
-      calm: { probability: 0.06, ms: 1_500 },
-      lastsMs: { least: 10, most: 300 },
-      lastsMsOf: {
-        // Longer than the longest ttl now and then: a paused node misses whole leases.
-        "node paused": { least: 10, most: 900 },
-        "link to nodes": { least: 10, most: 500 },
-        // Beyond the end of the lease.
-        "client stopped": { least: 0, most: 300 },
-      },
-      slowMs: { least: 2, most: 60 },
-      beyondQuorum: 0.15,
-    },
-    ttlMs: maxTtlMs,
-    maxTtlMs,
-    // A wiped node votes again after the longest ttl, and a client's last wait ends after 3 s.
-    recoveryMs: 10_000,
-    limit: 4,
-    votesAtOnce: isControl,
-    killKeepsMemory: asked.appendfsync === "always",
-    watched: RESOURCE,
-    start: (closers, folder) => startLock(asked, closers, folder),
-    traffic: ({ workers }, done) => untilDone(() => workers.tally.done, done, limitMs),
-  };
+interface LockClients {
+  readonly seed: string;
+  readonly isControl: boolean;
+  readonly processes: number;
+  readonly leases: number;
+  readonly folder: string;
 }
 
-async function startLock(asked: LockAsked, closers: Closers, folder: string): Promise<Environment> {
-  const { seed, isControl, processes, leases, appendfsync } = asked;
-  const fleet = closers.use(await RedisFleet.start({ nodes: NODES, appendfsync }));
+async function startLock(
+  fleet: RedisFleet,
+  { seed, isControl, processes, leases, folder }: LockClients,
+  closers: Closers,
+): Promise<Environment> {
   const links = await Promise.all(Array.from({ length: processes }, () => fleet.anotherWay()));
   // Each long hold keeps all others waiting: at most a few per second in a long run.
   const longHolds = Math.ceil(Math.min((processes * leases) / 20, 160) / processes);

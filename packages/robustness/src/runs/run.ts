@@ -1,6 +1,5 @@
-// The course of every run: start the servers, start the clients, inject faults while the clients
-// work, undo the faults, let the clients finish. What is left is collected and judged by the
-// profile while its servers still stand.
+// The course of every run, once its servers stand: start the clients' work, inject faults meanwhile, undo the faults,
+// let the clients finish. What is left is collected and judged by the caller while the servers still stand.
 import { nowMs, type Span } from "../history.js";
 import type { Workers } from "./workers.js";
 
@@ -11,11 +10,10 @@ export interface Signals {
   readonly giveUp: AbortSignal;
 }
 
-export interface Course<Environment> {
-  start(): Promise<Environment>;
-  inject(environment: Environment, signals: Signals): Promise<void>;
+export interface Course {
+  inject(signals: Signals): Promise<void>;
   /** How long faults are injected. `done` settles when all workers are, or one has failed. */
-  traffic(environment: Environment, done: Promise<unknown>): Promise<void>;
+  traffic(done: Promise<unknown>): Promise<void>;
   /** From the undoing of the faults to the last answer, at most. */
   readonly recoveryMs: number;
   onPhase?(phase: string): void;
@@ -23,60 +21,47 @@ export interface Course<Environment> {
   readonly interrupted?: AbortSignal;
 }
 
-export interface Ran<Environment> {
-  readonly environment: Environment;
-  /** The time in which there were faults. */
+/** The time in which there were faults, and whether all workers ended their last operation in time. */
+export interface Ran {
   readonly span: Span;
-  /** Whether all workers ended their last operation in time. */
   readonly isRecovered: boolean;
 }
 
-export async function run<Environment extends { readonly workers: Workers }>(course: Course<Environment>): Promise<Ran<Environment>> {
-  course.onPhase?.("starting");
-  const environment = await course.start();
-  const { workers } = environment;
+export async function run(workers: Workers, course: Course): Promise<Ran> {
+  const { recoveryMs, interrupted, onPhase = () => {} } = course;
   await workers.said("ready");
-  const ran = await runCourse(course, environment);
-  if (ran.isRecovered) await workers.leave();
-  else await workers[Symbol.asyncDispose](); // No writes while the end is looked at.
-  course.onPhase?.("collecting");
-  return ran;
-}
-
-/** From the first order to the last answer. */
-async function runCourse<Environment extends { readonly workers: Workers }>(
-  course: Course<Environment>,
-  environment: Environment,
-): Promise<Ran<Environment>> {
-  const { recoveryMs, interrupted } = course;
-  const { workers } = environment;
-  course.onPhase?.("under faults");
+  onPhase("under faults");
   const [over, giveUp] = [new AbortController(), new AbortController()];
   const fromAt = nowMs();
   workers.tell({ kind: "go" });
   const done = workers.said("done", giveUp.signal);
   done.catch(() => over.abort()); // A worker has failed; the error is thrown where `done` is awaited.
-  const faults = course.inject(environment, { over: over.signal, giveUp: giveUp.signal });
+  const faults = course.inject({ over: over.signal, giveUp: giveUp.signal });
   let overdue: NodeJS.Timeout | undefined;
+  let ran: Ran;
   try {
     try {
-      await Promise.race([course.traffic(environment, done), failed(done), failed(faults)]);
+      await Promise.race([course.traffic(done), failed(done), failed(faults)]);
     } finally {
-      course.onPhase?.("undoing faults");
+      onPhase("undoing faults");
       // One limit for both: what the undoing takes is missing for the recovery.
       overdue = setTimeout(() => giveUp.abort(), recoveryMs);
       over.abort();
       await faults;
     }
-    course.onPhase?.("recovering");
+    onPhase("recovering");
     const span = { fromAt, untilAt: nowMs() };
     if (interrupted?.aborted) giveUp.abort();
     workers.tell({ kind: "finish" });
-    return { environment, span, isRecovered: await done };
+    ran = { span, isRecovered: await done };
   } finally {
     clearTimeout(overdue);
     giveUp.abort(); // If it failed: nobody is waited for any longer.
   }
+  if (ran.isRecovered) await workers.leave();
+  else await workers[Symbol.asyncDispose](); // No writes while the end is looked at.
+  onPhase("collecting");
+  return ran;
 }
 
 /** Rejects with it, and never resolves. */

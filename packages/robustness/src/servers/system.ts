@@ -2,7 +2,6 @@
 // a link between any two, around a store that the profile brings; and what that has stored.
 import { createLocker } from "@palisade/lock";
 import { type FaultProxy, type FleetWay, RedisFleet } from "@palisade/testkit";
-import type { StoreFaults } from "../faults/stores.js";
 import { clientNumber, type Document, type Entry, type Final, type History, journalName } from "../history.js";
 import type { Closers } from "../runs/run.js";
 import { type Place, Workers } from "../runs/workers.js";
@@ -10,7 +9,7 @@ import { documentTimes, GUARDED_TABLES, rows } from "../traffic/documents.js";
 import { intruded } from "../traffic/intruder.js";
 import { UNFENCED_TABLES } from "../traffic/routes.js";
 import { Gateway, type Key, keyring, newKey } from "./gateway.js";
-import type { Store, SystemStore } from "./stores.js";
+import type { PairStore, StoreFaults, SystemStore } from "./stores.js";
 
 /** All of a run that can be broken: servers, workers, and the links between them. */
 export interface Environment {
@@ -18,7 +17,7 @@ export interface Environment {
   readonly servers: string;
   readonly fleet: RedisFleet;
   /** None where the run is about the lock alone, or has faults of its own for it. */
-  readonly store?: Store;
+  readonly store?: PairStore;
   readonly storeFaults?: StoreFaults;
   /** None in the control. */
   readonly gateways: readonly Gateway[];
@@ -64,7 +63,7 @@ export async function startSystem(options: SystemOptions, closers: Closers): Pro
   const keys = [...intruders, ...clients].map(newKey);
   const gatewayLinks = await Promise.all(
     Array.from({ length: isFenced ? GATEWAYS : 0 }, async (_, index) => {
-      return { nodes: await fleet.anotherWay(), toStore: await store.linkOfGateway(index) };
+      return { nodes: await fleet.anotherWay(), toStore: await store.link(index) };
     }),
   );
   const gateways = gatewayLinks.map(({ nodes, toStore }, index) => {

@@ -6,10 +6,10 @@ import { createGatewayClient, type GatewayClient, withResource } from "@palisade
 import { guard } from "@palisade/guard";
 import pg from "pg";
 import { chanceOf } from "../chance.js";
-import { type Document, Journal, type Seen, successor } from "../history.js";
+import { type Answer, type Document, Journal, type Seen, successor } from "../history.js";
 import type { DocumentOrders, Process, Traffic } from "./messages.js";
 import { type HeldLease, palisadeLock, RecordedLock } from "./recorded-lock.js";
-import { basis, gatewayClientRoute, type ReadAnswer, Recorder, refused, unfencedRoute } from "./routes.js";
+import { basis, type Documents, Recorder, refused, unfenced } from "./routes.js";
 
 /** Documents behind the gateway, and rows of a table that its owner guards. */
 export const documents = ["ledgers/1", "ledgers/2", "ledgers/3", "ledgers/4"] as const;
@@ -29,8 +29,9 @@ export function documentTraffic(orders: DocumentOrders, self: Process): Traffic 
   const lock = new RecordedLock(palisadeLock(orders.redisUrls, { ...documentTimes, label: name }), journal);
   const gateways = gatewayUrls.map((url) => createGatewayClient({ url, apiKey, timeoutMs: 1_500, retry }));
   const gateway = (): GatewayClient => chance.one(gateways);
-  const unfenced = fenced ? undefined : unfencedRoute(storeUrl);
-  const recorder = new Recorder({ route: unfenced ?? gatewayClientRoute(gateway), author: name, lines: journal, self });
+  const control = fenced ? undefined : unfenced(storeUrl);
+  const store = (): Documents => control ?? (gateway() as unknown as Documents);
+  const recorder = new Recorder({ store, via: fenced ? "client" : "unfenced", author: name, lines: journal, self });
   const table = guardedTable(storeUrl);
   journal.recordPauses(client);
 
@@ -66,14 +67,14 @@ export function documentTraffic(orders: DocumentOrders, self: Process): Traffic 
 
   const writeSome = async (lease: HeldLease, writes: number, pauseMs?: number): Promise<boolean> => {
     const { resource, token } = lease;
-    let { seen } = await recorder.seal(resource, token);
+    let seen = await recorder.seal(resource, token);
     for (let seq = 1; seq <= writes && seen !== undefined; seq++) {
       if (pauseMs !== undefined) await self.pause(pauseMs);
       else if (chance.happens(0.15)) await sleep(chance.between(1, ttlMs));
       // Given the lease, the client checks it; given the token, only the fence stops a late write.
       const shows = fenced && chance.happens(0.3) ? "lease" : "token";
       const kind = seen.document === null || chance.happens(0.7) ? "put" : "patch";
-      ({ seen } = await recorder.write({ kind, resource, seq, on: seen, lease, shows }));
+      seen = await recorder.write({ kind, resource, seq, on: seen, lease, shows });
     }
     return seen !== undefined;
   };
@@ -94,12 +95,12 @@ export function documentTraffic(orders: DocumentOrders, self: Process): Traffic 
   const deletion: Work = async () => {
     const resource = chance.one(documents);
     await using lease = await lock.acquire(resource, { ttlMs });
-    const { seen } = await recorder.seal(resource, lease.token);
+    const seen = await recorder.seal(resource, lease.token);
     if (seen?.document == null) return false;
     const planned = { resource, lease, shows: "token" } as const;
     const removed = await recorder.write({ ...planned, kind: "delete", seq: 1, on: seen });
-    if (removed.seen === undefined) return false;
-    if (chance.happens(0.5)) await recorder.write({ ...planned, kind: "put", seq: 2, on: removed.seen });
+    if (removed === undefined) return false;
+    if (chance.happens(0.5)) await recorder.write({ ...planned, kind: "put", seq: 2, on: removed });
     return true;
   };
 
@@ -111,7 +112,7 @@ export function documentTraffic(orders: DocumentOrders, self: Process): Traffic 
     const group = recorder.name();
     const calls = [];
     for (const resource of resources) {
-      const { seen } = await recorder.seal(resource, token);
+      const seen = await recorder.seal(resource, token);
       if (seen === undefined) return false;
       calls.push({ id: recorder.name(), resource, seen });
     }
@@ -167,7 +168,7 @@ export function documentTraffic(orders: DocumentOrders, self: Process): Traffic 
     close: async () => {
       await lock.close();
       await table.close();
-      await unfenced?.close();
+      await control?.close();
       journal.close();
     },
   };
@@ -190,7 +191,7 @@ function guardedTable(connectionString: string) {
   const pool = new pg.Pool({ connectionString, max: 1, connectionTimeoutMillis: 500, query_timeout: 1_500 });
   pool.on("error", ignored);
   return {
-    write: async (wanted: GuardedWrite): Promise<ReadAnswer> => {
+    write: async (wanted: GuardedWrite): Promise<Answer> => {
       const client = await pool.connect().catch(ignored);
       if (client === undefined) return { outcome: "refused", code: "no connection" };
       let [warned, committing] = [false, false];

@@ -1,7 +1,6 @@
-// The routes by which a client's reads and writes reach the store: the gateway's own client, which
-// repeats what is safe to repeat; and the control, straight to Postgres, without a fence. A recorder
-// notes every call.
-import type { DeleteResult, GatewayClient, PatchResult, PutResult, Refusal } from "@palisade/client";
+// How a client's reads and writes reach the store: by the gateway's own client, which repeats what is safe to repeat; or
+// in the control straight to Postgres, without a fence. A recorder notes every call.
+import type { Refusal } from "@palisade/client";
 import pg from "pg";
 import {
   type Answer,
@@ -18,56 +17,18 @@ import {
 import type { Process } from "./messages.js";
 import type { HeldLease } from "./recorded-lock.js";
 
-export interface ReadAnswer extends Answer {
-  /** Present if done. */
-  readonly seen?: Seen;
-}
+type Answered = { readonly ok: true; readonly rev: number } | Pick<Refusal, "ok" | "outcome" | "code">;
+type Shown = { readonly ok: true; readonly rev: number; readonly value: Document | null } | Pick<Refusal, "ok" | "outcome" | "code">;
+type Shows = { readonly token: number; readonly seq?: number } | { readonly lease: HeldLease; readonly seq?: number };
 
-interface Write {
-  readonly kind: WriteKind;
-  readonly resource: string;
-  readonly token: number;
-  readonly seq: number;
-  /** null for a delete. */
-  readonly document: Document | null;
-  /** Present where the route may refuse by itself when the lease is over. */
-  readonly lease?: { readonly token: number; readonly signal: AbortSignal };
-}
-
-export interface Route {
-  readonly via: Via;
+/** What the recorder needs of a store: the gateway's client has it, and the control's way past the gateway. */
+export interface Documents {
   /** Raises the fence and reads. */
-  seal(resource: string, token: number): Promise<ReadAnswer>;
-  get(resource: string): Promise<ReadAnswer>;
-  write(write: Write): Promise<Answer>;
-}
-
-/** `choose`: a gateway for each call. */
-export function gatewayClientRoute(choose: () => GatewayClient): Route {
-  return {
-    via: "client",
-    seal: async (resource, token) => {
-      const sealed = await choose().seal<Document>(resource, { token });
-      if (!sealed.ok) return refused(sealed);
-      return { outcome: "done", rev: sealed.rev, seen: { rev: sealed.rev, document: sealed.value } };
-    },
-    get: async (resource) => {
-      const got = await choose().get<Document>(resource);
-      if (!got.ok) return refused(got);
-      return { outcome: "done", rev: got.rev, ...(got.modified ? { seen: { rev: got.rev, document: got.value } } : {}) };
-    },
-    write: async ({ kind, resource, token, seq, document, lease }) => {
-      const [client, options] = [choose(), lease === undefined ? { token, seq } : { lease, seq }];
-      const result: PutResult | PatchResult | DeleteResult = await (kind === "delete"
-        ? client.delete(resource, options)
-        : client[kind](resource, document, options));
-      return result.ok ? { outcome: "done", rev: result.rev } : refused(result);
-    },
-  };
-}
-
-export function refused({ outcome, code }: Pick<Refusal, "outcome" | "code">): ReadAnswer {
-  return { outcome: outcome === "unknown" ? "unknown" : "refused", code };
+  seal(resource: string, shows: Shows): Promise<Shown>;
+  get(resource: string): Promise<Shown>;
+  put(resource: string, document: Document, shows: Shows): Promise<Answered>;
+  patch(resource: string, document: Document, shows: Shows): Promise<Answered>;
+  delete(resource: string, shows: Shows): Promise<Answered>;
 }
 
 export const UNFENCED_TABLES = `
@@ -81,33 +42,41 @@ const UNFENCED_WRITE = `
   insert into unfenced_history (resource, rev, token, seq, op) select $1, rev, $3, $4, $5 from stored returning rev::int`;
 
 /** The same documents and revisions. A token is stored and compared with nothing. */
-export function unfencedRoute(storeUrl: string): Route & { close(): Promise<void> } {
+export function unfenced(storeUrl: string): Documents & { close(): Promise<void> } {
   const pool = new pg.Pool({ connectionString: storeUrl, max: 2, connectionTimeoutMillis: 500, query_timeout: 1_500 });
   pool.on("error", noAnswer); // An idle connection broke; the next query on it rejects.
-  const read = async (resource: string): Promise<ReadAnswer> => {
-    const answer = await pool
-      .query<{ rev: number; value: Document | null }>("select rev::int, value from unfenced_documents where resource = $1", [resource])
-      .catch(noAnswer);
-    if (answer === undefined) return { outcome: "unknown", code: "no answer" };
-    const { rev, value } = answer.rows[0] ?? { rev: 0, value: null };
-    return { outcome: "done", rev, seen: { rev, document: value } };
+  const unknown = { ok: false, outcome: "unknown", code: "connection_failed" } as const;
+  const read = async (resource: string): Promise<Shown> => {
+    const text = "select rev::int, value from unfenced_documents where resource = $1";
+    const answer = await pool.query<{ rev: number; value: Document | null }>(text, [resource]).catch(noAnswer);
+    return answer === undefined ? unknown : { ok: true, ...(answer.rows[0] ?? { rev: 0, value: null }) };
   };
-  return {
-    via: "unfenced",
-    seal: read,
-    get: read,
-    write: async ({ kind, resource, token, seq, document }) => {
-      const values = [resource, document === null ? null : JSON.stringify(document), token, seq, kind];
+  const write =
+    (kind: WriteKind) =>
+    async (resource: string, document: Document | null, shows: Shows): Promise<Answered> => {
+      const token = "lease" in shows ? shows.lease.token : shows.token;
+      const values = [resource, document === null ? null : JSON.stringify(document), token, shows.seq, kind];
       const answer = await pool.query<{ rev: number }>(UNFENCED_WRITE, values).catch(noAnswer);
       const rev = answer?.rows[0]?.rev;
-      return rev === undefined ? { outcome: "unknown", code: "no answer" } : { outcome: "done", rev };
-    },
+      return rev === undefined ? unknown : { ok: true, rev };
+    };
+  const remove = write("delete");
+  return {
+    seal: read,
+    get: read,
+    put: write("put"),
+    patch: write("patch"),
+    delete: (resource, shows) => remove(resource, null, shows),
     close: () => pool.end(),
   };
 }
 
 // Whatever broke, what came of the call is unknown.
 function noAnswer(): undefined {}
+
+export function refused({ outcome, code }: Pick<Refusal, "outcome" | "code">): Answer {
+  return { outcome: outcome === "unknown" ? "unknown" : "refused", code };
+}
 
 interface PlannedWrite {
   readonly kind: WriteKind;
@@ -116,12 +85,14 @@ interface PlannedWrite {
   /** What the writer knows of the document: the new one is made from it. */
   readonly on: Seen;
   readonly lease: HeldLease;
-  /** With the lease the route may refuse by itself when it is over; with the token it cannot. */
+  /** With the lease the client may refuse by itself when it is over; with the token it cannot. */
   readonly shows: "lease" | "token";
 }
 
 interface Recorded {
-  readonly route: Route;
+  /** A gateway for each call, or the control. */
+  store(): Documents;
+  readonly via: Via;
   readonly author: string;
   readonly lines: LineWriter;
   readonly self: Pick<Process, "count">;
@@ -145,41 +116,42 @@ export class Recorder {
     this.#of.lines.write({ e: "sent", at: nowMs(), ...call });
   }
 
-  answered(id: string, { seen, ...answer }: ReadAnswer): void {
+  answered(id: string, answer: Answer, seen?: Seen): void {
     this.#of.self.count(answer.outcome);
     this.#of.lines.write({ e: "answered", id, at: nowMs(), ...answer, ...(seen === undefined ? {} : { document: seen.document }) });
   }
 
-  async seal(resource: string, token: number): Promise<ReadAnswer> {
-    const { route } = this.#of;
-    return await this.#asked({ kind: "seal", via: route.via, resource, token }, () => route.seal(resource, token));
+  seal(resource: string, token: number): Promise<Seen | undefined> {
+    return this.#read({ kind: "seal", resource, token }, () => this.#of.store().seal(resource, { token }));
   }
 
-  async get(resource: string): Promise<ReadAnswer> {
-    const { route } = this.#of;
-    return await this.#asked({ kind: "get", via: route.via, resource }, () => route.get(resource));
+  get(resource: string): Promise<Seen | undefined> {
+    return this.#read({ kind: "get", resource }, () => this.#of.store().get(resource));
   }
 
-  /** The answer, and if it was done what is stored now. */
-  async write({ kind, resource, seq, on, lease, shows }: PlannedWrite): Promise<ReadAnswer> {
-    const { route, self } = this.#of;
+  /** What is stored now, if it was done. */
+  async write({ kind, resource, seq, on, lease, shows }: PlannedWrite): Promise<Seen | undefined> {
+    const { store, via, self } = this.#of;
     const { token } = lease;
     const id = this.name();
     const document = kind === "delete" ? null : successor(on.document, id);
-    this.sent({ id, kind, via: route.via, resource, token, seq, on: basis(on) });
-    const answer = await route.write({ kind, resource, token, seq, document, ...(shows === "lease" ? { lease } : {}) });
-    this.answered(id, answer);
-    if (answer.outcome !== "done" || answer.rev === undefined) return answer;
+    this.sent({ id, kind, via, resource, token, seq, on: basis(on) });
+    const options = shows === "lease" ? { lease, seq } : { token, seq };
+    const how = kind === "patch" ? "patch" : "put";
+    const answer = await (document === null ? store().delete(resource, options) : store()[how](resource, document, options));
+    this.answered(id, answer.ok ? { outcome: "done", rev: answer.rev } : refused(answer));
+    if (!answer.ok) return undefined;
     if (answer.rev > on.rev + 1) self.count("overwrote");
-    return { ...answer, seen: { rev: answer.rev, document } };
+    return { rev: answer.rev, document };
   }
 
-  async #asked(call: Omit<Call, "id">, ask: () => Promise<ReadAnswer>): Promise<ReadAnswer> {
+  async #read(call: Omit<Call, "id" | "via">, ask: () => Promise<Shown>): Promise<Seen | undefined> {
     const id = this.name();
-    this.sent({ id, ...call });
+    this.sent({ id, via: this.#of.via, ...call });
     const answer = await ask();
-    this.answered(id, answer);
-    return answer;
+    const seen = answer.ok ? { rev: answer.rev, document: answer.value } : undefined;
+    this.answered(id, answer.ok ? { outcome: "done", rev: answer.rev } : refused(answer), seen);
+    return seen;
   }
 }
 

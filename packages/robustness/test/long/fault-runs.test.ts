@@ -60,7 +60,7 @@ const PROGRAMS = /traffic.worker\.js|gateway.dist.main\.js/;
 /** Each takes ten seconds, three of them at once, and on a busy machine several times that. */
 const PATIENCE_MS = 120_000;
 
-describe("a run of the whole system", { timeout: PATIENCE_MS }, () => {
+describe("a run", { timeout: PATIENCE_MS }, () => {
   test.concurrent("G1 G3 with the fence loses no update, whatever breaks", async () => {
     const { code, text } = await outcome("--minutes", "0.06", "--clients", "4", "--seed", "test");
     expect(text).toMatch(/^No violation of T1, T2, L1, L2, G1, G2, G3, G4/m);
@@ -77,6 +77,18 @@ describe("a run of the whole system", { timeout: PATIENCE_MS }, () => {
   test.concurrent("G1 without the fence loses updates, as it should: this is the control", async () => {
     const { code, text } = await outcome("--minutes", "0.06", "--clients", "4", "--seed", "test", "--control");
     expect(text).toMatch(/violations, \d+ updates lost/);
+    expect(code).toBe(0);
+  });
+
+  test.concurrent("T1 T2 L1 L2 of the lock alone breaks nothing, whatever breaks", async () => {
+    const { code, text } = await outcome("--lock", "--processes", "4", "--leases", "30", "--minutes", "0.3", "--seed", "test");
+    expect(text).toMatch(/^No violation of T1, T2, L1, L2; counters only rose/m);
+    expect(code).toBe(0);
+  });
+
+  test.concurrent("T1 T2 L2 of a lock that neither seals nor quarantines is found wanting: this is the control", async () => {
+    const { code, text } = await outcome("--lock", "--short", "--seed", "test", "--control");
+    expect(text).toMatch(/violations\n {2}(T1|T2|L2)/);
     expect(code).toBe(0);
   });
 

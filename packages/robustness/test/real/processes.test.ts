@@ -43,8 +43,7 @@ function workers(): Workers {
 
 test("a worker that ends by a SIGKILL that is not of the run fails the run", { timeout: PATIENCE_MS }, async () => {
   const all = workers();
-  const running = run({
-    start: async () => ({ workers: all }),
+  const running = run(all, {
     inject: async () => {},
     traffic: async () => {
       process.kill(all.pids.one as number, "SIGKILL");
@@ -57,8 +56,7 @@ test("a worker that ends by a SIGKILL that is not of the run fails the run", { t
 
 test("a worker that the run replaces does not", { timeout: PATIENCE_MS }, async () => {
   const all = workers();
-  const ran = await run({
-    start: async () => ({ workers: all }),
+  const ran = await run(all, {
     inject: async () => {
       await all.all[0]?.replace();
     },

@@ -14,7 +14,7 @@ import {
   operationsOf,
   successor,
 } from "../../src/history.js";
-import { savedUpdates } from "../../src/report/fault-report.js";
+import { savedUpdates } from "../../src/report.js";
 
 const resource = "r";
 const a = successor(null, "a");

@@ -1,23 +1,8 @@
-// What people are shown of a run: words, and one well-formed picture that needs no other file; and
-// which curves of a soak are judged.
+// What people are told of a run, and which curves of a soak are judged.
 import { describe, expect, test } from "vitest";
 import { type Finding, findAll, isBad, type Row, standsOut } from "../../src/checkers/curves.js";
 import { emptyHistory, type LeaseRecord, type Operation } from "../../src/history.js";
-import { type Outcome, picture, textReport } from "../../src/report/fault-report.js";
-import * as soakReport from "../../src/report/soak-report.js";
-
-/** Fails unless every tag is closed in order, and nothing is undefined or comes from elsewhere. */
-function expectWellFormed(svg: string): void {
-  const open: string[] = [];
-  for (const [, end, name = "", self] of svg.matchAll(/<(\/?)([a-z]+)[^>]*?(\/?)>/g)) {
-    if (self === "/") continue;
-    if (end === "") open.push(name);
-    else expect(open.pop()).toBe(name);
-  }
-  expect(open).toEqual([]);
-  expect(svg).not.toMatch(/NaN|undefined|Infinity|href|url\(/);
-  expect(svg).toContain("prefers-color-scheme:dark");
-}
+import { type Outcome, soakReport, textReport } from "../../src/report.js";
 
 const resource = "ledgers/1";
 const put = (id: string, token: number, sentAt: number, more: Partial<Operation>): Operation => {
@@ -40,8 +25,8 @@ const outcome: Outcome = {
   history: { ...emptyHistory, operations, entries, leases: [lease(0, 7, 900), lease(1_000, 9, 1_950)] },
   violations: [],
   injected: [
-    { kind: "node killed", place: "nodes", target: "n<1>", fromAt: 500, untilAt: 2_500 },
-    { kind: "store crashed", place: "store", target: "store", fromAt: 3_000, untilAt: Number.POSITIVE_INFINITY },
+    { kind: "node killed", target: "n1", fromAt: 500, untilAt: 2_500 },
+    { kind: "store crashed", isOfStore: true, target: "store", fromAt: 3_000, untilAt: Number.POSITIVE_INFINITY },
   ],
   leftOut: {},
   pauses: 1,
@@ -49,7 +34,7 @@ const outcome: Outcome = {
 const violation = { promise: "G1", at: 2_000, resource, what: `${resource}: put b <late>`, lostUpdates: 1 } as const;
 
 describe("a fault run", () => {
-  test("in words: the operations, the faults, the silence of the store, the verdict and the first findings", () => {
+  test("tells the operations, the faults, the silence of the store, the verdict and the first findings", () => {
     const text = textReport({ ...outcome, violations: [violation, ...Array(20).fill(violation)] });
     for (const said of [
       "4 operations under 2 leases in 5 s, with 3 faults.",
@@ -63,20 +48,11 @@ describe("a fault run", () => {
       expect(text).toContain(said);
   });
 
-  test("as a picture: the verdict, the faults, and what was found", () => {
-    for (const violations of [[], [violation]]) {
-      const svg = picture({ ...outcome, violations }, "a run", "npm run faults -- --seed s");
-      expectWellFormed(svg);
-      for (const shown of ["n&lt;1&gt;", "store crashed", "5 × Redis 7; Postgres 17", "--seed s"]) expect(svg).toContain(shown);
-      expect(svg).toContain(violations.length === 0 ? "No violation of T1" : "G1: ledgers/1: put b &lt;late&gt;");
-    }
-  });
-
-  test("of the lock alone shows its leases, and names the samples of counters", () => {
+  test("of the lock alone tells of its leases, and of the samples of counters", () => {
     const counters = [3, 8, 0].map((floor) => ({ node: "n1", memory: 0, floor, counter: 7 }));
     const alone = { ...outcome, history: { ...emptyHistory, leases: outcome.history.leases, counters } };
-    expect(picture(alone, "a run", "")).toContain("leases granted");
     expect(textReport(alone)).toContain("Samples of counters: 2.");
+    expect(textReport(alone)).toContain("No violation of T1, T2, L1, L2; counters only rose");
   });
 });
 
@@ -107,15 +83,10 @@ describe("a soak", () => {
     expect([rss.curves.some(isBad), standsOut(rss)]).toEqual([true, false]);
   });
 
-  test("in words and as a picture names what is not flat", () => {
-    const text = soakReport.textReport(soaked, findings);
+  test("names what is not flat", () => {
+    const text = soakReport(soaked, findings);
     expect(text).toContain("12 345 operations in 30.0 min");
     expect(text).toMatch(/Client, Active timers: RISING \(client 1\) \+720\/h/);
     expect(text).toContain("30.0 minutes of contended load: 3 curves, 1 not flat");
-    const asked = { seed: "s", leaks: [], minutes: 30, perSecond: 100, clients: 2, json: undefined, svg: undefined };
-    const svg = soakReport.picture(asked, soaked, findings);
-    expectWellFormed(svg);
-    expect(svg.match(/class="panel"/g)).toHaveLength(2);
-    expect(svg).toContain("flat 0/h");
   });
 });

@@ -1,11 +1,11 @@
-// A run under faults as people read it: in words and numbers for a terminal, and as one picture
-// with the verdict, what was stored and refused over time, and every fault in a row of its node,
-// gateway or place.
-import { L1_TOLERANCE_MS } from "../checkers/leases.js";
-import { isWrite } from "../checkers/writes.js";
-import { type InjectedFault, places } from "../faults/schedule.js";
-import { counted, groupedBy, type History, type Operation, type Span, type Violation } from "../history.js";
-import { bar, label, MARGIN, type Plot, paragraph, svgDocument, timeAxis, WIDTH, whole, yOf } from "./svg.js";
+// Runs as people read them. Of a run under faults: what was asked and answered, what broke, and the verdict. Of a soak:
+// what was done and disturbed, and the curves that are not flat.
+import { type Finding, isBad, type Row } from "./checkers/curves.js";
+import { L1_TOLERANCE_MS } from "./checkers/leases.js";
+import { isWrite } from "./checkers/writes.js";
+import { whole } from "./command.js";
+import type { InjectedFault } from "./faults/schedule.js";
+import { counted, groupedBy, type History, type Operation, type Span, type Violation } from "./history.js";
 
 /** What a run under faults leaves. */
 export interface Outcome {
@@ -65,7 +65,7 @@ function summary({ history, span, injected, pauses }: Outcome): string[] {
   ];
 }
 
-export function verdict({ violations, history }: Pick<Outcome, "violations" | "history">): string {
+function verdict({ violations, history }: Outcome): string {
   const lost = violations.reduce((sum, { lostUpdates = 0 }) => sum + lostUpdates, 0);
   if (violations.length > 0)
     return `${violations.length} ${violations.length === 1 ? "violation" : "violations"}${lost > 0 ? `, ${whole(lost)} updates lost` : ""}`;
@@ -81,7 +81,7 @@ function calls(operations: readonly Operation[]): string[] {
 
 /** For how long nothing was stored during faults of the store itself, each until the next. */
 function silences({ history, injected, span }: Outcome): string[] {
-  const ofStore = injected.filter(({ place }) => place === "store").sort((a, b) => a.fromAt - b.fromAt);
+  const ofStore = injected.filter(({ isOfStore }) => isOfStore).sort((a, b) => a.fromAt - b.fromAt);
   const stored = storedAt(history);
   return ofStore.map(({ kind, target, fromAt }, i) => {
     const ms = longestSilenceMs(stored, { fromAt, untilAt: ofStore[i + 1]?.fromAt ?? span.untilAt });
@@ -112,73 +112,47 @@ export function savedUpdates({ operations, entries }: Pick<History, "operations"
   }).length;
 }
 
-const LEFT = 178;
-const CHART = 120;
-const BINS = 200;
-const ROW = 18;
-/** Shorter times without a stored write are not shown. */
-const SILENCE_MS = 500;
-
-export function picture(outcome: Outcome, title: string, repeat: string): string {
-  const { history, span, injected, violations } = outcome;
-  const parts: string[] = [];
-  let y = 60;
-  const say = (kind: string, text: string): void => {
-    const said = paragraph(kind, text, y);
-    parts.push(...said.parts);
-    y = said.y;
-  };
-  say(violations.length > 0 ? "bad" : "title", verdict(outcome));
-  for (const text of [...summary(outcome), outcome.servers.replaceAll(/ \([^)]*\)/g, ""), `To repeat: ${repeat}`]) say("title", text);
-  for (const { promise, what } of violations.slice(0, SHOWN)) say("bad", `${promise}: ${what}`);
-  const writes = storedAt(history);
-  // A run of the lock alone stores nothing: it shows the leases.
-  const done = writes.length > 0 ? writes : history.leases.map(({ grantedAt }) => grantedAt).sort((a, b) => a - b);
-  const refused = history.operations.filter(({ code }) => code === "fencing_token_stale").map(({ answeredAt }) => answeredAt);
-  const what = writes.length > 0 ? "writes stored (green) and refused as stale (red)" : "leases granted";
-  say("", `${what} per second; shaded where there was none for half a second; below, the faults`);
-  const rows = groupedBy(injected, ({ place, target }) => (place === "nodes" || place === "gateways" ? target : place));
-  const names = [...rows.keys()].sort((a, b) => rank(rows.get(a)) - rank(rows.get(b)) || a.localeCompare(b));
-  const widthMs = (span.untilAt - span.fromAt) / BINS;
-  const [stored, stale] = [done, refused].map((all) => perSecond(all, span, widthMs)) as [number[], number[]];
-  const top = Math.max(1, ...stored.map((count, i) => count + (stale[i] ?? 0)));
-  const chart: Plot = { ...span, x: LEFT, y, width: WIDTH - MARGIN - LEFT, height: CHART, top };
-  parts.push(timeAxis({ ...chart, height: CHART + 16 + names.length * ROW }, span.fromAt), ...shadows(chart, done));
-  parts.push(label("end", [LEFT - 10, y + 12], `highest ${whole(top)}`));
-  stored.forEach((count, i) => {
-    const bin = { fromAt: span.fromAt + i * widthMs, untilAt: span.fromAt + (i + 1) * widthMs };
-    const more = stale[i] ?? 0;
-    for (const [kind, from, height] of [["good", 0, count] as const, ["bad", count, more] as const]) {
-      const upper = yOf(chart, from + height);
-      if (height > 0) parts.push(bar({ ...chart, y: upper, height: yOf(chart, from) - upper }, bin, [kind, `${whole(height)} per second`]));
-    }
-  });
-  y += CHART + 16;
-  for (const name of names) {
-    parts.push(label("end", [LEFT - 10, y + 12], name));
-    for (const { kind, target, place, fromAt, untilAt } of rows.get(name) ?? []) {
-      const whenOver = Math.min(untilAt, span.untilAt);
-      const titled = `${kind}: ${target}, ${(whenOver - fromAt).toFixed(0)} ms`;
-      parts.push(bar({ ...chart, y: y + 3, height: 11 }, { fromAt, untilAt: whenOver }, [`k${places.indexOf(place) % 6}`, titled]));
-    }
-    y += ROW;
-  }
-  return svgDocument(y + 40, title, parts);
+/** What a soak has seen and done. */
+export interface Soaked {
+  readonly rows: readonly Row[];
+  readonly disturbances: readonly { readonly atMs: number; readonly what: string }[];
+  readonly servers: readonly string[];
+  readonly operations: Readonly<Record<string, number>>;
+  readonly failures: Readonly<Record<string, number>>;
 }
 
-function rank(faults: readonly InjectedFault[] | undefined): number {
-  return places.indexOf(faults?.[0]?.place ?? "clients");
+/** The curves that are not flat, and how many are. */
+export function soakReport({ rows, disturbances, servers, operations, failures }: Soaked, findings: readonly Finding[]): string {
+  const minutes = (rows.at(-1)?.atMs ?? 0) / 60_000;
+  const total = Object.values(operations).reduce((sum, count) => sum + count, 0);
+  const judged = findings.flatMap(({ curves }) => curves);
+  const bad = judged.filter(isBad).length;
+  return [
+    "",
+    ...servers,
+    list(`${whole(total)} operations in ${minutes.toFixed(1)} min`, mostFirst(operations)),
+    list("refused or failed", mostFirst(failures)),
+    list("disturbances", counted(disturbances.map(({ what }) => what))),
+    ...findings.filter(({ curves }) => curves.some(isBad)).map((finding) => `${titleOf(finding)}: ${verdictOf(finding)}`),
+    `${minutes.toFixed(1)} minutes of contended load: ${judged.length} curves, ${bad === 0 ? "all flat" : `${bad} not flat`}`,
+  ].join("\n");
 }
 
-function perSecond(all: readonly number[], { fromAt }: Span, widthMs: number): number[] {
-  const bins = groupedBy(all, (at) => Math.floor((at - fromAt) / widthMs));
-  return Array.from({ length: BINS }, (_, bin) => ((bins.get(bin)?.length ?? 0) * 1_000) / widthMs);
+function mostFirst(counts: Readonly<Record<string, number>>): [string, number][] {
+  return Object.entries(counts).sort(([, a], [, b]) => b - a);
 }
 
-function shadows(chart: Plot, done: readonly number[]): string[] {
-  const all = [chart.fromAt, ...done.filter((at) => at > chart.fromAt && at < chart.untilAt), chart.untilAt];
-  return all.flatMap((untilAt, i) => {
-    const fromAt = all[i - 1] ?? untilAt;
-    return untilAt - fromAt < SILENCE_MS ? [] : [bar(chart, { fromAt, untilAt }, ["shade", `nothing for ${whole(untilAt - fromAt)} ms`])];
-  });
+export function titleOf({ panel: { group, title, unit } }: Finding): string {
+  return `${group}, ${title}${unit === "" ? "" : ` (${unit})`}`;
+}
+
+/** The worst curve's, with its slope and the limits between which that is, at 98 %. */
+function verdictOf({ worst }: Finding): string {
+  const { kind, perHour, leastPerHour, mostPerHour } = worst.verdict;
+  if (kind === "too few values") return `TOO FEW VALUES (${worst.name})`;
+  return `${kind.toUpperCase()} (${worst.name}) ${signed(perHour)}/h [${signed(leastPerHour)} … ${signed(mostPerHour)}]`;
+}
+
+function signed(value: number): string {
+  return `${value > 0 ? "+" : ""}${Number(value.toPrecision(3))}`;
 }
